@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from bench.figures import ROUNDS, Figure, per_second
 from bench.permissions import APPLICATION, CONDITIONAL, ROLES, RULES
-from bench.served import Program, load
+from bench.served import Program, request_rate
 from tests.support.processes import inherited_environment
 
 USER: Final = "1001"
@@ -17,21 +17,25 @@ FACTOR: Final = "bench"
 PATH: Final = "/api/permissions/meta/data"
 
 
-def permission_answers(program: Program, scratch: Path, url: str, kind: str) -> list[Figure]:
+def permission_list_rates(program: Program, scratch: Path, url: str, kind: str) -> list[Figure]:
     data = scratch / "data"
-    (scratch / "model.json").write_text(json.dumps(the_file()))
-    command(data, url, ["apply", "--allow-weak", str(scratch / "model.json")])
+    (scratch / "model.json").write_text(json.dumps(model_document()))
+    run_gatehouse(data, url, ["apply", "--allow-weak", str(scratch / "model.json")])
     with program.serving(data, url) as server:
-        jwt = command(data, url, ["user", "token", USER, "--factor", FACTOR]).strip()  # of the address served now
+        jwt = run_gatehouse(
+            data, url, ["user", "token", USER, "--factor", FACTOR]
+        ).strip()  # of the address served now
         requests = {
-            f"{name} of {ROLES * RULES} rules": written(scratch / f"{name}.http", name, jwt)
+            f"{name} of {ROLES * RULES} rules": write_request(scratch / f"{name}.http", name, jwt)
             for name in ("list", "list_short")
         }
-        rounds = [{name: load(server.port, f"@{path}") for name, path in requests.items()} for _ in range(ROUNDS)]
+        rounds = [
+            {name: request_rate(server.port, f"@{path}") for name, path in requests.items()} for _ in range(ROUNDS)
+        ]
     return [per_second(f"POST meta/data, {name}, {kind}", [one[name] for one in rounds]) for name in requests]
 
 
-def the_file() -> dict[str, Any]:
+def model_document() -> dict[str, Any]:
     """The model of bench/permissions.py, as `gatehouse apply` reads it."""
     roles = {
         f"role{n}": {
@@ -47,13 +51,13 @@ def the_file() -> dict[str, Any]:
     }
 
 
-def command(data: Path, url: str, words: Sequence[str]) -> str:
+def run_gatehouse(data: Path, url: str, words: Sequence[str]) -> str:
     whole = [sys.executable, "-m", "gatehouse", *words, "--dev", "--data", str(data)]
     environment = inherited_environment({"GATEHOUSE__DATABASE__URL": url})
     return subprocess.run(whole, check=True, capture_output=True, text=True, env=environment).stdout
 
 
-def written(path: Path, kind: str, jwt: str) -> Path:
+def write_request(path: Path, kind: str, jwt: str) -> Path:
     """The request as it goes over the wire, for bench/load.py to send with another number each time."""
     body = json.dumps({"action": "get", "application_id": APPLICATION, "data": {"type": kind}})
     head = [

@@ -14,12 +14,12 @@ from typing import Any, Final
 
 import httpx2
 import msgspec
-from bench.answered import command
+from bench.answered import run_gatehouse
 from bench.figures import ROUNDS, Figure
-from bench.heavy import Heavy
-from bench.paced import Told
+from bench.heavy import HeavyResult
+from bench.paced import PacedResult
 from bench.served import Program
-from bench.storm import ask, started
+from bench.storm import run_paced, start_paced
 from tests.support.visitor import form_to, hidden_fields
 
 APPLICATION: Final = 50_001
@@ -39,26 +39,30 @@ GOAL: Final = 3.0  # times the idle figure
 
 def blocking(program: Program, scratch: Path, url: str, kind: str) -> Iterator[Figure]:
     data, file = scratch / "data", scratch / "model.json"
-    file.write_text(json.dumps(the_file()))
+    file.write_text(json.dumps(model_document()))
     apply = ["apply", "--allow-weak", str(file)]
-    command(data, url, apply)
+    run_gatehouse(data, url, apply)
     with program.serving(data, url, pinned=False) as server:
-        requests = requests_of(server.port, command(data, url, ["user", "token", USER, "--factor", FACTOR]).strip())
-        for path in (written(scratch, raw) for raw in requests.values()):  # what is compiled once is compiled now
-            pressed(server.port, path, "1", 0.0)
-        ask(server.port, *KEYS, str(BEFORE))
-        idle = median(ask(server.port, *KEYS, str(SECONDS)).p99 for _ in range(ROUNDS))
+        requests = requests_of(
+            server.port, run_gatehouse(data, url, ["user", "token", USER, "--factor", FACTOR]).strip()
+        )
+        for path in (
+            write_request(scratch, raw) for raw in requests.values()
+        ):  # what is compiled once is compiled now
+            run_heavy_clients(server.port, path, "1", 0.0)
+        run_paced(server.port, *KEYS, str(BEFORE))
+        idle = median(run_paced(server.port, *KEYS, str(SECONDS)).p99 for _ in range(ROUNDS))
         yield Figure(name=f"keys, p99, idle, {kind}", value=idle, unit="ms")
         for name, raw in requests.items():
-            rounds = [beside_requests(server.port, written(scratch, raw)) for _ in range(ROUNDS)]
-            yield from compared(name, idle, rounds, kind)
+            rounds = [beside_requests(server.port, write_request(scratch, raw)) for _ in range(ROUNDS)]
+            yield from compare_with_idle(name, idle, rounds, kind)
         for name, words in (("apply", apply), ("export", ["export"])):
             rounds = [beside_command(server.port, data, url, words) for _ in range(ROUNDS)]
-            yield from compared(name, idle, rounds, kind)
+            yield from compare_with_idle(name, idle, rounds, kind)
         yield Figure(name=f"memory after it, {kind}", value=server.megabytes(), unit="MB")
 
 
-def compared(name: str, idle: float, rounds: list[tuple[Told, float]], kind: str) -> Iterator[Figure]:
+def compare_with_idle(name: str, idle: float, rounds: list[tuple[PacedResult, float]], kind: str) -> Iterator[Figure]:
     busy = median(told.p99 for told, _ in rounds)
     yield Figure(name=f"keys, p99, beside {name}, {kind}", value=busy, unit="ms")
     longest = max(told.longest for told, _ in rounds)
@@ -67,7 +71,7 @@ def compared(name: str, idle: float, rounds: list[tuple[Told, float]], kind: str
     yield Figure(name=f"keys, p99, beside {name} by idle, {kind}", value=busy / idle, unit="x", goal=GOAL)
 
 
-def the_file() -> dict[str, Any]:
+def model_document() -> dict[str, Any]:
     schema = {f"area{area}": {f"rule{n}": {"value": False} for n in range(RULES)} for area in range(AREAS)}
     roles = {
         f"role{role}": {
@@ -89,21 +93,21 @@ def the_file() -> dict[str, Any]:
 
 
 def requests_of(port: int, jwt: str) -> Mapping[str, bytes]:
-    cookies = signed_in(port)
+    cookies = sign_in(port)
     who = f"/console/access/who?application_id={APPLICATION}&rules=area1."
     deleted = {"kind": "role", "action": "delete", "data": {"name": "role1"}}
     rule = {"rule": "area1of1.rule5"}
     return {
-        "list": posted("meta/data", jwt, action="get", data={}),
-        "simulate": posted("simulate", jwt, data={"change": deleted}),
-        "members": posted("members", jwt, data=rule),
-        "members as CSV": posted("members", jwt, data=rule, options={"format": "csv"}),
-        "who can": shown(who, cookies),
-        "who can as CSV": shown(f"{who}&format=csv", cookies),
+        "list": post_request("meta/data", jwt, action="get", data={}),
+        "simulate": post_request("simulate", jwt, data={"change": deleted}),
+        "members": post_request("members", jwt, data=rule),
+        "members as CSV": post_request("members", jwt, data=rule, options={"format": "csv"}),
+        "who can": page_request(who, cookies),
+        "who can as CSV": page_request(f"{who}&format=csv", cookies),
     }
 
 
-def posted(path: str, jwt: str, **more: object) -> bytes:
+def post_request(path: str, jwt: str, **more: object) -> bytes:
     body = json.dumps({"application_id": APPLICATION, **more}).encode()
     head = (
         f"POST /api/permissions/{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
@@ -113,12 +117,12 @@ def posted(path: str, jwt: str, **more: object) -> bytes:
     return head.encode() + body
 
 
-def shown(path: str, cookies: Mapping[str, str]) -> bytes:
+def page_request(path: str, cookies: Mapping[str, str]) -> bytes:
     crumbs = "; ".join(f"{name}={value}" for name, value in cookies.items())
     return f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nCookie: {crumbs}\r\n\r\n".encode()
 
 
-def signed_in(port: int) -> Mapping[str, str]:
+def sign_in(port: int) -> Mapping[str, str]:
     with httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
         page = client.get("/sign-in").text
         form = {**hidden_fields(form_to("/sign-in", page)), "login": login_of(USER), "password": PASSWORD}
@@ -132,36 +136,36 @@ def login_of(user_id: str) -> str:
     return f"u{user_id}@studio.example"
 
 
-def written(scratch: Path, raw: bytes) -> Path:
+def write_request(scratch: Path, raw: bytes) -> Path:
     path = scratch / "request.http"
     path.write_bytes(raw)
     return path
 
 
-def pressed(port: int, path: Path, at_once: str, seconds: float) -> Heavy:
+def run_heavy_clients(port: int, path: Path, at_once: str, seconds: float) -> HeavyResult:
     whole = [sys.executable, "-m", "bench.heavy", str(port), str(path), at_once, str(seconds)]
-    return told_by(subprocess.Popen(whole, stdout=subprocess.PIPE, text=True))
+    return read_heavy_result(subprocess.Popen(whole, stdout=subprocess.PIPE, text=True))
 
 
-def told_by(client: subprocess.Popen[str]) -> Heavy:
+def read_heavy_result(client: subprocess.Popen[str]) -> HeavyResult:
     told, _ = client.communicate()
-    found = msgspec.json.decode(told, type=Heavy)
+    found = msgspec.json.decode(told, type=HeavyResult)
     if set(found.answers) - {"200"}:
         raise LookupError(f"answered {found.answers}")
     return found
 
 
-def beside_requests(port: int, path: Path) -> tuple[Told, float]:
+def beside_requests(port: int, path: Path) -> tuple[PacedResult, float]:
     whole = [sys.executable, "-m", "bench.heavy", str(port), str(path), AT_ONCE, str(SECONDS + BEFORE)]
     with subprocess.Popen(whole, stdout=subprocess.PIPE, text=True) as heavy:
-        ask(port, *KEYS, str(BEFORE))
-        keys = ask(port, *KEYS, str(SECONDS))
-        return keys, told_by(heavy).taken
+        run_paced(port, *KEYS, str(BEFORE))
+        keys = run_paced(port, *KEYS, str(SECONDS))
+        return keys, read_heavy_result(heavy).taken
 
 
-def beside_command(port: int, data: Path, url: str, words: list[str]) -> tuple[Told, float]:
+def beside_command(port: int, data: Path, url: str, words: list[str]) -> tuple[PacedResult, float]:
     """The command works on the same database in a process of its own."""
-    with started(port, *KEYS, str(SECONDS)) as keys:
-        command(data, url, words)
+    with start_paced(port, *KEYS, str(SECONDS)) as keys:
+        run_gatehouse(data, url, words)
         told, _ = keys.communicate()
-    return msgspec.json.decode(told, type=Told), SECONDS * 1e3
+    return msgspec.json.decode(told, type=PacedResult), SECONDS * 1e3

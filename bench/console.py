@@ -12,14 +12,14 @@ from typing import Final
 
 import httpx2
 import uvloop
-from bench.crowd import AT_ONCE, CROWD, PROJECT, a_row, name_of, tag_of
+from bench.crowd import AT_ONCE, MANY_USERS, PROJECT, a_row, name_of, tag_of
 from bench.figures import Figure
 from bench.filled import analyze
 from sqlalchemy import insert
 from tests.support.builders import NOW, ORIGIN, a_record
-from tests.support.permission_builders import a_group, a_role, becoming, create_application, publish
+from tests.support.permission_builders import a_group, a_role, create_application, publish, set_fields
 from tests.support.service import running_service
-from tests.support.visitor import PASSWORD, Visitor
+from tests.support.visitor import PASSWORD, HttpBrowser
 
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.permissions.documents.conditions import parse_condition
@@ -48,7 +48,7 @@ def console(url: str, data: Path, kind: str) -> list[Figure]:
 
 
 def screens(application_id: int) -> dict[str, str]:
-    someone, shop = name_of(CROWD // 2), f"/console/applications/{application_id}"
+    someone, shop = name_of(MANY_USERS // 2), f"/console/applications/{application_id}"
     return {
         "home": "/console",
         "people": "/console/people",
@@ -74,33 +74,33 @@ async def measure(url: str, data: Path, kind: str) -> list[Figure]:
     settings = {"GATEHOUSE__RATES__ENABLED": "false"}
     async with running_service(url, data, clock=SystemClock(), environment=settings) as service:  # type: ignore[arg-type]
         house = service.house
-        application_id = await furnish(house.storage)
-        for start in range(0, CROWD, AT_ONCE):
-            await house.storage.runner.act(partial(people, application_id, range(start, start + AT_ONCE)))
+        application_id = await create_model(house.storage)
+        for start in range(0, MANY_USERS, AT_ONCE):
+            await house.storage.runner.act(partial(insert_people, application_id, range(start, start + AT_ONCE)))
         await house.storage.runner.act(analyze)
         await house.administration.create(
             login=LOGIN, nick="Ada", password=PASSWORD, origin=ORIGIN, administrator=True
         )
-        visitor = Visitor(service)
+        visitor = HttpBrowser(service)
         visitor.client.timeout = PATIENCE
         await visitor.sign_in(LOGIN)
         figures = []
         for name, path in screens(application_id).items():
-            taken = await timed(visitor.client, path)
+            taken = await time_request(visitor.client, path)
             figures.append(
-                Figure(name=f"console, {name}, {CROWD:,} people, {kind}", value=taken, unit="ms", goal=GOAL)
+                Figure(name=f"console, {name}, {MANY_USERS:,} people, {kind}", value=taken, unit="ms", goal=GOAL)
             )
         await visitor.client.aclose()
     return figures
 
 
-async def furnish(storage: Storage) -> int:
+async def create_model(storage: Storage) -> int:
     application = await create_application(storage, *(some_role(number) for number in range(ROLES)))
     await publish(storage)
     leaf = {"value": False, "protected": False, "description": "What it is about"}
     rules: Tree = {f"area{area}": {f"rule{n}": leaf for n in range(RULES)} for area in range(AREAS)}
     schema = ApplicationSchema(application_id=application.application_id, private_data=rules, updated_at=NOW)
-    await storage.applications.edit_schema(application.application_id, becoming(schema=schema))
+    await storage.applications.edit_schema(application.application_id, set_fields(schema=schema))
     for number in range(GROUPS):
         condition = GroupCondition(title="tagged", condition=parse_condition({"tag": tag_of(number)}))
         group = a_group(f"{number:024x}", f"Group {number}", conditions=(condition,))
@@ -113,7 +113,7 @@ def some_role(number: int) -> Role:
     return a_role(f"role{number}", meta={"private_data": held})
 
 
-def people(application_id: int, numbers: range) -> Verb[None]:
+def insert_people(application_id: int, numbers: range) -> Verb[None]:
     names = [name_of(number) for number in numbers]
     yield Statement(insert(user_ids)).many([{"user_id": name} for name in names])
     yield Statement(insert(users)).many([a_row(name) for name in names])
@@ -137,7 +137,7 @@ def an_assignment(application_id: int, number: int, place: int) -> dict[str, obj
     }
 
 
-async def timed(client: httpx2.AsyncClient, path: str) -> float:
+async def time_request(client: httpx2.AsyncClient, path: str) -> float:
     """Milliseconds, the median of several; the first, which compiles the template, is not counted."""
     taken = []
     for _ in range(TIMES + 1):

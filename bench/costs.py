@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-OURS: Final = "Gatehouse on PostgreSQL"
+GATEHOUSE: Final = "Gatehouse on PostgreSQL"
 # Stand-ins, rough ones: rates as a prototype reached them on one core, Argon2id at 28 ms, memory of those that wait
 # as in docs/decisions/0021-holding-a-poll.md, rows as measured on PostgreSQL 15 with 100,000 of each.
 ASSUMED: Final = {
-    f"flow RS256, {OURS}": 550.0,  # a second, of one core
-    f"refresh RS256, {OURS}": 850.0,
-    f"userinfo, {OURS}": 3_500.0,
+    f"flow RS256, {GATEHOUSE}": 550.0,  # a second, of one core
+    f"refresh RS256, {GATEHOUSE}": 850.0,
+    f"userinfo, {GATEHOUSE}": 3_500.0,
     "POST meta/data, list of 1000 rules, PostgreSQL": 1_500.0,
     "GET /healthz, 16 connections": 9_000.0,
     "passwords checked in the storm, SQLite": 60.0,  # a second, two at a time

@@ -19,13 +19,20 @@ from bench.filled import analyze
 from bench.permissions import CONDITIONAL, RULES
 from sqlalchemy import insert
 from tests.support.builders import NOW, a_record, a_user
-from tests.support.permission_builders import a_group, a_role, connecting, create_application, install, publish
+from tests.support.permission_builders import (
+    a_group,
+    a_role,
+    connect_application,
+    create_application,
+    install_central,
+    publish,
+)
 
-from gatehouse.app.memory import Tidying
+from gatehouse.app.memory import GarbageCollector
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.permissions.documents.conditions import parse_condition
-from gatehouse.permissions.evaluation.reading import Reading
-from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render
+from gatehouse.permissions.evaluation.reading import PermissionLoader
+from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render_shape
 from gatehouse.permissions.model.group import GroupCondition
 from gatehouse.permissions.model.project import GrantAction, GroupGrant
 from gatehouse.permissions.model.role import Role
@@ -37,38 +44,41 @@ from gatehouse.storage.tables.user_records import role_assignments
 ROLES: Final = 1_000
 GROUPS: Final = 500
 ASSIGNED: Final = 15  # roles of each person
-TAGGED: Final = 3  # groups each person belongs to by a tag
-FEW: Final = 1_000
-CROWD: Final = 100_000
+TAGS_PER_USER: Final = 3  # groups each person belongs to by a tag
+FEW_USERS: Final = 1_000
+MANY_USERS: Final = 100_000
 AT_ONCE: Final = 5_000  # people written in one transaction
-ASKED: Final = 300  # people asked about in one round
+USERS_PER_ROUND: Final = 300  # people asked about in one round
 COLD: Final = 1_200  # µs (goal P12)
 GROWTH: Final = 1.5  # times slower at most (goal P14)
 PROJECT: Final = "mind_games"
 
 
-def crowd(small: str, large: str, kind: str) -> list[Figure]:
+def many_users(small: str, large: str, kind: str) -> list[Figure]:
     """Of two empty databases."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(measure(small, large, kind))
 
 
 async def measure(small: str, large: str, kind: str) -> list[Figure]:
-    Tidying(SystemClock()).begin()  # as the service has it
+    GarbageCollector(SystemClock()).begin()  # as the service has it
     async with open_storage(small, migrate=True) as village, open_storage(large, migrate=True) as town:
-        villagers = await furnish(village, FEW)
-        townspeople = await furnish(town, CROWD)
+        villagers = await create_model(village, FEW_USERS)
+        townspeople = await create_model(town, MANY_USERS)
         rounds = [
-            (await one_round(village, villagers, FEW), await one_round(town, townspeople, CROWD))
+            (await one_round(village, villagers, FEW_USERS), await one_round(town, townspeople, MANY_USERS))
             for _ in range(ROUNDS)
         ]
     few, many = (median_of(each) for each in zip(*rounds, strict=True))
     return [
         Figure(
-            name=f"evaluation of someone new, {CROWD:,} people, {kind}", value=many.evaluated, unit="µs", goal=COLD
+            name=f"evaluation of someone new, {MANY_USERS:,} people, {kind}",
+            value=many.evaluated,
+            unit="µs",
+            goal=COLD,
         ),
-        *grown(f"list of someone new, {kind}", few.first, many.first),
-        *grown(f"list of someone known, {kind}", few.again, many.again),
+        *growth_figures(f"list of someone new, {kind}", few.first, many.first),
+        *growth_figures(f"list of someone known, {kind}", few.again, many.again),
     ]
 
 
@@ -89,24 +99,24 @@ def median_of(rounds: Sequence[Round]) -> Round:
     )
 
 
-def grown(name: str, few: float, many: float) -> Iterable[Figure]:
-    yield Figure(name=f"{name}, {FEW:,} people", value=few, unit="µs")
-    yield Figure(name=f"{name}, {CROWD:,} people", value=many, unit="µs")
+def growth_figures(name: str, few: float, many: float) -> Iterable[Figure]:
+    yield Figure(name=f"{name}, {FEW_USERS:,} people", value=few, unit="µs")
+    yield Figure(name=f"{name}, {MANY_USERS:,} people", value=many, unit="µs")
     yield Figure(name=f"{name}, the second by the first", value=many / few, unit="x", goal=GROWTH)
 
 
 async def one_round(storage: Storage, application_id: int, people: int) -> Round:
-    reading = Reading(store=storage.permissions, clock=SystemClock())
-    step = people // ASKED
-    await listed(reading, application_id, name_of(1))  # the model is read once, whoever asks first
-    asked = [name_of(number * step) for number in range(ASKED)]
-    first = [await listed(reading, application_id, user_id) for user_id in asked]
-    again = [await listed(reading, application_id, user_id) for user_id in asked]
+    reading = PermissionLoader(store=storage.permissions, clock=SystemClock())
+    step = people // USERS_PER_ROUND
+    await time_list(reading, application_id, name_of(1))  # the model is read once, whoever asks first
+    asked = [name_of(number * step) for number in range(USERS_PER_ROUND)]
+    first = [await time_list(reading, application_id, user_id) for user_id in asked]
+    again = [await time_list(reading, application_id, user_id) for user_id in asked]
     read, evaluated = (mean(part) * 1e6 for part in zip(*first, strict=True))
     return Round(first=read + evaluated, evaluated=evaluated, again=mean(map(sum, again)) * 1e6)
 
 
-async def listed(reading: Reading, application_id: int, user_id: str) -> tuple[float, float]:
+async def time_list(reading: PermissionLoader, application_id: int, user_id: str) -> tuple[float, float]:
     """Seconds for reading, and for everything after it."""
     begin = perf_counter()
     facts = await reading.facts(user_id, (application_id,))
@@ -114,16 +124,16 @@ async def listed(reading: Reading, application_id: int, user_id: str) -> tuple[f
         raise LookupError(user_id)
     case = await reading.case(facts)
     read = perf_counter()
-    told = render(await reading.effective(case, application_id, None), Shape.LIST, DEFAULT_OPTIONS, NOW)
+    told = render_shape(await reading.effective(case, application_id, None), Shape.LIST, DEFAULT_OPTIONS, NOW)
     end = perf_counter()
     if len(told) < (ASSIGNED + CONDITIONAL) * RULES:
         raise LookupError(f"{user_id} holds only {len(told)} rules")
     return read - begin, end - read
 
 
-async def furnish(storage: Storage, people: int) -> int:
+async def create_model(storage: Storage, people: int) -> int:
     """The application with its roles, a project whose groups are each granted one of them, and that many people."""
-    await install(storage)
+    await install_central(storage)
     application = await create_application(storage, *(some_role(number) for number in range(ROLES)))
     await publish(storage)
     groups = [f"{number:024x}" for number in range(GROUPS)]
@@ -135,7 +145,7 @@ async def furnish(storage: Storage, people: int) -> int:
         GroupGrant(group_id=group_id, roles=(f"role{number}",), action=GrantAction.GRANT)
         for number, group_id in enumerate(groups)
     ]
-    await storage.projects.edit_project(PROJECT, connecting(application.application_id, *grants))
+    await storage.projects.edit_project(PROJECT, connect_application(application.application_id, *grants))
     await fill(storage, application.application_id, people)
     return application.application_id
 
@@ -149,16 +159,16 @@ def some_role(number: int) -> Role:
 async def fill(storage: Storage, application_id: int, people: int) -> None:
     for start in range(0, people, AT_ONCE):
         chunk = range(start, min(start + AT_ONCE, people))
-        await storage.runner.act(partial(some_people, application_id, chunk))
+        await storage.runner.act(partial(insert_people, application_id, chunk))
     await storage.runner.act(analyze)
 
 
-def some_people(application_id: int, numbers: range) -> Verb[None]:
+def insert_people(application_id: int, numbers: range) -> Verb[None]:
     names = [name_of(number) for number in numbers]
     yield Statement(insert(user_ids)).many([{"user_id": name} for name in names])
     yield Statement(insert(users)).many([a_row(name) for name in names])
     yield Statement(insert(user_tags)).many(
-        [{"user_id": name_of(number), "tag": tag_of(number + n)} for number in numbers for n in range(TAGGED)]
+        [{"user_id": name_of(number), "tag": tag_of(number + n)} for number in numbers for n in range(TAGS_PER_USER)]
     )
     yield Statement(insert(role_assignments)).many(
         [an_assignment(application_id, number, n) for number in numbers for n in range(ASSIGNED)]

@@ -57,9 +57,11 @@ def one_round(work: Callable[[], object], seconds: float) -> float:
 
 
 def table(figures: Iterable[Figure]) -> str:
-    return "\n".join(f"{one.name:<66} {rounded(one):>12} {one.unit:<3} {one.verdict}".rstrip() for one in figures)
+    return "\n".join(
+        f"{one.name:<66} {format_value(one):>12} {one.unit:<3} {one.verdict}".rstrip() for one in figures
+    )
 
 
-def rounded(figure: Figure) -> str:
+def format_value(figure: Figure) -> str:
     """A ratio to the hundredth: one decides by it."""
     return f"{figure.value:,.2f}" if figure.unit == RATIO else f"{figure.value:,.1f}"

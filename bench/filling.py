@@ -15,8 +15,8 @@ import asyncpg
 from sqlalchemy import BigInteger, Boolean, LargeBinary, Table
 from tests.support.builders import NOW
 
-from gatehouse.storage.sqlite import path_of
-from gatehouse.storage.statements import Document
+from gatehouse.storage.sqlite import sqlite_path
+from gatehouse.storage.statements import JsonDocument
 from gatehouse.storage.tables.accounts import login_tokens, sessions, user_ids, user_tags, users
 from gatehouse.storage.tables.audit import audit_events
 from gatehouse.storage.tables.gamesessions import game_sessions
@@ -26,8 +26,8 @@ from gatehouse.storage.tables.user_records import role_assignments
 CLIENT: Final = "web"
 NODE: Final = "node"  # that registered the games
 ROLES: Final = 20  # of the application; each person holds one of them
-ODD: Final = 2_654_435_761  # prime to 2**32: no two numbers below that are scattered to the same place
-PLACES: Final = 2**32
+SCATTER_FACTOR: Final = 2_654_435_761  # prime to 2**32: no two numbers below that are scattered to the same place
+SCATTER_RANGE: Final = 2**32
 FIRST_USER_ID: Final = 2_000_000_000
 HASH: Final = "$argon2id$v=19$m=19456,t=2,p=1$" + "A" * 22 + "$" + "A" * 43
 CACHE_KIB: Final = 2**20  # for the filling alone
@@ -51,7 +51,7 @@ DAY: Final = 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
+class SqlDialect:
     """Where the two databases say the same thing differently."""
 
     hexadecimal: str  # of so many digits
@@ -60,13 +60,13 @@ class Words:
     no: str
 
 
-SQLITE: Final = Words(
+SQLITE: Final = SqlDialect(
     hexadecimal="printf('%0{1}x', {0})",
     blob="BLOB",
     numbers="(WITH RECURSIVE s(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM s WHERE n + 1 < {}) SELECT n FROM s)",
     no="0",
 )
-POSTGRES: Final = Words(
+POSTGRES: Final = SqlDialect(
     hexadecimal="lpad(to_hex({0}), {1}, '0')",
     blob="BYTEA",
     numbers="(SELECT generate_series(CAST(0 AS bigint), {} - 1) AS n) AS s",
@@ -74,21 +74,21 @@ POSTGRES: Final = Words(
 )
 
 
-def scattered(number: int) -> int:
-    return number * ODD % PLACES
+def scatter(number: int) -> int:
+    return number * SCATTER_FACTOR % SCATTER_RANGE
 
 
 def user_of(number: int) -> str:
-    return str(FIRST_USER_ID + scattered(number))
+    return str(FIRST_USER_ID + scatter(number))
 
 
 def login_of(number: int) -> str:
-    return f"player{scattered(number)}@studio.example"
+    return f"player{scatter(number)}@studio.example"
 
 
 def key_of(number: int) -> str:
     """Thirty-two hexadecimal digits: the id of whatever has a long one."""
-    return "".join(f"{scattered(number + salt):08x}" for salt in range(4))
+    return "".join(f"{scatter(number + salt):08x}" for salt in range(4))
 
 
 def id_of(number: int) -> str:
@@ -97,21 +97,21 @@ def id_of(number: int) -> str:
 
 
 def gsid_of(number: int) -> str:
-    return f"{scattered(number):08x}-0000-4000-8000-0000{scattered(number + 1):08x}"
+    return f"{scatter(number):08x}-0000-4000-8000-0000{scatter(number + 1):08x}"
 
 
 def digest_of(number: int) -> bytes:
     return key_of(number).encode()
 
 
-class Rows:
+class RowTemplates:
     """The same in the words of a database."""
 
-    def __init__(self, words: Words, application_id: int) -> None:
+    def __init__(self, words: SqlDialect, application_id: int) -> None:
         self._words = words
-        user = f"CAST({FIRST_USER_ID} + {place()} AS TEXT)"
-        login = f"'player' || CAST({place()} AS TEXT) || '@studio.example'"
-        first, second, *more = (words.hexadecimal.format(place(salt), 8) for salt in range(4))
+        user = f"CAST({FIRST_USER_ID} + {scatter_sql()} AS TEXT)"
+        login = f"'player' || CAST({scatter_sql()} AS TEXT) || '@studio.example'"
+        first, second, *more = (words.hexadecimal.format(scatter_sql(salt), 8) for salt in range(4))
         key = " || ".join([first, second, *more])
         identity = " || ".join([words.hexadecimal.format("n", 8), second, *more])
         gsid = f"{first} || '-0000-4000-8000-0000' || {second}"
@@ -182,7 +182,7 @@ class Rows:
                 "event": "'session.opened'",
                 "actor": user,
                 "subject": user,
-                "request_id": words.hexadecimal.format(place(), 8),
+                "request_id": words.hexadecimal.format(scatter_sql(), 8),
                 "personal": """'{"address":"192.0.2.7","agent":"Firefox"}'""",
                 **dict.fromkeys(("salt", "commitment", "mac"), digest),
                 "place": "n + 1",
@@ -197,7 +197,7 @@ class Rows:
         return f"INSERT INTO {table.name} ({columns}) SELECT {cells} FROM {source} WHERE {which}"  # noqa: S608 - all of it ours
 
     def _nothing(self, kind: object) -> str:
-        if isinstance(kind, Document):
+        if isinstance(kind, JsonDocument):
             return "'{}'"
         if isinstance(kind, LargeBinary):
             return f"CAST('' AS {self._words.blob})"
@@ -206,14 +206,14 @@ class Rows:
         return "0" if isinstance(kind, BigInteger) else "''"
 
 
-def place(salt: int = 0) -> str:
-    return f"((n + {salt}) * {ODD} % {PLACES})"
+def scatter_sql(salt: int = 0) -> str:
+    return f"((n + {salt}) * {SCATTER_FACTOR} % {SCATTER_RANGE})"
 
 
-async def fill(url: str, application_id: int, people: int) -> None:
+async def fill_database(url: str, application_id: int, people: int) -> None:
     """So many people, each with a session, a token, a grant, a game that waits, a role and an audit record."""
     if url.startswith("sqlite:"):
-        await asyncio.to_thread(fill_sqlite, path_of(url), application_id, people)
+        await asyncio.to_thread(fill_sqlite, sqlite_path(url), application_id, people)
     else:
         await fill_postgres(url, application_id, people)
 
@@ -223,7 +223,7 @@ def fill_sqlite(path: str, application_id: int, people: int) -> None:
     connection.pragma("journal_mode", "off")
     connection.pragma("synchronous", "off")
     connection.pragma("cache_size", -CACHE_KIB)
-    rows = Rows(SQLITE, application_id)
+    rows = RowTemplates(SQLITE, application_id)
     for table in rows.tables:
         indexes = connection.execute(SQLITE_INDEXES, (table.name,)).fetchall()
         for name, _ in indexes:
@@ -240,7 +240,7 @@ def fill_sqlite(path: str, application_id: int, people: int) -> None:
 async def fill_postgres(url: str, application_id: int, people: int) -> None:
     connection = await asyncpg.connect(url)
     await connection.execute(f"SET maintenance_work_mem = '{CACHE_KIB // 2}kB'")
-    rows = Rows(POSTGRES, application_id)
+    rows = RowTemplates(POSTGRES, application_id)
     for table in rows.tables:
         indexes = await connection.fetch(POSTGRES_INDEXES, table.name)
         for drop, _ in indexes:

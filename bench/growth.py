@@ -17,24 +17,24 @@ from typing import Final
 
 import uvloop
 from bench.figures import Figure
-from bench.filling import CLIENT, DAY, NODE, ROLES, digest_of, fill, gsid_of, id_of, login_of, user_of
+from bench.filling import CLIENT, DAY, NODE, ROLES, digest_of, fill_database, gsid_of, id_of, login_of, user_of
 from bench.permissions import RULES
 from tests.support.builders import NOW, a_client, a_game_session, a_record
 from tests.support.oauth import a_grant
-from tests.support.permission_builders import a_role, create_application, install
+from tests.support.permission_builders import a_role, create_application, install_central
 
-from gatehouse.accounts.model import KeptLogin
-from gatehouse.gamesessions.model import PollMark, Turn
+from gatehouse.accounts.model import LoginTokenRecord
+from gatehouse.gamesessions.model import PollId, PollMark
 from gatehouse.kernel.clock import SystemClock
-from gatehouse.oauth.store import Taking
-from gatehouse.oauth.store import Turn as Turning
-from gatehouse.permissions.evaluation.effective import Effective
-from gatehouse.permissions.evaluation.reading import Reading
-from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render
+from gatehouse.oauth.store import RedeemOutcome
+from gatehouse.oauth.store import RotationOutcome as Turning
+from gatehouse.permissions.evaluation.effective import EffectivePermissions
+from gatehouse.permissions.evaluation.reading import PermissionLoader
+from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render_shape
 from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.rule import Rule, Section
+from gatehouse.permissions.model.rule import Rule, RuleSection
 from gatehouse.permissions.model.scope import ROOT
-from gatehouse.settings.model import Game
+from gatehouse.settings.model import GameSettings
 from gatehouse.storage.opening import Storage, open_storage
 
 SIZES: Final = (1_000, 10_000, 100_000, 1_000_000)
@@ -43,17 +43,17 @@ ASKED: Final = 100  # people of one round; the smallest house has enough for all
 GOAL: Final = 1.5  # times as slow at most
 STRIDE: Final = 7_919  # a prime: one walks through the whole house, whatever its size
 LATER: Final = NOW + 60
-PENDING_MOST: Final = Game().pending_most  # what a service counts up to
+PENDING_MOST: Final = GameSettings().pending_most  # what a service counts up to
 
-Operation = Callable[["House", "Case"], Awaitable[object]]
+Operation = Callable[["FilledDatabase", "OperationCase"], Awaitable[object]]
 
 
-class Wrong(Exception):
+class OperationFailed(Exception):
     """An operation did not do what it is timed for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class OperationCase:
     person: int  # nobody asked for him before
     new: int  # nothing in the house has this number, nor the next one
 
@@ -61,8 +61,8 @@ class Case:
     def user_id(self) -> str:
         return user_of(self.person)
 
-    def login(self, number: int, *, stoken: bytes | None = None) -> KeptLogin:
-        return KeptLogin(
+    def login(self, number: int, *, stoken: bytes | None = None) -> LoginTokenRecord:
+        return LoginTokenRecord(
             user_id=self.user_id,
             rev=0,
             application_id=0,
@@ -76,34 +76,34 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class House:
+class FilledDatabase:
     storage: Storage
     people: int
     application_id: int
-    reading: Reading
+    reading: PermissionLoader
     numbers: Iterator[int] = field(default_factory=count)
 
-    def cases(self) -> list[Case]:
+    def cases(self) -> list[OperationCase]:
         return [
-            Case(person=number * STRIDE % self.people, new=self.people + 2 * number)
+            OperationCase(person=number * STRIDE % self.people, new=self.people + 2 * number)
             for number in islice(self.numbers, ASKED)
         ]
 
 
-async def sign_in(house: House, case: Case) -> None:
+async def sign_in(house: FilledDatabase, case: OperationCase) -> None:
     found = await house.storage.accounts.user_by_login(login_of(case.person))
     expect(found is not None and found.user_id == case.user_id)
 
 
-async def find_session(house: House, case: Case) -> None:
+async def find_session(house: FilledDatabase, case: OperationCase) -> None:
     expect(await house.storage.sessions.find(digest_of(case.person), LATER))
 
 
-async def keep_login(house: House, case: Case) -> None:
+async def keep_login(house: FilledDatabase, case: OperationCase) -> None:
     expect(await house.storage.logins.keep_login(case.login(case.new), a_record(subject=case.user_id)))
 
 
-async def authorize(house: House, case: Case) -> None:
+async def authorize(house: FilledDatabase, case: OperationCase) -> None:
     grant = a_grant(
         grant_id=id_of(case.new),
         client_id=CLIENT,
@@ -115,76 +115,76 @@ async def authorize(house: House, case: Case) -> None:
     expect(await house.storage.grants.begin(grant, a_record(subject=case.user_id), in_session=True))
 
 
-async def exchange(house: House, case: Case) -> None:
+async def exchange(house: FilledDatabase, case: OperationCase) -> None:
     code = digest_of(case.new)
     expect(await house.storage.grants.by_code(code))
     taken = await house.storage.grants.take_code(code, LATER, generation=1, reused=a_record)
-    expect(taken is Taking.TAKEN)
+    expect(taken is RedeemOutcome.TAKEN)
 
 
-async def refresh(house: House, case: Case) -> None:
+async def refresh(house: FilledDatabase, case: OperationCase) -> None:
     expect(await house.storage.grants.by_id(id_of(case.person), LATER))
     turned = await house.storage.grants.turn(id_of(case.person), 1, LATER, grace=0, reused=a_record)
     expect(turned.turn is Turning.ROTATED)
 
 
-async def userinfo(house: House, case: Case) -> None:
+async def userinfo(house: FilledDatabase, case: OperationCase) -> None:
     expect(await house.storage.grants.by_id(id_of(case.person), LATER))
 
 
-async def get_gsid(house: House, case: Case) -> None:
+async def get_gsid(house: FilledDatabase, case: OperationCase) -> None:
     session = a_game_session(gsid_of(case.new), options=bytes(96), location=bytes(32), ends_at=NOW + DAY)
     await house.storage.game_sessions.register(session)
 
 
-async def poll(house: House, case: Case) -> None:
+async def poll(house: FilledDatabase, case: OperationCase) -> None:
     gsid = gsid_of(case.person)
     expect(await house.storage.game_sessions.find(gsid, LATER))
     await house.storage.game_sessions.mark([PollMark(gsid=gsid, number=1, polled_at=LATER, ends_at=NOW)], NODE)
 
 
-async def confirm(house: House, case: Case) -> None:
+async def confirm(house: FilledDatabase, case: OperationCase) -> None:
     entry = a_record(subject=case.user_id)
     store, gsid = house.storage.game_sessions, gsid_of(case.person)
     expect(await store.confirm(gsid, LATER, user_id=case.user_id, rev=0, auth="login", entry=entry))
 
 
-async def take(house: House, case: Case) -> None:
+async def take_answer(house: FilledDatabase, case: OperationCase) -> None:
     login = case.login(case.new + 1, stoken=digest_of(case.new))
     entry = a_record(subject=case.user_id)
-    turn = Turn(number=2, node=NODE)
+    turn = PollId(number=2, node=NODE)
     expect(await house.storage.game_sessions.take(gsid_of(case.person), turn, LATER, login, entry))
 
 
-async def effective_list(house: House, case: Case) -> None:
-    told = render(await held(house, case), Shape.LIST, DEFAULT_OPTIONS, NOW)
+async def effective_list(house: FilledDatabase, case: OperationCase) -> None:
+    told = render_shape(await effective_permissions(house, case), Shape.LIST, DEFAULT_OPTIONS, NOW)
     expect(len(told) >= RULES)
 
 
-async def check(house: House, case: Case) -> None:
+async def check(house: FilledDatabase, case: OperationCase) -> None:
     neighbour = replace(case, person=(case.person + 1) % house.people)  # nobody has read his list
-    rule = Rule(Section.PRIVATE, f"area{neighbour.person % ROLES}.rule7")
-    expect((await held(house, neighbour)).allows(ROOT, rule))
+    rule = Rule(RuleSection.PRIVATE, f"area{neighbour.person % ROLES}.rule7")
+    expect((await effective_permissions(house, neighbour)).allows(ROOT, rule))
 
 
-async def held(house: House, case: Case) -> Effective:
+async def effective_permissions(house: FilledDatabase, case: OperationCase) -> EffectivePermissions:
     facts = await house.reading.facts(case.user_id, (house.application_id,))
     if facts is None:
-        raise Wrong(case)
+        raise OperationFailed(case)
     return await house.reading.effective(await house.reading.case(facts), house.application_id, None)
 
 
-async def count_waiting(house: House, _case: Case) -> None:
+async def count_waiting(house: FilledDatabase, _case: OperationCase) -> None:
     expect(await house.storage.game_sessions.pending(LATER, PENDING_MOST) >= min(house.people, PENDING_MOST))
 
 
-async def sweep_nothing(house: House, _case: Case) -> None:
+async def sweep_nothing(house: FilledDatabase, _case: OperationCase) -> None:
     await house.storage.sweep(NOW - 1)
 
 
 def expect(truth: object) -> None:
     if not truth:
-        raise Wrong
+        raise OperationFailed
 
 
 # In this order: some need what another made.
@@ -199,7 +199,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "getGsid": get_gsid,
     "poll": poll,
     "game session confirmed": confirm,
-    "game session taken": take,
+    "game session taken": take_answer,
     "effective list": effective_list,
     "check": check,
 }
@@ -215,7 +215,7 @@ def growth(urls: Sequence[str], kind: str, empty: float, sizes: Sequence[int] = 
 
 async def measure(urls: Sequence[str], kind: str, empty: float, sizes: Sequence[int]) -> list[Figure]:
     async with AsyncExitStack() as stack:
-        houses = [await furnished(stack, url, people) for url, people in zip(urls, sizes, strict=True)]
+        houses = [await filled_database(stack, url, people) for url, people in zip(urls, sizes, strict=True)]
         for house in houses:
             await one_round(house)  # statements are prepared, the model is read
         rounds = [[await one_round(house) for house in houses] for _ in range(ROUNDS)]
@@ -227,18 +227,18 @@ async def measure(urls: Sequence[str], kind: str, empty: float, sizes: Sequence[
     ]
 
 
-async def furnished(stack: AsyncExitStack, url: str, people: int) -> House:
+async def filled_database(stack: AsyncExitStack, url: str, people: int) -> FilledDatabase:
     async with open_storage(url, migrate=True) as empty:  # closed again: filling wants the database for itself
-        await install(empty)
+        await install_central(empty)
         application = await create_application(empty, *(some_role(number) for number in range(ROLES)))
         await empty.oauth.create(a_client(CLIENT), a_record())
-    await fill(url, application.application_id, people)
+    await fill_database(url, application.application_id, people)
     storage = await stack.enter_async_context(open_storage(url, migrate=False))
-    return House(
+    return FilledDatabase(
         storage=storage,
         people=people,
         application_id=application.application_id,
-        reading=Reading(store=storage.permissions, clock=SystemClock()),
+        reading=PermissionLoader(store=storage.permissions, clock=SystemClock()),
     )
 
 
@@ -247,14 +247,14 @@ def some_role(number: int) -> Role:
     return a_role(f"role{number}", meta={"private_data": {f"area{number}": rules}})
 
 
-async def one_round(house: House) -> dict[str, float]:
+async def one_round(house: FilledDatabase) -> dict[str, float]:
     """Microseconds of each operation."""
     cases = house.cases()
-    hot = {name: await each(house, operation, cases) for name, operation in OPERATIONS.items()}
-    return hot | {name: await each(house, duty, cases[:1]) for name, duty in DUTIES.items()}
+    hot = {name: await time_each(house, operation, cases) for name, operation in OPERATIONS.items()}
+    return hot | {name: await time_each(house, duty, cases[:1]) for name, duty in DUTIES.items()}
 
 
-async def each(house: House, operation: Operation, cases: Sequence[Case]) -> float:
+async def time_each(house: FilledDatabase, operation: Operation, cases: Sequence[OperationCase]) -> float:
     """The median: what else the machine does in between hits few of them."""
     taken = []
     for case in cases:

@@ -22,13 +22,13 @@ PATIENCE: Final = 120.0  # seconds beyond those of the run
 BUFFER: Final = 2**20
 
 
-class Heavy(msgspec.Struct, frozen=True, kw_only=True):
+class HeavyResult(msgspec.Struct, frozen=True, kw_only=True):
     answers: dict[str, int]
     longest: int  # bytes
     taken: float  # milliseconds
 
 
-class Asking:
+class HeavyClient:
     def __init__(self, port: int, request: bytes, seconds: float) -> None:
         self._port = port
         self._request = request
@@ -37,23 +37,23 @@ class Asking:
         self._longest = 0
         self._taken: list[float] = []
 
-    async def run(self, at_once: int) -> Heavy:
+    async def run(self, at_once: int) -> HeavyResult:
         await asyncio.gather(*(self._connection() for _ in range(at_once)))
-        return Heavy(answers=dict(self._answers), longest=self._longest, taken=median(self._taken) * 1e3)
+        return HeavyResult(answers=dict(self._answers), longest=self._longest, taken=median(self._taken) * 1e3)
 
     async def _connection(self) -> None:
         while not self._taken or perf_counter() < self._end:
             begin = perf_counter()
             reader, writer = await asyncio.open_connection(LOOPBACK, self._port)
             writer.write(self._request)
-            status, length = await answer(reader)
+            status, length = await read_response(reader)
             self._answers[status] += 1
             self._longest = max(self._longest, length)
             self._taken.append(perf_counter() - begin)
             writer.close()
 
 
-async def answer(reader: asyncio.StreamReader) -> tuple[str, int]:
+async def read_response(reader: asyncio.StreamReader) -> tuple[str, int]:
     """The status and the length of the body; it ends with the connection."""
     head = await reader.readuntil(b"\r\n\r\n")
     length = 0
@@ -62,9 +62,9 @@ async def answer(reader: asyncio.StreamReader) -> tuple[str, int]:
     return head.split(b" ", 2)[1].decode(), length
 
 
-async def main(port: int, request: bytes, at_once: int, seconds: float) -> Heavy:
+async def main(port: int, request: bytes, at_once: int, seconds: float) -> HeavyResult:
     async with asyncio.timeout(seconds + PATIENCE):
-        return await Asking(port, request, seconds).run(at_once)
+        return await HeavyClient(port, request, seconds).run(at_once)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from tests.support.builders import a_record, a_user
 
 from gatehouse.storage.opening import Storage, open_storage
 
-MANY: Final = 64  # callers at a time
+MANY_CALLERS: Final = 64  # callers at a time
 SECONDS: Final = 1.0
 USERS: Final = 1_000
 PAGE: Final = 4_096
@@ -48,7 +48,7 @@ async def measure(url: str, kind: str) -> list[Figure]:
     alone, among_many, looked_up = zip(*rounds, strict=True)
     return [
         per_second(f"account with its audit record, durable, one caller, {kind}", alone),
-        per_second(f"the same, {MANY} callers, {kind}", among_many),
+        per_second(f"the same, {MANY_CALLERS} callers, {kind}", among_many),
         Figure(name=f"account by its id, {kind}", value=1e6 / median(looked_up), unit="µs"),
     ]
 
@@ -65,7 +65,7 @@ async def one_round(opened: Storage, known: str) -> tuple[float, float, float]:
 
     return (
         await rate(write, callers=1),
-        await rate(write, callers=MANY),
+        await rate(write, callers=MANY_CALLERS),
         await rate(lambda: opened.accounts.user(known), callers=1),
     )
 

@@ -16,13 +16,13 @@ import httptools
 import uvloop
 
 LOOPBACK: Final = "127.0.0.1"
-MOST: Final = 200_000  # requests, however quick the server is
+MAX_REQUESTS: Final = 200_000  # requests, however quick the server is
 NUMBER: Final = b"{number}"
 OK: Final = 200
 PATIENCE: Final = 10.0  # seconds beyond those of the run
 
 
-class Visitor(asyncio.Protocol):
+class LoadConnection(asyncio.Protocol):
     def __init__(self, request: bytes, load: "Load") -> None:
         self._request = request.split(NUMBER)
         self._load = load
@@ -66,7 +66,7 @@ class Load:
         """Count one; True while there is to be another."""
         self._answers += 1
         now = perf_counter()
-        if now < self._end and self._answers < MOST:
+        if now < self._end and self._answers < MAX_REQUESTS:
             return True
         if not self.done.done():
             self.done.set_result(self._answers / (now - self._begin))
@@ -87,7 +87,8 @@ async def run(port: int, request: bytes, connections: int, seconds: float) -> fl
     load = Load(seconds)
     loop = asyncio.get_running_loop()
     opened = [
-        await loop.create_connection(lambda: Visitor(request, load), LOOPBACK, port) for _ in range(connections)
+        await loop.create_connection(lambda: LoadConnection(request, load), LOOPBACK, port)
+        for _ in range(connections)
     ]
     try:
         async with asyncio.timeout(seconds + PATIENCE):

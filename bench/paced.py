@@ -23,18 +23,18 @@ PATIENCE: Final = 60.0  # seconds beyond those of the run
 BLOCKED: Final = b'"BLOCKED"'
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class PacedResult(msgspec.Struct, frozen=True, kw_only=True):
     p50: float
     p99: float
     longest: float
     answers: dict[str, int]
 
 
-def keys(_number: int) -> bytes:
+def keys_request(_number: int) -> bytes:
     return b"GET /proxy/oauth/keys HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
-def login(number: int) -> bytes:
+def login_request(number: int) -> bytes:
     """Each from an address and for an account of its own: no throttle spares the server a password check."""
     body = json.dumps({"login": f"nobody{number}@studio.example", "password": "a wrong one"}).encode()
     address = f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
@@ -45,10 +45,10 @@ def login(number: int) -> bytes:
     return head.encode() + body
 
 
-REQUESTS: Final[dict[str, Callable[[int], bytes]]] = {"keys": keys, "logins": login}
+REQUESTS: Final[dict[str, Callable[[int], bytes]]] = {"keys": keys_request, "logins": login_request}
 
 
-class Paced:
+class PacedClient:
     def __init__(self, port: int, request: Callable[[int], bytes], *, per_second: float, seconds: float) -> None:
         self._port = port
         self._request = request
@@ -59,10 +59,10 @@ class Paced:
         self._taken: list[float] = []
         self._answers: Counter[str] = Counter()
 
-    async def run(self, connections: int) -> Told:
+    async def run(self, connections: int) -> PacedResult:
         await asyncio.gather(*(self._connection() for _ in range(connections)))
         taken = sorted(self._taken)
-        return Told(
+        return PacedResult(
             p50=taken[len(taken) // 2] * 1e3,
             p99=taken[len(taken) * 99 // 100] * 1e3,
             longest=taken[-1] * 1e3,
@@ -77,12 +77,12 @@ class Paced:
                 break
             await asyncio.sleep(max(0.0, due - perf_counter()))
             writer.write(self._request(number))
-            self._answers[await answer(reader)] += 1
+            self._answers[await read_status(reader)] += 1
             self._taken.append(perf_counter() - due)
         writer.close()
 
 
-async def answer(reader: asyncio.StreamReader) -> str:
+async def read_status(reader: asyncio.StreamReader) -> str:
     head = await reader.readuntil(b"\r\n\r\n")
     lines = head.decode("latin-1").lower().split("\r\n")
     length = next(int(line.partition(":")[2]) for line in lines if line.startswith("content-length:"))
@@ -90,9 +90,9 @@ async def answer(reader: asyncio.StreamReader) -> str:
     return "blocked" if BLOCKED in body else lines[0].split(" ")[1]
 
 
-async def main(port: int, what: str, connections: int, per_second: float, seconds: float) -> Told:
+async def main(port: int, what: str, connections: int, per_second: float, seconds: float) -> PacedResult:
     async with asyncio.timeout(seconds + PATIENCE):
-        return await Paced(port, REQUESTS[what], per_second=per_second, seconds=seconds).run(connections)
+        return await PacedClient(port, REQUESTS[what], per_second=per_second, seconds=seconds).run(connections)
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def peers() -> list[Figure]:
     ]
 
 
-def times_as_quick(figures: Iterable[Figure]) -> Iterator[Figure]:
+def speed_ratios(figures: Iterable[Figure]) -> Iterator[Figure]:
     """Of what was measured of ours and of theirs: the list that is kept, and single checks (goal P12)."""
     known = {one.name: one.value for one in figures}
     check = known["check of 100 rules"] / 100
@@ -64,8 +64,8 @@ def pycasbin() -> list[Figure]:
     with NamedTemporaryFile("w", suffix=".conf") as model:
         model.write(MODEL)
         model.flush()
-        plain = filled(casbin.Enforcer(model.name))
-        fast = filled(casbin.FastEnforcer(model.name, cache_key_order=[2, 1]))
+        plain = fill_enforcer(casbin.Enforcer(model.name))
+        fast = fill_enforcer(casbin.FastEnforcer(model.name, cache_key_order=[2, 1]))
     ask = (USER, f"area{ROLES - 1}.rule{RULES - 1}", "do")
     assert plain.enforce(*ask)  # noqa: S101 - a comparison with a wrong answer is none
     assert fast.enforce(*ask)  # noqa: S101
@@ -76,7 +76,7 @@ def pycasbin() -> list[Figure]:
     ]
 
 
-def filled(enforcer: Any) -> Any:  # noqa: ANN401 - casbin has no types
+def fill_enforcer(enforcer: Any) -> Any:  # noqa: ANN401 - casbin has no types
     for role in range(ROLES):
         enforcer.add_role_for_user(USER, f"role{role}")
         for rule in range(RULES):

@@ -8,19 +8,19 @@ from bench.figures import Figure, cost
 
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.permissions.documents.conditions import parse_condition
-from gatehouse.permissions.evaluation.effective import Effective, evaluate
-from gatehouse.permissions.evaluation.reading import Reading, state_of
-from gatehouse.permissions.evaluation.shapes import Shape, ShapeOptions, render
+from gatehouse.permissions.evaluation.effective import EffectivePermissions, evaluate
+from gatehouse.permissions.evaluation.reading import PermissionLoader, state_of
+from gatehouse.permissions.evaluation.shapes import Shape, ShapeOptions, render_shape
 from gatehouse.permissions.model.application import Application
-from gatehouse.permissions.model.condition import Subject
+from gatehouse.permissions.model.condition import ConditionSubject
 from gatehouse.permissions.model.facts import ApplicationModel, Facts, ProjectModel, Structure
 from gatehouse.permissions.model.group import Group, GroupCondition
 from gatehouse.permissions.model.project import GrantAction, GroupGrant, Project, ProjectSettings
 from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.rule import Rule, Section
+from gatehouse.permissions.model.rule import Rule, RuleSection
 from gatehouse.permissions.model.schema import ApplicationSchema
 from gatehouse.permissions.model.scope import ROOT, Scope
-from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord
+from gatehouse.permissions.model.user_record import Assignment, ScopeHoldings, UserRecord
 from gatehouse.permissions.store import PermissionStore
 
 NOW: Final = 1_800_000_000
@@ -35,36 +35,39 @@ OPTIONS: Final = ShapeOptions()
 
 
 def permissions() -> list[Figure]:
-    model, facts, nothing = the_model(), the_facts([ROOT]), Structure(version=1, projects={}, connecting={})
+    model, facts, nothing = build_model(), build_facts([ROOT]), Structure(version=1, projects={}, connecting={})
     grouped = many_groups()
-    known = evaluated(model, facts, nothing)
+    known = evaluate_once(model, facts, nothing)
     reading, kept = (
-        Reading(store=cast("PermissionStore", OneApplication(model, nothing)), clock=SystemClock()),
+        PermissionLoader(store=cast("PermissionStore", OneApplicationStore(model, nothing)), clock=SystemClock()),
         with_state(facts, model),
     )
-    asked = [Rule(Section.PRIVATE, f"area{n % ROLES}.rule{n % RULES}") for n in range(CHECKS)]
-    in_projects = the_facts([Scope(f"p{n}") for n in range(PROJECTS)])
+    asked = [Rule(RuleSection.PRIVATE, f"area{n % ROLES}.rule{n % RULES}") for n in range(CHECKS)]
+    in_projects = build_facts([Scope(f"p{n}") for n in range(PROJECTS)])
     ten = Structure(version=1, projects={f"p{n}": a_project(f"p{n}") for n in range(PROJECTS)}, connecting={})
     return [
-        goal(
-            1_200, cost("20 roles of 50 rules: evaluate and list", lambda: listed(evaluated(model, facts, nothing)))
+        with_goal(
+            1_200,
+            cost(
+                "20 roles of 50 rules: evaluate and list", lambda: render_list(evaluate_once(model, facts, nothing))
+            ),
         ),
-        goal(50, cost("the same list again", lambda: cached_list(reading, kept))),
-        cost("the same in 10 projects", lambda: listed(evaluated(model, in_projects, ten))),
-        cost("the same beside 500 conditional groups", lambda: listed(evaluated(model, facts, grouped))),
-        goal(1_000, cost("check of 100 rules", lambda: [known.allows(ROOT, rule) for rule in asked])),
+        with_goal(50, cost("the same list again", lambda: cached_list(reading, kept))),
+        cost("the same in 10 projects", lambda: render_list(evaluate_once(model, in_projects, ten))),
+        cost("the same beside 500 conditional groups", lambda: render_list(evaluate_once(model, facts, grouped))),
+        with_goal(1_000, cost("check of 100 rules", lambda: [known.allows(ROOT, rule) for rule in asked])),
     ]
 
 
-def goal(most: float, figure: Figure) -> Figure:
+def with_goal(most: float, figure: Figure) -> Figure:
     return replace(figure, goal=most)
 
 
-def evaluated(model: ApplicationModel, facts: Facts, structure: Structure) -> Effective:
+def evaluate_once(model: ApplicationModel, facts: Facts, structure: Structure) -> EffectivePermissions:
     return evaluate(model, facts, structure, now=NOW, address=None)
 
 
-class OneApplication:
+class OneApplicationStore:
     """What Reading loads once; the rest of its store is never asked."""
 
     def __init__(self, model: ApplicationModel, structure: Structure) -> None:
@@ -82,7 +85,7 @@ def with_state(facts: Facts, model: ApplicationModel) -> Facts:
     return replace(facts, applications={APPLICATION: state_of(model)})
 
 
-def cached_list(reading: Reading, facts: Facts) -> tuple[str, ...]:
+def cached_list(reading: PermissionLoader, facts: Facts) -> tuple[str, ...]:
     """From facts that were just read to the list, when nothing has changed."""
 
     async def answer() -> tuple[str, ...]:
@@ -97,11 +100,11 @@ def cached_list(reading: Reading, facts: Facts) -> tuple[str, ...]:
     raise AssertionError("nothing in it waits")
 
 
-def listed(effective: Effective) -> tuple[str, ...]:
-    return render(effective, Shape.LIST, OPTIONS, NOW)
+def render_list(effective: EffectivePermissions) -> tuple[str, ...]:
+    return render_shape(effective, Shape.LIST, OPTIONS, NOW)
 
 
-def the_model() -> ApplicationModel:
+def build_model() -> ApplicationModel:
     roles = [a_role(n) for n in range(ROLES)]
     return ApplicationModel(
         application=Application(application_id=APPLICATION, name="Shop", created_at=NOW),
@@ -117,11 +120,11 @@ def a_role(number: int) -> Role:
     return Role(application_id=APPLICATION, name=f"role{number}", condition=condition, meta=meta)
 
 
-def the_facts(scopes: list[Scope]) -> Facts:
+def build_facts(scopes: list[Scope]) -> Facts:
     roles = tuple(Assignment(role=f"role{n}") for n in range(CONDITIONAL, ROLES))
-    held = {scope: Holdings(roles=roles) for scope in scopes}
+    held = {scope: ScopeHoldings(roles=roles) for scope in scopes}
     return Facts(
-        subject=Subject("1001", "studio.example", frozenset({"staff"})),
+        subject=ConditionSubject("1001", "studio.example", frozenset({"staff"})),
         login="anna@studio.example",
         blocked=False,
         rev=0,

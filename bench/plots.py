@@ -71,14 +71,14 @@ def bars(title: str, rows: Sequence[Bar], *, unit: str) -> str:
     for number, row in enumerate(rows):
         top = HEAD + number * ROW
         kind = {None: "plain", True: "good", False: "bad"}[row.good]
-        drawn.append(words(LABELS - 8, top + 14, row.label, anchor="end"))
+        drawn.append(text_element(LABELS - 8, top + 14, row.label, anchor="end"))
         drawn.append(box(kind, LABELS, top + 3, max(place(row.value) - LABELS, 1), ROW - 8))
-        drawn.append(words(place(row.value) + 6, top + 14, f"{row.value:,.1f} {unit}", kind="quiet"))
+        drawn.append(text_element(place(row.value) + 6, top + 14, f"{row.value:,.1f} {unit}", kind="quiet"))
         if row.mark:
             drawn.append(path("mark", [(place(row.mark), top), (place(row.mark), top + ROW - 2)]))
     end = HEAD + len(rows) * ROW
     drawn.append(path("axis", [(place(1.0), HEAD - 4), (place(1.0), end)]))
-    drawn.append(words(8, end + 16, "dashed: what it should reach; logarithmic", kind="quiet"))
+    drawn.append(text_element(8, end + 16, "dashed: what it should reach; logarithmic", kind="quiet"))
     return sheet(WIDTH, end + 26, title, drawn)
 
 
@@ -130,14 +130,14 @@ def panel(
         return LEFT + width * along, TOP + height * (1 - min(point[1], most) / most)
 
     drawn = [
-        words(LEFT, TOP - 10, name),
+        text_element(LEFT, TOP - 10, name),
         path("axis", [(LEFT, TOP), (LEFT, TOP + height), (LEFT + width, TOP + height)]),
     ]
-    drawn += [words(LEFT - 6, TOP + 10, short(most), anchor="end", kind="quiet")]
-    drawn += [words(LEFT - 6, TOP + height, "0", anchor="end", kind="quiet")]
+    drawn += [text_element(LEFT - 6, TOP + 10, short(most), anchor="end", kind="quiet")]
+    drawn += [text_element(LEFT - 6, TOP + height, "0", anchor="end", kind="quiet")]
     for x in (min(ends), max(ends)):
         anchor = "start" if x == min(ends) else "end"
-        drawn.append(words(place((x, 0))[0], TOP + height + 16, short(x), anchor=anchor, kind="quiet"))
+        drawn.append(text_element(place((x, 0))[0], TOP + height + 16, short(x), anchor=anchor, kind="quiet"))
     if mark is not None:
         drawn.append(path("mark", [(LEFT, place((1, mark))[1]), (LEFT + width, place((1, mark))[1])]))
     drawn += [
@@ -151,7 +151,7 @@ def legend(labels: Sequence[str], y: float) -> str:
     for number, label in enumerate(labels):
         x = LEFT + number * 180
         drawn.append(path(f"line{number % LINES}", [(x, y - 4), (x + 28, y - 4)]))
-        drawn.append(words(x + 34, y, label))
+        drawn.append(text_element(x + 34, y, label))
     return "".join(drawn)
 
 
@@ -159,11 +159,11 @@ def sheet(width: float, height: float, title: str, drawn: Sequence[str]) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
         f'role="img" aria-label="{escape(title)}"><style>{STYLE}</style>'
-        f"{box('ground', 0, 0, width, height)}{words(12, 22, title, kind='title')}{''.join(drawn)}</svg>\n"
+        f"{box('ground', 0, 0, width, height)}{text_element(12, 22, title, kind='title')}{''.join(drawn)}</svg>\n"
     )
 
 
-def words(x: float, y: float, text: str, *, anchor: str = "start", kind: str = "") -> str:
+def text_element(x: float, y: float, text: str, *, anchor: str = "start", kind: str = "") -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" class="{kind}">{escape(text)}</text>'
 
 

@@ -11,11 +11,11 @@ from statistics import quantiles
 from typing import Final
 
 import httpx2
-from bench.answered import command
+from bench.answered import run_gatehouse
 from bench.figures import Figure
 from bench.machine import on_core
 from bench.served import Program, Server
-from bench.sockets import go_on, line, processor_seconds, said
+from bench.sockets import expect_line, processor_seconds, read_line, send_newline
 
 POLLS: Final = 10_000
 SOON: Final = 8  # seconds in which the polls come: all before the first is over
@@ -29,14 +29,14 @@ SHARE: Final = 1.0  # % of a core
 WAKE: Final = 10.0  # milliseconds, median
 WAKE_ELSEWHERE: Final = 100.0
 WAKE_MOST: Final = 250.0  # the slowest of a hundred
-SLOWER: Final = 2.0  # times
+MAX_SLOWDOWN: Final = 2.0  # times
 LOGIN: Final = "player@studio.example"
 PASSWORD: Final = "correct horse battery staple"  # noqa: S105 - of a throw-away database
 
 
 def held_polls(program: Program, data: Path, url: str, kind: str, number: int = POLLS) -> Iterator[Figure]:
     """In one process that holds them all and serves the browser too."""
-    a_player(data, url)
+    create_player(data, url)
     named = f"{number:,} held polls, {kind}"
     with program.serving(data, url) as server:
         yield from at_rest(named, server, number)
@@ -46,11 +46,11 @@ def held_polls(program: Program, data: Path, url: str, kind: str, number: int = 
 
 def at_rest(named: str, server: Server, number: int) -> Iterator[Figure]:
     """All are held, and none is told to come again yet."""
-    with waiting(server.port, number, SOON, server.port) as games:
-        said(games, "half")
+    with poll_clients(server.port, number, SOON, server.port) as games:
+        expect_line(games, "half")
         before = server.megabytes()
-        go_on(games)
-        said(games, "held")
+        send_newline(games)
+        expect_line(games, "held")
         time.sleep(SETTLING)
         each = (server.megabytes() - before) * 1024 / (number / 2)
         yield Figure(name=f"{named}, memory of each", value=each, unit="KB", goal=KILOBYTES)
@@ -60,43 +60,43 @@ def at_rest(named: str, server: Server, number: int) -> Iterator[Figure]:
 def at_work(named: str, server: Server, number: int) -> Iterator[Figure]:
     """They come evenly, so that at every moment some are told to come again and some do."""
     alone = slowest_login(server.port)
-    with waiting(server.port, number, EVENLY, server.port) as games:
-        said(games, "half")
-        go_on(games)
-        said(games, "held")
+    with poll_clients(server.port, number, EVENLY, server.port) as games:
+        expect_line(games, "half")
+        send_newline(games)
+        expect_line(games, "held")
         beside = slowest_login(server.port)
-        go_on(games)
-        yield from woken(named, json.loads(line(games)), WAKE)
-    yield Figure(name=f"{named}, login p99 by that without", value=beside / alone, unit="x", goal=SLOWER)
+        send_newline(games)
+        yield from wake_figures(named, json.loads(read_line(games)), WAKE)
+    yield Figure(name=f"{named}, login p99 by that without", value=beside / alone, unit="x", goal=MAX_SLOWDOWN)
 
 
 def held_elsewhere(program: Program, data: Path, url: str, number: int = 1_000) -> Iterator[Figure]:
     """The poll at one node, the person at another."""
-    a_player(data, url)
+    create_player(data, url)
     with program.serving(data, url, pinned=False) as here:
         settings = {"GATEHOUSE__SERVER__BASE_URL": f"http://localhost:{here.port}"}
         with (
             program.serving(data, url, pinned=False, settings=settings) as there,
-            waiting(here.port, number, SOON, there.port) as games,
+            poll_clients(here.port, number, SOON, there.port) as games,
         ):
             for word in ("half", "held"):
-                said(games, word)
-                go_on(games)
-            wakes = json.loads(line(games))
-    yield from woken(f"{number:,} polls held at one node, confirmed at another", wakes, WAKE_ELSEWHERE)
+                expect_line(games, word)
+                send_newline(games)
+            wakes = json.loads(read_line(games))
+    yield from wake_figures(f"{number:,} polls held at one node, confirmed at another", wakes, WAKE_ELSEWHERE)
 
 
-def woken(named: str, wakes: list[float], goal: float) -> Iterator[Figure]:
+def wake_figures(named: str, wakes: list[float], goal: float) -> Iterator[Figure]:
     cuts = quantiles(wakes, n=100)
     yield Figure(name=f"{named}, from yes to answer, p50", value=cuts[49], unit="ms", goal=goal)
     yield Figure(name=f"{named}, from yes to answer, p99", value=cuts[98], unit="ms", goal=WAKE_MOST)
 
 
-def a_player(data: Path, url: str) -> None:
+def create_player(data: Path, url: str) -> None:
     data.mkdir(parents=True, exist_ok=True)
     secret = data / "password"
     secret.write_text(PASSWORD)
-    command(data, url, ["user", "create", "--login", LOGIN, "--nick", "Player", "--password-file", str(secret)])
+    run_gatehouse(data, url, ["user", "create", "--login", LOGIN, "--nick", "Player", "--password-file", str(secret)])
 
 
 def slowest_login(port: int) -> float:
@@ -119,7 +119,7 @@ def share_of_a_core(server: Server) -> float:
 
 
 @contextmanager
-def waiting(port: int, number: int, seconds: int, confirm_port: int) -> Iterator[subprocess.Popen[str]]:
+def poll_clients(port: int, number: int, seconds: int, confirm_port: int) -> Iterator[subprocess.Popen[str]]:
     how = [*map(str, (port, number, seconds, confirm_port)), LOGIN, PASSWORD]
     with on_core(1):
         games = subprocess.Popen(

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from bench.figures import RATIO, Figure, rounded
+from bench.figures import RATIO, Figure, format_value
 from bench.machine import Machine
 from bench.plots import Bar, Line, bars, small_multiples
 
@@ -16,7 +16,7 @@ FIGURES: Final = "figures.json"
 PEERS: Final = "times "  # in the name of a ratio to somebody else's server
 
 
-def keep(parts: Mapping[str, Sequence[Figure]], machine: Machine, at: int, results: Path = RESULTS) -> Path:
+def save_run(parts: Mapping[str, Sequence[Figure]], machine: Machine, at: int, results: Path = RESULTS) -> Path:
     place = results / time.strftime("%Y-%m-%d-%H%M%S", time.gmtime(at))
     place.mkdir(parents=True)
     told = {
@@ -31,7 +31,7 @@ def keep(parts: Mapping[str, Sequence[Figure]], machine: Machine, at: int, resul
     return place
 
 
-def newest(results: Path = RESULTS) -> dict[str, float]:
+def newest_figures(results: Path = RESULTS) -> dict[str, float]:
     """The newest value of each figure ever kept here, by its name; empty where nothing was."""
     known: dict[str, float] = {}
     for file in sorted(results.glob(f"*/{FIGURES}")):
@@ -57,7 +57,7 @@ def page(parts: Mapping[str, Sequence[Figure]], machine: Machine, at: int) -> st
 
 def rows(figures: Iterable[Figure]) -> list[str]:
     """Nothing, not even a head, for no figures."""
-    told = [f"| {one.name} | {rounded(one)} {one.unit} | {one.verdict} |" for one in figures]
+    told = [f"| {one.name} | {format_value(one)} {one.unit} | {one.verdict} |" for one in figures]
     return ["", "| what | figure | goal |", "|---|---:|---|", *told] if told else []
 
 

@@ -17,20 +17,20 @@ from statistics import median
 from typing import Final
 
 from bench import single_sign_on
-from bench.answered import permission_answers
+from bench.answered import permission_list_rates
 from bench.blocking import blocking
 from bench.console import console
 from bench.cores import cores
-from bench.crowd import crowd
+from bench.crowd import many_users
 from bench.figures import RATIO, ROUNDS, Figure, table
 from bench.growth import SIZES, growth
 from bench.kept import storage, synced_write
 from bench.machine import this_machine
-from bench.peers import peers, times_as_quick
+from bench.peers import peers, speed_ratios
 from bench.permissions import permissions
 from bench.polls import held_elsewhere, held_polls
-from bench.report import keep
-from bench.served import PATHS, Program, answers, load, starts
+from bench.report import save_run
+from bench.served import PATHS, Program, answer_rates, request_rate, start_times
 from bench.signed import signatures
 from bench.sizes import sizes
 from bench.sockets import sockets
@@ -41,7 +41,7 @@ from tests.support.postgres import PostgresCluster
 from gatehouse.kernel.clock import SystemClock
 
 
-class Place:
+class Workspace:
     """Where a run measures: a directory of its own, databases for the asking, and the program."""
 
     def __init__(self, stack: ExitStack) -> None:
@@ -84,30 +84,30 @@ class Place:
             yield "PostgreSQL", self.postgres
 
 
-def measure_permissions(_place: Place) -> Iterator[Figure]:
+def measure_permissions(_place: Workspace) -> Iterator[Figure]:
     figures = [*permissions(), *peers()]
-    yield from times_as_quick(figures)
+    yield from speed_ratios(figures)
     yield from figures
 
 
-def measure_storage(place: Place) -> Iterator[Figure]:
+def measure_storage(place: Workspace) -> Iterator[Figure]:
     yield synced_write(place.scratch)
     for kind, new in place.databases():
         yield from storage(new(), kind)
 
 
-def measure_start(place: Place) -> Iterator[Figure]:
+def measure_start(place: Workspace) -> Iterator[Figure]:
     for kind, new in place.databases():
-        yield from starts(place.program, place.directory(), [new() for _ in range(ROUNDS)], kind)
+        yield from start_times(place.program, place.directory(), [new() for _ in range(ROUNDS)], kind)
 
 
-def measure_answers(place: Place) -> Iterator[Figure]:
-    yield from answers(place.program, place.directory(), place.sqlite())
+def measure_answers(place: Workspace) -> Iterator[Figure]:
+    yield from answer_rates(place.program, place.directory(), place.sqlite())
     for kind, new in place.databases():
-        yield from permission_answers(place.program, place.directory(), new(), kind)
+        yield from permission_list_rates(place.program, place.directory(), new(), kind)
 
 
-def measure_sign_on(place: Place) -> Iterator[Figure]:
+def measure_sign_on(place: Workspace) -> Iterator[Figure]:
     if not single_sign_on.has_peer():
         return
     yield from single_sign_on.on_sqlite(place.program, place.directory())
@@ -116,12 +116,12 @@ def measure_sign_on(place: Place) -> Iterator[Figure]:
         yield from single_sign_on.on_postgres(place.program, place.directory(), databases)
 
 
-def measure_cores(place: Place) -> Iterator[Figure]:
+def measure_cores(place: Workspace) -> Iterator[Figure]:
     if place.cluster is not None:
         yield from cores(place.program, place.directory(), [place.postgres() for _ in range(2)])
 
 
-def measure_games(place: Place) -> Iterator[Figure]:
+def measure_games(place: Workspace) -> Iterator[Figure]:
     yield from held_polls(place.program, place.directory(), place.sqlite(), "SQLite")
     data = place.directory()
     yield from sockets(place.program, data, data / "games.db")
@@ -129,35 +129,35 @@ def measure_games(place: Place) -> Iterator[Figure]:
         yield from held_elsewhere(place.program, place.directory(), place.postgres())
 
 
-def measure_crowd(place: Place) -> Iterator[Figure]:
+def measure_crowd(place: Workspace) -> Iterator[Figure]:
     for kind, new in place.databases():
-        yield from crowd(new(), new(), kind)
+        yield from many_users(new(), new(), kind)
 
 
-def measure_blocking(place: Place) -> Iterator[Figure]:
+def measure_blocking(place: Workspace) -> Iterator[Figure]:
     for kind, new in place.databases():
         yield from blocking(place.program, place.directory(), new(), kind)
 
 
-def measure_console(place: Place) -> Iterator[Figure]:
+def measure_console(place: Workspace) -> Iterator[Figure]:
     for kind, new in place.databases():
         yield from console(new(), place.directory(), kind)
 
 
-def measure_growth(place: Place) -> Iterator[Figure]:
+def measure_growth(place: Workspace) -> Iterator[Figure]:
     with place.program.serving(place.directory(), place.sqlite()) as server:
-        empty = 1e6 / median(load(server.port, PATHS[0]) for _ in range(ROUNDS))
+        empty = 1e6 / median(request_rate(server.port, PATHS[0]) for _ in range(ROUNDS))
     yield Figure(name="growth, an empty handler over HTTP", value=empty, unit="µs")
     for kind, new in place.databases():
         yield from growth([new() for _ in SIZES], kind, empty)
 
 
-def measure_sizes(place: Place) -> Iterator[Figure]:
+def measure_sizes(place: Workspace) -> Iterator[Figure]:
     if place.cluster is not None:
         yield from sizes(place.postgres())
 
 
-Part = Callable[[Place], Iterable[Figure]]
+Part = Callable[[Workspace], Iterable[Figure]]
 PARTS: Final[Mapping[str, Part]] = {
     "signatures": lambda _: signatures(),
     "permissions": measure_permissions,
@@ -185,19 +185,19 @@ def main(wanted: Sequence[str]) -> None:
         print(f"This machine is busy (load {machine.load:.1f} on {machine.cores} cores): only ratios mean anything.")
     found: dict[str, list[Figure]] = {}
     with ExitStack() as stack:
-        place = Place(stack)
-        broken = [name for name in wanted or PARTS if not measure(name, place, found.setdefault(name, []))]
+        place = Workspace(stack)
+        broken = [name for name in wanted or PARTS if not run_part(name, place, found.setdefault(name, []))]
     found["limit"] = list(single_sign_on.limits([one for figures in found.values() for one in figures]))
     found = {name: figures for name, figures in found.items() if figures}
     print("\nRatios")
     print(table(one for figures in found.values() for one in figures if one.unit in {RATIO, ""}))
     print(f"\n{machine.processor}, {machine.cores} cores, Python {machine.python}")
-    print(f"Kept in {keep(found, machine, SystemClock().now())}")
+    print(f"Kept in {save_run(found, machine, SystemClock().now())}")
     if broken:
         raise SystemExit(f"not measured to the end: {', '.join(broken)}")
 
 
-def measure(name: str, place: Place, figures: list[Figure]) -> bool:
+def run_part(name: str, place: Workspace, figures: list[Figure]) -> bool:
     """Add what is found; False, and the others go on, when it cannot be measured to its end."""
     begin = time.perf_counter()
     print(f"\n{name}", flush=True)

@@ -78,7 +78,7 @@ def wait_until_ready(process: subprocess.Popen[str]) -> None:
         raise RuntimeError("gatehouse serve did not start; start it by hand to see why")
 
 
-def starts(program: Program, data: Path, urls: list[str], kind: str) -> list[Figure]:
+def start_times(program: Program, data: Path, urls: list[str], kind: str) -> list[Figure]:
     """Each address names an empty database: one start makes everything, the next finds it."""
     first, second, memory = [], [], []
     for number, url in enumerate(urls):
@@ -96,14 +96,14 @@ def starts(program: Program, data: Path, urls: list[str], kind: str) -> list[Fig
     ]
 
 
-def answers(program: Program, data: Path, url: str) -> list[Figure]:
+def answer_rates(program: Program, data: Path, url: str) -> list[Figure]:
     """Requests per second; the rounds of all paths are interleaved, so that a slow moment hits all alike."""
     with program.serving(data, url) as server:
-        rounds = [{path: load(server.port, path) for path in PATHS} for _ in range(ROUNDS)]
+        rounds = [{path: request_rate(server.port, path) for path in PATHS} for _ in range(ROUNDS)]
     return [per_second(f"GET {path}, {CONNECTIONS} connections", [one[path] for one in rounds]) for path in PATHS]
 
 
-def load(port: int, path: str) -> float:
+def request_rate(port: int, path: str) -> float:
     command = [sys.executable, "-m", "bench.load", str(port), path, str(CONNECTIONS), str(SECONDS)]
     with on_core(1):
         return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)

@@ -2,13 +2,13 @@
 
 from bench.figures import Figure, cost
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
-from tests.support.keys import key_of, masters
-from tests.support.tokens import example
+from tests.support.keys import key_of, master_keys
+from tests.support.tokens import example_claims
 
-from gatehouse.keys.keyring import opened
-from gatehouse.keys.model import Algorithm, Purpose
-from gatehouse.tokens.claims import UserClaims
-from gatehouse.tokens.signing import RS256_PADDING, SHA_256, quick_signature, signing_input
+from gatehouse.keys.keyring import open_key
+from gatehouse.keys.model import Algorithm, KeyPurpose
+from gatehouse.tokens.claims import UserJwtClaims
+from gatehouse.tokens.signing import RS256_PADDING, SHA_256, sign_inline, signing_input
 
 
 def signatures() -> list[Figure]:
@@ -16,13 +16,13 @@ def signatures() -> list[Figure]:
 
 
 def signature(alg: Algorithm) -> Figure:
-    key = opened(key_of(Purpose.TOKENS, alg), masters())
-    claims = example(UserClaims)
+    key = open_key(key_of(KeyPurpose.TOKENS, alg), master_keys())
+    claims = example_claims(UserJwtClaims)
 
     def sign() -> bytes:
         message = signing_input(claims, alg, key.record.kid, {})
         if isinstance(key.private, RSAPrivateKey):
             return key.private.sign(message, RS256_PADDING, SHA_256)
-        return quick_signature(key.private, message)
+        return sign_inline(key.private, message)
 
     return cost(f"sign a user token, {alg}", sign)

@@ -17,9 +17,9 @@ from math import ceil, cos, pi
 from pathlib import Path
 from typing import Final
 
-from bench.costs import ASSUMED, OURS, Costs
+from bench.costs import ASSUMED, GATEHOUSE, Costs
 from bench.plots import Line, lines
-from bench.report import RESULTS, newest
+from bench.report import RESULTS, newest_figures
 
 DAY: Final = 86_400
 SLOT: Final = 600  # seconds that are counted together
@@ -99,18 +99,18 @@ def simulate(habits: Habits) -> Day:
     weight = habits.sign_ins / number
     day = Day(*([0.0] * SLOTS for _ in range(4)))
     for _ in range(number):
-        begin = moment(dice, habits.peak)
+        begin = pick_second(dice, habits.peak)
         leaves = dice.random() < habits.leaving
         waits = habits.patience if leaves else min(dice.lognormvariate(0, habits.spread) * habits.wait, 1_200.0)
         day.registered[slot(begin)] += weight / SLOT
         if dice.random() < habits.sockets:
-            spend(day.sockets, begin, waits, weight)
+            add_share(day.sockets, begin, waits, weight)
         else:
             poll(day, habits, begin, waits, weight)
     return day
 
 
-def moment(dice: random.Random, peak: float) -> float:
+def pick_second(dice: random.Random, peak: float) -> float:
     """A second of the day: a cosine around the evening, and some who never sleep."""
     while True:
         second = dice.random() * DAY
@@ -123,11 +123,11 @@ def poll(day: Day, habits: Habits, begin: float, waits: float, weight: float) ->
     since = 0.0
     while since < waits:
         day.polls[slot(begin + since)] += weight / SLOT
-        spend(day.held, begin + since, min(habits.hold, waits - since), weight)
+        add_share(day.held, begin + since, min(habits.hold, waits - since), weight)
         since += habits.hold + habits.delay
 
 
-def spend(counts: list[float], begin: float, seconds: float, weight: float) -> None:
+def add_share(counts: list[float], begin: float, seconds: float, weight: float) -> None:
     """So many are there for so long: each slot gets its share of the time."""
     while seconds > 0:
         here = min(seconds, SLOT - begin % SLOT)
@@ -155,13 +155,14 @@ class Plan:
         costs, habits = self.costs, self.habits
         games = max(self.day.registered)
         return (
-            self.at_peak(habits.flows) / costs[f"flow RS256, {OURS}"]
-            + self.at_peak(habits.refreshes) / costs[f"refresh RS256, {OURS}"]
-            + self.at_peak(habits.userinfo) / costs[f"userinfo, {OURS}"]
+            self.at_peak(habits.flows) / costs[f"flow RS256, {GATEHOUSE}"]
+            + self.at_peak(habits.refreshes) / costs[f"refresh RS256, {GATEHOUSE}"]
+            + self.at_peak(habits.userinfo) / costs[f"userinfo, {GATEHOUSE}"]
             + self.at_peak(habits.lists) / costs["POST meta/data, list of 1000 rules, PostgreSQL"]
             + games * habits.passwords * 2 / costs["passwords checked in the storm, SQLite"]
-            + games * (REQUESTS / costs["GET /healthz, 16 connections"] + WRITES / costs[f"refresh RS256, {OURS}"])
-            + max(self.day.polls) / costs[f"userinfo, {OURS}"]
+            + games
+            * (REQUESTS / costs["GET /healthz, 16 connections"] + WRITES / costs[f"refresh RS256, {GATEHOUSE}"])
+            + max(self.day.polls) / costs[f"userinfo, {GATEHOUSE}"]
             + max(self.day.held) / 10_000 * costs["10,000 held polls, SQLite, of a core at rest"] / 100
             + max(self.day.sockets) / 5_000 * costs["5,000 WebSockets with heartbeats, of a core"] / 100
         )
@@ -257,7 +258,7 @@ def write_plans(page: Path, habits: Habits, costs: Costs) -> None:
     rows = [f"| {' | '.join(row)} |" for row in zip_tables(plans)]
     rows.insert(1, f"|---|{'---:|' * len(plans)}")
     used = [name for name in ASSUMED if name not in costs.assumed]
-    rows += ["", f"Measured: {listed(used)}.", "", f"Assumed: {listed(costs.assumed)}."]
+    rows += ["", f"Measured: {join_names(used)}.", "", f"Assumed: {join_names(costs.assumed)}."]
     before, mark, rest = page.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
     page.write_text(before + mark + "\n" + "\n".join(rows) + "\n" + end + after)
@@ -268,7 +269,7 @@ def zip_tables(plans: Sequence[Plan]) -> Iterator[tuple[str, ...]]:
         yield (cells[0][0], *(value for _, value in cells))
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     return "; ".join(names) or "nothing"
 
 
@@ -281,7 +282,7 @@ def main(words: Sequence[str]) -> None:
     given = vars(parser.parse_args(words))
     place: Path = given.pop("plot")
     page: Path | None = given.pop("page")
-    habits, costs = Habits(**given), Costs(newest())
+    habits, costs = Habits(**given), Costs(newest_figures())
     if page is not None:
         write_plans(page, habits, costs)
         return

@@ -21,14 +21,14 @@ import httpx2
 import msgspec
 from bench.figures import RATIO, ROUNDS, Figure
 from bench.machine import on_core
-from bench.served import CONNECTIONS, Program, load
-from bench.walking import Walk
-from tests.interop.person import LOGIN, NICK, PASSWORD, Person
+from bench.served import CONNECTIONS, Program, request_rate
+from bench.walking import OAuthLoad
+from tests.interop.person import LOGIN, NICK, PASSWORD, PersonInBrowser
 from tests.interop.toolchains import PYTHON_PEER as DJANGO
 from tests.interop.toolchains import find_downloaded_node, find_peer, find_python_peer
 from tests.support.processes import WatchedProcess, free_port, inherited_environment, run_command
 from tools.client_deps import PEER_PROGRAM, PYTHON_PEER_PROGRAM
-from tools.getting import provide
+from tools.getting import ensure_installed
 
 SECONDS: Final = 1.5
 PATIENT_SECONDS: Final = 5.0  # for a server that takes a good part of a second when sixteen ask at once
@@ -87,7 +87,7 @@ class Contender:
     endpoints: dict[str, str]
 
     def signed_in(self) -> "Contender":
-        person = Person(self.issuer)
+        person = PersonInBrowser(self.issuer)
         person.visit(self.authorize, until=REDIRECT)
         person.visit(self.authorize, until=REDIRECT)  # whatever the first one changes of the session is changed now
         cookie = person.client.build_request("GET", self.authorize).headers["cookie"]
@@ -117,7 +117,7 @@ class Contender:
         return self._walk(work) if work in WALKS else self._read(work)
 
     def _walk(self, kind: str) -> float:
-        walk = Walk(
+        walk = OAuthLoad(
             kind=kind,
             host=self.issuer.removeprefix("http://"),
             port=self.port,
@@ -139,13 +139,13 @@ class Contender:
 
     def _read(self, work: str) -> float:
         if work == "discovery":
-            return load(self.port, "/.well-known/openid-configuration")
+            return request_rate(self.port, "/.well-known/openid-configuration")
         if work == "JWKS":
-            return load(self.port, self.path("jwks_uri"))
+            return request_rate(self.port, self.path("jwks_uri"))
         file = self.scratch / "userinfo.http"
         head = f"GET {self.path('userinfo_endpoint')} HTTP/1.1\r\nHost: localhost\r\nX-Number: {{number}}\r\n"
         file.write_text(f"{head}Authorization: Bearer {self.access_token()}\r\n\r\n", newline="")
-        return load(self.port, f"@{file}")
+        return request_rate(self.port, f"@{file}")
 
     def access_token(self) -> str:
         with httpx2.Client(headers={"Cookie": self.cookie}) as client:
@@ -159,12 +159,12 @@ class Contender:
 
 
 def has_peer() -> bool:
-    provide(PEER_PROGRAM)
+    ensure_installed(PEER_PROGRAM)
     return find_peer() is not None
 
 
 def has_python_peer() -> bool:
-    provide(PYTHON_PEER_PROGRAM)
+    ensure_installed(PYTHON_PEER_PROGRAM)
     return find_python_peer() is not None
 
 
@@ -180,7 +180,7 @@ def on_sqlite(program: Program, scratch: Path) -> Iterator[Figure]:
         ]
         if has_python_peer():
             theirs.append(stack.enter_context(django_oauth_toolkit(scratch)))
-        yield from compared([*ours, *theirs])
+        yield from compare_all([*ours, *theirs])
 
 
 def on_postgres(program: Program, scratch: Path, urls: Sequence[str]) -> Iterator[Figure]:
@@ -190,10 +190,10 @@ def on_postgres(program: Program, scratch: Path, urls: Sequence[str]) -> Iterato
             stack.enter_context(oidc_provider(scratch, "PostgreSQL", alg, url))
             for alg, url in zip(("RS256", "ES256"), urls[1:], strict=True)
         ]
-        yield from compared([*ours, *theirs])
+        yield from compare_all([*ours, *theirs])
 
 
-def compared(contenders: Sequence[Contender]) -> Iterator[Figure]:
+def compare_all(contenders: Sequence[Contender]) -> Iterator[Figure]:
     for name, work, alg in WORKS:
         yield from side_by_side(name, work, [one for one in contenders if one.alg == alg])
 
@@ -235,7 +235,7 @@ def gatehouse(
         )
         issuer = f"http://localhost:{server.port}"
         yield [
-            contender(
+            discover_contender(
                 OURS,
                 storage,
                 alg,
@@ -269,7 +269,7 @@ def oidc_provider(scratch: Path, storage: str, alg: str, address: str) -> Iterat
     with process:
         process.wait_until_started("^ready", process.stdout)
         issuer = f"http://localhost:{port}"
-        yield contender(PEER, storage, alg, issuer, scratch, client_id="bench", secret=SECRET)
+        yield discover_contender(PEER, storage, alg, issuer, scratch, client_id="bench", secret=SECRET)
 
 
 @contextmanager
@@ -284,11 +284,11 @@ def django_oauth_toolkit(scratch: Path) -> Iterator[Contender]:
     with process:
         process.wait_until_started("^ready", process.stdout)
         issuer = f"http://localhost:{port}"
-        found = contender(PYTHON_PEER, "SQLite", "RS256", issuer, scratch, client_id="bench", secret=SECRET)
+        found = discover_contender(PYTHON_PEER, "SQLite", "RS256", issuer, scratch, client_id="bench", secret=SECRET)
         yield replace(found, seconds=PATIENT_SECONDS)
 
 
-def contender(
+def discover_contender(
     name: str, storage: str, alg: str, issuer: str, scratch: Path, *, client_id: str, secret: str
 ) -> Contender:
     endpoints = httpx2.get(f"{issuer}/.well-known/openid-configuration").raise_for_status().json()

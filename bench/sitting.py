@@ -29,7 +29,7 @@ HANDSHAKE: Final = (
 )
 
 
-class Crowd:
+class SocketCounter:
     def __init__(self) -> None:
         self.pings = 0
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -39,8 +39,8 @@ class Crowd:
             self.failed.set_exception(ConnectionError(reason))
 
 
-class Sitter(asyncio.Protocol):
-    def __init__(self, gsid: str, crowd: Crowd) -> None:
+class SocketClient(asyncio.Protocol):
+    def __init__(self, gsid: str, crowd: SocketCounter) -> None:
         self._handshake = (HANDSHAKE % gsid).encode()
         self._crowd = crowd
         self._head = b""
@@ -81,8 +81,8 @@ async def register(port: int) -> str:
     return gsid
 
 
-async def sit(port: int, gsid: str, crowd: Crowd) -> None:
-    _, sitter = await asyncio.get_running_loop().create_connection(lambda: Sitter(gsid, crowd), LOOPBACK, port)
+async def open_socket(port: int, gsid: str, crowd: SocketCounter) -> None:
+    _, sitter = await asyncio.get_running_loop().create_connection(lambda: SocketClient(gsid, crowd), LOOPBACK, port)
     if sitter.opened is not None:
         await sitter.opened
 
@@ -91,23 +91,25 @@ async def run(port: int, sockets: int) -> None:
     gsids = []
     for _ in range(0, sockets, AT_ONCE):
         gsids += await asyncio.gather(*(register(port) for _ in range(AT_ONCE)))
-    crowd = Crowd()
-    await sit_down(port, gsids[: sockets // 2], crowd)
-    await heard("half")
-    await sit_down(port, gsids[sockets // 2 :], crowd)
+    crowd = SocketCounter()
+    await open_sockets(port, gsids[: sockets // 2], crowd)
+    await signal_and_wait("half")
+    await open_sockets(port, gsids[sockets // 2 :], crowd)
     crowd.pings = 0
-    await asyncio.wait([asyncio.create_task(heard("open")), crowd.failed], return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait(
+        [asyncio.create_task(signal_and_wait("open")), crowd.failed], return_when=asyncio.FIRST_COMPLETED
+    )
     if crowd.failed.done():
         crowd.failed.result()
     print(crowd.pings)
 
 
-async def sit_down(port: int, gsids: list[str], crowd: Crowd) -> None:
+async def open_sockets(port: int, gsids: list[str], crowd: SocketCounter) -> None:
     for start in range(0, len(gsids), AT_ONCE):
-        await asyncio.gather(*(sit(port, gsid, crowd) for gsid in gsids[start : start + AT_ONCE]))
+        await asyncio.gather(*(open_socket(port, gsid, crowd) for gsid in gsids[start : start + AT_ONCE]))
 
 
-async def heard(word: str) -> None:
+async def signal_and_wait(word: str) -> None:
     """Say it, and wait for a line."""
     print(word, flush=True)
     await asyncio.to_thread(sys.stdin.readline)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import asyncpg
 from bench.figures import Figure
-from bench.filling import POSTGRES, Rows
+from bench.filling import POSTGRES, RowTemplates
 
 from gatehouse.storage.opening import open_storage
 
@@ -23,7 +23,7 @@ async def measure(url: str, rows: int) -> dict[str, tuple[float, float]]:
     async with open_storage(url, migrate=True):
         pass
     connection = await asyncpg.connect(url)
-    filler = Rows(POSTGRES, application_id=50_001)
+    filler = RowTemplates(POSTGRES, application_id=50_001)
     found = {}
     for table in filler.tables:
         await connection.execute(filler.statement(table, rows))

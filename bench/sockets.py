@@ -17,7 +17,7 @@ from bench.served import Program, Server
 SOCKETS: Final = 5_000
 SETTLING: Final = 6.0  # seconds: a round of heartbeats
 SECONDS: Final = 20.0
-GLANCE: Final = 0.05  # seconds between two looks whether something was written
+POLL_INTERVAL: Final = 0.05  # seconds between two looks whether something was written
 KILOBYTES: Final = 25.0  # for each
 SHARE: Final = 10.0  # % of a core for all of them
 WRITES: Final = 2.0  # a second
@@ -27,17 +27,17 @@ SETTINGS: Final = {"GATEHOUSE__GAME__SOCKETS_PER_SOURCE": "1000000"}
 def sockets(program: Program, data: Path, database: Path, number: int = SOCKETS) -> list[Figure]:
     with (
         program.serving(data, f"sqlite:///{database}", settings=SETTINGS) as server,
-        sitting(server.port, number) as games,
+        socket_clients(server.port, number) as games,
     ):
-        said(games, "half")  # which takes what the start and the registrations have left over
+        expect_line(games, "half")  # which takes what the start and the registrations have left over
         before = server.megabytes()
-        go_on(games)
-        said(games, "open")
+        send_newline(games)
+        expect_line(games, "open")
         time.sleep(SETTLING)
         each = (server.megabytes() - before) * 1024 / (number / 2)
         busy, writes = at_rest(server, database)
-        go_on(games)
-        pings = int(line(games))
+        send_newline(games)
+        pings = int(read_line(games))
     if pings < number:
         raise RuntimeError(f"only {pings} pings for {number} sockets")
     named = f"{number:,} WebSockets with heartbeats"
@@ -49,7 +49,7 @@ def sockets(program: Program, data: Path, database: Path, number: int = SOCKETS)
 
 
 @contextmanager
-def sitting(port: int, number: int) -> Iterator[subprocess.Popen[str]]:
+def socket_clients(port: int, number: int) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "bench.sitting", str(port), str(number)]
     with on_core(1):
         games = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -66,7 +66,7 @@ def at_rest(server: Server, database: Path) -> tuple[float, float]:
     begin, used = time.perf_counter(), processor_seconds(server)
     seen, writes = version(watch), 0
     while time.perf_counter() < begin + SECONDS:
-        time.sleep(GLANCE)
+        time.sleep(POLL_INTERVAL)
         newest = version(watch)
         writes, seen = writes + (newest != seen), newest
     took = time.perf_counter() - begin
@@ -85,17 +85,17 @@ def processor_seconds(server: Server) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def said(games: subprocess.Popen[str], word: str) -> None:
-    if line(games) != word:
+def expect_line(games: subprocess.Popen[str], word: str) -> None:
+    if read_line(games) != word:
         raise RuntimeError("the games in bench/sitting.py gave up")
 
 
-def line(games: subprocess.Popen[str]) -> str:
+def read_line(games: subprocess.Popen[str]) -> str:
     assert games.stdout is not None  # noqa: S101 - it was asked for
     return games.stdout.readline().strip()
 
 
-def go_on(games: subprocess.Popen[str]) -> None:
+def send_newline(games: subprocess.Popen[str]) -> None:
     assert games.stdin is not None  # noqa: S101 - it was asked for
     games.stdin.write("\n")
     games.stdin.flush()

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 from bench.figures import ROUNDS, Figure
-from bench.paced import Told
+from bench.paced import PacedResult
 from bench.served import Program
 
 SECONDS: Final = 5.0
@@ -21,8 +21,8 @@ GOAL: Final = 2.0  # times the idle figure
 def beside_logins(program: Program, data: Path, url: str, kind: str) -> list[Figure]:
     """Quiet and stormy rounds alternate; the server has every core, as in a release."""
     with program.serving(data, url, pinned=False, settings={"GATEHOUSE__SERVER__TRUSTED_PROXIES": "127.0.0.1"}) as it:
-        ask(it.port, *KEYS, str(BEFORE))
-        rounds = [(ask(it.port, *KEYS, str(SECONDS)), *stormy(it.port)) for _ in range(ROUNDS)]
+        run_paced(it.port, *KEYS, str(BEFORE))
+        rounds = [(run_paced(it.port, *KEYS, str(SECONDS)), *run_beside_logins(it.port)) for _ in range(ROUNDS)]
     idle, busy, logins = zip(*rounds, strict=True)
     quiet, loud = median(one.p99 for one in idle), median(one.p99 for one in busy)
     checked = median(one.answers.get("200", 0) for one in logins) / (SECONDS + BEFORE)
@@ -34,20 +34,20 @@ def beside_logins(program: Program, data: Path, url: str, kind: str) -> list[Fig
     ]
 
 
-def stormy(port: int) -> tuple[Told, Told]:
-    with started(port, *LOGINS, str(SECONDS + BEFORE)) as storm:
-        ask(port, *KEYS, str(BEFORE))
-        keys = ask(port, *KEYS, str(SECONDS - BEFORE))
+def run_beside_logins(port: int) -> tuple[PacedResult, PacedResult]:
+    with start_paced(port, *LOGINS, str(SECONDS + BEFORE)) as storm:
+        run_paced(port, *KEYS, str(BEFORE))
+        keys = run_paced(port, *KEYS, str(SECONDS - BEFORE))
         told, _ = storm.communicate()
-    return keys, msgspec.json.decode(told, type=Told)
+    return keys, msgspec.json.decode(told, type=PacedResult)
 
 
-def ask(port: int, *how: str) -> Told:
-    with started(port, *how) as client:
+def run_paced(port: int, *how: str) -> PacedResult:
+    with start_paced(port, *how) as client:
         told, _ = client.communicate()
-    return msgspec.json.decode(told, type=Told)
+    return msgspec.json.decode(told, type=PacedResult)
 
 
-def started(port: int, *how: str) -> subprocess.Popen[str]:
+def start_paced(port: int, *how: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "bench.paced", str(port), *how]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

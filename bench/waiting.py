@@ -16,7 +16,7 @@ from typing import Final, cast
 
 import httpx2
 import uvloop
-from bench.sitting import HEAD_ENDS, LOOPBACK, heard
+from bench.sitting import HEAD_ENDS, LOOPBACK, signal_and_wait
 from tests.support.visitor import hidden_fields
 
 AT_ONCE: Final = 50
@@ -68,7 +68,7 @@ class Poller(asyncio.Protocol):
             self.answered.set_exception(ConnectionError("the server closed a poll"))
 
 
-class Person:
+class ConfirmingPerson:
     """Signed in once; says yes to whatever waits."""
 
     def __init__(self, client: httpx2.AsyncClient) -> None:
@@ -102,7 +102,7 @@ async def poll(port: int, gsid: str, location: str) -> Poller:
     return poller
 
 
-async def hold(port: int, sessions: list[tuple[str, str]], seconds: float) -> list[Poller]:
+async def start_polls(port: int, sessions: list[tuple[str, str]], seconds: float) -> list[Poller]:
     """They come one after the other, as games do."""
     held = []
     for start in range(0, len(sessions), AT_ONCE):
@@ -115,13 +115,13 @@ async def run(port: int, polls: int, seconds: int, confirm_port: int, *account: 
     sessions = []
     for _ in range(0, polls, AT_ONCE):
         sessions += await asyncio.gather(*(register(port) for _ in range(AT_ONCE)))
-    await hold(port, sessions[: polls // 2], seconds / 2)
-    await heard("half")
-    pollers = await hold(port, sessions[polls // 2 :], seconds / 2)
-    await heard("held")
+    await start_polls(port, sessions[: polls // 2], seconds / 2)
+    await signal_and_wait("half")
+    pollers = await start_polls(port, sessions[polls // 2 :], seconds / 2)
+    await signal_and_wait("held")
     address = f"http://{LOOPBACK}:{confirm_port}"
     async with httpx2.AsyncClient(base_url=address, follow_redirects=True, timeout=30) as client:
-        person = Person(client)
+        person = ConfirmingPerson(client)
         await person.sign_in(*account)
         print(json.dumps([await person.confirm(poller) for poller in pollers[-SAMPLE:] if poller.is_held()]))
 

@@ -27,7 +27,7 @@ OK: Final = 200
 REDIRECTS: Final = (302, 303)
 
 
-class Walk(msgspec.Struct, frozen=True, kw_only=True):
+class OAuthLoad(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     host: str
     port: int
@@ -40,31 +40,31 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
     redirect_uri: str
 
 
-class Answer(msgspec.Struct, kw_only=True):
+class OAuthResponse(msgspec.Struct, kw_only=True):
     status: int = 0
     location: str = ""
     body: bytes = b""
 
 
-Script = Generator[bytes, Answer, None]
+Script = Generator[bytes, OAuthResponse, None]
 
 
 class Requests:
     """The requests of one walk, as they go over the wire."""
 
-    def __init__(self, walk: Walk) -> None:
+    def __init__(self, walk: OAuthLoad) -> None:
         self._walk = walk
         self.authorize = (
             f"GET {walk.authorize} HTTP/1.1\r\nHost: {walk.host}\r\nCookie: {walk.cookie}\r\n\r\n".encode()
         )
 
-    def redeem(self, answer: Answer) -> bytes:
+    def redeem(self, answer: OAuthResponse) -> bytes:
         if answer.status not in REDIRECTS or not answer.location.startswith(self._walk.redirect_uri):
             raise ConnectionError(f"no way back to the client: {answer}")
         code = parse_qs(answer.location.partition("?")[2])["code"][0]
         return self._post(f"grant_type=authorization_code&code={quote(code)}")
 
-    def refresh(self, answer: Answer) -> bytes:
+    def refresh(self, answer: OAuthResponse) -> bytes:
         return self._post(f"grant_type=refresh_token&refresh_token={tokens_in(answer)['refresh_token']}")
 
     def _post(self, form: str) -> bytes:
@@ -77,13 +77,13 @@ class Requests:
         return (head + body).encode()
 
 
-def tokens_in(answer: Answer) -> dict[str, str | int]:
+def tokens_in(answer: OAuthResponse) -> dict[str, str | int]:
     if answer.status != OK:
         raise ConnectionError(f"no tokens: {answer}")
     return msgspec.json.decode(answer.body, type=dict[str, str | int])
 
 
-class Run:
+class LoadRun:
     """What all connections of one measurement share."""
 
     def __init__(self, seconds: float) -> None:
@@ -114,7 +114,7 @@ class Run:
             self.done.set_exception(trouble)
 
 
-def flow(ask: Requests, run: Run) -> Script:
+def flow(ask: Requests, run: LoadRun) -> Script:
     run.begins()
     while True:
         tokens_in((yield ask.redeem((yield ask.authorize))))
@@ -122,7 +122,7 @@ def flow(ask: Requests, run: Run) -> Script:
             return
 
 
-def refresh(ask: Requests, run: Run) -> Script:
+def refresh(ask: Requests, run: LoadRun) -> Script:
     answer = yield ask.redeem((yield ask.authorize))
     run.begins()
     while True:
@@ -131,14 +131,14 @@ def refresh(ask: Requests, run: Run) -> Script:
             return
 
 
-def collect(ask: Requests, run: Run, redemptions: list[bytes]) -> Script:
+def collect(ask: Requests, run: LoadRun, redemptions: list[bytes]) -> Script:
     run.begins()
     while len(redemptions) < CODES and run.taken() < COLLECTING:
         redemptions.append(ask.redeem((yield ask.authorize)))
     run.finish()
 
 
-def redeem(run: Run, redemptions: list[bytes]) -> Script:
+def redeem(run: LoadRun, redemptions: list[bytes]) -> Script:
     run.begins()
     while redemptions:
         tokens_in((yield redemptions.pop()))
@@ -147,11 +147,11 @@ def redeem(run: Run, redemptions: list[bytes]) -> Script:
     run.finish()
 
 
-class Walker(asyncio.Protocol):
-    def __init__(self, script: Script, run: Run) -> None:
+class OAuthConnection(asyncio.Protocol):
+    def __init__(self, script: Script, run: LoadRun) -> None:
         self._script = script
         self._run = run
-        self._answer = Answer()
+        self._answer = OAuthResponse()
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
 
@@ -173,7 +173,7 @@ class Walker(asyncio.Protocol):
         self._answer.body += body
 
     def on_message_complete(self) -> None:
-        answer, self._answer = self._answer, Answer()
+        answer, self._answer = self._answer, OAuthResponse()
         answer.status = self._parser.get_status_code()
         self._go_on(lambda: self._script.send(answer))
 
@@ -189,11 +189,11 @@ class Walker(asyncio.Protocol):
             self._transport.write(request)
 
 
-async def measure(walk: Walk, script: Callable[[Run], Script]) -> float:
-    run = Run(walk.seconds)
+async def measure(walk: OAuthLoad, script: Callable[[LoadRun], Script]) -> float:
+    run = LoadRun(walk.seconds)
     loop = asyncio.get_running_loop()
     opened = [
-        await loop.create_connection(lambda: Walker(script(run), run), LOOPBACK, walk.port)
+        await loop.create_connection(lambda: OAuthConnection(script(run), run), LOOPBACK, walk.port)
         for _ in range(walk.connections)
     ]
     try:
@@ -204,7 +204,7 @@ async def measure(walk: Walk, script: Callable[[Run], Script]) -> float:
             transport.close()
 
 
-async def main(walk: Walk) -> float:
+async def main(walk: OAuthLoad) -> float:
     ask = Requests(walk)
     if walk.kind == "flow":
         return await measure(walk, lambda run: flow(ask, run))
@@ -217,4 +217,4 @@ async def main(walk: Walk) -> float:
 
 if __name__ == "__main__":
     uvloop.install()
-    print(asyncio.run(main(msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Walk))))
+    print(asyncio.run(main(msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=OAuthLoad))))

@@ -9,8 +9,8 @@ import pytest_asyncio
 from hypothesis import HealthCheck, settings
 from playwright.async_api import Browser, Page
 
-from tests.support.capabilities import closing_lines
-from tests.support.chromium import keep_screenshot, launch
+from tests.support.capabilities import missing_program_lines
+from tests.support.chromium import launch_browser, save_screenshot
 from tests.support.postgres import PostgresCluster
 
 pytest_plugins = ["tests.support.databases", "tests.support.guide_pictures", "tests.support.times"]
@@ -20,8 +20,8 @@ settings.load_profile("patient")
 
 DATABASES: Final = ("sqlite", "postgres")
 CALL_FAILED: Final = pytest.StashKey[bool]()
-TOLD_AT_THE_END: Final = "told_at_the_end"  # a property of a test: a line for whoever reads the outcome of the run
-PATIENCE: Final = 10_000  # milliseconds a page may take before a browser test gives up
+SUMMARY_PROPERTY: Final = "told_at_the_end"  # a property of a test: a line for whoever reads the outcome of the run
+PAGE_TIMEOUT: Final = 10_000  # milliseconds a page may take before a browser test gives up
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -31,13 +31,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     wanted = config.getoption("--database")
     others = [name for name in DATABASES if wanted and name != wanted]
-    left_out = [item for item in items if any(uses(item, name) for name in others)]
+    left_out = [item for item in items if any(uses_database(item, name) for name in others)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
 
 
-def uses(item: pytest.Item, database: str) -> bool:
+def uses_database(item: pytest.Item, database: str) -> bool:
     """By its parameter, or by asking for that one's fixtures: `postgres_url`, `migrated_sqlite_url`."""
     parameters = getattr(item, "callspec", None)
     fixtures = getattr(item, "fixturenames", ())
@@ -78,7 +78,7 @@ def database_url(request: pytest.FixtureRequest) -> str:
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
     """One for each test process; tests take a context of their own."""
-    async with launch() as chromium:
+    async with launch_browser() as chromium:
         yield chromium
 
 
@@ -87,10 +87,10 @@ async def page(browser: Browser, request: pytest.FixtureRequest) -> AsyncIterato
     """A page in a fresh context: no cookies, no storage. Photographed when the test fails."""
     context = await browser.new_context(locale="en-GB")
     page = await context.new_page()
-    page.set_default_timeout(PATIENCE)
+    page.set_default_timeout(PAGE_TIMEOUT)
     yield page
     if request.node.stash.get(CALL_FAILED, False):
-        await keep_screenshot(page, request.node.nodeid)
+        await save_screenshot(page, request.node.nodeid)
     await context.close()
 
 
@@ -106,10 +106,10 @@ def pytest_runtest_makereport(
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     skipped = terminalreporter.stats.get("skipped", [])
-    for line in closing_lines(report.longrepr[2] for report in skipped):  # place, line number, reason
+    for line in missing_program_lines(report.longrepr[2] for report in skipped):  # place, line number, reason
         terminalreporter.write_line(line, yellow=True)
     for report in (one for reports in terminalreporter.stats.values() for one in reports):
         if getattr(report, "when", "") == "teardown":
             for name, line in report.user_properties:
-                if name == TOLD_AT_THE_END:
+                if name == SUMMARY_PROPERTY:
                     terminalreporter.write_line(line)

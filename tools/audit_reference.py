@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from gatehouse.audit.events import Event
+from gatehouse.audit.events import AuditEvent
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "reference" / "audit-events.md"
 
@@ -27,7 +27,7 @@ whole chain again. After a restore the log shows `installation.restored` where i
 
 
 def page() -> str:
-    rows = [f"| `{event.value}` | {event.meaning} |\n" for event in sorted(Event)]
+    rows = [f"| `{event.value}` | {event.meaning} |\n" for event in sorted(AuditEvent)]
     return INTRODUCTION + "".join(rows)
 
 

@@ -113,7 +113,7 @@ def names_of_tests(body: Sequence[ast.stmt]) -> Iterator[str]:
 def problems(checklist: Checklist, tests: Tests) -> list[str]:
     return [
         *unknown_ids(checklist, tests),
-        *(found for item in checklist.items for found in faults_of(item, checklist, tests)),
+        *(found for item in checklist.items for found in problems_of(item, checklist, tests)),
     ]
 
 
@@ -126,7 +126,7 @@ def unknown_ids(checklist: Checklist, tests: Tests) -> Iterator[str]:
             yield f"{name} is no id of {SOURCE}: {', '.join(tests[name])}"
 
 
-def faults_of(item: Item, checklist: Checklist, tests: Tests) -> Iterator[str]:
+def problems_of(item: Item, checklist: Checklist, tests: Tests) -> Iterator[str]:
     if item.needs_a_test and item.id not in tests:
         yield f"{item.id} has no test: {item.holds}"
     for capability in item.waits:

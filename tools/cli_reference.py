@@ -48,17 +48,17 @@ def page() -> str:
 
 def commands() -> Iterator[tuple[str, click.Command]]:
     """Every command that does something, with the words that call it."""
-    yield from below("gatehouse", gatehouse)
+    yield from commands_below("gatehouse", gatehouse)
 
 
-def below(path: str, group: click.Group) -> Iterator[tuple[str, click.Command]]:
+def commands_below(path: str, group: click.Group) -> Iterator[tuple[str, click.Command]]:
     context = click.Context(group, info_name=path)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         if command is None:
             raise LookupError(name)
         if isinstance(command, click.Group):
-            yield from below(f"{path} {name}", command)
+            yield from commands_below(f"{path} {name}", command)
         else:
             yield f"{path} {name}", command
 
@@ -84,10 +84,10 @@ def own_options(command: click.Command) -> list[click.Option]:
 
 def row(option: click.Option, context: click.Context) -> str:
     flags, meaning = option.get_help_record(context) or ("", "")
-    return f"| `{escaped(flags)}` | {escaped(re.sub(r'  +', ' ', meaning))} |"
+    return f"| `{escape_cell(flags)}` | {escape_cell(re.sub(r'  +', ' ', meaning))} |"
 
 
-def escaped(text: str) -> str:
+def escape_cell(text: str) -> str:
     return text.replace("|", r"\|")
 
 

@@ -47,7 +47,7 @@ from tests.interop.toolchains import (
 )
 from tests.support.finding import DOWNLOADS
 
-from tools.getting import CouldNotGet, Program, Way, download_node, run
+from tools.getting import CouldNotGet, InstallMethod, Program, download_node, run
 
 GO_PLACES: Final = "/usr/local/go/bin:/usr/lib/go/bin"  # where it is installed without being on PATH
 COPY_PLUGIN: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
@@ -145,22 +145,26 @@ CLIENT_PROGRAMS: Final = (
     Program(
         name="OAuth clients of Node",
         find=find_node_clients,
-        download=Way(words="Node registry, tests/interop/clients/package-lock.json", take=install_node_clients),
+        download=InstallMethod(
+            words="Node registry, tests/interop/clients/package-lock.json", take=install_node_clients
+        ),
     ),
     Program(
         name="OAuth clients of Python",
         find=find_python_clients,
-        download=Way(words="Python registry, tests/interop/clients/requirements.txt", take=install_python_clients),
+        download=InstallMethod(
+            words="Python registry, tests/interop/clients/requirements.txt", take=install_python_clients
+        ),
     ),
     Program(
         name="optional go-oidc",
         find=find_go_client,
-        download=Way(words="built from tests/interop/clients/go-oidc", take=build_go_client),
+        download=InstallMethod(words="built from tests/interop/clients/go-oidc", take=build_go_client),
     ),
     Program(
         name="optional Nimbus (Java)",
         find=find_java_client,
-        download=Way(words="built from tests/interop/clients/nimbus", take=build_java_client),
+        download=InstallMethod(words="built from tests/interop/clients/nimbus", take=build_java_client),
     ),
     Program(
         name="optional mod_auth_openidc",
@@ -173,7 +177,7 @@ CLIENT_PROGRAMS: Final = (
     Program(
         name="TypeScript",
         find=find_typescript,
-        download=Way(words="Node registry, tests/game_clients/package-lock.json", take=install_typescript),
+        download=InstallMethod(words="Node registry, tests/game_clients/package-lock.json", take=install_typescript),
     ),
     Program(name="optional C++ with libcurl", find=find_cpp, system_package="g++ libcurl4-openssl-dev"),
     Program(
@@ -186,10 +190,12 @@ CLIENT_PROGRAMS: Final = (
 PEER_PROGRAM: Final = Program(
     name="oidc-provider",
     find=find_peer,
-    download=Way(words="Node registry, bench/oidc_provider/package-lock.json", take=install_peer),
+    download=InstallMethod(words="Node registry, bench/oidc_provider/package-lock.json", take=install_peer),
 )
 PYTHON_PEER_PROGRAM: Final = Program(
     name="django-oauth-toolkit",
     find=find_python_peer,
-    download=Way(words="Python registry, bench/django_oauth_toolkit/requirements.txt", take=install_python_peer),
+    download=InstallMethod(
+        words="Python registry, bench/django_oauth_toolkit/requirements.txt", take=install_python_peer
+    ),
 )

@@ -33,7 +33,7 @@ class CouldNotGet(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class InstallMethod:
     words: str
     take: Callable[[], None]
 
@@ -43,16 +43,16 @@ class Program:
     name: str
     find: Callable[[], Path | None]
     system_package: str = ""  # none when empty
-    download: Way | None = None
+    download: InstallMethod | None = None
 
 
-def provide(program: Program) -> None:
+def ensure_installed(program: Program) -> None:
     found = program.find()
     if found is not None:
         say(f"{program.name} is here: {found}")
         return
     reasons = []
-    for way in ways_to_get(program):
+    for way in install_methods(program):
         say(f"installing {program.name} ({way.words})")
         try:
             way.take()
@@ -66,10 +66,10 @@ def provide(program: Program) -> None:
     say(f"COULD NOT GET {program.name}, its tests will not run: {why}")
 
 
-def ways_to_get(program: Program) -> Iterator[Way]:
+def install_methods(program: Program) -> Iterator[InstallMethod]:
     package = program.system_package
     if package and os.geteuid() == 0 and shutil.which("apt-get") is not None:
-        yield Way(words=f"system package {package}", take=lambda: install_system_package(package))
+        yield InstallMethod(words=f"system package {package}", take=lambda: install_system_package(package))
     if program.download is not None:
         yield program.download
 
@@ -127,10 +127,10 @@ def run(command: Sequence[str], cwd: Path | None = None, environment: Mapping[st
     except (OSError, subprocess.TimeoutExpired) as trouble:
         raise CouldNotGet(str(trouble)) from trouble
     if ended.returncode != 0:
-        raise CouldNotGet(reason_in(ended.stderr or ended.stdout))
+        raise CouldNotGet(failure_reason(ended.stderr or ended.stdout))
 
 
-def reason_in(output: str) -> str:
+def failure_reason(output: str) -> str:
     """The line of a failed command that names its trouble."""
     lines = [line.strip() for line in output.splitlines() if line.strip()] or ["it failed without a word"]
     telling = next((line for line in lines if line.startswith(("E:", "ERROR:", "npm error"))), lines[-1])

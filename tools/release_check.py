@@ -37,7 +37,7 @@ PATIENCE: Final = 60  # seconds a new environment may take to start or stop
 OK: Final = 200
 
 # Imported by others on our behalf, never by us.
-CARRIED: Final[Mapping[str, str]] = {
+NEVER_IMPORTED: Final[Mapping[str, str]] = {
     "greenlet": "SQLAlchemy's engine for asyncpg, in migrations",
     "python-multipart": "imported as python_multipart",
 }
@@ -77,12 +77,12 @@ def declared() -> set[str]:
     return {re.split(r"[<>=\[]", line)[0].strip() for line in project["dependencies"]}
 
 
-def imported(source: Path) -> set[str]:
+def imported_distributions(source: Path) -> set[str]:
     """The distributions whose modules the package imports, wherever in a file, by a statement or by name."""
-    return written_imports(source) | distributions_of(source, names_in)
+    return statement_imports(source) | distributions_of(source, names_in)
 
 
-def written_imports(source: Path) -> set[str]:
+def statement_imports(source: Path) -> set[str]:
     return distributions_of(source, modules_in) - {"gatehouse"}
 
 
@@ -90,7 +90,7 @@ def distributions_of(source: Path, found_in: Callable[[ast.Module], Iterator[str
     by_module = metadata.packages_distributions()
     trees = (ast.parse(path.read_text(encoding="utf-8")) for path in source.rglob("*.py"))
     modules = {name for tree in trees for name in found_in(tree)} - sys.stdlib_module_names
-    return {normal(one) for module in modules for one in by_module.get(module, ())}
+    return {normalize_name(one) for module in modules for one in by_module.get(module, ())}
 
 
 def modules_in(tree: ast.Module) -> Iterator[str]:
@@ -108,13 +108,13 @@ def names_in(tree: ast.Module) -> Iterator[str]:
             yield node.value
 
 
-def normal(name: str) -> str:
+def normalize_name(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def check_imports() -> str:
-    used, named = imported(ROOT / "src" / "gatehouse"), declared()
-    unused, unnamed = named - used - CARRIED.keys(), written_imports(ROOT / "src" / "gatehouse") - named
+    used, named = imported_distributions(ROOT / "src" / "gatehouse"), declared()
+    unused, unnamed = named - used - NEVER_IMPORTED.keys(), statement_imports(ROOT / "src" / "gatehouse") - named
     if unused or unnamed:
         raise NotReady(f"declared and never imported: {sorted(unused)}; imported and not declared: {sorted(unnamed)}")
     return f"{len(named)} dependencies, each imported; nothing else is"
@@ -199,7 +199,7 @@ def check_serving(programs: Path, data: Path) -> str:
         served = subprocess.Popen(command, cwd=data.parent, stdout=subprocess.PIPE, stderr=said, text=True)
         try:
             wait_until_ready(served)
-            ask_around(f"http://127.0.0.1:{port}")
+            check_pages(f"http://127.0.0.1:{port}")
             served.send_signal(signal.SIGTERM)
             code = served.wait(PATIENCE)
         finally:
@@ -217,16 +217,16 @@ def wait_until_ready(served: "subprocess.Popen[str]") -> None:
     raise NotReady("it did not start")
 
 
-def ask_around(address: str) -> None:
-    asked(f"{address}/readyz")
-    page = asked(f"{address}/sign-in")
+def check_pages(address: str) -> None:
+    fetch_page(f"{address}/readyz")
+    page = fetch_page(f"{address}/sign-in")
     static = STATIC.search(page)
     if "<form" not in page or static is None:
         raise NotReady("the sign-in page is not one")
-    asked(address + static[1])
+    fetch_page(address + static[1])
 
 
-def asked(address: str) -> str:
+def fetch_page(address: str) -> str:
     try:
         with urllib.request.urlopen(address, timeout=PATIENCE) as answer:  # noqa: S310 - loopback, of our own making
             return str(answer.read().decode("utf-8", "replace"))
@@ -240,7 +240,7 @@ def check_bill(programs: Path) -> str:
     command = ["cyclonedx-py", "environment", "--output-reproducible", "--of", "JSON", "-o", str(bill)]
     run([*tool(command), str(programs / "python")])
     parts = json.loads(bill.read_text(encoding="utf-8"))["components"]
-    listed = {normal(part["name"]): part["version"] for part in parts}
+    listed = {normalize_name(part["name"]): part["version"] for part in parts}
     lacking = pins(LOCK).items() - listed.items()
     if lacking or "gatehouse" not in listed:
         raise NotReady(f"the bill of materials lacks {sorted(lacking)}")
@@ -263,10 +263,10 @@ def check_audit() -> str:
         "off",
     ]
     finished = subprocess.run(tool(command), capture_output=True, text=True, check=False, timeout=600)
-    return judged(finished.stdout, len(pins(LOCK)), is_offline=os.environ.get("RELEASE_OFFLINE") == "1")  # noqa: TID251
+    return judge_audit(finished.stdout, len(pins(LOCK)), is_offline=os.environ.get("RELEASE_OFFLINE") == "1")  # noqa: TID251
 
 
-def judged(report: str, wanted: int, *, is_offline: bool) -> str:
+def judge_audit(report: str, wanted: int, *, is_offline: bool) -> str:
     """What pip-audit's report says. One that leaves packages out, or is none, is not an audit."""
     try:
         parts: Sequence[Mapping[str, Any]] = json.loads(report)["dependencies"]

@@ -12,7 +12,7 @@ BEGIN: Final = "<!-- rooms -->\n"
 END: Final = "<!-- /rooms -->"
 
 
-def rooms() -> Iterator[str]:
+def packages() -> Iterator[str]:
     for package in sorted((ROOT / "src" / "gatehouse").glob("*/__init__.py")):
         sentence = ast.get_docstring(ast.parse(package.read_text())) or ""
         yield f"- **`{package.parent.name}/`** {' '.join(sentence.split())}"
@@ -21,7 +21,7 @@ def rooms() -> Iterator[str]:
 def page() -> str:
     before, _, rest = PAGE.read_text().partition(BEGIN)
     after = rest.partition(END)[2]
-    return before + BEGIN + "\n".join(rooms()) + "\n" + END + after
+    return before + BEGIN + "\n".join(packages()) + "\n" + END + after
 
 
 if __name__ == "__main__":

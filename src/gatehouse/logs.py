@@ -16,10 +16,10 @@ from typing import BinaryIO, Final, cast
 
 import msgspec
 
-from gatehouse.kernel.lean import without
+from gatehouse.kernel.lean import hide_module
 
 # structlog loads both where they are installed: 14 MB for tracebacks that we never print, 1 MB for threads we lack.
-with without("rich"), without("greenlet"):
+with hide_module("rich"), hide_module("greenlet"):
     import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
@@ -28,7 +28,7 @@ MAX_TRACE_LINES: Final = 120
 MAX_FRAMES: Final = 30
 REDACTED: Final = "[not on the list of logged keys]"
 
-ALLOWED: Final = frozenset(
+ALLOWED_KEYS: Final = frozenset(
     {
         "address",
         "application_id",
@@ -73,23 +73,23 @@ ALLOWED: Final = frozenset(
         "worker",
     }
 )
-TRACE: Final = "exception"  # made and cleaned here, line by line
+TRACE_KEY: Final = "exception"  # made and cleaned here, line by line
 
-QUIET: Final = {
+QUIET_LOGGERS: Final = {
     "uvicorn.access": logging.CRITICAL,  # prints paths with their queries; ours prints endpoint names
     "python_multipart": logging.ERROR,  # complains about every malformed form
     "asyncio": logging.WARNING,
 }
-OWN_HANDLERS: Final = ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi")
+LOGGERS_WITH_HANDLERS: Final = ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi")
 
 ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None]
 
 
-def right_now() -> str:
+def utc_timestamp() -> str:
     return datetime.now(UTC).isoformat()[: -len("+00:00")] + "Z"  # noqa: TID251 - the log tells real time
 
 
-class RequestLine(msgspec.Struct, frozen=True, kw_only=True):
+class AccessLogLine(msgspec.Struct, frozen=True, kw_only=True):
     """What is told about every request; only fields that no caller writes."""
 
     endpoint: str
@@ -98,13 +98,13 @@ class RequestLine(msgspec.Struct, frozen=True, kw_only=True):
     ms: float
     source: str
     request_id: str
-    timestamp: str = msgspec.field(default_factory=right_now)
+    timestamp: str = msgspec.field(default_factory=utc_timestamp)
     event: str = "request"
     logger: str = "gatehouse.access"
     level: str = "info"
 
 
-class Forgiving(io.BufferedIOBase):
+class BestEffortStream(io.BufferedIOBase):
     """A log that cannot be written ends nothing that it tells about: what has no room is not told (faults R-09)."""
 
     def __init__(self, out: BinaryIO) -> None:
@@ -120,7 +120,7 @@ class Forgiving(io.BufferedIOBase):
             self._out.flush()
 
 
-class RequestLines:
+class AccessLogWriter:
     """The one line there is for every request, written past the processors: they cost a quarter of a small answer."""
 
     def __init__(self) -> None:
@@ -129,7 +129,7 @@ class RequestLines:
     def write_to(self, out: BinaryIO | None) -> None:
         self._out = out
 
-    def tell(self, line: RequestLine) -> None:
+    def tell(self, line: AccessLogLine) -> None:
         if self._out is None:  # for a person to read, or not configured: as all the others
             fields = msgspec.structs.asdict(line)
             told = {name: fields[name] for name in ("endpoint", "method", "status", "ms", "source")}
@@ -139,22 +139,22 @@ class RequestLines:
         self._out.flush()
 
 
-request_lines: Final = RequestLines()
+access_log: Final = AccessLogWriter()
 
 
 def configure(*, dev: bool = False, level: str = "info", stream: BinaryIO | None = None) -> None:
     """Send all logs of this process to the stream (stderr): JSON, or with `dev` lines for a person."""
     stderr = stream or sys.stderr.buffer
-    out = cast("BinaryIO", Forgiving(stderr))
+    out = cast("BinaryIO", BestEffortStream(stderr))
     told = logging.getLevelNamesMapping()[level.upper()] <= logging.INFO
-    request_lines.write_to(out if told and not dev else None)
+    access_log.write_to(out if told and not dev else None)
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.stdlib.add_logger_name,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            exception_text,
+            format_exception,
             redact,
             *_renderers(dev=dev, colours=stderr.isatty()),
         ],
@@ -165,7 +165,7 @@ def configure(*, dev: bool = False, level: str = "info", stream: BinaryIO | None
     _take_over_standard_logging(level)
 
 
-def clean(text: str) -> str:
+def clean_value(text: str) -> str:
     """One line of at most MAX_VALUE characters in which nothing acts on a terminal."""
     if len(text) > MAX_VALUE:
         text = f"{text[:MAX_VALUE]}..."
@@ -177,20 +177,20 @@ def clean(text: str) -> str:
 
 
 def redact(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    return {key: value if key == TRACE else _printable(key, value) for key, value in event.items()}
+    return {key: value if key == TRACE_KEY else _printable(key, value) for key, value in event.items()}
 
 
-def exception_text(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+def format_exception(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     """Turn `exc_info` into text; the names and source lines of frames, never the values in them."""
-    error = _error_in(event.pop("exc_info", None))
+    error = _exception_of(event.pop("exc_info", None))
     if error is not None:
         told = traceback.TracebackException.from_exception(error, limit=-MAX_FRAMES)
         lines = "".join(told.format()).splitlines()[-MAX_TRACE_LINES:]
-        event[TRACE] = "\n".join(clean(line) for line in lines)
+        event[TRACE_KEY] = "\n".join(clean_value(line) for line in lines)
     return event
 
 
-def _error_in(given: BaseException | ExcInfo | bool | None) -> BaseException | None:  # noqa: FBT001 - structlog's
+def _exception_of(given: BaseException | ExcInfo | bool | None) -> BaseException | None:  # noqa: FBT001 - structlog's
     if isinstance(given, tuple):
         return given[1]
     if isinstance(given, BaseException):
@@ -199,14 +199,14 @@ def _error_in(given: BaseException | ExcInfo | bool | None) -> BaseException | N
 
 
 def _printable(key: str, value: object) -> object:
-    if key not in ALLOWED:
+    if key not in ALLOWED_KEYS:
         return REDACTED
-    return value if isinstance(value, int | float | None) else clean(str(value))
+    return value if isinstance(value, int | float | None) else clean_value(str(value))
 
 
 def _renderers(*, dev: bool, colours: bool) -> list[Processor]:
     if dev:
-        return [structlog.dev.ConsoleRenderer(colors=colours), _encoded]
+        return [structlog.dev.ConsoleRenderer(colors=colours), _encode_line]
     return [_as_json]
 
 
@@ -214,11 +214,11 @@ def _as_json(_logger: WrappedLogger, _method: str, event: EventDict) -> bytes:
     return msgspec.json.encode(event)
 
 
-def _encoded(_logger: WrappedLogger, _method: str, line: EventDict) -> bytes:
+def _encode_line(_logger: WrappedLogger, _method: str, line: EventDict) -> bytes:
     return str(line).encode()
 
 
-class Bridge(logging.Handler):
+class StdlibBridge(logging.Handler):
     """Hands what libraries log through the standard module to the same processors."""
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -231,10 +231,10 @@ class Bridge(logging.Handler):
 
 
 def _take_over_standard_logging(level: str) -> None:
-    logging.basicConfig(handlers=[Bridge()], level=level.upper(), force=True)
-    for name in OWN_HANDLERS:
+    logging.basicConfig(handlers=[StdlibBridge()], level=level.upper(), force=True)
+    for name in LOGGERS_WITH_HANDLERS:
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True
-    for name, least in QUIET.items():
+    for name, least in QUIET_LOGGERS.items():
         logging.getLogger(name).setLevel(least)

@@ -16,21 +16,21 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from gatehouse.settings.model import Rates
-from tests.adversarial.figures_of_callers import limited, unlimited
+from gatehouse.settings.model import RateSettings
+from tests.adversarial.figures_of_callers import measure_limited, measure_unlimited
 from tests.adversarial.figures_of_connections import frames, series, shared_connection, sockets, stopping
 from tests.adversarial.figures_of_memory import many_applications
 from tests.adversarial.measuring import (
     JSON,
-    LEAST,
+    MACHINE_NOISE,
     QUIET,
     UNLIMITED,
     VOLUME,
     Figure,
     Target,
-    body,
-    many,
+    json_body,
     p99,
+    send_many,
     serving,
 )
 from tests.support.processes import LOOPBACK
@@ -56,7 +56,7 @@ def test_every_figure_about_time_and_volume_is_within_its_bound(
 ) -> None:
     with capsys.disabled():
         sys.stdout.write("\n")
-        figures = asyncio.run(measured(tmp_path, *groups()[group]))
+        figures = asyncio.run(run_measures(tmp_path, *groups()[group]))
     assert [figure.id for figure in figures if not figure.is_within] == []
 
 
@@ -67,15 +67,15 @@ def groups() -> Mapping[str, tuple[Mapping[str, str], Sequence[Measure]]]:
     """What is measured on one process, with its settings."""
     return {
         "answers": (UNLIMITED, (times, oversized_tokens, session_ids, slow_connections, distinct_values)),
-        "rates": (QUIET, (floods, limited)),
-        "callers": (UNLIMITED, (unlimited,)),
+        "rates": (QUIET, (floods, measure_limited)),
+        "callers": (UNLIMITED, (measure_unlimited,)),
         "connections": (UNLIMITED, (shared_connection, sockets, frames, series)),
         "memory": (UNLIMITED, (many_applications,)),
         "the end": (UNLIMITED, (stopping,)),
     }
 
 
-async def measured(data: Path, environment: Mapping[str, str], measures: Sequence[Measure]) -> list[Figure]:
+async def run_measures(data: Path, environment: Mapping[str, str], measures: Sequence[Measure]) -> list[Figure]:
     """Each is printed as soon as it is known."""
     figures: list[Figure] = []
     async with serving(data, environment) as target:
@@ -92,11 +92,11 @@ async def measured(data: Path, environment: Mapping[str, str], measures: Sequenc
 Ask = Callable[[Target], Awaitable[httpx2.Response]]
 
 
-def sent(method: str, path: str, content: bytes = b"", headers: dict[str, str] | None = None) -> Ask:
+def request_to(method: str, path: str, content: bytes = b"", headers: dict[str, str] | None = None) -> Ask:
     return lambda target: target.client.request(method, path, content=content or None, headers=headers or {})
 
 
-def hostile() -> Sequence[tuple[str, str, float, Ask]]:
+def hostile_requests() -> Sequence[tuple[str, str, float, Ask]]:
     """Id, what is sent, the milliseconds it may take, and how."""
     authorize = "/proxy/oauth/authorize?client_id=x&"
     many_fields = b"&".join(b"a%d=1" % number for number in range(MEGABYTE // 10))
@@ -105,43 +105,53 @@ def hostile() -> Sequence[tuple[str, str, float, Ask]]:
     keys = b"{" + b",".join(b'"%d":1' % number for number in range(MEGABYTE // 10)) + b"}"
     long_text = "x" * MEGABYTE
     return (
-        ("AZ-22", "redirect_uri of 60 KB", 100, sent("GET", f"{authorize}redirect_uri={'x' * 60_000}")),
-        ("AZ-22", "20,000 scopes in a form", 100, sent("POST", authorize, b"scope=" + b"a+" * 20_000, FORM)),
-        ("AZ-22", "5,000 unknown parameters", 100, sent("POST", authorize, many_fields[:50_000], FORM)),
-        ("LG-17", "a password of 1 MB", 50, sent("POST", LOGIN, body(login="a@b.example", password=long_text), JSON)),
+        ("AZ-22", "redirect_uri of 60 KB", 100, request_to("GET", f"{authorize}redirect_uri={'x' * 60_000}")),
+        ("AZ-22", "20,000 scopes in a form", 100, request_to("POST", authorize, b"scope=" + b"a+" * 20_000, FORM)),
+        ("AZ-22", "5,000 unknown parameters", 100, request_to("POST", authorize, many_fields[:50_000], FORM)),
+        (
+            "LG-17",
+            "a password of 1 MB",
+            50,
+            request_to("POST", LOGIN, json_body(login="a@b.example", password=long_text), JSON),
+        ),
         (
             "GS-08",
             "a public key of 16,384 bits",
             100,
-            sent("POST", GSID, body(public_key=public_key_of(16_384)), JSON),
+            request_to("POST", GSID, json_body(public_key=public_key_of(16_384)), JSON),
         ),
-        ("GS-08", "a public key of 1 MB", 100, sent("POST", GSID, body(public_key=long_text), JSON)),
-        ("GS-29", "distr of 1 MB", 100, sent("POST", GSID, body(distr=long_text), JSON)),
-        ("HT-06", "100,000 form fields", 100, sent("POST", TOKEN, many_fields, FORM)),
+        ("GS-08", "a public key of 1 MB", 100, request_to("POST", GSID, json_body(public_key=long_text), JSON)),
+        ("GS-29", "distr of 1 MB", 100, request_to("POST", GSID, json_body(distr=long_text), JSON)),
+        ("HT-06", "100,000 form fields", 100, request_to("POST", TOKEN, many_fields, FORM)),
         (
             "HT-06",
             "a part with 100,000 headers",
             100,
-            sent("POST", LOGIN, parts, {"Content-Type": "multipart/form-data; boundary=b"}),
+            request_to("POST", LOGIN, parts, {"Content-Type": "multipart/form-data; boundary=b"}),
         ),
         (
             "HT-06",
             "a Content-Type of 10,000 backslashes",
             100,
-            sent("POST", LOGIN, b"{}", {"Content-Type": "a/b;c=" + "\\" * 10_000}),
+            request_to("POST", LOGIN, b"{}", {"Content-Type": "a/b;c=" + "\\" * 10_000}),
         ),
-        ("HT-08", "JSON 100,000 levels deep: permissions", 50, sent("POST", CHECK, deep, JSON)),
-        ("HT-08", "JSON 100,000 levels deep: token", 50, sent("POST", TOKEN, deep, JSON)),
-        ("HT-08", "JSON 100,000 levels deep: login", 50, sent("POST", LOGIN, deep, JSON)),
-        ("HT-08", "JSON 100,000 levels deep: getGsid", 50, sent("POST", GSID, deep, JSON)),
-        ("RO-12", "a condition 100,000 levels deep", 50, sent("POST", "/api/permissions/roles", deep, JSON)),
-        ("HT-09", "JSON with 100,000 keys", 100, sent("POST", CHECK, keys, JSON)),
-        ("UI-23", "a JWT of 10,000 dots", 50, sent("POST", CHECK, body(jwt="." * 10_000, data={"checks": []}), JSON)),
+        ("HT-08", "JSON 100,000 levels deep: permissions", 50, request_to("POST", CHECK, deep, JSON)),
+        ("HT-08", "JSON 100,000 levels deep: token", 50, request_to("POST", TOKEN, deep, JSON)),
+        ("HT-08", "JSON 100,000 levels deep: login", 50, request_to("POST", LOGIN, deep, JSON)),
+        ("HT-08", "JSON 100,000 levels deep: getGsid", 50, request_to("POST", GSID, deep, JSON)),
+        ("RO-12", "a condition 100,000 levels deep", 50, request_to("POST", "/api/permissions/roles", deep, JSON)),
+        ("HT-09", "JSON with 100,000 keys", 100, request_to("POST", CHECK, keys, JSON)),
+        (
+            "UI-23",
+            "a JWT of 10,000 dots",
+            50,
+            request_to("POST", CHECK, json_body(jwt="." * 10_000, data={"checks": []}), JSON),
+        ),
     )
 
 
 async def times(target: Target) -> AsyncIterator[Figure]:
-    for name, what, bound, ask in hostile():
+    for name, what, bound, ask in hostile_requests():
         yield Figure(name, f"{what}: slowest but one of {TRIES}", await slowest(target, ask), bound, "ms")
 
 
@@ -165,10 +175,10 @@ def public_key_of(bits: int) -> str:
 
 
 async def oversized_tokens(target: Target) -> AsyncIterator[Figure]:
-    ask = body(jwt=f"{'a' * 400_000}.{'b' * 400_000}.c", data={"checks": []})
-    await many(50, lambda _: target.client.post(CHECK, content=ask, headers=JSON))
+    ask = json_body(jwt=f"{'a' * 400_000}.{'b' * 400_000}.c", data={"checks": []})
+    await send_many(50, lambda _: target.client.post(CHECK, content=ask, headers=JSON))
     before = target.memory()
-    await many(1_000, lambda _: target.client.post(CHECK, content=ask, headers=JSON))
+    await send_many(1_000, lambda _: target.client.post(CHECK, content=ask, headers=JSON))
     yield Figure("UI-23", "memory after 1,000 tokens of 800 KB", target.memory() - before, 10, "MB")
 
 
@@ -180,15 +190,15 @@ async def distinct_values(target: Target) -> AsyncIterator[Figure]:
         lambda number: target.client.get(f"/nowhere/{number}", headers={"Accept-Language": f"x{number}"}),
         lambda number: target.client.get(f"/api/permissions/application/publicKey/{number:x}"),
         lambda number: target.client.post(
-            CHECK, content=body(jwt=f"e30.{number:x}.x", data={"checks": []}), headers=JSON
+            CHECK, content=json_body(jwt=f"e30.{number:x}.x", data={"checks": []}), headers=JSON
         ),
     )
     share = VOLUME // len(kinds)
     for kind in kinds:
-        await many(share // 20, kind)  # what is kept at all is there
+        await send_many(share // 20, kind)  # what is kept at all is there
     before = target.memory()
     for kind in kinds:
-        await many(share, kind, begin=share)
+        await send_many(share, kind, begin=share)
     yield Figure("HT-18", f"memory after {VOLUME:,} values of callers' choice", target.memory() - before, 50, "MB")
 
 
@@ -197,7 +207,7 @@ async def distinct_values(target: Target) -> AsyncIterator[Figure]:
 
 async def session_ids(target: Target) -> AsyncIterator[Figure]:
     number = min(10_000, VOLUME)
-    answers = await many(number, lambda _: target.client.post(GSID))
+    answers = await send_many(number, lambda _: target.client.post(GSID))
     gsids = [answer.json()["gsid"] for answer in answers]
     locations = [answer.headers["location"].partition("location=")[2] for answer in answers]
     assert len(set(gsids)) == len(set(locations)) == number
@@ -218,7 +228,7 @@ async def slow_connections(target: Target) -> AsyncIterator[Figure]:
     beside = await p99(target.client)
     for _, writer in opened:
         writer.close()
-    bound = max(2 * usual, LEAST)
+    bound = max(2 * usual, MACHINE_NOISE)
     yield Figure("HT-03", f"p99 beside {SLOW:,} connections of one byte", beside * 1_000, bound * 1_000, "ms")
 
 
@@ -227,7 +237,7 @@ async def slow_connections(target: Target) -> AsyncIterator[Figure]:
 
 async def floods(target: Target) -> AsyncIterator[Figure]:
     """How many of a flood from one source are let in; the others are told when to come back."""
-    rates, client = Rates(), target.client
+    rates, client = RateSettings(), target.client
     rows: Sequence[tuple[str, str, int, int, Callable[[int], Awaitable[httpx2.Response]]]] = (
         (
             *("AZ-33", "authorize requests", 3_000, rates.public),
@@ -252,7 +262,7 @@ async def flood(
 ) -> Figure:
     """An allowance is there at once, and comes again while the flood lasts."""
     began = time.perf_counter()
-    answers = await many(number, ask)
+    answers = await send_many(number, ask)
     bound = a_minute * (1 + (time.perf_counter() - began) / 60)
     refused = [answer for answer in answers if answer.status_code == 429]
     assert all(int(answer.headers["retry-after"]) > 0 for answer in refused)

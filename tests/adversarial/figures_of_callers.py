@@ -12,22 +12,22 @@ from typing import Any, Final
 import httpx2
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from gatehouse.app.house import House, open_house
-from gatehouse.audit.events import Event
+from gatehouse.app.house import Services, open_services
+from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.kernel.digests import sha256
-from gatehouse.oauth.client_authentication import GUESSES
-from gatehouse.oauth.model import Client, Profile
-from gatehouse.permissions.callers.key_proofs import USE_NOTED_EVERY
-from gatehouse.settings.model import Rates
-from tests.adversarial.measuring import AT_ONCE, JSON, Figure, Target, body, client_of, many, of
+from gatehouse.oauth.client_authentication import GUESS_LIMIT
+from gatehouse.oauth.model import Client, ClientProfile
+from gatehouse.permissions.callers.key_proofs import USE_RECORD_INTERVAL
+from gatehouse.settings.model import RateSettings
+from tests.adversarial.measuring import AT_ONCE, JSON, Figure, Target, client_of, json_body, scaled, send_many
 from tests.support.builders import ORIGIN, a_record
-from tests.support.oauth import DAY, REDIRECT, TOKEN, a_grant, b64, proof
+from tests.support.oauth import DAY, REDIRECT, TOKEN, a_grant, base64url, native_proof
 from tests.support.permission_builders import a_person, a_project, create_application, publish
 from tests.support.processes import LOOPBACK
 from tests.support.rawhttp import RawConnection, raw_connection
-from tests.support.service import settings_for
-from tests.support.studio import FACTOR, OWNER, PROJECT, VISITOR
+from tests.support.service import load_test_settings
+from tests.support.studio import FACTOR, OWNER, PROJECT, STRANGER
 
 API: Final = "/api/permissions"
 GUESSER: Final = "127.0.1.1"
@@ -39,11 +39,11 @@ OTHERS: Final = 50  # requests of somebody else while one floods
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class MeasuredInstallation:
     """Who calls the process."""
 
     target: Target
-    house: House  # beside it, as a command has it
+    house: Services  # beside it, as a command has it
     user_id: str
     secret: str
     application_id: int
@@ -62,7 +62,7 @@ class World:
             code_ends_at=now + 60,
             ends_at=now + 90 * DAY,
         )
-        assert await self.house.storage.grants.begin(grant, a_record(Event.GRANT_MADE))
+        assert await self.house.storage.grants.begin(grant, a_record(AuditEvent.GRANT_MADE))
         return code
 
     async def access_key(self) -> str:
@@ -77,11 +77,11 @@ class World:
 
 
 @asynccontextmanager
-async def world_of(target: Target) -> AsyncIterator[World]:
+async def measured_installation(target: Target) -> AsyncIterator[MeasuredInstallation]:
     url = f"sqlite:///{target.data / 'gatehouse.db'}"
-    loaded = settings_for(url, target.data, port=target.node.port)
-    async with open_house(loaded, clock=SystemClock(), serving=False) as house:
-        owner, visitor = [await a_person(house.storage, user_id) for user_id in (OWNER, VISITOR)]
+    loaded = load_test_settings(url, target.data, port=target.node.port)
+    async with open_services(loaded, clock=SystemClock(), serving=False) as house:
+        owner, visitor = [await a_person(house.storage, user_id) for user_id in (OWNER, STRANGER)]
         jwts = [await house.user_tokens.issue(user, auth="login", factor=FACTOR) for user in (owner, visitor)]
         await publish(house.storage, a_project(), owners=[OWNER])
         shop = await create_application(house.storage, name="Shop", project_id=PROJECT)
@@ -89,11 +89,11 @@ async def world_of(target: Target) -> AsyncIterator[World]:
             client_id=A_CLIENT,
             name="Web shop",
             created_at=house.clock.now(),
-            profile=Profile.NATIVE,
+            profile=ClientProfile.NATIVE,
             redirect_hosts=("shop.example",),
             first_party=True,
         )
-        yield World(
+        yield MeasuredInstallation(
             target=target,
             house=house,
             user_id=OWNER,
@@ -108,17 +108,17 @@ def headers_of(jwt: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {jwt}", "Factor": FACTOR}
 
 
-async def limited(target: Target) -> AsyncIterator[Figure]:
+async def measure_limited(target: Target) -> AsyncIterator[Figure]:
     """Where the rates count."""
-    async with world_of(target) as world:
+    async with measured_installation(target) as world:
         for measure in (guessed_proofs, one_principal):
             async for figure in measure(world):
                 yield figure
 
 
-async def unlimited(target: Target) -> AsyncIterator[Figure]:
+async def measure_unlimited(target: Target) -> AsyncIterator[Figure]:
     """Where they would hide what is measured."""
-    async with world_of(target) as world:
+    async with measured_installation(target) as world:
         for measure in (parallel_uses, unknown_keys):
             async for figure in measure(world):
                 yield figure
@@ -127,33 +127,39 @@ async def unlimited(target: Target) -> AsyncIterator[Figure]:
 # -- TK-29 ----------------------------------------------------------------------------------------------
 
 
-async def guessed_proofs(world: World) -> AsyncIterator[Figure]:
-    number, own = of(500), of(20)
+async def guessed_proofs(world: MeasuredInstallation) -> AsyncIterator[Figure]:
+    number, own = scaled(500), scaled(20)
     code = await world.code()
     fields = {"grant_type": "authorization_code", "redirect_uri": REDIRECT}
-    right = {"Authorization": f"Bearer {proof(REDIRECT, world.secret)}"}
+    right = {"Authorization": f"Bearer {native_proof(REDIRECT, world.secret)}"}
     began = time.perf_counter()
     async with client_of(world.target.node, address=GUESSER) as guesser:
-        answers = await many(
+        answers = await send_many(
             number,
             lambda one: guesser.post(
                 TOKEN, data={**fields, "code": code}, headers={"Authorization": f"Bearer {one:040x}"}
             ),
         )
-    tried = answered(answers, 401)
-    most = GUESSES.free + AT_ONCE + (time.perf_counter() - began) / GUESSES.delay
+    tried = count_with_status(answers, 401)
+    most = GUESS_LIMIT.free + AT_ONCE + (time.perf_counter() - began) / GUESS_LIMIT.delay
     yield Figure("TK-29", f"of {number} guessed proofs from one source, looked at", tried, round(most), "proofs")
     async with client_of(world.target.node, address=ITS_OWN) as client:
         served = [
             await client.post(TOKEN, data={**fields, "code": await world.code()}, headers=right) for _ in range(own)
         ]
     yield Figure(
-        *("TK-29", f"of {own} redemptions of the client itself, served", answered(served, 200), own, "codes"),
+        *(
+            "TK-29",
+            f"of {own} redemptions of the client itself, served",
+            count_with_status(served, 200),
+            own,
+            "codes",
+        ),
         at_least=True,
     )
 
 
-def answered(answers: Sequence[httpx2.Response], status: int) -> int:
+def count_with_status(answers: Sequence[httpx2.Response], status: int) -> int:
     """How many with this one; the others must be told when to come back."""
     refused = [answer for answer in answers if answer.status_code != status]
     assert all(answer.status_code == 429 and int(answer.headers["retry-after"]) > 0 for answer in refused), {
@@ -165,28 +171,33 @@ def answered(answers: Sequence[httpx2.Response], status: int) -> int:
 # -- PA-15 ----------------------------------------------------------------------------------------------
 
 
-async def one_principal(world: World) -> AsyncIterator[Figure]:
+async def one_principal(world: MeasuredInstallation) -> AsyncIterator[Figure]:
     """From many addresses, so that no address alone asks too much."""
-    number, a_minute = of(10_000), Rates().admin
+    number, a_minute = scaled(10_000), RateSettings().admin
     async with AsyncExitStack() as stack:
         clients = [
             await stack.enter_async_context(client_of(world.target.node, address=address)) for address in ADDRESSES
         ]
         began = time.perf_counter()
         flood = asyncio.create_task(
-            many(
+            send_many(
                 number, lambda one: clients[one % len(clients)].post(f"{API}/user/info", headers=world.owner, json={})
             )
         )
         others = [
             await world.target.client.post(f"{API}/user/info", headers=world.visitor, json={}) for _ in range(OTHERS)
         ]
-        let_in = answered(await flood, 200)
+        let_in = count_with_status(await flood, 200)
     bound = a_minute * (1 + (time.perf_counter() - began) / 60)
     what = f"let in of {number:,} requests of one principal, {a_minute} a minute"
     yield Figure("PA-15", what, let_in, round(bound), "requests")
     yield Figure(
-        *("PA-15", f"of {OTHERS} requests of somebody else meanwhile, served", answered(others, 200), OTHERS),
+        *(
+            "PA-15",
+            f"of {OTHERS} requests of somebody else meanwhile, served",
+            count_with_status(others, 200),
+            OTHERS,
+        ),
         "requests",
         at_least=True,
     )
@@ -195,42 +206,42 @@ async def one_principal(world: World) -> AsyncIterator[Figure]:
 # -- AK-07 ----------------------------------------------------------------------------------------------
 
 
-async def parallel_uses(world: World) -> AsyncIterator[Figure]:
+async def parallel_uses(world: MeasuredInstallation) -> AsyncIterator[Figure]:
     """On bare connections: an HTTP client with a thousand of them would be measured instead."""
-    number = of(1_000)
+    number = scaled(1_000)
     use = use_of(await world.access_key(), world)
     async with AsyncExitStack() as stack:
         opened = [await stack.enter_async_context(raw_connection(world.target.node.port)) for _ in range(number)]
         began = time.perf_counter()
-        failures = sum([await failed(opened[0], use) for _ in range(number)])
+        failures = sum([await use_fails(opened[0], use) for _ in range(number)])
         alone = time.perf_counter() - began
         seen, together = [await last_used(world)], 0.0
         for _ in range(ROUNDS):
             asked = time.perf_counter()
-            failures += sum(await asyncio.gather(*(failed(connection, use) for connection in opened)))
+            failures += sum(await asyncio.gather(*(use_fails(connection, use) for connection in opened)))
             together += (time.perf_counter() - asked) / ROUNDS
             seen.append(await last_used(world))
-    written = 1 + (time.perf_counter() - began) // USE_NOTED_EVERY
+    written = 1 + (time.perf_counter() - began) // USE_RECORD_INTERVAL
     yield Figure("AK-07", f"failures of {ROUNDS} times {number:,} uses at once", failures, 0, "uses")
     yield Figure("AK-07", f"time of {number:,} uses at once, of that one after the other", together / alone, 1.5, "x")
     yield Figure("AK-07", "values of last_used in that time", len(set(seen)), written, "values")
     yield Figure("AK-07", "steps back of last_used", sum(one > two for one, two in pairwise(seen)), 0, "steps")
 
 
-def use_of(key: str, world: World) -> bytes:
+def use_of(key: str, world: MeasuredInstallation) -> bytes:
     """A request that shows the key: the owner's record is read."""
     jwt = world.owner["Authorization"].removeprefix("Bearer ")
-    content = body(action="get", application_id=world.application_id, data={}, jwt=jwt)
+    content = json_body(action="get", application_id=world.application_id, data={}, jwt=jwt)
     head = f"POST {API}/meta/data HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
     return f"{head}Authorization: Bearer {key}\r\nContent-Length: {len(content)}\r\n\r\n".encode() + content
 
 
-async def failed(connection: RawConnection, request: bytes) -> bool:
+async def use_fails(connection: RawConnection, request: bytes) -> bool:
     connection.send(request)
     return (await connection.answer()).status != httpx2.codes.OK
 
 
-async def last_used(world: World) -> str:
+async def last_used(world: MeasuredInstallation) -> str:
     [listed] = (await world.ask("accessKey", action="get", application_id=world.application_id))["data"]
     moment: str = listed["last_used"]
     return moment
@@ -239,9 +250,9 @@ async def last_used(world: World) -> str:
 # -- UI-25 ----------------------------------------------------------------------------------------------
 
 
-async def unknown_keys(world: World) -> AsyncIterator[Figure]:
+async def unknown_keys(world: MeasuredInstallation) -> AsyncIterator[Figure]:
     """Tokens that are well made in all but their key, and say in every way they know where to find it."""
-    number, called = of(10_000), 0
+    number, called = scaled(10_000), 0
 
     def came(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal called
@@ -257,9 +268,9 @@ async def unknown_keys(world: World) -> AsyncIterator[Figure]:
         return answer
 
     async with listener:
-        await many(number // 10, ask)
+        await send_many(number // 10, ask)
         before = world.target.memory()
-        await many(number, ask, begin=number)
+        await send_many(number, ask, begin=number)
     yield Figure("UI-25", f"calls to the address that {number:,} tokens with random kids name", called, 0, "calls")
     yield Figure("UI-25", "memory after them", world.target.memory() - before, 5, "MB")
 
@@ -271,8 +282,8 @@ def forgery(address: str) -> Callable[[int], bytes]:
         kid = secrets.token_hex(6)
         header = {"alg": "EdDSA", "typ": "user_jwt", "kid": kid, "jku": address, "x5u": address}
         claims = {"iss": address, "sub": OWNER, "uid": OWNER, "jti": str(number), "exp": 4_000_000_000}
-        message = ".".join(b64(body(**part)) for part in (header, claims))
-        jwt = f"{message}.{b64(private.sign(message.encode()))}"
-        return body(jwt=jwt, factor=FACTOR, application_id=1, data={"checks": []})
+        message = ".".join(base64url(json_body(**part)) for part in (header, claims))
+        jwt = f"{message}.{base64url(private.sign(message.encode()))}"
+        return json_body(jwt=jwt, factor=FACTOR, application_id=1, data={"checks": []})
 
     return forged

@@ -9,17 +9,17 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from typing import Final
 
-from gatehouse.gamesessions.model import HOLD
-from gatehouse.settings.model import Game
-from tests.adversarial.figures_of_callers import API, World, world_of
-from tests.adversarial.measuring import LEAST, Figure, Target, body, many, of, p99
-from tests.support.frames import BINARY, CONT, PING, PONG, TEXT, closing_code, flood, frame
+from gatehouse.gamesessions.model import POLL_HOLD_SECONDS
+from gatehouse.settings.model import GameSettings
+from tests.adversarial.figures_of_callers import API, MeasuredInstallation, measured_installation
+from tests.adversarial.measuring import MACHINE_NOISE, Figure, Target, json_body, p99, scaled, send_many
+from tests.support.frames import BINARY, CONT, PING, PONG, TEXT, close_frame_code, flood_connection, websocket_frame
 from tests.support.game import GET_GSID, RESULT
 from tests.support.rawhttp import RawConnection, raw_connection
-from tests.support.studio import OWNER, VISITOR
+from tests.support.studio import OWNER, STRANGER
 from tests.support.websockets import KEY, PATH
 
-GAME: Final = Game()
+GAME: Final = GameSettings()
 UPGRADE: Final = b" HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" + KEY
 MEGABYTE: Final = 1_000_000
 SLACK: Final = 50  # descriptors that come and go: the database, connections that are being refused
@@ -34,7 +34,7 @@ SIGN_EVERY: Final = 3  # seconds; ten without one are the end
 
 async def series(target: Target) -> AsyncIterator[Figure]:
     """Paths, client ids and reasons to be refused, another each time."""
-    number = of(100_000)
+    number = scaled(100_000)
     kinds = (
         lambda one: target.client.get(f"/nowhere/{one}"),
         lambda one: target.client.get(f"/proxy/oauth/authorize?client_id=c{one}"),
@@ -42,11 +42,11 @@ async def series(target: Target) -> AsyncIterator[Figure]:
         lambda one: target.client.post(f"{API}/{one}", content=b"{" * (one % 9), headers={"User-Agent": f"a{one}"}),
     )
     for kind in kinds:
-        await many(100, kind)
+        await send_many(100, kind)
     await target.metrics()
     before = len((await target.metrics()).splitlines())
     for kind in kinds:
-        await many(number // len(kinds), kind, begin=number)
+        await send_many(number // len(kinds), kind, begin=number)
     after = len((await target.metrics()).splitlines())
     yield Figure(
         "HT-17", f"series more than {before} after {number:,} paths, clients, errors", after - before, 0, "lines"
@@ -60,23 +60,23 @@ async def series(target: Target) -> AsyncIterator[Figure]:
 
 
 async def shared_connection(target: Target) -> AsyncIterator[Figure]:
-    number, mixed = of(10_000), 0
-    async with world_of(target) as world:
+    number, mixed = scaled(10_000), 0
+    async with measured_installation(target) as world:
         for begin in range(0, number, 10):
             async with raw_connection(target.node.port) as connection:
                 for one in range(begin, min(begin + 10, number)):
-                    answers = await both(connection, world, one)
-                    mixed += answers != [(OWNER, 1 + one % 7), (VISITOR, 1 + one % 5)]
-                whole = asking(world, world.owner, 3, one)
+                    answers = await ask_both(connection, world, one)
+                    mixed += answers != [(OWNER, 1 + one % 7), (STRANGER, 1 + one % 5)]
+                whole = check_request(world, world.owner, 3, one)
                 connection.send(whole[: 1 + one % (len(whole) - 1)])  # and is gone in the middle of it
                 connection.leave()
     yield Figure("HT-20", f"of {number:,} pairs on shared connections, answered with another's", mixed, 0, "pairs")
 
 
-async def both(connection: RawConnection, world: World, number: int) -> list[tuple[str, int]]:
+async def ask_both(connection: RawConnection, world: MeasuredInstallation, number: int) -> list[tuple[str, int]]:
     """Whose answer came, and to how many questions."""
-    asked = asking(world, world.owner, 1 + number % 7, number)
-    asked += asking(world, world.visitor, 1 + number % 5, number + 1)
+    asked = check_request(world, world.owner, 1 + number % 7, number)
+    asked += check_request(world, world.visitor, 1 + number % 5, number + 1)
     cut = number % len(asked)  # another place each time
     connection.send(asked[:cut])
     await connection.sent()
@@ -85,9 +85,9 @@ async def both(connection: RawConnection, world: World, number: int) -> list[tup
     return [(one["user_id"], len(one["data"])) for one in told]
 
 
-def asking(world: World, who: dict[str, str], questions: int, number: int) -> bytes:
+def check_request(world: MeasuredInstallation, who: dict[str, str], questions: int, number: int) -> bytes:
     checks = [{"rule": f"rule_{one}"} for one in range(questions)]
-    content = body(application_id=world.application_id, data={"checks": checks})
+    content = json_body(application_id=world.application_id, data={"checks": checks})
     named = "".join(f"{name}: {value}\r\n" for name, value in who.items())
     head = f"POST {API}/check HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n{named}".encode()
     if number % 3 == 0:
@@ -99,45 +99,47 @@ def asking(world: World, who: dict[str, str], questions: int, number: int) -> by
 
 
 async def sockets(target: Target) -> AsyncIterator[Figure]:
-    one_session, one_source = of(5_000), of(10_000)
+    one_session, one_source = scaled(5_000), scaled(10_000)
     usual, descriptors = await p99(target.client), target.descriptors()
     async with AsyncExitStack() as stack:
         opened: list[RawConnection] = []
-        living = asyncio.create_task(alive(opened))
+        living = asyncio.create_task(keep_alive(opened))
         stack.callback(living.cancel)
         [alone] = await sessions(target, 1)
-        await knock(target, stack, [alone] * one_session, opened)
+        await open_sockets(target, stack, [alone] * one_session, opened)
         what = f"open of {one_session:,} sockets on one gsid"
         yield Figure("WS-06", what, len(opened), GAME.sockets_per_session, "sockets")
         more = await sessions(target, -(-one_source // GAME.sockets_per_session))
         each = [gsid for gsid in more for _ in range(GAME.sockets_per_session)][:one_source]
-        await knock(target, stack, each, opened)
+        await open_sockets(target, stack, each, opened)
         what = f"open of {one_source:,} sockets from one source"
         yield Figure("WS-06", what, len(opened), GAME.sockets_per_source, "sockets")
         beside = await p99(target.client)
-        yield Figure("WS-06", "p99 beside them", beside * 1_000, max(2 * usual, LEAST) * 1_000, "ms")
+        yield Figure("WS-06", "p99 beside them", beside * 1_000, max(2 * usual, MACHINE_NOISE) * 1_000, "ms")
         held = target.descriptors() - descriptors
         yield Figure("WS-06", "descriptors of the process for them", held, GAME.sockets_per_source + SLACK, "files")
 
 
-async def alive(opened: Sequence[RawConnection]) -> None:
+async def keep_alive(opened: Sequence[RawConnection]) -> None:
     """Give a sign of life for each, as a game does that is asked for one: whoever is silent would be let go of."""
     while True:
         await asyncio.sleep(SIGN_EVERY)
         for connection in opened:
-            connection.send(frame(PONG))
+            connection.send(websocket_frame(PONG))
 
 
 async def sessions(target: Target, number: int) -> list[bytes]:
     """The paths of sockets of new game sessions, each with its Location."""
-    answers = await many(number, lambda _: target.client.post(GET_GSID))
+    answers = await send_many(number, lambda _: target.client.post(GET_GSID))
     return [
         f"{PATH}{answer.json()['gsid']}?location={answer.headers['location'].partition('location=')[2]}".encode()
         for answer in answers
     ]
 
 
-async def knock(target: Target, stack: AsyncExitStack, paths: Sequence[bytes], opened: list[RawConnection]) -> None:
+async def open_sockets(
+    target: Target, stack: AsyncExitStack, paths: Sequence[bytes], opened: list[RawConnection]
+) -> None:
     """Whoever is let in stays."""
     waiting = iter(paths)
 
@@ -161,23 +163,27 @@ async def knock(target: Target, stack: AsyncExitStack, paths: Sequence[bytes], o
 
 FLOODS: Final = {
     "16 MB in a frame": (b"\x82\xff" + (16 * MEGABYTE).to_bytes(8) + bytes(65_536), 250, 1009),
-    "1,000,000 empty frames": (frame(TEXT) * 10_000, 100, 1008),
-    "1,000,000 fragments": (frame(BINARY, fin=False) + frame(CONT, b"x", fin=False) * 10_000, 100, 1008),
-    "pings with 12 MB": (frame(PING, b"x" * 100) * 600, 200, 1008),
-    "frames said to be deflated": (frame(TEXT, b"\x4b\x4c\x04\x00" * 1_000, rsv1=True), 100, 1002),
-    "text that is none": (frame(TEXT, b"\xff" * 1_000), 100, 1007),
-    "frames without a mask": (frame(TEXT, b"x" * 1_000, masked=False), 100, 1002),
+    "1,000,000 empty frames": (websocket_frame(TEXT) * 10_000, 100, 1008),
+    "1,000,000 fragments": (
+        websocket_frame(BINARY, fin=False) + websocket_frame(CONT, b"x", fin=False) * 10_000,
+        100,
+        1008,
+    ),
+    "pings with 12 MB": (websocket_frame(PING, b"x" * 100) * 600, 200, 1008),
+    "frames said to be deflated": (websocket_frame(TEXT, b"\x4b\x4c\x04\x00" * 1_000, rsv1=True), 100, 1002),
+    "text that is none": (websocket_frame(TEXT, b"\xff" * 1_000), 100, 1007),
+    "frames without a mask": (websocket_frame(TEXT, b"x" * 1_000, masked=False), 100, 1002),
 }
 
 
 async def frames(target: Target) -> AsyncIterator[Figure]:
     for what, (piece, times, code) in FLOODS.items():
-        await ended(target, piece, times, code)  # whatever is kept for the first of them is there
+        await expect_close(target, piece, times, code)  # whatever is kept for the first of them is there
         before = target.memory()
-        for _ in range(of(10)):
-            await ended(target, piece, times, code)
+        for _ in range(scaled(10)):
+            await expect_close(target, piece, times, code)
         yield Figure("WS-07", f"memory after {what}, closed with {code}, 10 times", target.memory() - before, 5, "MB")
-    number, before, began = of(500), target.memory(), time.perf_counter()
+    number, before, began = scaled(500), target.memory(), time.perf_counter()
     async with AsyncExitStack() as stack:
         slow = [await stack.enter_async_context(raw_connection(target.node.port)) for _ in range(number)]
         for connection in slow:
@@ -189,13 +195,13 @@ async def frames(target: Target) -> AsyncIterator[Figure]:
     yield Figure("WS-07", "memory after them", target.memory() - before, 5, "MB")
 
 
-async def ended(target: Target, piece: bytes, times: int, code: int) -> None:
+async def expect_close(target: Target, piece: bytes, times: int, code: int) -> None:
     [path] = await sessions(target, 1)
     async with raw_connection(target.node.port) as connection:
         connection.send(b"GET " + path + UPGRADE + b"\r\n")
         assert (await connection.answer()).status == 101
-        flooding = asyncio.create_task(flood(connection, piece, times))
-        assert closing_code(await connection.rest()) == code
+        flooding = asyncio.create_task(flood_connection(connection, piece, times))
+        assert close_frame_code(await connection.rest()) == code
         await flooding
 
 
@@ -204,21 +210,21 @@ async def ended(target: Target, piece: bytes, times: int, code: int) -> None:
 
 async def stopping(target: Target) -> AsyncIterator[Figure]:
     """The last thing that is asked of this process."""
-    polls, writes = of(1_000), of(100)
+    polls, writes = scaled(1_000), scaled(100)
     async with AsyncExitStack() as stack:
-        answers = await many(polls, lambda _: target.client.post(GET_GSID))
+        answers = await send_many(polls, lambda _: target.client.post(GET_GSID))
         polling = []
         for answer in answers:
             connection = await stack.enter_async_context(raw_connection(target.node.port))
             location = answer.headers["location"].partition("location=")[2]
-            content = body(gsid=answer.json()["gsid"])
+            content = json_body(gsid=answer.json()["gsid"])
             connection.send(head_of(f"{RESULT}?location={location}", content) + b"\r\n" + content)
             polling.append(connection)
         writing = [await stack.enter_async_context(raw_connection(target.node.port)) for _ in range(writes)]
         for connection in writing:  # each is begun: the service waits for what it has to say
             connection.send(head_of(GET_GSID, b"{}") + b"Expect: 100-continue\r\n\r\n")
             assert (await connection.answer()).status == 100
-        await held(target, polls)
+        await wait_until_held(target, polls)
         began = time.perf_counter()
         target.node.process.send(signal.SIGTERM)
         told = [await connection.answer() for connection in polling]
@@ -243,14 +249,14 @@ def head_of(path: str, content: bytes) -> bytes:
     return f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n{length}".encode()
 
 
-async def held(target: Target, number: int) -> None:
+async def wait_until_held(target: Target, number: int) -> None:
     """Until the process says that it holds so many; a poll that is not held within its time never will be."""
-    async with asyncio.timeout(HOLD):
-        while held_by(await target.metrics()) < number:
+    async with asyncio.timeout(POLL_HOLD_SECONDS):
+        while held_count(await target.metrics()) < number:
             pass
 
 
-def held_by(metrics: str) -> float:
+def held_count(metrics: str) -> float:
     found = re.search(r"^gatehouse_held_requests (\S+)$", metrics, re.MULTILINE)
     assert found is not None
     return float(found[1])

@@ -4,8 +4,8 @@ import re
 from collections.abc import AsyncIterator
 from typing import Final
 
-from tests.adversarial.figures_of_callers import API, World, world_of
-from tests.adversarial.measuring import Figure, Target, of
+from tests.adversarial.figures_of_callers import API, MeasuredInstallation, measured_installation
+from tests.adversarial.measuring import Figure, Target, scaled
 from tests.adversarial.test_memory import MEGABYTE, RULES, an_application
 
 APPLICATIONS: Final = 1_000
@@ -14,8 +14,8 @@ CACHE_MOST: Final = 64  # megabytes; the default of permissions.cache_mb
 
 async def many_applications(target: Target) -> AsyncIterator[Figure]:
     """MM-02, whole."""
-    number = of(APPLICATIONS)
-    async with world_of(target) as world:
+    number = scaled(APPLICATIONS)
+    async with measured_installation(target) as world:
         storage = world.house.storage
         ids = [await an_application(storage, rules=RULES, roles=1, name=f"Shop {n}") for n in range(number)]
         await ask_each(world, ids)
@@ -27,7 +27,7 @@ async def many_applications(target: Target) -> AsyncIterator[Figure]:
     yield Figure("MM-02", "memory that asking for all of them again takes", grown, 10, "MB")
 
 
-async def ask_each(world: World, ids: list[int]) -> None:
+async def ask_each(world: MeasuredInstallation, ids: list[int]) -> None:
     for application_id in ids:
         ask = {"action": "get", "application_id": application_id, "data": {"type": "list"}}
         answer = await world.target.client.post(f"{API}/meta/data", json=ask, headers=world.owner)

@@ -15,18 +15,18 @@ from typing import Final
 import httpx2
 
 from tests.support.processes import Node
-from tests.support.trust import NOBODY
+from tests.support.trust import NO_TRUST_STORE
 
 WHOLE: Final = "ADVERSARIAL_WHOLE" in os.environ  # noqa: TID251 - by `make adversarial`; else a sample
 VOLUME: Final = int(os.environ.get("ADVERSARIAL_VOLUME", "1000000"))  # noqa: TID251 - of HT-18, said to the tests
 AT_ONCE: Final = 50
 PATIENCE: Final = 300  # seconds; how long an answer may take is said by the bounds
-LEAST: Final = 0.005  # seconds: what the machine itself may add to an answer
+MACHINE_NOISE: Final = 0.005  # seconds: what the machine itself may add to an answer
 OPERATOR: Final = "the token of whoever reads the figures"
 QUIET: Final = {"GATEHOUSE__LOG__LEVEL": "error", "GATEHOUSE__OPERATIONS__TOKEN": OPERATOR}
 UNLIMITED: Final = {"GATEHOUSE__RATES__ENABLED": "false", **QUIET}
 JSON: Final = {"Content-Type": "application/json"}
-KEPT_TO_LOOK_AT: Final = 20_000  # answers
+MAX_KEPT_ANSWERS: Final = 20_000  # answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,20 +80,20 @@ async def serving(data: Path, environment: Mapping[str, str]) -> AsyncIterator[T
 def client_of(node: Node, *, address: str | None = None, connections: int = AT_ONCE) -> httpx2.AsyncClient:
     """One that asks this process, from an address of its own if it is given one."""
     limits = httpx2.Limits(max_connections=connections)
-    transport = httpx2.AsyncHTTPTransport(local_address=address, verify=NOBODY, limits=limits)
+    transport = httpx2.AsyncHTTPTransport(local_address=address, verify=NO_TRUST_STORE, limits=limits)
     return httpx2.AsyncClient(base_url=node.address, timeout=PATIENCE, transport=transport)
 
 
-def of(number: int) -> int:
+def scaled(number: int) -> int:
     """What the checklist says, or less in a trial run."""
     return min(number, VOLUME)
 
 
-def body(**fields: object) -> bytes:
+def json_body(**fields: object) -> bytes:
     return json.dumps(fields).encode()
 
 
-async def many(
+async def send_many(
     number: int,
     ask: Callable[[int], Awaitable[httpx2.Response]],
     *,
@@ -111,7 +111,7 @@ async def many(
             except httpx2.RemoteProtocolError:  # the kept connection had been idle for too long
                 answer = await ask(one)
             assert answer.status_code < 500, answer.text
-            if number <= KEPT_TO_LOOK_AT:
+            if number <= MAX_KEPT_ANSWERS:
                 answers.append(answer)
 
     await asyncio.gather(*(work() for _ in range(at_once)))

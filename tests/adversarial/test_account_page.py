@@ -14,13 +14,13 @@ from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import User
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import login_tokens, users
-from gatehouse.web.pages.owner_desk import BACK_TO
-from tests.support.endings import ENDINGS, NEW, OURS, Ending
-from tests.support.letters import mailed_link, new_letters
-from tests.support.resident import LOGIN, Resident
-from tests.support.service import Service, running_service
+from gatehouse.web.pages.owner_desk import RETURN_ADDRESSES
+from tests.support.endings import ENDINGS, NEW_PASSWORD, TEST_ORIGIN, Ending
+from tests.support.letters import link_in_new_message, new_messages
+from tests.support.resident import LOGIN, AccountBrowser
+from tests.support.service import RunningService, running_service
 from tests.support.visitor import PASSWORD, hidden_fields
-from tests.support.whole_database import tables_that_mention, whole_database
+from tests.support.whole_database import read_all_tables, tables_that_mention
 
 STALE: Final = 601
 FREE: Final = {"GATEHOUSE__RATES__ENABLED": "false"}
@@ -29,7 +29,7 @@ FREE: Final = {"GATEHOUSE__RATES__ENABLED": "false"}
 FORMS: Final[dict[str, dict[str, str]]] = {
     "/account/profile": {"nick": "Mallory"},
     "/account/email": {"login": "mallory@evil.example"},
-    "/account/password": {"current": PASSWORD, "password": NEW, "repeated": NEW},
+    "/account/password": {"current": PASSWORD, "password": NEW_PASSWORD, "repeated": NEW_PASSWORD},
     "/account/totp": {"otp": "000000"},
     "/account/totp/remove": {},
     "/account/passkey": {"name": "Mallory", "credential": "{}"},
@@ -48,25 +48,25 @@ FORMS: Final[dict[str, dict[str, str]]] = {
 
 
 @pytest.fixture
-async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[Service]:
+async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[RunningService]:
     async with running_service(installed_url, tmp_path, environment=FREE) as running:
         yield running
 
 
-async def create(service: Service, login: str = LOGIN, *, administrator: bool = False) -> User:
+async def create(service: RunningService, login: str = LOGIN, *, administrator: bool = False) -> User:
     return await service.house.administration.create(
-        login=login, nick="Anna", password=PASSWORD, origin=OURS, administrator=administrator
+        login=login, nick="Anna", password=PASSWORD, origin=TEST_ORIGIN, administrator=administrator
     )
 
 
 @pytest.fixture
-async def anna(service: Service) -> User:
+async def anna(service: RunningService) -> User:
     return await create(service)
 
 
 @asynccontextmanager
-async def at_home(service: Service, login: str = LOGIN) -> AsyncIterator[Resident]:
-    someone = Resident(service)
+async def at_home(service: RunningService, login: str = LOGIN) -> AsyncIterator[AccountBrowser]:
+    someone = AccountBrowser(service)
     try:
         await someone.come_home(login)
         yield someone
@@ -75,12 +75,12 @@ async def at_home(service: Service, login: str = LOGIN) -> AsyncIterator[Residen
 
 
 @pytest.fixture
-async def resident(service: Service, anna: User) -> AsyncIterator[Resident]:
+async def resident(service: RunningService, anna: User) -> AsyncIterator[AccountBrowser]:
     async with at_home(service, anna.login or "") as someone:
         yield someone
 
 
-async def now(service: Service, user: User) -> User:
+async def now(service: RunningService, user: User) -> User:
     return await service.house.storage.accounts.user(user.user_id)
 
 
@@ -99,7 +99,7 @@ def good_tokens(user_id: str) -> Verb[int]:
 
 
 @pytest.fixture
-async def nodes(installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[tuple[Service, Service]]:
+async def nodes(installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[tuple[RunningService, RunningService]]:
     async with (
         running_service(installed_postgres_url, tmp_path) as one,
         running_service(installed_postgres_url, tmp_path, clock=one.clock) as other,
@@ -115,7 +115,7 @@ def claims_of(jwt: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("ending", ENDINGS)
 async def test_lg_20_every_session_and_token_is_dead_on_the_other_node_at_the_answer(
-    nodes: tuple[Service, Service], ending: Ending
+    nodes: tuple[RunningService, RunningService], ending: Ending
 ) -> None:
     here, there = nodes
     anna = await create(here)
@@ -131,7 +131,7 @@ async def test_lg_20_every_session_and_token_is_dead_on_the_other_node_at_the_an
         assert await is_refused(there, claims_of(told["jwt"]))
 
 
-async def is_refused(node: Service, claims: dict[str, Any]) -> bool:
+async def is_refused(node: RunningService, claims: dict[str, Any]) -> bool:
     """A user JWT with an older epoch than its user's is refused everywhere (R2), and one of nobody too."""
     try:
         user = await node.house.storage.accounts.user(claims["uid"])
@@ -141,7 +141,7 @@ async def is_refused(node: Service, claims: dict[str, Any]) -> bool:
 
 
 async def test_lg_20_a_session_that_works_on_one_node_works_on_the_other_until_then(
-    nodes: tuple[Service, Service],
+    nodes: tuple[RunningService, RunningService],
 ) -> None:
     here, there = nodes
     await create(here)
@@ -159,7 +159,7 @@ async def test_lg_20_a_session_that_works_on_one_node_works_on_the_other_until_t
 
 
 async def test_lg_28_sessions_are_listed_and_ended_on_all_nodes_after_a_fresh_proof(
-    nodes: tuple[Service, Service],
+    nodes: tuple[RunningService, RunningService],
 ) -> None:
     here, there = nodes
     await create(here)
@@ -179,7 +179,7 @@ async def test_lg_28_sessions_are_listed_and_ended_on_all_nodes_after_a_fresh_pr
 # -- LG-24: nothing is left to look at -----------------------------------------------------------------
 
 
-async def test_lg_24_no_page_of_the_account_is_kept_by_any_cache(resident: Resident) -> None:
+async def test_lg_24_no_page_of_the_account_is_kept_by_any_cache(resident: AccountBrowser) -> None:
     for path in ("/account", "/account/totp", "/account/passkey", "/account/delete", "/confirm"):
         answer = await resident.get(path)
         assert answer.headers["cache-control"] == "no-store"
@@ -190,7 +190,7 @@ async def test_lg_24_no_page_of_the_account_is_kept_by_any_cache(resident: Resid
 
 
 async def test_lg_24_after_the_account_is_deleted_the_browser_forgets_it(
-    service: Service, resident: Resident
+    service: RunningService, resident: AccountBrowser
 ) -> None:
     await resident.get("/account/delete")
     answer = await resident.submit("/account/delete", login=LOGIN)
@@ -202,7 +202,7 @@ async def test_lg_24_after_the_account_is_deleted_the_browser_forgets_it(
 # -- OP-14: a copy, and the end ------------------------------------------------------------------------
 
 
-async def test_op_14_nobody_gets_a_copy_of_somebody_else(service: Service, resident: Resident) -> None:
+async def test_op_14_nobody_gets_a_copy_of_somebody_else(service: RunningService, resident: AccountBrowser) -> None:
     bob = await create(service, "bob@studio.example")
     assert (await resident.send("/account/export", user_id=bob.user_id)).status_code == 400
     written = await resident.send("/account/export")
@@ -211,13 +211,13 @@ async def test_op_14_nobody_gets_a_copy_of_somebody_else(service: Service, resid
 
 
 async def test_op_14_the_person_is_gone_from_every_table_and_others_are_not(
-    service: Service, resident: Resident, anna: User
+    service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
     bob = await create(service, "bob@studio.example")
     async with at_home(service, "bob@studio.example") as other:
         await resident.get("/account/delete")
         await resident.submit("/account/delete", login=LOGIN)
-        rows = await whole_database(service.house.storage)
+        rows = await read_all_tables(service.house.storage)
         assert tables_that_mention(rows, "anna@") == set()
         assert tables_that_mention(rows, anna.user_id) == {"user_ids", "audit_events"}
         assert tables_that_mention(rows, "bob@") == {"users", "audit_events"}
@@ -229,7 +229,7 @@ async def test_op_14_the_person_is_gone_from_every_table_and_others_are_not(
 
 
 async def test_lg_01_a_fresh_proof_changes_the_session_id_and_kills_the_old_one(
-    service: Service, resident: Resident, anna: User
+    service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
     before = resident.cookies["gh_session"]
     (listed,) = await service.house.storage.sessions.of_user(anna.user_id, service.clock.now())
@@ -248,13 +248,13 @@ async def test_lg_01_a_fresh_proof_changes_the_session_id_and_kills_the_old_one(
 
 
 async def test_lg_03_no_form_of_the_account_works_without_this_sessions_own_token(
-    service: Service, resident: Resident, anna: User
+    service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
     await create(service, "bob@studio.example")
     before = await now(service, anna)
     async with at_home(service, "bob@studio.example") as bob:
         foreign = hidden_fields((await bob.get("/account")).text)["csrf"]
-    strange = Resident(service)
+    strange = AccountBrowser(service)
     unsigned = hidden_fields((await strange.get("/sign-in")).text)["csrf"]
     await strange.client.aclose()
     for path, fields in FORMS.items():
@@ -272,7 +272,7 @@ async def test_lg_03_no_form_of_the_account_works_without_this_sessions_own_toke
         assert (await resident.client.get(path + "?csrf=" + own)).status_code in (200, 303, 405)
     assert await now(service, anna) == before
     assert await resident.is_signed_in()
-    assert await new_letters(service) == []
+    assert await new_messages(service) == []
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ async def test_lg_03_no_form_of_the_account_works_without_this_sessions_own_toke
     ],
 )
 async def test_lg_04_a_fresh_proof_leads_to_an_address_of_our_own_list_only(
-    service: Service, resident: Resident, goal: str
+    service: RunningService, resident: AccountBrowser, goal: str
 ) -> None:
     fresh = await resident.client.get("/confirm", params={"next": goal})
     assert fresh.headers["location"] == "/account"
@@ -316,11 +316,11 @@ async def test_lg_04_a_fresh_proof_leads_to_an_address_of_our_own_list_only(
 
 
 def test_lg_04_that_list_names_pages_of_the_account_only() -> None:
-    assert all(address.startswith("/account") for address in BACK_TO.values())
+    assert all(address.startswith("/account") for address in RETURN_ADDRESSES.values())
 
 
 async def test_lg_19_no_form_says_that_an_address_is_verified_or_names_a_field_it_does_not_have(
-    service: Service, resident: Resident, anna: User
+    service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
     before = await now(service, anna)
     for path, fields in FORMS.items():
@@ -331,38 +331,38 @@ async def test_lg_19_no_form_says_that_an_address_is_verified_or_names_a_field_i
 
 @pytest.mark.parametrize("taken", ["bob@studio.example", "BOB@Studio.Example", " bob@STUDIO.example "])
 async def test_lg_19_no_spelling_takes_over_somebody_elses_address(
-    service: Service, resident: Resident, anna: User, taken: str
+    service: RunningService, resident: AccountBrowser, anna: User, taken: str
 ) -> None:
     bob = await create(service, "bob@studio.example")
     await resident.do("/account/email", login=taken)
-    (letter,) = await new_letters(service)
+    (letter,) = await new_messages(service)
     assert letter.to == "bob@studio.example"
     assert "/verify-email" not in letter.text
     assert [(await now(service, one)).login for one in (anna, bob)] == [LOGIN, "bob@studio.example"]
 
 
 async def test_lg_19_the_new_address_counts_only_after_its_own_proof_and_the_old_one_is_told(
-    service: Service, resident: Resident, anna: User
+    service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
     await resident.do("/account/email", login="anna@new.example")
     waiting = await now(service, anna)
     assert (waiting.login, waiting.email_verified) == (LOGIN, False)
-    await resident.get(await mailed_link(service))
+    await resident.get(await link_in_new_message(service))
     assert (await now(service, anna)).login == LOGIN
     await resident.submit("/verify-email")
     moved = await now(service, anna)
     assert (moved.login, moved.email_verified) == ("anna@new.example", True)
-    assert LOGIN in {letter.to for letter in await new_letters(service)}
+    assert LOGIN in {letter.to for letter in await new_messages(service)}
 
 
 HOSTILE: Final = "\"><script>alert(1)</script>{{7*7}}${7*7}'"
 
 
 async def test_lg_21_whatever_a_person_calls_things_is_shown_escaped_and_never_evaluated(
-    service: Service, resident: Resident
+    service: RunningService, resident: AccountBrowser
 ) -> None:
     await resident.do("/account/profile", nick=HOSTILE[:64])
-    intruder = Resident(service, agent=f"Firefox/1 {HOSTILE}")
+    intruder = AccountBrowser(service, agent=f"Firefox/1 {HOSTILE}")
     await intruder.come_home()
     await intruder.client.aclose()
     await resident.do("/account/email", login="{{7*7}}@new.example")

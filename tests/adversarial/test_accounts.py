@@ -14,65 +14,65 @@ import pytest
 
 from gatehouse.accounts.logins import login_key
 from gatehouse.accounts.model import User
-from gatehouse.app.people import people
-from gatehouse.audit.model import Origin
-from gatehouse.storage.accounts import change_user
-from tests.support.letters import mailed_link, new_letters, token_in
-from tests.support.service import Service, running_service
-from tests.support.visitor import PASSWORD, Visitor
+from gatehouse.app.people import account_services
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.storage.accounts import update_user
+from tests.support.letters import link_in_new_message, new_messages, token_in_link
+from tests.support.service import RunningService, running_service
+from tests.support.visitor import PASSWORD, HttpBrowser
 
 ANNA = "anna@studio.example"
 BOB = "bob@studio.example"
 NOBODY = "none@studio.example"
 NEW = "a quite different phrase"
-OURS = Origin(actor="test")
+OURS = AuditOrigin(actor="test")
 HALF_AN_HOUR = 1_800
 ALWAYS_NEW = ("x-request-id", "date")
 RATES = {"GATEHOUSE__RATES__ENABLED": "false"}  # a flood here is about letters, not about requests
 
 
 @pytest.fixture
-async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[Service]:
+async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[RunningService]:
     async with running_service(installed_url, tmp_path, environment=RATES) as running:
         yield running
 
 
 @pytest.fixture
-async def visitor(service: Service) -> AsyncIterator[Visitor]:
-    someone = Visitor(service)
+async def visitor(service: RunningService) -> AsyncIterator[HttpBrowser]:
+    someone = HttpBrowser(service)
     yield someone
     await someone.client.aclose()
 
 
 @pytest.fixture
-async def anna(service: Service) -> User:
+async def anna(service: RunningService) -> User:
     return await create(service, ANNA)
 
 
-async def create(service: Service, login: str) -> User:
+async def create(service: RunningService, login: str) -> User:
     administration = service.house.administration
     return await administration.create(login=login, nick="Somebody", password=PASSWORD, origin=OURS)
 
 
-async def now(service: Service, user: User) -> User:
+async def now(service: RunningService, user: User) -> User:
     return await service.house.storage.accounts.user(user.user_id)
 
 
-async def ask(visitor: Visitor, path: str, login: str) -> httpx2.Response:
+async def ask(visitor: HttpBrowser, path: str, login: str) -> httpx2.Response:
     """Register, forget or have it sent again, with a page of its own each time."""
     await visitor.get("/register")
     new = {"nick": "Somebody", "password": NEW, "repeated": NEW} if path == "/register" else {}
     return await visitor.post(path, login=login, **new)
 
 
-async def reset_link(service: Service, visitor: Visitor, login: str = ANNA) -> str:
+async def reset_link(service: RunningService, visitor: HttpBrowser, login: str = ANNA) -> str:
     await ask(visitor, "/forgot", login)
-    return await mailed_link(service)
+    return await link_in_new_message(service)
 
 
-async def choose(visitor: Visitor, link: str, password: str = NEW, **more: str) -> httpx2.Response:
+async def choose(visitor: HttpBrowser, link: str, password: str = NEW, **more: str) -> httpx2.Response:
     await visitor.get("/forgot")
-    return await visitor.post("/reset", token=token_in(link), password=password, repeated=password, **more)
+    return await visitor.post("/reset", token=token_in_link(link), password=password, repeated=password, **more)
 
 
 def as_seen(answer: httpx2.Response) -> tuple[object, ...]:
@@ -85,16 +85,18 @@ def as_seen(answer: httpx2.Response) -> tuple[object, ...]:
 
 @pytest.mark.usefixtures("anna")
 @pytest.mark.parametrize("path", ["/register", "/forgot", "/verify-email/again"])
-async def test_lg_05_known_and_unknown_addresses_get_one_answer(visitor: Visitor, path: str) -> None:
+async def test_lg_05_known_and_unknown_addresses_get_one_answer(visitor: HttpBrowser, path: str) -> None:
     known, unknown = await ask(visitor, path, ANNA), await ask(visitor, path, NOBODY)
     assert as_seen(known) == as_seen(unknown)
     assert known.status_code == 200
 
 
-async def test_lg_05_a_first_visit_gets_the_same_cookies_for_known_and_unknown(service: Service, anna: User) -> None:
+async def test_lg_05_a_first_visit_gets_the_same_cookies_for_known_and_unknown(
+    service: RunningService, anna: User
+) -> None:
     seen = []
     for login in (anna.login or "", NOBODY):
-        someone = Visitor(service)
+        someone = HttpBrowser(service)
         await ask(someone, "/forgot", login)
         seen.append(sorted(someone.cookies))
         await someone.client.aclose()
@@ -104,7 +106,7 @@ async def test_lg_05_a_first_visit_gets_the_same_cookies_for_known_and_unknown(s
 @pytest.mark.usefixtures("anna")
 @pytest.mark.parametrize("login", [ANNA, NOBODY])
 async def test_lg_05_registering_hashes_one_password_for_known_and_unknown(
-    service: Service, visitor: Visitor, login: str
+    service: RunningService, visitor: HttpBrowser, login: str
 ) -> None:
     await ask(visitor, "/register", NOBODY.replace("none", "warm"))  # the decoy is made once
     worked = counted(service)
@@ -112,7 +114,7 @@ async def test_lg_05_registering_hashes_one_password_for_known_and_unknown(
     assert len(list(worked)) == 1
 
 
-def counted(service: Service) -> Iterator[object]:
+def counted(service: RunningService) -> Iterator[object]:
     """The hashes and checks under way from here on; ends with what was done."""
     passwords, done = service.house.passwords, []
     run = passwords._run
@@ -125,7 +127,7 @@ def counted(service: Service) -> Iterator[object]:
     return iter(done)
 
 
-async def test_lg_15_a_reset_link_works_once(service: Service, visitor: Visitor, anna: User) -> None:
+async def test_lg_15_a_reset_link_works_once(service: RunningService, visitor: HttpBrowser, anna: User) -> None:
     link = await reset_link(service, visitor)
     assert (await choose(visitor, link)).status_code == 303
     assert (await choose(visitor, link, "yet another phrase")).status_code == 403
@@ -133,8 +135,8 @@ async def test_lg_15_a_reset_link_works_once(service: Service, visitor: Visitor,
     assert (await now(service, anna)).version == 2
 
 
-async def test_lg_15_of_many_at_once_one_uses_it(service: Service, anna: User) -> None:
-    people_at_once = [Visitor(service) for _ in range(6)]
+async def test_lg_15_of_many_at_once_one_uses_it(service: RunningService, anna: User) -> None:
+    people_at_once = [HttpBrowser(service) for _ in range(6)]
     link = await reset_link(service, people_at_once[0])
     answers = await asyncio.gather(*(choose(one, link, f"{NEW} {place}") for place, one in enumerate(people_at_once)))
     assert sorted(answer.status_code for answer in answers) == [303, 403, 403, 403, 403, 403]
@@ -145,7 +147,7 @@ async def test_lg_15_of_many_at_once_one_uses_it(service: Service, anna: User) -
 
 @pytest.mark.usefixtures("anna")
 async def test_lg_15_of_two_links_only_the_newer_works_and_using_it_ends_both(
-    service: Service, visitor: Visitor
+    service: RunningService, visitor: HttpBrowser
 ) -> None:
     older, newer = await reset_link(service, visitor), await reset_link(service, visitor)
     assert (await choose(visitor, older)).status_code == 403
@@ -153,7 +155,9 @@ async def test_lg_15_of_two_links_only_the_newer_works_and_using_it_ends_both(
     assert (await choose(visitor, older)).status_code == 403
 
 
-async def test_lg_15_a_link_is_good_for_its_own_user_only(service: Service, visitor: Visitor, anna: User) -> None:
+async def test_lg_15_a_link_is_good_for_its_own_user_only(
+    service: RunningService, visitor: HttpBrowser, anna: User
+) -> None:
     bob = await create(service, BOB)
     link = await reset_link(service, visitor, BOB)
     for field in ({"login": ANNA}, {"user_id": anna.user_id}, {"email_verified": "true"}):
@@ -164,26 +168,30 @@ async def test_lg_15_a_link_is_good_for_its_own_user_only(service: Service, visi
 
 
 @pytest.mark.usefixtures("anna")
-async def test_lg_15_it_is_dead_after_half_an_hour(service: Service, visitor: Visitor) -> None:
+async def test_lg_15_it_is_dead_after_half_an_hour(service: RunningService, visitor: HttpBrowser) -> None:
     link = await reset_link(service, visitor)
     await service.clock.advance(HALF_AN_HOUR)
     assert (await choose(visitor, link)).status_code == 403
 
 
-async def test_lg_15_it_is_dead_after_a_change_of_address(service: Service, visitor: Visitor, anna: User) -> None:
+async def test_lg_15_it_is_dead_after_a_change_of_address(
+    service: RunningService, visitor: HttpBrowser, anna: User
+) -> None:
     link = await reset_link(service, visitor)
     moved = replace(anna, login="anna@elsewhere.example")
-    await service.house.storage.runner.act(partial(change_user, moved))
+    await service.house.storage.runner.act(partial(update_user, moved))
     assert (await choose(visitor, link)).status_code == 403
     assert (await now(service, anna)).password_hash == anna.password_hash
 
 
-async def test_lg_15_a_second_factor_is_still_asked_for(service: Service, visitor: Visitor, anna: User) -> None:
-    totp = people(service.house).totp
+async def test_lg_15_a_second_factor_is_still_asked_for(
+    service: RunningService, visitor: HttpBrowser, anna: User
+) -> None:
+    totp = account_services(service.house).totp
     enrolment = await totp.begin(anna)
     app = pyotp.TOTP(enrolment.secret)
     await totp.confirm(anna, app.generate_otp(service.clock.now() // 30), origin=OURS)
-    await new_letters(service)
+    await new_messages(service)
     assert (await choose(visitor, await reset_link(service, visitor))).status_code == 303
     assert "gh_session" not in visitor.cookies
     answer = await visitor.sign_in(ANNA, NEW)
@@ -192,9 +200,9 @@ async def test_lg_15_a_second_factor_is_still_asked_for(service: Service, visito
 
 
 async def test_lg_15_every_session_and_token_ends_with_the_old_password(
-    service: Service, visitor: Visitor, anna: User
+    service: RunningService, visitor: HttpBrowser, anna: User
 ) -> None:
-    signed_in = Visitor(service)
+    signed_in = HttpBrowser(service)
     await signed_in.sign_in(ANNA)
     assert (await signed_in.get("/")).status_code == 303
     await choose(visitor, await reset_link(service, visitor))
@@ -206,32 +214,32 @@ async def test_lg_15_every_session_and_token_ends_with_the_old_password(
 @pytest.mark.parametrize("login", [ANNA, NOBODY])
 @pytest.mark.usefixtures("anna")
 async def test_lg_16_a_flood_sends_five_letters_and_every_answer_is_the_same(
-    service: Service, visitor: Visitor, login: str
+    service: RunningService, visitor: HttpBrowser, login: str
 ) -> None:
     spellings = (login, login.upper(), f" {login} ", login.capitalize())
     answers = [await ask(visitor, "/forgot", spellings[n % 4]) for n in range(12)]
     assert len({as_seen(answer)[0] for answer in answers}) == 1
     assert as_seen(answers[0]) == as_seen(answers[8])
-    letters = await new_letters(service)
+    letters = await new_messages(service)
     assert len(letters) == (5 if login == ANNA else 0)
     await service.clock.advance(HALF_AN_HOUR)
     await ask(visitor, "/forgot", login)
-    assert len(await new_letters(service)) == (1 if login == ANNA else 0)
+    assert len(await new_messages(service)) == (1 if login == ANNA else 0)
 
 
 @pytest.mark.usefixtures("anna")
-async def test_lg_16_the_last_letter_of_a_flood_still_works(service: Service, visitor: Visitor) -> None:
+async def test_lg_16_the_last_letter_of_a_flood_still_works(service: RunningService, visitor: HttpBrowser) -> None:
     links = [await reset_link(service, visitor) for _ in range(5)]
     await ask(visitor, "/forgot", ANNA)
     assert (await choose(visitor, links[-1])).status_code == 303
 
 
 @pytest.mark.usefixtures("anna")
-async def test_lg_16_every_door_to_a_mailbox_shares_one_count(service: Service, visitor: Visitor) -> None:
+async def test_lg_16_every_door_to_a_mailbox_shares_one_count(service: RunningService, visitor: HttpBrowser) -> None:
     for _ in range(4):
         for path in ("/forgot", "/register", "/verify-email/again"):
             assert (await ask(visitor, path, ANNA)).status_code == 200
-    assert [letter.to for letter in await new_letters(service)] == [ANNA] * 5
+    assert [letter.to for letter in await new_messages(service)] == [ANNA] * 5
 
 
 TAIL = "-and-then-some-more-to-get-past-the-place-where-other-hashes-stop-read"
@@ -248,14 +256,14 @@ LG_17 = {
 @pytest.mark.usefixtures("anna")
 @pytest.mark.parametrize(("password", "other"), LG_17.values(), ids=LG_17.keys())
 async def test_lg_17_passwords_count_to_their_last_byte_and_are_kept_as_typed(
-    service: Service, visitor: Visitor, password: str, other: str
+    service: RunningService, visitor: HttpBrowser, password: str, other: str
 ) -> None:
     assert (await choose(visitor, await reset_link(service, visitor), password)).status_code == 303
     assert (await visitor.sign_in(ANNA, other)).status_code == 403
     assert (await visitor.sign_in(ANNA, password)).status_code == 303
 
 
-async def test_lg_17_a_nul_ends_no_password(service: Service, visitor: Visitor, anna: User) -> None:
+async def test_lg_17_a_nul_ends_no_password(service: RunningService, visitor: HttpBrowser, anna: User) -> None:
     link = await reset_link(service, visitor)
     assert (await choose(visitor, link, "abcdefghijk\0x and more")).status_code == 400  # refused centrally (S-19)
     assert await now(service, anna) == anna
@@ -267,12 +275,12 @@ async def test_lg_17_a_nul_ends_no_password(service: Service, visitor: Visitor, 
 @pytest.mark.parametrize(("size", "status"), [(1_025, 400), (100_000, 400), (2**20, 413)])
 @pytest.mark.usefixtures("anna")
 async def test_lg_17_an_oversized_password_is_refused_unhashed(
-    service: Service, visitor: Visitor, size: int, status: int
+    service: RunningService, visitor: HttpBrowser, size: int, status: int
 ) -> None:
     link = await reset_link(service, visitor)
     worked = counted(service)
     await visitor.get("/forgot")
-    answer = await visitor.post("/reset", token=token_in(link), password="x" * size, repeated="x" * size)
+    answer = await visitor.post("/reset", token=token_in_link(link), password="x" * size, repeated="x" * size)
     assert answer.status_code == status
     assert list(worked) == []
 
@@ -280,7 +288,7 @@ async def test_lg_17_an_oversized_password_is_refused_unhashed(
 @pytest.mark.usefixtures("anna")
 @pytest.mark.parametrize(("at_set", "at_check"), [("NFC", "NFD"), ("NFD", "NFC"), ("NFD", "NFD")])
 async def test_lg_18_both_spellings_of_a_password_are_one(
-    service: Service, visitor: Visitor, at_set: str, at_check: str
+    service: RunningService, visitor: HttpBrowser, at_set: str, at_check: str
 ) -> None:
     password = "fünf grüne Elefanten"
     chosen, typed = (unicodedata.normalize(form, password) for form in (at_set, at_check))  # type: ignore[arg-type]
@@ -290,7 +298,7 @@ async def test_lg_18_both_spellings_of_a_password_are_one(
 
 @pytest.mark.parametrize("spelling", [ANNA, "ANNA@studio.example", "Anna@STUDIO.EXAMPLE", f" {ANNA} "])
 async def test_lg_19_nobody_registers_a_spelling_of_someone_elses_address(
-    service: Service, visitor: Visitor, anna: User, spelling: str
+    service: RunningService, visitor: HttpBrowser, anna: User, spelling: str
 ) -> None:
     await ask(visitor, "/register", spelling)
     assert [user.user_id for user in await service.house.storage.accounts.all_users()] == [anna.user_id]
@@ -302,25 +310,27 @@ async def test_lg_19_nobody_registers_a_spelling_of_someone_elses_address(
     "spelling", [f"{ANNA}.", "anna@@studio.example", "anna @studio.example", f"{ANNA}\0", "anna@"]
 )
 async def test_lg_19_what_only_looks_like_the_address_is_no_address(
-    service: Service, visitor: Visitor, anna: User, spelling: str
+    service: RunningService, visitor: HttpBrowser, anna: User, spelling: str
 ) -> None:
     for path in ("/register", "/forgot", "/verify-email/again"):
         assert (await ask(visitor, path, spelling)).status_code == 400
     assert [user.user_id for user in await service.house.storage.accounts.all_users()] == [anna.user_id]
-    assert await new_letters(service) == []
+    assert await new_messages(service) == []
 
 
 @pytest.mark.parametrize("field", ["email_verified", "tags", "user_id", "administrator", "level"])
-async def test_lg_19_no_body_says_that_an_address_is_verified(service: Service, visitor: Visitor, field: str) -> None:
+async def test_lg_19_no_body_says_that_an_address_is_verified(
+    service: RunningService, visitor: HttpBrowser, field: str
+) -> None:
     await visitor.get("/register")
     form = {"login": BOB, "nick": "Bob", "password": NEW, "repeated": NEW, field: "true"}
     assert (await visitor.post("/register", **form)).status_code == 400
     assert await service.house.storage.accounts.user_by_login(login_key(BOB)) is None
 
 
-async def test_lg_19_the_flag_is_false_until_the_mailed_proof(service: Service, visitor: Visitor) -> None:
+async def test_lg_19_the_flag_is_false_until_the_mailed_proof(service: RunningService, visitor: HttpBrowser) -> None:
     await ask(visitor, "/register", BOB)
-    link = await mailed_link(service)
+    link = await link_in_new_message(service)
     await visitor.sign_in(BOB, NEW)
     made = await service.house.storage.accounts.user_by_login(login_key(BOB))
     assert made is not None

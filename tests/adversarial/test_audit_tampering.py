@@ -12,18 +12,18 @@ from typing import Final
 
 import pytest
 
-from gatehouse.app.house import House, open_house
+from gatehouse.app.house import Services, open_services
 from gatehouse.app.instance_key import InstanceKeyMissing
-from gatehouse.audit.events import Event
+from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.clock import SystemClock
-from gatehouse.settings.files import DEV_KEY
+from gatehouse.settings.files import DEV_KEY_FILE
 from tests.support.builders import ORIGIN
 from tests.support.clock import MovableClock
-from tests.support.command_line import CommandLine, Place
-from tests.support.damage import overwrite
-from tests.support.databases import sqlite_copy
-from tests.support.postgres import PostgresCluster, run_elsewhere
-from tests.support.service import Service, running_service
+from tests.support.command_line import CommandLine, InstallationPaths
+from tests.support.damage import execute_statement
+from tests.support.databases import copy_sqlite
+from tests.support.postgres import PostgresCluster, run_in_thread
+from tests.support.service import RunningService, running_service
 from tests.support.studio import a_studio
 
 OPERATIONS: Final = 200
@@ -65,13 +65,13 @@ def sealed_log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
     data = tmp_path_factory.mktemp("sealed")
     migrated = request.getfixturevalue(f"{request.param}_template")
     url = copy_of(migrated, data, request)
-    caller = run_elsewhere(prepare(url, data))
-    seals, heads = run_elsewhere(operate(url, data, caller, rounds=OLD_ROUNDS))
+    caller = run_in_thread(prepare(url, data))
+    seals, heads = run_in_thread(operate(url, data, caller, rounds=OLD_ROUNDS))
     (data / "older").mkdir()
     older = template_of(copy_of(template_of(url), data / "older", request))
     for table in (EVENTS, SEALS, "installation"):
-        run_elsewhere(overwrite(url, f"CREATE TABLE old_{table} AS SELECT * FROM {table}"))
-    more_seals, more_heads = run_elsewhere(operate(url, data, caller, rounds=OPERATIONS // ROUND - OLD_ROUNDS))
+        run_in_thread(execute_statement(url, f"CREATE TABLE old_{table} AS SELECT * FROM {table}"))
+    more_seals, more_heads = run_in_thread(operate(url, data, caller, rounds=OPERATIONS // ROUND - OLD_ROUNDS))
     return SealedLog(
         template=template_of(url),
         older_template=older,
@@ -83,7 +83,7 @@ def sealed_log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 
 def copy_of(template: Path | str, directory: Path, request: pytest.FixtureRequest) -> str:
     if isinstance(template, Path):
-        return sqlite_copy(template, directory)
+        return copy_sqlite(template, directory)
     cluster: PostgresCluster = request.getfixturevalue("postgres_cluster")
     return cluster.create_database_now(template=template)
 
@@ -102,12 +102,12 @@ async def prepare(url: str, data: Path) -> Caller:
     """A studio and its owner; what made them left records that no installation has made."""
     async with serving(url, data) as service:
         studio = await a_studio(service)
-        await overwrite(url, f"{NO_RECORDS} WHERE place IS NULL")
+        await execute_statement(url, f"{NO_RECORDS} WHERE place IS NULL")
         return Caller(application_id=studio.shop.application_id, headers=studio.owner.headers)
 
 
 @asynccontextmanager
-async def serving(url: str, data: Path) -> AsyncIterator[Service]:
+async def serving(url: str, data: Path) -> AsyncIterator[RunningService]:
     clock = MovableClock(SystemClock().now())
     async with running_service(url, data, clock=clock, environment=ENVIRONMENT) as service:
         yield service
@@ -128,7 +128,9 @@ async def operate(url: str, data: Path, caller: Caller, *, rounds: int) -> tuple
     return seals, heads
 
 
-async def access_key(service: Service, caller: Caller, action: str, data: Mapping[str, str]) -> Mapping[str, str]:
+async def access_key(
+    service: RunningService, caller: Caller, action: str, data: Mapping[str, str]
+) -> Mapping[str, str]:
     body = {"action": action, "application_id": caller.application_id, "data": data}
     answer = await service.client.post("/api/permissions/accessKey", json=body, headers=caller.headers)
     assert answer.status_code == 200, answer.text
@@ -141,7 +143,7 @@ class Victim:
     """A copy of the database, to be tampered with."""
 
     log: SealedLog
-    place: Place
+    place: InstallationPaths
 
     @property
     def gatehouse(self) -> CommandLine:
@@ -149,7 +151,7 @@ class Victim:
 
     def tamper(self, *statements: str) -> None:
         for statement in statements:
-            run_elsewhere(overwrite(self.place.url, statement))
+            run_in_thread(execute_statement(self.place.url, statement))
 
     def problems(self, *options: str | Path) -> list[str]:
         """What verification finds: it exits 1 if that is anything."""
@@ -160,7 +162,7 @@ class Victim:
 
     def go_on(self) -> None:
         """What a service does that runs on: one more record, sealed."""
-        run_elsewhere(self._go_on())
+        run_in_thread(self._go_on())
 
     async def _go_on(self) -> None:
         async with self.opened() as house:
@@ -168,13 +170,13 @@ class Victim:
             await house.sealer.seal_all()
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator[House]:
-        async with open_house(self.place.loaded(), clock=SystemClock(), serving=False) as house:
+    async def opened(self) -> AsyncIterator[Services]:
+        async with open_services(self.place.loaded(), clock=SystemClock(), serving=False) as house:
             yield house
 
 
-async def note(house: House) -> None:
-    await house.storage.accounts.note(house.recorder.record(Event.USER_CHANGED, ORIGIN, subject="1000000001"))
+async def note(house: Services) -> None:
+    await house.storage.accounts.note(house.recorder.record(AuditEvent.USER_CHANGED, ORIGIN, subject="1000000001"))
 
 
 @pytest.fixture
@@ -189,9 +191,9 @@ def older_victim(sealed_log: SealedLog, request: pytest.FixtureRequest, tmp_path
 
 
 def victim_of(log: SealedLog, template: Path | str, request: pytest.FixtureRequest, data: Path) -> Iterator[Victim]:
-    shutil.copy(log.data / DEV_KEY, data)
+    shutil.copy(log.data / DEV_KEY_FILE, data)
     url = copy_of(template, data, request)
-    yield Victim(log=log, place=Place(data=data, url=url, environment=ENVIRONMENT))
+    yield Victim(log=log, place=InstallationPaths(data=data, url=url, environment=ENVIRONMENT))
     if not url.startswith("sqlite:"):
         cluster: PostgresCluster = request.getfixturevalue("postgres_cluster")
         cluster.drop_now(url)
@@ -377,7 +379,7 @@ def test_op_04_a_record_that_was_given_a_place_before_it_was_sealed_is_found(vic
         async with victim.opened() as house:
             await note(house)
 
-    run_elsewhere(record())
+    run_in_thread(record())
     given = victim.log.end + 1 if place == "+1" else int(place)
     victim.tamper(f"UPDATE {EVENTS} SET place = {given} WHERE place IS NULL")
     [problem] = victim.problems()
@@ -453,7 +455,7 @@ def test_op_04_a_replaced_database_that_went_on_is_found_by_a_noted_head(older_v
                     await house.sealer.seal_all()
             await house.sealer.seal_all()
 
-    run_elsewhere(go_on())
+    run_in_thread(go_on())
     assert older_victim.problems() == []
     options = [word for head in log.heads[4:7] for word in ("--head", head)]
     [problem] = older_victim.problems(*options)

@@ -12,9 +12,9 @@ import pytest
 from starlette.types import ASGIApp
 
 from gatehouse.web.limits import ProtocolLimits
-from gatehouse.web.middleware.body_limit import BodyLimit
-from tests.support.echo import GET, House, echo_house, told, until
-from tests.support.rawhttp import RawConnection, exchange, raw_connection
+from gatehouse.web.middleware.body_limit import BodyLimitMiddleware
+from tests.support.echo import GET, EchoServer, echo_server, request_seen_by_app, wait_until
+from tests.support.rawhttp import RawConnection, raw_connection, send_request
 
 HOST: Final = b"Host: gatehouse.example\r\n"
 POST: Final = b"POST /echo HTTP/1.1\r\n" + HOST
@@ -23,16 +23,16 @@ KIBIBYTE: Final = 1_024
 
 
 def limited(app: ASGIApp) -> ASGIApp:
-    return BodyLimit(app, default=256 * KIBIBYTE)
+    return BodyLimitMiddleware(app, default=256 * KIBIBYTE)
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[House]:
-    async with echo_house(LIMITS, wrap=limited) as house:
+async def house() -> AsyncIterator[EchoServer]:
+    async with echo_server(LIMITS, wrap=limited) as house:
         yield house
 
 
-async def test_ht_02_ten_gigabytes_are_refused_before_a_byte_of_them_is_read(house: House) -> None:
+async def test_ht_02_ten_gigabytes_are_refused_before_a_byte_of_them_is_read(house: EchoServer) -> None:
     async with raw_connection(house.port) as connection:
         connection.send(POST + b"Content-Length: 10000000000\r\n\r\n")
         answer = await connection.answer()
@@ -43,7 +43,7 @@ async def test_ht_02_ten_gigabytes_are_refused_before_a_byte_of_them_is_read(hou
     await house.is_empty()
 
 
-async def test_ht_02_an_endless_chunked_body_is_cut_off_at_the_limit(house: House) -> None:
+async def test_ht_02_an_endless_chunked_body_is_cut_off_at_the_limit(house: EchoServer) -> None:
     chunk = b"400\r\n" + b"c" * KIBIBYTE + b"\r\n"
     async with raw_connection(house.port) as connection:
         connection.send(POST + b"Transfer-Encoding: chunked\r\n\r\n")
@@ -56,7 +56,7 @@ async def test_ht_02_an_endless_chunked_body_is_cut_off_at_the_limit(house: Hous
     assert house.echo.bodies_read == 0
 
 
-async def test_ht_02_what_comes_after_413_is_thrown_away_and_not_taken_for_requests(house: House) -> None:
+async def test_ht_02_what_comes_after_413_is_thrown_away_and_not_taken_for_requests(house: EchoServer) -> None:
     body = GET * 10_000
     async with raw_connection(house.port) as connection:
         connection.send(POST + b"Content-Length: %d\r\n\r\n" % len(body))
@@ -69,7 +69,7 @@ async def test_ht_02_what_comes_after_413_is_thrown_away_and_not_taken_for_reque
     assert house.echo.started == ["/echo"]  # the one of has_read
 
 
-async def test_ht_02_who_goes_on_sending_after_413_is_cut_off(house: House) -> None:
+async def test_ht_02_who_goes_on_sending_after_413_is_cut_off(house: EchoServer) -> None:
     async with raw_connection(house.port) as connection:
         connection.send(POST + b"Content-Length: 10000000000\r\n\r\n" + b"b" * 100_000)
         assert (await connection.answer()).status == 413
@@ -78,7 +78,7 @@ async def test_ht_02_who_goes_on_sending_after_413_is_cut_off(house: House) -> N
         await house.is_empty()
 
 
-async def test_ht_02_an_answer_given_before_the_body_has_come_ends_the_connection(house: House) -> None:
+async def test_ht_02_an_answer_given_before_the_body_has_come_ends_the_connection(house: EchoServer) -> None:
     async with raw_connection(house.port) as connection:
         connection.send(b"POST /unread HTTP/1.1\r\n" + HOST + b"Content-Length: 100\r\n\r\nhalf")
         answer = await connection.answer()
@@ -88,7 +88,7 @@ async def test_ht_02_an_answer_given_before_the_body_has_come_ends_the_connectio
     await house.is_empty()
 
 
-async def test_an_answer_to_a_body_that_is_there_leaves_the_connection_open(house: House) -> None:
+async def test_an_answer_to_a_body_that_is_there_leaves_the_connection_open(house: EchoServer) -> None:
     async with raw_connection(house.port) as connection:
         for _ in range(2):
             connection.send(b"POST /unread HTTP/1.1\r\n" + HOST + b"Content-Length: 5\r\n\r\nwhole")
@@ -97,7 +97,7 @@ async def test_an_answer_to_a_body_that_is_there_leaves_the_connection_open(hous
 
 
 @pytest.mark.parametrize("encoding", [b"gzip", b"br", b"deflate", b"identity, gzip", b""])
-async def test_ht_07_a_compressed_body_is_refused_unread(house: House, encoding: bytes) -> None:
+async def test_ht_07_a_compressed_body_is_refused_unread(house: EchoServer, encoding: bytes) -> None:
     async with raw_connection(house.port) as connection:
         connection.send(POST + b"Content-Encoding: " + encoding + b"\r\nContent-Length: 5\r\n\r\nhello")
         assert (await connection.answer()).status == 415
@@ -105,7 +105,7 @@ async def test_ht_07_a_compressed_body_is_refused_unread(house: House, encoding:
     assert house.echo.started == []
 
 
-async def test_ht_03_r_18_a_hundred_clients_dripping_header_bytes_are_all_dropped(house: House) -> None:
+async def test_ht_03_r_18_a_hundred_clients_dripping_header_bytes_are_all_dropped(house: EchoServer) -> None:
     async with AsyncExitStack() as stack:
         slow = [await stack.enter_async_context(raw_connection(house.port)) for _ in range(100)]
         for byte in b"GET ":
@@ -116,13 +116,13 @@ async def test_ht_03_r_18_a_hundred_clients_dripping_header_bytes_are_all_droppe
         statuses = [(await connection.answer()).status for connection in slow]
         assert statuses == [408] * 100
         assert [await connection.rest() for connection in slow] == [b""] * 100
-        assert told(await exchange(house.port, GET))["path"] == "/echo"
+        assert request_seen_by_app(await send_request(house.port, GET))["path"] == "/echo"
     await house.is_empty()
 
 
 @pytest.mark.parametrize("nothing", [b"", b"\r\n\r\n\r\n"])
 async def test_ht_03_r_18_a_connection_that_never_begins_a_request_is_closed_silently(
-    house: House, nothing: bytes
+    house: EchoServer, nothing: bytes
 ) -> None:
     async with raw_connection(house.port) as connection:
         connection.send(nothing)
@@ -132,7 +132,9 @@ async def test_ht_03_r_18_a_connection_that_never_begins_a_request_is_closed_sil
 
 
 @pytest.mark.parametrize("framing", [b"Content-Length: 1000\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n"])
-async def test_ht_03_r_18_a_body_that_drips_is_dropped_and_the_application_told(house: House, framing: bytes) -> None:
+async def test_ht_03_r_18_a_body_that_drips_is_dropped_and_the_application_told(
+    house: EchoServer, framing: bytes
+) -> None:
     async with raw_connection(house.port) as connection:
         connection.send(POST + framing)
         for _ in range(3):
@@ -141,20 +143,20 @@ async def test_ht_03_r_18_a_body_that_drips_is_dropped_and_the_application_told(
             await house.clock.advance(LIMITS.body / 3)
         assert (await connection.answer()).status == 408
         assert await connection.rest() == b""
-        await until(lambda: house.echo.left == ["/echo"])
+        await wait_until(lambda: house.echo.left == ["/echo"])
     await house.is_empty()
 
 
-async def test_ht_03_a_body_just_in_time_is_served(house: House) -> None:
+async def test_ht_03_a_body_just_in_time_is_served(house: EchoServer) -> None:
     async with raw_connection(house.port) as connection:
         connection.send(POST + b"Content-Length: 10\r\n\r\nfirst")
         await house.has_read()
         await house.clock.advance(LIMITS.body - 1)
         connection.send(b"after")
-        assert told(await connection.answer())["body"] == "firstafter"
+        assert request_seen_by_app(await connection.answer())["body"] == "firstafter"
 
 
-async def test_ht_03_an_idle_connection_is_closed_and_a_used_one_kept(house: House) -> None:
+async def test_ht_03_an_idle_connection_is_closed_and_a_used_one_kept(house: EchoServer) -> None:
     async with raw_connection(house.port) as connection:
         for _ in range(3):
             connection.send(GET)
@@ -167,19 +169,19 @@ async def test_ht_03_an_idle_connection_is_closed_and_a_used_one_kept(house: Hou
     await house.is_empty()
 
 
-async def test_ht_03_a_held_request_is_not_hurried_by_any_deadline(house: House) -> None:
+async def test_ht_03_a_held_request_is_not_hurried_by_any_deadline(house: EchoServer) -> None:
     async with raw_connection(house.port) as connection:
         connection.send(b"GET /hold HTTP/1.1\r\n" + HOST + b"\r\n\r\n")  # with a stray line end after it
-        await until(lambda: house.echo.started == ["/hold"])
+        await wait_until(lambda: house.echo.started == ["/hold"])
         await house.clock.advance(10 * LIMITS.idle)
         house.echo.released.set()
         assert (await connection.answer()).body == b"released"
 
 
-async def test_ht_03_a_head_that_comes_too_late_behind_a_held_request_is_not_served(house: House) -> None:
+async def test_ht_03_a_head_that_comes_too_late_behind_a_held_request_is_not_served(house: EchoServer) -> None:
     async with raw_connection(house.port) as connection:
         connection.send(b"GET /hold HTTP/1.1\r\n" + HOST + b"\r\nGET /ec")
-        await until(lambda: house.echo.started == ["/hold"])
+        await wait_until(lambda: house.echo.started == ["/hold"])
         await house.clock.advance(LIMITS.head)
         connection.send(b"ho HTTP/1.1\r\n" + HOST + b"\r\n")
         await house.has_read()
@@ -201,14 +203,14 @@ async def deaf_client(port: int, request: bytes) -> socket.socket:
     return client
 
 
-def is_stuck(house: House) -> bool:
+def is_stuck(house: EchoServer) -> bool:
     return any(connection.flow.write_paused for connection in house.server.server_state.connections)  # type: ignore[union-attr]
 
 
-async def test_ht_03_r_18_a_client_that_does_not_read_a_big_answer_is_dropped(house: House) -> None:
+async def test_ht_03_r_18_a_client_that_does_not_read_a_big_answer_is_dropped(house: EchoServer) -> None:
     client = await deaf_client(house.port, b"GET /big HTTP/1.1\r\n" + HOST + b"\r\n")
     try:
-        await until(lambda: is_stuck(house))
+        await wait_until(lambda: is_stuck(house))
         await house.clock.advance(LIMITS.drain - 1)
         assert is_stuck(house)
         await house.clock.advance(1)
@@ -218,11 +220,11 @@ async def test_ht_03_r_18_a_client_that_does_not_read_a_big_answer_is_dropped(ho
         client.close()
 
 
-async def test_ht_03_a_client_that_reads_again_in_time_is_kept(house: House) -> None:
+async def test_ht_03_a_client_that_reads_again_in_time_is_kept(house: EchoServer) -> None:
     client = await deaf_client(house.port, b"GET /big HTTP/1.1\r\n" + HOST + b"\r\n")
     loop = asyncio.get_running_loop()
     try:
-        await until(lambda: is_stuck(house))
+        await wait_until(lambda: is_stuck(house))
         await house.clock.advance(LIMITS.drain - 1)
         house.echo.released.set()
         while not (await loop.sock_recv(client, 1_000_000)).endswith(b"0\r\n\r\n"):
@@ -234,14 +236,14 @@ async def test_ht_03_a_client_that_reads_again_in_time_is_kept(house: House) -> 
         client.close()
 
 
-async def test_ht_03_a_closed_connection_does_not_wait_for_ever_for_its_reader(house: House) -> None:
+async def test_ht_03_a_closed_connection_does_not_wait_for_ever_for_its_reader(house: EchoServer) -> None:
     """These answers are too small for the transport to call its buffer full."""
     request = b"GET /page HTTP/1.1\r\n" + HOST + b"\r\n"
     client = await deaf_client(house.port, b"")
     try:
         for count in itertools.count(1):
             await asyncio.get_running_loop().sock_sendall(client, request)
-            await until(partial(has_served, house, count))
+            await wait_until(partial(has_served, house, count))
             if unsent(house):
                 break
         assert not is_stuck(house)
@@ -253,27 +255,27 @@ async def test_ht_03_a_closed_connection_does_not_wait_for_ever_for_its_reader(h
         client.close()
 
 
-def has_served(house: House, count: int) -> bool:
+def has_served(house: EchoServer, count: int) -> bool:
     return house.server.server_state.total_requests == count
 
 
-def unsent(house: House) -> int:
+def unsent(house: EchoServer) -> int:
     transports = (connection.transport for connection in house.server.server_state.connections)
     return sum(transport.get_write_buffer_size() for transport in transports)
 
 
-async def test_ht_03_our_own_slowness_in_reading_is_not_held_against_the_client(house: House) -> None:
+async def test_ht_03_our_own_slowness_in_reading_is_not_held_against_the_client(house: EchoServer) -> None:
     """A second request waits, half read, behind a held one that does not let us read on."""
     body = b"b" * 200_000
     async with raw_connection(house.port) as connection:
         connection.send(b"GET /write HTTP/1.1\r\n" + HOST + b"\r\n")
         connection.send(POST + b"Content-Length: 200000\r\n\r\n" + body)
-        await until(lambda: house.echo.started == ["/write"])
+        await wait_until(lambda: house.echo.started == ["/write"])
         await house.has_read()
         await house.clock.advance(3 * LIMITS.body)
         house.echo.released.set()
         assert (await connection.answer()).body == b"written"
-        assert told(await connection.answer())["body"] == body.decode()
+        assert request_seen_by_app(await connection.answer())["body"] == body.decode()
 
 
 async def drip(connection: RawConnection, data: bytes) -> None:
@@ -282,7 +284,7 @@ async def drip(connection: RawConnection, data: bytes) -> None:
         await connection.sent()
 
 
-async def test_ht_03_a_slow_client_within_its_time_is_served_byte_by_byte(house: House) -> None:
+async def test_ht_03_a_slow_client_within_its_time_is_served_byte_by_byte(house: EchoServer) -> None:
     async with raw_connection(house.port) as connection:
         await drip(connection, POST + b"Content-Length: 5\r\n\r\nhello")
-        assert told(await connection.answer())["body"] == "hello"
+        assert request_seen_by_app(await connection.answer())["body"] == "hello"

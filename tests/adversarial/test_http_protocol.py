@@ -5,8 +5,8 @@ from typing import Final
 
 import pytest
 
-from tests.support.echo import GET, House, echo_house, told
-from tests.support.rawhttp import Answer, raw_connection
+from tests.support.echo import GET, EchoServer, echo_server, request_seen_by_app
+from tests.support.rawhttp import RawResponse, raw_connection
 
 LINE: Final = b"POST /echo HTTP/1.1\r\n"
 HOST: Final = b"Host: gatehouse.example\r\n"
@@ -15,12 +15,12 @@ ONE_CHUNK: Final = b"5\r\nhello\r\n0\r\n\r\n"
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[House]:
-    async with echo_house() as house:
+async def house() -> AsyncIterator[EchoServer]:
+    async with echo_server() as house:
         yield house
 
 
-async def refused(house: House, request: bytes, *, status: int = 400) -> Answer:
+async def refused(house: EchoServer, request: bytes, *, status: int = 400) -> RawResponse:
     """Assert that this request gets that status and is never run, and that nothing after it is answered."""
     async with raw_connection(house.port) as connection:
         connection.send(request + GET)
@@ -50,7 +50,7 @@ async def refused(house: House, request: bytes, *, status: int = 400) -> Answer:
         b"Content-Length: " + b"0" * 5_000 + b"5\r\n",
     ],
 )
-async def test_ht_04_a_length_told_twice_or_oddly_is_refused(house: House, headers: bytes) -> None:
+async def test_ht_04_a_length_told_twice_or_oddly_is_refused(house: EchoServer, headers: bytes) -> None:
     await refused(house, LINE + HOST + headers + b"\r\n" + ONE_CHUNK)
 
 
@@ -71,12 +71,14 @@ async def test_ht_04_a_length_told_twice_or_oddly_is_refused(house: House, heade
         b"chunked\r\nTransfer-Encoding: identity",
     ],
 )
-async def test_ht_04_a_transfer_encoding_other_than_one_plain_chunked_is_refused(house: House, value: bytes) -> None:
+async def test_ht_04_a_transfer_encoding_other_than_one_plain_chunked_is_refused(
+    house: EchoServer, value: bytes
+) -> None:
     await refused(house, LINE + HOST + b"Transfer-Encoding: " + value + b"\r\n\r\n" + ONE_CHUNK)
     assert house.echo.started == []  # not even started: the parser alone is too late for some of these
 
 
-async def test_ht_04_a_transfer_encoding_in_http_1_0_is_refused(house: House) -> None:
+async def test_ht_04_a_transfer_encoding_in_http_1_0_is_refused(house: EchoServer) -> None:
     await refused(house, b"POST /echo HTTP/1.0\r\n" + CHUNKED + b"\r\n" + ONE_CHUNK)
 
 
@@ -99,7 +101,9 @@ async def test_ht_04_a_transfer_encoding_in_http_1_0_is_refused(house: House) ->
         LINE + HOST + b"X: escape\x1b[2J\r\n\r\n",
     ],
 )
-async def test_ht_04_a_bare_line_end_a_fold_or_a_space_before_a_colon_is_refused(house: House, head: bytes) -> None:
+async def test_ht_04_a_bare_line_end_a_fold_or_a_space_before_a_colon_is_refused(
+    house: EchoServer, head: bytes
+) -> None:
     await refused(house, head)
     assert house.echo.started == []
 
@@ -118,15 +122,17 @@ async def test_ht_04_a_bare_line_end_a_fold_or_a_space_before_a_colon_is_refused
         b'5;e="' + b"q" * 40_000 + b'"\r\nhello\r\n0\r\n\r\n',
     ],
 )
-async def test_ht_04_a_chunk_that_is_malformed_or_has_a_giant_extension_is_refused(house: House, body: bytes) -> None:
+async def test_ht_04_a_chunk_that_is_malformed_or_has_a_giant_extension_is_refused(
+    house: EchoServer, body: bytes
+) -> None:
     await refused(house, LINE + HOST + CHUNKED + b"\r\n" + body)
 
 
-async def test_ht_04_trailers_never_reach_the_headers_and_are_bounded(house: House) -> None:
+async def test_ht_04_trailers_never_reach_the_headers_and_are_bounded(house: EchoServer) -> None:
     request = LINE + HOST + CHUNKED + b"\r\n5\r\nhello\r\n0\r\n"
     async with raw_connection(house.port) as connection:
         connection.send(request + b"Authorization: Bearer stolen\r\n\r\n")
-        seen = told(await connection.answer())
+        seen = request_seen_by_app(await connection.answer())
     assert seen["body"] == "hello"
     assert "authorization" not in str(seen["headers"])
     async with raw_connection(house.port) as connection:
@@ -134,13 +140,13 @@ async def test_ht_04_trailers_never_reach_the_headers_and_are_bounded(house: Hou
         assert (await connection.answer()).status == 400
 
 
-async def test_ht_04_honest_bodies_of_both_kinds_arrive_whole(house: House) -> None:
+async def test_ht_04_honest_bodies_of_both_kinds_arrive_whole(house: EchoServer) -> None:
     sized = LINE + HOST + b"Content-Length: 100000\r\n\r\n" + b"s" * 100_000
     chunked = LINE + HOST + CHUNKED + b"\r\n" + b"1;e=1\r\nc\r\n" * 5_000 + b"0\r\n\r\n"
     async with raw_connection(house.port) as connection:
         connection.send(sized + chunked)
-        assert told(await connection.answer())["body"] == "s" * 100_000
-        assert told(await connection.answer())["body"] == "c" * 5_000
+        assert request_seen_by_app(await connection.answer())["body"] == "s" * 100_000
+        assert request_seen_by_app(await connection.answer())["body"] == "c" * 5_000
 
 
 @pytest.mark.parametrize(
@@ -159,7 +165,7 @@ async def test_ht_04_honest_bodies_of_both_kinds_arrive_whole(house: House) -> N
     ],
 )
 async def test_ht_05_too_long_a_url_or_header_or_too_many_headers_are_refused(
-    house: House, head: bytes, status: int
+    house: EchoServer, head: bytes, status: int
 ) -> None:
     answer = await refused(house, head, status=status)
     assert house.echo.started == []
@@ -169,30 +175,30 @@ async def test_ht_05_too_long_a_url_or_header_or_too_many_headers_are_refused(
     assert answer.header("date") is not None
 
 
-async def test_ht_05_a_head_just_within_the_limits_is_served(house: House) -> None:
+async def test_ht_05_a_head_just_within_the_limits_is_served(house: EchoServer) -> None:
     url = b"/echo?" + b"q" * (8_192 - 6)
     fields = b"X: " + b"v" * 16_000 + b"\r\n" + b"Y: z\r\n" * 30
     async with raw_connection(house.port) as connection:
         connection.send(b"GET " + url + b" HTTP/1.1\r\n" + HOST + fields + b"\r\n")
-        assert len(str(told(await connection.answer())["headers"])) > 16_000
+        assert len(str(request_seen_by_app(await connection.answer())["headers"])) > 16_000
 
 
-async def test_ht_05_a_long_head_does_not_count_against_the_body_that_comes_later(house: House) -> None:
+async def test_ht_05_a_long_head_does_not_count_against_the_body_that_comes_later(house: EchoServer) -> None:
     url = b"/echo?" + b"q" * 8_000
     async with raw_connection(house.port) as connection:
         connection.send(b"POST " + url + b" HTTP/1.1\r\n" + HOST + CHUNKED + b"X: " + b"v" * 15_000 + b"\r\n\r\n")
         await house.has_read()
         connection.send(ONE_CHUNK)
-        assert told(await connection.answer())["body"] == "hello"
+        assert request_seen_by_app(await connection.answer())["body"] == "hello"
 
 
-async def test_ht_05_a_long_pipelined_body_does_not_count_against_the_next_head(house: House) -> None:
+async def test_ht_05_a_long_pipelined_body_does_not_count_against_the_next_head(house: EchoServer) -> None:
     async with raw_connection(house.port) as connection:
         body = LINE + HOST + b"Content-Length: 60000\r\n\r\n" + b"b" * 60_000
         connection.send(body + b"GET /ec")
-        assert told(await connection.answer())["body"] == "b" * 60_000
+        assert request_seen_by_app(await connection.answer())["body"] == "b" * 60_000
         connection.send(b"ho HTTP/1.1\r\n" + HOST + b"\r\n")
-        assert told(await connection.answer())["path"] == "/echo"
+        assert request_seen_by_app(await connection.answer())["path"] == "/echo"
 
 
 @pytest.mark.parametrize(
@@ -210,7 +216,9 @@ async def test_ht_05_a_long_pipelined_body_does_not_count_against_the_next_head(
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     ],
 )
-async def test_ht_19_no_host_two_hosts_or_a_target_that_is_no_path_are_refused(house: House, head: bytes) -> None:
+async def test_ht_19_no_host_two_hosts_or_a_target_that_is_no_path_are_refused(
+    house: EchoServer, head: bytes
+) -> None:
     await refused(house, head)
     assert house.echo.started == []
 
@@ -218,41 +226,41 @@ async def test_ht_19_no_host_two_hosts_or_a_target_that_is_no_path_are_refused(h
 @pytest.mark.parametrize(
     "head", [b"GET /echo\r\n\r\n", b"GET /echo HTTP/0.9\r\n\r\n", b"GET /echo HTTP/2.0\r\n" + HOST + b"\r\n"]
 )
-async def test_ht_19_other_versions_of_http_are_refused_as_such(house: House, head: bytes) -> None:
+async def test_ht_19_other_versions_of_http_are_refused_as_such(house: EchoServer, head: bytes) -> None:
     await refused(house, head, status=505)
     assert house.echo.started == []
 
 
-async def test_ht_19_http_1_0_without_a_host_is_served_once(house: House) -> None:
+async def test_ht_19_http_1_0_without_a_host_is_served_once(house: EchoServer) -> None:
     async with raw_connection(house.port) as connection:
         connection.send(b"GET /echo HTTP/1.0\r\n\r\n" + GET)
         answer = await connection.answer()
-        assert told(answer)["path"] == "/echo"
+        assert request_seen_by_app(answer)["path"] == "/echo"
         assert answer.header("connection") == "close"
         assert await connection.rest() == b""
 
 
-async def test_ht_19_the_value_of_host_is_never_looked_at(house: House) -> None:
+async def test_ht_19_the_value_of_host_is_never_looked_at(house: EchoServer) -> None:
     async with raw_connection(house.port) as connection:
         connection.send(b"GET /echo HTTP/1.1\r\nHost: user:secret@evil.example\r\n\r\n")
-        assert told(await connection.answer())["path"] == "/echo"
+        assert request_seen_by_app(await connection.answer())["path"] == "/echo"
 
 
-async def test_ht_11_connect_is_refused_and_what_follows_is_not_read(house: House) -> None:
+async def test_ht_11_connect_is_refused_and_what_follows_is_not_read(house: EchoServer) -> None:
     await refused(house, b"CONNECT internal.example:443 HTTP/1.1\r\n" + HOST + b"\r\n", status=405)
     assert house.echo.started == []
 
 
-async def test_ht_24_expect_100_continue_is_answered_when_the_body_is_wanted(house: House) -> None:
+async def test_ht_24_expect_100_continue_is_answered_when_the_body_is_wanted(house: EchoServer) -> None:
     head = LINE + HOST + b"Expect: 100-continue\r\nContent-Length: 5\r\n\r\n"
     async with raw_connection(house.port) as connection:
         connection.send(head)
         assert (await connection.answer()).status == 100
         connection.send(b"hello")
-        assert told(await connection.answer())["body"] == "hello"
+        assert request_seen_by_app(await connection.answer())["body"] == "hello"
 
 
-async def test_ht_24_an_expected_body_that_nobody_wants_ends_the_connection(house: House) -> None:
+async def test_ht_24_an_expected_body_that_nobody_wants_ends_the_connection(house: EchoServer) -> None:
     head = b"POST /unread HTTP/1.1\r\n" + HOST + b"Expect: 100-continue\r\nContent-Length: 5\r\n\r\n"
     async with raw_connection(house.port) as connection:
         connection.send(head)
@@ -264,7 +272,9 @@ async def test_ht_24_an_expected_body_that_nobody_wants_ends_the_connection(hous
 
 
 @pytest.mark.parametrize("protocol", [b"h2c", b"websocket", b"TLS/1.0", b"anything"])
-async def test_ht_24_an_upgrade_is_ignored_and_its_body_is_no_second_request(house: House, protocol: bytes) -> None:
+async def test_ht_24_an_upgrade_is_ignored_and_its_body_is_no_second_request(
+    house: EchoServer, protocol: bytes
+) -> None:
     smuggled = b"GET /smuggled HTTP/1.1\r\n" + HOST + b"\r\n"
     head = (
         LINE
@@ -275,17 +285,17 @@ async def test_ht_24_an_upgrade_is_ignored_and_its_body_is_no_second_request(hou
     )
     async with raw_connection(house.port) as connection:
         connection.send(head + smuggled + head)
-        assert told(await connection.answer())["body"] == smuggled.decode()
+        assert request_seen_by_app(await connection.answer())["body"] == smuggled.decode()
         await house.has_read()
         connection.send(smuggled + GET)  # the body in a later packet than the head
-        assert told(await connection.answer())["body"] == smuggled.decode()
-        assert told(await connection.answer())["method"] == "GET"
+        assert request_seen_by_app(await connection.answer())["body"] == smuggled.decode()
+        assert request_seen_by_app(await connection.answer())["method"] == "GET"
     assert "/smuggled" not in house.echo.started
 
 
 async def test_a_websocket_leaves_http_and_its_deadlines_behind() -> None:
     handshake = b"GET /ws HTTP/1.1\r\n" + HOST + b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
-    async with echo_house(ws="tests.support.echo:Takeover") as house:
+    async with echo_server(ws="tests.support.echo:Takeover") as house:
         async with raw_connection(house.port) as connection:
             connection.send(handshake)
             assert (await connection.answer()).status == 101
@@ -297,18 +307,20 @@ async def test_a_websocket_leaves_http_and_its_deadlines_behind() -> None:
             await house.has_read()
             house.echo.released.set()
             assert (await connection.answer()).body == b"released"
-            assert told(await connection.answer())["path"] == "/ws"  # a request behind another cannot take over
+            assert (
+                request_seen_by_app(await connection.answer())["path"] == "/ws"
+            )  # a request behind another cannot take over
 
 
 @pytest.mark.parametrize("missing", [b"", HOST * 2])
 async def test_ht_19_a_websocket_handshake_is_held_to_the_same_rules(missing: bytes) -> None:
     handshake = b"GET /ws HTTP/1.1\r\n" + missing + b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
-    async with echo_house(ws="tests.support.echo:Takeover") as house:
+    async with echo_server(ws="tests.support.echo:Takeover") as house:
         await refused(house, handshake)
 
 
-async def test_s_11_header_names_with_an_underscore_are_dropped(house: House) -> None:
+async def test_s_11_header_names_with_an_underscore_are_dropped(house: EchoServer) -> None:
     async with raw_connection(house.port) as connection:
         connection.send(LINE + HOST + b"X_Forwarded_For: 10.0.0.1\r\nX-Kept: \t yes \t\r\n\r\n")
-        seen = told(await connection.answer())
+        seen = request_seen_by_app(await connection.answer())
     assert seen["headers"] == [["host", "gatehouse.example"], ["x-kept", "yes"]]

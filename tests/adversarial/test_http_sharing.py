@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from gatehouse.web.limits import ProtocolLimits
-from tests.support.echo import GET, House, echo_house, told, until
+from tests.support.echo import GET, EchoServer, echo_server, request_seen_by_app, wait_until
 from tests.support.rawhttp import raw_connection
 
 HOST: Final = b"Host: gatehouse.example\r\n"
@@ -19,8 +19,8 @@ MALFORMED: Final = b"GET /echo HTTP/1.1\r\nHost : a\r\n\r\n"
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[House]:
-    async with echo_house() as house:
+async def house() -> AsyncIterator[EchoServer]:
+    async with echo_server() as house:
         yield house
 
 
@@ -40,7 +40,7 @@ def belongs_to(seen: dict[str, object], user: str, number: int) -> bool:
     ] in list(seen["headers"])  # type: ignore[call-overload]
 
 
-async def test_ht_20_pipelined_requests_of_two_users_never_mix(house: House) -> None:
+async def test_ht_20_pipelined_requests_of_two_users_never_mix(house: EchoServer) -> None:
     async with raw_connection(house.port) as connection:
         for number in range(ROUNDS):
             both = request_of("alice", number) + request_of("bob", number)
@@ -48,8 +48,8 @@ async def test_ht_20_pipelined_requests_of_two_users_never_mix(house: House) -> 
             connection.send(both[:cut])
             await connection.sent()
             connection.send(both[cut:])
-            assert belongs_to(told(await connection.answer()), "alice", number)
-            assert belongs_to(told(await connection.answer()), "bob", number)
+            assert belongs_to(request_seen_by_app(await connection.answer()), "alice", number)
+            assert belongs_to(request_seen_by_app(await connection.answer()), "bob", number)
 
 
 @pytest.fixture
@@ -62,46 +62,46 @@ def nobody_looks_for_cycles() -> Iterator[None]:
 @pytest.mark.usefixtures("nobody_looks_for_cycles")
 @pytest.mark.parametrize("sent", [GET, HELD, HELD + GET + GET, MALFORMED, HELD + MALFORMED, UPGRADE])
 async def test_a_connection_that_ends_is_let_go_of_at_once_with_all_its_requests(sent: bytes) -> None:
-    async with echo_house(ws="tests.support.echo:Takeover") as house:
+    async with echo_server(ws="tests.support.echo:Takeover") as house:
         connections = house.server.server_state.connections
         async with raw_connection(house.port) as connection:
-            await until(lambda: bool(connections))
+            await wait_until(lambda: bool(connections))
             [made] = [weakref.ref(one) for one in connections]
             connection.send(sent)
             await house.has_read()
-        await until(lambda: made() is None)
+        await wait_until(lambda: made() is None)
 
 
-async def test_ht_20_a_request_aborted_halfway_leaves_nothing_to_the_next_user(house: House) -> None:
+async def test_ht_20_a_request_aborted_halfway_leaves_nothing_to_the_next_user(house: EchoServer) -> None:
     for number in range(ROUNDS):
         async with raw_connection(house.port) as connection:
             whole = request_of("alice", number)
             connection.send(request_of("bob", number) + whole[: number % len(whole)])
-            assert belongs_to(told(await connection.answer()), "bob", number)
+            assert belongs_to(request_seen_by_app(await connection.answer()), "bob", number)
             connection.leave()
     assert house.echo.bodies_read == ROUNDS  # not one of the aborted ones was taken for whole
 
 
-async def test_ht_20_a_hundred_requests_sent_at_once_are_answered_in_their_order(house: House) -> None:
+async def test_ht_20_a_hundred_requests_sent_at_once_are_answered_in_their_order(house: EchoServer) -> None:
     async with raw_connection(house.port) as connection:
         connection.send(b"".join(request_of("alice", number) for number in range(100)))
         for number in range(100):
-            assert belongs_to(told(await connection.answer()), "alice", number)
+            assert belongs_to(request_seen_by_app(await connection.answer()), "alice", number)
 
 
-async def test_ht_20_reading_goes_on_after_pipelined_requests_that_nobody_read(house: House) -> None:
+async def test_ht_20_reading_goes_on_after_pipelined_requests_that_nobody_read(house: EchoServer) -> None:
     async with raw_connection(house.port) as connection:
         connection.send(b"GET /write HTTP/1.1\r\n" + HOST + b"\r\nGET /unread HTTP/1.1\r\n" + HOST + b"\r\n")
-        await until(lambda: house.echo.started == ["/write"])
+        await wait_until(lambda: house.echo.started == ["/write"])
         house.echo.released.set()
         assert (await connection.answer()).body == b"written"
         assert (await connection.answer()).body == b"unread"
         connection.send(GET)
-        assert told(await connection.answer())["path"] == "/echo"
+        assert request_seen_by_app(await connection.answer())["path"] == "/echo"
 
 
 async def test_ht_20_a_flood_of_pipelined_requests_is_cut_off_after_those_that_may_queue() -> None:
-    async with echo_house(ProtocolLimits(pipelined=5)) as house, raw_connection(house.port) as connection:
+    async with echo_server(ProtocolLimits(pipelined=5)) as house, raw_connection(house.port) as connection:
         connection.send(HELD + GET * 1_000)
         await house.has_read()
         house.echo.released.set()
@@ -110,23 +110,23 @@ async def test_ht_20_a_flood_of_pipelined_requests_is_cut_off_after_those_that_m
         assert await connection.rest() == b""
 
 
-async def test_ht_20_a_malformed_request_does_not_take_the_answer_of_the_one_before_it(house: House) -> None:
+async def test_ht_20_a_malformed_request_does_not_take_the_answer_of_the_one_before_it(house: EchoServer) -> None:
     async with raw_connection(house.port) as connection:
         connection.send(HELD + request_of("bob", 1) + MALFORMED + GET)
-        await until(lambda: house.echo.started == ["/hold"])
+        await wait_until(lambda: house.echo.started == ["/hold"])
         await house.has_read()
         house.echo.released.set()
         assert (await connection.answer()).body == b"released"
-        assert belongs_to(told(await connection.answer()), "bob", 1)
+        assert belongs_to(request_seen_by_app(await connection.answer()), "bob", 1)
         assert (await connection.answer()).status == 400
         assert await connection.rest() == b""
 
 
-async def test_ht_20_a_queued_request_whose_body_goes_wrong_is_never_run(house: House) -> None:
+async def test_ht_20_a_queued_request_whose_body_goes_wrong_is_never_run(house: EchoServer) -> None:
     broken = b"POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n"
     async with raw_connection(house.port) as connection:
         connection.send(HELD + broken)
-        await until(lambda: house.echo.started == ["/hold"])
+        await wait_until(lambda: house.echo.started == ["/hold"])
         await house.has_read()
         house.echo.released.set()
         assert (await connection.answer()).body == b"released"
@@ -135,11 +135,11 @@ async def test_ht_20_a_queued_request_whose_body_goes_wrong_is_never_run(house: 
     assert house.echo.bodies_read == 1
 
 
-async def test_ht_20_a_body_that_goes_wrong_under_a_started_answer_cuts_it_off(house: House) -> None:
+async def test_ht_20_a_body_that_goes_wrong_under_a_started_answer_cuts_it_off(house: EchoServer) -> None:
     head = b"POST /big HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
     async with raw_connection(house.port) as connection:
         connection.send(head)
-        await until(lambda: house.echo.started == ["/big"])
+        await wait_until(lambda: house.echo.started == ["/big"])
         connection.send(b"nonsense\r\n")
         received = await connection.rest()
         house.echo.released.set()
@@ -147,11 +147,11 @@ async def test_ht_20_a_body_that_goes_wrong_under_a_started_answer_cuts_it_off(h
         assert not received.endswith(b"0\r\n\r\n")
 
 
-async def test_ht_20_a_held_request_hears_that_its_client_left_though_another_is_queued(house: House) -> None:
+async def test_ht_20_a_held_request_hears_that_its_client_left_though_another_is_queued(house: EchoServer) -> None:
     async with raw_connection(house.port) as connection:
         connection.send(HELD + GET)
-        await until(lambda: house.echo.started == ["/hold"])
+        await wait_until(lambda: house.echo.started == ["/hold"])
         connection.leave()
-        await until(lambda: house.echo.left == ["/hold"])
+        await wait_until(lambda: house.echo.left == ["/hold"])
     await house.is_empty()
     assert house.echo.bodies_read == 0  # the queued one died with its connection

@@ -11,14 +11,21 @@ from starlette.types import ASGIApp
 
 from gatehouse.kernel.errors import BadInput, Unavailable
 from gatehouse.web.dialects import Dialect
-from gatehouse.web.health import Health, Readiness, bearer_of
+from gatehouse.web.health import HealthEndpoints, Readiness, allow_bearer
 from gatehouse.web.metrics import Metrics
 from gatehouse.web.responses import see_other
 from gatehouse.web.routes.table import Endpoint, RateClass
 from tests.support.clock import MovableClock
-from tests.support.logs import Stream, caught_logs
-from tests.support.quick import answered_within
-from tests.support.shell import JSON_PATHS, Shell, ask, ask_json, raising, sample_endpoints
+from tests.support.logs import LogStream, capture_logs
+from tests.support.quick import await_within_cpu_seconds
+from tests.support.shell import (
+    JSON_PATHS,
+    SampleAsgiApp,
+    call_app,
+    call_app_with_json,
+    raising_endpoint,
+    sample_endpoints,
+)
 
 FORM = ("Content-Type", "application/x-www-form-urlencoded")
 MULTIPART = ("Content-Type", "multipart/form-data; boundary=b")
@@ -28,63 +35,67 @@ MEGABYTES = 64 * 1024 * 1024
 
 @pytest.fixture
 def app() -> ASGIApp:
-    return Shell().app()
+    return SampleAsgiApp().app()
 
 
 @pytest.fixture
 def roomy() -> ASGIApp:
     """The same paths with a body limit so wide that only the parsers are left to refuse."""
-    return Shell(endpoints=[replace(endpoint, body_limit=MEGABYTES) for endpoint in sample_endpoints()]).app()
+    return SampleAsgiApp(endpoints=[replace(endpoint, body_limit=MEGABYTES) for endpoint in sample_endpoints()]).app()
 
 
 async def test_ht_06_a_million_form_fields_are_refused_at_once(roomy: ASGIApp) -> None:
     body = b"&".join([b"a=1"] * 1_000_000)
-    answer = await answered_within(0.1, lambda: ask(roomy, "POST", GSID, body=body, headers=[FORM]))
+    answer = await await_within_cpu_seconds(0.1, lambda: call_app(roomy, "POST", GSID, body=body, headers=[FORM]))
     assert answer.status == 413
 
 
 async def test_ht_06_a_field_of_a_hundred_megabytes_is_refused_before_it_is_read(app: ASGIApp) -> None:
     headers = [FORM, ("Content-Length", str(100 * 1024 * 1024))]
-    answer = await answered_within(0.1, lambda: ask(app, "POST", GSID, headers=headers))
+    answer = await await_within_cpu_seconds(0.1, lambda: call_app(app, "POST", GSID, headers=headers))
     assert answer.status == 413
 
 
 async def test_ht_06_brackets_in_a_field_name_build_nothing(app: ASGIApp) -> None:
     body = b"a" + b"[b]" * 20_000 + b"=1"
-    answer = await answered_within(0.1, lambda: ask(app, "POST", GSID, body=body, headers=[FORM]))
+    answer = await await_within_cpu_seconds(0.1, lambda: call_app(app, "POST", GSID, body=body, headers=[FORM]))
     assert answer.status == 400
 
 
 @pytest.mark.parametrize("kind", ["multipart/form-data; boundary=", "application/x-www-form-urlencoded; a=", "a/b;"])
 async def test_ht_06_a_content_type_full_of_backslashes_is_not_even_parsed(app: ASGIApp, kind: str) -> None:
     headers = [("Content-Type", kind + "\\" * 10_000)]
-    answer = await answered_within(0.1, lambda: ask(app, "POST", GSID, body=b"x", headers=headers))
+    answer = await await_within_cpu_seconds(0.1, lambda: call_app(app, "POST", GSID, body=b"x", headers=headers))
     assert answer.status == 415
 
 
 async def test_ht_06_a_part_with_a_hundred_thousand_headers_is_refused_at_once(roomy: ASGIApp) -> None:
     body = b"--b\r\n" + b"A: b\r\n" * 100_000 + b"\r\nx\r\n--b--\r\n"
-    answer = await answered_within(0.1, lambda: ask(roomy, "POST", GSID, body=body, headers=[MULTIPART]))
+    answer = await await_within_cpu_seconds(
+        0.1, lambda: call_app(roomy, "POST", GSID, body=body, headers=[MULTIPART])
+    )
     assert answer.status == 400
 
 
 async def test_ht_06_a_hundred_thousand_parts_are_refused_at_once(roomy: ASGIApp) -> None:
     part = b'--b\r\nContent-Disposition: form-data; name="a"\r\n\r\nx\r\n'
     body = part * 100_000 + b"--b--\r\n"
-    answer = await answered_within(0.1, lambda: ask(roomy, "POST", GSID, body=body, headers=[MULTIPART]))
+    answer = await await_within_cpu_seconds(
+        0.1, lambda: call_app(roomy, "POST", GSID, body=body, headers=[MULTIPART])
+    )
     assert answer.status == 413
 
 
 @pytest.mark.parametrize("path", JSON_PATHS)
 @pytest.mark.parametrize("opening", [b"[", b'{"":', b'[{"a":['])
 async def test_ht_08_a_hundred_thousand_levels_are_refused_at_once(roomy: ASGIApp, path: str, opening: bytes) -> None:
-    answer = await answered_within(0.05, lambda: ask_json(roomy, path, opening * 100_000))
+    answer = await await_within_cpu_seconds(0.05, lambda: call_app_with_json(roomy, path, opening * 100_000))
     assert answer.status == 400
 
 
 @pytest.mark.parametrize("path", JSON_PATHS)
 async def test_ht_09_an_object_of_a_million_names_is_refused(roomy: ASGIApp, path: str) -> None:
-    answer = await ask_json(roomy, path, b"{" + b'"a":0,' * 1_000_000 + b'"b":0}')
+    answer = await call_app_with_json(roomy, path, b"{" + b'"a":0,' * 1_000_000 + b'"b":0}')
     assert answer.status == 413
 
 
@@ -109,26 +120,26 @@ async def test_ht_09_an_object_of_a_million_names_is_refused(roomy: ASGIApp, pat
 )
 async def test_ht_10_a_path_that_is_not_exactly_one_of_ours_is_not_found(app: ASGIApp, target: str) -> None:
     for method in ("GET", "POST"):
-        answer = await ask(app, method, target)
+        answer = await call_app(app, method, target)
         assert answer.status == 404
         assert "location" not in answer.headers
 
 
 @pytest.mark.parametrize("target", ["/api/permissions/%72oles", "/api%2fpermissions/roles"])
 async def test_ht_10_another_spelling_of_a_path_meets_the_same_checks(app: ASGIApp, target: str) -> None:
-    answer = await ask(app, "POST", target, body=b"{}", headers=[("Content-Type", "text/plain")])
+    answer = await call_app(app, "POST", target, body=b"{}", headers=[("Content-Type", "text/plain")])
     assert answer.status == 415
 
 
 @pytest.mark.parametrize("method", ["TRACE", "CONNECT", "PUT", "DELETE", "PATCH", "OPTIONS", "BREW", "post"])
 async def test_ht_11_other_methods_are_not_allowed(app: ASGIApp, method: str) -> None:
-    answer = await ask(app, method, "/api/permissions/roles")
+    answer = await call_app(app, method, "/api/permissions/roles")
     assert (answer.status, answer.headers["allow"]) == (405, "POST")
 
 
 @pytest.mark.parametrize("header", ["X-HTTP-Method-Override", "X-Method-Override", "X-HTTP-Method"])
 async def test_ht_11_a_header_does_not_change_the_method(app: ASGIApp, header: str) -> None:
-    answer = await ask(app, "GET", "/api/permissions/roles?_method=POST", headers=[(header, "POST")])
+    answer = await call_app(app, "GET", "/api/permissions/roles?_method=POST", headers=[(header, "POST")])
     assert answer.status == 405
 
 
@@ -136,7 +147,7 @@ async def test_ht_11_a_header_does_not_change_the_method(app: ASGIApp, header: s
 async def test_ht_12_key_sets_are_for_any_origin_and_never_with_credentials(app: ASGIApp, origin: str) -> None:
     preflight = [("Origin", origin), ("Access-Control-Request-Method", "GET")]
     for method, headers in (("GET", [("Origin", origin), ("Cookie", "a=b")]), ("OPTIONS", preflight)):
-        answer = await ask(app, method, "/proxy/oauth/keys", headers=headers)
+        answer = await call_app(app, method, "/proxy/oauth/keys", headers=headers)
         assert answer.status in {200, 204}
         assert answer.headers["access-control-allow-origin"] == "*"
         assert "access-control-allow-credentials" not in answer.headers
@@ -147,7 +158,7 @@ async def test_ht_12_key_sets_are_for_any_origin_and_never_with_credentials(app:
 async def test_ht_12_nothing_else_is_for_another_origin(app: ASGIApp, origin: str, path: str) -> None:
     preflight = [("Origin", origin), ("Access-Control-Request-Method", "POST")]
     for method in ("GET", "POST", "OPTIONS"):
-        answer = await ask(app, method, path, headers=preflight)
+        answer = await call_app(app, method, path, headers=preflight)
         assert not [name for name in answer.headers if name.startswith("access-control-")]
 
 
@@ -175,7 +186,7 @@ def reflecting(name: str, path: str, *, as_redirect: bool) -> Endpoint:
 @pytest.mark.parametrize("path", ["/header", "/redirect"])
 async def test_ht_13_no_reflected_value_splits_a_header(value: str, path: str) -> None:
     both = [reflecting("h", "/header", as_redirect=False), reflecting("r", "/redirect", as_redirect=True)]
-    answer = await ask(Shell(endpoints=both).app(), "GET", f"{path}?value={value}")
+    answer = await call_app(SampleAsgiApp(endpoints=both).app(), "GET", f"{path}?value={value}")
     assert answer.status == (303 if path == "/redirect" else 500)
     assert "set-cookie" not in answer.headers
     for text in answer.headers.values():
@@ -185,8 +196,8 @@ async def test_ht_13_no_reflected_value_splits_a_header(value: str, path: str) -
 @pytest.mark.parametrize("dialect", list(Dialect))
 async def test_ht_14_an_internal_error_says_nothing_but_the_request_id(dialect: Dialect) -> None:
     error = ZeroDivisionError("SELECT secret FROM users -- /srv/gatehouse/app.py")
-    app = Shell(endpoints=[raising(error, dialect=dialect)]).app()
-    answer = await ask(app, "POST", "/fails")
+    app = SampleAsgiApp(endpoints=[raising_endpoint(error, dialect=dialect)]).app()
+    answer = await call_app(app, "POST", "/fails")
     assert answer.status == 500
     text = answer.body.decode()
     for internal in ("SELECT", "ZeroDivision", "Traceback", ".py", "secret"):
@@ -199,23 +210,25 @@ async def test_ht_14_an_internal_error_says_nothing_but_the_request_id(dialect: 
 @pytest.mark.parametrize("dialect", list(Dialect))
 async def test_ht_14_an_unreachable_database_is_a_503_with_a_time_to_come_back(dialect: Dialect) -> None:
     error = Unavailable("connection to postgresql://gatehouse:hunter2@10.0.0.7 refused")
-    answer = await ask(Shell(endpoints=[raising(error, dialect=dialect)]).app(), "GET", "/fails")
+    answer = await call_app(
+        SampleAsgiApp(endpoints=[raising_endpoint(error, dialect=dialect)]).app(), "GET", "/fails"
+    )
     assert (answer.status, answer.headers["retry-after"]) == (503, "5")
     assert "10.0.0.7" not in answer.body.decode()
 
 
 @pytest.fixture
-def log_stream() -> Iterator[Stream]:
-    with caught_logs() as stream:
+def log_stream() -> Iterator[LogStream]:
+    with capture_logs() as stream:
         yield stream
 
 
 @pytest.mark.parametrize(
     "name", ['root\n{"event":"forged"}', "\x1b[2J\x1b[31mroot", "\u2028\u202eroot", "x" * 1_000_000]
 )
-async def test_ht_15_what_a_caller_sent_stays_within_one_bounded_line(log_stream: Stream, name: str) -> None:
-    app = Shell(endpoints=[raising(BadInput(f"login {name} is taken"))]).app()
-    await ask(app, "POST", "/fails")
+async def test_ht_15_what_a_caller_sent_stays_within_one_bounded_line(log_stream: LogStream, name: str) -> None:
+    app = SampleAsgiApp(endpoints=[raising_endpoint(BadInput(f"login {name} is taken"))]).app()
+    await call_app(app, "POST", "/fails")
     lines = log_stream.getvalue().splitlines(keepends=True)
     assert [msgspec.json.decode(line)["event"] for line in lines] == ["refused", "request"]
     for line in lines:
@@ -224,16 +237,16 @@ async def test_ht_15_what_a_caller_sent_stays_within_one_bounded_line(log_stream
 
 
 async def test_ht_17_no_caller_can_make_the_figures_grow() -> None:
-    shell = Shell()
-    shell.endpoints.append(raising(BadInput("x"), name="fails"))
+    shell = SampleAsgiApp()
+    shell.endpoints.append(raising_endpoint(BadInput("x"), name="fails"))
     app = shell.app()
 
     async def series_after(requests: range) -> int:
         for number in requests:
-            await ask(app, "GET", f"/path/{number}?client_id={number}", client=f"192.0.2.{number % 250}")
-            await ask(app, f"VERB{number}", "/api/permissions/roles")
-            await ask(app, "GET", f"/api/permissions/application/publicKey/{number}")
-            await ask(app, "POST", "/fails", headers=[("User-Agent", f"agent {number}")])
+            await call_app(app, "GET", f"/path/{number}?client_id={number}", client=f"192.0.2.{number % 250}")
+            await call_app(app, f"VERB{number}", "/api/permissions/roles")
+            await call_app(app, "GET", f"/api/permissions/application/publicKey/{number}")
+            await call_app(app, "POST", "/fails", headers=[("User-Agent", f"agent {number}")])
         return len(shell.metrics.text().splitlines())
 
     assert await series_after(range(1)) == await series_after(range(1, 300))
@@ -241,16 +254,16 @@ async def test_ht_17_no_caller_can_make_the_figures_grow() -> None:
 
 async def test_ht_17_figures_and_details_are_not_public() -> None:
     readiness = Readiness({}, clock=MovableClock())
-    health = Health(readiness=readiness, metrics=Metrics([]), gate=bearer_of("operations-token"))
-    app = Shell(endpoints=health.endpoints()).app()
-    assert (await ask(app, "GET", "/metrics")).status == 401
-    assert (await ask(app, "GET", "/readyz")).json() == {"status": "ok"}
+    health = HealthEndpoints(readiness=readiness, metrics=Metrics([]), gate=allow_bearer("operations-token"))
+    app = SampleAsgiApp(endpoints=health.endpoints()).app()
+    assert (await call_app(app, "GET", "/metrics")).status == 401
+    assert (await call_app(app, "GET", "/readyz")).json() == {"status": "ok"}
 
 
 @pytest.mark.parametrize("path", JSON_PATHS)
 @pytest.mark.parametrize("body", [b"{}", b"<script>alert(1)</script>", b'{"<script>":1}'])
 async def test_ht_21_json_answers_are_json_and_are_not_sniffed(app: ASGIApp, path: str, body: bytes) -> None:
-    answer = await ask_json(app, path, body)
+    answer = await call_app_with_json(app, path, body)
     assert answer.headers["content-type"] == "application/json"
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert isinstance(answer.json(), dict)
@@ -279,6 +292,6 @@ SC_15 = {
 @pytest.mark.parametrize("path", JSON_PATHS)
 @pytest.mark.parametrize("case", SC_15)
 async def test_sc_15_json_with_more_than_one_meaning_is_400_everywhere(app: ASGIApp, path: str, case: str) -> None:
-    answer = await ask_json(app, path, SC_15[case])
+    answer = await call_app_with_json(app, path, SC_15[case])
     assert answer.status == 400
     assert "error" in answer.json()

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from gatehouse.audit.events import Event
+from gatehouse.audit.events import AuditEvent
 from gatehouse.storage.opening import open_storage
 from tests.support.rawhttp import raw_connection
 from tests.support.service import running_service
@@ -37,6 +37,6 @@ async def test_ht_23_who_leaves_at_any_byte_leaves_a_whole_write_or_none(install
     # The server has stopped: whatever it had begun is done, or is not.
     async with open_storage(installed_url, migrate=False) as storage:
         project = (await storage.projects.project(PROJECT)).project
-        told = await storage.audit.newest(1_000, f"project {PROJECT}", Event.PROJECT_CHANGED.value)
+        told = await storage.audit.newest(1_000, f"project {PROJECT}", AuditEvent.PROJECT_CHANGED.value)
     assert project.description in ("", "whole")
     assert 1 <= len(told) == project.version - 1 <= len(places)

@@ -8,16 +8,16 @@ from typing import Any, Final
 
 import asyncpg
 
-from gatehouse.app.house import open_house
+from gatehouse.app.house import open_services
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.store import Edited
+from gatehouse.permissions.store import EditResult
 from gatehouse.storage.opening import Storage
 from tests.adversarial.measuring import UNLIMITED, WHOLE, Target, client_of
 from tests.support.builders import a_record
 from tests.support.permission_builders import a_person, a_project, a_role, create_application, publish
 from tests.support.processes import Node
-from tests.support.service import settings_for
+from tests.support.service import load_test_settings
 from tests.support.studio import FACTOR, OWNER, PROJECT
 
 MEGABYTE: Final = 2**20
@@ -71,8 +71,8 @@ class Studio:
 @asynccontextmanager
 async def a_studio(url: str, data: Path, **settings: str) -> AsyncIterator[Studio]:
     with Node(data=data, database_url=url, environment={**UNLIMITED, **settings}) as node:
-        loaded = settings_for(url, data, port=node.port)
-        async with client_of(node) as client, open_house(loaded, clock=SystemClock(), serving=False) as house:
+        loaded = load_test_settings(url, data, port=node.port)
+        async with client_of(node) as client, open_services(loaded, clock=SystemClock(), serving=False) as house:
             owner = await a_person(house.storage, OWNER)
             await publish(house.storage, a_project(), owners=[OWNER])
             jwt = await house.user_tokens.issue(owner, auth="login", factor=FACTOR)
@@ -92,9 +92,9 @@ async def an_application(storage: Storage, *, rules: int, roles: int, name: str 
     meta = {"private_data": {area: {rule: {"value": True} for rule in branch} for area, branch in tree.items()}}
     given = [a_role(f"role{n}", made.application_id, meta=meta) for n in range(roles)]
 
-    def change(state: ApplicationModel) -> Edited[ApplicationModel]:
+    def change(state: ApplicationModel) -> EditResult[ApplicationModel]:
         schema = replace(state.schema, private_data=tree)
-        return Edited(replace(state, schema=schema, roles={role.key: role for role in given}), [a_record()])
+        return EditResult(replace(state, schema=schema, roles={role.key: role for role in given}), [a_record()])
 
     await storage.applications.edit_schema(made.application_id, change)
     return made.application_id

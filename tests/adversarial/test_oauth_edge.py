@@ -16,15 +16,15 @@ import pytest
 from sqlalchemy import Table, func, select
 
 from gatehouse.accounts.model import User
-from gatehouse.audit.model import Origin
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables import metadata
 from tests.adversarial.measuring import WHOLE
-from tests.support.oauth import AUTHORIZE, TOKEN, a_native_client, an_oidc_client, b64, basic
-from tests.support.quick import answered_within
-from tests.support.rawhttp import Answer, exchange
-from tests.support.service import Service, running_service
-from tests.support.visitor import PASSWORD, Visitor
+from tests.support.oauth import AUTHORIZE, TOKEN, a_native_client, an_oidc_client, base64url, basic_auth
+from tests.support.quick import await_within_cpu_seconds
+from tests.support.rawhttp import RawResponse, send_request
+from tests.support.service import RunningService, running_service
+from tests.support.visitor import PASSWORD, HttpBrowser
 
 OPERATOR: Final = "operations-token-of-some-length!"
 FREE: Final = {"GATEHOUSE__RATES__ENABLED": "false", "GATEHOUSE__OPERATIONS__TOKEN": OPERATOR}
@@ -36,28 +36,28 @@ JSON_BODIES: Final = (TOKEN, REVOKE, "/proxy/oauth/revoke", INTROSPECT, DEVICE)
 
 
 @pytest.fixture
-async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[Service]:
+async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[RunningService]:
     async with running_service(installed_url, tmp_path, environment=FREE) as running:
         yield running
 
 
 @pytest.fixture
-async def anna(service: Service) -> User:
+async def anna(service: RunningService) -> User:
     return await service.house.administration.create(
-        login="anna@studio.example", nick="Anna", password=PASSWORD, origin=Origin(actor="test")
+        login="anna@studio.example", nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
 
 
 # -- HT-08 ----------------------------------------------------------------------------------------------
 
 
-async def test_ht_08_deeply_nested_json_is_refused_at_once_by_every_oauth_endpoint(service: Service) -> None:
+async def test_ht_08_deeply_nested_json_is_refused_at_once_by_every_oauth_endpoint(service: RunningService) -> None:
     kind = {"Content-Type": "application/json"}
     for path in JSON_BODIES:
         for opening in (b"[", b'{"":', b'{"client_id":[', b'{"grant_type":{"a":'):
             levels = min(100_000, 255 * 1024 // len(opening))  # the body limit is another row
             ask = partial(service.client.post, path, content=opening * levels, headers=kind)
-            answer = await answered_within(0.05, ask)
+            answer = await await_within_cpu_seconds(0.05, ask)
             assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request"), (path, opening)
 
 
@@ -76,7 +76,7 @@ FIELDS: Final = (
 )
 
 
-def is_whole(answer: Answer) -> bool:
+def is_whole(answer: RawResponse) -> bool:
     """No header that we did not mean, and no character in one that another server could read as its end."""
     ours = all(value.startswith("gh_") for name, value in answer.headers if name == "set-cookie")
     split = any(name == "x-split" for name, _ in answer.headers)
@@ -95,12 +95,12 @@ def request_for(target: bytes, *, cookie: str = "", method: bytes = b"GET", body
 
 @pytest.mark.parametrize("split", SPLITS)
 async def test_ht_13_nothing_that_authorize_or_logout_reflect_splits_a_header(
-    service: Service, anna: User, split: str
+    service: RunningService, anna: User, split: str
 ) -> None:
     port = port_of(service)
     bye = "https://shop.example/bye"
     shelf = await an_oidc_client(service, post_logout_uris=(bye,), explain_errors=True)
-    visitor = Visitor(service)
+    visitor = HttpBrowser(service)
     tokens = await shelf.tokens(shelf.code_in(await shelf.walk(visitor, anna.login or "")))
     cookie = "; ".join(f"{name}={value}" for name, value in visitor.cookies.items())
     await visitor.client.aclose()
@@ -115,12 +115,12 @@ async def test_ht_13_nothing_that_authorize_or_logout_reflect_splits_a_header(
     for path, fields in asked:
         query = urlencode(fields)
         for held in ("", cookie) if path == AUTHORIZE else (cookie,):
-            answer = await exchange(port, request_for(f"{path}?{query}".encode(), cookie=held))
+            answer = await send_request(port, request_for(f"{path}?{query}".encode(), cookie=held))
             assert is_whole(answer), (path, fields, answer.headers)
             assert answer.status < 500, (path, fields)
             reflected += answer.status == 303
         if path != "/device":
-            posted = await exchange(port, request_for(path.encode(), method=b"POST", body=query.encode()))
+            posted = await send_request(port, request_for(path.encode(), method=b"POST", body=query.encode()))
             assert is_whole(posted), (path, fields, posted.headers)
             assert posted.status < 500, (path, fields)
             reflected += posted.status == 303
@@ -128,26 +128,26 @@ async def test_ht_13_nothing_that_authorize_or_logout_reflect_splits_a_header(
         assert reflected > len(FIELDS), "most were sent on, with what they brought along in the address"
 
 
-async def test_ht_13_a_raw_line_end_in_the_address_splits_nothing_either(service: Service) -> None:
+async def test_ht_13_a_raw_line_end_in_the_address_splits_nothing_either(service: RunningService) -> None:
     shelf = await an_oidc_client(service)
     for raw in (b"\r", b"\n", b"\r\n", b"\xe5\x98\x8a\xe5\x98\x8d", b"\x00", b"\x0b", b"\x85"):
         target = shelf.authorize_path().encode().replace(b"state=st", b"state=st" + raw + b"X-Split:y")
-        answer = await exchange(port_of(service), request_for(target))
+        answer = await send_request(port_of(service), request_for(target))
         assert is_whole(answer), (raw, answer.headers)
         assert answer.status in (303, 400, 505)
 
 
-async def test_ht_13_no_error_of_a_client_splits_its_challenge(service: Service) -> None:
+async def test_ht_13_no_error_of_a_client_splits_its_challenge(service: RunningService) -> None:
     names = ("client_id", "client_secret", "grant_type", "code", "redirect_uri", "refresh_token", "scope", "token")
     for path in JSON_BODIES:
         for name, split in product(names, SPLITS):
             body = urlencode({"grant_type": "refresh_token", name: split}).encode()
-            answer = await exchange(port_of(service), request_for(path.encode(), method=b"POST", body=body))
+            answer = await send_request(port_of(service), request_for(path.encode(), method=b"POST", body=body))
             assert is_whole(answer), (path, name, answer.headers)
             assert answer.status in (400, 401, 429)
 
 
-def port_of(service: Service) -> int:
+def port_of(service: RunningService) -> int:
     port = service.client.base_url.port
     assert port is not None
     return port
@@ -165,22 +165,22 @@ def forged(number: int) -> str:
     """A JWT with a key that nobody knows."""
     header = {"alg": "RS256", "typ": "JWT", "kid": named("kid", number)}
     parts = (json.dumps(part).encode() for part in (header, {"sub": named("client", number)}))
-    return ".".join([*map(b64, parts), b64(number.to_bytes(256, "big"))])
+    return ".".join([*map(base64url, parts), base64url(number.to_bytes(256, "big"))])
 
 
 def access_token(number: int) -> str:
-    return b64(number.to_bytes(64, "big"))
+    return base64url(number.to_bytes(64, "big"))
 
 
 class Stranger:
     """Asks every OAuth endpoint, each time as another client with other tokens."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: RunningService) -> None:
         self._client = service.client
 
     async def ask(self, number: int) -> None:
         name = named("client", number)
-        proved = {"Authorization": basic(name, f"secret-{number}")}
+        proved = {"Authorization": basic_auth(name, f"secret-{number}")}
         jwt, token = forged(number), access_token(number)
         assertion = {"client_assertion": jwt, "client_assertion_type": f"urn:{number}"}
         refresh = {"grant_type": "refresh_token", "refresh_token": jwt}
@@ -216,13 +216,13 @@ class Stranger:
         return await self._client.post(path, data=fields, headers=headers)
 
 
-async def series(service: Service) -> int:
+async def series(service: RunningService) -> int:
     answer = await service.client.get("/metrics", headers={"Authorization": f"Bearer {OPERATOR}"})
     assert answer.status_code == 200
     return len(answer.text.splitlines())
 
 
-async def rows_of(service: Service, table: Table) -> int:
+async def rows_of(service: RunningService, table: Table) -> int:
     counted = Statement(select(func.count().label("found")).select_from(table))
 
     def verb() -> Verb[int]:
@@ -231,11 +231,11 @@ async def rows_of(service: Service, table: Table) -> int:
     return await service.house.storage.runner.survey(verb)
 
 
-async def rows(service: Service) -> dict[str, int]:
+async def rows(service: RunningService) -> dict[str, int]:
     return {str(table.name): await rows_of(service, table) for table in metadata.sorted_tables}
 
 
-async def test_ht_17_figures_and_rows_do_not_grow_with_clients_and_tokens(service: Service) -> None:
+async def test_ht_17_figures_and_rows_do_not_grow_with_clients_and_tokens(service: RunningService) -> None:
     web = await a_native_client(service)
     stranger = Stranger(service)
     for number in range(30):  # until every door has told, once, that there were too many
@@ -258,7 +258,7 @@ STRANGERS: Final = 20  # of a round
 
 
 @pytest.mark.parametrize("installed_url", ["sqlite", "postgres"] if WHOLE else ["sqlite"], indirect=True)
-async def test_ht_18_another_client_and_another_token_each_time_do_not_grow_memory(service: Service) -> None:
+async def test_ht_18_another_client_and_another_token_each_time_do_not_grow_memory(service: RunningService) -> None:
     """What each leaves behind, counted exactly: of a million requests the sum stays below the bound.
 
     Caches that fill up or are cleared come in jumps; what is kept of each is there in every round.
@@ -274,7 +274,7 @@ async def test_ht_18_another_client_and_another_token_each_time_do_not_grow_memo
     assert grown / (STRANGERS * REQUESTS) * 1_000_000 < A_MILLION_MAY_TAKE, held
 
 
-async def held_after(stranger: Stranger, service: Service, numbers: range) -> int:
+async def held_after(stranger: Stranger, service: RunningService, numbers: range) -> int:
     """The bytes of all that lives when they have asked, and the timers of their connections are over."""
     for number in numbers:
         await stranger.ask(number)

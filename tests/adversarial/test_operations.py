@@ -18,19 +18,19 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from gatehouse.accounts.administration import Administration
-from gatehouse.app.house import open_house
+from gatehouse.app.house import open_services
 from gatehouse.cli import COMMANDS, main
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.keys.material import PrivateKey
-from gatehouse.settings.entries import ENTRIES
+from gatehouse.settings.entries import ALL_SETTINGS
 from gatehouse.storage.archive import Archive
-from gatehouse.storage.backup import TABLES, dump
+from gatehouse.storage.backup import TABLES, dump_rows
 from tests.support.builders import ORIGIN
-from tests.support.command_line import CommandLine, Place
+from tests.support.command_line import CommandLine, InstallationPaths
 from tests.support.finding import ROOT
 from tests.support.postgres import PostgresCluster
-from tests.support.processes import GATEHOUSE, Node, WatchedProcess
-from tests.support.trust import NOBODY
+from tests.support.processes import GATEHOUSE_COMMAND, Node, WatchedProcess
+from tests.support.trust import NO_TRUST_STORE
 
 MASTER: Final = "GATEHOUSE__SECURITY__MASTER_KEY"
 UNLIMITED: Final = {"GATEHOUSE__RATES__ENABLED": "false"}
@@ -41,12 +41,12 @@ ANNA: Final = ("--login", "anna@studio.example", "--nick", "Anna")
 
 
 @pytest.fixture
-def place(migrated_url: str, tmp_path: Path) -> Place:
-    return Place(data=tmp_path / "data", url=migrated_url)
+def place(migrated_url: str, tmp_path: Path) -> InstallationPaths:
+    return InstallationPaths(data=tmp_path / "data", url=migrated_url)
 
 
 @pytest.fixture
-def gatehouse(place: Place) -> CommandLine:
+def gatehouse(place: InstallationPaths) -> CommandLine:
     return place.commands()
 
 
@@ -74,7 +74,7 @@ def private_numbers(key: PrivateKey) -> list[bytes]:
     return [key.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())]
 
 
-async def held_in(place: Place) -> tuple[list[PrivateKey], bytes, bytes]:
+async def held_in(place: InstallationPaths) -> tuple[list[PrivateKey], bytes, bytes]:
     """The private keys themselves, the instance key, and every value of every row one after the other."""
     found = bytearray()
 
@@ -83,14 +83,14 @@ async def held_in(place: Place) -> tuple[list[PrivateKey], bytes, bytes]:
             for value in row:
                 found.extend((value if isinstance(value, bytes) else str(value).encode()) + b"\n")
 
-    async with open_house(place.loaded(), clock=SystemClock(), serving=False) as house:
-        await house.storage.runner.survey(partial(dump, put))
+    async with open_services(place.loaded(), clock=SystemClock(), serving=False) as house:
+        await house.storage.runner.survey(partial(dump_rows, put))
         kids = [key.kid for key in (await house.storage.keys.load()).keys]
         opened = [await house.keyring.verifying(kid, house.clock.now()) for kid in kids]
         return [key.private for key in opened if key is not None], house.instance_key, bytes(found)
 
 
-async def files_of(place: Place, cluster_data: Path | None) -> bytes:
+async def files_of(place: InstallationPaths, cluster_data: Path | None) -> bytes:
     """Whatever lies on the disk, the master key itself left out."""
     if cluster_data is None:
         directory = Path(place.url.removeprefix("sqlite:///")).parent
@@ -109,7 +109,7 @@ async def checkpointed(url: str) -> int:
 
 
 async def test_op_03_no_private_key_or_secret_lies_in_the_clear(
-    place: Place, gatehouse: CommandLine, tmp_path: Path, request: pytest.FixtureRequest
+    place: InstallationPaths, gatehouse: CommandLine, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     link = gatehouse("admin", "setup-link").strip()
     gatehouse("admin", "create", *ANNA, "--password-stdin", stdin=PASSWORD)
@@ -147,14 +147,14 @@ async def test_op_03_no_private_key_or_secret_lies_in_the_clear(
 class Load:
     """Accounts made as fast as the database takes them, until told to stop."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: InstallationPaths) -> None:
         self._place = place
         self._stop = False
         self.enough = asyncio.Event()
         self.acknowledged: list[str] = []
 
     async def run(self) -> None:
-        async with open_house(self._place.loaded(), clock=SystemClock(), serving=False) as house:
+        async with open_services(self._place.loaded(), clock=SystemClock(), serving=False) as house:
             await asyncio.gather(*(self._create(house.administration, line) for line in range(4)))
 
     def stop(self) -> None:
@@ -179,17 +179,19 @@ def held_by(file: Path) -> dict[str, list[dict[str, object]]]:
 
 
 @pytest.fixture
-def elsewhere(place: Place, gatehouse: CommandLine, tmp_path: Path, request: pytest.FixtureRequest) -> Place:
+def elsewhere(
+    place: InstallationPaths, gatehouse: CommandLine, tmp_path: Path, request: pytest.FixtureRequest
+) -> InstallationPaths:
     """Another machine that knows the master key, with an empty database of the other kind."""
     gatehouse("key", "list")
     kind = "postgres" if place.url.startswith("sqlite:") else "sqlite"
     key = (place.data / "dev.key").read_text().strip()
     url: str = request.getfixturevalue(f"{kind}_url")
-    return Place(data=tmp_path / "elsewhere", url=url, environment={MASTER: key})
+    return InstallationPaths(data=tmp_path / "elsewhere", url=url, environment={MASTER: key})
 
 
 async def test_op_05_a_backup_under_load_restores_all_that_was_acknowledged_and_revives_nothing(
-    place: Place, gatehouse: CommandLine, elsewhere: Place, tmp_path: Path
+    place: InstallationPaths, gatehouse: CommandLine, elsewhere: InstallationPaths, tmp_path: Path
 ) -> None:
     file = tmp_path / "backup.gz"
     load = Load(place)
@@ -227,7 +229,7 @@ async def test_op_05_a_backup_under_load_restores_all_that_was_acknowledged_and_
 
 
 async def ask(node: Node, path: str) -> httpx2.Response:
-    async with httpx2.AsyncClient(timeout=10, verify=NOBODY) as client:
+    async with httpx2.AsyncClient(timeout=10, verify=NO_TRUST_STORE) as client:
         return await client.get(f"{node.address}{path}")
 
 
@@ -235,14 +237,14 @@ async def ask(node: Node, path: str) -> httpx2.Response:
 
 
 async def until(node: Node, path: str, status: int) -> None:
-    async with asyncio.timeout(30), httpx2.AsyncClient(timeout=10, verify=NOBODY) as client:
+    async with asyncio.timeout(30), httpx2.AsyncClient(timeout=10, verify=NO_TRUST_STORE) as client:
         while (await client.get(f"{node.address}{path}")).status_code != status:
             continue
 
 
 async def test_op_08_without_its_database_the_service_is_alive_not_ready_and_recovers_alone(tmp_path: Path) -> None:
     with PostgresCluster() as cluster:
-        place = Place(data=tmp_path, url=cluster.create_database_now(), environment=UNLIMITED)
+        place = InstallationPaths(data=tmp_path, url=cluster.create_database_now(), environment=UNLIMITED)
         with Node(data=place.data, environment=place.settings) as node:
             gatehouse = place.commands()
             assert gatehouse("healthcheck", "--port", str(node.port)) == "ready\n"
@@ -262,7 +264,7 @@ async def test_op_08_without_its_database_the_service_is_alive_not_ready_and_rec
 
 
 async def test_op_12_an_administrator_is_made_offline_on_record_and_closes_setup(
-    place: Place, gatehouse: CommandLine
+    place: InstallationPaths, gatehouse: CommandLine
 ) -> None:
     link = gatehouse("admin", "setup-link").strip().partition("?")[2]
     made = gatehouse.json("admin", "create", *ANNA, "--password-stdin", stdin=PASSWORD)
@@ -283,7 +285,7 @@ async def test_op_12_an_administrator_is_made_offline_on_record_and_closes_setup
 
 
 def test_op_12_of_many_administrators_made_at_once_each_is_one_and_setup_closes_once(
-    place: Place, gatehouse: CommandLine
+    place: InstallationPaths, gatehouse: CommandLine
 ) -> None:
     """Several processes, as operators in a hurry."""
     gatehouse("admin", "setup-link")
@@ -292,7 +294,7 @@ def test_op_12_of_many_administrators_made_at_once_each_is_one_and_setup_closes_
     options = ["--password-file", str(password), "--nick", "Anna", "--dev", "--data", str(place.data)]
     racers = [
         WatchedProcess(
-            [*GATEHOUSE, "admin", "create", "--login", f"anna{number % 2}@studio.example", *options],
+            [*GATEHOUSE_COMMAND, "admin", "create", "--login", f"anna{number % 2}@studio.example", *options],
             environment=place.settings,
         )
         for number in range(4)
@@ -320,7 +322,7 @@ def options_of(command: click.Command) -> Iterator[click.Parameter]:
 def test_op_13_no_command_option_or_setting_is_for_testing() -> None:
     options = list(options_of(main))
     commands = set(COMMANDS) - {"test"}  # which tests an installation's permissions, and changes nothing
-    named = {str(name) for option in options for name in (option.name, *option.opts)} | commands | set(ENTRIES)
+    named = {str(name) for option in options for name in (option.name, *option.opts)} | commands | set(ALL_SETTINGS)
     assert not [name for name in named if any(word in name.lower() for word in SUSPICIOUS)]
     hidden = {option.name for option in options if isinstance(option, click.Option) and option.hidden}
     assert hidden == {"worker"}, "the supervisor's own"
@@ -342,7 +344,7 @@ def imported(node: ast.AST) -> list[str]:
 
 
 async def test_op_13_no_debug_switch_is_taken_and_no_test_endpoint_is_there(
-    place: Place, gatehouse: CommandLine
+    place: InstallationPaths, gatehouse: CommandLine
 ) -> None:
     for variable in ("GATEHOUSE__SERVER__DEBUG", "GATEHOUSE__DEBUG", "GATEHOUSE__TEST__CLOCK"):
         assert "no such setting" in gatehouse.refused("key", "list", environment={variable: "1"}, code=78)
@@ -350,7 +352,7 @@ async def test_op_13_no_debug_switch_is_taken_and_no_test_endpoint_is_there(
     with Node(data=place.data, environment={**place.settings, **switches}) as node:
         for path in ("/debug", "/test", "/__debug__/", "/_test/clock", "/proxy/api/test"):
             assert (await ask(node, path)).status_code == 404
-        async with httpx2.AsyncClient(verify=NOBODY) as client:
+        async with httpx2.AsyncClient(verify=NO_TRUST_STORE) as client:
             broken = await client.post(f"{node.address}/setup", data={"token": ["a", "b"]})
         assert broken.status_code < 500
         assert "Traceback" not in broken.text

@@ -6,12 +6,12 @@ import pytest
 
 from gatehouse.accounts.administration import check_nick
 from gatehouse.accounts.errors import BadAccount
-from gatehouse.audit.model import Origin
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.oauth.client_rules import check_client
 from gatehouse.oauth.errors import BadClient
 from tests.support.builders import a_client
-from tests.support.service import Service, running_service
-from tests.support.visitor import PASSWORD, Visitor
+from tests.support.service import RunningService, running_service
+from tests.support.visitor import PASSWORD, HttpBrowser
 
 PAGES = ("/", "/sign-in", "/register", "/forgot", "/setup?token=guess", "/nowhere", "/docs", "/reset?token=guess")
 DECEPTIVE = ("\u202eanna", "an\u200bna", "anna\u0000", "anna\nbob", "\u2066anna", "")
@@ -35,7 +35,7 @@ async def test_lg_02_over_https_every_cookie_is_bound_to_this_host(installed_url
     https = {"GATEHOUSE__SERVER__BASE_URL": "https://localhost"}
     async with running_service(installed_url, tmp_path, environment=https) as service:
         await service.house.administration.create(
-            login="anna@studio.example", nick="Anna", password=PASSWORD, origin=Origin(actor="test")
+            login="anna@studio.example", nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
         )
         for cookie in await cookies_of_a_sign_in(service):
             assert cookie.startswith("__Host-gh_")
@@ -45,8 +45,8 @@ async def test_lg_02_over_https_every_cookie_is_bound_to_this_host(installed_url
             assert "Domain" not in cookie
 
 
-async def cookies_of_a_sign_in(service: Service) -> list[str]:
-    visitor = Visitor(service)
+async def cookies_of_a_sign_in(service: RunningService) -> list[str]:
+    visitor = HttpBrowser(service)
     shown = await visitor.get("/sign-in")
     browser = shown.headers["set-cookie"]
     # A client that keeps Secure cookies to itself over http; the test carries them by hand.

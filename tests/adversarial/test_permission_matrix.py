@@ -14,24 +14,24 @@ import pytest
 
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.model.project import GrantAction, GroupGrant
-from gatehouse.permissions.model.rule import ENDLESS, End
+from gatehouse.permissions.model.rule import NO_END, End
 from gatehouse.permissions.model.scope import ROOT, Scope, application_scope, group_scope, service_scope
-from gatehouse.permissions.model.user_record import Holdings
+from gatehouse.permissions.model.user_record import ScopeHoldings
 from tests.support.builders import NOW, a_record
 from tests.support.permission_builders import (
     a_group,
     a_project,
     a_role,
-    becoming,
-    connecting,
+    connect_application,
     create_application,
-    edited_project,
-    holding,
+    holdings_with,
     publish,
+    set_fields,
+    set_project_fields,
 )
 from tests.support.service import running_service
 from tests.support.studio import Person, Studio, a_studio
-from tests.support.studio_people import give, rules, someone, with_passkey
+from tests.support.studio_people import add_passkey_to, create_person_with, holdings_with_rules, write_user_record
 
 Rights = frozenset[str]
 SAMPLE: Final = 11  # of so many pairs PostgreSQL is asked one
@@ -331,20 +331,20 @@ def scope_of(kind: str, place: Place) -> Scope:
     }[kind]
 
 
-def central_holdings(rights: Rights, place: Place, end: End, at: Scope | None) -> dict[Scope, Holdings]:
+def central_holdings(rights: Rights, place: Place, end: End, at: Scope | None) -> dict[Scope, ScopeHoldings]:
     """The Central part of these rights, each where it belongs, or all of them in one scope."""
     found: dict[Scope, list[str]] = {}
-    roles: dict[Scope, Holdings] = {}
+    roles: dict[Scope, ScopeHoldings] = {}
     for kind, _, name in (right.partition(":") for right in sorted(rights)):
         if kind in ("secret", "read", "write"):
             continue
         scope = at or scope_of(kind, place)
         if kind == "role":
-            roles[scope] = holding(replace(holding(name).roles[0], end=end))
+            roles[scope] = holdings_with(replace(holdings_with(name).roles[0], end=end))
         else:
             found.setdefault(scope, []).append(name if kind == "root" else f"{kind}.{name}")
-    held = {scope: rules(*paths, end=end) for scope, paths in found.items()}
-    return held | {scope: replace(held.get(scope, Holdings()), roles=one.roles) for scope, one in roles.items()}
+    held = {scope: holdings_with_rules(*paths, end=end) for scope, paths in found.items()}
+    return held | {scope: replace(held.get(scope, ScopeHoldings()), roles=one.roles) for scope, one in roles.items()}
 
 
 def secret_part(rights: Rights, end: End) -> dict[str, Any]:
@@ -360,9 +360,9 @@ def secret_part(rights: Rights, end: End) -> dict[str, Any]:
 
 
 async def holder(
-    studio: Studio, rights: Rights, place: Place, *, end: End = ENDLESS, at: Scope | None = None
+    studio: Studio, rights: Rights, place: Place, *, end: End = NO_END, at: Scope | None = None
 ) -> Person:
-    return await someone(
+    return await create_person_with(
         studio,
         central_holdings(rights, place, end, at),
         secret_data=secret_part(rights, end),
@@ -377,9 +377,9 @@ async def a_place(studio: Studio, title: str, group_id: str) -> Place:
     made = await create_application(storage, name="Application", project_id=project.project_id)
     await storage.applications.edit_schema(
         made.application_id,
-        lambda model: becoming(schema=replace(model.schema, secret_data=shut()))(model),
+        lambda model: set_fields(schema=replace(model.schema, secret_data=shut()))(model),
     )
-    await storage.projects.edit_project(project.project_id, connecting(made.application_id))
+    await storage.projects.edit_project(project.project_id, connect_application(made.application_id))
     await storage.groups.create_group(a_group(group_id, project_id=project.project_id), [a_record()])
     return Place(project_id=project.project_id, application_id=made.application_id, group_id=group_id)
 
@@ -391,7 +391,7 @@ def shut() -> dict[str, Any]:
 
 async def by_condition(studio: Studio, rule: str, here: Place) -> Asker:
     """A root rule through a role of application 1 that applies by its condition."""
-    who = await someone(studio)
+    who = await create_person_with(studio)
     role = a_role(
         f"by_condition_{rule}",
         1,
@@ -400,34 +400,34 @@ async def by_condition(studio: Studio, rule: str, here: Place) -> Asker:
         condition=parse_condition({"uid": [who.user_id]}),
     )
     storage = studio.service.house.storage
-    await storage.applications.edit_schema(1, lambda model: becoming(roles={**model.roles, role.key: role})(model))
+    await storage.applications.edit_schema(1, lambda model: set_fields(roles={**model.roles, role.key: role})(model))
     return Asker(name=f"{rule} by condition", person=who, rights=frozenset({f"root:{rule}"}), place=here)
 
 
 async def by_group(studio: Studio, here: Place) -> Asker:
     """Rules of the application's own that are named like Central's, granted to his group: they open nothing."""
-    storage, who = studio.service.house.storage, await someone(studio)
+    storage, who = studio.service.house.storage, await create_person_with(studio)
     names = [f"project.{rule}" for rule in PROJECT_RULES] + ["can_administer", "app.can_modify_schema"]
-    role = a_role("namesake", here.application_id, meta={"private_data": rules(*names).private_data})
+    role = a_role("namesake", here.application_id, meta={"private_data": holdings_with_rules(*names).private_data})
     await storage.applications.edit_schema(
-        here.application_id, lambda model: becoming(roles={**model.roles, role.key: role})(model)
+        here.application_id, lambda model: set_fields(roles={**model.roles, role.key: role})(model)
     )
     members = a_group("c" * 24, "Members", project_id=here.project_id, users=(who.user_id,))
     await storage.groups.create_group(members, [a_record()])
     grant = GroupGrant(group_id=members.group_id, roles=("namesake",), action=GrantAction.GRANT)
-    await storage.projects.edit_project(here.project_id, connecting(here.application_id, grant))
+    await storage.projects.edit_project(here.project_id, connect_application(here.application_id, grant))
     return Asker(name="namesakes by group", person=who, place=here)
 
 
 async def a_world(studio: Studio) -> World:
     storage = studio.service.house.storage
-    await with_passkey(studio, studio.owner)
+    await add_passkey_to(studio, studio.owner)
     here = await a_place(studio, "Here", "a" * 24)
     there = await a_place(studio, "There", "b" * 24)
     fallen = await a_place(studio, "Fallen", "d" * 24)
     askers = [
         Asker(name="nobody", person=None, place=here),
-        Asker(name="no right", person=await someone(studio), place=here),
+        Asker(name="no right", person=await create_person_with(studio), place=here),
     ]
     singles = [frozenset({right}) for right in SINGLE]
     pairs = [frozenset({PUBLISHES, MANAGES_APPS}), frozenset({PUBLISHES, SAVES})]
@@ -448,8 +448,8 @@ async def a_world(studio: Studio) -> World:
         await by_group(studio, here),
         *[await by_condition(studio, rule, here) for rule in (*ROOT_RULES, "can_administer")],
     ]
-    await give(studio, studio.visitor, here.application_id)
-    await storage.projects.edit_project(fallen.project_id, edited_project(removed=True))
+    await write_user_record(studio, studio.visitor, here.application_id)
+    await storage.projects.edit_project(fallen.project_id, set_project_fields(removed=True))
     return World(studio=studio, askers=askers)
 
 

@@ -13,11 +13,19 @@ import pytest
 from gatehouse.kernel.clock import SystemClock
 from tests.support.builders import ORIGIN
 from tests.support.clock import MovableClock
-from tests.support.command_line import Place
-from tests.support.oauth import TOKEN, Relying, a_native_client, a_public_client, an_oidc_client, refused, told
+from tests.support.command_line import InstallationPaths
+from tests.support.oauth import (
+    TOKEN,
+    RelyingPartyClient,
+    a_native_client,
+    a_public_client,
+    an_oidc_client,
+    oauth_error,
+    success_body,
+)
 from tests.support.processes import free_port
-from tests.support.service import Service, running_service
-from tests.support.visitor import PASSWORD, Visitor
+from tests.support.service import RunningService, running_service
+from tests.support.visitor import PASSWORD, HttpBrowser
 
 MASTER: Final = "GATEHOUSE__SECURITY__MASTER_KEY"
 LOGIN: Final = "anna@studio.example"
@@ -40,7 +48,7 @@ class Issued:
 class Load:
     """Somebody signs in, refreshes and exchanges, over and over; every answer must be a success."""
 
-    def __init__(self, client: Relying) -> None:
+    def __init__(self, client: RelyingPartyClient) -> None:
         self._client = client
         self._stop = False
         self.enough = asyncio.Event()
@@ -50,41 +58,41 @@ class Load:
         self._stop = True
 
     async def run(self) -> None:
-        browser = Visitor(self._client.service)
+        browser = HttpBrowser(self._client.service)
         while not self._stop:
             await self._sign_in(browser)
             if len(self.issued.codes) >= ENOUGH:
                 self.enough.set()
         await browser.client.aclose()
 
-    async def _sign_in(self, browser: Visitor) -> None:
+    async def _sign_in(self, browser: HttpBrowser) -> None:
         tokens = await self._client.tokens(self._client.code_in(await self._client.walk(browser, LOGIN)))
-        again = told(await self._client.refresh(tokens["refresh_token"]))
+        again = success_body(await self._client.refresh(tokens["refresh_token"]))
         self.issued.access += [tokens["access_token"], again["access_token"]]
         self.issued.refresh.append(again["refresh_token"])
-        self.issued.jwts.append(told(await exchange(self._client, again["access_token"]))["token"])
+        self.issued.jwts.append(success_body(await exchange(self._client, again["access_token"]))["token"])
         self.issued.codes.append(self._client.code_in(await self._client.walk(browser, LOGIN)))
 
 
-async def exchange(client: Relying, access_token: str) -> httpx2.Response:
+async def exchange(client: RelyingPartyClient, access_token: str) -> httpx2.Response:
     headers = {"Authorization": f"Bearer {access_token}"}
     return await client.service.client.post("/proxy/oauth/exchangeToken", headers=headers)
 
 
-async def ask_permissions(client: Relying, jwt: str) -> httpx2.Response:
+async def ask_permissions(client: RelyingPartyClient, jwt: str) -> httpx2.Response:
     headers = {"Authorization": f"Bearer {jwt}"}
     return await client.service.client.post("/api/permissions/user/info", json={}, headers=headers)
 
 
-async def poll(tv: Relying, device_code: str) -> httpx2.Response:
+async def poll(tv: RelyingPartyClient, device_code: str) -> httpx2.Response:
     fields = {"grant_type": DEVICE, "device_code": device_code, "client_id": "tv"}
     return await tv.service.client.post(TOKEN, data=fields)
 
 
-async def device_code(tv: Relying, browser: Visitor | None) -> str:
+async def device_code(tv: RelyingPartyClient, browser: HttpBrowser | None) -> str:
     """One that nobody typed, or one that this browser confirmed."""
     asked = {"client_id": "tv", "scope": "openid offline_access"}
-    given = told(await tv.service.client.post("/proxy/oauth/device_authorization", data=asked))
+    given = success_body(await tv.service.client.post("/proxy/oauth/device_authorization", data=asked))
     if browser is not None:
         await browser.get("/device")
         await browser.post("/device", user_code=given["user_code"])
@@ -95,13 +103,15 @@ async def device_code(tv: Relying, browser: Visitor | None) -> str:
 
 
 @pytest.fixture
-def place(migrated_url: str, tmp_path: Path) -> Place:
+def place(migrated_url: str, tmp_path: Path) -> InstallationPaths:
     same = {"GATEHOUSE__SERVER__BASE_URL": f"http://localhost:{free_port()}"}
-    return Place(data=tmp_path / "data", url=migrated_url, environment={**same, "GATEHOUSE__RATES__ENABLED": "false"})
+    return InstallationPaths(
+        data=tmp_path / "data", url=migrated_url, environment={**same, "GATEHOUSE__RATES__ENABLED": "false"}
+    )
 
 
 @pytest.fixture(params=["the same database", "another machine"])
-def restored(place: Place, tmp_path: Path, request: pytest.FixtureRequest) -> Place:
+def restored(place: InstallationPaths, tmp_path: Path, request: pytest.FixtureRequest) -> InstallationPaths:
     """Where the backup is restored: over what is there, or into an empty database of the other kind."""
     place.commands()("key", "list")  # makes the master key
     if request.param == "the same database":
@@ -109,16 +119,16 @@ def restored(place: Place, tmp_path: Path, request: pytest.FixtureRequest) -> Pl
     kind = "postgres" if place.url.startswith("sqlite:") else "sqlite"
     key = (place.data / "dev.key").read_text().strip()
     url: str = request.getfixturevalue(f"{kind}_url")
-    return Place(data=tmp_path / "elsewhere", url=url, environment={**place.environment, MASTER: key})
+    return InstallationPaths(data=tmp_path / "elsewhere", url=url, environment={**place.environment, MASTER: key})
 
 
 @asynccontextmanager
-async def serving(place: Place, clock: MovableClock) -> AsyncIterator[Service]:
+async def serving(place: InstallationPaths, clock: MovableClock) -> AsyncIterator[RunningService]:
     async with running_service(place.url, place.data, clock=clock, environment=place.environment) as service:
         yield service
 
 
-async def clients_of(service: Service) -> tuple[Relying, Relying, Relying]:
+async def clients_of(service: RunningService) -> tuple[RelyingPartyClient, RelyingPartyClient, RelyingPartyClient]:
     theirs: dict[str, Any] = {"first_party": False, "may_exchange": True}
     return (
         await a_native_client(service),
@@ -127,7 +137,7 @@ async def clients_of(service: Service) -> tuple[Relying, Relying, Relying]:
     )
 
 
-async def backed_up_while_busy(place: Place, file: Path, loads: Sequence[Load]) -> None:
+async def backed_up_while_busy(place: InstallationPaths, file: Path, loads: Sequence[Load]) -> None:
     """A backup that people worked through; on a slow machine one may be over before anybody gets far."""
     for _ in range(BACKUPS_MOST):
         before = sum(len(load.issued.codes) for load in loads)
@@ -139,13 +149,13 @@ async def backed_up_while_busy(place: Place, file: Path, loads: Sequence[Load]) 
 
 
 async def test_op_05_r_23_nothing_that_clients_held_before_a_restore_works_after_it(
-    place: Place, restored: Place, tmp_path: Path
+    place: InstallationPaths, restored: InstallationPaths, tmp_path: Path
 ) -> None:
     file, clock = tmp_path / "backup.gz", MovableClock(SystemClock().now())
     async with serving(place, clock) as service:
         await service.house.administration.create(login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN)
         web, shelf, tv = await clients_of(service)
-        browser = Visitor(service)
+        browser = HttpBrowser(service)
         await browser.sign_in(LOGIN)
         device_codes = [await device_code(tv, None), await device_code(tv, browser)]
         loads = [Load(client) for client in (web, shelf) * LINES]
@@ -158,8 +168,8 @@ async def test_op_05_r_23_nothing_that_clients_held_before_a_restore_works_after
                 load.stop()
         ended = loads[0].issued.refresh[0]  # revoked after the backup, which holds it alive
         body = {"client_id": "web", "client_secret": web.secret, "refresh_token": ended}
-        assert told(await service.client.post(f"{TOKEN}/revoke", json=body))
-        assert told(await shelf.userinfo(loads[1].issued.access[0])), "what was held until now was good"
+        assert success_body(await service.client.post(f"{TOKEN}/revoke", json=body))
+        assert success_body(await shelf.userinfo(loads[1].issued.access[0])), "what was held until now was good"
         assert (await ask_permissions(web, loads[2].issued.jwts[0])).status_code == 200
         await browser.client.aclose()
 
@@ -168,18 +178,20 @@ async def test_op_05_r_23_nothing_that_clients_held_before_a_restore_works_after
         for load, client in zip(loads, (web, shelf) * LINES, strict=True):
             await nothing_works(replace(client, service=service), load.issued)
         for code in device_codes:
-            assert refused(await poll(replace(tv, service=service), code)) == (400, "invalid_grant")
+            assert oauth_error(await poll(replace(tv, service=service), code)) == (400, "invalid_grant")
         for client in (replace(web, service=service), replace(shelf, service=service)):
-            assert told(await client.userinfo((await client.tokens(await client.sign_in(LOGIN)))["access_token"]))
+            assert success_body(
+                await client.userinfo((await client.tokens(await client.sign_in(LOGIN)))["access_token"])
+            )
 
 
-async def nothing_works(client: Relying, issued: Issued) -> None:
+async def nothing_works(client: RelyingPartyClient, issued: Issued) -> None:
     for token in issued.access:
-        assert refused(await client.userinfo(token)) == (401, "invalid_token")
-        assert refused(await exchange(client, token)) == (401, "invalid_token")
+        assert oauth_error(await client.userinfo(token)) == (401, "invalid_token")
+        assert oauth_error(await exchange(client, token)) == (401, "invalid_token")
     for token in issued.refresh:
-        assert refused(await client.refresh(token)) == (400, "invalid_grant")
+        assert oauth_error(await client.refresh(token)) == (400, "invalid_grant")
     for code in issued.codes:
-        assert refused(await client.redeem(code)) == (400, "invalid_grant")
+        assert oauth_error(await client.redeem(code)) == (400, "invalid_grant")
     for jwt in issued.jwts:
         assert (await ask_permissions(client, jwt)).status_code == 401

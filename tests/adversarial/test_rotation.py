@@ -11,21 +11,21 @@ from joserfc.jwk import KeySet
 
 from gatehouse.accounts.model import User
 from gatehouse.app.housekeeping import housekeeping
-from gatehouse.audit.model import Origin
-from gatehouse.keys.model import Algorithm, KeyLine, Purpose
-from gatehouse.keys.rotation import Manner
-from gatehouse.oauth.clients import OLD_SECRET_LIVES
-from tests.support.oauth import Relying, a_native_client, an_oidc_client, refused, told
-from tests.support.service import Service, running_service
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose
+from gatehouse.keys.rotation import RotationMode
+from gatehouse.oauth.clients import OLD_SECRET_LIFETIME
+from tests.support.oauth import RelyingPartyClient, a_native_client, an_oidc_client, oauth_error, success_body
+from tests.support.service import RunningService, running_service
 from tests.support.visitor import PASSWORD
 
-RSA = KeyLine(Purpose.TOKENS, Algorithm.RS256)
-OPERATOR = Origin(actor="test")
+RSA = KeyLine(KeyPurpose.TOKENS, Algorithm.RS256)
+OPERATOR = AuditOrigin(actor="test")
 ROUNDS = 6
 REVOKE = "/proxy/oauth/revoke"
 
 
-async def log_in_and_verify(service: Service, user: User) -> str:
+async def log_in_and_verify(service: RunningService, user: User) -> str:
     """What an application does: get a JWT, then the key set, then look the key up and verify."""
     body = {"login": user.login, "password": PASSWORD, "factor": "device"}
     token = (await service.client.post("/proxy/api/login", json=body)).json()["jwt"]
@@ -44,7 +44,7 @@ async def test_op_06_r_24_signing_keys_rotate_under_load_without_one_token_that_
         before = await log_in_and_verify(service, user)
         seen: set[str] = set()
         for _ in range(ROUNDS):
-            rotation = service.house.rotation.rotate(RSA, origin=OPERATOR, manner=Manner.AT_ONCE)
+            rotation = service.house.rotation.rotate(RSA, origin=OPERATOR, manner=RotationMode.AT_ONCE)
             *kids, _ = await asyncio.gather(*(log_in_and_verify(service, user) for _ in range(4)), rotation)
             seen.update(map(str, kids))
         assert await log_in_and_verify(service, user) != before
@@ -54,7 +54,7 @@ async def test_op_06_r_24_signing_keys_rotate_under_load_without_one_token_that_
 class Shop:
     """A client that refreshes, revokes and signs people in without a pause, and takes each new secret late."""
 
-    def __init__(self, client: Relying, user: User) -> None:
+    def __init__(self, client: RelyingPartyClient, user: User) -> None:
         self._client = client
         self._user = user
         self._stop = False
@@ -63,7 +63,7 @@ class Shop:
     async def run(self) -> None:
         token = (await self._client.tokens(await self._client.granted(self._user)))["refresh_token"]
         while not self._stop:
-            token = told(await self._client.refresh(token))["refresh_token"]
+            token = success_body(await self._client.refresh(token))["refresh_token"]
             other = await self._client.tokens(await self._client.granted(self._user))
             body = {"client_id": self._client.client.client_id, "client_secret": self._client.secret}
             revoked = await self._client.service.client.post(REVOKE, data={**body, "token": other["access_token"]})
@@ -90,7 +90,7 @@ async def all_have(shops: list[Shop], rounds: int) -> None:
 
 @pytest.mark.parametrize("kind", [a_native_client, an_oidc_client])
 async def test_op_06_a_client_secret_rotates_under_load_without_one_failed_request(
-    migrated_url: str, tmp_path: Path, kind: Callable[[Service], Awaitable[Relying]]
+    migrated_url: str, tmp_path: Path, kind: Callable[[RunningService], Awaitable[RelyingPartyClient]]
 ) -> None:
     unlimited = {"GATEHOUSE__RATES__ENABLED": "false"}
     async with running_service(migrated_url, tmp_path, environment=unlimited) as service:
@@ -115,12 +115,12 @@ async def test_op_06_a_client_secret_rotates_under_load_without_one_failed_reque
                 shop.stop()
         code = await client.granted(anna)
         assert (await first.redeem(code)).status_code == 401
-        assert told(await client.redeem(code))
+        assert success_body(await client.redeem(code))
 
 
 @pytest.mark.parametrize("kind", [a_native_client, an_oidc_client])
 async def test_op_06_the_former_secret_of_a_client_ends_on_its_second(
-    migrated_url: str, tmp_path: Path, kind: Callable[[Service], Awaitable[Relying]]
+    migrated_url: str, tmp_path: Path, kind: Callable[[RunningService], Awaitable[RelyingPartyClient]]
 ) -> None:
     async with running_service(migrated_url, tmp_path) as service:
         anna = await service.house.administration.create(
@@ -128,9 +128,9 @@ async def test_op_06_the_former_secret_of_a_client_ends_on_its_second(
         )
         old = await kind(service)
         new = replace(old, secret=await service.house.clients.rotate_secret(old.client.client_id, OPERATOR))
-        await service.clock.advance(OLD_SECRET_LIVES - 1)
+        await service.clock.advance(OLD_SECRET_LIFETIME - 1)
         for client in (old, new):
-            assert told(await client.redeem(await client.granted(anna)))
+            assert success_body(await client.redeem(await client.granted(anna)))
         await service.clock.advance(1)
-        assert refused(await old.redeem(await old.granted(anna))) == (401, "invalid_client")
-        assert told(await new.redeem(await new.granted(anna)))
+        assert oauth_error(await old.redeem(await old.granted(anna))) == (401, "invalid_client")
+        assert success_body(await new.redeem(await new.granted(anna)))

@@ -11,15 +11,23 @@ import pytest
 
 from gatehouse.accounts.model import User
 from gatehouse.oauth.errors import BadClient
-from gatehouse.oauth.model import Client, Profile
+from gatehouse.oauth.model import Client, ClientProfile
 from tests.support.builders import ORIGIN, a_client
-from tests.support.endings import ENDINGS, OURS, Ending
-from tests.support.oauth import REDIRECT, Relying, a_native_client, an_oidc_client, basic, refused, told
+from tests.support.endings import ENDINGS, TEST_ORIGIN, Ending
+from tests.support.oauth import (
+    REDIRECT,
+    RelyingPartyClient,
+    a_native_client,
+    an_oidc_client,
+    basic_auth,
+    oauth_error,
+    success_body,
+)
 from tests.support.processes import free_port
-from tests.support.resident import LOGIN, Resident
-from tests.support.service import Service, running_service
+from tests.support.resident import LOGIN, AccountBrowser
+from tests.support.service import RunningService, running_service
 from tests.support.studio import Studio, a_studio
-from tests.support.visitor import PASSWORD, Visitor
+from tests.support.visitor import PASSWORD, HttpBrowser
 
 STALE: Final = 601
 REVOKE: Final = "/account/applications/revoke"
@@ -29,8 +37,8 @@ REVOKE: Final = "/account/applications/revoke"
 class Nodes:
     """Two of one service. SQLite is for one process, which then is both."""
 
-    here: Service
-    there: Service
+    here: RunningService
+    there: RunningService
 
 
 @pytest.fixture
@@ -46,13 +54,15 @@ async def nodes(installed_url: str, tmp_path: Path) -> AsyncIterator[Nodes]:
 
 @pytest.fixture
 async def anna(nodes: Nodes) -> User:
-    return await nodes.here.house.administration.create(login=LOGIN, nick="Anna", password=PASSWORD, origin=OURS)
+    return await nodes.here.house.administration.create(
+        login=LOGIN, nick="Anna", password=PASSWORD, origin=TEST_ORIGIN
+    )
 
 
 @pytest.fixture
-async def resident(nodes: Nodes, anna: User) -> AsyncIterator[Resident]:
+async def resident(nodes: Nodes, anna: User) -> AsyncIterator[AccountBrowser]:
     """Anna, on the one node."""
-    someone = Resident(nodes.here)
+    someone = AccountBrowser(nodes.here)
     await someone.come_home(anna.login or "")
     yield someone
     await someone.client.aclose()
@@ -62,22 +72,22 @@ async def resident(nodes: Nodes, anna: User) -> AsyncIterator[Resident]:
 class Held:
     """Whatever a client gets of one person, and what the other node says to it."""
 
-    there: Relying
+    there: RelyingPartyClient
     tokens: dict[str, Any]
     exchanged: str
     code: str  # of another sign-in, not redeemed yet
 
     async def works(self) -> None:
-        assert told(await self.there.userinfo(self.tokens["access_token"]))
-        assert told(await self._exchange())["token"]
+        assert success_body(await self.there.userinfo(self.tokens["access_token"]))
+        assert success_body(await self._exchange())["token"]
         assert await self._active() == [True, True]
         assert (await self._ask_permissions()).status_code == 200
 
     async def is_dead(self) -> None:
-        assert refused(await self.there.refresh(self.tokens["refresh_token"])) == (400, "invalid_grant")
-        assert refused(await self.there.redeem(self.code)) == (400, "invalid_grant")
-        assert refused(await self.there.userinfo(self.tokens["access_token"])) == (401, "invalid_token")
-        assert refused(await self._exchange()) == (401, "invalid_token")
+        assert oauth_error(await self.there.refresh(self.tokens["refresh_token"])) == (400, "invalid_grant")
+        assert oauth_error(await self.there.redeem(self.code)) == (400, "invalid_grant")
+        assert oauth_error(await self.there.userinfo(self.tokens["access_token"])) == (401, "invalid_token")
+        assert oauth_error(await self._exchange()) == (401, "invalid_token")
         assert await self._active() == [False, False]
         assert (await self._ask_permissions()).status_code == 401
 
@@ -90,24 +100,24 @@ class Held:
         return await self.there.service.client.post("/api/permissions/user/info", json={}, headers=bearer)
 
     async def _active(self) -> Sequence[bool]:
-        headers = {"Authorization": basic(self.there.client.client_id, self.there.secret)}
+        headers = {"Authorization": basic_auth(self.there.client.client_id, self.there.secret)}
         answers = [
             await self.there.service.client.post("/proxy/oauth/introspect", data={"token": token}, headers=headers)
             for token in (self.tokens["access_token"], self.tokens["refresh_token"])
         ]
-        return [told(answer)["active"] for answer in answers]
+        return [success_body(answer)["active"] for answer in answers]
 
 
-async def held_by(nodes: Nodes, here: Relying, visitor: Visitor) -> Held:
+async def held_by(nodes: Nodes, here: RelyingPartyClient, visitor: HttpBrowser) -> Held:
     """Signed in on the one node, with a browser of the person."""
     tokens = await here.tokens(here.code_in(await here.walk(visitor, LOGIN)))
     bearer = {"Authorization": f"Bearer {tokens['access_token']}"}
-    exchanged = told(await nodes.here.client.post("/proxy/oauth/exchangeToken", headers=bearer))["token"]
+    exchanged = success_body(await nodes.here.client.post("/proxy/oauth/exchangeToken", headers=bearer))["token"]
     code = here.code_in(await here.walk(visitor, LOGIN))
     return Held(there=replace(here, service=nodes.there), tokens=tokens, exchanged=exchanged, code=code)
 
 
-async def clients_of(service: Service) -> list[Relying]:
+async def clients_of(service: RunningService) -> list[RelyingPartyClient]:
     """One of each profile; the second is not of the house, so that people are asked."""
     theirs = {"first_party": False, "may_exchange": True, "name": "Sky Atlas"}
     return [await a_native_client(service), await an_oidc_client(service, **theirs)]
@@ -118,7 +128,7 @@ async def clients_of(service: Service) -> list[Relying]:
 
 @pytest.mark.parametrize("ending", ENDINGS)
 async def test_lg_20_whatever_clients_hold_is_dead_on_the_other_node_at_the_answer(
-    nodes: Nodes, anna: User, resident: Resident, ending: Ending
+    nodes: Nodes, anna: User, resident: AccountBrowser, ending: Ending
 ) -> None:
     held = [await held_by(nodes, client, resident) for client in await clients_of(nodes.here)]
     for one in held:
@@ -131,41 +141,41 @@ async def test_lg_20_whatever_clients_hold_is_dead_on_the_other_node_at_the_answ
 
 # -- TK-18: the other ends of a grant --------------------------------------------------------------------
 
-Out = Callable[[Studio, Resident], Awaitable[None]]
+Out = Callable[[Studio, AccountBrowser], Awaitable[None]]
 
 
-async def withdraw_consent(_: Studio, resident: Resident) -> None:
+async def withdraw_consent(_: Studio, resident: AccountBrowser) -> None:
     await resident.do(REVOKE, "sky")
 
 
-async def remove_application(studio: Studio, _: Resident) -> None:
+async def remove_application(studio: Studio, _: AccountBrowser) -> None:
     gone = {"action": "delete", "data": {"application_id": studio.shop.application_id}}
     await studio.ok("application", gone, studio.owner.headers)
 
 
-async def remove_project(studio: Studio, _: Resident) -> None:
+async def remove_project(studio: Studio, _: AccountBrowser) -> None:
     gone = {"action": "delete", "data": {"id": studio.shop.project_id}}
     await studio.ok("project", gone, studio.owner.headers)
 
 
-async def remove_client(studio: Studio, _: Resident) -> None:
+async def remove_client(studio: Studio, _: AccountBrowser) -> None:
     await studio.service.house.clients.remove("sky", ORIGIN)
 
 
 @pytest.mark.parametrize("out", [withdraw_consent, remove_application, remove_project, remove_client])
 async def test_tk_18_no_refresh_on_any_node_after_consent_application_or_project_is_gone(
-    nodes: Nodes, resident: Resident, out: Out
+    nodes: Nodes, resident: AccountBrowser, out: Out
 ) -> None:
     studio = await a_studio(nodes.here)
     sky = await an_oidc_client(
         nodes.here, "sky", first_party=False, application_id=studio.shop.application_id, may_exchange=True
     )
     held = await held_by(nodes, sky, resident)
-    refreshed = told(await held.there.refresh(held.tokens["refresh_token"]))["refresh_token"]
+    refreshed = success_body(await held.there.refresh(held.tokens["refresh_token"]))["refresh_token"]
     await out(studio, resident)
     answer = await held.there.refresh(refreshed)
     # A client of what is removed is refused itself, whatever it shows (R5).
-    assert refused(answer) == ((400, "invalid_grant") if out is withdraw_consent else (401, "invalid_client"))
+    assert oauth_error(answer) == ((400, "invalid_grant") if out is withdraw_consent else (401, "invalid_client"))
     exchanged = {"Authorization": f"Bearer {held.tokens['access_token']}"}
     again = await nodes.there.client.post("/proxy/oauth/exchangeToken", headers=exchanged)
     assert again.status_code in (401, 403), again.text
@@ -175,7 +185,7 @@ async def test_tk_18_no_refresh_on_any_node_after_consent_application_or_project
 
 
 async def test_lg_28_what_clients_have_is_listed_and_ended_on_all_nodes_after_a_fresh_proof(
-    nodes: Nodes, resident: Resident
+    nodes: Nodes, resident: AccountBrowser
 ) -> None:
     """A client of the house needs no consent, but what it holds is the person's to end as well."""
     native, theirs = [await held_by(nodes, client, resident) for client in await clients_of(nodes.here)]
@@ -195,7 +205,7 @@ async def test_lg_28_what_clients_have_is_listed_and_ended_on_all_nodes_after_a_
         await nodes.here.clock.advance(STALE)
 
 
-async def connected(resident: Resident) -> str:
+async def connected(resident: AccountBrowser) -> str:
     page = (await resident.get("/account")).text
     return page.split('id="applications"')[1].split("</section>")[0]
 
@@ -214,21 +224,21 @@ SUPPORT: Final = {
 }
 
 
-@pytest.mark.parametrize("profile", list(Profile))
-async def test_lg_23_no_client_is_kept_under_a_name_that_deceives(nodes: Nodes, profile: Profile) -> None:
+@pytest.mark.parametrize("profile", list(ClientProfile))
+async def test_lg_23_no_client_is_kept_under_a_name_that_deceives(nodes: Nodes, profile: ClientProfile) -> None:
     for name in DECEPTIVE:
         with pytest.raises(BadClient):
             await nodes.here.house.clients.create(named(profile, name), ORIGIN)
     assert await nodes.here.house.storage.oauth.clients() == []
 
 
-def named(profile: Profile, name: str) -> Client:
-    if profile is Profile.NATIVE:
+def named(profile: ClientProfile, name: str) -> Client:
+    if profile is ClientProfile.NATIVE:
         return a_client(name=name)
     return a_client(name=name, profile=profile, redirect_hosts=(), redirect_uris=(REDIRECT,))
 
 
-async def test_lg_23_consent_shows_the_host_that_a_name_cannot_hide(nodes: Nodes, resident: Resident) -> None:
+async def test_lg_23_consent_shows_the_host_that_a_name_cannot_hide(nodes: Nodes, resident: AccountBrowser) -> None:
     for number, (name, host) in enumerate(SUPPORT.items()):
         uri = f"https://{host}/callback"
         names = {"client_id": f"evil{number}", "name": name, "redirect_uris": (uri,)}

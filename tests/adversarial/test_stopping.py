@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from tests.support.echo import GET, echo_house, told, until
+from tests.support.echo import GET, echo_server, request_seen_by_app, wait_until
 from tests.support.processes import WatchedProcess
 from tests.support.rawhttp import raw_connection
 
@@ -46,17 +46,17 @@ print("clean", flush=True)
 
 
 async def test_op_07_held_requests_are_answered_and_writes_finish_before_the_end() -> None:
-    async with AsyncExitStack() as stack, echo_house() as house:
+    async with AsyncExitStack() as stack, echo_server() as house:
         polls = [await stack.enter_async_context(raw_connection(house.port)) for _ in range(50)]
         writes = [await stack.enter_async_context(raw_connection(house.port)) for _ in range(10)]
         idle = await stack.enter_async_context(raw_connection(house.port))
         idle.send(GET)
-        told(await idle.answer())
+        request_seen_by_app(await idle.answer())
         for poll in polls:
             poll.send(HOLD)
         for write in writes:
             write.send(WRITE)
-        await until(lambda: len(house.echo.started) == 61)
+        await wait_until(lambda: len(house.echo.started) == 61)
         port = house.port
         ending = asyncio.create_task(house.server.shutdown())
         answers = [await poll.answer() for poll in polls]

@@ -13,13 +13,13 @@ HERE: Final = Path(timing.__file__)
 MAKEFILE: Final = HERE.parents[2] / "Makefile"
 
 
-@pytest.mark.parametrize("path", timing.DOORS)
+@pytest.mark.parametrize("path", timing.MEASURED_PATHS)
 async def test_every_door_is_timed_in_pairs_of_known_and_unknown(
     installed_url: str, tmp_path: Path, path: str
 ) -> None:
     unlimited = {"GATEHOUSE__RATES__ENABLED": "false"}
     async with running_service(installed_url, tmp_path, environment=unlimited) as service:
-        measured = await timing.timed(service, path, samples=3, warm_up=1)
+        measured = await timing.measure_pairs(service, path, samples=3, warm_up=1)
     assert measured.pairs == 3
     assert measured.usual > 0
     assert "3 pairs" in str(measured)
@@ -30,7 +30,7 @@ async def test_every_comparison_is_timed_with_a_wrong_first_and_a_wrong_last_byt
 ) -> None:
     async with running_service(installed_sqlite_url, tmp_path) as service:
         for what, (check, right) in (await timing.comparisons(service)).items():
-            measured = await timing.compared(check, right, calls=50, warm_up=5)
+            measured = await timing.compare_secrets(check, right, calls=50, warm_up=5)
             assert measured.calls == 50, what
             assert measured.usual > 0
             assert "50 calls" in str(measured)
@@ -42,7 +42,7 @@ async def test_a_comparison_that_stops_at_the_first_difference_is_found_out() ->
     async def careless(given: str) -> bool:
         return all(one == another for one, another in zip(given, right, strict=True))
 
-    measured = await timing.compared(careless, right, calls=1_000, warm_up=100)
+    measured = await timing.compare_secrets(careless, right, calls=1_000, warm_up=100)
     assert measured.t < -timing.T_MOST
 
 

@@ -13,13 +13,13 @@ from starlette.routing import Router, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 from websockets.asyncio.client import connect
 
-from gatehouse.web.server import Server, serving
-from gatehouse.web.sockets import SOCKET, Socket
+from gatehouse.web.server import HttpServer, serve_in_loop
+from gatehouse.web.sockets import HANDSHAKE_KEY, OpenWebSocket
 from tests.support.clock import MovableClock
-from tests.support.echo import until
-from tests.support.frames import BINARY, CLOSE, CONT, PING, TEXT, closing_code, flood, frame
-from tests.support.rawhttp import exchange, raw_connection
-from tests.support.websockets import KEY, PATIENCE, bare_socket
+from tests.support.echo import wait_until
+from tests.support.frames import BINARY, CLOSE, CONT, PING, TEXT, close_frame_code, flood_connection, websocket_frame
+from tests.support.rawhttp import raw_connection, send_request
+from tests.support.websockets import KEY, SOCKET_TIMEOUT, raw_websocket
 
 MEGABYTE: Final = 1024 * 1024
 ROUND: Final = 2.5
@@ -29,7 +29,7 @@ ROUND: Final = 2.5
 class Record:
     """A listener that remembers."""
 
-    socket: Socket | None = None
+    socket: OpenWebSocket | None = None
     gone_by_client: list[bool] = field(default_factory=list)
     times_released: int = 0
 
@@ -42,13 +42,13 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class House:
-    server: Server
+    server: HttpServer
     clock: MovableClock
     records: list[Record]
 
     async def record(self) -> Record:
         """Of the one socket there is or was."""
-        await until(lambda: len(self.records) == 1 and self.records[0].socket is not None)
+        await wait_until(lambda: len(self.records) == 1 and self.records[0].socket is not None)
         return self.records[0]
 
 
@@ -61,62 +61,75 @@ async def house() -> AsyncIterator[House]:
             record = Record()
             records.append(record)
             await send({"type": "websocket.accept"})
-            record.socket = scope[SOCKET].hand_over(record)
+            record.socket = scope[HANDSHAKE_KEY].hand_over(record)
 
     clock = MovableClock()
     app = Router([WebSocketRoute("/ws", LetIn())])
-    async with serving(app, clock=clock) as server:
+    async with serve_in_loop(app, clock=clock) as server:
         yield House(server=server, clock=clock, records=records)
 
 
 @pytest.mark.parametrize(
     ("sent", "code"),
     [
-        pytest.param(frame(BINARY, bytes(4_097)), 1009, id="more than four kilobytes"),
-        pytest.param(frame(TEXT, b"x" * 4_000, fin=False) + frame(CONT, b"x" * 97), 1009, id="in two fragments"),
-        pytest.param(frame(TEXT, b"x", masked=False), 1002, id="unmasked"),
-        pytest.param(frame(TEXT, b"\x4b\x4c\x04\x00", rsv1=True), 1002, id="compressed though nobody agreed"),
-        pytest.param(frame(3), 1002, id="an opcode that is none"),
-        pytest.param(frame(CONT), 1002, id="a fragment of nothing"),
-        pytest.param(frame(PING, b"", fin=False), 1002, id="half a ping"),
-        pytest.param(frame(PING, b"x" * 126), 1002, id="a long ping"),
-        pytest.param(frame(CLOSE, b"\x03"), 1002, id="half a close code"),
-        pytest.param(frame(CLOSE, (999).to_bytes(2)), 1002, id="a close code that is none"),
-        pytest.param(frame(CLOSE, (1000).to_bytes(2) + b"\xff"), 1007, id="a reason that is no text"),
-        pytest.param(frame(TEXT, b"\xff"), 1007, id="text that is none"),
-        pytest.param(frame(TEXT, b"\xc3"), 1007, id="text that stops in a character"),
-        pytest.param(frame(TEXT, b"\xed\xa0\x80"), 1007, id="half a surrogate pair"),
+        pytest.param(websocket_frame(BINARY, bytes(4_097)), 1009, id="more than four kilobytes"),
         pytest.param(
-            frame(TEXT, b"\xc3", fin=False) + frame(CONT, b"\x28"), 1007, id="a bad character in two fragments"
+            websocket_frame(TEXT, b"x" * 4_000, fin=False) + websocket_frame(CONT, b"x" * 97),
+            1009,
+            id="in two fragments",
         ),
-        pytest.param(frame(PING) * 200, 1008, id="200 pings"),
-        pytest.param(frame(TEXT, fin=False) + frame(CONT, fin=False) * 200, 1008, id="200 fragments"),
+        pytest.param(websocket_frame(TEXT, b"x", masked=False), 1002, id="unmasked"),
+        pytest.param(
+            websocket_frame(TEXT, b"\x4b\x4c\x04\x00", rsv1=True), 1002, id="compressed though nobody agreed"
+        ),
+        pytest.param(websocket_frame(3), 1002, id="an opcode that is none"),
+        pytest.param(websocket_frame(CONT), 1002, id="a fragment of nothing"),
+        pytest.param(websocket_frame(PING, b"", fin=False), 1002, id="half a ping"),
+        pytest.param(websocket_frame(PING, b"x" * 126), 1002, id="a long ping"),
+        pytest.param(websocket_frame(CLOSE, b"\x03"), 1002, id="half a close code"),
+        pytest.param(websocket_frame(CLOSE, (999).to_bytes(2)), 1002, id="a close code that is none"),
+        pytest.param(websocket_frame(CLOSE, (1000).to_bytes(2) + b"\xff"), 1007, id="a reason that is no text"),
+        pytest.param(websocket_frame(TEXT, b"\xff"), 1007, id="text that is none"),
+        pytest.param(websocket_frame(TEXT, b"\xc3"), 1007, id="text that stops in a character"),
+        pytest.param(websocket_frame(TEXT, b"\xed\xa0\x80"), 1007, id="half a surrogate pair"),
+        pytest.param(
+            websocket_frame(TEXT, b"\xc3", fin=False) + websocket_frame(CONT, b"\x28"),
+            1007,
+            id="a bad character in two fragments",
+        ),
+        pytest.param(websocket_frame(PING) * 200, 1008, id="200 pings"),
+        pytest.param(
+            websocket_frame(TEXT, fin=False) + websocket_frame(CONT, fin=False) * 200, 1008, id="200 fragments"
+        ),
     ],
 )
 async def test_ws_07_a_client_that_breaks_the_rules_is_told_which_and_closed(
     house: House, sent: bytes, code: int
 ) -> None:
-    async with bare_socket(house.server.port, b"/ws") as connection:
+    async with raw_websocket(house.server.port, b"/ws") as connection:
         connection.send(sent)
-        assert closing_code(await connection.rest()) == code
+        assert close_frame_code(await connection.rest()) == code
     record = await house.record()
-    await until(lambda: record.times_released == 1)
+    await wait_until(lambda: record.times_released == 1)
     assert record.gone_by_client == [False]  # we ended it
 
 
 @pytest.mark.parametrize(
     "sent",
     [
-        frame(TEXT, "ä€😀".encode()) + frame(BINARY, b"\xff" * 4_096),
-        b"".join(frame(TEXT if n == 0 else CONT, bytes([byte]), fin=n == 3) for n, byte in enumerate("😀".encode())),
-        frame(BINARY, b"\xff", fin=False) + frame(PING) + frame(CONT, b"\xff"),
-        frame(PING) * 90,
+        websocket_frame(TEXT, "ä€😀".encode()) + websocket_frame(BINARY, b"\xff" * 4_096),
+        b"".join(
+            websocket_frame(TEXT if n == 0 else CONT, bytes([byte]), fin=n == 3)
+            for n, byte in enumerate("😀".encode())
+        ),
+        websocket_frame(BINARY, b"\xff", fin=False) + websocket_frame(PING) + websocket_frame(CONT, b"\xff"),
+        websocket_frame(PING) * 90,
     ],
 )
 async def test_what_keeps_to_the_rules_is_let_be(house: House, sent: bytes) -> None:
-    async with bare_socket(house.server.port, b"/ws") as connection:
-        connection.send(sent + frame(CLOSE, (1000).to_bytes(2)))
-        assert closing_code(await connection.rest()) == 1000
+    async with raw_websocket(house.server.port, b"/ws") as connection:
+        connection.send(sent + websocket_frame(CLOSE, (1000).to_bytes(2)))
+        assert close_frame_code(await connection.rest()) == 1000
     assert (await house.record()).gone_by_client == [True]
 
 
@@ -124,24 +137,27 @@ async def test_what_keeps_to_the_rules_is_let_be(house: House, sent: bytes) -> N
     ("piece", "times", "code"),
     [
         pytest.param(b"\x82\xff" + (16 * MEGABYTE).to_bytes(8) + bytes(65_536), 200, 1009, id="16 MB"),
-        pytest.param(frame(TEXT) * 10_000, 100, 1008, id="a million frames"),
+        pytest.param(websocket_frame(TEXT) * 10_000, 100, 1008, id="a million frames"),
         pytest.param(
-            frame(BINARY, b"", fin=False) + frame(CONT, b"x", fin=False) * 10_000, 100, 1008, id="fragments"
+            websocket_frame(BINARY, b"", fin=False) + websocket_frame(CONT, b"x", fin=False) * 10_000,
+            100,
+            1008,
+            id="fragments",
         ),
-        pytest.param(frame(PING, b"x" * 100) * 600, 200, 1008, id="pings that ask for answers"),
+        pytest.param(websocket_frame(PING, b"x" * 100) * 600, 200, 1008, id="pings that ask for answers"),
     ],
 )
 async def test_ws_07_a_flood_ends_the_connection_and_takes_no_memory(
     house: House, piece: bytes, times: int, code: int
 ) -> None:
     before = resident()
-    async with bare_socket(house.server.port, b"/ws") as connection:
-        flooding = asyncio.create_task(flood(connection, piece, times))
-        assert closing_code(await connection.rest()) == code
+    async with raw_websocket(house.server.port, b"/ws") as connection:
+        flooding = asyncio.create_task(flood_connection(connection, piece, times))
+        assert close_frame_code(await connection.rest()) == code
         await house.clock.advance(2 * ROUND)  # we listen no longer than that
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(SOCKET_TIMEOUT):
             await flooding
-    await until(lambda: house.records[0].times_released == 1)
+    await wait_until(lambda: house.records[0].times_released == 1)
     assert resident() - before < 8 * MEGABYTE
 
 
@@ -160,8 +176,8 @@ async def test_ws_07_compression_is_not_agreed_to(house: House) -> None:
 async def test_ws_07_a_handshake_that_does_not_come_to_its_end_is_not_waited_for(house: House) -> None:
     async with raw_connection(house.server.port) as connection:
         connection.send(b"GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" + KEY)
-        await until(lambda: len(house.server.server_state.connections) == 1)
-        await exchange(house.server.port, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        await wait_until(lambda: len(house.server.server_state.connections) == 1)
+        await send_request(house.server.port, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         await house.clock.advance(10)
         assert (await connection.answer()).status == 408
 
@@ -179,56 +195,56 @@ async def test_ws_07_a_handshake_that_is_none_is_answered_and_closed(house: Hous
 async def test_a_client_that_does_not_wait_for_the_answer_to_its_handshake_is_not_heard(house: House) -> None:
     async with raw_connection(house.server.port) as connection:
         connection.send(b"GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" + KEY)
-        connection.send(b"\r\n" + frame(CLOSE, (1000).to_bytes(2)))
+        connection.send(b"\r\n" + websocket_frame(CLOSE, (1000).to_bytes(2)))
         assert (await connection.answer()).status == 101
-        connection.send(frame(CLOSE, (1001).to_bytes(2)))
-        assert closing_code(await connection.rest()) == 1001
+        connection.send(websocket_frame(CLOSE, (1001).to_bytes(2)))
+        assert close_frame_code(await connection.rest()) == 1001
 
 
 async def test_ws_05_pings_come_every_five_seconds_and_ten_without_an_answer_are_the_end(house: House) -> None:
-    async with bare_socket(house.server.port, b"/ws") as connection:
+    async with raw_websocket(house.server.port, b"/ws") as connection:
         record = await house.record()
         await house.clock.advance(10)
         assert record.gone_by_client == []
         await house.clock.advance(ROUND)
         assert record.gone_by_client == [True]
         assert await connection.rest() == b"\x89\x00" * 2
-    await until(lambda: record.times_released == 1)
+    await wait_until(lambda: record.times_released == 1)
 
 
 async def test_ws_05_whoever_gives_any_sign_of_life_stays(house: House) -> None:
-    async with bare_socket(house.server.port, b"/ws") as connection:
+    async with raw_websocket(house.server.port, b"/ws") as connection:
         record = await house.record()
-        for sign in (b"\x8a\x80\x00\x00\x00\x00", frame(TEXT, b"hello"), frame(PING), b"\x8a"):
+        for sign in (b"\x8a\x80\x00\x00\x00\x00", websocket_frame(TEXT, b"hello"), websocket_frame(PING), b"\x8a"):
             await house.clock.advance(9.9)
             connection.send(sign)
-            await exchange(house.server.port, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")  # it was read by now
+            await send_request(house.server.port, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")  # it was read by now
         assert record.gone_by_client == []
 
 
 async def test_many_sockets_share_one_timer_and_none_is_left_over(house: House) -> None:
     async with AsyncExitStack() as stack:
         for _ in range(20):
-            await stack.enter_async_context(bare_socket(house.server.port, b"/ws"))
+            await stack.enter_async_context(raw_websocket(house.server.port, b"/ws"))
         assert len([timer for timer in house.clock._timers if not timer.cancelled]) == 1
-    await until(lambda: sum(record.times_released for record in house.records) == 20)
+    await wait_until(lambda: sum(record.times_released for record in house.records) == 20)
     await house.clock.advance(1)
     assert [timer for timer in house.clock._timers if not timer.cancelled] == []
     assert not house.server.server_state.connections
 
 
 async def test_a_client_that_does_not_read_is_cut_off(house: House) -> None:
-    async with bare_socket(house.server.port, b"/ws"):
+    async with raw_websocket(house.server.port, b"/ws"):
         record = await house.record()
         assert record.socket is not None
         for _ in range(10_000):
             record.socket.tell(b"x" * 1_000)
-        await until(lambda: record.times_released == 1)
+        await wait_until(lambda: record.times_released == 1)
         assert record.gone_by_client == [True]
 
 
 async def test_a_client_that_does_not_answer_our_close_is_cut_off(house: House) -> None:
-    async with bare_socket(house.server.port, b"/ws") as connection:
+    async with raw_websocket(house.server.port, b"/ws") as connection:
         record = await house.record()
         assert record.socket is not None
         record.socket.end(4410, "over", b"last word")
@@ -236,19 +252,19 @@ async def test_a_client_that_does_not_answer_our_close_is_cut_off(house: House) 
         record.socket.end(1000, "twice")
         assert record.gone_by_client == [False]
         await house.clock.advance(2 * ROUND)
-        await until(lambda: record.times_released == 1)
+        await wait_until(lambda: record.times_released == 1)
         assert await connection.rest() == b"\x81\x09last word\x88\x06\x11\x3aover"
     assert record.gone_by_client == [False]
 
 
 async def test_a_client_that_answers_our_close_is_gone_at_once(house: House) -> None:
-    async with bare_socket(house.server.port, b"/ws") as connection:
+    async with raw_websocket(house.server.port, b"/ws") as connection:
         record = await house.record()
         assert record.socket is not None
         record.socket.end(4410, "over")
-        connection.send(frame(TEXT, b"too late") + frame(CLOSE, (4410).to_bytes(2)))
-        assert closing_code(await connection.rest()) == 4410
-        await until(lambda: record.times_released == 1)
+        connection.send(websocket_frame(TEXT, b"too late") + websocket_frame(CLOSE, (4410).to_bytes(2)))
+        assert close_frame_code(await connection.rest()) == 4410
+        await wait_until(lambda: record.times_released == 1)
     assert record.gone_by_client == [False]
 
 

@@ -21,9 +21,9 @@ import pytest
 from gatehouse.accounts.model import User
 from gatehouse.app.oauth import client_secrets
 from tests.support.builders import a_record
-from tests.support.oauth import Relying, a_native_client, an_oidc_client, proof
-from tests.support.service import Service, running_service
-from tests.support.visitor import Visitor
+from tests.support.oauth import RelyingPartyClient, a_native_client, an_oidc_client, native_proof
+from tests.support.service import RunningService, running_service
+from tests.support.visitor import HttpBrowser
 
 SAMPLES: Final = 500  # of each kind
 WARM_UP: Final = 20
@@ -33,9 +33,9 @@ A_BATCH: Final = 40  # pairs before letters, or failures, of one source run out
 NEW: Final = "a quite different phrase"
 LOGIN: Final = "/proxy/api/login"
 CALLS: Final = 20_000  # of each kind
-KEPT: Final = 0.9  # the share of samples that counts; what is slower was interrupted
+KEPT_SHARE: Final = 0.9  # the share of samples that counts; what is slower was interrupted
 T_MOST: Final = 4.5
-DOORS: Final = (LOGIN, "/register", "/forgot", "/verify-email/again")
+MEASURED_PATHS: Final = (LOGIN, "/register", "/forgot", "/verify-email/again")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,28 +53,28 @@ class Timing:
 
 
 @pytest.fixture
-async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[Service]:
+async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[RunningService]:
     async with running_service(
         installed_url, tmp_path, environment={"GATEHOUSE__RATES__ENABLED": "false"}
     ) as running:
         yield running
 
 
-@pytest.mark.parametrize("path", DOORS)
+@pytest.mark.parametrize("path", MEASURED_PATHS)
 async def test_lg_05_known_and_unknown_addresses_take_as_long(
-    service: Service, path: str, capsys: pytest.CaptureFixture[str]
+    service: RunningService, path: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    timing = await timed(service, path, samples=SAMPLES, warm_up=WARM_UP)
+    timing = await measure_pairs(service, path, samples=SAMPLES, warm_up=WARM_UP)
     database = service.house.settings.database.url.reveal().partition(":")[0]
     with capsys.disabled():
         sys.stdout.write(f"\n{path:<22} {database:<12} {timing}\n")
     assert abs(timing.share) <= TOLERANCE
 
 
-async def timed(service: Service, path: str, *, samples: int, warm_up: int) -> Timing:
+async def measure_pairs(service: RunningService, path: str, *, samples: int, warm_up: int) -> Timing:
     """Pairs, one after the other and in turn first: what else the machine does weighs on both alike."""
     logins = await people_of(service, samples + warm_up)
-    visitor = Visitor(service)
+    visitor = HttpBrowser(service)
     await visitor.get("/register")
     page = visitor.page
     taken: dict[bool, list[float]] = {True: [], False: []}
@@ -84,7 +84,7 @@ async def timed(service: Service, path: str, *, samples: int, warm_up: int) -> T
         for exists in (True, False) if number % 2 else (False, True):
             visitor.page = page
             began = time.perf_counter()
-            answer = await knock(visitor, path, login if exists else login.replace("known", "other"))
+            answer = await send_attempt(visitor, path, login if exists else login.replace("known", "other"))
             taken[exists].append(time.perf_counter() - began)
             assert answer.status_code == 200
     await visitor.client.aclose()
@@ -96,7 +96,7 @@ async def timed(service: Service, path: str, *, samples: int, warm_up: int) -> T
     )
 
 
-async def knock(visitor: Visitor, path: str, login: str) -> httpx2.Response:
+async def send_attempt(visitor: HttpBrowser, path: str, login: str) -> httpx2.Response:
     if path == LOGIN:
         answer = await visitor.client.post(path, json={"login": login, "password": NEW})
         assert answer.json() == {"status": "LOGINERROR"}
@@ -105,7 +105,7 @@ async def knock(visitor: Visitor, path: str, login: str) -> httpx2.Response:
     return await visitor.post(path, login=login, **more)
 
 
-async def people_of(service: Service, number: int) -> list[str]:
+async def people_of(service: RunningService, number: int) -> list[str]:
     """Accounts as registration leaves them, all with one password."""
     hashed = await service.house.passwords.hash("correct horse battery staple")
     logins = [f"known{one:04}@studio.example" for one in range(number)]
@@ -134,13 +134,13 @@ async def test_tk_27_a_wrong_secret_takes_as_long_wherever_it_differs(
 ) -> None:
     async with running_service(installed_sqlite_url, tmp_path) as service:
         check, right = (await comparisons(service))[what]
-        measured = await compared(check, right, calls=CALLS, warm_up=WARM_UP)
+        measured = await compare_secrets(check, right, calls=CALLS, warm_up=WARM_UP)
     with capsys.disabled():
         sys.stdout.write(f"\n{what:<22} {'in process':<12} {measured}\n")
     assert abs(measured.t) < T_MOST
 
 
-async def comparisons(service: Service) -> Mapping[str, tuple[Check, str]]:
+async def comparisons(service: RunningService) -> Mapping[str, tuple[Check, str]]:
     """The very methods that the token and the revoke endpoint ask, each with what would be right."""
     known = client_secrets(service.house)
     native, oidc = await a_native_client(service), await an_oidc_client(service)
@@ -149,20 +149,20 @@ async def comparisons(service: Service) -> Mapping[str, tuple[Check, str]]:
     async def proves(given: str) -> bool:
         return await known.made_proof(native.client, given, native.redirect_uri, source=source)
 
-    async def knows(relying: Relying, given: str) -> bool:
+    async def knows(relying: RelyingPartyClient, given: str) -> bool:
         return await known.is_known(relying.client, given, source=source)
 
     return {
-        "proof": (proves, proof(native.redirect_uri, native.secret)),
+        "proof": (proves, native_proof(native.redirect_uri, native.secret)),
         "secret at revoke": (partial(knows, native), native.secret),
         "digest at revoke": (partial(knows, oidc), oidc.secret),
     }
 
 
-async def compared(check: Check, right: str, *, calls: int, warm_up: int) -> Comparison:
+async def compare_secrets(check: Check, right: str, *, calls: int, warm_up: int) -> Comparison:
     """In random order, so that nothing with a rhythm of its own falls on one kind alone."""
     assert await check(right)
-    wrong = (other(right[0]) + right[1:], right[:-1] + other(right[-1]))
+    wrong = (other_character(right[0]) + right[1:], right[:-1] + other_character(right[-1]))
     taken: tuple[list[float], list[float]] = ([], [])
     order = [0, 1] * (calls + warm_up)
     secrets.SystemRandom().shuffle(order)
@@ -175,13 +175,13 @@ async def compared(check: Check, right: str, *, calls: int, warm_up: int) -> Com
     return Comparison(calls=len(first), usual=median(first + last), t=welch_of_cropped(first, last))
 
 
-def other(character: str) -> str:
+def other_character(character: str) -> str:
     return "0" if character != "0" else "1"
 
 
 def welch_of_cropped(first: list[float], last: list[float]) -> float:
     """Welch's t of the samples that are no slower than most of both kinds together."""
-    longest = sorted(first + last)[int(len(first + last) * KEPT) - 1]
+    longest = sorted(first + last)[int(len(first + last) * KEPT_SHARE) - 1]
     one, two = ([sample for sample in samples if sample <= longest] for samples in (first, last))
     spread = math.sqrt(variance(one) / len(one) + variance(two) / len(two))
     return (fmean(one) - fmean(two)) / spread

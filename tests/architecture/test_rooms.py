@@ -22,7 +22,7 @@ def imports_of(path: Path) -> Iterator[str]:
 
 def test_every_room_has_its_sentence_and_the_page_repeats_it() -> None:
     assert rooms.PAGE.read_text() == rooms.page(), "run tools/rooms.py"
-    assert all(len(line.split()) > 6 for line in rooms.rooms())
+    assert all(len(line.split()) > 6 for line in rooms.packages())
 
 
 def test_storage_sees_only_the_records_contracts_and_errors_of_rooms() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gatehouse.accounts.errors import LoginTaken, SetupClosed, SetupLinkDead, UserIdTaken, UserNotFound
-from gatehouse.audit.events import Event
+from gatehouse.audit.events import AuditEvent
 from gatehouse.storage.opening import Storage
 from tests.support.builders import NOW, a_record, a_setup_link, a_user
 
@@ -120,4 +120,4 @@ async def test_setup_stays_closed_for_ever(storage: Storage) -> None:
 
 
 def _records() -> dict[str, object]:
-    return {"created": a_record(), "closed": a_record(Event.SETUP_CLOSED)}
+    return {"created": a_record(), "closed": a_record(AuditEvent.SETUP_CLOSED)}

@@ -12,12 +12,12 @@ from sqlalchemy import bindparam, select
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.kernel.errors import Conflict, Unavailable
-from gatehouse.storage.asked_together import AskedTogether
+from gatehouse.storage.asked_together import StatementBatcher
 from gatehouse.storage.opening import Storage, open_storage
 from gatehouse.storage.pool_limits import PoolLimits
-from gatehouse.storage.statements import Numbered, Statement, Verb
+from gatehouse.storage.statements import BatchedStatement, Statement, Verb
 from gatehouse.storage.tables.installation import installation
-from tests.support.sessions import PATIENCE, session, until_somebody_waits
+from tests.support.sessions import LOCK_TIMEOUT, postgres_session, wait_for_lock_waiters
 
 Holding = Callable[[], AbstractAsyncContextManager[None]]
 
@@ -44,7 +44,7 @@ async def found(storage: Storage, name: str, statement: Statement = READ) -> str
     return await storage.runner.look(partial(read, statement, name))
 
 
-def numbered(statement: Statement) -> Numbered:
+def numbered(statement: Statement) -> BatchedStatement:
     together = statement.for_many_askers
     assert together is not None
     return together
@@ -69,8 +69,8 @@ class Counting:
 async def a_fact_to_hold(url: str, limits: PoolLimits | None = None) -> AsyncIterator[tuple[Storage, Holding, Any]]:
     """The fact "locked", how somebody else holds it, and a session that watches who waits for it."""
     async with (
-        session(url) as holder,
-        session(url) as watcher,
+        postgres_session(url) as holder,
+        postgres_session(url) as watcher,
         open_storage(url, migrate=False, limits=limits) as storage,
     ):
         assert await noted(storage, "locked")
@@ -85,14 +85,14 @@ async def a_fact_to_hold(url: str, limits: PoolLimits | None = None) -> AsyncIte
 
 
 async def test_whoever_asks_in_the_same_moment_shares_one_round_trip(migrated_postgres_url: str) -> None:
-    async with session(migrated_postgres_url) as connection:
+    async with postgres_session(migrated_postgres_url) as connection:
         counting = Counting(connection)
 
         @asynccontextmanager
         async def connecting() -> AsyncIterator[Counting]:
             yield counting
 
-        together = AskedTogether(connecting, most=1, patience=PATIENCE)
+        together = StatementBatcher(connecting, most=1, patience=LOCK_TIMEOUT)
         await asyncio.gather(
             *(together.ask(numbered(NOTE), {"name": f"fact {n}", "value": str(n)}) for n in range(20))
         )
@@ -105,9 +105,9 @@ async def test_a_connection_is_not_kept_for_ever_however_much_is_asked(
     migrated_postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given back, one that was declared expired is not used again: a primary that was demoted answers for ever."""
-    monkeypatch.setattr("gatehouse.storage.asked_together.TRIPS", 2)
+    monkeypatch.setattr("gatehouse.storage.asked_together.MAX_BATCHES", 2)
     taken = 0
-    async with session(migrated_postgres_url) as connection:
+    async with postgres_session(migrated_postgres_url) as connection:
 
         @asynccontextmanager
         async def connecting() -> AsyncIterator[Any]:
@@ -115,7 +115,7 @@ async def test_a_connection_is_not_kept_for_ever_however_much_is_asked(
             taken += 1
             yield connection
 
-        together = AskedTogether(connecting, most=1, patience=PATIENCE)
+        together = StatementBatcher(connecting, most=1, patience=LOCK_TIMEOUT)
         noted = together.ask(numbered(NOTE), {"name": "fact", "value": "so"})
         await asyncio.gather(noted, *(together.ask(numbered(one), {"of": "fact"}) for one in (READ, HOLD)))
     assert taken == 2
@@ -126,9 +126,9 @@ async def test_all_who_asked_over_a_connection_that_breaks_are_told(
     migrated_postgres_url: str, together: int
 ) -> None:
     async with a_fact_to_hold(migrated_postgres_url) as (storage, holding, watcher):
-        async with asyncio.timeout(PATIENCE), holding():
+        async with asyncio.timeout(LOCK_TIMEOUT), holding():
             asking = [asyncio.create_task(found(storage, "locked", HOLD)) for _ in range(together)]
-            await until_somebody_waits(watcher)
+            await wait_for_lock_waiters(watcher)
             await watcher.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                 "WHERE datname = current_database() AND wait_event_type = 'Lock'"
@@ -160,11 +160,11 @@ async def test_a_parameter_the_driver_refuses_hurts_no_other(migrated_postgres_u
 
 async def test_who_waits_for_a_lock_holds_up_nobody_else(migrated_postgres_url: str) -> None:
     async with a_fact_to_hold(migrated_postgres_url) as (storage, holding, watcher):
-        async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as askers, holding():
+        async with asyncio.timeout(LOCK_TIMEOUT), asyncio.TaskGroup() as askers, holding():
             waiting = []
             for sessions in range(1, 4):  # one more than go to and fro
                 waiting.append(askers.create_task(found(storage, "locked", HOLD)))
-                await until_somebody_waits(watcher, sessions=sessions)
+                await wait_for_lock_waiters(watcher, sessions=sessions)
             assert await asyncio.gather(*(found(storage, "locked") for _ in range(50))) == ["locked"] * 50
             assert await noted(storage, "meanwhile")
             assert not any(task.done() for task in waiting)
@@ -173,9 +173,9 @@ async def test_who_waits_for_a_lock_holds_up_nobody_else(migrated_postgres_url: 
 
 async def test_who_leaves_takes_no_answer_from_those_who_asked_with_him(migrated_postgres_url: str) -> None:
     async with a_fact_to_hold(migrated_postgres_url) as (storage, holding, watcher):
-        async with asyncio.timeout(PATIENCE), holding():
+        async with asyncio.timeout(LOCK_TIMEOUT), holding():
             asking = [asyncio.create_task(found(storage, "locked", HOLD)) for _ in range(5)]
-            await until_somebody_waits(watcher)
+            await wait_for_lock_waiters(watcher)
             asking[2].cancel()
         answers = await asyncio.gather(*asking, return_exceptions=True)
         assert [isinstance(answer, asyncio.CancelledError) for answer in answers] == [n == 2 for n in range(5)]
@@ -185,9 +185,9 @@ async def test_who_leaves_takes_no_answer_from_those_who_asked_with_him(migrated
 async def test_who_is_not_taken_along_in_time_is_told_so(migrated_postgres_url: str) -> None:
     limits = PoolLimits(least=1, most=2, acquire_seconds=0.2)
     async with a_fact_to_hold(migrated_postgres_url, limits) as (storage, holding, watcher):
-        async with asyncio.timeout(PATIENCE), holding():
+        async with asyncio.timeout(LOCK_TIMEOUT), holding():
             waiting = asyncio.create_task(found(storage, "locked", HOLD))  # the one carrier there may be
-            await until_somebody_waits(watcher)
+            await wait_for_lock_waiters(watcher)
             with pytest.raises(Unavailable):
                 await found(storage, "locked")
         assert await waiting == "locked"

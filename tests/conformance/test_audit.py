@@ -11,18 +11,18 @@ from sqlalchemy import bindparam, delete, update
 
 from gatehouse.accounts.errors import LoginTaken
 from gatehouse.audit.errors import SealedMeanwhile
-from gatehouse.audit.events import Event
-from gatehouse.audit.head import Head, HeadBox, HeadNotes
-from gatehouse.audit.model import HeadMove, Record, Seal
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.head import ChainHead, HeadCodec, HeadExporter
+from gatehouse.audit.model import AuditRecord, HeadSwap, Seal
 from gatehouse.audit.retention import Retention
 from gatehouse.audit.sealer import Sealer
-from gatehouse.audit.verification import Verdict, Verification
+from gatehouse.audit.verification import ChainVerifier, VerificationResult
 from gatehouse.kernel.errors import Conflict
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.storage import audit
 from gatehouse.storage.audit import AuditStorage
 from gatehouse.storage.opening import Storage
-from gatehouse.storage.statements import Ask, Statement, Verb
+from gatehouse.storage.statements import BoundStatement, Statement, Verb
 from gatehouse.storage.tables.audit import audit_events
 from tests.support.builders import AUDIT_KEY, NOW, ORIGIN, RECORDER, a_record, a_user
 from tests.support.clock import MovableClock
@@ -48,13 +48,13 @@ class TestKey:
 KEY = TestKey()
 
 
-BOX = HeadBox(MasterKeys(bytes(range(1, 33))))
-NOTES = HeadNotes(key=AUDIT_KEY, installation="0123456789abcdef")
+BOX = HeadCodec(MasterKeys(bytes(range(1, 33))))
+NOTES = HeadExporter(key=AUDIT_KEY, installation="0123456789abcdef")
 
 
 @pytest.fixture
 async def storage(storage: Storage) -> Storage:
-    await storage.audit.move_head(HeadMove(before=None, after=BOX.close(Head(at=NOW))))
+    await storage.audit.move_head(HeadSwap(before=None, after=BOX.close(ChainHead(at=NOW))))
     return storage
 
 
@@ -69,12 +69,12 @@ def sealer(storage: Storage, clock: MovableClock | None = None) -> Sealer:
     )
 
 
-async def verify(storage: Storage) -> Verdict:
+async def verify(storage: Storage) -> VerificationResult:
     return await verification(storage.audit).verify()
 
 
-def verification(store: AuditStorage) -> Verification:
-    return Verification(store=store, mac_key=AUDIT_KEY, key=KEY, box=BOX, notes=NOTES)
+def verification(store: AuditStorage) -> ChainVerifier:
+    return ChainVerifier(store=store, mac_key=AUDIT_KEY, key=KEY, box=BOX, notes=NOTES)
 
 
 async def forget(storage: Storage, at: int) -> int:
@@ -86,7 +86,7 @@ async def record(storage: Storage, count: int, subject: str = "1000000001") -> N
         await storage.accounts.note(a_record(subject=subject, login="anna@studio.example"))
 
 
-async def tamper(storage: Storage, statement: Callable[..., Ask], **parameters: object) -> None:
+async def tamper(storage: Storage, statement: Callable[..., BoundStatement], **parameters: object) -> None:
     def verb() -> Verb[None]:
         yield statement(**parameters)
 
@@ -130,7 +130,7 @@ async def test_appending_what_was_sealed_meanwhile_changes_nothing(storage: Stor
     records = await storage.audit.unsealed(10)
     await sealer(storage).seal_all()
     head = (await storage.audit.chain_end()).head
-    before = HeadMove(before=head, after=BOX.close(Head(at=NOW)))
+    before = HeadSwap(before=head, after=BOX.close(ChainHead(at=NOW)))
     late = Seal(place=4, at=NOW, link=b"x", kid="k1", signature=b"x")
     with pytest.raises((SealedMeanwhile, Conflict)):
         await storage.audit.append([record.record_id for record in records], late, before)
@@ -192,7 +192,7 @@ async def test_erasing_deletes_the_personal_part_and_the_chain_still_verifies(st
     await record(storage, 2, subject="1000000001")
     await record(storage, 1, subject="1000000002")
     await sealer(storage).seal_all()
-    entry = RECORDER.record(Event.USER_ERASED, ORIGIN, subject="installation")
+    entry = RECORDER.record(AuditEvent.USER_ERASED, ORIGIN, subject="installation")
     assert await storage.audit.erase_personal("1000000001", entry) == 2
     kept = await storage.audit.newest(10, "1000000001", "")
     assert [(one.personal, one.salt, one.subject) for one in kept] == [(None, None, "1000000001")] * 2
@@ -203,7 +203,7 @@ async def test_erasing_deletes_the_personal_part_and_the_chain_still_verifies(st
 async def test_retention_forgets_whole_batches_and_the_rest_still_verifies(
     storage: Storage, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit, "FORGOTTEN_AT_ONCE", at_once)
+    monkeypatch.setattr(audit, "DELETE_BATCH", at_once)
     clock = MovableClock(NOW)
     for number in (1, 2):
         await record(storage, number)
@@ -226,7 +226,7 @@ async def test_refusals_are_found_by_the_id_their_caller_saw_and_only_the_newest
 
 async def test_newest_records_come_first_and_can_be_narrowed(storage: Storage) -> None:
     old = replace(a_record(subject="1000000001"), at=NOW - 10)
-    new = a_record(Event.USER_BLOCKED, subject="1000000001")
+    new = a_record(AuditEvent.USER_BLOCKED, subject="1000000001")
     for entry in (old, new, a_record(subject="1000000002")):
         await storage.accounts.note(entry)
     assert [one.record_id for one in await storage.audit.newest(10, "1000000001", "")] == [
@@ -238,7 +238,7 @@ async def test_newest_records_come_first_and_can_be_narrowed(storage: Storage) -
 
 async def test_what_a_running_service_seals_meanwhile_is_no_damage(storage: Storage) -> None:
     class SealingMeanwhile(AuditStorage):
-        async def records_from(self, place: int, limit: int) -> Sequence[Record]:
+        async def records_from(self, place: int, limit: int) -> Sequence[AuditRecord]:
             await record(storage, 1)
             await sealer(storage).seal_all()
             return await super().records_from(place, limit)

@@ -9,35 +9,35 @@ from pathlib import Path
 import pytest
 from sqlalchemy import bindparam, delete, update
 
-from gatehouse.app.house import House, open_house
+from gatehouse.app.house import Services, open_services
 from gatehouse.app.instance_key import INSTANCE_KEY
 from gatehouse.audit.chain import unlinked_seal_message
-from gatehouse.audit.events import Event
-from gatehouse.audit.head import HeadBox
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.head import HeadCodec
 from gatehouse.kernel.clock import SystemClock
-from gatehouse.storage.audit import HEAD
-from gatehouse.storage.installation import state
+from gatehouse.storage.audit import AUDIT_HEAD
+from gatehouse.storage.installation import set_value
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.audit import audit_seals
 from gatehouse.storage.tables.installation import installation
 from tests.support.builders import ORIGIN
-from tests.support.command_line import Place
+from tests.support.command_line import InstallationPaths
 
 
 @asynccontextmanager
-async def opened(url: str, data: Path) -> AsyncIterator[House]:
-    place = Place(data=data, url=url)
-    async with open_house(place.loaded(), clock=SystemClock(), serving=False) as house:
+async def opened(url: str, data: Path) -> AsyncIterator[Services]:
+    place = InstallationPaths(data=data, url=url)
+    async with open_services(place.loaded(), clock=SystemClock(), serving=False) as house:
         yield house
 
 
-async def note(house: House) -> None:
-    await house.storage.accounts.note(house.recorder.record(Event.USER_CHANGED, ORIGIN, subject="1000000001"))
+async def note(house: Services) -> None:
+    await house.storage.accounts.note(house.recorder.record(AuditEvent.USER_CHANGED, ORIGIN, subject="1000000001"))
 
 
 async def test_a_new_installation_has_a_head_from_the_start(migrated_url: str, tmp_path: Path) -> None:
     async with opened(migrated_url, tmp_path) as house:
-        head = HeadBox(house.masters).open((await house.storage.audit.chain_end()).head)
+        head = HeadCodec(house.masters).open((await house.storage.audit.chain_end()).head)
         assert head is not None
         assert (head.place, head.begins, head.unlinked) == (0, 1, 0)
         assert (await house.verification().verify()).problems == ()
@@ -70,13 +70,13 @@ async def test_an_installation_from_before_gets_a_head_at_its_first_start(
         await note(house)
         await house.sealer.seal_all()
         assert (await house.verification().verify()).problems == ()
-        await cut(house, HEAD)
+        await cut(house, AUDIT_HEAD)
         assert len((await house.verification().verify()).problems) > 0
     async with opened(migrated_url, tmp_path) as house:  # no second head is made
         assert len((await house.verification().verify()).problems) > 0
 
 
-async def make_older(house: House) -> None:
+async def make_older(house: Services) -> None:
     """As the version before left it: no mark, no head, and seals that name no predecessor."""
     sealed = house.masters.seal(house.instance_key, purpose=INSTANCE_KEY)
     seals = [
@@ -85,15 +85,15 @@ async def make_older(house: House) -> None:
     ]
 
     def verb() -> Verb[None]:
-        yield from state(INSTANCE_KEY, b64encode(sealed).decode())
-        yield Statement(delete(installation).where(installation.c.name == HEAD))()
+        yield from set_value(INSTANCE_KEY, b64encode(sealed).decode())
+        yield Statement(delete(installation).where(installation.c.name == AUDIT_HEAD))()
         resign = update(audit_seals).where(audit_seals.c.place == bindparam("of"))
         yield Statement(resign.values(signature=bindparam("signed"))).many(seals)
 
     await house.storage.runner.act(verb)
 
 
-async def cut(house: House, name: str) -> None:
+async def cut(house: Services, name: str) -> None:
     def verb() -> Verb[None]:
         yield Statement(delete(installation).where(installation.c.name == name))()
 

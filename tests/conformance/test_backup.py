@@ -7,10 +7,18 @@ from typing import Any
 
 import pytest
 
-from gatehouse.audit.events import Event
+from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.errors import Conflict
-from gatehouse.storage.archive import BackupDamaged, Closing, Rows
-from gatehouse.storage.backup import CHUNK, FLEETING, TABLES, DatabaseNotEmpty, Fence, dump, put_back
+from gatehouse.storage.archive import ArchiveEnd, ArchiveRows, BackupDamaged
+from gatehouse.storage.backup import (
+    CHUNK_ROWS,
+    EPHEMERAL_TABLES,
+    TABLES,
+    DatabaseNotEmpty,
+    RestoreFence,
+    dump_rows,
+    restore_rows,
+)
 from gatehouse.storage.opening import Storage
 from tests.support.builders import NOW, ORIGIN, RECORDER, a_client, a_record, a_setup_link, a_user
 
@@ -31,7 +39,7 @@ RESTORED_AS_IT_WAS = frozenset(
 )
 FENCED = frozenset({"installation", "once", "permission_clock", "recovery_codes", "users"})
 
-CLOSING = Closing(counts={}, sha256="", mac="")
+CLOSING = ArchiveEnd(counts={}, sha256="", mac="")
 Held = dict[str, list[tuple[Any, ...]]]
 
 
@@ -39,16 +47,16 @@ async def contents(storage: Storage) -> Held:
     held: Held = {}
 
     def put(table: str, rows: Sequence[Any]) -> None:
-        assert len(rows) <= CHUNK
+        assert len(rows) <= CHUNK_ROWS
         held.setdefault(table, []).extend(map(tuple, rows))
 
-    await storage.runner.survey(partial(dump, put))
+    await storage.runner.survey(partial(dump_rows, put))
     return held
 
 
-def chunks(held: Held) -> Generator[Rows, None, Closing]:
+def chunks(held: Held) -> Generator[ArchiveRows, None, ArchiveEnd]:
     for table, rows in held.items():
-        yield Rows(table=table, rows=tuple(tuple(map(written, row)) for row in rows))
+        yield ArchiveRows(table=table, rows=tuple(tuple(map(written, row)) for row in rows))
     return CLOSING
 
 
@@ -56,9 +64,11 @@ def written(value: Any) -> Any:
     return base64.b64encode(value).decode() if isinstance(value, bytes) else value
 
 
-async def restore(storage: Storage, held: Held, *, replace: bool = False, now: int = NOW) -> Closing:
-    entry = a_record(Event.RESTORED, subject="installation")
-    return await storage.runner.act(partial(put_back, partial(chunks, held), Fence(now=now), entry, replace=replace))
+async def restore(storage: Storage, held: Held, *, replace: bool = False, now: int = NOW) -> ArchiveEnd:
+    entry = a_record(AuditEvent.RESTORED, subject="installation")
+    return await storage.runner.act(
+        partial(restore_rows, partial(chunks, held), RestoreFence(now=now), entry, replace=replace)
+    )
 
 
 def column(held: Held, table: str, name: str) -> list[Any]:
@@ -67,16 +77,16 @@ def column(held: Held, table: str, name: str) -> list[Any]:
 
 
 def test_of_every_table_it_is_known_what_a_restore_may_bring_back() -> None:
-    assert TABLES.keys() == RESTORED_AS_IT_WAS | FENCED | FLEETING
+    assert TABLES.keys() == RESTORED_AS_IT_WAS | FENCED | EPHEMERAL_TABLES
 
 
 async def test_every_row_is_read_once_however_many_there_are(storage: Storage) -> None:
-    tags = frozenset(f"tag-{number:04}" for number in range(2 * CHUNK + 1))
+    tags = frozenset(f"tag-{number:04}" for number in range(2 * CHUNK_ROWS + 1))
     users = [a_user(tags=tags), a_user(tags=frozenset({"ä", "tag-0000"}), sealed_totp=b"\x00\xff", meta={"a": "ü"})]
     for user in users:
         await storage.accounts.create(user, a_record())
     held = await contents(storage)
-    assert len(column(held, "user_tags", "tag")) == 2 * CHUNK + 3
+    assert len(column(held, "user_tags", "tag")) == 2 * CHUNK_ROWS + 3
     assert set(column(held, "user_tags", "tag")) == tags | {"ä"}
     assert set(column(held, "users", "user_id")) == {user.user_id for user in users}
 
@@ -128,11 +138,11 @@ async def test_a_file_that_turns_out_damaged_at_its_end_leaves_everything_as_it_
     await storage.accounts.create(a_user(), a_record())
     before = await contents(storage)
 
-    def damaged() -> Generator[Rows, None, Closing]:
-        yield Rows(table="user_ids", rows=(("1",),))
+    def damaged() -> Generator[ArchiveRows, None, ArchiveEnd]:
+        yield ArchiveRows(table="user_ids", rows=(("1",),))
         raise BackupDamaged("at the end")
 
-    verb = partial(put_back, damaged, Fence(now=NOW), a_record(Event.RESTORED), replace=True)
+    verb = partial(restore_rows, damaged, RestoreFence(now=NOW), a_record(AuditEvent.RESTORED), replace=True)
     with pytest.raises(BackupDamaged):
         await storage.runner.act(verb)
     assert await contents(storage) == before
@@ -164,7 +174,7 @@ async def test_what_could_be_used_once_is_spent_and_what_was_under_way_is_gone(s
     assert column(after, "once", "taken_at") == [NOW]
     assert sorted(column(after, "recovery_codes", "used_at")) == [NOW - 9, NOW]
     assert not await storage.accounts.setup_link_is_open(b"link", NOW)
-    assert not after.keys() & FLEETING
+    assert not after.keys() & EPHEMERAL_TABLES
 
 
 async def test_the_record_of_the_cut_commits_with_it_and_numbers_go_on(storage: Storage) -> None:

@@ -12,7 +12,7 @@ import pytest
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.evaluation.compiled import compiled_model, compiled_structure
-from gatehouse.permissions.evaluation.reading import Reading, structure_weight
+from gatehouse.permissions.evaluation.reading import PermissionLoader, structure_weight
 from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.group import GroupCondition
@@ -20,7 +20,7 @@ from gatehouse.permissions.model.project import GrantAction, GroupGrant
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.schema import Tree
 from gatehouse.permissions.model.scope import ROOT
-from gatehouse.permissions.store import Edited
+from gatehouse.permissions.store import EditResult
 from gatehouse.storage.opening import Storage
 from tests.support.builders import a_record
 from tests.support.permission_builders import (
@@ -28,11 +28,11 @@ from tests.support.permission_builders import (
     a_person,
     a_role,
     a_user_record,
-    becoming,
-    connecting,
+    connect_application,
     create_application,
-    install,
+    install_central,
     publish,
+    set_fields,
 )
 
 SHOP: Final = 50_001
@@ -95,7 +95,7 @@ SHAPES: Final[Mapping[str, tuple[Tree, list[Role]]]] = {
 
 @pytest.fixture
 async def world(storage: Storage) -> Storage:
-    await install(storage)
+    await install_central(storage)
     await a_person(storage, ANNA)
     await publish(storage, owners=[ANNA])
     await create_application(storage, project_id="mind_games")
@@ -103,9 +103,9 @@ async def world(storage: Storage) -> Storage:
 
 
 async def save(storage: Storage, tree: Tree, roles: list[Role]) -> None:
-    def change(state: ApplicationModel) -> Edited[ApplicationModel]:
+    def change(state: ApplicationModel) -> EditResult[ApplicationModel]:
         schema = replace(state.schema, private_data=json.loads(json.dumps(tree)))
-        return Edited(replace(state, schema=schema, roles={role.key: role for role in roles}), [a_record()])
+        return EditResult(replace(state, schema=schema, roles={role.key: role for role in roles}), [a_record()])
 
     await storage.applications.edit_schema(SHOP, change)
 
@@ -151,12 +151,12 @@ async def test_mm_02_weight_of_a_model_is_what_it_allocates_when_all_of_it_is_co
 @pytest.mark.usefixtures("traced")
 async def test_mm_02_weight_of_the_cache_is_what_people_and_lists_in_it_allocate(world: Storage) -> None:
     await save(world, *SHAPES["many roles"])
-    reading = Reading(store=world.permissions, clock=SystemClock())
+    reading = PermissionLoader(store=world.permissions, clock=SystemClock())
     people = [str(int(ANNA) + 1 + n) for n in range(40)]
     for person in people:
         await a_person(world, person)
         record = a_user_record(person, {ROOT: ["role1", "role2", "role3"]}, application_id=SHOP)
-        await world.user_records.edit_record(SHOP, person, becoming(scopes=record.scopes), 0)
+        await world.user_records.edit_record(SHOP, person, set_fields(scopes=record.scopes), 0)
 
     async def listed(person: str) -> None:
         facts = await world.permissions.facts(person, (SHOP,))
@@ -181,7 +181,7 @@ async def test_mm_02_weight_of_projects_is_what_they_allocate(world: Storage) ->
         await world.groups.create_group(a_group(group_id, group_id, conditions=(condition,)), [a_record()])
     await save(world, {}, [a_role("role1"), a_role("role2")])
     grants = [GroupGrant(group_id=one, roles=("role1", "role2"), action=GrantAction.GRANT) for one in ids]
-    await world.projects.edit_project("mind_games", connecting(SHOP, *grants))
+    await world.projects.edit_project("mind_games", connect_application(SHOP, *grants))
     first = await world.permissions.structure(["mind_games"], [SHOP])
     before = allocated()
     structure = await world.permissions.structure(["mind_games"], [SHOP])

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gatehouse.audit.events import Event
+from gatehouse.audit.events import AuditEvent
 from gatehouse.oauth.model import SCOPES, Consent
 from gatehouse.storage.opening import Storage
 from tests.support.builders import NOW, a_client, a_record, a_user
@@ -28,7 +28,7 @@ async def people_and_clients(storage: Storage) -> None:
 
 async def test_what_was_allowed_comes_back(storage: Storage) -> None:
     assert await storage.consents.consent(ANNA, "web") is None
-    await storage.consents.give(a_consent("openid", "email"), a_record(Event.CONSENT_GIVEN))
+    await storage.consents.give(a_consent("openid", "email"), a_record(AuditEvent.CONSENT_GIVEN))
     assert await storage.consents.consent(ANNA, "web") == a_consent("openid", "email")
     assert await storage.consents.consent("1000000002", "web") is None
     assert await storage.consents.consent(ANNA, "other") is None
@@ -71,7 +71,7 @@ async def test_withdrawing_forgets_it_and_revokes_the_grants_of_that_person_to_t
     for grant in kept:
         assert await storage.grants.begin(grant, a_record())
     await storage.consents.give(a_consent("openid"), a_record())
-    assert await storage.consents.withdraw(ANNA, "web", NOW + 1, a_record(Event.CONSENT_WITHDRAWN))
+    assert await storage.consents.withdraw(ANNA, "web", NOW + 1, a_record(AuditEvent.CONSENT_WITHDRAWN))
     assert await storage.consents.consent(ANNA, "web") is None
     alive = [await storage.grants.by_id(grant.grant_id, NOW + 1) is not None for grant in kept]
     assert alive == [False, False, True, True]
@@ -79,14 +79,14 @@ async def test_withdrawing_forgets_it_and_revokes_the_grants_of_that_person_to_t
 
 async def test_withdrawing_what_is_not_there_is_told_and_leaves_no_record(storage: Storage) -> None:
     before = len(await storage.audit.unsealed(100))
-    assert not await storage.consents.withdraw(ANNA, "web", NOW, a_record(Event.CONSENT_WITHDRAWN))
+    assert not await storage.consents.withdraw(ANNA, "web", NOW, a_record(AuditEvent.CONSENT_WITHDRAWN))
     assert len(await storage.audit.unsealed(100)) == before
 
 
 async def test_a_grant_without_consent_is_withdrawn_as_well(storage: Storage) -> None:
     grant = replace(a_grant(user_id=ANNA), code=b"c")
     await storage.grants.begin(grant, a_record())
-    assert await storage.consents.withdraw(ANNA, "web", NOW, a_record(Event.CONSENT_WITHDRAWN))
+    assert await storage.consents.withdraw(ANNA, "web", NOW, a_record(AuditEvent.CONSENT_WITHDRAWN))
     assert await storage.grants.by_id(grant.grant_id, NOW) is None
 
 

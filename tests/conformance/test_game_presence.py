@@ -5,10 +5,10 @@ import asyncio
 from gatehouse.gamesessions.model import GameSession
 from gatehouse.storage.gamesessions import CHANNEL
 from gatehouse.storage.opening import Storage
-from gatehouse.storage.statements import Notice, Verb
+from gatehouse.storage.statements import Notification, Verb
 from tests.support.builders import NOW, a_game_session
-from tests.support.echo import until
-from tests.support.rawhttp import PATIENCE
+from tests.support.echo import wait_until
+from tests.support.rawhttp import RESPONSE_TIMEOUT
 
 SILENT = 15  # seconds after which a node's word is not good any more
 
@@ -41,13 +41,13 @@ async def test_many_are_seen_at_once_and_no_others(storage: Storage) -> None:
 
 async def is_heard(storage: Storage, heard: list[str]) -> None:
     """Until notices come: PostgreSQL begins to listen a little later than it is told to."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(RESPONSE_TIMEOUT):
         while "now" not in heard:
             await storage.runner.act(wake)
 
 
 def wake() -> Verb[None]:
-    yield Notice(CHANNEL, "now")
+    yield Notification(CHANNEL, "now")
 
 
 async def test_the_end_of_the_last_socket_is_counted_and_told(storage: Storage) -> None:
@@ -57,7 +57,7 @@ async def test_the_end_of_the_last_socket_is_counted_and_told(storage: Storage) 
     await is_heard(storage, heard)
     await storage.game_sessions.watch(gsid, "here", NOW)
     assert await storage.game_sessions.unwatch(gsid, "here", NOW + 1)
-    await until(lambda: gsid in heard)
+    await wait_until(lambda: gsid in heard)
     forget()
     assert (await found(storage, gsid)).cancels == 1
     await storage.game_sessions.watch(gsid, "here", NOW + 2)

@@ -5,17 +5,17 @@ from dataclasses import replace
 
 import pytest
 
-from gatehouse.accounts.model import KeptLogin, User
+from gatehouse.accounts.model import LoginTokenRecord, User
 from gatehouse.audit.model import Refusal
-from gatehouse.gamesessions.model import Closing, GameSession, PollMark, Stage, State, Turn
+from gatehouse.gamesessions.model import CloseStatus, GameSession, GameSessionState, PollId, PollMark, SignInStage
 from gatehouse.storage.opening import Storage
 from tests.support.builders import NOW, ORIGIN, RECORDER, a_game_session, a_record, a_user
 
 KEPT = 1_000
 
 
-def a_login(user: User, token: bytes = b"token") -> KeptLogin:
-    return KeptLogin(
+def a_login(user: User, token: bytes = b"token") -> LoginTokenRecord:
+    return LoginTokenRecord(
         user_id=user.user_id,
         rev=user.rev,
         application_id=0,
@@ -36,8 +36,8 @@ def a_mark(number: int = 1, at: int = NOW, gsid: str = "g1") -> PollMark:
     return PollMark(gsid=gsid, number=number, polled_at=at, ends_at=at + 120)
 
 
-def a_turn(number: int = 1, node: str = "here") -> Turn:
-    return Turn(number=number, node=node)
+def a_turn(number: int = 1, node: str = "here") -> PollId:
+    return PollId(number=number, node=node)
 
 
 @pytest.fixture
@@ -114,7 +114,13 @@ async def test_the_stages_are_told_once_each(storage: Storage) -> None:
     for signing_in in (False, False, True, True):
         await storage.game_sessions.move("g1", NOW, signing_in=signing_in)
         stages.append((await found(storage)).stage)
-    assert stages == [Stage.WAITING, Stage.OPENED, Stage.OPENED, Stage.SIGNING_IN, Stage.SIGNING_IN]
+    assert stages == [
+        SignInStage.WAITING,
+        SignInStage.OPENED,
+        SignInStage.OPENED,
+        SignInStage.SIGNING_IN,
+        SignInStage.SIGNING_IN,
+    ]
     await storage.game_sessions.move("last", NOW, signing_in=False)
     heard = [await told.get()]
     while heard[-1] != "last":  # PostgreSQL tells a little later, and in order
@@ -127,12 +133,12 @@ async def test_only_the_first_confirmation_counts(storage: Storage, anna: User) 
     outcomes = await asyncio.gather(*(confirmed(storage, anna) for _ in range(5)))
     assert sorted(outcomes) == [False] * 4 + [True]
     session = await found(storage)
-    assert (session.state, session.user_id, session.confirmed_at) == (State.CONFIRMED, anna.user_id, NOW)
+    assert (session.state, session.user_id, session.confirmed_at) == (GameSessionState.CONFIRMED, anna.user_id, NOW)
 
 
 async def test_nobody_confirms_with_an_account_that_changed_meanwhile(storage: Storage, anna: User) -> None:
     assert not await confirmed(storage, replace(anna, rev=anna.rev + 1))
-    assert (await found(storage)).state is State.PENDING
+    assert (await found(storage)).state is GameSessionState.PENDING
 
 
 async def test_a_confirmed_session_is_taken_once_with_its_tokens_and_record(storage: Storage, anna: User) -> None:
@@ -147,7 +153,7 @@ async def test_a_confirmed_session_is_taken_once_with_its_tokens_and_record(stor
     winner = outcomes.index(True)
     live = [await storage.logins.live_token(bytes([n]), NOW) is not None for n in range(5)]
     assert live == [n == winner for n in range(5)]
-    assert (await found(storage)).state is State.DELIVERED
+    assert (await found(storage)).state is GameSessionState.DELIVERED
 
 
 async def test_an_older_poll_than_the_newest_known_takes_nothing_nor_any_of_a_node_that_is_not_the_holder(
@@ -166,7 +172,7 @@ async def test_a_block_between_confirmation_and_taking_leaves_nothing_to_take(st
     await confirmed(storage, anna)
     await storage.accounts.set_blocked(anna.user_id, a_record(), blocked=True, now=NOW)
     assert not await storage.game_sessions.take("g1", a_turn(1), NOW, a_login(anna), a_record())
-    assert (await found(storage)).state is State.CONFIRMED
+    assert (await found(storage)).state is GameSessionState.CONFIRMED
 
 
 async def test_what_failed_stays_failed_with_its_first_record(storage: Storage, anna: User) -> None:
@@ -175,7 +181,11 @@ async def test_what_failed_stays_failed_with_its_first_record(storage: Storage, 
     assert not await storage.game_sessions.fail("g1", NOW, second, KEPT)
     assert not await confirmed(storage, anna)
     session = await found(storage)
-    assert (session.state, session.failure, session.stage) == (State.FAILED, first.record_id, Stage.CANCELLED)
+    assert (session.state, session.failure, session.stage) == (
+        GameSessionState.FAILED,
+        first.record_id,
+        SignInStage.CANCELLED,
+    )
     assert await storage.audit.find(first.record_id) == first
     assert await storage.audit.find(second.record_id) is None
 
@@ -186,16 +196,16 @@ async def test_closing_before_the_delivery_ends_it_and_after_it_only_notes_the_w
     store = storage.game_sessions
     await store.register(a_game_session("g2"))
     early, late = a_refusal(), a_refusal()
-    assert await store.close("g2", NOW, Closing.ERROR, early, KEPT)
+    assert await store.close("g2", NOW, CloseStatus.ERROR, early, KEPT)
     assert (await found(storage, "g2")).failure == early.record_id
     await confirmed(storage, anna)
     assert await store.take("g1", a_turn(1), NOW, a_login(anna), a_record())
-    for closing in (Closing.ERROR, Closing.SUCCESS):
+    for closing in (CloseStatus.ERROR, CloseStatus.SUCCESS):
         assert await store.close("g1", NOW + 5, closing, late, KEPT)
     session = await found(storage)
-    assert (session.state, session.closed, session.closed_at) == (State.DELIVERED, "Success", NOW + 5)
+    assert (session.state, session.closed, session.closed_at) == (GameSessionState.DELIVERED, "Success", NOW + 5)
     assert await storage.audit.find(late.record_id) is None
-    assert not await store.close("g3", NOW, Closing.ERROR, late, KEPT)
+    assert not await store.close("g3", NOW, CloseStatus.ERROR, late, KEPT)
 
 
 async def test_waiting_sessions_are_counted_and_ended_ones_swept(storage: Storage, anna: User) -> None:

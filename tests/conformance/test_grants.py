@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.audit.events import Event
+from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import Conflict
 from gatehouse.oauth.model import SCOPES, Consent, Grant
-from gatehouse.oauth.store import Taking, Turn, Turned
+from gatehouse.oauth.store import RedeemOutcome, RotationOutcome, RotationResult
 from gatehouse.storage.opening import Storage, open_storage
-from gatehouse.storage.promotion import note_timeline
+from gatehouse.storage.promotion import record_timeline
 from tests.conformance.test_sessions import a_session
 from tests.support import racers
 from tests.support.builders import NOW, a_client, a_client_secret, a_record, a_user
@@ -23,7 +23,7 @@ from tests.support.racers import WON, race
 
 TRIES = 20  # four processes, five attempts each
 ANNA = "1000000001"
-REUSED = a_record(Event.CODE_REUSED)
+REUSED = a_record(AuditEvent.CODE_REUSED)
 
 
 async def anna_and_web(storage: Storage) -> User:
@@ -35,7 +35,7 @@ async def anna_and_web(storage: Storage) -> User:
 
 async def begun(storage: Storage, **fields: Any) -> Grant:
     grant = a_grant(grant_id=racers.GRANT, code=racers.CODE, **fields)
-    assert await storage.grants.begin(grant, a_record(Event.GRANT_MADE))
+    assert await storage.grants.begin(grant, a_record(AuditEvent.GRANT_MADE))
     return grant
 
 
@@ -48,14 +48,14 @@ async def events(storage: Storage) -> list[str]:
     return [one.event for one in await storage.audit.unsealed(100)]
 
 
-async def take(storage: Storage, now: int = NOW + 1, generation: int = 1) -> Taking:
+async def take(storage: Storage, now: int = NOW + 1, generation: int = 1) -> RedeemOutcome:
     return await storage.grants.take_code(
-        racers.CODE, now, generation=generation, reused=lambda: a_record(Event.CODE_REUSED)
+        racers.CODE, now, generation=generation, reused=lambda: a_record(AuditEvent.CODE_REUSED)
     )
 
 
-async def turn(storage: Storage, generation: int, now: int, grace: int = 0) -> Turned:
-    record = a_record(Event.REFRESH_REUSED)
+async def turn(storage: Storage, generation: int, now: int, grace: int = 0) -> RotationResult:
+    record = a_record(AuditEvent.REFRESH_REUSED)
     return await storage.grants.turn(racers.GRANT, generation, now, grace=grace, reused=lambda: record)
 
 
@@ -83,12 +83,12 @@ async def test_a_client_without_secrets_is_found_too(storage: Storage, anna: Use
 @pytest.mark.usefixtures("anna")
 async def test_a_grant_is_not_kept_when_the_user_is_blocked_or_his_rev_moved_on(storage: Storage) -> None:
     for grant in (a_grant(rev=1), a_grant(user_id="2")):
-        assert not await storage.grants.begin(grant, a_record(Event.GRANT_MADE))
+        assert not await storage.grants.begin(grant, a_record(AuditEvent.GRANT_MADE))
         assert await storage.grants.by_code(b"code") is None
     await storage.accounts.set_blocked(ANNA, a_record(), blocked=True, now=NOW)
     blocked = await storage.accounts.user(ANNA)
-    assert not await storage.grants.begin(a_grant(rev=blocked.rev), a_record(Event.GRANT_MADE))
-    assert Event.GRANT_MADE.value not in await events(storage)
+    assert not await storage.grants.begin(a_grant(rev=blocked.rev), a_record(AuditEvent.GRANT_MADE))
+    assert AuditEvent.GRANT_MADE.value not in await events(storage)
 
 
 @pytest.mark.usefixtures("anna")
@@ -96,7 +96,7 @@ async def test_a_grant_that_needs_consent_is_kept_while_all_of_it_is_allowed(sto
     grant = a_grant(scopes=("openid", "email"))
 
     async def begin() -> bool:
-        return await storage.grants.begin(grant, a_record(Event.GRANT_MADE), consented=True)
+        return await storage.grants.begin(grant, a_record(AuditEvent.GRANT_MADE), consented=True)
 
     assert not await begin()
     allowed = Consent(user_id=ANNA, client_id="web", scopes=("openid", "profile"), given_at=NOW)
@@ -107,7 +107,7 @@ async def test_a_grant_that_needs_consent_is_kept_while_all_of_it_is_allowed(sto
     assert await storage.consents.withdraw(ANNA, "web", NOW, a_record())
     grant = a_grant(scopes=("openid",), code=b"another")
     assert not await begin()
-    assert (await events(storage)).count(Event.GRANT_MADE.value) == 1
+    assert (await events(storage)).count(AuditEvent.GRANT_MADE.value) == 1
 
 
 async def signed_in_and_allowed(storage: Storage, anna: User) -> None:
@@ -124,7 +124,7 @@ async def test_a_grant_is_kept_with_its_record_or_not_at_all(
 ) -> None:
     await signed_in_and_allowed(storage, anna)
     grant = a_grant(session_id="s1", nonce="n", wanted_claims=("email",))
-    entry = a_record(Event.GRANT_MADE)
+    entry = a_record(AuditEvent.GRANT_MADE)
     assert await storage.grants.begin(grant, entry, **asked)
     found = await storage.grants.by_id(grant.grant_id, NOW)
     assert found is not None
@@ -146,9 +146,9 @@ async def test_a_grant_that_has_lost_its_ground_is_not_kept_nor_recorded(
     if "consented" in asked:
         lost.append(a_grant(session_id="s1", client_id="other"))
     for grant in lost:
-        assert not await storage.grants.begin(grant, a_record(Event.GRANT_MADE), **asked)
+        assert not await storage.grants.begin(grant, a_record(AuditEvent.GRANT_MADE), **asked)
         assert await storage.grants.by_code(b"code") is None
-    assert Event.GRANT_MADE.value not in await events(storage)
+    assert AuditEvent.GRANT_MADE.value not in await events(storage)
 
 
 @pytest.mark.usefixtures("anna")
@@ -165,29 +165,29 @@ async def test_no_grant_outlives_a_withdrawal_of_the_same_moment(storage: Storag
 @pytest.mark.usefixtures("anna")
 async def test_a_code_is_taken_once_and_the_second_taker_revokes_what_the_first_one_got(storage: Storage) -> None:
     await begun(storage)
-    assert await take(storage) is Taking.TAKEN
+    assert await take(storage) is RedeemOutcome.TAKEN
     found = await storage.grants.by_id(racers.GRANT, NOW + 1)
     assert found is not None
     assert (found.grant.generation, found.grant.refreshed_at, found.grant.code_taken_at) == (1, NOW + 1, NOW + 1)
-    assert await take(storage, NOW + 30) is Taking.REUSED
+    assert await take(storage, NOW + 30) is RedeemOutcome.REUSED
     assert await storage.grants.by_id(racers.GRANT, NOW + 30) is None
-    assert await take(storage, NOW + 31) is Taking.REUSED
-    assert (await events(storage)).count(Event.CODE_REUSED.value) == 1
+    assert await take(storage, NOW + 31) is RedeemOutcome.REUSED
+    assert (await events(storage)).count(AuditEvent.CODE_REUSED.value) == 1
 
 
 @pytest.mark.usefixtures("anna")
 async def test_a_code_is_gone_at_its_end_after_five_failures_or_when_it_never_was(storage: Storage) -> None:
-    assert await take(storage) is Taking.GONE
+    assert await take(storage) is RedeemOutcome.GONE
     await begun(storage)
-    assert await take(storage, NOW + 60) is Taking.GONE
+    assert await take(storage, NOW + 60) is RedeemOutcome.GONE
     for _ in range(4):
         await storage.grants.fail_code(racers.CODE, most=5)
     found = await storage.grants.by_code(racers.CODE)
     assert found is not None
     assert (found.grant.code_failures, found.grant.code_ends_at) == (4, NOW + 60)
     await storage.grants.fail_code(racers.CODE, most=5)
-    assert await take(storage) is Taking.GONE
-    assert Event.CODE_REUSED.value not in await events(storage)
+    assert await take(storage) is RedeemOutcome.GONE
+    assert AuditEvent.CODE_REUSED.value not in await events(storage)
 
 
 @pytest.mark.usefixtures("anna")
@@ -203,8 +203,12 @@ async def test_failures_after_the_code_was_taken_change_nothing(storage: Storage
 async def test_a_refresh_token_turns_into_the_next_one(storage: Storage) -> None:
     await begun(storage)
     await take(storage)
-    assert await turn(storage, 1, NOW + 5) == Turned(turn=Turn.ROTATED, generation=2, refreshed_at=NOW + 5)
-    assert await turn(storage, 2, NOW + 6) == Turned(turn=Turn.ROTATED, generation=3, refreshed_at=NOW + 6)
+    assert await turn(storage, 1, NOW + 5) == RotationResult(
+        turn=RotationOutcome.ROTATED, generation=2, refreshed_at=NOW + 5
+    )
+    assert await turn(storage, 2, NOW + 6) == RotationResult(
+        turn=RotationOutcome.ROTATED, generation=3, refreshed_at=NOW + 6
+    )
 
 
 @pytest.mark.usefixtures("anna")
@@ -212,10 +216,10 @@ async def test_a_rotated_refresh_token_ends_the_family_with_its_record(storage: 
     await begun(storage)
     await take(storage)
     await turn(storage, 1, NOW + 5)
-    assert (await turn(storage, 1, NOW + 5)).turn is Turn.REUSED
-    assert (await turn(storage, 2, NOW + 6)).turn is Turn.GONE
+    assert (await turn(storage, 1, NOW + 5)).turn is RotationOutcome.REUSED
+    assert (await turn(storage, 2, NOW + 6)).turn is RotationOutcome.GONE
     assert await storage.grants.by_id(racers.GRANT, NOW + 6) is None
-    assert (await events(storage)).count(Event.REFRESH_REUSED.value) == 1
+    assert (await events(storage)).count(AuditEvent.REFRESH_REUSED.value) == 1
 
 
 @pytest.mark.usefixtures("anna")
@@ -224,10 +228,10 @@ async def test_within_the_grace_the_one_before_the_newest_is_repeated_and_no_oth
     await take(storage)
     await turn(storage, 1, NOW + 5, grace=10)
     for now in (NOW + 5, NOW + 14):
-        repeated = Turned(turn=Turn.REPEATED, generation=2, refreshed_at=NOW + 5)
+        repeated = RotationResult(turn=RotationOutcome.REPEATED, generation=2, refreshed_at=NOW + 5)
         assert await turn(storage, 1, now, grace=10) == repeated
     await turn(storage, 2, NOW + 14, grace=10)
-    assert (await turn(storage, 1, NOW + 14, grace=10)).turn is Turn.REUSED
+    assert (await turn(storage, 1, NOW + 14, grace=10)).turn is RotationOutcome.REUSED
 
 
 @pytest.mark.usefixtures("anna")
@@ -236,26 +240,26 @@ async def test_after_the_grace_a_repeat_is_reuse(storage: Storage, now: int) -> 
     await begun(storage)
     await take(storage)
     await turn(storage, 1, NOW + 5, grace=10)
-    assert (await turn(storage, 1, now, grace=10)).turn is Turn.REUSED
+    assert (await turn(storage, 1, now, grace=10)).turn is RotationOutcome.REUSED
 
 
 @pytest.mark.usefixtures("anna")
 async def test_a_number_that_was_never_given_is_gone_and_ends_nothing(storage: Storage) -> None:
     await begun(storage)
     await take(storage)
-    assert (await turn(storage, 7, NOW + 5)).turn is Turn.GONE
+    assert (await turn(storage, 7, NOW + 5)).turn is RotationOutcome.GONE
     assert await storage.grants.by_id(racers.GRANT, NOW + 5) is not None
 
 
 async def raise_rev(storage: Storage) -> None:
-    await storage.sessions.revoke(ANNA, a_record(Event.SIGNED_OUT_EVERYWHERE), keep=None, now=NOW)
+    await storage.sessions.revoke(ANNA, a_record(AuditEvent.SIGNED_OUT_EVERYWHERE), keep=None, now=NOW)
 
 
 async def promote(storage: Storage) -> None:
     """Nobody touches the grants themselves: the epoch alone has to do it."""
     for timeline in ("1", "2"):
-        record = a_record(Event.PROMOTED)
-        noted = partial(note_timeline, timeline, lossless=False, epoch=NOW * 1_000, entry=record)
+        record = a_record(AuditEvent.PROMOTED)
+        noted = partial(record_timeline, timeline, lossless=False, epoch=NOW * 1_000, entry=record)
         await storage.runner.act(noted)
 
 
@@ -264,15 +268,15 @@ async def block(storage: Storage) -> None:
 
 
 async def remove_client(storage: Storage) -> None:
-    await storage.oauth.remove("web", a_record(Event.CLIENT_REMOVED))
+    await storage.oauth.remove("web", a_record(AuditEvent.CLIENT_REMOVED))
 
 
 async def revoke(storage: Storage) -> None:
-    assert await storage.grants.revoke(racers.GRANT, NOW + 2, a_record(Event.GRANT_REVOKED))
+    assert await storage.grants.revoke(racers.GRANT, NOW + 2, a_record(AuditEvent.GRANT_REVOKED))
 
 
 async def revoke_client(storage: Storage) -> None:
-    assert await storage.grants.revoke_client("web", NOW + 2, a_record(Event.GRANT_REVOKED)) == 1
+    assert await storage.grants.revoke_client("web", NOW + 2, a_record(AuditEvent.GRANT_REVOKED)) == 1
 
 
 @pytest.mark.usefixtures("anna")
@@ -282,8 +286,8 @@ async def test_a_dead_grant_gives_nothing_any_more(storage: Storage, end: Any) -
     await take(storage)
     await end(storage)
     assert await storage.grants.by_id(racers.GRANT, NOW + 2) is None
-    assert (await turn(storage, 1, NOW + 2)).turn is Turn.GONE
-    assert not await storage.grants.revoke(racers.GRANT, NOW + 3, a_record(Event.GRANT_REVOKED))
+    assert (await turn(storage, 1, NOW + 2)).turn is RotationOutcome.GONE
+    assert not await storage.grants.revoke(racers.GRANT, NOW + 3, a_record(AuditEvent.GRANT_REVOKED))
 
 
 @pytest.mark.usefixtures("anna")
@@ -291,7 +295,7 @@ async def test_a_dead_grant_gives_nothing_any_more(storage: Storage, end: Any) -
 async def test_the_code_of_a_dead_grant_is_gone(storage: Storage, end: Any) -> None:
     await begun(storage)
     await end(storage)
-    assert await take(storage, NOW + 2) is Taking.GONE
+    assert await take(storage, NOW + 2) is RedeemOutcome.GONE
 
 
 @pytest.mark.usefixtures("anna")
@@ -300,7 +304,7 @@ async def test_a_family_ends_at_its_end(storage: Storage) -> None:
     await take(storage)
     assert await storage.grants.by_id(racers.GRANT, NOW + 90 * DAY - 1) is not None
     assert await storage.grants.by_id(racers.GRANT, NOW + 90 * DAY) is None
-    assert (await turn(storage, 1, NOW + 90 * DAY)).turn is Turn.GONE
+    assert (await turn(storage, 1, NOW + 90 * DAY)).turn is RotationOutcome.GONE
 
 
 @pytest.mark.usefixtures("anna")
@@ -319,7 +323,7 @@ async def test_the_sweep_takes_what_has_ended_and_codes_nobody_came_for(storage:
         a_grant(code=b"revoked", code_taken_at=NOW, revoked_at=NOW - 2 * DAY),
     ]
     for grant in (*kept, *gone):
-        await storage.grants.begin(grant, a_record(Event.GRANT_MADE))
+        await storage.grants.begin(grant, a_record(AuditEvent.GRANT_MADE))
     await storage.sweep(NOW)
     for grant in kept:
         assert await storage.grants.by_id(grant.grant_id, NOW) is not None
@@ -333,7 +337,7 @@ async def test_one_code_is_taken_by_one_of_many_processes(migrated_url: str) -> 
         await begun(storage)
         assert race(racers.take_code, migrated_url) == {WON: 1, "REUSED": TRIES - 1}
         assert await storage.grants.by_id(racers.GRANT, NOW + 1) is None
-        assert (await events(storage)).count(Event.CODE_REUSED.value) == 1
+        assert (await events(storage)).count(AuditEvent.CODE_REUSED.value) == 1
 
 
 async def test_one_refresh_token_is_turned_in_by_one_of_many_processes(migrated_url: str) -> None:
@@ -343,7 +347,7 @@ async def test_one_refresh_token_is_turned_in_by_one_of_many_processes(migrated_
         outcomes = race(racers.turn_refresh_token, migrated_url)
         assert outcomes[WON] == 1
         assert outcomes["REUSED"] + outcomes["GONE"] == TRIES - 1
-        assert (await events(storage)).count(Event.REFRESH_REUSED.value) == 1
+        assert (await events(storage)).count(AuditEvent.REFRESH_REUSED.value) == 1
 
 
 async def test_within_the_grace_many_processes_get_the_same_next_one(migrated_url: str) -> None:

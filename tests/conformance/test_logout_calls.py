@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.audit.events import Event
+from gatehouse.audit.events import AuditEvent
 from gatehouse.oauth.model import LogoutCall
 from gatehouse.storage.opening import Storage
 from tests.conformance.test_sessions import a_session
@@ -35,7 +35,7 @@ async def sign_in(storage: Storage, user: User, session: str = "s1", **fields: o
 async def grant(storage: Storage, user: User, **fields: object) -> str:
     made = a_grant(user_id=user.user_id, rev=user.rev, code=None, scopes=("openid",))
     kept = replace(made, **fields)  # type: ignore[arg-type]
-    assert await storage.grants.begin(kept, a_record(Event.GRANT_MADE))
+    assert await storage.grants.begin(kept, a_record(AuditEvent.GRANT_MADE))
     return kept.grant_id
 
 
@@ -122,12 +122,12 @@ async def test_whoever_lost_a_call_to_another_changes_nothing(storage: Storage, 
     (slow,) = await claimed(storage)
     (quick,) = await claimed(storage, NOW + 60)
     recorded = len(await storage.audit.unsealed(50))
-    await storage.logout_calls.delivered(slow, a_record(Event.LOGOUT_TOLD))
+    await storage.logout_calls.delivered(slow, a_record(AuditEvent.LOGOUT_TOLD))
     await storage.logout_calls.put_off(slow, "slow", NOW)
     assert len(await storage.audit.unsealed(50)) == recorded
     (held,) = await storage.logout_calls.all_calls()
     assert (held.trouble, held.next_try_at) == ("", NOW + 120)
-    await storage.logout_calls.delivered(quick, a_record(Event.LOGOUT_TOLD))
+    await storage.logout_calls.delivered(quick, a_record(AuditEvent.LOGOUT_TOLD))
     assert list(await storage.logout_calls.all_calls()) == []
     assert len(await storage.audit.unsealed(50)) == recorded + 1
 
@@ -136,7 +136,7 @@ async def test_a_call_that_is_given_up_is_kept_for_a_while_and_not_made_again(st
     await sign_in(storage, anna)
     await storage.sessions.end(anna.user_id, "s1", a_record())
     (call,) = await claimed(storage)
-    await storage.logout_calls.give_up(call, "answered 503", a_record(Event.LOGOUT_GIVEN_UP))
+    await storage.logout_calls.give_up(call, "answered 503", a_record(AuditEvent.LOGOUT_GIVEN_UP))
     assert await claimed(storage, NOW + 10**6) == []
     await storage.sweep(NOW + 86_400)
     assert [call.trouble for call in await storage.logout_calls.all_calls()] == ["answered 503"]
@@ -147,9 +147,11 @@ async def test_a_call_that_is_given_up_is_kept_for_a_while_and_not_made_again(st
 async def test_no_grant_comes_of_a_session_that_has_ended(storage: Storage, anna: User) -> None:
     await sign_in(storage, anna)
     made = a_grant(user_id=anna.user_id, rev=anna.rev, code=None, session_id="s1")
-    assert await storage.grants.begin(made, a_record(Event.GRANT_MADE), in_session=True)
+    assert await storage.grants.begin(made, a_record(AuditEvent.GRANT_MADE), in_session=True)
     await storage.sessions.end(anna.user_id, "s1", a_record())
-    assert not await storage.grants.begin(replace(made, grant_id="late"), a_record(Event.GRANT_MADE), in_session=True)
+    assert not await storage.grants.begin(
+        replace(made, grant_id="late"), a_record(AuditEvent.GRANT_MADE), in_session=True
+    )
 
 
 async def test_a_grant_that_races_a_sign_out_is_ended_with_it_or_never_made(storage: Storage, anna: User) -> None:
@@ -160,7 +162,7 @@ async def test_a_grant_that_races_a_sign_out_is_ended_with_it_or_never_made(stor
             grant_id=session, user_id=anna.user_id, rev=anna.rev, code=None, session_id=session, scopes=("openid",)
         )
         await asyncio.gather(
-            storage.grants.begin(made, a_record(Event.GRANT_MADE), in_session=True),
+            storage.grants.begin(made, a_record(AuditEvent.GRANT_MADE), in_session=True),
             storage.sessions.end(anna.user_id, session, a_record()),
         )
         assert await storage.grants.by_id(session, NOW) is None

@@ -5,9 +5,9 @@ from functools import partial
 
 import pytest
 
-from gatehouse.mail.model import Mail, Outstanding
+from gatehouse.mail.model import OutboxMail, OutboxStatus
 from gatehouse.storage import mail as outbox
-from gatehouse.storage.audit import record
+from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.opening import Storage, open_storage
 from gatehouse.storage.statements import Verb
 from tests.support import racers
@@ -84,7 +84,7 @@ async def test_what_was_given_up_is_never_due_and_still_counted(storage: Storage
     await storage.mail.failed(claims[0], "550 no such mailbox", 0)
     await storage.mail.sent(claims[1].mail.mail_id)
     assert await storage.mail.claim(NOW + 10**9, LEASE, 10) == []
-    assert await storage.mail.waiting() == Outstanding(waiting=0, given_up=1, oldest_at=0, trouble="")
+    assert await storage.mail.waiting() == OutboxStatus(waiting=0, given_up=1, oldest_at=0, trouble="")
 
 
 async def test_who_lost_the_mail_to_somebody_else_cannot_give_it_free(storage: Storage) -> None:
@@ -98,9 +98,9 @@ async def test_who_lost_the_mail_to_somebody_else_cannot_give_it_free(storage: S
 
 
 async def test_the_outbox_is_counted(storage: Storage) -> None:
-    assert await storage.mail.waiting() == Outstanding(waiting=0, given_up=0, oldest_at=0, trouble="")
+    assert await storage.mail.waiting() == OutboxStatus(waiting=0, given_up=0, oldest_at=0, trouble="")
     await storage.mail.queue([a_mail(created_at=NOW - n) for n in range(3)], "")
-    assert await storage.mail.waiting() == Outstanding(waiting=3, given_up=0, oldest_at=NOW - 2, trouble="")
+    assert await storage.mail.waiting() == OutboxStatus(waiting=3, given_up=0, oldest_at=NOW - 2, trouble="")
 
 
 async def test_queueing_wakes_the_postman_after_the_commit(storage: Storage) -> None:
@@ -123,9 +123,9 @@ async def test_queueing_wakes_the_postman_after_the_commit(storage: Storage) -> 
 
 
 async def test_no_mail_leaves_without_the_act_that_caused_it(storage: Storage) -> None:
-    def act(mail: Mail, *, succeed: bool) -> Verb[None]:
-        yield from record(a_record())
-        yield from outbox.queue([mail], "")
+    def act(mail: OutboxMail, *, succeed: bool) -> Verb[None]:
+        yield from add_audit_record(a_record())
+        yield from outbox.queue_mails([mail], "")
         if not succeed:
             raise LookupError("refused after all")
 
@@ -142,7 +142,10 @@ async def test_an_act_without_mail_queues_nothing(storage: Storage) -> None:
 
 
 async def test_what_never_got_out_is_forgotten_in_the_end(storage: Storage) -> None:
-    old, young = a_mail(created_at=NOW - outbox.KEPT), a_mail(created_at=NOW - outbox.KEPT + 1)
+    old, young = (
+        a_mail(created_at=NOW - outbox.RETENTION_SECONDS),
+        a_mail(created_at=NOW - outbox.RETENTION_SECONDS + 1),
+    )
     await storage.mail.queue([old, young], "")
-    await storage.runner.act(partial(outbox.forget_before, NOW - outbox.KEPT))
+    await storage.runner.act(partial(outbox.delete_mails_before, NOW - outbox.RETENTION_SECONDS))
     assert [claim.mail for claim in await storage.mail.claim(NOW, LEASE, 10)] == [young]

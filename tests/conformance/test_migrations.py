@@ -18,17 +18,17 @@ from sqlalchemy.exc import DBAPIError, SAWarning
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
-from gatehouse.oauth.store import Turn
+from gatehouse.oauth.store import RotationOutcome
 from gatehouse.storage import migrations
 from gatehouse.storage.migrations import HEAD, MigrationFailed, SchemaBehind, SchemaTooNew, run_in_child
 from gatehouse.storage.migrations.__main__ import upgrade
-from gatehouse.storage.opening import connected, open_storage
+from gatehouse.storage.opening import connect_storage, open_storage
 from gatehouse.storage.tables import metadata
-from tests.support.aftermath import contents_of, house_of
+from tests.support.aftermath import dump_database, open_services_on
 from tests.support.builders import NOW, a_client, a_record, a_user
 from tests.support.oauth import a_grant
 from tests.support.processes import DidNotStart, Node, free_port
-from tests.support.service import QUICK
+from tests.support.service import FAST_SETTINGS
 
 T = TypeVar("T")
 NEWER: Final = "9999"
@@ -94,7 +94,7 @@ def become_newer(connection: Connection) -> None:
 
 
 async def revision_of(url: str) -> str:
-    async with connected(url) as storage:
+    async with connect_storage(url) as storage:
         return await storage.runner.revision()
 
 
@@ -122,7 +122,7 @@ async def test_tk_90_grants_made_before_they_named_their_last_attempt_are_refres
         assert holder is not None
         assert holder.grant.attempt == ""
         turned = await storage.grants.turn("g1", 0, NOW, grace=0, reused=a_record)
-        assert (turned.turn, turned.generation) == (Turn.ROTATED, 1)
+        assert (turned.turn, turned.generation) == (RotationOutcome.ROTATED, 1)
     assert await on(migrated_url, differences) == []
 
 
@@ -154,8 +154,8 @@ async def about_to_migrate(other: Path) -> asyncio.subprocess.Process:
 async def test_op_09_two_nodes_that_start_together_on_nothing_are_one_service(
     postgres_url: str, tmp_path: Path
 ) -> None:
-    first = Node(data=tmp_path, database_url=postgres_url, environment=QUICK)
-    environment = {**QUICK, "GATEHOUSE__SERVER__BASE_URL": first.address}
+    first = Node(data=tmp_path, database_url=postgres_url, environment=FAST_SETTINGS)
+    environment = {**FAST_SETTINGS, "GATEHOUSE__SERVER__BASE_URL": first.address}
     second = Node(data=tmp_path, database_url=postgres_url, environment=environment)
     try:
         await asyncio.gather(asyncio.to_thread(first.start), asyncio.to_thread(second.start))
@@ -163,7 +163,7 @@ async def test_op_09_two_nodes_that_start_together_on_nothing_are_one_service(
     finally:
         first.kill()
         second.kill()
-    async with house_of(postgres_url, tmp_path) as house:
+    async with open_services_on(postgres_url, tmp_path) as house:
         lines = [key.line for key in (await house.storage.keys.load()).keys]
         assert len(lines) == len(set(lines)) > 0
 
@@ -172,16 +172,16 @@ async def test_op_09_a_newer_schema_is_refused_and_left_alone(migrated_url: str,
     async with open_storage(migrated_url, migrate=False):
         pass  # SQLite's file is from now on as the service keeps it
     await on(migrated_url, become_newer)
-    before = contents_of(migrated_url)
+    before = dump_database(migrated_url)
     for migrate in (True, False):
         with pytest.raises(SchemaTooNew, match=NEWER):
             async with open_storage(migrated_url, migrate=migrate):
                 pass
-    node = Node(data=tmp_path, database_url=migrated_url, environment=QUICK)
+    node = Node(data=tmp_path, database_url=migrated_url, environment=FAST_SETTINGS)
     with pytest.raises(DidNotStart, match="upgrade Gatehouse"):
         await asyncio.to_thread(node.start)
     assert node.process.wait() == 1
-    assert contents_of(migrated_url) == before
+    assert dump_database(migrated_url) == before
 
 
 async def test_an_older_schema_is_left_alone_by_whoever_may_not_migrate(database_url: str) -> None:

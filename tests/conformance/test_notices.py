@@ -15,14 +15,14 @@ from sqlalchemy import func, select
 
 from gatehouse.kernel.errors import Refused
 from gatehouse.storage import listening, postgres
-from gatehouse.storage.audit import record
-from gatehouse.storage.notices import LOOK_AGAIN
+from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.notices import MISSED_PAYLOAD
 from gatehouse.storage.opening import Storage, open_storage
-from gatehouse.storage.statements import Notice, Statement, Verb
+from gatehouse.storage.statements import Notification, Statement, Verb
 from tests.support.builders import a_record
-from tests.support.postgres import PostgresCluster, database_of
+from tests.support.postgres import PostgresCluster, database_name
 from tests.support.processes import WatchedProcess
-from tests.support.sessions import PATIENCE, session, until_somebody_waits
+from tests.support.sessions import LOCK_TIMEOUT, postgres_session, wait_for_lock_waiters
 
 ROOT: Final = Path(__file__).parents[2]
 CHANNEL: Final = "things"
@@ -33,8 +33,8 @@ LISTENING: Final = "SELECT pid FROM pg_stat_activity WHERE application_name = 'g
 
 
 def write_and_wake() -> Verb[None]:
-    yield from record(a_record())
-    yield Notice(CHANNEL, NEWS)
+    yield from add_audit_record(a_record())
+    yield Notification(CHANNEL, NEWS)
 
 
 def think_better_of_it() -> Verb[None]:
@@ -43,12 +43,12 @@ def think_better_of_it() -> Verb[None]:
 
 
 def wake_and_wait() -> Verb[None]:
-    yield Notice(CHANNEL, NEWS)
+    yield Notification(CHANNEL, NEWS)
     yield WAIT_FOR_LOCK()
 
 
 def wake(payload: str) -> Verb[None]:
-    yield Notice(CHANNEL, payload)
+    yield Notification(CHANNEL, payload)
 
 
 class Ear:
@@ -63,7 +63,7 @@ class Ear:
 
     async def until(self, payload: str) -> None:
         """Wait for it, and forget all that was heard."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(LOCK_TIMEOUT):
             while payload not in self._heard:
                 await self._something()
         self._heard.clear()
@@ -71,7 +71,7 @@ class Ear:
     async def so_far(self) -> list[str]:
         """All that was sent before now: a notice of our own comes after it."""
         marker = next(self._markers)
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(LOCK_TIMEOUT):
             while marker not in self._heard:
                 await self._storage.runner.act(partial(wake, marker))
                 await self._something()  # the marker, or the word that we were not listening yet
@@ -117,23 +117,23 @@ async def test_a_listener_in_another_process_hears_what_was_committed_and_nothin
     await ear.so_far()
     await another_process(think_better_of_it.__name__, migrated_url)
     # SQLite only sees that its file was written to, and a group of verbs is committed that has nothing to tell.
-    unnamed = [LOOK_AGAIN] if migrated_url.startswith("sqlite:") else []
+    unnamed = [MISSED_PAYLOAD] if migrated_url.startswith("sqlite:") else []
     assert await ear.so_far() in ([], unnamed)
     await another_process(write_and_wake.__name__, migrated_url)
-    await ear.until(LOOK_AGAIN if unnamed else NEWS)
+    await ear.until(MISSED_PAYLOAD if unnamed else NEWS)
 
 
 async def test_no_node_hears_before_the_commit(migrated_postgres_url: str) -> None:
     async with (
         open_storage(migrated_postgres_url, migrate=False) as here,
         open_storage(migrated_postgres_url, migrate=False) as there,
-        session(migrated_postgres_url) as holder,
+        postgres_session(migrated_postgres_url) as holder,
     ):
         ear = Ear(here)
         await ear.so_far()
         await holder.execute("SELECT pg_advisory_lock($1)", LOCK)
         waking = asyncio.create_task(there.runner.act(wake_and_wait))
-        await until_somebody_waits(holder)
+        await wait_for_lock_waiters(holder)
         assert await ear.so_far() == []
         await holder.execute("SELECT pg_advisory_unlock($1)", LOCK)
         await waking
@@ -147,7 +147,7 @@ async def test_a_listener_is_told_to_look_again_after_the_server_was_restarted(
         ear = Ear(storage)
         await ear.so_far()
         await asyncio.to_thread(postgres_cluster.restart)
-        await ear.until(LOOK_AGAIN)
+        await ear.until(MISSED_PAYLOAD)
         await ear.so_far()  # it may come before the connection is back, and again when it is
         await storage.runner.act(write_and_wake)
         assert await ear.so_far() == [NEWS]
@@ -160,14 +160,14 @@ async def test_a_server_that_vanishes_without_a_word_is_noticed(
     monkeypatch.setattr(postgres, "LISTEN_SECONDS", 0.5)
     async with (
         open_storage(migrated_postgres_url, migrate=False) as storage,
-        session(migrated_postgres_url) as watcher,
+        postgres_session(migrated_postgres_url) as watcher,
     ):
         ear = Ear(storage)
         await ear.so_far()
-        deaf = await watcher.fetchval(LISTENING, database_of(migrated_postgres_url))
+        deaf = await watcher.fetchval(LISTENING, database_name(migrated_postgres_url))
         os.kill(deaf, signal.SIGSTOP)  # as a host that lost its network: the connection is open and says nothing
         try:
-            await ear.until(LOOK_AGAIN)
+            await ear.until(MISSED_PAYLOAD)
             await storage.runner.act(write_and_wake)
             assert await ear.so_far() == [NEWS]
         finally:

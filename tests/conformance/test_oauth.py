@@ -6,7 +6,7 @@ import pytest
 
 from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.errors import ClientExists, ClientNotFound
-from gatehouse.oauth.model import ClaimSource, SecretKind, TokenSettings, Told
+from gatehouse.oauth.model import ClaimContent, ClaimSource, SecretKind, TokenSettings
 from gatehouse.storage.opening import Storage
 from tests.support.builders import NOW, a_client, a_client_secret, a_record
 
@@ -19,7 +19,7 @@ async def test_a_client_comes_back_as_it_was_kept(storage: Storage) -> None:
         origins=("https://shop.example",),
         backchannel_logout_uri="https://shop.example/out",
         jwks={"keys": [{"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]},
-        claims={"groups": ClaimSource(application_id=7, told=Told.GROUPS)},
+        claims={"groups": ClaimSource(application_id=7, told=ClaimContent.GROUPS)},
         token_settings=TokenSettings(id_token_alg=Algorithm.ES256, access_seconds=600, refresh_grace_seconds=10),
         device_grant=True,
         explain_errors=True,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.accounts.second_factors.ceremony import LIFETIME
+from gatehouse.accounts.second_factors.ceremony import CHALLENGE_LIFETIME
 from gatehouse.accounts.second_factors.errors import (
     BadPasskeyName,
     FactorMissing,
@@ -15,27 +15,29 @@ from gatehouse.accounts.second_factors.errors import (
     PasskeyTaken,
     TooManyPasskeys,
 )
-from gatehouse.accounts.second_factors.model import PASSKEYS_MOST, Factor, Passkey
+from gatehouse.accounts.second_factors.model import MAX_PASSKEYS, Factor, Passkey
 from gatehouse.storage.opening import Storage
-from tests.support.authenticator import Authenticator, based
+from tests.support.authenticator import Authenticator, to_base64url
 from tests.support.builders import ORIGIN
-from tests.support.second_factors import BASE_URL, BROWSER, Bench, a_bench
+from tests.support.second_factors import BASE_URL, BROWSER, SecondFactorSetup, second_factor_setup
 
 OTHER_BROWSER = bytes([1]) * 32
 
 
 @pytest.fixture
-def bench(storage: Storage) -> Bench:
-    return a_bench(storage)
+def bench(storage: Storage) -> SecondFactorSetup:
+    return second_factor_setup(storage)
 
 
-async def sign_in(bench: Bench, authenticator: Authenticator, user: User | None = None, **lies: Any) -> Passkey:
+async def sign_in(
+    bench: SecondFactorSetup, authenticator: Authenticator, user: User | None = None, **lies: Any
+) -> Passkey:
     options = await bench.passkeys.sign_in_options(browser=BROWSER, user=user)
     answer = authenticator.get(options, **lies)
     return await bench.passkeys.sign_in(answer, browser=BROWSER, origin=ORIGIN, user=user)
 
 
-async def test_a_passkey_is_kept_as_it_was_made(bench: Bench) -> None:
+async def test_a_passkey_is_kept_as_it_was_made(bench: SecondFactorSetup) -> None:
     user, authenticator = await bench.with_passkey()
     (kept,) = await bench.passkeys.of_user(user.user_id)
     assert (kept.credential_id, kept.user_id, kept.name) == (authenticator.credential_id, user.user_id, "Laptop")
@@ -47,14 +49,14 @@ async def test_a_passkey_is_kept_as_it_was_made(bench: Bench) -> None:
     assert len(await bench.letters()) == 1
 
 
-async def test_the_first_passkey_brings_recovery_codes_and_the_second_none(bench: Bench) -> None:
+async def test_the_first_passkey_brings_recovery_codes_and_the_second_none(bench: SecondFactorSetup) -> None:
     user = await bench.person()
     assert len(await bench.register(user, Authenticator(BASE_URL))) == 10
     assert await bench.register(user, Authenticator(BASE_URL)) == ()
     assert (await bench.now(user)).passkeys == 2
 
 
-async def test_a_passkey_signs_in_without_a_password(bench: Bench) -> None:
+async def test_a_passkey_signs_in_without_a_password(bench: SecondFactorSetup) -> None:
     user, authenticator = await bench.with_passkey()
     await bench.clock.advance(100)
     proved = await sign_in(bench, authenticator)
@@ -63,17 +65,17 @@ async def test_a_passkey_signs_in_without_a_password(bench: Bench) -> None:
     assert (kept.sign_count, kept.used_at) == (1, bench.clock.now())
 
 
-async def test_a_passkey_is_a_second_factor(bench: Bench) -> None:
+async def test_a_passkey_is_a_second_factor(bench: SecondFactorSetup) -> None:
     user, authenticator = await bench.with_passkey()
     options = json.loads(await bench.passkeys.sign_in_options(browser=BROWSER, user=user))
-    assert [one["id"] for one in options["allowCredentials"]] == [based(authenticator.credential_id)]
+    assert [one["id"] for one in options["allowCredentials"]] == [to_base64url(authenticator.credential_id)]
     assert (await sign_in(bench, authenticator, user)).user_id == user.user_id
     # An authenticator that was named to need not say whose it is.
     assert (await sign_in(bench, authenticator, user, user_handle=None)).user_id == user.user_id
     assert (await bench.second_factors.of(user)).methods == (Factor.PASSKEY,)
 
 
-async def test_an_authenticator_that_does_not_count_signs_in_again_and_again(bench: Bench) -> None:
+async def test_an_authenticator_that_does_not_count_signs_in_again_and_again(bench: SecondFactorSetup) -> None:
     user = await bench.person()
     authenticator = Authenticator(BASE_URL, counts=False)
     await bench.register(user, authenticator)
@@ -88,7 +90,7 @@ LIES: list[dict[str, Any]] = [
     {"origin": "http://id.studio.example:8443"},
     {"origin": "https://evil.example"},
     {"rp_id": "studio.example"},
-    {"challenge": based(bytes(32))},
+    {"challenge": to_base64url(bytes(32))},
     {"challenge": ""},
     {"user_verified": False},
     {"cross_origin": True},
@@ -96,7 +98,7 @@ LIES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("lie", [*LIES, {"kind": "webauthn.get"}])
-async def test_a_registration_with_a_lie_in_it_is_refused(bench: Bench, lie: dict[str, Any]) -> None:
+async def test_a_registration_with_a_lie_in_it_is_refused(bench: SecondFactorSetup, lie: dict[str, Any]) -> None:
     user = await bench.person()
     with pytest.raises(PasskeyRefused):
         await bench.register(user, Authenticator(BASE_URL), **lie)
@@ -107,7 +109,7 @@ async def test_a_registration_with_a_lie_in_it_is_refused(bench: Bench, lie: dic
 @pytest.mark.parametrize("passwordless", [True, False])
 @pytest.mark.parametrize("lie", [*LIES, {"kind": "webauthn.create"}, {"user_handle": b"1000000009"}])
 async def test_a_sign_in_with_a_lie_in_it_is_refused(
-    bench: Bench,
+    bench: SecondFactorSetup,
     lie: dict[str, Any],
     passwordless: bool,  # noqa: FBT001
 ) -> None:
@@ -119,7 +121,7 @@ async def test_a_sign_in_with_a_lie_in_it_is_refused(
     assert (kept.sign_count, kept.used_at) == (0, 0)
 
 
-async def test_an_answer_is_good_once(bench: Bench) -> None:
+async def test_an_answer_is_good_once(bench: SecondFactorSetup) -> None:
     user, authenticator = await bench.with_passkey()
     answer = authenticator.get(await bench.passkeys.sign_in_options(browser=BROWSER))
     answers = await asyncio.gather(
@@ -129,7 +131,7 @@ async def test_an_answer_is_good_once(bench: Bench) -> None:
     assert await bench.events(user) == ["factor.added"]  # a replay is no sign of a copy
 
 
-async def test_a_registration_is_good_once(bench: Bench) -> None:
+async def test_a_registration_is_good_once(bench: SecondFactorSetup) -> None:
     user = await bench.person()
     options = await bench.passkeys.registration_options(user, browser=BROWSER)
     for authenticator, refused in ((Authenticator(BASE_URL), False), (Authenticator(BASE_URL), True)):
@@ -141,15 +143,17 @@ async def test_a_registration_is_good_once(bench: Bench) -> None:
             await bench.passkeys.register(user, answer, name="Key", browser=BROWSER, origin=ORIGIN)
 
 
-async def test_a_challenge_ends_after_five_minutes(bench: Bench) -> None:
+async def test_a_challenge_ends_after_five_minutes(bench: SecondFactorSetup) -> None:
     _, authenticator = await bench.with_passkey()
     options = await bench.passkeys.sign_in_options(browser=BROWSER)
-    await bench.clock.advance(LIFETIME)
+    await bench.clock.advance(CHALLENGE_LIFETIME)
     with pytest.raises(PasskeyRefused):
         await bench.passkeys.sign_in(authenticator.get(options), browser=BROWSER, origin=ORIGIN)
 
 
-async def test_a_challenge_is_answered_by_the_browser_that_got_it_and_others_do_not_burn_it(bench: Bench) -> None:
+async def test_a_challenge_is_answered_by_the_browser_that_got_it_and_others_do_not_burn_it(
+    bench: SecondFactorSetup,
+) -> None:
     user, authenticator = await bench.with_passkey()
     answer = authenticator.get(await bench.passkeys.sign_in_options(browser=BROWSER))
     with pytest.raises(PasskeyRefused):
@@ -159,14 +163,14 @@ async def test_a_challenge_is_answered_by_the_browser_that_got_it_and_others_do_
     assert await bench.passkeys.sign_in(answer, browser=BROWSER, origin=ORIGIN)
 
 
-async def test_two_tabs_of_one_browser_both_sign_in(bench: Bench) -> None:
+async def test_two_tabs_of_one_browser_both_sign_in(bench: SecondFactorSetup) -> None:
     _, authenticator = await bench.with_passkey()
     tabs = [await bench.passkeys.sign_in_options(browser=BROWSER) for _ in range(2)]
     for options in tabs:
         assert await bench.passkeys.sign_in(authenticator.get(options), browser=BROWSER, origin=ORIGIN)
 
 
-async def test_a_challenge_for_one_ceremony_is_no_good_in_the_other(bench: Bench) -> None:
+async def test_a_challenge_for_one_ceremony_is_no_good_in_the_other(bench: SecondFactorSetup) -> None:
     user, authenticator = await bench.with_passkey()
     asked = json.loads(await bench.passkeys.registration_options(user, browser=BROWSER))
     signed = authenticator.get(json.dumps({"challenge": asked["challenge"], "rpId": asked["rp"]["id"]}))
@@ -174,7 +178,7 @@ async def test_a_challenge_for_one_ceremony_is_no_good_in_the_other(bench: Bench
         await bench.passkeys.sign_in(signed, browser=BROWSER, origin=ORIGIN, user=user)
 
 
-async def test_someone_elses_passkey_is_no_second_factor(bench: Bench) -> None:
+async def test_someone_elses_passkey_is_no_second_factor(bench: SecondFactorSetup) -> None:
     anna, _ = await bench.with_passkey()
     _, mallory = await bench.with_passkey()
     for lie in ({}, {"user_handle": anna.user_id.encode()}, {"user_handle": None}):
@@ -182,7 +186,7 @@ async def test_someone_elses_passkey_is_no_second_factor(bench: Bench) -> None:
             await sign_in(bench, mallory, anna, **lie)
 
 
-async def test_without_a_password_a_passkey_says_whose_it_is_and_says_true(bench: Bench) -> None:
+async def test_without_a_password_a_passkey_says_whose_it_is_and_says_true(bench: SecondFactorSetup) -> None:
     anna, _ = await bench.with_passkey()
     _, mallory = await bench.with_passkey()
     for handle in (None, b"", anna.user_id.encode()):
@@ -190,7 +194,7 @@ async def test_without_a_password_a_passkey_says_whose_it_is_and_says_true(bench
             await sign_in(bench, mallory, user_handle=handle)
 
 
-async def test_a_signature_of_another_key_is_refused(bench: Bench) -> None:
+async def test_a_signature_of_another_key_is_refused(bench: SecondFactorSetup) -> None:
     user, authenticator = await bench.with_passkey()
     forger = Authenticator(BASE_URL)
     forger.credential_id = authenticator.credential_id
@@ -199,7 +203,7 @@ async def test_a_signature_of_another_key_is_refused(bench: Bench) -> None:
         await sign_in(bench, forger)
 
 
-async def test_an_unknown_passkey_is_refused_like_any_other(bench: Bench) -> None:
+async def test_an_unknown_passkey_is_refused_like_any_other(bench: SecondFactorSetup) -> None:
     stranger = Authenticator(BASE_URL)
     stranger.user_handle = b"1000000009"
     with pytest.raises(PasskeyRefused):
@@ -207,7 +211,7 @@ async def test_an_unknown_passkey_is_refused_like_any_other(bench: Bench) -> Non
 
 
 @pytest.mark.parametrize("counter", [0, 3, 5])
-async def test_a_counter_that_does_not_go_up_is_refused_and_recorded(bench: Bench, counter: int) -> None:
+async def test_a_counter_that_does_not_go_up_is_refused_and_recorded(bench: SecondFactorSetup, counter: int) -> None:
     user, authenticator = await bench.with_passkey()
     authenticator.counter = 4
     await sign_in(bench, authenticator)
@@ -222,7 +226,7 @@ async def test_a_counter_that_does_not_go_up_is_refused_and_recorded(bench: Benc
 # -- the list -----------------------------------------------------------------------------------------
 
 
-async def test_a_credential_belongs_to_one_account(bench: Bench) -> None:
+async def test_a_credential_belongs_to_one_account(bench: SecondFactorSetup) -> None:
     _, authenticator = await bench.with_passkey()
     other = await bench.person()
     with pytest.raises(PasskeyTaken):
@@ -231,16 +235,16 @@ async def test_a_credential_belongs_to_one_account(bench: Bench) -> None:
     assert (await bench.second_factors.of(other)).recovery_left == 0
 
 
-async def test_an_account_has_at_most_twenty(bench: Bench) -> None:
+async def test_an_account_has_at_most_twenty(bench: SecondFactorSetup) -> None:
     user = await bench.person()
-    for _ in range(PASSKEYS_MOST):
+    for _ in range(MAX_PASSKEYS):
         await bench.register(user, Authenticator(BASE_URL))
     with pytest.raises(TooManyPasskeys):
         await bench.register(user, Authenticator(BASE_URL))
-    assert (await bench.now(user)).passkeys == PASSKEYS_MOST
+    assert (await bench.now(user)).passkeys == MAX_PASSKEYS
 
 
-async def test_a_passkey_is_renamed_by_its_owner_only(bench: Bench) -> None:
+async def test_a_passkey_is_renamed_by_its_owner_only(bench: SecondFactorSetup) -> None:
     user, _ = await bench.with_passkey()
     other = await bench.person()
     (kept,) = await bench.passkeys.of_user(user.user_id)
@@ -254,7 +258,7 @@ async def test_a_passkey_is_renamed_by_its_owner_only(bench: Bench) -> None:
     assert await bench.events(user) == ["factor.added", "factor.passkey_renamed"]
 
 
-async def test_a_removed_passkey_is_dead(bench: Bench) -> None:
+async def test_a_removed_passkey_is_dead(bench: SecondFactorSetup) -> None:
     user, authenticator = await bench.with_passkey()
     other = await bench.person()
     (kept,) = await bench.passkeys.of_user(user.user_id)

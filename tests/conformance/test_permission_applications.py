@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from gatehouse.admin.model.assignments import PeopleWanted
-from gatehouse.admin.model.paging import Wanted
+from gatehouse.admin.model.assignments import AssignmentPeopleQuery
+from gatehouse.admin.model.paging import PageRequest
 from gatehouse.admin.model.schema_versions import VersionNotFound
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.errors import ApplicationNotFound, NameTaken, ProjectNotFound, VersionConflict
@@ -15,16 +15,22 @@ from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.project import GrantAction, GroupGrant
 from gatehouse.permissions.model.rule import End
 from gatehouse.permissions.model.schema import Tree
-from gatehouse.permissions.model.schema_version import VERSION_BYTES_MOST, VERSIONS_MOST, How, Tally, What
+from gatehouse.permissions.model.schema_version import (
+    MAX_VERSION_BYTES,
+    MAX_VERSIONS,
+    ChangedItem,
+    ChangeKind,
+    ChangeTally,
+)
 from gatehouse.permissions.model.scope import ROOT, application_scope
 from gatehouse.permissions.model.user_record import Assignment, UserRecord
-from gatehouse.permissions.store import Change, Edited
+from gatehouse.permissions.store import Change, EditResult
 from gatehouse.storage.admin import assignments as assignment_lists
 from gatehouse.storage.admin.assignments import AssignmentListStorage
 from gatehouse.storage.admin.schema_versions import SchemaVersionStorage
 from gatehouse.storage.opening import Storage
 from gatehouse.storage.permissions.applications import reserve_id
-from gatehouse.storage.permissions.schema_versions import SIZES
+from gatehouse.storage.permissions.schema_versions import VERSION_SIZES
 from gatehouse.storage.statements import Verb
 from tests.support.builders import NOW
 from tests.support.permission_builders import (
@@ -36,14 +42,14 @@ from tests.support.permission_builders import (
     a_project,
     a_role,
     a_user_record,
-    becoming,
-    connecting,
+    connect_application,
     create_application,
-    holding,
-    install,
+    holdings_with,
+    install_central,
     publish,
-    refusing,
-    with_roles,
+    raise_in_edit,
+    set_fields,
+    set_roles,
 )
 
 ANNA = "1000000001"
@@ -54,7 +60,7 @@ SERVICE_KEY = ApplicationKey(kid="k1", application_id=SHOP, source=KeySource.SER
 
 @pytest.fixture
 async def world(storage: Storage) -> Storage:
-    await install(storage)
+    await install_central(storage)
     await a_person(storage)
     await a_person(storage, BOB)
     await publish(storage, owners=[ANNA])
@@ -106,9 +112,9 @@ async def test_an_unknown_application_is_not_found(world: Storage) -> None:
     with pytest.raises(ApplicationNotFound):
         await world.applications.application(99)
     with pytest.raises(ApplicationNotFound):
-        await world.applications.edit_application(99, becoming())
+        await world.applications.edit_application(99, set_fields())
     with pytest.raises(ApplicationNotFound):
-        await world.applications.edit_schema(99, becoming())
+        await world.applications.edit_schema(99, set_fields())
 
 
 async def test_an_application_is_made_in_a_project_that_exists(world: Storage) -> None:
@@ -116,7 +122,7 @@ async def test_an_application_is_made_in_a_project_that_exists(world: Storage) -
         await create_application(world, project_id="nothing")
     await create_application(world)
     with pytest.raises(ProjectNotFound):
-        await world.applications.edit_application(SHOP, becoming(project_id="nothing"))
+        await world.applications.edit_application(SHOP, set_fields(project_id="nothing"))
 
 
 async def test_a_creator_gets_what_was_written_for_him(world: Storage) -> None:
@@ -140,7 +146,7 @@ async def test_what_a_creator_gets_in_application_1_is_added_to_what_he_has(worl
         )
     )
     after = await record_of(world, ANNA, 1)
-    assert after.scopes == {**before.scopes, on_it: holding("app_developer", "app_users_manager")}
+    assert after.scopes == {**before.scopes, on_it: holdings_with("app_developer", "app_users_manager")}
     assert after.version == before.version + 1
 
 
@@ -150,20 +156,20 @@ async def test_names_are_unique_in_a_project_among_live_applications(world: Stor
     await create_application(world)  # outside projects names may be alike
     other = await create_application(world, name="Other", project_id="mind_games")
     with pytest.raises(NameTaken):
-        await world.applications.edit_application(other.application_id, becoming(name="Shop"))
+        await world.applications.edit_application(other.application_id, set_fields(name="Shop"))
     with pytest.raises(NameTaken):
-        await world.applications.edit_application(SHOP + 1, becoming(project_id="mind_games"))
-    await world.applications.edit_application(SHOP, becoming(removed=True))
-    assert (await world.applications.edit_application(other.application_id, becoming(name="Shop"))).name == "Shop"
+        await world.applications.edit_application(SHOP + 1, set_fields(project_id="mind_games"))
+    await world.applications.edit_application(SHOP, set_fields(removed=True))
+    assert (await world.applications.edit_application(other.application_id, set_fields(name="Shop"))).name == "Shop"
     with pytest.raises(NameTaken):
-        await world.applications.edit_application(SHOP, becoming(removed=False))
+        await world.applications.edit_application(SHOP, set_fields(removed=False))
 
 
 async def test_an_edit_is_kept_with_its_records_and_the_next_version(world: Storage) -> None:
     before = await create_application(world)
     count = len(await world.audit.unsealed(100))
     edited = await world.applications.edit_application(
-        SHOP, becoming(application_id=7, name="Store", settings={"a": [1]}, created_at=1, version=40)
+        SHOP, set_fields(application_id=7, name="Store", settings={"a": [1]}, created_at=1, version=40)
     )
     assert edited == replace(before, name="Store", settings={"a": [1]}, version=2)
     assert await world.applications.application(SHOP) == edited
@@ -173,9 +179,9 @@ async def test_an_edit_is_kept_with_its_records_and_the_next_version(world: Stor
 async def test_a_refused_edit_leaves_everything_as_it_was(world: Storage) -> None:
     before = await create_application(world)
     with pytest.raises(VersionConflict):
-        await world.applications.edit_application(SHOP, refusing(VersionConflict()))
+        await world.applications.edit_application(SHOP, raise_in_edit(VersionConflict()))
     with pytest.raises(VersionConflict):
-        await world.applications.edit_schema(SHOP, refusing(VersionConflict()))
+        await world.applications.edit_schema(SHOP, raise_in_edit(VersionConflict()))
     assert await world.applications.application(SHOP) == before
     assert (await world.permissions.application_models([SHOP]))[SHOP].schema.version == 1
 
@@ -183,11 +189,11 @@ async def test_a_refused_edit_leaves_everything_as_it_was(world: Storage) -> Non
 async def test_the_key_of_a_service_follows_its_application(world: Storage) -> None:
     await create_application(world, service_key=SERVICE_KEY)
     other = replace(SERVICE_KEY, kid="k2", pem="other")
-    await world.applications.edit_application(SHOP, becoming(name="Store"))
+    await world.applications.edit_application(SHOP, set_fields(name="Store"))
     assert await world.application_keys.application_key("k1") == SERVICE_KEY
-    await world.applications.edit_application(SHOP, becoming(service_key=other))
+    await world.applications.edit_application(SHOP, set_fields(service_key=other))
     assert await world.application_keys.application_keys(SHOP) == [other]
-    await world.applications.edit_application(SHOP, becoming(service_key=None))
+    await world.applications.edit_application(SHOP, set_fields(service_key=None))
     assert await world.application_keys.application_keys(SHOP) == []
 
 
@@ -203,7 +209,7 @@ async def test_a_schema_edit_makes_one_version_and_one_of_each_role_it_changed(w
         "changed": replace(model.roles["changed"], description="new"),
         "fresh": a_role("Fresh", SHOP, version=9),
     }
-    edited = await world.applications.edit_schema(SHOP, becoming(schema=schema, roles=roles))
+    edited = await world.applications.edit_schema(SHOP, set_fields(schema=schema, roles=roles))
     assert edited.schema == replace(schema, version=2)
     assert {key: role.version for key, role in edited.roles.items()} == {"same": 1, "changed": 2, "fresh": 1}
     assert (await world.permissions.application_models([SHOP]))[SHOP] == edited
@@ -211,24 +217,28 @@ async def test_a_schema_edit_makes_one_version_and_one_of_each_role_it_changed(w
 
 async def test_a_role_that_is_gone_is_taken_from_everyone_and_versions_tell(world: Storage) -> None:
     await create_application(world, "moderator", "guest", project_id="mind_games")
-    held = {ROOT: holding("moderator", "guest"), P: holding("moderator")}
-    await world.user_records.edit_record(SHOP, ANNA, becoming(scopes=held), NOW)
-    await world.user_records.edit_record(SHOP, BOB, becoming(scopes={ROOT: holding("guest")}), NOW)
-    await world.applications.edit_schema(SHOP, with_roles(a_role("guest", SHOP)))
+    held = {ROOT: holdings_with("moderator", "guest"), P: holdings_with("moderator")}
+    await world.user_records.edit_record(SHOP, ANNA, set_fields(scopes=held), NOW)
+    await world.user_records.edit_record(SHOP, BOB, set_fields(scopes={ROOT: holdings_with("guest")}), NOW)
+    await world.applications.edit_schema(SHOP, set_roles(a_role("guest", SHOP)))
     anna, bob = await record_of(world, ANNA, SHOP), await record_of(world, BOB, SHOP)
-    assert (anna.scopes, anna.version) == ({ROOT: holding("guest")}, 2)
-    assert (bob.scopes, bob.version) == ({ROOT: holding("guest")}, 1)
+    assert (anna.scopes, anna.version) == ({ROOT: holdings_with("guest")}, 2)
+    assert (bob.scopes, bob.version) == ({ROOT: holdings_with("guest")}, 1)
 
 
 async def test_a_role_that_becomes_protected_is_taken_from_every_project_scope(world: Storage) -> None:
     await create_application(world, "moderator", a_role("boss", protected=True), project_id="mind_games")
     scope = application_scope("mind_games", SHOP)
-    held = {ROOT: holding("moderator", "boss"), P: holding("moderator"), scope: holding("moderator")}
-    await world.user_records.edit_record(SHOP, ANNA, becoming(scopes=held), NOW)
+    held = {
+        ROOT: holdings_with("moderator", "boss"),
+        P: holdings_with("moderator"),
+        scope: holdings_with("moderator"),
+    }
+    await world.user_records.edit_record(SHOP, ANNA, set_fields(scopes=held), NOW)
     boss = a_role("boss", SHOP, protected=True)
-    await world.applications.edit_schema(SHOP, with_roles(a_role("moderator", SHOP, protected=True), boss))
+    await world.applications.edit_schema(SHOP, set_roles(a_role("moderator", SHOP, protected=True), boss))
     anna = await record_of(world, ANNA, SHOP)
-    assert (anna.scopes, anna.version) == ({ROOT: holding("moderator", "boss")}, 2)
+    assert (anna.scopes, anna.version) == ({ROOT: holdings_with("moderator", "boss")}, 2)
 
 
 @pytest.mark.parametrize("protected", [False, True])
@@ -240,10 +250,10 @@ async def test_roles_that_end_leave_the_grants_of_projects_too(world: Storage, p
         GroupGrant(group_id=GROUP, roles=("moderator", "guest"), action=GrantAction.GRANT),
         GroupGrant(group_id=GROUP, roles=("moderator",), action=GrantAction.REVOKE),
     )
-    await world.projects.edit_project("mind_games", connecting(SHOP, *grants))
+    await world.projects.edit_project("mind_games", connect_application(SHOP, *grants))
     before = await structure_version(world)
     left = [a_role("guest", SHOP), *([a_role("moderator", SHOP, protected=True)] if protected else [])]
-    await world.applications.edit_schema(SHOP, with_roles(*left))
+    await world.applications.edit_schema(SHOP, set_roles(*left))
     project = (await world.projects.project("mind_games")).project
     assert project.settings.services == {SHOP: (replace(grants[0], roles=("guest",)),)}
     assert project.version == 3
@@ -255,8 +265,8 @@ async def test_an_application_whose_last_grant_ends_stays_connected(world: Stora
     await create_application(world, "moderator", project_id="mind_games")
     await world.groups.create_group(a_group(), ())
     grant = GroupGrant(group_id=GROUP, roles=("moderator",), action=GrantAction.GRANT)
-    await world.projects.edit_project("mind_games", connecting(SHOP, grant))
-    await world.applications.edit_schema(SHOP, with_roles())
+    await world.projects.edit_project("mind_games", connect_application(SHOP, grant))
+    await world.applications.edit_schema(SHOP, set_roles())
     assert (await world.projects.project("mind_games")).project.settings.services == {SHOP: ()}
 
 
@@ -264,12 +274,12 @@ async def test_holders_are_distinct_users_with_an_unexpired_assignment_anywhere(
     await create_application(world, "moderator", "guest", project_id="mind_games")
     past, ttl = End(expired=NOW), End(expired=NOW - 9, ttl=60)
     anna = {
-        ROOT: holding("moderator", Assignment(role="guest", end=past)),
-        P: holding("moderator", Assignment(role="guest", end=past)),
+        ROOT: holdings_with("moderator", Assignment(role="guest", end=past)),
+        P: holdings_with("moderator", Assignment(role="guest", end=past)),
     }
-    await world.user_records.edit_record(SHOP, ANNA, becoming(scopes=anna), NOW)
-    bob = {P: holding(Assignment(role="moderator", end=ttl))}
-    await world.user_records.edit_record(SHOP, BOB, becoming(scopes=bob), NOW)
+    await world.user_records.edit_record(SHOP, ANNA, set_fields(scopes=anna), NOW)
+    bob = {P: holdings_with(Assignment(role="moderator", end=ttl))}
+    await world.user_records.edit_record(SHOP, BOB, set_fields(scopes=bob), NOW)
     assert await world.applications.role_holders(SHOP, NOW) == {"moderator": 2}
     assert await world.applications.role_holders(SHOP, NOW - 1) == {"moderator": 2, "guest": 1}
     assert await world.applications.holders_of(SHOP, {"guest", "nobody"}, NOW - 1) == {"guest": 1}
@@ -281,18 +291,26 @@ async def test_people_with_something_in_an_application_are_listed_a_page_at_a_ti
     world: Storage, monkeypatch: pytest.MonkeyPatch, sorted_most: int, order: str
 ) -> None:
     """Each once, wherever it is written: few by nick, many by id."""
-    monkeypatch.setattr(assignment_lists, "SORTED_MOST", sorted_most)
+    monkeypatch.setattr(assignment_lists, "MAX_SORTED_BY_NICK", sorted_most)
     await create_application(world, "moderator", "guest", project_id="mind_games")
     ids = {"a": "2000000001", "b": "2000000002", "c": "2000000003"}
     for letter, nick in zip(ids, ("Mia", "Zoe", "Ann"), strict=True):
         await a_person(world, ids[letter], nick=nick)
-    scopes = {ids["a"]: {ROOT: holding("moderator", "guest"), P: holding("guest")}, ids["b"]: {P: holding("guest")}}
+    scopes = {
+        ids["a"]: {ROOT: holdings_with("moderator", "guest"), P: holdings_with("guest")},
+        ids["b"]: {P: holdings_with("guest")},
+    }
     for user_id, held in scopes.items():
-        await world.user_records.edit_record(SHOP, user_id, becoming(scopes=held), NOW)
+        await world.user_records.edit_record(SHOP, user_id, set_fields(scopes=held), NOW)
     entry = {"user": {"kick": {"value": True}}}
-    await world.user_records.edit_record(SHOP, ids["c"], becoming(scopes={ROOT: holding(private_data=entry)}), NOW)
+    await world.user_records.edit_record(
+        SHOP, ids["c"], set_fields(scopes={ROOT: holdings_with(private_data=entry)}), NOW
+    )
     lists = AssignmentListStorage(world.runner)
-    pages = [await lists.people(SHOP, PeopleWanted(wanted=Wanted(page=number, size=2))) for number in (1, 2, 3)]
+    pages = [
+        await lists.people(SHOP, AssignmentPeopleQuery(wanted=PageRequest(page=number, size=2)))
+        for number in (1, 2, 3)
+    ]
     assert [one.user_id for page in pages for one in page.rows] == [ids[letter] for letter in order]
     assert [(len(page.rows), page.total) for page in pages] == [(2, 3), (1, 3), (0, 3)]
 
@@ -300,7 +318,7 @@ async def test_people_with_something_in_an_application_are_listed_a_page_at_a_ti
 async def test_records_are_kept_with_what_they_tell_of(world: Storage) -> None:
     before = len(await world.audit.unsealed(100))
     await create_application(world)
-    await world.applications.edit_schema(SHOP, becoming())
+    await world.applications.edit_schema(SHOP, set_fields())
     assert len(await world.audit.unsealed(100)) == before + 2
 
 
@@ -313,29 +331,29 @@ async def test_every_save_leaves_its_version_the_newest_hundred_and_none_of_a_re
     await create_application(world)
     shop = await world.applications.application(SHOP)
     versions = SchemaVersionStorage(world.runner)
-    assert (await versions.versions(SHOP, Wanted())).total == 0
+    assert (await versions.versions(SHOP, PageRequest())).total == 0
     role = a_role("moderator", condition=parse_condition({"tag": "beta"}, place=""))
     first = (await world.permissions.application_models([SHOP]))[SHOP]
-    added = Tally(what=What.ROLE, how=How.ADDED, count=1, names=("moderator",))
-    edited = Edited(replace(first, roles={role.key: role}), (), (added,))
+    added = ChangeTally(what=ChangedItem.ROLE, how=ChangeKind.ADDED, count=1, names=("moderator",))
+    edited = EditResult(replace(first, roles={role.key: role}), (), (added,))
     saved = await world.applications.edit_schema(SHOP, lambda _: edited)
-    newest, oldest = (await versions.versions(SHOP, Wanted())).rows
+    newest, oldest = (await versions.versions(SHOP, PageRequest())).rows
     assert newest.changes == (added,)
     assert (newest.version, oldest.version, oldest.actor, oldest.changes) == (2, 1, "", ())
     assert (await versions.version(shop, 1)).model == first
     assert (await versions.version(shop, 2)).model == saved
 
     with pytest.raises(VersionConflict):
-        await world.applications.edit_schema(SHOP, refusing(VersionConflict))
-    for _ in range(VERSIONS_MOST):
-        await world.applications.edit_schema(SHOP, becoming())
-    page = await versions.versions(SHOP, Wanted(size=VERSIONS_MOST + 1))
-    assert (page.total, page.rows[0].version, page.rows[-1].version) == (VERSIONS_MOST, 102, 3)
+        await world.applications.edit_schema(SHOP, raise_in_edit(VersionConflict))
+    for _ in range(MAX_VERSIONS):
+        await world.applications.edit_schema(SHOP, set_fields())
+    page = await versions.versions(SHOP, PageRequest(size=MAX_VERSIONS + 1))
+    assert (page.total, page.rows[0].version, page.rows[-1].version) == (MAX_VERSIONS, 102, 3)
     with pytest.raises(VersionNotFound):
         await versions.version(shop, 2)
 
-    await world.applications.edit_application(SHOP, becoming(removed=True))
-    assert (await versions.versions(SHOP, Wanted())).total == 0
+    await world.applications.edit_application(SHOP, set_fields(removed=True))
+    assert (await versions.versions(SHOP, PageRequest())).total == 0
 
 
 async def test_versions_are_read_back_through_every_kind_of_change(world: Storage) -> None:
@@ -347,11 +365,13 @@ async def test_versions_are_read_back_through_every_kind_of_change(world: Storag
     rules = {"a": {"value": False, "protected": False, "description": "new"}}
     changes: list[Change[ApplicationModel]] = [
         becoming_rules(rules),
-        lambda state: Edited(replace(state, roles={**state.roles, "third": tagged}), ()),
-        lambda state: Edited(replace(state, roles={"third": replace(tagged, description="alone")}), ()),
-        lambda state: Edited(state, ()),
-        lambda state: Edited(replace(state, schema=replace(state.schema, private_data={}, public_data=rules)), ()),
-        lambda state: Edited(replace(state, roles={}), ()),
+        lambda state: EditResult(replace(state, roles={**state.roles, "third": tagged}), ()),
+        lambda state: EditResult(replace(state, roles={"third": replace(tagged, description="alone")}), ()),
+        lambda state: EditResult(state, ()),
+        lambda state: EditResult(
+            replace(state, schema=replace(state.schema, private_data={}, public_data=rules)), ()
+        ),
+        lambda state: EditResult(replace(state, roles={}), ()),
     ]
     for number, change in enumerate(changes, 2):
         seen[number] = await world.applications.edit_schema(SHOP, change)
@@ -375,9 +395,9 @@ async def test_mm_01_versions_are_bounded_by_bytes_and_those_that_are_kept_are_r
         }
         saved = await world.applications.edit_schema(SHOP, becoming_rules(tree))
     versions = SchemaVersionStorage(world.runner)
-    page = await versions.versions(SHOP, Wanted(size=VERSIONS_MOST))
+    page = await versions.versions(SHOP, PageRequest(size=MAX_VERSIONS))
     stored = await world.runner.look(stored_bytes)
-    assert VERSION_BYTES_MOST / 2 < stored <= VERSION_BYTES_MOST
+    assert MAX_VERSION_BYTES / 2 < stored <= MAX_VERSION_BYTES
     assert (page.rows[0].version, page.total < saves) == (saves + 1, True)
     assert (await versions.version(shop, saves + 1)).model == saved
     for kept in page.rows:
@@ -385,8 +405,8 @@ async def test_mm_01_versions_are_bounded_by_bytes_and_those_that_are_kept_are_r
 
 
 def becoming_rules(tree: Tree) -> Change[ApplicationModel]:
-    return lambda state: Edited(replace(state, schema=replace(state.schema, private_data=tree)), ())
+    return lambda state: EditResult(replace(state, schema=replace(state.schema, private_data=tree)), ())
 
 
 def stored_bytes() -> Verb[int]:
-    return sum(row.size or 0 for row in (yield SIZES(of=SHOP)))
+    return sum(row.size or 0 for row in (yield VERSION_SIZES(of=SHOP)))

@@ -6,17 +6,17 @@ from typing import Any
 import pytest
 
 from gatehouse.permissions.documents.conditions import parse_condition
-from gatehouse.permissions.model.condition import Subject
+from gatehouse.permissions.model.condition import ConditionSubject
 from gatehouse.permissions.model.facts import ApplicationState
 from gatehouse.permissions.model.group import GroupCondition
 from gatehouse.permissions.model.project import GrantAction, GroupGrant, ProjectSettings
 from gatehouse.permissions.model.role import ConditionMode
-from gatehouse.permissions.model.rule import ENDLESS, End
+from gatehouse.permissions.model.rule import NO_END, End
 from gatehouse.permissions.model.scope import ROOT, application_scope, group_scope, service_scope
 from gatehouse.permissions.model.user_record import Assignment, UserRecord
 from gatehouse.storage.opening import Storage
 from gatehouse.storage.permissions.facts import facts
-from gatehouse.storage.statements import Ask
+from gatehouse.storage.statements import BoundStatement
 from tests.support.builders import NOW, a_passkey, a_record
 from tests.support.permission_builders import (
     GROUP,
@@ -26,14 +26,14 @@ from tests.support.permission_builders import (
     a_project,
     a_role,
     a_service_account,
-    becoming,
-    connecting,
+    connect_application,
     create_application,
-    edited_project,
-    holding,
-    install,
+    holdings_with,
+    install_central,
     publish,
-    with_roles,
+    set_fields,
+    set_project_fields,
+    set_roles,
 )
 
 ANNA = "1000000001"
@@ -44,7 +44,7 @@ TREE = {"user": {"kick": {"value": True}}}
 @pytest.fixture
 async def world(storage: Storage) -> Storage:
     """Anna owns Mind Games; there are a shop, with a moderator and a guest, and a group."""
-    await install(storage)
+    await install_central(storage)
     await a_person(storage)
     await publish(storage, owners=[ANNA])
     await create_application(storage, "moderator", "guest", project_id="mind_games")
@@ -67,7 +67,7 @@ async def structure_version(storage: Storage) -> int:
 
 def test_facts_are_one_statement() -> None:
     verb = facts(ANNA, [1, SHOP])
-    assert isinstance(next(verb), Ask)
+    assert isinstance(next(verb), BoundStatement)
     with pytest.raises(StopIteration):
         verb.send([])
 
@@ -77,10 +77,10 @@ async def test_there_are_no_facts_about_nobody(storage: Storage) -> None:
 
 
 async def test_facts_know_the_person(storage: Storage) -> None:
-    await install(storage)
+    await install_central(storage)
     plain = await a_person(storage, tags=frozenset({"staff", "beta"}), purchases=frozenset({"sky"}), rev=7)
     found = await facts_of(storage, 1)
-    assert found.subject == Subject(
+    assert found.subject == ConditionSubject(
         user_id=ANNA, domain=None, tags=frozenset({"staff", "beta"}), purchases=frozenset({"sky"})
     )
     assert (found.login, found.blocked, found.rev) == (plain.login, False, 7)
@@ -135,15 +135,15 @@ async def test_a_record_comes_back_as_it_was_written(world: Storage) -> None:
         login={"can": {"value": True}},
         secret_data={"application": {"canRead": {"value": True}}},
         scopes={
-            ROOT: holding("moderator", Assignment(role="guest", end=End(expired=NOW + 9)), public_data=TREE),
-            P: holding("guest", private_data=TREE),
-            application_scope("mind_games", SHOP): holding(Assignment(role="guest", end=End(ttl=60))),
-            service_scope("mind_games", SHOP): holding(private_data=TREE, public_data=TREE),
-            group_scope("mind_games", GROUP): holding("guest", "moderator"),
+            ROOT: holdings_with("moderator", Assignment(role="guest", end=End(expired=NOW + 9)), public_data=TREE),
+            P: holdings_with("guest", private_data=TREE),
+            application_scope("mind_games", SHOP): holdings_with(Assignment(role="guest", end=End(ttl=60))),
+            service_scope("mind_games", SHOP): holdings_with(private_data=TREE, public_data=TREE),
+            group_scope("mind_games", GROUP): holdings_with("guest", "moderator"),
         },
     )
-    await world.projects.edit_project("mind_games", connecting(SHOP))
-    await world.user_records.edit_record(SHOP, ANNA, becoming(**fields_of(written)), NOW)
+    await world.projects.edit_project("mind_games", connect_application(SHOP))
+    await world.user_records.edit_record(SHOP, ANNA, set_fields(**fields_of(written)), NOW)
     found = (await facts_of(world, SHOP, 1)).records
     assert found[SHOP] == replace(written, version=1)
     assert found[1].scopes.keys() == {P}
@@ -156,13 +156,15 @@ def fields_of(record: UserRecord) -> dict[str, Any]:
 
 async def test_facts_name_owned_projects_listing_groups_and_versions(world: Storage) -> None:
     before = (await facts_of(world, 1)).structure
-    await world.groups.edit_group(GROUP, becoming(users=(ANNA,)))
+    await world.groups.edit_group(GROUP, set_fields(users=(ANNA,)))
     found = await facts_of(world, 1)
-    assert (found.owns, found.groups, found.structure) == ({"mind_games": ENDLESS}, {GROUP}, before + 1)
+    assert (found.owns, found.groups, found.structure) == ({"mind_games": NO_END}, {GROUP}, before + 1)
     ends = Assignment(role="project_owner", end=End(expired=NOW + 5))
     await a_person(world, "2")
-    await world.user_records.edit_record(1, "2", becoming(scopes={P: holding("project_owner")}), NOW)
-    await world.user_records.edit_record(1, ANNA, becoming(scopes={P: holding(ends), ROOT: holding()}), NOW)
+    await world.user_records.edit_record(1, "2", set_fields(scopes={P: holdings_with("project_owner")}), NOW)
+    await world.user_records.edit_record(
+        1, ANNA, set_fields(scopes={P: holdings_with(ends), ROOT: holdings_with()}), NOW
+    )
     assert (await facts_of(world)).owns == {"mind_games": End(expired=NOW + 5)}
 
 
@@ -170,7 +172,7 @@ async def test_only_ownership_of_a_project_itself_is_ownership(world: Storage) -
     scope = application_scope("mind_games", SHOP)
     await a_person(world, "2")
     await world.user_records.edit_record(
-        1, "2", becoming(scopes={scope: holding("project_owner"), ROOT: holding("project_owner")}), NOW
+        1, "2", set_fields(scopes={scope: holdings_with("project_owner"), ROOT: holdings_with("project_owner")}), NOW
     )
     found = await world.permissions.facts("2", [1])
     assert found is not None
@@ -178,10 +180,10 @@ async def test_only_ownership_of_a_project_itself_is_ownership(world: Storage) -
 
 
 async def test_moves_removals_and_saves_of_applications_show(world: Storage) -> None:
-    await world.applications.edit_application(SHOP, becoming(project_id=None))
+    await world.applications.edit_application(SHOP, set_fields(project_id=None))
     assert (await facts_of(world, SHOP)).applications[SHOP].project_id is None
-    await world.applications.edit_application(SHOP, becoming(removed=True))
-    await world.applications.edit_schema(SHOP, with_roles())
+    await world.applications.edit_application(SHOP, set_fields(removed=True))
+    await world.applications.edit_schema(SHOP, set_roles())
     state = (await facts_of(world, SHOP)).applications[SHOP]
     assert (state.removed, state.version, state.schema_version) == (True, 3, 2)
 
@@ -210,8 +212,8 @@ async def test_models_hold_application_schema_and_roles_also_of_removed_applicat
         params="a,b",
         meta={"private_data": TREE},
     )
-    await world.applications.edit_schema(SHOP, with_roles(role))
-    await world.applications.edit_application(SHOP, becoming(removed=True, settings={"a": 1}))
+    await world.applications.edit_schema(SHOP, set_roles(role))
+    await world.applications.edit_application(SHOP, set_fields(removed=True, settings={"a": 1}))
     models = await world.permissions.application_models([SHOP, 1, 99])
     assert models.keys() == {SHOP, 1}
     assert models[SHOP].roles == {"moderator": replace(role, version=2)}
@@ -229,7 +231,7 @@ async def test_models_hold_application_schema_and_roles_also_of_removed_applicat
 
 async def test_a_condition_that_no_rule_knows_any_more_holds_for_nobody(world: Storage) -> None:
     condition = replace(parse_condition({"tag": "staff"}), document={"moon": "full"})
-    await world.applications.edit_schema(SHOP, with_roles(a_role("moderator", SHOP, condition=condition)))
+    await world.applications.edit_schema(SHOP, set_roles(a_role("moderator", SHOP, condition=condition)))
     found = (await world.permissions.application_models([SHOP]))[SHOP].roles["moderator"].condition
     assert found is not None
     assert (found.document, str(found.test)) == ({"moon": "full"}, "Everyone(holds=False)")
@@ -249,9 +251,9 @@ async def test_the_structure_holds_projects_groups_and_connections(world: Storag
         SHOP: (),
     }
     settings = ProjectSettings(allowed_domains=("studio.example",), services=services)
-    await world.projects.edit_project("mind_games", edited_project(settings=settings, aliases=("mg", "games")))
+    await world.projects.edit_project("mind_games", set_project_fields(settings=settings, aliases=("mg", "games")))
     condition = GroupCondition(title="Staff", condition=parse_condition({"tag": "staff"}))
-    await world.groups.edit_group(GROUP, becoming(conditions=(condition,), users=(ANNA,)))
+    await world.groups.edit_group(GROUP, set_fields(conditions=(condition,), users=(ANNA,)))
     found = await world.permissions.structure(["mind_games", "nothing"], [])
     assert found.projects.keys() == {"mind_games"}
     project = found.projects["mind_games"]
@@ -265,16 +267,16 @@ async def test_the_structure_holds_projects_groups_and_connections(world: Storag
 
 async def test_a_removed_project_connects_nothing_and_shows_as_removed(world: Storage) -> None:
     services = {SHOP: (GroupGrant(group_id=GROUP, roles=("guest",), action=GrantAction.GRANT),)}
-    await world.projects.edit_project("mind_games", edited_project(settings=ProjectSettings(services=services)))
+    await world.projects.edit_project("mind_games", set_project_fields(settings=ProjectSettings(services=services)))
     assert (await world.permissions.structure([], [SHOP])).connecting == {SHOP: ("mind_games",)}
-    await world.projects.edit_project("mind_games", edited_project(removed=True))
+    await world.projects.edit_project("mind_games", set_project_fields(removed=True))
     found = await world.permissions.structure(["mind_games"], [SHOP])
     assert (found.connecting, found.projects["mind_games"].project.removed) == ({SHOP: ()}, True)
 
 
 async def test_the_structure_has_a_version_from_the_start(storage: Storage) -> None:
     assert await structure_version(storage) == 0
-    await install(storage)
+    await install_central(storage)
     assert await structure_version(storage) == 0
     await a_person(storage)
     await publish(storage, owners=[ANNA])
@@ -284,9 +286,9 @@ async def test_the_structure_has_a_version_from_the_start(storage: Storage) -> N
 
 async def test_what_is_no_structure_leaves_its_version(world: Storage) -> None:
     before = await structure_version(world)
-    await world.user_records.edit_record(1, ANNA, becoming(login={"can": {"value": True}}), NOW)
-    await world.applications.edit_application(SHOP, becoming(name="Store"))
-    await world.applications.edit_schema(SHOP, becoming())
+    await world.user_records.edit_record(1, ANNA, set_fields(login={"can": {"value": True}}), NOW)
+    await world.applications.edit_application(SHOP, set_fields(name="Store"))
+    await world.applications.edit_schema(SHOP, set_fields())
     assert await structure_version(world) == before
 
 
@@ -301,15 +303,15 @@ async def test_a_structure_tells_which_applications_projects_have(world: Storage
 
     made = await create_application(world, name="Two", project_id="mind_games")
     assert await had() == [{SHOP, made.application_id}, set()]
-    await world.applications.edit_application(made.application_id, becoming(project_id="other"))
+    await world.applications.edit_application(made.application_id, set_fields(project_id="other"))
     assert await had() == [{SHOP}, {made.application_id}]
-    await world.applications.edit_application(SHOP, becoming(removed=True))
+    await world.applications.edit_application(SHOP, set_fields(removed=True))
     assert await had() == [set(), {made.application_id}]
     assert versions == sorted(set(versions))  # caches tell each from the one before
 
 
 async def test_installing_twice_changes_nothing(storage: Storage) -> None:
-    await install(storage)
-    await storage.applications.edit_schema(1, becoming())
-    await install(storage)
+    await install_central(storage)
+    await storage.applications.edit_schema(1, set_fields())
+    await install_central(storage)
     assert (await storage.permissions.application_models([1]))[1].schema.version == 2

@@ -18,13 +18,13 @@ from tests.support.permission_builders import (
     a_group,
     a_person,
     a_project,
-    becoming,
     create_application,
-    edited_project,
-    holding,
-    install,
+    holdings_with,
+    install_central,
     publish,
-    refusing,
+    raise_in_edit,
+    set_fields,
+    set_project_fields,
 )
 
 ANNA = "1000000001"
@@ -36,7 +36,7 @@ STAFF = GroupCondition(title="Staff", condition=parse_condition({"or": [{"tag": 
 
 @pytest.fixture
 async def world(storage: Storage) -> Storage:
-    await install(storage)
+    await install_central(storage)
     await a_person(storage)
     await a_person(storage, BOB)
     await publish(storage)
@@ -74,7 +74,7 @@ async def test_a_group_needs_a_project_a_title_of_its_own_and_known_users(world:
 async def test_an_unknown_group_is_not_found(world: Storage) -> None:
     for attempt in (
         world.groups.group(GROUP),
-        world.groups.edit_group(GROUP, becoming()),
+        world.groups.edit_group(GROUP, set_fields()),
         world.groups.delete_group(GROUP, ()),
     ):
         with pytest.raises(GroupNotFound):
@@ -85,7 +85,7 @@ async def test_an_edit_is_kept_with_the_next_version(world: Storage) -> None:
     made = await world.groups.create_group(a_group(users=(ANNA, BOB)), ())
     before = await structure_version(world)
     edited = await world.groups.edit_group(
-        GROUP, becoming(title="Staff", users=(BOB,), conditions=(STAFF,), project_id="x", created_at=1, version=9)
+        GROUP, set_fields(title="Staff", users=(BOB,), conditions=(STAFF,), project_id="x", created_at=1, version=9)
     )
     assert edited == replace(made, title="Staff", users=(BOB,), conditions=(STAFF,), version=2)
     assert await world.groups.group(GROUP) == edited
@@ -99,9 +99,9 @@ async def test_a_refused_edit_leaves_everything_as_it_was(world: Storage) -> Non
     await world.groups.create_group(a_group(OTHER, title="Other"), ())
     before = await structure_version(world)
     for change, error in (
-        (refusing(VersionConflict()), VersionConflict),
-        (becoming(title="other"), NameTaken),
-        (becoming(users=(BOB, "5")), UserNotFound),
+        (raise_in_edit(VersionConflict()), VersionConflict),
+        (set_fields(title="other"), NameTaken),
+        (set_fields(users=(BOB, "5")), UserNotFound),
     ):
         with pytest.raises(error):
             await world.groups.edit_group(GROUP, change)
@@ -115,12 +115,16 @@ async def test_a_deleted_group_goes_with_all_that_names_it(world: Storage) -> No
         await world.groups.create_group(group, ())
     kept, gone = (GroupGrant(group_id=group, roles=("guest",), action=GrantAction.GRANT) for group in (OTHER, GROUP))
     settings = ProjectSettings(services={shop: (gone, kept, gone)})
-    await world.projects.edit_project("mind_games", edited_project(settings=settings, allow=(OTHER,)))
+    await world.projects.edit_project("mind_games", set_project_fields(settings=settings, allow=(OTHER,)))
     mine, other = group_scope("mind_games", GROUP), group_scope("mind_games", OTHER)
-    scopes = {ROOT: holding("group_manager"), P: holding("group_manager"), other: holding("group_manager")}
-    held = {**scopes, mine: holding("group_manager", private_data=TREE)}
-    await world.user_records.edit_record(1, ANNA, becoming(scopes=held), NOW)
-    await world.user_records.edit_record(1, BOB, becoming(scopes={P: holding("group_manager")}), NOW)
+    scopes = {
+        ROOT: holdings_with("group_manager"),
+        P: holdings_with("group_manager"),
+        other: holdings_with("group_manager"),
+    }
+    held = {**scopes, mine: holdings_with("group_manager", private_data=TREE)}
+    await world.user_records.edit_record(1, ANNA, set_fields(scopes=held), NOW)
+    await world.user_records.edit_record(1, BOB, set_fields(scopes={P: holdings_with("group_manager")}), NOW)
     before = await structure_version(world)
     await world.groups.delete_group(GROUP, [a_record()])
     project = await world.projects.project("mind_games")
@@ -137,12 +141,12 @@ async def test_a_deleted_group_goes_with_all_that_names_it(world: Storage) -> No
 async def test_a_group_that_decides_who_belongs_is_not_deleted(world: Storage) -> None:
     await world.groups.create_group(a_group(), ())
     for lists in ({"allow": (GROUP,)}, {"allow": (), "disallow": (GROUP,)}):
-        await world.projects.edit_project("mind_games", edited_project(**lists))
+        await world.projects.edit_project("mind_games", set_project_fields(**lists))
         before = await structure_version(world)
         with pytest.raises(GroupListed):
             await world.groups.delete_group(GROUP, ())
         assert await structure_version(world) == before
-    await world.projects.edit_project("mind_games", edited_project(disallow=()))
+    await world.projects.edit_project("mind_games", set_project_fields(disallow=()))
     await world.groups.delete_group(GROUP, ())
 
 
@@ -155,6 +159,6 @@ async def test_the_project_of_a_group_nothing_names_keeps_its_version(world: Sto
 async def test_records_are_kept_with_what_they_tell_of(world: Storage) -> None:
     before = len(await world.audit.unsealed(100))
     await world.groups.create_group(a_group(), [a_record()])
-    await world.groups.edit_group(GROUP, becoming())
+    await world.groups.edit_group(GROUP, set_fields())
     await world.groups.delete_group(GROUP, [a_record(), a_record()])
     assert len(await world.audit.unsealed(100)) == before + 4

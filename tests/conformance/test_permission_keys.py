@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gatehouse.accounts.errors import UserIdTaken, UserNotFound
-from gatehouse.accounts.model import Kind
+from gatehouse.accounts.model import AccountKind
 from gatehouse.permissions.errors import (
     AccessKeyNotFound,
     ApplicationNotFound,
@@ -16,7 +16,7 @@ from gatehouse.permissions.errors import (
     ProjectNotFound,
     RoleNotFound,
 )
-from gatehouse.permissions.model.application_key import CUSTOM_MOST, ApplicationKey, KeySource
+from gatehouse.permissions.model.application_key import MAX_CUSTOM_KEYS, ApplicationKey, KeySource
 from gatehouse.permissions.model.scope import ROOT
 from gatehouse.permissions.model.service_token import ServiceToken
 from gatehouse.storage.installation import EPOCH
@@ -29,12 +29,12 @@ from tests.support.permission_builders import (
     a_service_account,
     a_user_record,
     an_access_key,
-    becoming,
     create_application,
-    edited_project,
-    holding,
-    install,
+    holdings_with,
+    install_central,
     publish,
+    set_fields,
+    set_project_fields,
 )
 
 ANNA = "1000000001"
@@ -54,7 +54,7 @@ async def found_token(world: Storage) -> ServiceToken | None:
 
 @pytest.fixture
 async def world(storage: Storage) -> Storage:
-    await install(storage)
+    await install_central(storage)
     await a_person(storage)
     await publish(storage)
     await create_application(storage, "guest", project_id="mind_games")
@@ -66,9 +66,9 @@ REMOVALS = pytest.mark.parametrize("what", ["application", "project"])
 
 async def remove(storage: Storage, what: str) -> None:
     if what == "application":
-        await storage.applications.edit_application(SHOP, becoming(removed=True))
+        await storage.applications.edit_application(SHOP, set_fields(removed=True))
     else:
-        await storage.projects.edit_project("mind_games", edited_project(removed=True))
+        await storage.projects.edit_project("mind_games", set_project_fields(removed=True))
 
 
 # -- access keys --------------------------------------------------------------------------------------
@@ -157,8 +157,8 @@ async def test_public_keys_are_found_by_application_and_kid(world: Storage) -> N
 
 async def test_ten_custom_keys_at_most_beside_the_services_own(world: Storage) -> None:
     own = a_public_key("own", source=KeySource.SERVICE_META)
-    await world.applications.edit_application(SHOP, becoming(service_key=own))
-    for number in range(CUSTOM_MOST):
+    await world.applications.edit_application(SHOP, set_fields(service_key=own))
+    for number in range(MAX_CUSTOM_KEYS):
         await world.application_keys.add_application_key(a_public_key(f"k{number}"), ())
     with pytest.raises(LimitReached):
         await world.application_keys.add_application_key(a_public_key("one more"), ())
@@ -225,17 +225,17 @@ async def test_a_service_account_is_a_user_with_what_it_may_do(world: Storage) -
     holdings = [a_user_record("77", {P: ["group_manager"]}), a_user_record("77", {ROOT: ["guest"]}, SHOP)]
     await world.service_accounts.create_service_account(a_service_account(), holdings, [a_record()])
     user = await world.accounts.user("77")
-    assert (user.kind, user.login, user.nick, user.password_hash) == (Kind.SERVICE, None, "ci", None)
+    assert (user.kind, user.login, user.nick, user.password_hash) == (AccountKind.SERVICE, None, "ci", None)
     facts = await world.permissions.facts("77", [1, SHOP])
     assert facts is not None
-    assert facts.records[1].scopes == {P: holding("group_manager")}
-    assert facts.records[SHOP].scopes == {ROOT: holding("guest")}
+    assert facts.records[1].scopes == {P: holdings_with("group_manager")}
+    assert facts.records[SHOP].scopes == {ROOT: holdings_with("guest")}
     assert {record.version for record in facts.records.values()} == {1}
 
 
 async def test_a_service_account_that_cannot_be_made_leaves_nothing(world: Storage) -> None:
     await publish(world, a_project("Gone"))
-    await world.projects.edit_project("gone", edited_project(removed=True))
+    await world.projects.edit_project("gone", set_project_fields(removed=True))
     await world.service_accounts.create_service_account(a_service_account("76"), [], ())
     for account, holdings, error in (
         (a_service_account(project_id="nothing"), [], ProjectNotFound),

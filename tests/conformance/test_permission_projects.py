@@ -29,15 +29,15 @@ from tests.support.permission_builders import (
     a_project,
     a_role,
     a_user_record,
-    becoming,
-    connecting,
+    connect_application,
     create_application,
-    edited_project,
-    holding,
-    install,
+    holdings_with,
+    install_central,
     publish,
-    refusing,
-    with_roles,
+    raise_in_edit,
+    set_fields,
+    set_project_fields,
+    set_roles,
 )
 
 ANNA = "1000000001"
@@ -47,7 +47,7 @@ OWNER = "project_owner"
 
 @pytest.fixture
 async def world(storage: Storage) -> Storage:
-    await install(storage)
+    await install_central(storage)
     await a_person(storage)
     await a_person(storage, BOB)
     return storage
@@ -92,19 +92,22 @@ async def test_a_project_is_published_with_its_application_and_its_people(world:
     assert (model.application.project_id, model.schema.application_id) == ("mind_games", 50_001)
     assert model.roles == {"moderator": a_role("moderator", 50_001)}
     anna = await record_of(world, ANNA)
-    assert anna.scopes == {P: holding(OWNER), application_scope("mind_games", 50_001): holding("app_developer")}
+    assert anna.scopes == {
+        P: holdings_with(OWNER),
+        application_scope("mind_games", 50_001): holdings_with("app_developer"),
+    }
     assert anna.version == 1  # one save, however much it gave
-    assert (await record_of(world, BOB)).scopes == {P: holding(OWNER)}
+    assert (await record_of(world, BOB)).scopes == {P: holdings_with(OWNER)}
     assert (await world.projects.project("mind_games")).project == made
 
 
 async def test_a_creator_may_get_a_record_in_the_new_application(world: Storage) -> None:
     new = replace(
         a_new_application(0, "moderator", project_id="mind_games"),
-        creator=UserRecord(application_id=0, user_id=ANNA, scopes={ROOT: holding("moderator")}),
+        creator=UserRecord(application_id=0, user_id=ANNA, scopes={ROOT: holdings_with("moderator")}),
     )
     await publish(world, new=new)
-    assert (await record_of(world, ANNA, 50_001)).scopes == {ROOT: holding("moderator")}
+    assert (await record_of(world, ANNA, 50_001)).scopes == {ROOT: holdings_with("moderator")}
 
 
 @pytest.mark.parametrize("title", ["my_project", "MY PROJECT", "My_Project"])
@@ -116,7 +119,7 @@ async def test_pr_04_no_two_projects_look_alike(world: Storage, title: str) -> N
 
 async def test_names_of_removed_projects_stay_taken(world: Storage) -> None:
     await publish(world, a_project(aliases=("mg",)))
-    await world.projects.edit_project("mind_games", edited_project(removed=True))
+    await world.projects.edit_project("mind_games", set_project_fields(removed=True))
     with pytest.raises(NameTaken):
         await publish(world)
     with pytest.raises(NameTaken):
@@ -127,7 +130,7 @@ async def test_names_of_removed_projects_stay_taken(world: Storage) -> None:
 
 async def test_a_title_stays_with_the_id_it_once_gave(world: Storage) -> None:
     await publish(world)
-    await world.projects.edit_project("mind_games", edited_project(title="Riddles"))
+    await world.projects.edit_project("mind_games", set_project_fields(title="Riddles"))
     with pytest.raises(NameTaken):
         await publish(world)  # the id is taken still
     with pytest.raises(NameTaken):
@@ -149,7 +152,7 @@ async def test_an_author_may_have_so_many_projects_removed_ones_included(world: 
     for title in ("A", "B"):
         await publish(world, a_project(title), limit=2)
     await publish(world, a_project("C", author=BOB), limit=2)
-    await world.projects.edit_project("a", edited_project(removed=True))
+    await world.projects.edit_project("a", set_project_fields(removed=True))
     assert (await world.projects.authored(ANNA), await world.projects.authored(BOB)) == (1, 1)
     with pytest.raises(LimitReached):
         await publish(world, a_project("D"), limit=2)
@@ -178,7 +181,9 @@ async def test_an_edit_is_kept_with_the_next_version(world: Storage) -> None:
     version = await structure_version(world)
     edited = await world.projects.edit_project(
         "mg",
-        edited_project(title="Riddles", aliases=("c", "mg"), project_id="x", author=BOB, created_at=1, version=70),
+        set_project_fields(
+            title="Riddles", aliases=("c", "mg"), project_id="x", author=BOB, created_at=1, version=70
+        ),
     )
     assert edited.project == replace(before, title="Riddles", aliases=("c", "mg"), version=2)
     assert (await world.projects.project("c")) == edited
@@ -197,7 +202,7 @@ async def test_titles_and_aliases_of_others_are_refused(world: Storage) -> None:
         {"aliases": ("other",)},
     ):
         with pytest.raises(NameTaken):
-            await world.projects.edit_project("other", edited_project(**fields))
+            await world.projects.edit_project("other", set_project_fields(**fields))
     assert (await world.projects.project("other")).project.version == 1
 
 
@@ -205,9 +210,9 @@ async def test_a_refused_edit_leaves_everything_as_it_was(world: Storage) -> Non
     await publish(world)
     before = await structure_version(world)
     with pytest.raises(VersionConflict):
-        await world.projects.edit_project("mind_games", refusing(VersionConflict()))
+        await world.projects.edit_project("mind_games", raise_in_edit(VersionConflict()))
     with pytest.raises(ProjectNotFound):
-        await world.projects.edit_project("nothing", edited_project())
+        await world.projects.edit_project("nothing", set_project_fields())
     assert await structure_version(world) == before
 
 
@@ -225,9 +230,9 @@ async def test_services_keep_their_grants_in_order(world: Storage) -> None:
         )
     )
     services = {shop: grants, wiki: ()}
-    await world.projects.edit_project("mind_games", edited_project(settings=ProjectSettings(services=services)))
+    await world.projects.edit_project("mind_games", set_project_fields(settings=ProjectSettings(services=services)))
     assert (await world.projects.project("mind_games")).project.settings.services == services
-    await world.projects.edit_project("mind_games", edited_project(settings=ProjectSettings()))
+    await world.projects.edit_project("mind_games", set_project_fields(settings=ProjectSettings()))
     assert (await world.projects.project("mind_games")).project.settings.services == {}
 
 
@@ -237,7 +242,7 @@ async def test_a_role_that_ended_meanwhile_is_not_granted(world: Storage) -> Non
     for role, error in (("gone", RoleNotFound), ("boss", VersionConflict)):
         grant = GroupGrant(group_id=GROUP, roles=("a", role), action=GrantAction.GRANT)
         with pytest.raises(error):
-            await world.projects.edit_project("mind_games", connecting(shop, grant))
+            await world.projects.edit_project("mind_games", connect_application(shop, grant))
 
 
 # -- members ------------------------------------------------------------------------------------------
@@ -247,13 +252,16 @@ async def test_lists_and_people_are_edited_as_one(world: Storage) -> None:
     await publish(world, owners=[ANNA])
     version = await structure_version(world)
     change = MembershipChange(
-        project=edited_project(allow=(GROUP,), disallow=("b" * 24,)),
-        users={BOB: becoming(scopes={P: holding(OWNER)}), ANNA: becoming(scopes={})},
+        project=set_project_fields(allow=(GROUP,), disallow=("b" * 24,)),
+        users={BOB: set_fields(scopes={P: holdings_with(OWNER)}), ANNA: set_fields(scopes={})},
     )
     after = await world.projects.edit_members("mind_games", change, NOW)
     assert (after.project.allow, after.project.disallow, after.project.version) == ((GROUP,), ("b" * 24,), 2)
     assert await world.projects.project("mind_games") == after
-    assert ((await record_of(world, BOB)).scopes, (await record_of(world, BOB)).version) == ({P: holding(OWNER)}, 1)
+    assert ((await record_of(world, BOB)).scopes, (await record_of(world, BOB)).version) == (
+        {P: holdings_with(OWNER)},
+        1,
+    )
     assert ((await record_of(world, ANNA)).scopes, (await record_of(world, ANNA)).version) == ({}, 2)
     assert await structure_version(world) == version + 1
 
@@ -262,17 +270,17 @@ async def test_members_are_edited_all_or_none(world: Storage) -> None:
     await publish(world, owners=[ANNA])
     before = await world.projects.project("mind_games")
     full = [replace(role, user_limit=1) for role in await central_roles(world)]
-    await world.applications.edit_schema(1, with_roles(*full))
-    both = becoming(scopes={P: holding("group_manager")})
+    await world.applications.edit_schema(1, set_roles(*full))
+    both = set_fields(scopes={P: holdings_with("group_manager")})
     for users, error in (
-        ({ANNA: becoming(scopes={}), BOB: both}, LastOwner),
+        ({ANNA: set_fields(scopes={}), BOB: both}, LastOwner),
         ({"5": both, BOB: both}, UserNotFound),
-        ({BOB: becoming(scopes={P: holding("nothing")})}, RoleNotFound),
-        ({BOB: both, ANNA: becoming(scopes={P: holding(OWNER, "group_manager")})}, RoleFull),
+        ({BOB: set_fields(scopes={P: holdings_with("nothing")})}, RoleNotFound),
+        ({BOB: both, ANNA: set_fields(scopes={P: holdings_with(OWNER, "group_manager")})}, RoleFull),
     ):
         with pytest.raises(error):
             await world.projects.edit_members(
-                "mind_games", MembershipChange(project=edited_project(allow=(GROUP,)), users=users), NOW
+                "mind_games", MembershipChange(project=set_project_fields(allow=(GROUP,)), users=users), NOW
             )
     assert await world.projects.project("mind_games") == before
     assert (await record_of(world, BOB)).version == 0
@@ -285,7 +293,7 @@ async def central_roles(storage: Storage) -> list[object]:
 async def test_edits_are_kept_with_their_records(world: Storage) -> None:
     before = len(await world.audit.unsealed(100))
     await publish(world, records=lambda _: [a_record(), a_record()])
-    await world.projects.edit_project("mind_games", edited_project())
-    users = {ANNA: becoming(scopes={P: holding(OWNER)})}
-    await world.projects.edit_members("mind_games", MembershipChange(project=edited_project(), users=users), NOW)
+    await world.projects.edit_project("mind_games", set_project_fields())
+    users = {ANNA: set_fields(scopes={P: holdings_with(OWNER)})}
+    await world.projects.edit_members("mind_games", MembershipChange(project=set_project_fields(), users=users), NOW)
     assert len(await world.audit.unsealed(100)) == before + 5

@@ -10,9 +10,9 @@ import pytest
 
 from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
 from gatehouse.permissions.model.project import GrantAction, GroupGrant
-from gatehouse.permissions.model.rule import ENDLESS
+from gatehouse.permissions.model.rule import NO_END
 from gatehouse.permissions.model.scope import ROOT, application_scope
-from gatehouse.permissions.store import Change, Edited
+from gatehouse.permissions.store import Change, EditResult
 from gatehouse.storage.opening import Storage, open_storage
 from gatehouse.storage.permissions.records import edit_record
 from gatehouse.storage.permissions.schemas import edit_schema
@@ -25,18 +25,18 @@ from tests.support.permission_builders import (
     a_person,
     a_project,
     a_role,
-    becoming,
-    connecting,
+    connect_application,
     create_application,
-    edited_project,
-    holding,
-    install,
+    holdings_with,
+    install_central,
     publish,
+    set_fields,
+    set_project_fields,
 )
-from tests.support.permission_racers import OWNERS, SHOP, pair
-from tests.support.racers import WON, race_in_turn
-from tests.support.sessions import second_waits
-from tests.support.whole_database import whole_database
+from tests.support.permission_racers import OWNERS, SHOP, race_owners
+from tests.support.racers import WON, run_races
+from tests.support.sessions import run_interleaved
+from tests.support.whole_database import read_all_tables
 
 TRIES = 20  # two processes, ten attempts each
 
@@ -45,7 +45,7 @@ TRIES = 20  # two processes, ten attempts each
 async def world(migrated_url: str) -> AsyncIterator[Storage]:
     """Mind Games with ten owners, a shop in it whose role takes a few, and an empty group."""
     async with open_storage(migrated_url, migrate=False) as storage:
-        await install(storage)
+        await install_central(storage)
         for user_id in OWNERS:
             await a_person(storage, user_id)
         few = a_role("few", user_limit=3)
@@ -74,7 +74,7 @@ async def test_of_many_who_race_no_more_win_than_may(world: Storage, migrated_ur
         racers.add_condition: (1, "LimitReached"),
         racers.take_service_account_name: (1, "NameTaken"),
     }
-    outcomes = race_in_turn(list(races), migrated_url)
+    outcomes = run_races(list(races), migrated_url)
     assert outcomes == {act.__name__: {WON: most, why: TRIES - most} for act, (most, why) in races.items()}
     assert await world.applications.role_holders(SHOP, NOW) == {"few": 3}
     assert len(await world.application_keys.access_keys(SHOP)) == 2
@@ -86,7 +86,7 @@ async def test_of_many_saves_each_is_one_version_and_none_is_lost(world: Storage
         *(racers.make_application, racers.save_record, racers.save_schema, racers.save_application),
         *(racers.save_project, racers.save_members, racers.join_group),
     )
-    assert race_in_turn(acts, migrated_url) == {act.__name__: {WON: TRIES} for act in acts}
+    assert run_races(acts, migrated_url) == {act.__name__: {WON: TRIES} for act in acts}
     assert await structure_version(world) == before + 3 * TRIES  # the last three
     applications = await world.permissions.application_models(range(SHOP, SHOP + TRIES + 1))
     assert len(applications) == 1 + TRIES  # each with an id of its own
@@ -103,10 +103,10 @@ async def test_of_many_saves_each_is_one_version_and_none_is_lost(world: Storage
 
 
 async def test_what_ends_while_it_is_given_is_left_nowhere(world: Storage, migrated_url: str) -> None:
-    outcomes = race_in_turn([racers.end_or_give_role, racers.come_and_go], migrated_url)
+    outcomes = run_races([racers.end_or_give_role, racers.come_and_go], migrated_url)
     assert set(outcomes["end_or_give_role"]) <= {WON, "RoleNotFound", "VersionConflict"}
     assert outcomes["come_and_go"] == {WON: TRIES}
-    held = await whole_database(world)
+    held = await read_all_tables(world)
     roles = {(row.application_id, row.role_key): row.protected for row in held["roles"]}
     for row in held["role_assignments"]:
         assert (row.application_id, row.role_key) in roles
@@ -121,9 +121,9 @@ async def test_what_ends_while_it_is_given_is_left_nowhere(world: Storage, migra
 async def test_nobody_keeps_what_he_is_given_on_an_application_while_it_leaves(
     world: Storage, migrated_url: str
 ) -> None:
-    won = race_in_turn([racers.leave_project_while_given], migrated_url)
+    won = run_races([racers.leave_project_while_given], migrated_url)
     assert won == {"leave_project_while_given": {WON: TRIES}}
-    held = await whole_database(world)
+    held = await read_all_tables(world)
     assert [row for row in held["role_assignments"] if row.resource_kind] == []
 
 
@@ -131,23 +131,23 @@ async def test_an_application_leaves_after_what_is_being_given_on_it(world: Stor
     """The giver is stopped behind his check; whoever takes the application away then waits for him."""
     if not migrated_url.startswith("postgresql"):
         pytest.skip("on SQLite whoever writes is alone")
-    scopes = {application_scope("mind_games", SHOP): holding("app_developer")}
-    giving = partial(edit_record, 1, OWNERS[0], becoming(scopes=scopes), NOW)
-    leaving = world.applications.edit_application(SHOP, becoming(removed=True))
-    for outcome in await second_waits(world, migrated_url, giving, leaving):
+    scopes = {application_scope("mind_games", SHOP): holdings_with("app_developer")}
+    giving = partial(edit_record, 1, OWNERS[0], set_fields(scopes=scopes), NOW)
+    leaving = world.applications.edit_application(SHOP, set_fields(removed=True))
+    for outcome in await run_interleaved(world, migrated_url, giving, leaving):
         assert not isinstance(outcome, BaseException), outcome
-    assert [row for row in (await whole_database(world))["role_assignments"] if row.resource_kind] == []
+    assert [row for row in (await read_all_tables(world))["role_assignments"] if row.resource_kind] == []
 
 
 async def test_the_last_seat_goes_to_the_one_whose_check_came_first(world: Storage, migrated_url: str) -> None:
     if not migrated_url.startswith("postgresql"):
         pytest.skip("on SQLite whoever writes is alone")
-    taken = becoming(scopes={ROOT: holding("few")})
+    taken = set_fields(scopes={ROOT: holdings_with("few")})
     for user_id in OWNERS[:2]:
         await world.user_records.edit_record(SHOP, user_id, taken, NOW)
     first = partial(edit_record, SHOP, OWNERS[2], taken, NOW)
     second = world.user_records.edit_record(SHOP, OWNERS[3], taken, NOW)
-    outcomes = await second_waits(world, migrated_url, first, second)
+    outcomes = await run_interleaved(world, migrated_url, first, second)
     assert [type(outcome).__name__ for outcome in outcomes] == ["UserRecord", "RoleFull"]
     assert await world.applications.role_holders(SHOP, NOW) == {"few": 3}
 
@@ -158,17 +158,17 @@ async def test_a_schema_is_saved_on_top_of_the_save_before_it(world: Storage, mi
     before = (await world.permissions.application_models([SHOP]))[SHOP]
 
     def adding(name: str) -> Change[ApplicationModel]:
-        def change(state: ApplicationModel) -> Edited[ApplicationModel]:
+        def change(state: ApplicationModel) -> EditResult[ApplicationModel]:
             rules = {**state.schema.private_data, name: {"value": False}}
             roles = {**state.roles, name: a_role(name, SHOP)}
             schema = replace(state.schema, private_data=rules)
-            return Edited(replace(state, schema=schema, roles=roles), [a_record()])
+            return EditResult(replace(state, schema=schema, roles=roles), [a_record()])
 
         return change
 
     first = partial(edit_schema, SHOP, adding("one"))
     second = world.applications.edit_schema(SHOP, adding("two"))
-    for outcome in await second_waits(world, migrated_url, first, second):
+    for outcome in await run_interleaved(world, migrated_url, first, second):
         assert not isinstance(outcome, BaseException), outcome
     after = (await world.permissions.application_models([SHOP]))[SHOP]
     assert after.schema.version == before.schema.version + 2
@@ -183,8 +183,8 @@ async def test_whoever_changes_the_structure_waits_for_those_before_him_and_for_
 
     async def save(user_id: str) -> None:
         while not done.is_set():
-            scopes = {ROOT: holding("guest")} if saved[user_id] % 2 else {}
-            await world.user_records.edit_record(SHOP + 1, user_id, becoming(scopes=scopes), NOW)
+            scopes = {ROOT: holdings_with("guest")} if saved[user_id] % 2 else {}
+            await world.user_records.edit_record(SHOP + 1, user_id, set_fields(scopes=scopes), NOW)
             saved[user_id] += 1
             if min(saved.values()) > TRIES:
                 busy.set()
@@ -196,9 +196,9 @@ async def test_whoever_changes_the_structure_waits_for_those_before_him_and_for_
             busy.clear()
             await busy.wait()
             before = sum(saved.values())
-            await world.projects.edit_project("mind_games", edited_project(title=title))
-            await world.applications.edit_application(SHOP, becoming(name=title))
-            await world.applications.edit_schema(SHOP, becoming())
+            await world.projects.edit_project("mind_games", set_project_fields(title=title))
+            await world.applications.edit_application(SHOP, set_fields(name=title))
+            await world.applications.edit_schema(SHOP, set_fields())
             passed = sum(saved.values()) - before
             assert passed < 20 * len(savers)  # those before him, three times; newcomers are thousands
     finally:
@@ -209,7 +209,7 @@ async def test_whoever_changes_the_structure_waits_for_those_before_him_and_for_
 async def test_a_name_goes_to_one_of_the_applications_that_want_it(world: Storage, migrated_url: str) -> None:
     for number in range(10):
         await create_application(world, name=f"App {number}", project_id="mind_games")
-    outcomes = race_in_turn([racers.rename_application], migrated_url)["rename_application"]
+    outcomes = run_races([racers.rename_application], migrated_url)["rename_application"]
     assert set(outcomes) == {WON, "NameTaken"}
     models = await world.permissions.application_models(range(SHOP, SHOP + 11))
     assert [model.application.name for model in models.values()].count("Wanted") == 1
@@ -217,13 +217,13 @@ async def test_a_name_goes_to_one_of_the_applications_that_want_it(world: Storag
 
 async def test_one_owner_is_left_however_they_go(world: Storage, migrated_url: str) -> None:
     for n in range(10):
-        for user_id in pair(n):
+        for user_id in race_owners(n):
             await a_person(world, user_id)
-        await publish(world, a_project(f"Race {n}"), owners=pair(n))
-    assert race_in_turn([racers.leave_as_owners], migrated_url) == {"leave_as_owners": {WON: TRIES}}
+        await publish(world, a_project(f"Race {n}"), owners=race_owners(n))
+    assert run_races([racers.leave_as_owners], migrated_url) == {"leave_as_owners": {WON: TRIES}}
     for n in range(10):
-        left = [await world.permissions.facts(user_id, [1]) for user_id in pair(n)]
-        assert [one.owns for one in left if one and one.owns] == [{f"race_{n}": ENDLESS}]
+        left = [await world.permissions.facts(user_id, [1]) for user_id in race_owners(n)]
+        assert [one.owns for one in left if one and one.owns] == [{f"race_{n}": NO_END}]
 
 
 async def test_facts_and_structure_of_one_version_are_of_one_moment(world: Storage) -> None:
@@ -236,10 +236,10 @@ async def test_facts_and_structure_of_one_version_are_of_one_moment(world: Stora
     async def write() -> None:
         rounds = 0
         while (rounds := rounds + 1) <= 15 or not both <= seen:
-            await world.groups.edit_group(GROUP, becoming(users=(anna,)))
-            await world.groups.edit_group(GROUP, becoming(users=()))
-            await world.projects.edit_project("mind_games", connecting(SHOP, grant))
-            await world.projects.edit_project("mind_games", connecting(SHOP))
+            await world.groups.edit_group(GROUP, set_fields(users=(anna,)))
+            await world.groups.edit_group(GROUP, set_fields(users=()))
+            await world.projects.edit_project("mind_games", connect_application(SHOP, grant))
+            await world.projects.edit_project("mind_games", connect_application(SHOP))
 
     writing = asyncio.create_task(write())
     while not writing.done():

@@ -16,9 +16,9 @@ from gatehouse.permissions.errors import (
     RoleNotFound,
     VersionConflict,
 )
-from gatehouse.permissions.model.rule import ENDLESS, End
+from gatehouse.permissions.model.rule import NO_END, End
 from gatehouse.permissions.model.scope import ROOT, Scope, application_scope
-from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord
+from gatehouse.permissions.model.user_record import Assignment, ScopeHoldings, UserRecord
 from gatehouse.provision.model import AddUser, ChangeUser, RemoveUser
 from gatehouse.storage.opening import Storage
 from gatehouse.storage.provision import ProvisionStorage
@@ -31,16 +31,16 @@ from tests.support.permission_builders import (
     a_project,
     a_role,
     a_service_account,
-    becoming,
     create_application,
-    edited_project,
-    holding,
-    install,
+    holdings_with,
+    install_central,
     publish,
-    refusing,
-    with_roles,
+    raise_in_edit,
+    set_fields,
+    set_project_fields,
+    set_roles,
 )
-from tests.support.whole_database import tables_that_mention, whole_database
+from tests.support.whole_database import read_all_tables, tables_that_mention
 
 ANNA = "1000000001"
 BOB = "1000000002"
@@ -53,7 +53,7 @@ OWNER = "project_owner"
 @pytest.fixture
 async def world(storage: Storage) -> Storage:
     """Anna owns Mind Games and Bob nothing; there is a shop with a few roles."""
-    await install(storage)
+    await install_central(storage)
     await a_person(storage)
     await a_person(storage, BOB)
     await publish(storage, owners=[ANNA])
@@ -63,9 +63,9 @@ async def world(storage: Storage) -> Storage:
 
 
 async def edit(
-    storage: Storage, user_id: str, scopes: Mapping[Scope, Holdings], application: int = SHOP
+    storage: Storage, user_id: str, scopes: Mapping[Scope, ScopeHoldings], application: int = SHOP
 ) -> UserRecord:
-    return await storage.user_records.edit_record(application, user_id, becoming(scopes=scopes), NOW)
+    return await storage.user_records.edit_record(application, user_id, set_fields(scopes=scopes), NOW)
 
 
 async def record_of(storage: Storage, user_id: str, application_id: int = SHOP) -> UserRecord:
@@ -82,31 +82,33 @@ async def test_the_first_edit_finds_nothing_and_makes_version_1(world: Storage) 
 
     def change(state: UserRecord) -> Any:
         seen.append(state)
-        return becoming(scopes={ROOT: holding("guest")}, version=40)(state)
+        return set_fields(scopes={ROOT: holdings_with("guest")}, version=40)(state)
 
     edited = await world.user_records.edit_record(SHOP, ANNA, change, NOW)
     assert seen == [UserRecord(application_id=SHOP, user_id=ANNA)]
-    assert (edited.version, edited.scopes) == (1, {ROOT: holding("guest")})
+    assert (edited.version, edited.scopes) == (1, {ROOT: holdings_with("guest")})
     assert await record_of(world, ANNA) == edited
 
 
 async def test_the_next_edit_finds_what_the_last_one_kept(world: Storage) -> None:
-    first = await edit(world, ANNA, {ROOT: holding("guest", private_data=TREE), P: holding(public_data=TREE)})
+    first = await edit(
+        world, ANNA, {ROOT: holdings_with("guest", private_data=TREE), P: holdings_with(public_data=TREE)}
+    )
     seen: list[UserRecord] = []
 
     def change(state: UserRecord) -> Any:
         seen.append(state)
-        return becoming(scopes={ROOT: holding("moderator", "guest"), P: holding()})(state)
+        return set_fields(scopes={ROOT: holdings_with("moderator", "guest"), P: holdings_with()})(state)
 
     second = await world.user_records.edit_record(SHOP, ANNA, change, NOW)
     assert seen == [first]
-    assert second == replace(first, scopes={ROOT: holding("moderator", "guest")}, version=2)
+    assert second == replace(first, scopes={ROOT: holdings_with("moderator", "guest")}, version=2)
     assert await record_of(world, ANNA) == second
 
 
 async def test_a_refused_edit_leaves_no_trace(world: Storage) -> None:
     with pytest.raises(VersionConflict):
-        await world.user_records.edit_record(SHOP, ANNA, refusing(VersionConflict()), NOW)
+        await world.user_records.edit_record(SHOP, ANNA, raise_in_edit(VersionConflict()), NOW)
     assert (await record_of(world, ANNA)).version == 0
 
 
@@ -119,28 +121,32 @@ async def test_only_people_and_applications_that_exist_are_edited(world: Storage
 
 async def test_a_role_that_is_gone_is_not_given(world: Storage) -> None:
     with pytest.raises(RoleNotFound):
-        await edit(world, ANNA, {ROOT: holding("guest", "nothing")})
-    await world.applications.edit_schema(SHOP, with_roles(a_role("moderator", SHOP)))
+        await edit(world, ANNA, {ROOT: holdings_with("guest", "nothing")})
+    await world.applications.edit_schema(SHOP, set_roles(a_role("moderator", SHOP)))
     with pytest.raises(RoleNotFound):
-        await edit(world, ANNA, {P: holding("guest")})
+        await edit(world, ANNA, {P: holdings_with("guest")})
 
 
 async def test_a_role_that_became_protected_is_not_given_below_the_root(world: Storage) -> None:
     with pytest.raises(VersionConflict):
-        await edit(world, ANNA, {P: holding("boss")})
-    assert (await edit(world, ANNA, {ROOT: holding("boss")})).version == 1
+        await edit(world, ANNA, {P: holdings_with("boss")})
+    assert (await edit(world, ANNA, {ROOT: holdings_with("boss")})).version == 1
 
 
 async def test_records_in_a_project_hold_its_scopes_only(world: Storage) -> None:
     scope = application_scope("mind_games", SHOP)
-    anna = {ROOT: holding("guest"), P: holding("guest", "moderator"), Scope("other"): holding("guest")}
+    anna = {
+        ROOT: holdings_with("guest"),
+        P: holdings_with("guest", "moderator"),
+        Scope("other"): holdings_with("guest"),
+    }
     await edit(world, ANNA, anna)
     await edit(world, ANNA, anna)
-    await edit(world, BOB, {scope: holding(private_data=TREE)})
+    await edit(world, BOB, {scope: holdings_with(private_data=TREE)})
     found = await world.user_records.records_in_project(SHOP, "mind_games")
     assert found == [
-        UserRecord(application_id=SHOP, user_id=ANNA, scopes={P: holding("guest", "moderator")}, version=2),
-        UserRecord(application_id=SHOP, user_id=BOB, scopes={scope: holding(private_data=TREE)}, version=1),
+        UserRecord(application_id=SHOP, user_id=ANNA, scopes={P: holdings_with("guest", "moderator")}, version=2),
+        UserRecord(application_id=SHOP, user_id=BOB, scopes={scope: holdings_with(private_data=TREE)}, version=1),
     ]
     assert [one.user_id for one in await world.user_records.records_in_project(1, "mind_games")] == [ANNA]
     assert await world.user_records.records_in_project(SHOP, "nothing") == []
@@ -150,36 +156,38 @@ async def test_records_in_a_project_hold_its_scopes_only(world: Storage) -> None
 
 
 async def test_a_role_takes_as_many_users_as_it_may_have(world: Storage) -> None:
-    await edit(world, ANNA, {ROOT: holding("one"), P: holding("one")})  # one seat, however often he holds it
+    await edit(
+        world, ANNA, {ROOT: holdings_with("one"), P: holdings_with("one")}
+    )  # one seat, however often he holds it
     with pytest.raises(RoleFull):
-        await edit(world, BOB, {P: holding("one")})
-    await edit(world, ANNA, {P: holding("one")})
+        await edit(world, BOB, {P: holdings_with("one")})
+    await edit(world, ANNA, {P: holdings_with("one")})
     await edit(world, ANNA, {})
-    await edit(world, BOB, {P: holding("one")})
+    await edit(world, BOB, {P: holdings_with("one")})
 
 
 async def test_what_is_over_takes_no_seat(world: Storage) -> None:
-    await edit(world, ANNA, {ROOT: holding(Assignment(role="one", end=PAST))})
-    await edit(world, BOB, {ROOT: holding("one")})
+    await edit(world, ANNA, {ROOT: holdings_with(Assignment(role="one", end=PAST))})
+    await edit(world, BOB, {ROOT: holdings_with("one")})
     with pytest.raises(RoleFull):
-        await edit(world, ANNA, {ROOT: holding("one")})
-    assert (await edit(world, ANNA, {ROOT: holding(Assignment(role="one", end=PAST), "guest")})).version == 2
+        await edit(world, ANNA, {ROOT: holdings_with("one")})
+    assert (await edit(world, ANNA, {ROOT: holdings_with(Assignment(role="one", end=PAST), "guest")})).version == 2
 
 
 async def test_a_ttl_keeps_its_seat(world: Storage) -> None:
-    await edit(world, ANNA, {ROOT: holding(Assignment(role="one", end=End(expired=NOW - 9, ttl=5)))})
+    await edit(world, ANNA, {ROOT: holdings_with(Assignment(role="one", end=End(expired=NOW - 9, ttl=5)))})
     with pytest.raises(RoleFull):
-        await edit(world, BOB, {ROOT: holding("one")})
+        await edit(world, BOB, {ROOT: holdings_with("one")})
 
 
 async def test_a_lowered_limit_keeps_those_who_are_in(world: Storage) -> None:
     for user_id in (ANNA, BOB):
-        await edit(world, user_id, {ROOT: holding("guest")})
-    await world.applications.edit_schema(SHOP, with_roles(a_role("guest", SHOP, user_limit=1)))
-    assert (await edit(world, ANNA, {ROOT: holding("guest", private_data=TREE)})).version == 2
+        await edit(world, user_id, {ROOT: holdings_with("guest")})
+    await world.applications.edit_schema(SHOP, set_roles(a_role("guest", SHOP, user_limit=1)))
+    assert (await edit(world, ANNA, {ROOT: holdings_with("guest", private_data=TREE)})).version == 2
     await a_person(world, "3")
     with pytest.raises(RoleFull):
-        await edit(world, "3", {ROOT: holding("guest")})
+        await edit(world, "3", {ROOT: holdings_with("guest")})
 
 
 # -- owners -------------------------------------------------------------------------------------------
@@ -189,8 +197,8 @@ async def test_the_last_owner_stays(world: Storage) -> None:
     with pytest.raises(LastOwner):
         await edit(world, ANNA, {}, application=1)
     with pytest.raises(LastOwner):
-        await edit(world, ANNA, {P: holding(Assignment(role=OWNER, end=PAST))}, application=1)
-    await edit(world, BOB, {P: holding(OWNER)}, application=1)
+        await edit(world, ANNA, {P: holdings_with(Assignment(role=OWNER, end=PAST))}, application=1)
+    await edit(world, BOB, {P: holdings_with(OWNER)}, application=1)
     assert (await edit(world, ANNA, {}, application=1)).scopes == {}
 
 
@@ -198,7 +206,7 @@ async def test_the_last_owner_stays(world: Storage) -> None:
 async def test_who_cannot_act_as_owner_is_none(world: Storage, how: str) -> None:
     scope = application_scope("mind_games", SHOP) if how == "below" else P
     end = End(expired=NOW) if how == "expired" else End()
-    await edit(world, BOB, {scope: holding(Assignment(role=OWNER, end=end))}, application=1)
+    await edit(world, BOB, {scope: holdings_with(Assignment(role=OWNER, end=end))}, application=1)
     if how == "blocked":
         await world.accounts.set_blocked(BOB, a_record(), blocked=True, now=NOW)
     with pytest.raises(LastOwner):
@@ -208,15 +216,15 @@ async def test_who_cannot_act_as_owner_is_none(world: Storage, how: str) -> None
 async def test_a_project_without_owner_may_stay_so_and_a_removed_one_needs_none(world: Storage) -> None:
     await publish(world, a_project("Nobodys"))
     nobodys = Scope("nobodys")
-    await edit(world, BOB, {nobodys: holding("project_administrator")}, application=1)
+    await edit(world, BOB, {nobodys: holdings_with("project_administrator")}, application=1)
     await edit(world, BOB, {}, application=1)
-    await world.projects.edit_project("mind_games", edited_project(removed=True))
+    await world.projects.edit_project("mind_games", set_project_fields(removed=True))
     await edit(world, ANNA, {}, application=1)
 
 
 async def test_roles_of_other_applications_are_no_ownership(world: Storage) -> None:
-    await world.applications.edit_schema(SHOP, with_roles(a_role(OWNER, SHOP)))
-    await edit(world, BOB, {P: holding(OWNER)})
+    await world.applications.edit_schema(SHOP, set_roles(a_role(OWNER, SHOP)))
+    await edit(world, BOB, {P: holdings_with(OWNER)})
     assert (await edit(world, BOB, {})).version == 2
 
 
@@ -227,7 +235,7 @@ async def test_the_last_owner_cannot_delete_his_account(world: Storage) -> None:
     provisions = ProvisionStorage(world.runner)
     with pytest.raises(LastOwner):
         await provisions.carry_out([RemoveUser(anna)], (), setup_closed=None, now=NOW)
-    await edit(world, BOB, {P: holding(OWNER)}, application=1)
+    await edit(world, BOB, {P: holdings_with(OWNER)}, application=1)
     await world.profile.erase(ANNA, a_record(), even_last_administrator=True, now=NOW)
     assert await world.permissions.facts(ANNA, [1]) is None
 
@@ -237,10 +245,10 @@ async def test_the_last_owner_cannot_delete_his_account(world: Storage) -> None:
 
 async def test_an_account_that_ends_leaves_nothing_it_held(world: Storage) -> None:
     await world.groups.create_group(a_group(users=(BOB, ANNA)), ())
-    await edit(world, BOB, {ROOT: holding("guest"), P: holding("guest", private_data=TREE)})
+    await edit(world, BOB, {ROOT: holdings_with("guest"), P: holdings_with("guest", private_data=TREE)})
     before = (await world.permissions.structure([], [])).version
     await world.profile.erase(BOB, a_record(), even_last_administrator=True, now=NOW)
-    assert tables_that_mention(await whole_database(world), BOB) <= {"user_ids", "audit_events"}
+    assert tables_that_mention(await read_all_tables(world), BOB) <= {"user_ids", "audit_events"}
     assert (await world.groups.group(GROUP)).users == (ANNA,)
     assert (await world.permissions.structure([], [])).version == before + 1
 
@@ -262,7 +270,7 @@ async def test_every_way_to_make_or_unmake_an_administrator_shows_in_the_version
     user = a_user()
     await provisions.carry_out([AddUser(user, administrator=True)], (), setup_closed=None, now=NOW)
     held = await record_of(world, user.user_id, 1)
-    assert (held.version, held.scopes) == (1, {ROOT: holding("administrator")})
+    assert (held.version, held.scopes) == (1, {ROOT: holdings_with("administrator")})
     await provisions.carry_out(
         [ChangeUser(user, administrator=False, ends_tokens=False)], (), setup_closed=None, now=NOW
     )
@@ -276,27 +284,29 @@ async def test_every_way_to_make_or_unmake_an_administrator_shows_in_the_version
 
 
 async def test_the_last_who_administers_keeps_the_role(storage: Storage) -> None:
-    await install(storage)
+    await install_central(storage)
     for user_id in (ANNA, BOB):
         await a_person(storage, user_id)
-        await storage.user_records.edit_record(1, user_id, becoming(scopes={ROOT: holding("administrator")}), NOW)
-    await storage.user_records.edit_record(1, ANNA, becoming(scopes={}), NOW)
+        await storage.user_records.edit_record(
+            1, user_id, set_fields(scopes={ROOT: holdings_with("administrator")}), NOW
+        )
+    await storage.user_records.edit_record(1, ANNA, set_fields(scopes={}), NOW)
     with pytest.raises(NobodyAdministers):
-        await storage.user_records.edit_record(1, BOB, becoming(scopes={}), NOW)
+        await storage.user_records.edit_record(1, BOB, set_fields(scopes={}), NOW)
     assert await storage.permissions.root_roles(1, BOB, NOW) == ["administrator"]
 
 
-async def administering(storage: Storage, user_id: str, *, end: End = ENDLESS, denied: bool = False) -> None:
+async def administering(storage: Storage, user_id: str, *, end: End = NO_END, denied: bool = False) -> None:
     tree = {"can_administer": {"value": False}} if denied else {}
-    held = holding(Assignment(role="administrator", end=end), private_data=tree)
-    await storage.user_records.edit_record(1, user_id, becoming(scopes={ROOT: held}), NOW)
+    held = holdings_with(Assignment(role="administrator", end=end), private_data=tree)
+    await storage.user_records.edit_record(1, user_id, set_fields(scopes={ROOT: held}), NOW)
 
 
 @pytest.mark.parametrize("how", ["ending", "denied"])
 async def test_who_administers_for_a_time_or_is_denied_it_is_not_the_one_who_must_stay(
     storage: Storage, how: str
 ) -> None:
-    await install(storage)
+    await install_central(storage)
     for user_id in (ANNA, BOB):
         await a_person(storage, user_id)
     lesser = {"end": End(expired=NOW + 60)} if how == "ending" else {"denied": True}
@@ -305,13 +315,13 @@ async def test_who_administers_for_a_time_or_is_denied_it_is_not_the_one_who_mus
         await administering(storage, ANNA, **lesser)
     await administering(storage, BOB, **lesser)
     with pytest.raises(NobodyAdministers):
-        await storage.user_records.edit_record(1, ANNA, becoming(scopes={}), NOW)
+        await storage.user_records.edit_record(1, ANNA, set_fields(scopes={}), NOW)
     await administering(storage, BOB, end=End(expired=NOW - 9, ttl=5))  # which never ends by that
     await administering(storage, ANNA, **lesser)
 
 
 async def test_an_owner_with_an_end_is_not_the_one_who_must_stay(world: Storage) -> None:
-    ending = holding(Assignment(role=OWNER, end=End(expired=NOW + 60)))
+    ending = holdings_with(Assignment(role=OWNER, end=End(expired=NOW + 60)))
     with pytest.raises(LastOwner):
         await edit(world, ANNA, {P: ending}, application=1)
     await edit(world, BOB, {P: ending}, application=1)
@@ -320,19 +330,19 @@ async def test_an_owner_with_an_end_is_not_the_one_who_must_stay(world: Storage)
     with pytest.raises(LastOwner):
         await world.profile.erase(ANNA, a_record(), even_last_administrator=True, now=NOW)
     assert (await edit(world, BOB, {}, application=1)).scopes == {}
-    await edit(world, BOB, {P: holding(OWNER)}, application=1)
+    await edit(world, BOB, {P: holdings_with(OWNER)}, application=1)
     assert (await edit(world, ANNA, {P: ending}, application=1)).scopes == {P: ending}
 
 
 async def test_a_former_name_of_a_project_is_no_title_or_alias_for_others(world: Storage) -> None:
-    await world.projects.edit_project("mind_games", edited_project(title="Riddles", aliases=("mg",)))
+    await world.projects.edit_project("mind_games", set_project_fields(title="Riddles", aliases=("mg",)))
     await publish(world, a_project("Other"))
     for title in ("Mind Games", "MIND_GAMES", "mg", "Riddles"):
         with pytest.raises(NameTaken):
-            await world.projects.edit_project("other", edited_project(title=title))
+            await world.projects.edit_project("other", set_project_fields(title=title))
     with pytest.raises(NameTaken):
-        await world.projects.edit_project("other", edited_project(aliases=("riddles",)))
+        await world.projects.edit_project("other", set_project_fields(aliases=("riddles",)))
     with pytest.raises(NameTaken):
         await publish(world, a_project("Third", aliases=("riddles",)))
-    await world.projects.edit_project("mind_games", edited_project(title="Mind Games"))
-    await world.projects.edit_project("other", edited_project(title="Riddles"))
+    await world.projects.edit_project("mind_games", set_project_fields(title="Mind Games"))
+    await world.projects.edit_project("other", set_project_fields(title="Riddles"))

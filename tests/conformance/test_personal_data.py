@@ -7,27 +7,27 @@ from typing import Any
 import pytest
 
 from gatehouse.accounts.errors import UserNotFound
-from gatehouse.audit.events import Event
+from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.errors import Conflict
 from gatehouse.permissions.errors import LastOwner
-from gatehouse.personal_data.model import ANSWERS_LARGEST, CallState, DataRequest, Errand, HeldCall
+from gatehouse.personal_data.model import MAX_ANSWER_BYTES, CallState, ClaimedCall, DataJobKind, DataRequest
 from gatehouse.storage import personal_data
-from gatehouse.storage.accounts import remove_user
+from gatehouse.storage.accounts import delete_user
 from gatehouse.storage.opening import Storage, open_storage
-from gatehouse.storage.sweep import sweep_small
+from gatehouse.storage.sweep import sweep_small_tables
 from tests.support import permission_racers
 from tests.support.builders import NOW, a_record
 from tests.support.permission_builders import (
     a_person,
     a_project,
-    becoming,
     create_application,
-    edited_project,
-    install,
+    install_central,
     publish,
+    set_fields,
+    set_project_fields,
 )
 from tests.support.racers import WON, race
-from tests.support.whole_database import tables_that_mention, whole_database
+from tests.support.whole_database import read_all_tables, tables_that_mention
 
 ANNA, BOB = "1000000001", "1000000002"
 LEASE = 300
@@ -52,7 +52,7 @@ async def world(storage: Storage) -> Storage:
 
 
 async def fill(storage: Storage) -> None:
-    await install(storage)
+    await install_central(storage)
     await a_person(storage, ANNA)
     await a_person(storage, BOB)
     await create_application(storage, name="Shop", settings=sources("shop"))
@@ -61,11 +61,11 @@ async def fill(storage: Storage) -> None:
 
 
 async def ask(storage: Storage, user_id: str = ANNA, now: int = NOW) -> str:
-    return await storage.personal_data.ask_export(user_id, a_record(Event.DATA_ASKED, user_id), now)
+    return await storage.personal_data.ask_export(user_id, a_record(AuditEvent.DATA_ASKED, user_id), now)
 
 
 async def erase(storage: Storage, user_id: str = ANNA) -> None:
-    entry = a_record(Event.USER_ERASED, user_id)
+    entry = a_record(AuditEvent.USER_ERASED, user_id)
     await storage.profile.erase(user_id, entry, even_last_administrator=False, now=NOW)
 
 
@@ -74,8 +74,10 @@ async def only(storage: Storage, name: str) -> DataRequest:
     return request
 
 
-async def done(storage: Storage, call: HeldCall, sealed: bytes | None = None) -> bool:
-    return await storage.personal_data.answered(call, sealed, a_record(Event.DATA_ANSWERED, call.user_id), NOW + 5)
+async def done(storage: Storage, call: ClaimedCall, sealed: bytes | None = None) -> bool:
+    return await storage.personal_data.answered(
+        call, sealed, a_record(AuditEvent.DATA_ANSWERED, call.user_id), NOW + 5
+    )
 
 
 def urls(calls: Any) -> list[str]:
@@ -87,23 +89,26 @@ def urls(calls: Any) -> list[str]:
 
 async def test_an_export_goes_to_every_address_that_tells_and_a_removal_to_those_that_remove(world: Storage) -> None:
     request = await only(world, await ask(world))
-    assert (request.errand, request.user_id, request.created_at) == (Errand.EXPORT, ANNA, NOW)
+    assert (request.errand, request.user_id, request.created_at) == (DataJobKind.EXPORT, ANNA, NOW)
     assert urls(request.calls) == [
         *("forum.example/characters", "forum.example/fetch", "shop.example/characters", "shop.example/fetch"),
     ]
     assert {call.application for call in request.calls} == {"Shop", "Forum"}
     await erase(world, BOB)
     removal = await only(world, BOB)
-    assert (removal.errand, urls(removal.calls)) == (Errand.REMOVAL, ["forum.example/remove", "shop.example/remove"])
+    assert (removal.errand, urls(removal.calls)) == (
+        DataJobKind.REMOVAL,
+        ["forum.example/remove", "shop.example/remove"],
+    )
     assert {call.state for call in removal.calls} == {CallState.WAITING}
 
 
 async def test_removed_applications_and_those_of_removed_projects_are_not_asked(world: Storage) -> None:
     await publish(world, a_project(), owners=[BOB])
-    await world.applications.edit_application(50_001, becoming(removed=True))
-    await world.applications.edit_application(50_002, becoming(project_id="mind_games"))
+    await world.applications.edit_application(50_001, set_fields(removed=True))
+    await world.applications.edit_application(50_002, set_fields(project_id="mind_games"))
     assert urls((await only(world, await ask(world))).calls) == ["forum.example/characters", "forum.example/fetch"]
-    await world.projects.edit_project("mind_games", edited_project(removed=True))
+    await world.projects.edit_project("mind_games", set_project_fields(removed=True))
     assert await ask(world, BOB) == ""
     assert not await world.personal_data.has_sources()
 
@@ -127,7 +132,7 @@ async def test_nobody_is_asked_about_an_account_that_is_not_there(world: Storage
 
 
 async def test_without_addresses_nothing_is_kept_of_asking(storage: Storage) -> None:
-    await install(storage)
+    await install_central(storage)
     await a_person(storage, ANNA)
     assert not await storage.personal_data.has_sources()
     assert await ask(storage) == ""
@@ -143,7 +148,7 @@ async def test_an_erasure_that_does_not_happen_asks_nobody(world: Storage) -> No
     await publish(world, owners=[ANNA])
     with pytest.raises(LastOwner):
         await erase(world, ANNA)
-    taken = a_record(Event.USER_ERASED, BOB)
+    taken = a_record(AuditEvent.USER_ERASED, BOB)
     await world.accounts.note(taken)
     with pytest.raises(Conflict):  # the record's id is taken: the last write of the verb fails
         await world.profile.erase(BOB, taken, even_last_administrator=False, now=NOW)
@@ -156,19 +161,19 @@ async def test_with_the_account_goes_what_was_fetched_for_its_owner(world: Stora
     await ask(world)
     held = await world.personal_data.claim(NOW, LEASE, 9)
     assert await done(world, held[0], b"what is kept")
-    assert tables_that_mention(await whole_database(world), "what is kept") == {"gdpr_calls"}
+    assert tables_that_mention(await read_all_tables(world), "what is kept") == {"gdpr_calls"}
     await erase(world)
-    assert tables_that_mention(await whole_database(world), "what is kept") == set()
+    assert tables_that_mention(await read_all_tables(world), "what is kept") == set()
     request = await only(world, ANNA)
-    assert request.errand is Errand.REMOVAL
+    assert request.errand is DataJobKind.REMOVAL
     assert await done(world, held[1], b"too late")
     assert await world.personal_data.answers(ANNA, NOW) == []
 
 
 async def test_an_account_that_a_file_removes_is_removed_in_applications_too(world: Storage) -> None:
     user = await world.accounts.user(ANNA)
-    await world.runner.act(partial(remove_user, user, NOW))
-    assert (await only(world, ANNA)).errand is Errand.REMOVAL
+    await world.runner.act(partial(delete_user, user, NOW))
+    assert (await only(world, ANNA)).errand is DataJobKind.REMOVAL
 
 
 # -- calls --------------------------------------------------------------------------------------------
@@ -189,7 +194,7 @@ async def test_who_lost_a_call_to_somebody_else_changes_nothing_about_it(world: 
     slow = (await world.personal_data.claim(NOW, LEASE, 1))[0]
     [quick] = [call for call in await world.personal_data.claim(NOW + LEASE, LEASE, 9) if call.url == slow.url]
     await world.personal_data.put_off(slow, "too late", NOW)
-    await world.personal_data.give_up(slow, "too late", a_record(Event.DATA_GIVEN_UP, ANNA), NOW)
+    await world.personal_data.give_up(slow, "too late", a_record(AuditEvent.DATA_GIVEN_UP, ANNA), NOW)
     assert await done(world, slow)
     assert await world.personal_data.claim(NOW + LEASE, LEASE, 9) == []
     [state] = [call for call in (await only(world, ANNA)).calls if call.url == quick.url]
@@ -243,7 +248,7 @@ async def test_what_was_put_off_is_due_at_its_time_and_keeps_its_trouble(world: 
 async def test_what_was_given_up_is_never_due_and_on_record(world: Storage) -> None:
     await erase(world)
     for call in await world.personal_data.claim(NOW, LEASE, 9):
-        await world.personal_data.give_up(call, "answered 500", a_record(Event.DATA_GIVEN_UP, ANNA), NOW + 7)
+        await world.personal_data.give_up(call, "answered 500", a_record(AuditEvent.DATA_GIVEN_UP, ANNA), NOW + 7)
     request = await only(world, ANNA)
     assert request.is_settled
     assert {(call.state, call.trouble, call.done_at) for call in request.calls} == {
@@ -256,7 +261,7 @@ async def test_what_was_given_up_is_never_due_and_on_record(world: Storage) -> N
 
 async def test_calls_of_an_application_removed_meanwhile_are_given_up(world: Storage) -> None:
     await erase(world)
-    await world.applications.edit_application(50_001, becoming(removed=True))
+    await world.applications.edit_application(50_001, set_fields(removed=True))
     assert urls(await world.personal_data.claim(NOW, LEASE, 9)) == ["forum.example/remove"]
     [dead] = [call for call in (await only(world, ANNA)).calls if call.state is CallState.FAILED]
     assert (dead.application, dead.trouble) == ("Shop", "the application was removed")
@@ -276,9 +281,9 @@ async def test_answers_are_kept_until_they_are_collected_or_the_request_ends(wor
     assert len(await world.personal_data.answers(ANNA, NOW)) == 3
     assert await world.personal_data.answers(BOB, NOW) == []
     assert await world.personal_data.answers(ANNA, NOW + 7 * DAY) == []
-    await world.runner.act(partial(sweep_small, NOW + 7 * DAY - 1))
+    await world.runner.act(partial(sweep_small_tables, NOW + 7 * DAY - 1))
     assert len(await world.personal_data.requests(ANNA)) == 1
-    await world.runner.act(partial(sweep_small, NOW + 7 * DAY))
+    await world.runner.act(partial(sweep_small_tables, NOW + 7 * DAY))
     assert await world.personal_data.requests(ANNA) == []
     assert await world.personal_data.claim(NOW + 8 * DAY, LEASE, 9) == []
 
@@ -286,8 +291,8 @@ async def test_answers_are_kept_until_they_are_collected_or_the_request_ends(wor
 async def test_answers_that_grow_too_large_together_are_not_kept(
     world: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert ANSWERS_LARGEST > 10**6
-    monkeypatch.setattr(personal_data, "ANSWERS_LARGEST", 10)
+    assert MAX_ANSWER_BYTES > 10**6
+    monkeypatch.setattr(personal_data, "MAX_ANSWER_BYTES", 10)
     await ask(world)
     calls = await world.personal_data.claim(NOW, LEASE, 9)
     assert await done(world, calls[0], b"x" * 6)

@@ -14,7 +14,7 @@ import apsw
 from gatehouse import storage
 from gatehouse.storage.opening import open_storage
 from gatehouse.storage.permissions import structures
-from gatehouse.storage.sqlite import path_of
+from gatehouse.storage.sqlite import sqlite_path
 from gatehouse.storage.sqlite_file import connect
 from gatehouse.storage.statements import Statement
 
@@ -74,7 +74,7 @@ async def test_only_what_is_about_everybody_reads_everybody(tmp_path: Path) -> N
     url = f"sqlite:///{tmp_path}/plans.db"
     async with open_storage(url, migrate=True):
         pass
-    connection = connect(path_of(url))
+    connection = connect(sqlite_path(url))
     found = {name for name, statement in statements() if scanned(connection, statement)}
     connection.close()
     assert found == ABOUT_EVERYBODY
@@ -84,7 +84,7 @@ async def test_a_project_is_read_without_looking_at_every_application(tmp_path: 
     url = f"sqlite:///{tmp_path}/plans.db"
     async with open_storage(url, migrate=True):
         pass
-    connection = connect(path_of(url))
-    for statement in (structures.PROJECT, structures.PROJECTS):
+    connection = connect(sqlite_path(url))
+    for statement in (structures.PROJECT_BY_NAME, structures.PROJECTS_BY_ID):
         assert scanned(connection, statement, frozenset({"applications", "project_services"})) == set()
     connection.close()

@@ -16,22 +16,22 @@ from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.storage.migrations import HEAD, run_in_child
-from gatehouse.storage.notices import LOOK_AGAIN
+from gatehouse.storage.notices import MISSED_PAYLOAD
 from gatehouse.storage.opening import open_storage
 from gatehouse.storage.pool_limits import PoolLimits
-from gatehouse.storage.statements import Notice, Statement, Verb
+from gatehouse.storage.statements import Notification, Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.installation import installation
 from tests.conformance import test_accounts
 from tests.support.builders import a_record, a_user
-from tests.support.clock import settle
-from tests.support.pgbouncer import pooled
-from tests.support.postgres import ADMINISTRATOR, PostgresCluster, database_of
+from tests.support.clock import run_ready_tasks
+from tests.support.pgbouncer import pgbouncer_before
+from tests.support.postgres import ADMINISTRATOR, PostgresCluster, database_name
 from tests.support.processes import LOOPBACK
-from tests.support.service import Service, running_service
-from tests.support.sessions import PATIENCE, session, until_somebody_waits
+from tests.support.service import RunningService, running_service
+from tests.support.sessions import LOCK_TIMEOUT, postgres_session, wait_for_lock_waiters
 from tests.support.standby import Standby
-from tests.support.tcp_proxy import without_endings
+from tests.support.tcp_proxy import half_open_proxy
 
 LOCK: Final = 7
 IMPATIENT: Final = PoolLimits(statement_seconds=0.5)  # a server that does not answer is given up soon
@@ -54,17 +54,17 @@ def write_and_wait() -> Verb[None]:
 
 
 def wake() -> Verb[None]:
-    yield Notice("things", "news")
+    yield Notification("things", "news")
 
 
 def at_port(port: int, url: str) -> str:
     """The same database, reached at another port."""
-    return f"postgresql://{ADMINISTRATOR}@{LOOPBACK}:{port}/{database_of(url)}"
+    return f"postgresql://{ADMINISTRATOR}@{LOOPBACK}:{port}/{database_name(url)}"
 
 
 async def until_it_works(act: Callable[[], Awaitable[object]]) -> None:
     """Try again and again; refusals must be Unavailable, which becomes a 503, and nothing else."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(LOCK_TIMEOUT):
         while True:
             try:
                 await act()
@@ -73,7 +73,7 @@ async def until_it_works(act: Callable[[], Awaitable[object]]) -> None:
             return
 
 
-async def guess(service: Service) -> int:
+async def guess(service: RunningService) -> int:
     return (await service.client.get("/setup", params={"token": "guess"})).status_code
 
 
@@ -85,13 +85,13 @@ async def test_who_gets_no_connection_in_time_is_told_so_and_the_next_one_gets_i
 ) -> None:
     limits = PoolLimits(least=1, most=1, acquire_seconds=0.2)
     async with (
-        session(migrated_postgres_url) as holder,
+        postgres_session(migrated_postgres_url) as holder,
         open_storage(migrated_postgres_url, migrate=False, limits=limits) as storage,
     ):
         await holder.execute("SELECT pg_advisory_lock($1)", LOCK)
         waiting = asyncio.create_task(storage.runner.act(wait_for_lock))
-        await until_somebody_waits(holder)
-        async with asyncio.timeout(PATIENCE):
+        await wait_for_lock_waiters(holder)
+        async with asyncio.timeout(LOCK_TIMEOUT):
             with pytest.raises(Unavailable):
                 await storage.accounts.setup_is_closed()
         await holder.execute("SELECT pg_advisory_unlock($1)", LOCK)
@@ -103,7 +103,7 @@ async def test_a_process_opens_no_more_connections_than_it_may(migrated_postgres
     limits = PoolLimits(least=0, most=3)
     async with open_storage(migrated_postgres_url, migrate=False, limits=limits) as storage:
         await asyncio.gather(*(storage.accounts.create(a_user(), a_record()) for _ in range(40)))
-        async with session(migrated_postgres_url) as watcher:
+        async with postgres_session(migrated_postgres_url) as watcher:
             assert await watcher.fetchval(f"SELECT count(*) {OURS}") == 3
 
 
@@ -148,12 +148,12 @@ async def test_a_verb_that_goes_on_after_such_a_statement_is_a_mistake_of_ours(m
 async def test_a_connection_that_comes_back_brings_no_transaction_along(migrated_postgres_url: str) -> None:
     """We leave it as it is; but what was cut short in the middle is rolled back."""
     async with (
-        session(migrated_postgres_url) as holder,
+        postgres_session(migrated_postgres_url) as holder,
         open_storage(migrated_postgres_url, migrate=False, limits=PoolLimits(most=1)) as storage,
     ):
         await holder.execute("SELECT pg_advisory_lock($1)", LOCK)
         waiting = asyncio.create_task(storage.runner.act(write_and_wait))
-        await until_somebody_waits(holder)
+        await wait_for_lock_waiters(holder)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
         assert await storage.installation.fact("cut short") is None
@@ -169,8 +169,8 @@ def look_at_two() -> Verb[int]:
 
 async def test_a_read_that_is_the_victim_of_a_deadlock_is_repeated(migrated_postgres_url: str) -> None:
     async with (
-        session(migrated_postgres_url) as other,
-        session(migrated_postgres_url) as watcher,
+        postgres_session(migrated_postgres_url) as other,
+        postgres_session(migrated_postgres_url) as watcher,
         open_storage(migrated_postgres_url, migrate=False) as storage,
     ):
         await other.execute("SET deadlock_timeout = '20s'")  # so that not this one is the victim
@@ -178,7 +178,7 @@ async def test_a_read_that_is_the_victim_of_a_deadlock_is_repeated(migrated_post
             async with other.transaction():
                 await other.execute("LOCK TABLE users IN ACCESS EXCLUSIVE MODE")
                 reading = asyncio.create_task(read(look_at_two))  # has installation, and wants users
-                await until_somebody_waits(watcher)
+                await wait_for_lock_waiters(watcher)
                 await other.execute("LOCK TABLE installation IN ACCESS EXCLUSIVE MODE")
             assert await reading == 0
 
@@ -187,21 +187,21 @@ async def test_a_connection_whose_server_has_said_good_bye_is_not_used_again(
     migrated_postgres_url: str, postgres_cluster: PostgresCluster
 ) -> None:
     async with (
-        asyncio.timeout(PATIENCE),
-        session(migrated_postgres_url) as administrator,
-        without_endings(postgres_cluster.port) as road,
+        asyncio.timeout(LOCK_TIMEOUT),
+        postgres_session(migrated_postgres_url) as administrator,
+        half_open_proxy(postgres_cluster.port) as road,
         open_storage(at_port(road.port, migrated_postgres_url), migrate=False, limits=IMPATIENT) as storage,
     ):
         await administrator.execute(f"SELECT pg_terminate_backend(pid) {OURS}")
         await road.server_has_closed.wait()
-        await settle()  # its last word is in asyncpg's hands now
+        await run_ready_tasks()  # its last word is in asyncpg's hands now
         await until_it_works(lambda: storage.accounts.create(a_user(), a_record()))
 
 
 async def test_a_server_that_answers_no_more_does_not_keep_us_from_closing(
     migrated_postgres_url: str, postgres_cluster: PostgresCluster
 ) -> None:
-    async with without_endings(postgres_cluster.port) as road, AsyncExitStack() as stack:
+    async with half_open_proxy(postgres_cluster.port) as road, AsyncExitStack() as stack:
         opened = open_storage(at_port(road.port, migrated_postgres_url), migrate=False)
         storage = await stack.enter_async_context(opened)
         await storage.accounts.note(a_record())
@@ -216,17 +216,17 @@ async def test_a_statement_about_every_row_may_take_longer_than_others(migrated_
     async with open_storage(migrated_postgres_url, migrate=False, limits=IMPATIENT) as storage:
         with pytest.raises(Unavailable, match=r"(?i)timeout"):
             await storage.runner.act(lambda: wait(patience=None))
-        assert await storage.runner.act(lambda: wait(patience=PATIENCE))
+        assert await storage.runner.act(lambda: wait(patience=LOCK_TIMEOUT))
 
 
 async def test_who_is_told_to_end_while_the_server_is_silent_does_so(migrated_postgres_url: str) -> None:
     async with (
-        session(migrated_postgres_url) as holder,
+        postgres_session(migrated_postgres_url) as holder,
         open_storage(migrated_postgres_url, migrate=False, limits=IMPATIENT) as storage,
     ):
         await holder.execute("SELECT pg_advisory_lock($1)", LOCK)
         waiting = asyncio.create_task(storage.runner.act(wait_for_lock))
-        await until_somebody_waits(holder)
+        await wait_for_lock_waiters(holder)
         with silenced([row["pid"] for row in await holder.fetch(f"SELECT pid {OURS}")]):
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):  # an Unavailable would be taken for a reason to go on
@@ -248,9 +248,9 @@ def silenced(pids: list[int]) -> Iterator[None]:
 async def test_a_primary_that_turns_read_only_is_unavailable_for_as_long_as_it_is(
     migrated_postgres_url: str,
 ) -> None:
-    database = database_of(migrated_postgres_url)
+    database = database_name(migrated_postgres_url)
     async with (
-        session(migrated_postgres_url) as administrator,
+        postgres_session(migrated_postgres_url) as administrator,
         open_storage(migrated_postgres_url, migrate=False) as storage,
     ):
         await administrator.execute(f"ALTER DATABASE {database} SET default_transaction_read_only = on")
@@ -270,7 +270,7 @@ async def test_a_standby_that_takes_over_is_found_without_a_restart(tmp_path: Pa
     before, after = a_user(), a_user()
     with PostgresCluster() as primary, Standby(primary) as standby:
         await standby.follow_closely()
-        database = database_of(await primary.create_database())
+        database = database_name(await primary.create_database())
         hosts = f"{LOOPBACK}:{standby.port},{LOOPBACK}:{primary.port}"  # the standby first: it must be passed over
         url = f"postgresql://{ADMINISTRATOR}@{hosts}/{database}?target_session_attrs=read-write"
         async with running_service(url, tmp_path) as service:
@@ -289,7 +289,7 @@ async def test_a_standby_that_takes_over_is_found_without_a_restart(tmp_path: Pa
 
 @pytest.fixture(scope="module")
 def pgbouncer(postgres_cluster: PostgresCluster) -> Iterator[int]:
-    with pooled(postgres_cluster) as port:
+    with pgbouncer_before(postgres_cluster) as port:
         yield port
 
 
@@ -332,8 +332,8 @@ async def test_the_service_is_ready_behind_pgbouncer_and_hears_notices_past_it(
         assert await guess(service) == 403
         service.house.storage.runner.listen("things", heard.put_nowait)
         await service.house.storage.runner.act(wake)
-        async with asyncio.timeout(PATIENCE):
-            assert await heard.get() in ("news", LOOK_AGAIN)
+        async with asyncio.timeout(LOCK_TIMEOUT):
+            assert await heard.get() in ("news", MISSED_PAYLOAD)
 
 
 # -- limits of a transaction --------------------------------------------------------------------------
@@ -367,7 +367,7 @@ async def test_a_lock_that_is_not_given_in_time_makes_the_write_unavailable_and_
         yield WAIT_FOR_LOCK()
 
     async with (
-        session(migrated_postgres_url) as holder,
+        postgres_session(migrated_postgres_url) as holder,
         open_storage(migrated_postgres_url, migrate=False, limits=PoolLimits(lock_seconds=0.2)) as storage,
     ):
         await holder.execute("SELECT pg_advisory_lock($1)", LOCK)
@@ -381,7 +381,7 @@ async def test_a_process_that_stands_still_between_two_statements_loses_its_tran
 ) -> None:
     limits = PoolLimits(idle_transaction_seconds=0.2)
     async with (
-        session(migrated_postgres_url) as watcher,
+        postgres_session(migrated_postgres_url) as watcher,
         open_storage(migrated_postgres_url, migrate=False, limits=limits) as storage,
     ):
 

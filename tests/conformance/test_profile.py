@@ -7,30 +7,30 @@ from functools import partial
 import pytest
 
 from gatehouse.accounts.errors import LinkDead, UserChanged, UserNotFound
-from gatehouse.accounts.model import Auth, Link, LinkKind, User
+from gatehouse.accounts.model import EmailLink, LinkKind, SignInMethod, User
 from gatehouse.accounts.own.errors import LastAdministrator
-from gatehouse.accounts.own.model import ACTS_SHOWN, EmailChange
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Record
+from gatehouse.accounts.own.model import MAX_ACTIVITY_SHOWN, EmailChange
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditRecord
 from gatehouse.storage.accounts import set_blocked
 from gatehouse.storage.opening import Storage
 from tests.conformance.test_sessions import a_session, open_session
 from tests.support.builders import NOW, ORIGIN, RECORDER, a_passkey, a_user
 from tests.support.mail import a_mail
-from tests.support.sessions import second_waits
-from tests.support.whole_database import tables_that_mention, whole_database
+from tests.support.sessions import run_interleaved
+from tests.support.whole_database import read_all_tables, tables_that_mention
 
 NEW = "new@studio.example"
 ENDS = NOW + 1_800
 
 
-def entry_about(user: User, event: Event = Event.PROFILE_CHANGED) -> Record:
+def entry_about(user: User, event: AuditEvent = AuditEvent.PROFILE_CHANGED) -> AuditRecord:
     return RECORDER.record(event, ORIGIN, subject=user.user_id)
 
 
 async def a_person(storage: Storage, *, administrator: bool = False) -> User:
     user = a_user(password_hash="old")
-    await storage.accounts.create(user, entry_about(user, Event.USER_CREATED), administrator=administrator)
+    await storage.accounts.create(user, entry_about(user, AuditEvent.USER_CREATED), administrator=administrator)
     return user
 
 
@@ -44,7 +44,7 @@ async def now(storage: Storage, user: User) -> User:
 
 
 async def ask_for(storage: Storage, user: User, login: str = NEW, digest: bytes = b"link") -> EmailChange:
-    link = Link(kind=LinkKind.CHANGE, digest=digest, created_at=NOW, expires_at=ENDS)
+    link = EmailLink(kind=LinkKind.CHANGE, digest=digest, created_at=NOW, expires_at=ENDS)
     await storage.profile.put_change(user, link, login, entry_about(user), ())
     change = await storage.profile.change(digest, NOW)
     assert change is not None
@@ -52,7 +52,7 @@ async def ask_for(storage: Storage, user: User, login: str = NEW, digest: bytes 
 
 
 async def take_over(storage: Storage, change: EmailChange, digest: bytes = b"link", at: int = NOW) -> None:
-    await storage.profile.take_over(digest, change, entry_about(change.owner, Event.EMAIL_CHANGED), (), at)
+    await storage.profile.take_over(digest, change, entry_about(change.owner, AuditEvent.EMAIL_CHANGED), (), at)
 
 
 # -- what there is ------------------------------------------------------------------------------------
@@ -71,12 +71,12 @@ async def test_holdings_are_everything_that_is_kept_beside_the_account(storage: 
 
 
 async def test_holdings_hold_the_newest_records_and_everything_holds_all(storage: Storage, anna: User) -> None:
-    for second in range(ACTS_SHOWN + 5):
+    for second in range(MAX_ACTIVITY_SHOWN + 5):
         await storage.profile.note(replace(entry_about(anna), at=NOW + second))
     times = [record.at for record in (await storage.profile.holdings(anna.user_id, NOW)).records]
-    assert times == [NOW + second for second in range(ACTS_SHOWN + 4, 4, -1)]
+    assert times == [NOW + second for second in range(MAX_ACTIVITY_SHOWN + 4, 4, -1)]
     everything = await storage.profile.everything(anna.user_id, NOW)
-    assert len(everything.holdings.records) == ACTS_SHOWN + 6
+    assert len(everything.holdings.records) == MAX_ACTIVITY_SHOWN + 6
 
 
 async def test_everything_names_the_roles(storage: Storage) -> None:
@@ -89,7 +89,7 @@ async def test_name_and_language_are_set_and_recorded(storage: Storage, anna: Us
     await storage.profile.set_nick(anna.user_id, "Änne", entry_about(anna))
     await storage.profile.set_lang(anna.user_id, "de", entry_about(anna))
     assert await now(storage, anna) == replace(anna, nick="Änne", lang="de", version=3)
-    assert len(await storage.audit.newest(9, anna.user_id, Event.PROFILE_CHANGED)) == 2
+    assert len(await storage.audit.newest(9, anna.user_id, AuditEvent.PROFILE_CHANGED)) == 2
     nobody = a_user()
     for change in (storage.profile.set_nick, storage.profile.set_lang):
         with pytest.raises(UserNotFound):
@@ -137,10 +137,10 @@ async def test_a_change_is_dead_when_replaced_expired_or_its_account_is_another_
 
 
 async def test_other_links_die_with_the_old_address(storage: Storage, anna: User) -> None:
-    reset = Link(kind=LinkKind.RESET, digest=b"reset", created_at=NOW, expires_at=ENDS)
+    reset = EmailLink(kind=LinkKind.RESET, digest=b"reset", created_at=NOW, expires_at=ENDS)
     await storage.registration.send_link(anna, reset, entry_about(anna), ())
     await take_over(storage, await ask_for(storage, anna))
-    assert "reset" not in repr((await whole_database(storage))["once"])
+    assert "reset" not in repr((await read_all_tables(storage))["once"])
 
 
 # -- proofs -------------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ async def test_of_many_proofs_of_one_session_one_gives_it_another_secret(storage
     await open_session(storage, a_session(anna))
     answers = await asyncio.gather(
         *(
-            storage.profile.prove_again(b"cookie", bytes([n]), Auth.PASSKEY, entry_about(anna), NOW + 9)
+            storage.profile.prove_again(b"cookie", bytes([n]), SignInMethod.PASSKEY, entry_about(anna), NOW + 9)
             for n in range(5)
         )
     )
@@ -176,7 +176,7 @@ async def test_of_many_proofs_of_one_session_one_gives_it_another_secret(storage
     fresh = bytes([answers.index(True)])
     found = await storage.sessions.find(fresh, NOW + 9)
     assert found is not None
-    assert found.session == replace(a_session(anna), digest=fresh, auth=Auth.PASSKEY, proved_at=NOW + 9)
+    assert found.session == replace(a_session(anna), digest=fresh, auth=SignInMethod.PASSKEY, proved_at=NOW + 9)
     assert await storage.sessions.find(b"cookie", NOW + 9) is None
 
 
@@ -190,12 +190,12 @@ async def test_an_erased_person_leaves_a_spent_id_and_records_without_personal_p
     await open_session(storage, a_session(anna))
     await ask_for(storage, anna)
     await storage.profile.erase(
-        anna.user_id, entry_about(anna, Event.USER_ERASED), even_last_administrator=False, now=NOW
+        anna.user_id, entry_about(anna, AuditEvent.USER_ERASED), even_last_administrator=False, now=NOW
     )
-    rows = await whole_database(storage)
+    rows = await read_all_tables(storage)
     assert tables_that_mention(rows, anna.user_id) == {"user_ids", "audit_events"}
     records = await storage.audit.newest(9, anna.user_id, "")
-    assert [record.personal for record in records if record.event != Event.USER_ERASED] == [None, None, None]
+    assert [record.personal for record in records if record.event != AuditEvent.USER_ERASED] == [None, None, None]
     with pytest.raises(UserNotFound):
         await storage.profile.erase(anna.user_id, entry_about(anna), even_last_administrator=False, now=NOW)
 
@@ -204,7 +204,7 @@ async def test_letters_that_wait_go_with_the_person_and_those_of_others_stay(sto
     other, mails = await a_person(storage), [a_mail() for _ in range(8)]
     key, link = (
         a_passkey(user_id=anna.user_id),
-        Link(kind=LinkKind.RESET, digest=b"r", created_at=NOW, expires_at=ENDS),
+        EmailLink(kind=LinkKind.RESET, digest=b"r", created_at=NOW, expires_at=ENDS),
     )
     await storage.passkeys.add_passkey(key, [b"1"], entry_about(anna), mails[:1])
     await storage.passkeys.remove_passkey(anna.user_id, key.credential_id, entry_about(anna), mails[1:2])
@@ -242,7 +242,7 @@ async def test_the_last_administrator_left_is_found_by_the_one_whose_check_came_
     anna, bert = [await a_person(storage, administrator=True) for _ in range(2)]
     first = partial(set_blocked, anna.user_id, entry_about(anna), blocked=True, now=NOW)
     second = storage.accounts.set_blocked(bert.user_id, entry_about(bert), blocked=True, now=NOW)
-    outcomes = await second_waits(storage, migrated_url, first, second)
+    outcomes = await run_interleaved(storage, migrated_url, first, second)
     assert [type(outcome).__name__ for outcome in outcomes] == ["User", "LastAdministrator"]
     assert not (await now(storage, bert)).blocked
 

@@ -3,17 +3,17 @@
 import asyncio
 from functools import partial
 
-from gatehouse.audit.events import Event
+from gatehouse.audit.events import AuditEvent
 from gatehouse.storage.opening import Storage
-from gatehouse.storage.promotion import note_timeline
+from gatehouse.storage.promotion import record_timeline
 from tests.support.builders import NOW, a_record, a_setup_link, a_user
 
 EPOCH = NOW * 1_000
 
 
 async def notice(storage: Storage, timeline: str, *, lossless: bool = False) -> bool:
-    entry = a_record(Event.PROMOTED, subject="installation")
-    noted = partial(note_timeline, timeline, lossless=lossless, epoch=EPOCH, entry=entry)
+    entry = a_record(AuditEvent.PROMOTED, subject="installation")
+    noted = partial(record_timeline, timeline, lossless=lossless, epoch=EPOCH, entry=entry)
     return await storage.runner.act(noted)
 
 

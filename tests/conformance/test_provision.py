@@ -13,19 +13,19 @@ import pytest
 from sqlalchemy import bindparam, select, update
 
 from gatehouse.accounts.errors import LoginTaken, UserChanged, UserIdTaken, UserNotFound
-from gatehouse.audit.model import Record
+from gatehouse.audit.model import AuditRecord
 from gatehouse.oauth.errors import ClientChanged, ClientNotFound
 from gatehouse.permissions.model import central
-from gatehouse.provision.errors import LastAdministrator, Unfit
+from gatehouse.provision.errors import NoAdministratorLeft, Unfit
 from gatehouse.provision.model import (
-    Act,
     AddClient,
     AddUser,
     ChangeClient,
     ChangeUser,
+    ReadScope,
     RemoveUser,
-    Scope,
-    State,
+    StoredState,
+    Write,
 )
 from gatehouse.storage.opening import Storage, open_storage
 from gatehouse.storage.provision import ProvisionStorage
@@ -33,7 +33,7 @@ from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import totp_factors
 from gatehouse.storage.tables.user_records import role_assignments
 from tests.support.builders import NOW, a_client, a_client_secret, a_record, a_user
-from tests.unit.provision.bench import Bench, lines
+from tests.unit.provision.bench import ProvisionSetup, plan_lines
 
 ANNA = {
     "user_id": "1001",
@@ -60,20 +60,20 @@ async def with_application_1(storage: Storage) -> ProvisionStorage:
 
 
 @pytest.fixture
-async def second(sqlite_template: Path, tmp_path: Path) -> AsyncIterator[Bench]:
+async def second(sqlite_template: Path, tmp_path: Path) -> AsyncIterator[ProvisionSetup]:
     """Another installation, empty, under the same master key, whatever the first one's database is."""
     copy = tmp_path / "second.db"
     shutil.copy(sqlite_template, copy)
     async with open_storage(f"sqlite:///{copy}", migrate=False) as storage:
-        yield Bench(ProvisionStorage(storage.runner))
+        yield ProvisionSetup(ProvisionStorage(storage.runner))
 
 
-async def do(provisions: ProvisionStorage, *acts: Act, records: Sequence[Record] = ()) -> None:
+async def do(provisions: ProvisionStorage, *acts: Write, records: Sequence[AuditRecord] = ()) -> None:
     await provisions.carry_out(acts, records, setup_closed=None, now=NOW)
 
 
-async def stored(provisions: ProvisionStorage) -> State:
-    return await provisions.state(Scope(all_users=True), NOW)
+async def stored(provisions: ProvisionStorage) -> StoredState:
+    return await provisions.state(ReadScope(all_users=True), NOW)
 
 
 async def events(storage: Storage) -> Counter[str]:
@@ -83,7 +83,7 @@ async def events(storage: Storage) -> Counter[str]:
 async def test_the_state_is_what_was_carried_out(provisions: ProvisionStorage) -> None:
     user = a_user(tags=frozenset({"staff"}), sealed_totp=b"sealed")
     await do(provisions, AddUser(user, administrator=True), AddClient(a_client()))
-    assert await stored(provisions) == State(
+    assert await stored(provisions) == StoredState(
         users=(user,), administrators=frozenset({user.user_id}), clients=(a_client(),)
     )
 
@@ -97,7 +97,9 @@ async def test_of_many_accounts_only_those_in_scope_and_the_administrators_are_r
         AddUser(boss, administrator=True),
         *(AddUser(one, administrator=False) for one in (by_id, by_login, other)),
     )
-    scope = Scope(user_ids=frozenset({by_id.user_id, "5"}), login_keys=frozenset({by_login.login_key or "", "x@y"}))
+    scope = ReadScope(
+        user_ids=frozenset({by_id.user_id, "5"}), login_keys=frozenset({by_login.login_key or "", "x@y"})
+    )
     state = await provisions.state(scope, NOW)
     assert {user.user_id for user in state.users} == {boss.user_id, by_id.user_id, by_login.user_id}
     assert state.retired_user_ids == frozenset()
@@ -159,7 +161,7 @@ async def test_a_removed_account_is_gone_with_all_it_had_and_its_id_stays_spent(
     with pytest.raises(UserNotFound):
         await storage.accounts.user(gone.user_id)
     assert await storage.permissions.root_roles(1, gone.user_id, NOW) == []
-    scope = Scope(user_ids=frozenset({gone.user_id, boss.user_id}))
+    scope = ReadScope(user_ids=frozenset({gone.user_id, boss.user_id}))
     assert (await provisions.state(scope, NOW)).retired_user_ids == {gone.user_id}
     with pytest.raises(UserIdTaken):
         await do(provisions, AddUser(gone, administrator=False))
@@ -188,7 +190,7 @@ async def test_a_removed_client_is_gone_and_its_id_stays_spent(
 async def test_the_last_administrator_who_can_sign_in_is_never_lost(provisions: ProvisionStorage, act) -> None:  # noqa: ANN001
     last = a_user()
     await do(provisions, AddUser(last, administrator=True), AddUser(a_user(blocked=True), administrator=True))
-    with pytest.raises(LastAdministrator):
+    with pytest.raises(NoAdministratorLeft):
         await do(provisions, act(last))
     assert last.user_id in (await stored(provisions)).administrators
     heir = a_user()
@@ -220,7 +222,7 @@ async def test_whoever_may_take_the_role_waits_for_the_one_who_is_at_it(migrated
                 assert not removing.done()
             await other.execute("DELETE FROM role_assignments WHERE user_id = $1", both[1].user_id)
         await other.close()
-        with pytest.raises(LastAdministrator):
+        with pytest.raises(NoAdministratorLeft):
             await removing
 
 
@@ -287,12 +289,12 @@ def last_step() -> Verb[int]:
 async def test_a_file_is_applied_once_and_changes_nothing_the_second_time(
     provisions: ProvisionStorage, storage: Storage
 ) -> None:
-    bench = Bench(provisions)
+    bench = ProvisionSetup(provisions)
     document = {"users": [ANNA, BOB], "clients": [WEB, SHOP]}
-    assert len(lines(await bench.apply(**document))) == 4
+    assert len(plan_lines(await bench.apply(**document))) == 4
     before, told = await stored(provisions), await events(storage)
     assert told == {"provision.applied": 1, "user.created": 2, "client.created": 2, "setup.closed": 1}
-    assert lines(await bench.apply(**document)) == []
+    assert plan_lines(await bench.apply(**document)) == []
     assert await stored(provisions) == before
     assert await events(storage) == told
 
@@ -300,16 +302,16 @@ async def test_a_file_is_applied_once_and_changes_nothing_the_second_time(
 async def test_a_file_whose_last_record_is_bad_changes_nothing(
     provisions: ProvisionStorage, storage: Storage
 ) -> None:
-    bench = Bench(provisions)
+    bench = ProvisionSetup(provisions)
     with pytest.raises(Unfit, match=r"clients\[1\]: a client needs a redirect URI or host"):
         await bench.apply(users=[ANNA, BOB], clients=[WEB, {**SHOP, "redirect_uris": []}])
-    assert await stored(provisions) == State()
+    assert await stored(provisions) == StoredState()
     assert await storage.audit.unsealed(10) == []
     assert not await storage.accounts.setup_is_closed()
 
 
 async def test_making_an_administrator_closes_setup(provisions: ProvisionStorage, storage: Storage) -> None:
-    bench = Bench(provisions)
+    bench = ProvisionSetup(provisions)
     await bench.apply(users=[BOB])
     assert not await storage.accounts.setup_is_closed()
     await bench.apply(users=[{**BOB, "administrator": True}])
@@ -319,15 +321,15 @@ async def test_making_an_administrator_closes_setup(provisions: ProvisionStorage
 
 
 async def test_an_export_makes_an_equal_installation(
-    provisions: ProvisionStorage, storage: Storage, second: Bench
+    provisions: ProvisionStorage, storage: Storage, second: ProvisionSetup
 ) -> None:
-    bench = Bench(provisions)
+    bench = ProvisionSetup(provisions)
     await bench.apply(users=[ANNA, BOB], clients=[WEB, SHOP])
     await storage.oauth.rotate_secret(
         "web", bench.clients.kept_secret(a_client(), "next"), a_record(), old_ends_at=NOW + 60
     )
     document = await bench.export()
-    assert lines(await bench.apply(**document, prune=True)) == []
+    assert plan_lines(await bench.apply(**document, prune=True)) == []
     await second.apply(**document)
     assert await second.export() == document
 
@@ -335,13 +337,13 @@ async def test_an_export_makes_an_equal_installation(
 async def test_pruning_leaves_the_last_administrator_application_1_and_the_keys(
     provisions: ProvisionStorage, storage: Storage
 ) -> None:
-    bench = Bench(provisions)
+    bench = ProvisionSetup(provisions)
     await bench.apply(users=[ANNA, BOB], clients=[WEB, SHOP])
     plan = await bench.apply(users=[], clients=[], prune=True)
     assert plan.spared == ("user anna@studio.example stays, as the last administrator",)
-    assert lines(plan) == ["remove user bob@studio.example", "remove client shop", "remove client web"]
+    assert plan_lines(plan) == ["remove user bob@studio.example", "remove client shop", "remove client web"]
     assert await storage.permissions.root_roles(1, "1001", NOW) == ["administrator"]
-    assert lines(await bench.apply(users=[], clients=[], prune=True)) == []
+    assert plan_lines(await bench.apply(users=[], clients=[], prune=True)) == []
 
 
 class Held(ProvisionStorage):
@@ -364,7 +366,7 @@ async def test_two_who_apply_one_file_at_once_both_succeed_and_make_everything_o
     gate = asyncio.Barrier(2)
     document = {"users": [{key: value for key, value in ANNA.items() if key != "user_id"}], "clients": [WEB, SHOP]}
     async with open_storage(migrated_url, migrate=False) as other:
-        plans = await asyncio.gather(*(Bench(Held(one, gate)).apply(**document) for one in (storage, other)))
+        plans = await asyncio.gather(*(ProvisionSetup(Held(one, gate)).apply(**document) for one in (storage, other)))
     assert sorted(len(plan.changes) for plan in plans) == [0, 3]
     state = await stored(provisions)
     assert [user.login for user in state.users] == ["anna@studio.example"]
@@ -379,12 +381,12 @@ async def test_two_who_apply_one_file_at_once_both_succeed_and_make_everything_o
 async def test_changes_of_different_fields_that_meet_are_both_kept(
     provisions: ProvisionStorage, storage: Storage, migrated_url: str
 ) -> None:
-    await Bench(provisions).apply(users=[BOB])
+    await ProvisionSetup(provisions).apply(users=[BOB])
     gate = asyncio.Barrier(2)
     async with open_storage(migrated_url, migrate=False) as other:
         await asyncio.gather(
-            Bench(Held(storage, gate)).apply(users=[{"user_id": "1002", "nick": "Bobby"}]),
-            Bench(Held(other, gate)).apply(users=[{"user_id": "1002", "tags": ["new"]}]),
+            ProvisionSetup(Held(storage, gate)).apply(users=[{"user_id": "1002", "nick": "Bobby"}]),
+            ProvisionSetup(Held(other, gate)).apply(users=[{"user_id": "1002", "tags": ["new"]}]),
         )
     bob = await storage.accounts.user("1002")
     assert (bob.nick, bob.tags) == ("Bobby", {"new"})

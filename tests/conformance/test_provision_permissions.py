@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 import yaml
 
-from gatehouse.permissions.evaluation.reading import Reading
+from gatehouse.permissions.evaluation.reading import PermissionLoader
 from gatehouse.permissions.model import central
-from gatehouse.permissions.model.rule import Rule, Section
+from gatehouse.permissions.model.rule import Rule, RuleSection
 from gatehouse.permissions.model.scope import ROOT, Scope
-from gatehouse.permissions.store import Edited
+from gatehouse.permissions.store import EditResult
 from gatehouse.provision.document import write_yaml
 from gatehouse.provision.errors import Unfit
-from gatehouse.provision.model import EVERYTHING, State, World
+from gatehouse.provision.model import EVERYTHING, PermissionState, StoredState
 from gatehouse.storage.opening import Storage, open_storage
 from gatehouse.storage.provision import ProvisionStorage
 from tests.support.builders import NOW
 from tests.support.clock import MovableClock
-from tests.unit.provision.bench import Bench, lines
+from tests.unit.provision.bench import ProvisionSetup, plan_lines
 
 PROTECTED = {"value": True, "protected": True}
 HERE = Path(__file__).parent
@@ -33,22 +33,22 @@ ENVIRONMENT = {
     "CI_KEY": CI_KEY,
 }
 FILE: Mapping[str, Any] = yaml.safe_load((HERE / "interface_r7.yaml").read_text())
-KICK = Rule(Section.PRIVATE, "user.kick")
+KICK = Rule(RuleSection.PRIVATE, "user.kick")
 RICH: Mapping[str, Any] = yaml.safe_load((HERE / "every_field.yaml").read_text())
 
 
 @pytest.fixture
-async def bench(storage: Storage) -> Bench:
+async def bench(storage: Storage) -> ProvisionSetup:
     return await a_bench_on(storage)
 
 
-async def a_bench_on(storage: Storage) -> Bench:
+async def a_bench_on(storage: Storage) -> ProvisionSetup:
     await storage.permissions.install(central.application(NOW), central.schema(NOW), central.roles())
-    return Bench(ProvisionStorage(storage.runner))
+    return ProvisionSetup(ProvisionStorage(storage.runner))
 
 
 @pytest.fixture
-async def second(sqlite_template: Path, tmp_path: Path) -> AsyncIterator[Bench]:
+async def second(sqlite_template: Path, tmp_path: Path) -> AsyncIterator[ProvisionSetup]:
     """Another installation, empty, under the same master key, whatever the first one's database is."""
     copy = tmp_path / "second.db"
     shutil.copy(sqlite_template, copy)
@@ -56,12 +56,12 @@ async def second(sqlite_template: Path, tmp_path: Path) -> AsyncIterator[Bench]:
         yield await a_bench_on(storage)
 
 
-async def stored(storage: Storage) -> State:
+async def stored(storage: Storage) -> StoredState:
     return await ProvisionStorage(storage.runner).state(EVERYTHING, NOW)
 
 
 async def holds(storage: Storage, user_id: str, application_id: int, scope: Scope, rule: Rule) -> bool:
-    reading = Reading(store=storage.permissions, clock=MovableClock(NOW), cache_bytes=0)
+    reading = PermissionLoader(store=storage.permissions, clock=MovableClock(NOW), cache_bytes=0)
     facts = await storage.permissions.facts(user_id, (application_id,))
     assert facts is not None
     held = await reading.effective(await reading.case(facts), application_id, None)
@@ -69,10 +69,10 @@ async def holds(storage: Storage, user_id: str, application_id: int, scope: Scop
 
 
 async def test_the_file_of_the_interface_is_applied_once_and_changes_nothing_the_second_time(
-    bench: Bench, storage: Storage
+    bench: ProvisionSetup, storage: Storage
 ) -> None:
     plan = await bench.apply(**FILE, environment=ENVIRONMENT)
-    assert lines(plan) == [
+    assert plan_lines(plan) == [
         "add user anna@studio.example",
         "add client web",
         "add project mind_games",
@@ -81,27 +81,27 @@ async def test_the_file_of_the_interface_is_applied_once_and_changes_nothing_the
         "add group Testers of mind_games",
         "add record of user 1001 in application 50001",
     ]
-    assert lines(await bench.apply(**FILE, environment=ENVIRONMENT)) == []
+    assert plan_lines(await bench.apply(**FILE, environment=ENVIRONMENT)) == []
     assert await holds(storage, "1001", 50001, ROOT, KICK)
     assert (await storage.application_keys.access_keys(50001))[0].comment == "ci"
     assert (await storage.projects.project("mg")).project.project_id == "mind_games"
 
 
 async def test_everything_a_record_may_say_is_applied_exported_and_applied_elsewhere(
-    bench: Bench, second: Bench, storage: Storage
+    bench: ProvisionSetup, second: ProvisionSetup, storage: Storage
 ) -> None:
     await bench.apply(**RICH)
-    assert lines(await bench.plan(**RICH)) == []
+    assert plan_lines(await bench.plan(**RICH)) == []
     document = await bench.export()
-    assert lines(await bench.plan(**document, prune=True)) == []
-    assert lines(await bench.plan(**await bench.export(secrets=False), prune=True)) == []
+    assert plan_lines(await bench.plan(**document, prune=True)) == []
+    assert plan_lines(await bench.plan(**await bench.export(secrets=False), prune=True)) == []
     await second.apply(**document)
     assert write_yaml(await second.export()) == write_yaml(document)
     assert await holds(storage, "1003", 50001, Scope("mind_games"), KICK)
 
 
 async def test_an_installation_that_is_the_same_has_the_same_records(
-    bench: Bench, second: Bench, storage: Storage
+    bench: ProvisionSetup, second: ProvisionSetup, storage: Storage
 ) -> None:
     """Not only what an export tells: what decisions are made from."""
     await bench.apply(**RICH)
@@ -118,7 +118,7 @@ async def test_an_installation_that_is_the_same_has_the_same_records(
     }
 
 
-async def test_what_a_plan_foresees_is_what_is_stored_then(bench: Bench, storage: Storage) -> None:
+async def test_what_a_plan_foresees_is_what_is_stored_then(bench: ProvisionSetup, storage: Storage) -> None:
     """Later sections of a file are planned on it; so it is to be exact, also where one act takes others along."""
     first = without_versions(await bench.foreseen(**RICH))
     await bench.apply(**RICH)
@@ -140,7 +140,7 @@ async def test_what_a_plan_foresees_is_what_is_stored_then(bench: Bench, storage
     assert without_versions((await stored(storage)).world) == then
 
 
-def without_versions(world: World) -> dict[str, Any]:
+def without_versions(world: PermissionState) -> dict[str, Any]:
     def plain(one: Any) -> Any:
         fields = {"version": 0, "updated_at": 0} if hasattr(one, "updated_at") else {"version": 0}
         return replace(one, **fields)
@@ -166,7 +166,7 @@ def without_versions(world: World) -> dict[str, Any]:
     }
 
 
-async def test_secrets_are_exported_sealed_or_not_at_all(bench: Bench) -> None:
+async def test_secrets_are_exported_sealed_or_not_at_all(bench: ProvisionSetup) -> None:
     await bench.apply(**RICH)
     with_secrets, without = str(await bench.export()), str(await bench.export(secrets=False))
     assert CI_KEY not in with_secrets
@@ -176,13 +176,13 @@ async def test_secrets_are_exported_sealed_or_not_at_all(bench: Bench) -> None:
 
 
 async def test_a_new_project_gets_the_application_of_its_name_if_the_file_lists_none_for_it(
-    bench: Bench, storage: Storage
+    bench: ProvisionSetup, storage: Storage
 ) -> None:
     plan = await bench.apply(
         projects=[{"title": "One"}, {"title": "Two"}],
         applications=[{"application_id": 50001, "name": "Listed", "project_id": "two"}],
     )
-    assert lines(plan) == [
+    assert plan_lines(plan) == [
         "add project one",
         "add application 50002",  # 50001 is reserved before any is made up
         "add project two",
@@ -191,25 +191,27 @@ async def test_a_new_project_gets_the_application_of_its_name_if_the_file_lists_
     own = await storage.applications.application(50002)
     assert (own.name, own.project_id) == ("One", "one")
     assert (await storage.projects.project("one")).project.application_id == 50002
-    assert lines(await bench.apply(applications=[{"name": "Next"}])) == ["add application 50003"]
+    assert plan_lines(await bench.apply(applications=[{"name": "Next"}])) == ["add application 50003"]
 
 
-async def test_groups_are_found_by_project_and_title_and_keep_their_id(bench: Bench, storage: Storage) -> None:
+async def test_groups_are_found_by_project_and_title_and_keep_their_id(
+    bench: ProvisionSetup, storage: Storage
+) -> None:
     await bench.apply(**FILE, environment=ENVIRONMENT)
     (before,) = (await storage.projects.project("mg")).groups.values()
     plan = await bench.apply(groups=[{"project_id": "mg", "title": "TESTERS", "users": []}])
-    assert lines(plan) == ["change group Testers of mind_games title,users"]
+    assert plan_lines(plan) == ["change group Testers of mind_games title,users"]
     (group,) = (await storage.projects.project("mg")).groups.values()
     assert (group.group_id, group.title, group.users) == (before.group_id, "TESTERS", ())
 
 
 async def test_owners_and_administrators_are_assigned_in_application_1_and_handed_over_at_once(
-    bench: Bench, storage: Storage
+    bench: ProvisionSetup, storage: Storage
 ) -> None:
     people = [{"user_id": one, "login": f"{one}@x.example", "nick": one} for one in ("1", "2", "3")]
     await bench.apply(users=people, projects=[{"title": "P", "owners": ["1", "2"], "administrators": ["1"]}])
     plan = await bench.apply(projects=[{"title": "P", "owners": ["3"]}])
-    assert lines(plan) == ["change project p owners"]
+    assert plan_lines(plan) == ["change project p owners"]
     records = await storage.user_records.records_in_project(1, "p")
     assert {one.user_id: [given.role for given in one.scopes[Scope("p")].roles] for one in records} == {
         "1": ["project_administrator"],
@@ -219,7 +221,7 @@ async def test_owners_and_administrators_are_assigned_in_application_1_and_hande
         await bench.apply(projects=[{"title": "P", "owners": []}])
 
 
-async def test_only_what_a_file_names_is_touched(bench: Bench) -> None:
+async def test_only_what_a_file_names_is_touched(bench: ProvisionSetup) -> None:
     await bench.apply(**RICH)
     before = await bench.export()
     plan = await bench.apply(
@@ -233,7 +235,7 @@ async def test_only_what_a_file_names_is_touched(bench: Bench) -> None:
         ],
         memberships=[{"id": "mg", "users": {"1003": None}}],
     )
-    assert lines(plan) == [
+    assert plan_lines(plan) == [
         "change project mind_games description",
         "change application 50001 roles.moderator",
         "change membership mind_games users.1003",
@@ -249,7 +251,7 @@ async def test_only_what_a_file_names_is_touched(bench: Bench) -> None:
 
 
 async def test_pruning_removes_the_rest_of_a_named_section_but_never_application_1_or_keys(
-    bench: Bench, storage: Storage
+    bench: ProvisionSetup, storage: Storage
 ) -> None:
     await bench.apply(**RICH)
     plan = await bench.apply(
@@ -259,7 +261,7 @@ async def test_pruning_removes_the_rest_of_a_named_section_but_never_application
         service_accounts=[],
         prune=True,
     )
-    assert lines(plan) == [
+    assert plan_lines(plan) == [
         "remove project web",
         "remove service account ci of mind_games",
         "change application 50001 roles.guests,roles.moderator",
@@ -272,33 +274,35 @@ async def test_pruning_removes_the_rest_of_a_named_section_but_never_application
     assert (await storage.projects.project("mg")).project.allow != ()
     assert not await holds(storage, "1002", 50001, Scope("mind_games"), KICK)
     again = {"projects": [{"id": "mg"}], "applications": [{"application_id": 50001}], "service_accounts": []}
-    assert lines(await bench.plan(**again, prune=True)) == []
+    assert plan_lines(await bench.plan(**again, prune=True)) == []
 
 
-async def test_pruning_a_membership_takes_what_the_file_does_not_give_but_for_listed_owners(bench: Bench) -> None:
+async def test_pruning_a_membership_takes_what_the_file_does_not_give_but_for_listed_owners(
+    bench: ProvisionSetup,
+) -> None:
     await bench.apply(**RICH)
     plan = await bench.apply(
         projects=[{"id": "mg", "owners": ["1001"]}],
         memberships=[{"id": "mg", "users": {}}],
         prune=True,
     )
-    assert lines(plan)[-1] == "change membership mind_games users.1002,users.1003"
+    assert plan_lines(plan)[-1] == "change membership mind_games users.1002,users.1003"
     (membership,) = (await bench.export())["memberships"]
     assert membership["users"] == {"1001": {"roles": ["project_owner"]}}
 
 
 async def test_a_key_that_is_named_gets_its_new_value_and_one_without_value_is_made(
-    bench: Bench, storage: Storage
+    bench: ProvisionSetup, storage: Storage
 ) -> None:
     await bench.apply(**FILE, environment=ENVIRONMENT)
     keys = [{"comment": "ci", "hash": "ab" * 32}, {"comment": "new"}]
     plan = await bench.apply(applications=[{"application_id": 50001, "access_keys": keys}])
-    assert lines(plan) == ["change application 50001 access_keys"]
+    assert plan_lines(plan) == ["change application 50001 access_keys"]
     generated = (plan.changes[0].generated_secret or "").removeprefix("new: ")
     assert len(generated) == 64
     assert [one.comment for one in await storage.application_keys.access_keys(50001)] == ["ci", "new"]
     again = [{"comment": "ci", "hash": "ab" * 32}, {"comment": "new", "hash": generated}]
-    assert lines(await bench.plan(applications=[{"application_id": 50001, "access_keys": again}])) == []
+    assert plan_lines(await bench.plan(applications=[{"application_id": 50001, "access_keys": again}])) == []
 
 
 @pytest.mark.parametrize(
@@ -390,7 +394,7 @@ async def test_a_key_that_is_named_gets_its_new_value_and_one_without_value_is_m
     ],
 )  # fmt: skip
 async def test_what_is_wrong_is_told_with_its_place_and_nothing_is_changed(
-    bench: Bench, storage: Storage, section: str, record: dict[str, Any], problem: str
+    bench: ProvisionSetup, storage: Storage, section: str, record: dict[str, Any], problem: str
 ) -> None:
     await bench.apply(**FILE, environment=ENVIRONMENT)
     before = await stored(storage)
@@ -401,7 +405,7 @@ async def test_what_is_wrong_is_told_with_its_place_and_nothing_is_changed(
     assert await stored(storage) == before
 
 
-async def test_one_mistake_is_one_complaint(bench: Bench) -> None:
+async def test_one_mistake_is_one_complaint(bench: ProvisionSetup) -> None:
     """What refers to a record that is refused says nothing of its own; what refers to nothing does."""
     with pytest.raises(Unfit) as unfit:
         await bench.apply(
@@ -416,7 +420,7 @@ async def test_one_mistake_is_one_complaint(bench: Bench) -> None:
     ]
 
 
-async def test_two_sections_that_contradict_each_other_are_refused(bench: Bench) -> None:
+async def test_two_sections_that_contradict_each_other_are_refused(bench: ProvisionSetup) -> None:
     await bench.apply(**FILE, environment=ENVIRONMENT)
     with pytest.raises(Unfit, match=r"memberships\[0\].users.1001: projects\[0\].administrators lists 1001"):
         await bench.apply(
@@ -425,7 +429,7 @@ async def test_two_sections_that_contradict_each_other_are_refused(bench: Bench)
         )
 
 
-async def test_a_removed_project_or_application_does_not_come_back(bench: Bench) -> None:
+async def test_a_removed_project_or_application_does_not_come_back(bench: ProvisionSetup) -> None:
     await bench.apply(**FILE, environment=ENVIRONMENT)
     await bench.apply(applications=[], prune=True)
     with pytest.raises(Unfit, match=r"applications\[0\].application_id: application 50001 is removed"):
@@ -435,10 +439,10 @@ async def test_a_removed_project_or_application_does_not_come_back(bench: Bench)
         await bench.apply(projects=FILE["projects"])
 
 
-async def test_a_revoked_service_account_does_not_come_back(bench: Bench, storage: Storage) -> None:
+async def test_a_revoked_service_account_does_not_come_back(bench: ProvisionSetup, storage: Storage) -> None:
     account = {"project_id": "mg", "name": "ci"}
     await bench.apply(**FILE, environment=ENVIRONMENT)
-    assert lines(await bench.apply(service_accounts=[{**account, "comment": "", "ip_ranges": ["::1/128"]}])) == [
+    assert plan_lines(await bench.apply(service_accounts=[{**account, "comment": "", "ip_ranges": ["::1/128"]}])) == [
         "change service account ci of mind_games comment,ip_ranges"
     ]
     await bench.apply(service_accounts=[{**account, "revoked": True}])
@@ -449,7 +453,7 @@ async def test_a_revoked_service_account_does_not_come_back(bench: Bench, storag
 
 
 async def test_what_is_held_where_nothing_is_any_more_is_neither_told_nor_touched(
-    bench: Bench, storage: Storage
+    bench: ProvisionSetup, storage: Storage
 ) -> None:
     access = {"mind_games": {"roles": ["moderator"]}, "other": {"roles": ["moderator"]}}
     shop = {"application_id": 50001, "service_meta": {"name": "Shop"}}
@@ -459,7 +463,7 @@ async def test_what_is_held_where_nothing_is_any_more_is_neither_told_nor_touche
     document = await bench.export()
     exported = next(one for one in document["applications"] if one["application_id"] == 50001)
     assert exported["users"]["1001"]["private_data"] == {"projectAccess": {"mind_games": {"roles": ["moderator"]}}}
-    assert lines(await bench.plan(**document, prune=True)) == []
+    assert plan_lines(await bench.plan(**document, prune=True)) == []
     emptied = {"private_data": {"projectAccess": None}}
     await bench.apply(applications=[{**shop, "users": {"1001": emptied}}])
     record = (await stored(storage)).world.record(50001, "1001")
@@ -480,25 +484,25 @@ class Overtaken(ProvisionStorage):
         await super().carry_out(*args, **kwargs)
 
 
-async def test_changes_of_others_that_meet_a_file_are_kept(bench: Bench, storage: Storage) -> None:
+async def test_changes_of_others_that_meet_a_file_are_kept(bench: ProvisionSetup, storage: Storage) -> None:
     await bench.apply(**FILE, environment=ENVIRONMENT)
 
     async def somebody() -> None:
-        def retitled(model: Any) -> Edited[Any]:
-            return Edited(replace(model, project=replace(model.project, title="Renamed")), ())
+        def retitled(model: Any) -> EditResult[Any]:
+            return EditResult(replace(model, project=replace(model.project, title="Renamed")), ())
 
-        def sold(record: Any) -> Edited[Any]:
-            return Edited(replace(record, login={"can": {"value": False}}), ())
+        def sold(record: Any) -> EditResult[Any]:
+            return EditResult(replace(record, login={"can": {"value": False}}), ())
 
         await storage.projects.edit_project("mind_games", retitled)
         await storage.user_records.edit_record(50001, "1001", sold, NOW)
 
-    slow = Bench(Overtaken(storage, somebody))
+    slow = ProvisionSetup(Overtaken(storage, somebody))
     plan = await slow.apply(
         projects=[{"id": "mg", "description": "New"}],
         applications=[{"application_id": 50001, "users": {"1001": {"roles": []}}}],
     )
-    assert lines(plan) == [
+    assert plan_lines(plan) == [
         "change project mind_games description",
         "change record of user 1001 in application 50001 roles",
     ]
@@ -508,7 +512,7 @@ async def test_changes_of_others_that_meet_a_file_are_kept(bench: Bench, storage
     assert (record.login, record.scopes) == ({"can": {"value": False}}, {})
 
 
-async def test_a_role_that_is_full_refuses_the_whole_file(bench: Bench) -> None:
+async def test_a_role_that_is_full_refuses_the_whole_file(bench: ProvisionSetup) -> None:
     await bench.apply(**FILE, environment=ENVIRONMENT)
     with pytest.raises(Unfit, match="moderator"):
         await bench.apply(
@@ -525,17 +529,19 @@ async def test_a_role_that_is_full_refuses_the_whole_file(bench: Bench) -> None:
 
 
 async def test_of_two_who_apply_one_file_at_once_one_makes_everything(
-    bench: Bench, storage: Storage, migrated_url: str
+    bench: ProvisionSetup, storage: Storage, migrated_url: str
 ) -> None:
     del bench
     async with open_storage(migrated_url, migrate=False) as other:
-        benches = [Bench(ProvisionStorage(one.runner)) for one in (storage, other)]
+        benches = [ProvisionSetup(ProvisionStorage(one.runner)) for one in (storage, other)]
         plans = await asyncio.gather(*(one.apply(**RICH) for one in benches))
     assert 0 in [len(plan.changes) for plan in plans]
-    assert lines(await benches[0].plan(**RICH)) == []
+    assert plan_lines(await benches[0].plan(**RICH)) == []
 
 
-async def test_somebody_may_be_a_member_of_several_projects_of_one_file(bench: Bench, storage: Storage) -> None:
+async def test_somebody_may_be_a_member_of_several_projects_of_one_file(
+    bench: ProvisionSetup, storage: Storage
+) -> None:
     file = {
         "users": [{"user_id": "1001", "login": "anna@studio.example", "nick": "Anna"}],
         "projects": [{"title": "One"}, {"title": "Two"}],
@@ -546,4 +552,4 @@ async def test_somebody_may_be_a_member_of_several_projects_of_one_file(bench: B
     await bench.apply(**file)
     record = (await stored(storage)).world.record(1, "1001")
     assert {scope.project_id for scope in record.scopes} == {"one", "two"}
-    assert lines(await bench.apply(**file)) == []
+    assert plan_lines(await bench.apply(**file)) == []

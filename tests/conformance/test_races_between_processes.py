@@ -4,10 +4,10 @@ from collections import Counter
 
 from gatehouse.accounts.sign_in import ACCOUNT_LIMIT, SOURCE_LIMIT
 from gatehouse.storage.opening import open_storage
-from gatehouse.throttle.model import GuessLimit
+from gatehouse.throttle.model import AttemptLimit
 from tests.support import racers
 from tests.support.builders import NOW, a_client, a_game_session, a_record, a_setup_link, a_user
-from tests.support.racers import CHEAP, WON, race, race_in_turn
+from tests.support.racers import FAST_PASSWORDS, WON, race, run_races
 
 TRIES = 20  # four processes, five attempts each
 
@@ -45,13 +45,13 @@ async def test_two_secrets_at_most(migrated_url: str) -> None:
 async def test_no_guess_is_lost(migrated_url: str) -> None:
     assert race(racers.guess, migrated_url) == {WON: TRIES}
     async with open_storage(migrated_url, migrate=False) as storage:
-        limit = GuessLimit(free=TRIES + 1, delay=5)
+        limit = AttemptLimit(free=TRIES + 1, delay=5)
         assert await storage.throttle.failed([("anna", limit)], NOW) == NOW + 5
 
 
 async def test_lg_06_no_more_passwords_are_checked_at_once_than_one_after_the_other(migrated_url: str) -> None:
     async with open_storage(migrated_url, migrate=False) as storage:
-        anna = a_user(login="anna@studio.example", password_hash=await CHEAP.hash("right"))
+        anna = a_user(login="anna@studio.example", password_hash=await FAST_PASSWORDS.hash("right"))
         await storage.accounts.create(anna, a_record())
     allowed = {"SignInRefused": ACCOUNT_LIMIT.free, "TooMany": TRIES - ACCOUNT_LIMIT.free}
     assert race(racers.guess_password_of_anna, migrated_url) == allowed
@@ -65,10 +65,10 @@ async def test_lg_10_one_password_at_many_accounts_is_checked_no_more_often_at_o
 
 async def test_the_answer_of_a_game_session_is_taken_once_by_the_newest_poll_of_all_nodes(migrated_url: str) -> None:
     async with open_storage(migrated_url, migrate=False) as storage:
-        await storage.accounts.create(a_user(user_id=racers.RACED), a_record())
+        await storage.accounts.create(a_user(user_id=racers.RACED_USER), a_record())
         await storage.game_sessions.register(a_game_session(racers.GSID))
     assert race(racers.confirm_game, migrated_url) == {WON: 1, "SecondFactorWrong": TRIES - 1}
-    outcomes = race_in_turn([racers.claim_game, racers.take_game_answer], migrated_url, racers=4, each=5)
+    outcomes = run_races([racers.claim_game, racers.take_game_answer], migrated_url, racers=4, each=5)
     assert outcomes == {
         "claim_game": {str(number): 1 for number in range(1, TRIES + 1)},
         "take_game_answer": {f"taken by {TRIES}": 1, "SecondFactorWrong": TRIES - 1},

@@ -2,9 +2,9 @@
 
 from gatehouse.permissions.model.scope import ROOT
 from gatehouse.storage.opening import Storage, open_storage
-from gatehouse.storage.sqlite import RECALLED_BYTES, SQLiteRunner
+from gatehouse.storage.sqlite import READ_CACHE_BYTES, SQLiteRunner
 from tests.support.builders import NOW, a_record
-from tests.support.permission_builders import a_person, becoming, holding, install
+from tests.support.permission_builders import a_person, holdings_with, install_central, set_fields
 
 ANNA = "1000000001"
 
@@ -16,7 +16,7 @@ async def is_blocked(storage: Storage) -> bool:
 
 
 async def test_a_change_is_seen_at_its_answer(storage: Storage) -> None:
-    await install(storage)
+    await install_central(storage)
     await a_person(storage)
     for wanted in (False, True, False, True):
         await storage.accounts.set_blocked(ANNA, a_record(), blocked=wanted, now=NOW)
@@ -25,7 +25,7 @@ async def test_a_change_is_seen_at_its_answer(storage: Storage) -> None:
 
 async def test_a_change_by_somebody_else_is_seen_at_its_answer(storage: Storage, migrated_url: str) -> None:
     """As the command line makes them beside a server."""
-    await install(storage)
+    await install_central(storage)
     await a_person(storage)
     async with open_storage(migrated_url, migrate=False) as other:
         for wanted in (False, True, False, True):
@@ -34,7 +34,7 @@ async def test_a_change_by_somebody_else_is_seen_at_its_answer(storage: Storage,
 
 
 async def test_nothing_written_is_nothing_read_anew_on_sqlite(storage: Storage, migrated_url: str) -> None:
-    await install(storage)
+    await install_central(storage)
     await a_person(storage)
     first, second = [await storage.permissions.facts(ANNA, {1, 50_001}) for _ in range(2)]
     assert first == second
@@ -42,7 +42,7 @@ async def test_nothing_written_is_nothing_read_anew_on_sqlite(storage: Storage, 
 
 
 async def test_what_is_asked_for_differently_is_answered_differently(storage: Storage) -> None:
-    await install(storage)
+    await install_central(storage)
     await a_person(storage)
     both, one = [await storage.permissions.facts(ANNA, asked) for asked in ((50_001, 1), (1,))]
     assert both is not None
@@ -52,10 +52,12 @@ async def test_what_is_asked_for_differently_is_answered_differently(storage: St
 
 
 async def test_mm_02_recalled_facts_are_bounded_by_weight_and_unknown_names_are_not_kept(storage: Storage) -> None:
-    await install(storage)
+    await install_central(storage)
     await a_person(storage)
     entries = {f"rule{n}": {"value": True} for n in range(5_000)}
-    await storage.user_records.edit_record(1, ANNA, becoming(scopes={ROOT: holding(private_data=entries)}), NOW)
+    await storage.user_records.edit_record(
+        1, ANNA, set_fields(scopes={ROOT: holdings_with(private_data=entries)}), NOW
+    )
     for number in range(60):  # as many answers as applications that are asked about beside it
         found = await storage.permissions.facts(ANNA, (1, 50_001 + number))
         assert found is not None
@@ -63,5 +65,5 @@ async def test_mm_02_recalled_facts_are_bounded_by_weight_and_unknown_names_are_
         assert await storage.permissions.facts("x" * 1_000 + str(number), (1,)) is None
     if isinstance(storage.runner, SQLiteRunner):
         kept = storage.runner._recalled
-        assert RECALLED_BYTES / 2 < kept.weight <= RECALLED_BYTES
+        assert READ_CACHE_BYTES / 2 < kept.weight <= READ_CACHE_BYTES
         assert len(kept) < 60

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from gatehouse.accounts.errors import LinkDead, LoginTaken
-from gatehouse.accounts.model import Auth, Link, LinkKind, Session, Strength, User
-from gatehouse.audit.events import Event
+from gatehouse.accounts.model import EmailLink, LinkKind, Session, SessionStrength, SignInMethod, User
+from gatehouse.audit.events import AuditEvent
 from gatehouse.storage import registration
-from gatehouse.storage.accounts import change_user
+from gatehouse.storage.accounts import update_user
 from gatehouse.storage.opening import Storage
-from gatehouse.throttle.allowance import Allowance, at_most
-from gatehouse.throttle.guesses import Subject
+from gatehouse.throttle.allowance import Quota, quota_limit
+from gatehouse.throttle.guesses import ThrottleSubject
 from tests.support.builders import NOW, a_record, a_user
 from tests.support.clock import MovableClock
 from tests.support.mail import a_mail
@@ -24,21 +24,21 @@ HALF_AN_HOUR = 1_800
 Spend = Callable[[Storage, bytes, int], Awaitable[None]]
 
 
-def a_link(kind: LinkKind = LinkKind.RESET, digest: bytes = b"link", **fields: Any) -> Link:
-    return replace(Link(kind=kind, digest=digest, created_at=NOW, expires_at=NOW + HALF_AN_HOUR), **fields)
+def a_link(kind: LinkKind = LinkKind.RESET, digest: bytes = b"link", **fields: Any) -> EmailLink:
+    return replace(EmailLink(kind=kind, digest=digest, created_at=NOW, expires_at=NOW + HALF_AN_HOUR), **fields)
 
 
 async def verify(storage: Storage, digest: bytes, now: int) -> None:
-    await storage.registration.verify_email(digest, a_record(Event.EMAIL_VERIFIED), now)
+    await storage.registration.verify_email(digest, a_record(AuditEvent.EMAIL_VERIFIED), now)
 
 
 async def accept(storage: Storage, digest: bytes, now: int) -> None:
-    entry = a_record(Event.INVITATION_ACCEPTED)
+    entry = a_record(AuditEvent.INVITATION_ACCEPTED)
     await storage.registration.accept(digest, "Chosen", "$new", entry, now, lang="de")
 
 
 async def reset(storage: Storage, digest: bytes, now: int) -> None:
-    await storage.registration.reset_password(digest, "$new", a_record(Event.PASSWORD_RESET), [a_mail()], now)
+    await storage.registration.reset_password(digest, "$new", a_record(AuditEvent.PASSWORD_RESET), [a_mail()], now)
 
 
 SPENDING: dict[LinkKind, Spend] = {LinkKind.VERIFY: verify, LinkKind.INVITE: accept, LinkKind.RESET: reset}
@@ -50,8 +50,8 @@ async def someone(storage: Storage, **fields: Any) -> User:
     return user
 
 
-async def mail_to(storage: Storage, user: User, link: Link) -> None:
-    await storage.registration.send_link(user, link, a_record(Event.RESET_ASKED), [a_mail()])
+async def mail_to(storage: Storage, user: User, link: EmailLink) -> None:
+    await storage.registration.send_link(user, link, a_record(AuditEvent.RESET_ASKED), [a_mail()])
 
 
 async def waiting(storage: Storage) -> int:
@@ -111,12 +111,12 @@ async def test_a_link_dies_with_the_address_it_was_mailed_to(storage: Storage, k
     user = await someone(storage)
     await mail_to(storage, user, a_link(kind))
     moved = replace(user, login="elsewhere@studio.example")
-    await storage.runner.act(partial(change_user, moved))
+    await storage.runner.act(partial(update_user, moved))
     assert await storage.registration.owner(kind, b"link", NOW) is None
     with pytest.raises(LinkDead):
         await SPENDING[kind](storage, b"link", NOW)
     # Nothing was taken: whoever gets his address back gets his link back, until it ends.
-    await storage.runner.act(partial(change_user, replace(user, version=2)))
+    await storage.runner.act(partial(update_user, replace(user, version=2)))
     await SPENDING[kind](storage, b"link", NOW)
 
 
@@ -178,7 +178,7 @@ async def test_registering_again_ends_what_would_confirm_the_address_and_tells_t
     user = await someone(storage)
     await mail_to(storage, user, a_link(LinkKind.VERIFY))
     await mail_to(storage, user, a_link(LinkKind.RESET))
-    await storage.registration.registered_again(user, a_record(Event.REGISTERED_AGAIN), [a_mail()])
+    await storage.registration.registered_again(user, a_record(AuditEvent.REGISTERED_AGAIN), [a_mail()])
     assert await storage.registration.owner(LinkKind.VERIFY, b"link", NOW) is None
     assert await storage.registration.owner(LinkKind.RESET, b"link", NOW) == user
     assert await storage.accounts.user(user.user_id) == user
@@ -248,17 +248,17 @@ async def test_pretending_leaves_no_letter_no_record_and_no_link_that_opens_anyt
 
 def test_pretending_takes_as_many_statements_as_sending() -> None:
     sent = list(registration.send_link(a_user(), a_link(), a_record(), [a_mail()]))
-    pretended = list(registration.pretend(a_user(), a_link(), a_record(), [a_mail()]))
+    pretended = list(registration.simulate_send(a_user(), a_link(), a_record(), [a_mail()]))
     assert len(sent) == len(pretended)
 
 
 async def test_an_allowance_is_exact_under_races_and_starts_anew(storage: Storage) -> None:
     clock = MovableClock(NOW)
-    allowance = Allowance(store=storage.throttle, clock=clock)
-    anna = [Subject(("letter-to", "anna"), at_most(5, 60))]
+    allowance = Quota(store=storage.throttle, clock=clock)
+    anna = [ThrottleSubject(("letter-to", "anna"), quota_limit(5, 60))]
     answers = await asyncio.gather(*(allowance.take(anna) for _ in range(20)))
     assert sorted(answers) == [False] * 15 + [True] * 5
-    assert await allowance.take([Subject(("letter-to", "bob"), at_most(5, 60))])
+    assert await allowance.take([ThrottleSubject(("letter-to", "bob"), quota_limit(5, 60))])
     await clock.advance(59)
     assert not await allowance.take(anna)
     await clock.advance(1)
@@ -271,8 +271,8 @@ def a_session(user: User) -> Session:
         session_id=user.user_id,
         user_id=user.user_id,
         rev=user.rev,
-        auth=Auth.LOGIN,
-        strength=Strength.FULL,
+        auth=SignInMethod.LOGIN,
+        strength=SessionStrength.FULL,
         created_at=NOW,
         proved_at=NOW,
         seen_at=NOW,

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.audit.model import Record
-from gatehouse.gamesessions.model import State
+from gatehouse.audit.model import AuditRecord
+from gatehouse.gamesessions.model import GameSessionState
 from gatehouse.oauth.model import DeviceRequest
-from gatehouse.oauth.store import Taking, Turn
+from gatehouse.oauth.store import RedeemOutcome, RotationOutcome
 from gatehouse.storage.opening import Storage
 from tests.conformance.test_device_requests import a_request, granted
 from tests.conformance.test_game_sessions import a_login, a_mark, a_turn, confirmed, found
@@ -45,7 +45,7 @@ def runs_twice(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "act", twice)
 
 
-def unwanted() -> Record:
+def unwanted() -> AuditRecord:
     raise AssertionError("taken for reused")
 
 
@@ -53,9 +53,9 @@ async def test_tk_90_a_code_and_a_refresh_token_taken_by_the_run_before_are_take
     storage: Storage, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs_twice(storage, monkeypatch)
-    assert await storage.grants.take_code(b"code", NOW, generation=1, reused=unwanted) is Taking.TAKEN
+    assert await storage.grants.take_code(b"code", NOW, generation=1, reused=unwanted) is RedeemOutcome.TAKEN
     turned = await storage.grants.turn("g1", 1, NOW + 5, grace=0, reused=unwanted)
-    assert (turned.turn, turned.generation, turned.refreshed_at) == (Turn.ROTATED, 2, NOW + 5)
+    assert (turned.turn, turned.generation, turned.refreshed_at) == (RotationOutcome.ROTATED, 2, NOW + 5)
     holder = await storage.grants.by_id("g1", NOW)
     assert holder is not None
     assert (holder.user, holder.grant.generation) == (anna, 2)
@@ -63,8 +63,8 @@ async def test_tk_90_a_code_and_a_refresh_token_taken_by_the_run_before_are_take
 
 @pytest.mark.usefixtures("anna")
 async def test_tk_90_what_another_has_taken_is_still_reused(storage: Storage) -> None:
-    assert await storage.grants.take_code(b"code", NOW, generation=1, reused=a_record) is Taking.TAKEN
-    assert await storage.grants.take_code(b"code", NOW, generation=1, reused=a_record) is Taking.REUSED
+    assert await storage.grants.take_code(b"code", NOW, generation=1, reused=a_record) is RedeemOutcome.TAKEN
+    assert await storage.grants.take_code(b"code", NOW, generation=1, reused=a_record) is RedeemOutcome.REUSED
     assert await storage.grants.by_id("g1", NOW) is None
 
 
@@ -122,13 +122,13 @@ async def test_gs_90_an_answer_taken_by_the_run_before_is_taken_and_given_back_o
         assert await store.take("g1", a_turn(), NOW, a_login(anna), a_record())
         await store.give_back("g1", a_turn(), a_login(anna), a_record())
     session = await found(storage)
-    assert (session.state, session.delivered_at, session.polls) == (State.CONFIRMED, 0, 2)
+    assert (session.state, session.delivered_at, session.polls) == (GameSessionState.CONFIRMED, 0, 2)
     assert await storage.logins.live_token(b"token", NOW) is None
     # The same poll never gets it again, should its take come late; the next one does.
     assert not await store.take("g1", a_turn(), NOW, a_login(anna), a_record())
     assert await store.take("g1", a_turn(2), NOW, a_login(anna, b"other"), a_record())
     await store.give_back("g1", a_turn(), a_login(anna), a_record())  # of one that has nothing
-    assert (await found(storage)).state is State.DELIVERED
+    assert (await found(storage)).state is GameSessionState.DELIVERED
 
 
 async def test_gs_33_only_a_session_that_is_not_over_is_extended(storage: Storage, anna: User) -> None:

@@ -10,25 +10,25 @@ import pytest
 from sqlalchemy import delete
 
 from gatehouse.app import rewrapping
-from gatehouse.app.house import House, open_house
-from gatehouse.app.rewrapping import SEALED, left_elsewhere, rewrap_all, rewrap_column, rewrapped
+from gatehouse.app.house import Services, open_services
+from gatehouse.app.rewrapping import SEALED_COLUMNS, count_under_old_keys, rewrap_all, rewrap_column, rewrap_row
 from gatehouse.kernel.clock import SystemClock
-from gatehouse.keys.sealing import key_id_of
+from gatehouse.keys.sealing import sealing_key_id
 from gatehouse.oauth.model import SecretKind
 from gatehouse.permissions.commands.access_keys import new_access_key
 from gatehouse.permissions.model.access_key import access_key_purpose
-from gatehouse.permissions.model.application import PRIVATE_KEY_SEALED_FOR
+from gatehouse.permissions.model.application import PRIVATE_KEY_PURPOSE
 from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables.audit import audit_events
 from tests.support.builders import ORIGIN, a_client, a_record, a_user
-from tests.support.command_line import Place
+from tests.support.command_line import InstallationPaths
 from tests.support.permission_builders import create_application
 
 MASTER = "GATEHOUSE__SECURITY__MASTER_KEY"
 PREVIOUS = "GATEHOUSE__SECURITY__PREVIOUS_MASTER_KEYS"
 OLD = "hJ3oGkP0rVtYw1mXq9Zc5sEdN7uBfLaI2xRkT8vQ4yM"
 NEW = "9b1fe07c43d5aa2867f09e3c11d84b6e5a70cf2294be638d0d7715e8fa92c35b"
-[CLIENT_SECRETS] = [place for place in SEALED if place.name == "client_secrets"]
+[CLIENT_SECRETS] = [place for place in SEALED_COLUMNS if place.name == "client_secrets"]
 
 
 class Stopped(Exception):
@@ -41,15 +41,15 @@ def url(migrated_url: str) -> str:
 
 
 @asynccontextmanager
-async def house_under(url: str, data: Path, *keys: str) -> AsyncIterator[House]:
+async def house_under(url: str, data: Path, *keys: str) -> AsyncIterator[Services]:
     given = {MASTER: keys[0], PREVIOUS: ",".join(keys[1:])}
-    place = Place(data=data, url=url, environment={name: value for name, value in given.items() if value})
-    async with open_house(place.loaded(), clock=SystemClock(), serving=False) as house:
+    place = InstallationPaths(data=data, url=url, environment={name: value for name, value in given.items() if value})
+    async with open_services(place.loaded(), clock=SystemClock(), serving=False) as house:
         yield house
 
 
 @pytest.fixture
-async def house(url: str, tmp_path: Path) -> AsyncIterator[House]:
+async def house(url: str, tmp_path: Path) -> AsyncIterator[Services]:
     """Three clients and a TOTP secret sealed under the old key; opened with the new one, and the old beside it."""
     async with house_under(url, tmp_path, OLD) as before:
         for client_id in ("a", "b", "c"):
@@ -61,13 +61,13 @@ async def house(url: str, tmp_path: Path) -> AsyncIterator[House]:
         yield after
 
 
-async def key_ids(house: House) -> dict[str, str]:
-    return {client.client_id: key_id_of(client.secrets[0].secret) for client in await house.clients.list()}
+async def key_ids(house: Services) -> dict[str, str]:
+    return {client.client_id: sealing_key_id(client.secrets[0].secret) for client in await house.clients.list()}
 
 
-async def test_everything_moves_once(house: House) -> None:
+async def test_everything_moves_once(house: Services) -> None:
     kinds = {"signing_keys": 5, "client_secrets": 3, "totp_factors": 1, "installation": 2}
-    assert await left_elsewhere(house.storage, house.masters) == kinds
+    assert await count_under_old_keys(house.storage, house.masters) == kinds
     told: list[int] = []
     outcome = await rewrap_all(house, ORIGIN, told.append)
     assert (outcome.moved, outcome.left) == (kinds, {})
@@ -77,7 +77,7 @@ async def test_everything_moves_once(house: House) -> None:
     assert (again.moved, again.left) == ({}, {})
 
 
-async def test_it_goes_on_where_it_was_stopped(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_it_goes_on_where_it_was_stopped(house: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rewrapping, "BATCH", 1)
 
     def stop(_moved: int) -> None:
@@ -86,7 +86,7 @@ async def test_it_goes_on_where_it_was_stopped(house: House, monkeypatch: pytest
     with pytest.raises(Stopped):
         await rewrap_column(house, CLIENT_SECRETS, ORIGIN, stop)
     assert sorted((await key_ids(house)).values()).count(house.masters.primary_id) == 1
-    assert (await left_elsewhere(house.storage, house.masters))["client_secrets"] == 2
+    assert (await count_under_old_keys(house.storage, house.masters))["client_secrets"] == 2
     outcome = await rewrap_all(house, ORIGIN)
     assert (outcome.moved["client_secrets"], outcome.left) == (2, {})
 
@@ -96,10 +96,10 @@ def every_secret() -> Verb[Sequence[Row]]:
     return (yield from CLIENT_SECRETS.page(b"none begins like this", None, 100))
 
 
-async def test_a_secret_replaced_meanwhile_stays(house: House) -> None:
-    primary = rewrapping.beginning(house.masters)
+async def test_a_secret_replaced_meanwhile_stays(house: Services) -> None:
+    primary = rewrapping.primary_key_prefix(house.masters)
     rows = await house.storage.runner.survey(partial(CLIENT_SECRETS.page, primary, None, 10))
-    moved = [one for row in rows if (one := rewrapped(CLIENT_SECRETS, row, house.masters)) is not None]
+    moved = [one for row in rows if (one := rewrap_row(CLIENT_SECRETS, row, house.masters)) is not None]
     fresh = (await house.clients.list())[0]
     await house.storage.oauth.rotate_secret(
         fresh.client_id, house.clients.kept_secret(fresh, "first"), a_record(), old_ends_at=1
@@ -116,7 +116,7 @@ async def test_a_secret_replaced_meanwhile_stays(house: House) -> None:
     }
 
 
-async def test_a_damaged_secret_is_left_counted_and_holds_up_no_other(house: House) -> None:
+async def test_a_damaged_secret_is_left_counted_and_holds_up_no_other(house: Services) -> None:
     kept = house.clients.kept_secret(a_client("d"), "text")
     broken = replace(kept, secret=kept.secret[:1] + bytes(8) + kept.secret[9:])
     await house.storage.oauth.create(replace(a_client("d"), secrets=(broken,)), a_record())
@@ -137,7 +137,7 @@ async def test_a_former_key_taken_away_too_early_is_noticed_at_the_start(url: st
 
 async def test_access_keys_and_private_keys_of_applications_open_under_the_new_key(url: str, tmp_path: Path) -> None:
     async with house_under(url, tmp_path, OLD) as before:
-        sealed = before.masters.seal(b"private", purpose=PRIVATE_KEY_SEALED_FOR)
+        sealed = before.masters.seal(b"private", purpose=PRIVATE_KEY_PURPOSE)
         shop = await create_application(before.storage, sealed_private_key=sealed)
         new = new_access_key(shop.application_id, "ci", masters=before.masters, now=before.clock.now())
         await before.storage.application_keys.add_access_key(new.key, [a_record()])
@@ -149,10 +149,10 @@ async def test_access_keys_and_private_keys_of_applications_open_under_the_new_k
         assert after.masters.open(key.sealed, purpose=access_key_purpose(key.key_id)).decode() == new.value
         kept = (await after.storage.applications.application(shop.application_id)).sealed_private_key
         assert kept is not None
-        assert after.masters.open(kept, purpose=PRIVATE_KEY_SEALED_FOR) == b"private"
+        assert after.masters.open(kept, purpose=PRIVATE_KEY_PURPOSE) == b"private"
 
 
-async def test_the_head_of_the_audit_log_moves_with_the_master_key(house: House, url: str, tmp_path: Path) -> None:
+async def test_the_head_of_the_audit_log_moves_with_the_master_key(house: Services, url: str, tmp_path: Path) -> None:
     await forget_records_of_builders(house)
     await rewrap_all(house, ORIGIN)
     await house.sealer.seal_all()
@@ -163,7 +163,7 @@ async def test_the_head_of_the_audit_log_moves_with_the_master_key(house: House,
     assert verdict.records > 0
 
 
-async def forget_records_of_builders(house: House) -> None:
+async def forget_records_of_builders(house: Services) -> None:
     """They are made with a key of their own."""
 
     def forget() -> Verb[None]:

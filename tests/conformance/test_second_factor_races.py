@@ -4,19 +4,19 @@ from collections import Counter
 
 import pytest
 
-from gatehouse.accounts.second_factors.model import PASSKEYS_MOST, TRIES_MOST
-from gatehouse.audit.events import Event
+from gatehouse.accounts.second_factors.model import MAX_EMAIL_CODE_TRIES, MAX_PASSKEYS
+from gatehouse.audit.events import AuditEvent
 from gatehouse.storage.opening import Storage
 from tests.support import racers
 from tests.support.builders import NOW, a_passkey, a_record, a_user
-from tests.support.racers import RACED, WON, race
+from tests.support.racers import RACED_USER, WON, race
 
 TRIES = 20  # four processes, five attempts each
 LOST = "SecondFactorWrong"
 
 
 async def an_account(storage: Storage, **fields: object) -> None:
-    await storage.accounts.create(a_user(user_id=RACED, **fields), a_record())
+    await storage.accounts.create(a_user(user_id=RACED_USER, **fields), a_record())
 
 
 async def test_lg_11_one_totp_step_is_accepted_once(storage: Storage, migrated_url: str) -> None:
@@ -26,28 +26,30 @@ async def test_lg_11_one_totp_step_is_accepted_once(storage: Storage, migrated_u
 
 async def test_one_recovery_code_is_used_once_and_recorded_once(storage: Storage, migrated_url: str) -> None:
     await an_account(storage, sealed_totp=b"sealed")
-    await storage.second_factors.renew_codes(RACED, [b"code", b"other"], a_record(Event.RECOVERY_CODES_MADE), ())
+    await storage.second_factors.renew_codes(
+        RACED_USER, [b"code", b"other"], a_record(AuditEvent.RECOVERY_CODES_MADE), ()
+    )
     assert race(racers.use_recovery_code, migrated_url) == {WON: 1, LOST: TRIES - 1}
     events = Counter(one.event for one in await storage.audit.unsealed(100))
     assert events["factor.recovery_code_used"] == 1
-    assert (await storage.second_factors.overview(RACED)).recovery_left == 1
+    assert (await storage.second_factors.overview(RACED_USER)).recovery_left == 1
 
 
 async def test_one_mailed_code_is_taken_once(storage: Storage, migrated_url: str) -> None:
-    await storage.second_factors.put_email_code(RACED, b"right", (), now=NOW, expires_at=NOW + 600)
+    await storage.second_factors.put_email_code(RACED_USER, b"right", (), now=NOW, expires_at=NOW + 600)
     assert race(racers.try_right_email_code, migrated_url) == {WON: 1, LOST: TRIES - 1}
 
 
-@pytest.mark.parametrize(("racing", "survives"), [(TRIES_MOST - 1, True), (TRIES_MOST, False)])
+@pytest.mark.parametrize(("racing", "survives"), [(MAX_EMAIL_CODE_TRIES - 1, True), (MAX_EMAIL_CODE_TRIES, False)])
 async def test_no_wrong_try_at_a_mailed_code_goes_uncounted(
     storage: Storage,
     migrated_url: str,
     racing: int,
     survives: bool,  # noqa: FBT001
 ) -> None:
-    await storage.second_factors.put_email_code(RACED, b"right", (), now=NOW, expires_at=NOW + 600)
+    await storage.second_factors.put_email_code(RACED_USER, b"right", (), now=NOW, expires_at=NOW + 600)
     assert race(racers.try_wrong_email_code, migrated_url, racers=racing, each=1) == {LOST: racing}
-    assert await storage.second_factors.try_email_code(RACED, b"right", NOW) is survives
+    assert await storage.second_factors.try_email_code(RACED_USER, b"right", NOW) is survives
 
 
 async def test_one_challenge_is_answered_once(storage: Storage, migrated_url: str) -> None:
@@ -57,7 +59,7 @@ async def test_one_challenge_is_answered_once(storage: Storage, migrated_url: st
 
 async def test_one_value_of_a_counter_is_accepted_once(storage: Storage, migrated_url: str) -> None:
     await an_account(storage)
-    await storage.passkeys.add_passkey(a_passkey(user_id=RACED), [], a_record(Event.FACTOR_ADDED), ())
+    await storage.passkeys.add_passkey(a_passkey(user_id=RACED_USER), [], a_record(AuditEvent.FACTOR_ADDED), ())
     assert race(racers.use_passkey, migrated_url) == {WON: 1, LOST: TRIES - 1}
     events = Counter(one.event for one in await storage.audit.unsealed(100))
     assert events["factor.passkey_suspected"] == TRIES - 1
@@ -65,15 +67,17 @@ async def test_one_value_of_a_counter_is_accepted_once(storage: Storage, migrate
 
 async def test_twenty_passkeys_at_most(storage: Storage, migrated_url: str) -> None:
     await an_account(storage)
-    for n in range(PASSKEYS_MOST - 3):
-        await storage.passkeys.add_passkey(a_passkey(user_id=RACED, credential_id=bytes([n])), [b"c"], a_record(), ())
+    for n in range(MAX_PASSKEYS - 3):
+        await storage.passkeys.add_passkey(
+            a_passkey(user_id=RACED_USER, credential_id=bytes([n])), [b"c"], a_record(), ()
+        )
     assert race(racers.add_passkey, migrated_url) == {WON: 3, "TooManyPasskeys": TRIES - 3}
-    assert (await storage.accounts.user(RACED)).passkeys == PASSKEYS_MOST
+    assert (await storage.accounts.user(RACED_USER)).passkeys == MAX_PASSKEYS
 
 
 async def test_the_first_factor_of_many_at_once_brings_the_codes(storage: Storage, migrated_url: str) -> None:
     await an_account(storage)
     assert race(racers.add_passkey, migrated_url) == {WON: TRIES}
     assert (
-        await storage.second_factors.overview(RACED)
+        await storage.second_factors.overview(RACED_USER)
     ).recovery_left == 1  # each brought one; only the first one's is kept

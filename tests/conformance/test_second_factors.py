@@ -6,34 +6,34 @@ from dataclasses import replace
 import pytest
 
 from gatehouse.accounts.errors import UserChanged, UserNotFound
-from gatehouse.accounts.second_factors.email_code import LIFETIME
+from gatehouse.accounts.second_factors.email_code import EMAIL_CODE_LIFETIME
 from gatehouse.accounts.second_factors.errors import (
     EmailNotVerified,
-    EnrolmentGone,
+    EnrollmentGone,
     FactorExists,
     FactorMissing,
     SecondFactorWrong,
 )
-from gatehouse.accounts.second_factors.model import TRIES_MOST, Factor
-from gatehouse.accounts.second_factors.totp import CONFIRM_WITHIN
+from gatehouse.accounts.second_factors.model import MAX_EMAIL_CODE_TRIES, Factor
+from gatehouse.accounts.second_factors.totp import ENROLLMENT_LIFETIME
 from gatehouse.kernel.errors import TooMany
-from gatehouse.storage.accounts import change_user
+from gatehouse.storage.accounts import update_user
 from gatehouse.storage.opening import Storage
 from tests.support.builders import ORIGIN, a_record, a_user
-from tests.support.second_factors import Bench, a_bench, code_at, wrong
+from tests.support.second_factors import SecondFactorSetup, code_at, second_factor_setup, wrong_code
 
 NONE = "7k2m9-x0q1z"  # a recovery code nobody has
 
 
 @pytest.fixture
-def bench(storage: Storage) -> Bench:
-    return a_bench(storage)
+def bench(storage: Storage) -> SecondFactorSetup:
+    return second_factor_setup(storage)
 
 
 # -- TOTP ---------------------------------------------------------------------------------------------
 
 
-async def test_a_secret_counts_for_nothing_until_it_is_confirmed(bench: Bench) -> None:
+async def test_a_secret_counts_for_nothing_until_it_is_confirmed(bench: SecondFactorSetup) -> None:
     user = await bench.person()
     enrolment = await bench.totp.begin(user)
     assert await bench.totp.pending(user) == enrolment
@@ -43,7 +43,7 @@ async def test_a_secret_counts_for_nothing_until_it_is_confirmed(bench: Bench) -
     assert enrolment.secret not in repr(enrolment)
 
 
-async def test_the_first_code_makes_it_a_factor_and_brings_recovery_codes(bench: Bench) -> None:
+async def test_the_first_code_makes_it_a_factor_and_brings_recovery_codes(bench: SecondFactorSetup) -> None:
     user = await bench.person()
     codes = await bench.totp.confirm(user, bench.code_of(await bench.totp.begin(user)), origin=ORIGIN)
     after = await bench.now(user)
@@ -56,34 +56,34 @@ async def test_the_first_code_makes_it_a_factor_and_brings_recovery_codes(bench:
     assert await bench.totp.pending(user) is None
 
 
-async def test_a_wrong_code_confirms_nothing_and_can_be_mended(bench: Bench) -> None:
+async def test_a_wrong_code_confirms_nothing_and_can_be_mended(bench: SecondFactorSetup) -> None:
     user = await bench.person()
     enrolment = await bench.totp.begin(user)
     with pytest.raises(SecondFactorWrong):
-        await bench.totp.confirm(user, wrong(bench.code_of(enrolment)), origin=ORIGIN)
+        await bench.totp.confirm(user, wrong_code(bench.code_of(enrolment)), origin=ORIGIN)
     assert (await bench.now(user)).sealed_totp is None
     assert await bench.letters() == []
     assert await bench.totp.confirm(user, bench.code_of(enrolment), origin=ORIGIN)
 
 
-async def test_an_enrolment_ends_after_its_time_and_with_the_next_one(bench: Bench) -> None:
+async def test_an_enrolment_ends_after_its_time_and_with_the_next_one(bench: SecondFactorSetup) -> None:
     user = await bench.person()
     first = await bench.totp.begin(user)
     second = await bench.totp.begin(user)
     with pytest.raises(SecondFactorWrong):
         await bench.totp.confirm(user, bench.code_of(first), origin=ORIGIN)
-    await bench.clock.advance(CONFIRM_WITHIN)
-    with pytest.raises(EnrolmentGone):
+    await bench.clock.advance(ENROLLMENT_LIFETIME)
+    with pytest.raises(EnrollmentGone):
         await bench.totp.confirm(user, bench.code_of(second), origin=ORIGIN)
 
 
-async def test_many_beginning_at_once_end_with_one_secret(bench: Bench) -> None:
+async def test_many_beginning_at_once_end_with_one_secret(bench: SecondFactorSetup) -> None:
     user = await bench.person()
     begun = await asyncio.gather(*(bench.totp.begin(user) for _ in range(8)))
     assert await bench.totp.pending(user) in begun
 
 
-async def test_an_enrolment_is_confirmed_once(bench: Bench) -> None:
+async def test_an_enrolment_is_confirmed_once(bench: SecondFactorSetup) -> None:
     user = await bench.person()
     code = bench.code_of(await bench.totp.begin(user))
     answers = await asyncio.gather(
@@ -92,16 +92,16 @@ async def test_an_enrolment_is_confirmed_once(bench: Bench) -> None:
     assert sorted(type(answer).__name__ for answer in answers) == ["EnrolmentGone"] * 7 + ["tuple"]
 
 
-async def test_only_the_secret_that_was_checked_is_confirmed(bench: Bench, storage: Storage) -> None:
+async def test_only_the_secret_that_was_checked_is_confirmed(bench: SecondFactorSetup, storage: Storage) -> None:
     user = await bench.person()
     await bench.totp.begin(user)
     store = storage.second_factors
-    with pytest.raises(EnrolmentGone):
+    with pytest.raises(EnrollmentGone):
         await store.confirm_totp(user.user_id, b"another", 1, [], entry=a_record(), mails=(), now=bench.clock.now())
     assert await bench.totp.pending(user) is not None
 
 
-async def test_lg_11_a_code_is_accepted_once(bench: Bench) -> None:
+async def test_lg_11_a_code_is_accepted_once(bench: SecondFactorSetup) -> None:
     user, app = await bench.with_totp()
     code = code_at(app, bench.clock)
     assert await bench.second_factors.verify(user, code, origin=ORIGIN) is Factor.TOTP
@@ -109,7 +109,7 @@ async def test_lg_11_a_code_is_accepted_once(bench: Bench) -> None:
         await bench.second_factors.verify(user, code, origin=ORIGIN)
 
 
-async def test_lg_11_the_code_that_confirmed_the_secret_is_spent(bench: Bench) -> None:
+async def test_lg_11_the_code_that_confirmed_the_secret_is_spent(bench: SecondFactorSetup) -> None:
     user = await bench.person()
     code = bench.code_of(await bench.totp.begin(user))
     await bench.totp.confirm(user, code, origin=ORIGIN)
@@ -117,7 +117,9 @@ async def test_lg_11_the_code_that_confirmed_the_secret_is_spent(bench: Bench) -
         await bench.second_factors.verify(await bench.now(user), code, origin=ORIGIN)
 
 
-async def test_lg_11_the_previous_step_is_accepted_once_and_not_after_the_current_one(bench: Bench) -> None:
+async def test_lg_11_the_previous_step_is_accepted_once_and_not_after_the_current_one(
+    bench: SecondFactorSetup,
+) -> None:
     user, app = await bench.with_totp()
     previous, current = code_at(app, bench.clock, steps=-1), code_at(app, bench.clock)
     assert await bench.second_factors.verify(user, previous, origin=ORIGIN) is Factor.TOTP
@@ -128,18 +130,18 @@ async def test_lg_11_the_previous_step_is_accepted_once_and_not_after_the_curren
 
 
 @pytest.mark.parametrize("steps", [-2, 1, 2])
-async def test_lg_11_older_and_coming_steps_are_refused(bench: Bench, steps: int) -> None:
+async def test_lg_11_older_and_coming_steps_are_refused(bench: SecondFactorSetup, steps: int) -> None:
     user, app = await bench.with_totp()
     with pytest.raises(SecondFactorWrong):
         await bench.second_factors.verify(user, code_at(app, bench.clock, steps=steps), origin=ORIGIN)
 
 
-async def test_lg_11_every_refusal_has_the_same_words(bench: Bench) -> None:
+async def test_lg_11_every_refusal_has_the_same_words(bench: SecondFactorSetup) -> None:
     anna, app = await bench.with_totp()
     _, others = await bench.with_totp()
     now = code_at(app, bench.clock)
     wide = "".join(chr(ord(digit) + 0xFEE0) for digit in now)
-    refused = [wrong(now), code_at(others, bench.clock), now[:5], f"{now}0", f"-{now}", wide, "", "abcdef", NONE]
+    refused = [wrong_code(now), code_at(others, bench.clock), now[:5], f"{now}0", f"-{now}", wide, "", "abcdef", NONE]
     words = set()
     for otp in refused:
         with pytest.raises(SecondFactorWrong) as caught:
@@ -149,7 +151,7 @@ async def test_lg_11_every_refusal_has_the_same_words(bench: Bench) -> None:
     assert await bench.second_factors.verify(anna, now, origin=ORIGIN) is Factor.TOTP
 
 
-async def test_a_code_of_a_secret_that_was_replaced_meanwhile_is_refused(bench: Bench) -> None:
+async def test_a_code_of_a_secret_that_was_replaced_meanwhile_is_refused(bench: SecondFactorSetup) -> None:
     before, app = await bench.with_totp()
     await bench.totp.confirm(before, bench.code_of(await bench.totp.begin(before)), origin=ORIGIN)
     await bench.clock.advance(60)
@@ -157,7 +159,7 @@ async def test_a_code_of_a_secret_that_was_replaced_meanwhile_is_refused(bench: 
         await bench.second_factors.verify(before, code_at(app, bench.clock), origin=ORIGIN)
 
 
-async def test_removing_totp_is_told_and_takes_the_recovery_codes_along(bench: Bench) -> None:
+async def test_removing_totp_is_told_and_takes_the_recovery_codes_along(bench: SecondFactorSetup) -> None:
     user, app = await bench.with_totp()
     await bench.letters()
     await bench.totp.remove(user, origin=ORIGIN)
@@ -176,7 +178,7 @@ async def test_removing_totp_is_told_and_takes_the_recovery_codes_along(bench: B
 # -- codes by e-mail ----------------------------------------------------------------------------------
 
 
-async def test_a_mailed_code_proves_its_owner_once(bench: Bench) -> None:
+async def test_a_mailed_code_proves_its_owner_once(bench: SecondFactorSetup) -> None:
     user = await bench.with_email_code()
     assert user.kept_tags >= {"2step", "2step_email"}
     code = await bench.mailed_code(user)
@@ -185,17 +187,17 @@ async def test_a_mailed_code_proves_its_owner_once(bench: Bench) -> None:
         await bench.second_factors.verify(user, code, Factor.EMAIL, origin=ORIGIN)
 
 
-async def test_a_mailed_code_ends_after_ten_minutes(bench: Bench) -> None:
+async def test_a_mailed_code_ends_after_ten_minutes(bench: SecondFactorSetup) -> None:
     user = await bench.with_email_code()
     code = await bench.mailed_code(user)
-    await bench.clock.advance(LIFETIME)
+    await bench.clock.advance(EMAIL_CODE_LIFETIME)
     assert not await bench.email_codes.spend(user, code)
     code = await bench.mailed_code(user)
-    await bench.clock.advance(LIFETIME - 1)
+    await bench.clock.advance(EMAIL_CODE_LIFETIME - 1)
     assert await bench.email_codes.spend(user, code)
 
 
-async def test_a_new_code_ends_the_one_before(bench: Bench) -> None:
+async def test_a_new_code_ends_the_one_before(bench: SecondFactorSetup) -> None:
     user = await bench.with_email_code()
     first = await bench.mailed_code(user)
     second = await bench.mailed_code(user)
@@ -205,16 +207,16 @@ async def test_a_new_code_ends_the_one_before(bench: Bench) -> None:
     assert await bench.email_codes.spend(user, second)
 
 
-async def test_a_code_survives_four_wrong_tries_and_dies_of_the_fifth(bench: Bench) -> None:
+async def test_a_code_survives_four_wrong_tries_and_dies_of_the_fifth(bench: SecondFactorSetup) -> None:
     user = await bench.with_email_code()
-    for tries, survives in ((TRIES_MOST - 1, True), (TRIES_MOST, False)):
+    for tries, survives in ((MAX_EMAIL_CODE_TRIES - 1, True), (MAX_EMAIL_CODE_TRIES, False)):
         code = await bench.mailed_code(user)
         for _ in range(tries):
-            assert not await bench.email_codes.spend(user, wrong(code))
+            assert not await bench.email_codes.spend(user, wrong_code(code))
         assert await bench.email_codes.spend(user, code) is survives
 
 
-async def test_a_mailed_code_is_one_users_and_one_addresss(bench: Bench) -> None:
+async def test_a_mailed_code_is_one_users_and_one_addresss(bench: SecondFactorSetup) -> None:
     anna, bob = await bench.with_email_code(), await bench.with_email_code()
     code = await bench.mailed_code(anna)
     assert not await bench.email_codes.spend(bob, code)
@@ -222,7 +224,7 @@ async def test_a_mailed_code_is_one_users_and_one_addresss(bench: Bench) -> None
     assert await bench.email_codes.spend(anna, code)
 
 
-async def test_codes_go_to_verified_addresses_and_are_switched_on_once(bench: Bench) -> None:
+async def test_codes_go_to_verified_addresses_and_are_switched_on_once(bench: SecondFactorSetup) -> None:
     user = await bench.person()
     with pytest.raises(EmailNotVerified):
         await bench.email_codes.enable(replace(user, email_verified=False), origin=ORIGIN)
@@ -234,7 +236,7 @@ async def test_codes_go_to_verified_addresses_and_are_switched_on_once(bench: Be
     assert await bench.events(user) == ["factor.added"]
 
 
-async def test_a_code_under_way_ends_with_the_factor(bench: Bench) -> None:
+async def test_a_code_under_way_ends_with_the_factor(bench: SecondFactorSetup) -> None:
     user = await bench.with_email_code()
     code = await bench.mailed_code(user)
     await bench.email_codes.disable(user, origin=ORIGIN)
@@ -245,7 +247,7 @@ async def test_a_code_under_way_ends_with_the_factor(bench: Bench) -> None:
         await bench.email_codes.disable(user, origin=ORIGIN)
 
 
-async def test_six_digits_are_tried_as_totp_and_then_as_a_mailed_code(bench: Bench) -> None:
+async def test_six_digits_are_tried_as_totp_and_then_as_a_mailed_code(bench: SecondFactorSetup) -> None:
     user, app = await bench.with_totp()
     await bench.email_codes.enable(user, origin=ORIGIN)
     user = await bench.now(user)
@@ -259,7 +261,7 @@ async def test_six_digits_are_tried_as_totp_and_then_as_a_mailed_code(bench: Ben
 # -- recovery codes -----------------------------------------------------------------------------------
 
 
-async def test_a_recovery_code_stands_in_once_and_is_told(bench: Bench) -> None:
+async def test_a_recovery_code_stands_in_once_and_is_told(bench: SecondFactorSetup) -> None:
     user = await bench.person()
     first, second, *_ = await bench.totp.confirm(user, bench.code_of(await bench.totp.begin(user)), origin=ORIGIN)
     user = await bench.now(user)
@@ -275,14 +277,14 @@ async def test_a_recovery_code_stands_in_once_and_is_told(bench: Bench) -> None:
     assert await bench.second_factors.verify(user, second, Factor.RECOVERY, origin=ORIGIN) is Factor.RECOVERY
 
 
-async def test_a_recovery_code_is_its_owners(bench: Bench) -> None:
+async def test_a_recovery_code_is_its_owners(bench: SecondFactorSetup) -> None:
     anna, bob = await bench.person(), await bench.with_email_code()
     code, *_ = await bench.totp.confirm(anna, bench.code_of(await bench.totp.begin(anna)), origin=ORIGIN)
     assert not await bench.recovery.spend(bob, code, origin=ORIGIN)
     assert await bench.recovery.spend(anna, code, origin=ORIGIN)
 
 
-async def test_new_codes_replace_all_of_the_old_ones(bench: Bench) -> None:
+async def test_new_codes_replace_all_of_the_old_ones(bench: SecondFactorSetup) -> None:
     user = await bench.person()
     old = await bench.totp.confirm(user, bench.code_of(await bench.totp.begin(user)), origin=ORIGIN)
     await bench.recovery.spend(user, old[0], origin=ORIGIN)
@@ -293,7 +295,7 @@ async def test_new_codes_replace_all_of_the_old_ones(bench: Bench) -> None:
     assert (await bench.events(user)).count("factor.recovery_codes_made") == 1
 
 
-async def test_without_a_factor_there_are_no_codes(bench: Bench) -> None:
+async def test_without_a_factor_there_are_no_codes(bench: SecondFactorSetup) -> None:
     user = await bench.person()
     with pytest.raises(FactorMissing):
         await bench.recovery.renew(user, origin=ORIGIN)
@@ -301,7 +303,7 @@ async def test_without_a_factor_there_are_no_codes(bench: Bench) -> None:
     assert await bench.events(user) == []
 
 
-async def test_a_second_factor_brings_codes_only_when_none_are_left(bench: Bench) -> None:
+async def test_a_second_factor_brings_codes_only_when_none_are_left(bench: SecondFactorSetup) -> None:
     user = await bench.person()
     codes = await bench.email_codes.enable(user, origin=ORIGIN)
     enrolment = await bench.totp.begin(user)
@@ -313,7 +315,7 @@ async def test_a_second_factor_brings_codes_only_when_none_are_left(bench: Bench
     assert len(await bench.totp.confirm(user, bench.code_of(enrolment), origin=ORIGIN)) == 10
 
 
-async def test_codes_stay_as_long_as_one_factor_does(bench: Bench) -> None:
+async def test_codes_stay_as_long_as_one_factor_does(bench: SecondFactorSetup) -> None:
     user, _ = await bench.with_totp()
     await bench.email_codes.enable(user, origin=ORIGIN)
     user, authenticator = await bench.with_passkey(user)
@@ -329,22 +331,22 @@ async def test_codes_stay_as_long_as_one_factor_does(bench: Bench) -> None:
 # -- guesses ------------------------------------------------------------------------------------------
 
 
-async def test_lg_13_wrong_codes_are_counted_until_a_right_one(bench: Bench) -> None:
+async def test_lg_13_wrong_codes_are_counted_until_a_right_one(bench: SecondFactorSetup) -> None:
     user, app = await bench.with_totp()
     for _ in range(9):
         with pytest.raises(SecondFactorWrong):
-            await bench.second_factors.verify(user, wrong(code_at(app, bench.clock)), origin=ORIGIN)
+            await bench.second_factors.verify(user, wrong_code(code_at(app, bench.clock)), origin=ORIGIN)
     await bench.second_factors.verify(user, code_at(app, bench.clock), origin=ORIGIN)
     await bench.clock.advance(30)
     for _ in range(9):
         with pytest.raises(SecondFactorWrong):
-            await bench.second_factors.verify(user, wrong(code_at(app, bench.clock)), origin=ORIGIN)
+            await bench.second_factors.verify(user, wrong_code(code_at(app, bench.clock)), origin=ORIGIN)
 
 
-async def test_lg_13_ten_wrong_codes_of_any_kind_lock_every_kind_for_a_while(bench: Bench) -> None:
+async def test_lg_13_ten_wrong_codes_of_any_kind_lock_every_kind_for_a_while(bench: SecondFactorSetup) -> None:
     user, app = await bench.with_totp()
     for n in range(10):
-        otp = wrong(code_at(app, bench.clock)) if n % 2 else NONE
+        otp = wrong_code(code_at(app, bench.clock)) if n % 2 else NONE
         with pytest.raises(SecondFactorWrong):
             await bench.second_factors.verify(user, otp, origin=ORIGIN)
     # Someone who comes with the right password again reads the account again; the count is not his to clear.
@@ -357,16 +359,16 @@ async def test_lg_13_ten_wrong_codes_of_any_kind_lock_every_kind_for_a_while(ben
     assert await bench.second_factors.verify(user, code_at(app, bench.clock), origin=ORIGIN) is Factor.TOTP
 
 
-async def test_lg_13_many_guesses_at_once_do_not_outrun_the_count(bench: Bench) -> None:
+async def test_lg_13_many_guesses_at_once_do_not_outrun_the_count(bench: SecondFactorSetup) -> None:
     user, app = await bench.with_totp()
-    guess = wrong(code_at(app, bench.clock))
+    guess = wrong_code(code_at(app, bench.clock))
     answers = await asyncio.gather(
         *(bench.second_factors.verify(user, guess, origin=ORIGIN) for _ in range(30)), return_exceptions=True
     )
     assert sorted(type(answer).__name__ for answer in answers) == ["SecondFactorWrong"] * 10 + ["TooMany"] * 20
 
 
-async def test_another_account_is_not_locked_with_it(bench: Bench) -> None:
+async def test_another_account_is_not_locked_with_it(bench: SecondFactorSetup) -> None:
     user, app = await bench.with_totp()
     for _ in range(10):
         with pytest.raises(SecondFactorWrong):
@@ -377,7 +379,7 @@ async def test_another_account_is_not_locked_with_it(bench: Bench) -> None:
 # -- with the rest of the account ---------------------------------------------------------------------
 
 
-async def test_lg_20_a_reset_removes_everything_and_ends_what_was_issued(bench: Bench) -> None:
+async def test_lg_20_a_reset_removes_everything_and_ends_what_was_issued(bench: SecondFactorSetup) -> None:
     user, _ = await bench.with_totp()
     await bench.email_codes.enable(user, origin=ORIGIN)
     user, _ = await bench.with_passkey(user)
@@ -395,28 +397,32 @@ async def test_lg_20_a_reset_removes_everything_and_ends_what_was_issued(bench: 
         await bench.second_factors.reset(a_user(), origin=ORIGIN)
 
 
-async def test_a_save_of_the_account_that_was_read_before_undoes_no_factor(bench: Bench, storage: Storage) -> None:
+async def test_a_save_of_the_account_that_was_read_before_undoes_no_factor(
+    bench: SecondFactorSetup, storage: Storage
+) -> None:
     before = await bench.person()
     await bench.totp.confirm(before, bench.code_of(await bench.totp.begin(before)), origin=ORIGIN)
     with pytest.raises(UserChanged):
-        await storage.runner.act(lambda: change_user(before))
+        await storage.runner.act(lambda: update_user(before))
     assert (await bench.now(before)).has_second_factor
     before = await bench.now(before)
     await bench.totp.remove(before, origin=ORIGIN)
     with pytest.raises(UserChanged):  # nor does it bring back one that was removed
-        await storage.runner.act(lambda: change_user(before))
+        await storage.runner.act(lambda: update_user(before))
 
 
-async def test_codes_go_when_a_save_of_the_account_takes_its_last_factor(bench: Bench, storage: Storage) -> None:
+async def test_codes_go_when_a_save_of_the_account_takes_its_last_factor(
+    bench: SecondFactorSetup, storage: Storage
+) -> None:
     user, _ = await bench.with_totp()
-    await storage.runner.act(lambda: change_user(replace(user, sealed_totp=None)))
+    await storage.runner.act(lambda: update_user(replace(user, sealed_totp=None)))
     assert (await bench.second_factors.of(user)).recovery_left == 0
     user, _ = await bench.with_totp()
-    await storage.runner.act(lambda: change_user(replace(user, nick="Other")))
+    await storage.runner.act(lambda: update_user(replace(user, nick="Other")))
     assert (await bench.second_factors.of(user)).recovery_left == 10
 
 
-async def test_the_factor_used_last_is_asked_for_first(bench: Bench) -> None:
+async def test_the_factor_used_last_is_asked_for_first(bench: SecondFactorSetup) -> None:
     user, app = await bench.with_totp()
     user, _ = await bench.with_passkey(user)
     assert (await bench.second_factors.of(user)).methods == (Factor.TOTP, Factor.PASSKEY)
@@ -425,7 +431,7 @@ async def test_the_factor_used_last_is_asked_for_first(bench: Bench) -> None:
     assert (await bench.second_factors.of(user)).methods == (Factor.TOTP, Factor.PASSKEY)
 
 
-async def test_nothing_is_added_to_an_account_that_is_not_there(bench: Bench) -> None:
+async def test_nothing_is_added_to_an_account_that_is_not_there(bench: SecondFactorSetup) -> None:
     nobody = a_user(email_verified=True)
     with pytest.raises(UserNotFound):
         await bench.email_codes.enable(nobody, origin=ORIGIN)

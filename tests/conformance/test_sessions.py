@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from gatehouse.accounts.errors import UserNotFound
-from gatehouse.accounts.model import Auth, Session, SignedIn, Strength, User
-from gatehouse.audit.events import Event
+from gatehouse.accounts.model import Session, SessionStrength, SignInMethod, User, UserSession
+from gatehouse.audit.events import AuditEvent
 from gatehouse.storage.opening import Storage
 from tests.support.builders import NOW, a_record, a_user
 
@@ -18,8 +18,8 @@ def a_session(user: User, digest: bytes = b"cookie", **fields: object) -> Sessio
         session_id=digest.hex(),
         user_id=user.user_id,
         rev=user.rev,
-        auth=Auth.LOGIN,
-        strength=Strength.FULL,
+        auth=SignInMethod.LOGIN,
+        strength=SessionStrength.FULL,
         created_at=NOW,
         proved_at=NOW,
         seen_at=NOW,
@@ -39,13 +39,13 @@ async def anna(storage: Storage) -> User:
 
 
 async def open_session(storage: Storage, session: Session, replaces: bytes | None = None) -> None:
-    await storage.sessions.open(session, a_record(Event.SIGNED_IN), replaces=replaces)
+    await storage.sessions.open(session, a_record(AuditEvent.SIGNED_IN), replaces=replaces)
 
 
 async def test_a_session_is_found_with_its_whole_account(storage: Storage, anna: User) -> None:
     session = a_session(anna)
     await open_session(storage, session)
-    assert await storage.sessions.find(b"cookie", NOW) == SignedIn(session=session, user=anna)
+    assert await storage.sessions.find(b"cookie", NOW) == UserSession(session=session, user=anna)
     assert await storage.sessions.find(b"other", NOW) is None
 
 
@@ -75,9 +75,9 @@ async def test_a_new_session_ends_the_one_it_replaces(storage: Storage, anna: Us
 
 async def test_blocking_ends_every_session_at_once(storage: Storage, anna: User) -> None:
     await open_session(storage, a_session(anna))
-    await storage.accounts.set_blocked(anna.user_id, a_record(Event.USER_BLOCKED), blocked=True, now=NOW)
+    await storage.accounts.set_blocked(anna.user_id, a_record(AuditEvent.USER_BLOCKED), blocked=True, now=NOW)
     assert await storage.sessions.find(b"cookie", NOW) is None
-    await storage.accounts.set_blocked(anna.user_id, a_record(Event.USER_UNBLOCKED), blocked=False, now=NOW)
+    await storage.accounts.set_blocked(anna.user_id, a_record(AuditEvent.USER_UNBLOCKED), blocked=False, now=NOW)
     assert await storage.sessions.find(b"cookie", NOW) is None
 
 
@@ -104,8 +104,8 @@ async def test_nobody_keeps_someone_elses_session(storage: Storage, anna: User) 
 
 async def test_one_session_can_be_ended_by_its_name(storage: Storage, anna: User) -> None:
     await open_session(storage, a_session(anna))
-    assert await storage.sessions.end(anna.user_id, b"cookie".hex(), a_record(Event.SIGNED_OUT))
-    assert not await storage.sessions.end(anna.user_id, b"cookie".hex(), a_record(Event.SIGNED_OUT))
+    assert await storage.sessions.end(anna.user_id, b"cookie".hex(), a_record(AuditEvent.SIGNED_OUT))
+    assert not await storage.sessions.end(anna.user_id, b"cookie".hex(), a_record(AuditEvent.SIGNED_OUT))
     assert await storage.sessions.find(b"cookie", NOW) is None
     assert len(await storage.audit.newest(9, "", "session.ended")) == 1
 

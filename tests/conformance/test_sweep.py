@@ -4,7 +4,7 @@ from sqlalchemy import insert
 
 from gatehouse.storage.opening import Storage
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.sweep import AT_ONCE
+from gatehouse.storage.sweep import BATCH_ROWS
 from gatehouse.storage.tables.accounts import login_tokens
 from tests.support.builders import NOW
 
@@ -25,7 +25,7 @@ def kept() -> Verb[int]:
 
 
 async def test_more_than_one_transaction_takes_is_removed_in_several(storage: Storage) -> None:
-    await storage.runner.act(lambda: tokens(2 * AT_ONCE + 1, NOW))
+    await storage.runner.act(lambda: tokens(2 * BATCH_ROWS + 1, NOW))
     await storage.runner.act(lambda: tokens(3, NOW + 1))
     await storage.sweep(NOW)
     assert await storage.runner.look(kept) == 3

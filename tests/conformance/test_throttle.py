@@ -4,10 +4,10 @@ import asyncio
 
 from gatehouse.kernel.errors import TooMany
 from gatehouse.storage.opening import Storage
-from gatehouse.throttle.model import GuessLimit
+from gatehouse.throttle.model import AttemptLimit
 from tests.support.builders import NOW
 
-LIMIT = GuessLimit(free=3, delay=30, longest=100, window=1_000)
+LIMIT = AttemptLimit(free=3, delay=30, longest=100, window=1_000)
 
 
 async def failures(storage: Storage, count: int, now: int = NOW) -> list[int]:
@@ -21,7 +21,7 @@ async def test_the_door_closes_for_longer_with_every_failure_up_to_a_limit(stora
 
 
 async def test_every_failure_of_many_at_once_counts(storage: Storage) -> None:
-    limit = GuessLimit(free=30, delay=7)
+    limit = AttemptLimit(free=30, delay=7)
     answers = await asyncio.gather(*(storage.throttle.failed([("anna", limit)], NOW) for _ in range(30)))
     assert sorted(answers) == [0] * 29 + [NOW + 7]
 
@@ -39,7 +39,7 @@ async def test_success_forgets(storage: Storage) -> None:
 
 
 async def test_several_are_counted_together_and_the_longest_block_is_told(storage: Storage) -> None:
-    short, long = GuessLimit(free=1, delay=5), GuessLimit(free=1, delay=50)
+    short, long = AttemptLimit(free=1, delay=5), AttemptLimit(free=1, delay=50)
     assert await storage.throttle.failed([("pair", short), ("account", long)], NOW) == NOW + 50
     assert await storage.throttle.blocked_until(["pair", "source"]) == NOW + 5
     assert await storage.throttle.blocked_until(["pair", "account"]) == NOW + 50
@@ -48,12 +48,12 @@ async def test_several_are_counted_together_and_the_longest_block_is_told(storag
 
 
 async def test_callers_that_count_the_same_subjects_crosswise_never_deadlock(storage: Storage) -> None:
-    limit = GuessLimit(free=1_000)
+    limit = AttemptLimit(free=1_000)
     pairs = [[("a", limit), ("b", limit)], [("b", limit), ("a", limit)]]
     assert set(await asyncio.gather(*(storage.throttle.failed(pairs[n % 2], NOW) for n in range(40)))) == {0}
 
 
-async def begun(storage: Storage, *subjects: str, now: int = NOW, limit: GuessLimit = LIMIT) -> int:
+async def begun(storage: Storage, *subjects: str, now: int = NOW, limit: AttemptLimit = LIMIT) -> int:
     """0 when the guess may be made, else the seconds to wait."""
     try:
         await storage.throttle.begin([(subject, limit) for subject in subjects], now)
@@ -70,14 +70,14 @@ async def test_a_guess_counts_before_it_is_made_and_the_last_one_closes_the_door
 
 
 async def test_of_many_at_once_no_more_begin_than_the_limit_allows(storage: Storage) -> None:
-    limit = GuessLimit(free=7, delay=9)
+    limit = AttemptLimit(free=7, delay=9)
     answers = await asyncio.gather(*(begun(storage, "anna", limit=limit) for _ in range(30)))
     assert sorted(answers) == [0] * 7 + [9] * 23
 
 
 async def test_who_is_refused_for_one_subject_counts_for_none_and_hears_the_longest_wait(storage: Storage) -> None:
     await failures(storage, 4)
-    await storage.throttle.failed([("zoe", GuessLimit(free=1, delay=90))], NOW)
+    await storage.throttle.failed([("zoe", AttemptLimit(free=1, delay=90))], NOW)
     assert [await begun(storage, "anna", "bob", "zoe") for _ in range(5)] == [90] * 5
     assert [await begun(storage, "bob") for _ in range(4)] == [0, 0, 0, 30]
 
@@ -120,7 +120,7 @@ async def test_nothing_to_take_back_is_no_harm(storage: Storage) -> None:
 
 
 async def test_guessing_and_being_right_crosswise_never_deadlocks(storage: Storage) -> None:
-    limit = GuessLimit(free=1_000)
+    limit = AttemptLimit(free=1_000)
 
     async def be_right(first: str, second: str) -> None:
         await storage.throttle.begin([(first, limit), (second, limit)], NOW)

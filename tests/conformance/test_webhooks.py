@@ -2,15 +2,15 @@
 
 import asyncio
 
-from gatehouse.audit.events import Event
+from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.errors import Conflict
 from gatehouse.kernel.ids import new_record_id
 from gatehouse.storage.opening import Storage
-from gatehouse.webhooks.model import Attempt, Delivery, DeliveryState, Topic, Webhook
+from gatehouse.webhooks.model import Delivery, DeliveryAttempt, DeliveryState, Topic, Webhook
 from tests.support.builders import NOW, a_record
 
-FAILED = Attempt(status=503, duration_ms=1, trouble="answered 503")
-ARRIVED = Attempt(status=204, duration_ms=1)
+FAILED = DeliveryAttempt(status=503, duration_ms=1, trouble="answered 503")
+ARRIVED = DeliveryAttempt(status=204, duration_ms=1)
 
 
 def a_webhook() -> Webhook:
@@ -40,13 +40,13 @@ def a_delivery(webhook: Webhook) -> Delivery:
 
 async def test_who_has_lost_a_delivery_to_somebody_else_changes_nothing(storage: Storage) -> None:
     store = storage.webhooks
-    webhook = await store.create(a_webhook(), a_record(Event.WEBHOOK_CREATED))
+    webhook = await store.create(a_webhook(), a_record(AuditEvent.WEBHOOK_CREATED))
     delivery = a_delivery(webhook)
-    await store.enqueue(delivery, a_record(Event.WEBHOOK_REDELIVERED))
+    await store.enqueue(delivery, a_record(AuditEvent.WEBHOOK_REDELIVERED))
     [late] = await store.claim(webhook.webhook_id, NOW, lease=50, most=4)
     assert await store.claim(webhook.webhook_id, NOW + 49, lease=50, most=4) == []
     [holder] = await store.claim(webhook.webhook_id, NOW + 50, lease=50, most=4)
-    stopped = a_record(Event.WEBHOOK_STOPPED)
+    stopped = a_record(AuditEvent.WEBHOOK_STOPPED)
     assert not await store.give_up(late, FAILED, NOW + 51, most=1, entry=stopped)
     await store.put_off(late, FAILED, NOW + 900)
     await store.delivered(late, ARRIVED, NOW + 51)
@@ -61,7 +61,7 @@ async def test_who_has_lost_a_delivery_to_somebody_else_changes_nothing(storage:
 
 async def test_of_those_who_read_for_a_webhook_at_once_one_keeps_what_it_read(storage: Storage) -> None:
     store = storage.webhooks
-    webhook = await store.create(a_webhook(), a_record(Event.WEBHOOK_CREATED))
+    webhook = await store.create(a_webhook(), a_record(AuditEvent.WEBHOOK_CREATED))
     kept = await asyncio.gather(*(store.follow(webhook, 7, [a_delivery(webhook)]) for _ in range(5)))
     assert sorted(kept) == [False, False, False, False, True]
     assert len(await store.deliveries(webhook.webhook_id, None, 9)) == 1
@@ -71,7 +71,7 @@ async def test_of_those_who_read_for_a_webhook_at_once_one_keeps_what_it_read(st
 async def test_webhooks_that_are_made_at_once_are_all_made_or_told_to_try_again(storage: Storage) -> None:
     store = storage.webhooks
     made = await asyncio.gather(
-        *(store.create(a_webhook(), a_record(Event.WEBHOOK_CREATED)) for _ in range(6)), return_exceptions=True
+        *(store.create(a_webhook(), a_record(AuditEvent.WEBHOOK_CREATED)) for _ in range(6)), return_exceptions=True
     )
     assert all(isinstance(one, Webhook | Conflict) for one in made)
     assert len(await store.webhooks()) == sum(isinstance(one, Webhook) for one in made) > 0

@@ -3,7 +3,7 @@ import re
 import pytest
 from tools.audit_reference import PAGE, page
 
-from gatehouse.audit.events import Event
+from gatehouse.audit.events import AuditEvent
 
 
 def test_the_reference_page_is_what_the_code_says() -> None:
@@ -12,10 +12,10 @@ def test_the_reference_page_is_what_the_code_says() -> None:
 
 def test_the_reference_page_lists_every_event_once() -> None:
     listed = re.findall(r"^\| `([a-z_.]+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    assert listed == sorted(event.value for event in Event)
+    assert listed == sorted(event.value for event in AuditEvent)
 
 
-@pytest.mark.parametrize("event", Event)
-def test_every_event_is_explained_in_one_sentence(event: Event) -> None:
+@pytest.mark.parametrize("event", AuditEvent)
+def test_every_event_is_explained_in_one_sentence(event: AuditEvent) -> None:
     assert re.fullmatch(r"[a-z_]+\.[a-z_]+", event.value)
     assert re.fullmatch(r"[A-Z][^|\n]+\.", event.meaning)

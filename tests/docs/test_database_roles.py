@@ -13,9 +13,9 @@ import pytest
 
 from gatehouse.keys.sealing import parse_master_key
 from gatehouse.settings.grammar import database_url
-from tests.support.capabilities import POSTGRES, require
-from tests.support.command_line import Place
-from tests.support.packaging import DEPLOY, NODES, SERVICES, compose, user_of
+from tests.support.capabilities import POSTGRES, require_program
+from tests.support.command_line import InstallationPaths
+from tests.support.packaging import DEPLOY, NODES, SERVICES, read_compose, user_of
 from tests.support.postgres import PostgresCluster
 from tests.support.processes import LOOPBACK
 
@@ -28,7 +28,7 @@ def make_secrets(directory: Path, *host: str) -> dict[str, str]:
 def test_the_secrets_that_compose_wants_are_made_for_one_reader_each(tmp_path: Path) -> None:
     made = make_secrets(tmp_path)
     brought = {"tls_certificate", "tls_key"}  # by whoever has them
-    assert made.keys() == (compose()["secrets"].keys() | compose(NODES)["secrets"].keys()) - brought
+    assert made.keys() == (read_compose()["secrets"].keys() | read_compose(NODES)["secrets"].keys()) - brought
     assert {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in made} == {0o400}
     assert len(set(made.values())) == len(made)
 
@@ -37,7 +37,7 @@ def test_the_secrets_that_compose_wants_are_made_for_one_reader_each(tmp_path: P
 def test_each_secret_belongs_to_the_user_of_its_containers(tmp_path: Path) -> None:
     make_secrets(tmp_path)
     for name in SERVICES:
-        wanted = compose()["services"][name]["secrets"]
+        wanted = read_compose()["services"][name]["secrets"]
         assert {(tmp_path / secret).stat().st_uid for secret in wanted} == {user_of(name)}
 
 
@@ -65,7 +65,7 @@ def test_a_database_server_of_ones_own_gets_two_passwords_and_addresses_that_nam
 
 
 def psql(url: str, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-    program = require(POSTGRES) / "psql"
+    program = require_program(POSTGRES) / "psql"
     command = [program, "--no-psqlrc", "--quiet", url, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=check)
 
@@ -106,7 +106,7 @@ def roles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Roles]:
         psql(cluster.url(), "--command=CREATE DATABASE gatehouse")
         psql(cluster.url("gatehouse"), f"--set=secrets={secrets}", f"--file={DEPLOY / 'postgresql-roles.sql'}")
         owner, runtime = f"postgresql://gatehouse_owner@{place}", f"postgresql://gatehouse@{place}"
-        gatehouse = Place(data=data, url=runtime).commands()
+        gatehouse = InstallationPaths(data=data, url=runtime).commands()
         before_migration = gatehouse.refused("admin", "setup-link")
         migration = [sys.executable, "-m", "gatehouse.storage.migrations"]
         subprocess.run(migration, input=owner.encode(), check=True)

@@ -10,9 +10,9 @@ from typing import Any, Final
 import pytest
 
 from gatehouse.settings.sources import BY_FILE_VARIABLE, BY_VARIABLE
-from tests.support.packaging import DEPLOY, NODES, compose, user_of
+from tests.support.packaging import DEPLOY, NODES, read_compose, user_of
 
-FILE: Final = compose(NODES)
+FILE: Final = read_compose(NODES)
 SERVICES: Final[dict[str, dict[str, Any]]] = FILE["services"]
 OURS: Final = ("node1", "node2", "node3")
 ALL: Final = ("db", "standby", "migrate", "grants", *OURS, "proxy")
@@ -75,7 +75,7 @@ def test_the_nodes_are_alike_and_only_the_proxy_is_reachable() -> None:
 
 def test_what_both_compose_files_have_is_the_same_in_both() -> None:
     """Moving from one machine to several changes nothing else."""
-    single = compose()
+    single = read_compose()
     assert FILE["x-hardened"] == single["x-hardened"]
     assert FILE["x-postgres"] == single["x-postgres"]
     for name in ("migrate", "grants"):

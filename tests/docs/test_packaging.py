@@ -14,19 +14,19 @@ from typing import Final
 import pytest
 
 from gatehouse.cli import COMMANDS
-from gatehouse.cli.sample import GAME
+from gatehouse.cli.sample import GAME_FILE
 from gatehouse.keys.sealing import new_master_key
 from gatehouse.settings.sources import BY_FILE_VARIABLE, BY_VARIABLE
 from gatehouse.storage.postgres import OLDEST_SERVER
-from tests.support.capabilities import Capability, require
+from tests.support.capabilities import Capability, require_program
 from tests.support.finding import ROOT
 from tests.support.packaging import (
     DEPLOY,
     SERVICES,
     UNIT,
-    compose,
-    instructions,
-    last,
+    dockerfile_instructions,
+    last_instruction,
+    read_compose,
     unit_settings,
     user_of,
 )
@@ -64,7 +64,7 @@ def test_the_wheel_carries_the_game_that_sample_game_plays() -> None:
     carried = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     assert all((ROOT / source).is_file() for source in carried)
     assert {f"gatehouse/demo/{source}" for source in carried} == set(carried.values())
-    assert f"clients/{GAME}" in carried
+    assert f"clients/{GAME_FILE}" in carried
 
 
 def test_op_10_everything_the_package_depends_on_is_locked() -> None:
@@ -101,7 +101,7 @@ SYSTEMD: Final = Capability(name=f"systemd {OFFLINE_SINCE} or newer", find=find_
 
 
 def test_op_11_the_unit_is_exposed_no_more_than_allowed() -> None:
-    command: list[str | Path] = [require(SYSTEMD), "security", "--offline=true", "--no-pager", UNIT]
+    command: list[str | Path] = [require_program(SYSTEMD), "security", "--offline=true", "--no-pager", UNIT]
     judged = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     level = re.search(r"Overall exposure level for gatehouse.service: ([0-9.]+)", judged)
     assert level is not None
@@ -113,7 +113,7 @@ def test_op_11_systemd_understands_every_line_of_the_unit(tmp_path: Path) -> Non
     copy = tmp_path / UNIT.name
     copy.write_text(UNIT.read_text().replace("/opt/gatehouse/bin/gatehouse", "/bin/true"))
     judged = subprocess.run(
-        [require(SYSTEMD), "verify", "--man=no", copy], capture_output=True, text=True, check=False
+        [require_program(SYSTEMD), "verify", "--man=no", copy], capture_output=True, text=True, check=False
     )
     assert [line for line in judged.stderr.splitlines() if copy.name in line] == []
     assert judged.returncode == 0
@@ -201,16 +201,16 @@ def test_the_operators_command_finds_a_file_where_the_operator_stands(
 
 
 def test_the_image_runs_as_a_user_without_privileges() -> None:
-    uid, _, gid = last("USER").partition(":")
+    uid, _, gid = last_instruction("USER").partition(":")
     assert int(uid) > 0
     assert int(gid) > 0
-    words = [found.word for found in instructions()]
+    words = [found.word for found in dockerfile_instructions()]
     after = words[len(words) - words[::-1].index("USER") :]
     assert set(after) <= {"HEALTHCHECK", "ENTRYPOINT", "CMD"}
 
 
 def test_op_10_everything_the_image_installs_is_checked_or_local() -> None:
-    runs = [found.rest for found in instructions() if found.word == "RUN"]
+    runs = [found.rest for found in dockerfile_instructions() if found.word == "RUN"]
     installs = [part for run in runs for part in run.split(" && ") if " install " in part and "pip" in part]
     assert installs
     assert all("--require-hashes" in part or "--no-index" in part for part in installs)
@@ -219,38 +219,38 @@ def test_op_10_everything_the_image_installs_is_checked_or_local() -> None:
 
 
 def test_the_image_adds_nothing_from_elsewhere_and_holds_no_secret() -> None:
-    assert "ADD" not in {found.word for found in instructions()}
-    named = [found.rest for found in instructions() if found.word in {"ARG", "ENV"}]
+    assert "ADD" not in {found.word for found in dockerfile_instructions()}
+    named = [found.rest for found in dockerfile_instructions() if found.word in {"ARG", "ENV"}]
     assert not [rest for rest in named if re.search(r"(?i)secret|password|token|_key", rest)]
 
 
 def test_the_image_writes_to_its_data_directory_only() -> None:
-    assert [found.rest for found in instructions() if found.word == "VOLUME"] == ["/data"]
-    assert "PYTHONDONTWRITEBYTECODE=1" in last("ENV")
+    assert [found.rest for found in dockerfile_instructions() if found.word == "VOLUME"] == ["/data"]
+    assert "PYTHONDONTWRITEBYTECODE=1" in last_instruction("ENV")
 
 
 def test_the_image_is_built_from_the_wheel_and_the_lock_alone() -> None:
     lines = (ROOT / ".dockerignore").read_text().splitlines()
     patterns = [line for line in lines if line and not line.startswith("#")]
     assert patterns == ["*", "!requirements.txt", "!dist/*.whl"]
-    copied = [found.rest.split()[0] for found in instructions() if found.word == "COPY"]
+    copied = [found.rest.split()[0] for found in dockerfile_instructions() if found.word == "COPY"]
     assert copied == ["requirements.txt", "dist/*.whl", "--from=build"]
 
 
 def test_the_image_asks_itself_whether_it_is_well() -> None:
-    assert last("HEALTHCHECK").endswith('CMD ["gatehouse", "healthcheck"]')
+    assert last_instruction("HEALTHCHECK").endswith('CMD ["gatehouse", "healthcheck"]')
 
 
 # -- compose --------------------------------------------------------------------------------------------
 
 
 def test_these_are_all_services_there_are() -> None:
-    assert tuple(compose()["services"]) == SERVICES
+    assert tuple(read_compose()["services"]) == SERVICES
 
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_every_container_is_read_only_and_without_privileges(name: str) -> None:
-    service = compose()["services"][name]
+    service = read_compose()["services"][name]
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
@@ -264,7 +264,7 @@ def test_no_container_runs_as_root(name: str) -> None:
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_every_secret_reaches_its_container_as_a_file(name: str) -> None:
-    service = compose()["services"][name]
+    service = read_compose()["services"][name]
     files = [value for key, value in service.get("environment", {}).items() if key.endswith("_FILE")]
     assert all(path.removeprefix("/run/secrets/") in service["secrets"] for path in files)
     secret = [
@@ -276,15 +276,15 @@ def test_every_secret_reaches_its_container_as_a_file(name: str) -> None:
 
 
 def test_only_the_service_itself_is_reachable_and_only_from_this_machine() -> None:
-    services = compose()["services"]
+    services = read_compose()["services"]
     assert {name for name in services if "ports" in services[name]} == {"gatehouse"}
     assert all(port.startswith(f"{LOOPBACK}:") for port in services["gatehouse"]["ports"])
-    assert compose()["networks"]["back"]["internal"] is True
+    assert read_compose()["networks"]["back"]["internal"] is True
     assert services["db"]["networks"] == ["back"]
 
 
 def test_nothing_serves_before_the_schema_and_its_grants_are_there() -> None:
-    services = compose()["services"]
+    services = read_compose()["services"]
     done, healthy = {"condition": "service_completed_successfully"}, {"condition": "service_healthy"}
     assert services["migrate"]["depends_on"] == {"db": healthy}
     assert services["grants"]["depends_on"] == {"migrate": done}
@@ -294,7 +294,7 @@ def test_nothing_serves_before_the_schema_and_its_grants_are_there() -> None:
 
 
 def test_the_database_is_one_the_service_supports() -> None:
-    images = {compose()["services"][name]["image"] for name in ("db", "grants")}
+    images = {read_compose()["services"][name]["image"] for name in ("db", "grants")}
     assert len(images) == 1
     version = re.fullmatch(r"postgres:(\d+)-bookworm", images.pop())
     assert version is not None
@@ -314,9 +314,9 @@ def commands_given() -> Iterator[str]:
     unit = unit_settings()
     for line in (*unit["ExecStartPre"], *unit["ExecStart"]):
         yield line.split()[1]
-    yield json.loads(last("CMD"))[0]
-    yield json.loads(last("HEALTHCHECK").partition("CMD ")[2])[1]
-    yield compose()["services"]["migrate"]["command"][0]
+    yield json.loads(last_instruction("CMD"))[0]
+    yield json.loads(last_instruction("HEALTHCHECK").partition("CMD ")[2])[1]
+    yield read_compose()["services"]["migrate"]["command"][0]
 
 
 def test_every_command_that_is_given_exists() -> None:

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Final
 
 from tests.support.finding import ROOT
-from tests.support.guide_pictures import HEAVIEST, LEAST_VARIED, MARK, PICTURES, TALLEST, read
+from tests.support.guide_pictures import MARK, MAX_BYTES, MAX_HEIGHT, MIN_DISTINCT_ROWS, PICTURES, read_png
 
 WALKS: Final = ROOT / "tests" / "pages"
 PAGES: Final = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
@@ -34,8 +34,8 @@ def test_every_picture_is_taken_by_one_test_and_shown_by_a_page() -> None:
 
 def test_the_pictures_that_are_kept_are_whole_and_light() -> None:
     for path in PICTURES.iterdir():
-        (width, height), rows = read(path.read_bytes())
+        (width, height), rows = read_png(path.read_bytes())
         assert width in (760, 1280), path.name
-        assert height <= TALLEST, path.name
-        assert len(set(rows)) >= LEAST_VARIED, path.name
-        assert path.stat().st_size <= HEAVIEST, path.name
+        assert height <= MAX_HEIGHT, path.name
+        assert len(set(rows)) >= MIN_DISTINCT_ROWS, path.name
+        assert path.stat().st_size <= MAX_BYTES, path.name

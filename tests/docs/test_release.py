@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tools import release_check
-from tools.release_check import NotReady, check_imports, check_licences, check_wheel, judged, pins
+from tools.release_check import NotReady, check_imports, check_licences, check_wheel, judge_audit, pins
 
 WHOLE = (
     *("gatehouse/py.typed", "gatehouse/web/templates/a.html", "gatehouse/web/locales/en.toml"),
@@ -57,14 +57,14 @@ def test_op_10_a_wheel_has_what_belongs_there_and_nothing_else(tmp_path: Path) -
 @pytest.mark.parametrize("report", ["", "no JSON", "{}", '{"dependencies": [{"name": "click", "skip_reason": "?"}]}'])
 def test_op_10_no_answer_is_no_audit(report: str) -> None:
     with pytest.raises(NotReady, match="audit not possible: no answer about 1 of 1"):
-        judged(report, 1, is_offline=False)
-    assert "ask again before you release" in judged(report, 1, is_offline=True)
+        judge_audit(report, 1, is_offline=False)
+    assert "ask again before you release" in judge_audit(report, 1, is_offline=True)
 
 
 def test_op_10_what_is_known_to_be_vulnerable_is_never_released() -> None:
     sound = {"name": "click", "version": "1", "vulns": []}
-    assert "none known" in judged(json.dumps({"dependencies": [sound]}), 1, is_offline=False)
+    assert "none known" in judge_audit(json.dumps({"dependencies": [sound]}), 1, is_offline=False)
     broken = {"name": "rich", "version": "1", "vulns": [{"id": "CVE-1"}]}
     for is_offline in (False, True):
         with pytest.raises(NotReady, match="CVE-1"):
-            judged(json.dumps({"dependencies": [sound, broken]}), 2, is_offline=is_offline)
+            judge_audit(json.dumps({"dependencies": [sound, broken]}), 2, is_offline=is_offline)

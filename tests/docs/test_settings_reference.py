@@ -3,7 +3,7 @@ import re
 import pytest
 from tools.settings_reference import PAGE, page
 
-from gatehouse.settings.entries import ENTRIES, SECTIONS, Entry
+from gatehouse.settings.entries import ALL_SETTINGS, SECTIONS, Setting
 
 
 def test_the_reference_page_is_what_the_code_says() -> None:
@@ -12,11 +12,11 @@ def test_the_reference_page_is_what_the_code_says() -> None:
 
 def test_the_reference_page_lists_every_setting_once() -> None:
     listed = re.findall(r"^\| `([a-z_]+\.[a-z0-9_]+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    assert listed == list(ENTRIES)
+    assert listed == list(ALL_SETTINGS)
 
 
-@pytest.mark.parametrize("entry", ENTRIES.values(), ids=lambda entry: entry.name)
-def test_every_setting_is_explained_in_one_sentence(entry: Entry) -> None:
+@pytest.mark.parametrize("entry", ALL_SETTINGS.values(), ids=lambda entry: entry.name)
+def test_every_setting_is_explained_in_one_sentence(entry: Setting) -> None:
     assert re.fullmatch(r"[A-Z][^|\n]{10,100}\.", entry.about.meaning)
 
 

@@ -11,9 +11,9 @@ import httpx2
 
 from tests.faults.history import Act, Operation, Recorder, Result
 from tests.support.processes import Node
-from tests.support.trust import NOBODY
+from tests.support.trust import NO_TRUST_STORE
 
-PATIENCE: Final = 20.0  # seconds for an answer; whoever waits longer knows nothing
+CLIENT_TIMEOUT: Final = 20.0  # seconds for an answer; whoever waits longer knows nothing
 NODE_GONE: Final = 0.05  # seconds until the next node is asked, where nobody listened
 STORM_SECONDS: Final = 0.2  # between a request and the same once more (faults R-29)
 PROXY_ERRORS: Final = 500
@@ -23,7 +23,7 @@ WRITES: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
+class JudgedAnswer:
     """What an answer says, to a checker."""
 
     result: Result
@@ -32,11 +32,11 @@ class Heard:
     note: str = ""
 
 
-Judge = Callable[[httpx2.Response], Heard]
+Judge = Callable[[httpx2.Response], JudgedAnswer]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class CheckedRequest:
     """One request and what it means."""
 
     op: Act
@@ -51,7 +51,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class CheckedReply:
     operation: Operation
     answer: httpx2.Response | None  # None: none came
 
@@ -65,7 +65,7 @@ class Reply:
         return self.answer.json()
 
 
-class Crew:
+class ClientPool:
     """What the clients of one run share: nodes, history, chance, and what they have to ask once more."""
 
     def __init__(
@@ -75,7 +75,7 @@ class Crew:
         seed: int,
         *,
         storm: bool = False,
-        patience: float = PATIENCE,
+        patience: float = CLIENT_TIMEOUT,
     ) -> None:
         self.nodes = nodes  # addresses
         self.recorder = recorder
@@ -84,11 +84,11 @@ class Crew:
         self.patience = patience
         self.unheard = 0  # requests that reached nobody, and so are no operations
         self.over = asyncio.Event()
-        self.lost: list[tuple[Client, Ask, Operation]] = []
-        self._clients: list[Client] = []
+        self.lost: list[tuple[FaultClient, CheckedRequest, Operation]] = []
+        self._clients: list[FaultClient] = []
 
-    def client(self, name: str) -> "Client":
-        made = Client(self, name)
+    def client(self, name: str) -> "FaultClient":
+        made = FaultClient(self, name)
         self._clients.append(made)
         return made
 
@@ -103,21 +103,21 @@ class Crew:
             await client.http.aclose()
 
 
-class Client:
+class FaultClient:
     """Asks the nodes in turn; its chance is its own, so that a seed gives each client the same course."""
 
-    def __init__(self, crew: Crew, name: str) -> None:
+    def __init__(self, crew: ClientPool, name: str) -> None:
         self.crew = crew
         self.name = name
         self.login = ""  # of the person whose browser it is
         self.chance = Random(f"{crew.seed} {name}")  # noqa: S311 - no secret
         self._turn = self.chance.randrange(len(crew.nodes))
-        self.http = httpx2.AsyncClient(timeout=crew.patience, verify=NOBODY, trust_env=False)
+        self.http = httpx2.AsyncClient(timeout=crew.patience, verify=NO_TRUST_STORE, trust_env=False)
 
     def is_over(self) -> bool:
         return self.crew.over.is_set()
 
-    async def ask(self, ask: Ask, *, node: int | None = None, repeats: int = 0) -> Reply:
+    async def ask(self, ask: CheckedRequest, *, node: int | None = None, repeats: int = 0) -> CheckedReply:
         reply = await self._once(ask, node, repeats)
         if self.crew.storm and ask.op in WRITES and ask.repeatable and not repeats:
             for _ in range(2):
@@ -125,7 +125,7 @@ class Client:
                 await self._once(ask, None, reply.operation.number)
         return reply
 
-    async def _once(self, ask: Ask, node: int | None, repeats: int) -> Reply:
+    async def _once(self, ask: CheckedRequest, node: int | None, repeats: int) -> CheckedReply:
         """At a node that listens: whoever reached nobody has asked nothing."""
         while True:
             place = self._next() if node is None else node
@@ -139,7 +139,7 @@ class Client:
         self._turn = (self._turn + 1) % len(self.crew.nodes)
         return self._turn
 
-    async def _at(self, place: int, ask: Ask, repeats: int) -> Reply:
+    async def _at(self, place: int, ask: CheckedRequest, repeats: int) -> CheckedReply:
         loop = asyncio.get_running_loop()
         began = loop.time()
         answer, note = None, ""
@@ -150,7 +150,7 @@ class Client:
             raise
         except httpx2.TransportError as error:
             note = type(error).__name__
-        heard = Heard(result=Result.INFO, note=note) if answer is None else judged(ask, answer)
+        heard = JudgedAnswer(result=Result.INFO, note=note) if answer is None else judge_answer(ask, answer)
         one = Operation(
             t0=began,
             t1=loop.time(),
@@ -171,20 +171,20 @@ class Client:
         written = self.crew.recorder.write(one)
         if written.result is Result.INFO and ask.op in WRITES and ask.repeatable and not repeats:
             self.crew.lost.append((self, ask, written))
-        return Reply(operation=written, answer=answer)
+        return CheckedReply(operation=written, answer=answer)
 
     async def pause(self, seconds: float = 0.03) -> None:
         """A client's own pace: the machine has other work."""
         await asyncio.sleep(seconds * self.chance.uniform(0.5, 1.5))
 
 
-def judged(ask: Ask, answer: httpx2.Response) -> Heard:
+def judge_answer(ask: CheckedRequest, answer: httpx2.Response) -> JudgedAnswer:
     if answer.status_code >= PROXY_ERRORS:
-        return Heard(result=Result.INFO, note=error_of(answer))
+        return JudgedAnswer(result=Result.INFO, note=error_of(answer))
     if ask.judge is not None:
         return ask.judge(answer)
     good = answer.is_success or answer.is_redirect
-    return Heard(result=Result.OK) if good else Heard(result=Result.FAIL, note=error_of(answer))
+    return JudgedAnswer(result=Result.OK) if good else JudgedAnswer(result=Result.FAIL, note=error_of(answer))
 
 
 def error_of(answer: httpx2.Response) -> str:
@@ -196,12 +196,12 @@ def error_of(answer: httpx2.Response) -> str:
     return str(said.get("error", said))[:80] if isinstance(said, dict) else str(said)[:80]
 
 
-async def both(client: Client, ask: Ask) -> list[Reply]:
+async def ask_nodes_in_turn(client: FaultClient, ask: CheckedRequest) -> list[CheckedReply]:
     """The same of every node, one after the other."""
     return [await client.ask(ask, node=place) for place in range(len(client.crew.nodes))]
 
 
-async def on_all_nodes(client: Client, ask: Ask) -> list[Reply]:
+async def ask_nodes_together(client: FaultClient, ask: CheckedRequest) -> list[CheckedReply]:
     """The same of every node at once."""
     return list(await asyncio.gather(*(client.ask(ask, node=place) for place in range(len(client.crew.nodes)))))
 
@@ -210,7 +210,7 @@ def addresses(nodes: Sequence[Node]) -> list[str]:
     return [node.address for node in nodes]
 
 
-async def until_over(client: Client, *turns: Callable[[Client], Awaitable[object]]) -> None:
+async def repeat_until_over(client: FaultClient, *turns: Callable[[FaultClient], Awaitable[object]]) -> None:
     """One turn after the other, which one being a matter of chance, until the run is over."""
     while not client.is_over():
         await client.chance.choice(turns)(client)

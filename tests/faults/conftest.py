@@ -12,10 +12,10 @@ from typing import Final
 import pytest
 
 from gatehouse.storage.opening import Storage, open_storage
-from tests.conftest import CALL_FAILED, TOLD_AT_THE_END
-from tests.faults.disk import Disk
+from tests.conftest import CALL_FAILED, SUMMARY_PROPERTY
+from tests.faults.disk import FaultyDisk
 from tests.faults.history import Recorder
-from tests.faults.ledger import SECONDS, Ledger, a_seed
+from tests.faults.ledger import SECONDS, RunRecord, pick_seed
 
 ROUNDS: Final = int(os.environ.get("FAULT_ROUNDS", "1"))  # noqa: TID251 - said to the tests, not to the service
 
@@ -27,15 +27,15 @@ def rounds() -> int:
 
 
 @pytest.fixture
-def disk() -> Iterator[Disk]:
+def disk() -> Iterator[FaultyDisk]:
     """What lies under the SQLite databases this process opens from now on."""
-    disk = Disk()
+    disk = FaultyDisk()
     yield disk
     disk.unregister()
 
 
 @pytest.fixture
-async def storage(disk: Disk, migrated_sqlite_url: str) -> AsyncIterator[Storage]:
+async def storage(disk: FaultyDisk, migrated_sqlite_url: str) -> AsyncIterator[Storage]:
     """SQLite on that disk, its -wal file begun: the first write into one is synced twice."""
     async with open_storage(migrated_sqlite_url, migrate=False) as opened:
         await opened.installation.state("begun", "yes")
@@ -46,17 +46,17 @@ async def storage(disk: Disk, migrated_sqlite_url: str) -> AsyncIterator[Storage
 @pytest.fixture
 def ledger(
     request: pytest.FixtureRequest, tmp_path: Path, rounds: int, record_property: Callable[[str, object], None]
-) -> Iterator[Ledger]:
+) -> Iterator[RunRecord]:
     """The history of this test's run, kept if it fails."""
     recorder = Recorder(tmp_path / "history.jsonl")
-    ledger = Ledger(seed=a_seed(), recorder=recorder, rounds=rounds, seconds=SECONDS)
+    ledger = RunRecord(seed=pick_seed(), recorder=recorder, rounds=rounds, seconds=SECONDS)
     print(f"FAULT_SEED={ledger.seed}")  # noqa: T201 - shown when the test fails
     yield ledger
     recorder.close()
     told = f"{request.node.name}: seed {ledger.seed}, {len(recorder.operations):,} operations"
     if request.node.stash.get(CALL_FAILED, False):
         told += f"; its history is {ledger.keep(request.node.nodeid)}"
-    record_property(TOLD_AT_THE_END, told)
+    record_property(SUMMARY_PROPERTY, told)
 
 
 @pytest.fixture

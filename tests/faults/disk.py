@@ -18,7 +18,7 @@ ORDINARY: Final = "unix"
 Name = str | apsw.URIFilename | None
 
 
-class Disk(apsw.VFS):
+class FaultyDisk(apsw.VFS):
     """While it is registered, every file this process opens through apsw lies on it."""
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Disk(apsw.VFS):
         super().__init__("watched", ORDINARY, makedefault=True)
 
     def xOpen(self, name: Name, flags: list[int]) -> apsw.VFSFile:  # noqa: N802 - SQLite's names
-        return File(self, name, flags)
+        return FaultyFile(self, name, flags)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -63,8 +63,8 @@ class Disk(apsw.VFS):
         self.done.append(f"sync {kind}")
 
 
-class File(apsw.VFSFile):
-    def __init__(self, disk: Disk, name: Name, flags: list[int]) -> None:
+class FaultyFile(apsw.VFSFile):
+    def __init__(self, disk: FaultyDisk, name: Name, flags: list[int]) -> None:
         path = name.filename() if isinstance(name, apsw.URIFilename) else name or ""
         self._disk = disk
         self._kind = Path(path).suffix.removeprefix(".")

@@ -5,7 +5,7 @@ from typing import Final, TypeVar
 
 import pytest
 
-WHOLE: Final = "FAULT_ROUNDS" in os.environ  # noqa: TID251 - said to the tests, not to the service
+FULL_RUN: Final = "FAULT_ROUNDS" in os.environ  # noqa: TID251 - said to the tests, not to the service
 
 
 T = TypeVar("T")
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 def sample(everything: list[T], *quickly: T) -> list[T]:
     """Parameters of a test: all of them in `make faults`, the named ones in `make test`."""
-    return everything if WHOLE else list(quickly)
+    return everything if FULL_RUN else list(quickly)
 
 
 def on_databases(quickly: str, url: str = "url") -> pytest.MarkDecorator:

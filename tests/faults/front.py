@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from tests.support.processes import LOOPBACK, Node
-from tests.support.rawhttp import exchange
+from tests.support.rawhttp import send_request
 
 CHECK_SECONDS: Final = 0.1
 FALL: Final = 2  # checks that must fail until a node is asked no more
@@ -15,7 +15,7 @@ READY: Final = b"GET /readyz HTTP/1.1\r\nHost: gatehouse.example\r\n\r\n"
 BAD_GATEWAY: Final = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
-class Front:
+class HealthCheckingProxy:
     """One connection for each request. What was sent to a node is never sent to another: it may have happened."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
@@ -39,7 +39,7 @@ class Front:
 
     async def _check(self, port: int) -> None:
         try:
-            good = (await exchange(port, READY)).status == 200
+            good = (await send_request(port, READY)).status == 200
         except (OSError, asyncio.IncompleteReadError, TimeoutError):
             good = False
         self._failed[port] = 0 if good else self._failed[port] + 1
@@ -52,7 +52,7 @@ class Front:
         self._carrying.add(asyncio.current_task())
         with suppress(ConnectionError, asyncio.IncompleteReadError):
             head = await reader.readuntil(b"\r\n\r\n")
-            request = closing(head) + await reader.readexactly(length_of(head))
+            request = with_connection_close(head) + await reader.readexactly(length_of(head))
             writer.write(await self._answer(request))
             await writer.drain()
         writer.close()
@@ -66,11 +66,11 @@ class Front:
             port = ports[(self._turn + number) % len(ports)]
             with suppress(ConnectionRefusedError):
                 there, here = await asyncio.open_connection(LOOPBACK, port)
-                return await asked(there, here, request)
+                return await forward_request(there, here, request)
         return BAD_GATEWAY
 
 
-async def asked(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes) -> bytes:
+async def forward_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes) -> bytes:
     try:
         writer.write(request)
         return await reader.read() or BAD_GATEWAY
@@ -80,7 +80,7 @@ async def asked(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, requ
         writer.close()
 
 
-def closing(head: bytes) -> bytes:
+def with_connection_close(head: bytes) -> bytes:
     """The same head for one request on one connection."""
     lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"connection:")]
     return b"\r\n".join([lines[0], b"Connection: close", *lines[1:]])
@@ -92,8 +92,8 @@ def length_of(head: bytes) -> int:
 
 
 @asynccontextmanager
-async def in_front_of(nodes: Sequence[Node]) -> AsyncIterator[Front]:
-    front = Front(nodes)
+async def proxy_before(nodes: Sequence[Node]) -> AsyncIterator[HealthCheckingProxy]:
+    front = HealthCheckingProxy(nodes)
     server = await asyncio.start_server(front.carry, LOOPBACK, 0)
     front.address = f"http://{LOOPBACK}:{server.sockets[0].getsockname()[1]}"
     watching = asyncio.create_task(front.watch())

@@ -9,16 +9,16 @@ from urllib.parse import urlencode
 
 import httpx2
 
-from tests.faults.calling import Ask, Client, Crew, judged
+from tests.faults.calling import CheckedRequest, ClientPool, FaultClient, judge_answer
 from tests.faults.history import Operation
 from tests.support.processes import Node
-from tests.support.rawhttp import Answer, RawConnection, raw_connection
+from tests.support.rawhttp import RawConnection, RawResponse, raw_connection
 
 
-class Gun:
+class SimultaneousSender:
     """`each` connections to every node; what is fired goes to one node and the other in turn."""
 
-    def __init__(self, crew: Crew, nodes: Sequence[Node], *, each: int) -> None:
+    def __init__(self, crew: ClientPool, nodes: Sequence[Node], *, each: int) -> None:
         self._crew = crew
         self._nodes = nodes
         self._each = each
@@ -35,10 +35,10 @@ class Gun:
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
-    async def fire(self, client: Client, asks: Sequence[Ask]) -> list[Operation]:
+    async def fire(self, client: FaultClient, asks: Sequence[CheckedRequest]) -> list[Operation]:
         """All at once, one a connection; what came of each."""
         loop = asyncio.get_running_loop()
-        shots = [(barrel, ask, raw(ask)) for barrel, ask in zip(self._barrels, asks, strict=False)]
+        shots = [(barrel, ask, request_bytes(ask)) for barrel, ask in zip(self._barrels, asks, strict=False)]
         begins = []
         for (_, connection), _, data in shots:
             begins.append(loop.time())
@@ -54,10 +54,10 @@ class Gun:
         )
 
     async def _heard(
-        self, client: Client, place: int, connection: RawConnection, ask: Ask, began: float
+        self, client: FaultClient, place: int, connection: RawConnection, ask: CheckedRequest, began: float
     ) -> Operation:
-        answer = response(await connection.answer())
-        heard = judged(ask, answer)
+        answer = httpx_response(await connection.answer())
+        heard = judge_answer(ask, answer)
         return self._crew.recorder.write(
             Operation(
                 t0=began,
@@ -77,7 +77,7 @@ class Gun:
         )
 
 
-def raw(ask: Ask) -> bytes:
+def request_bytes(ask: CheckedRequest) -> bytes:
     """The bytes of a request that a client would send."""
     form = ask.request.get("data")
     body = urlencode(form).encode() if form is not None else json.dumps(ask.request.get("json", {})).encode()
@@ -92,7 +92,7 @@ def raw(ask: Ask) -> bytes:
     return f"{ask.method} {ask.path} HTTP/1.1\r\n{lines}\r\n".encode() + body
 
 
-def response(answer: Answer) -> httpx2.Response:
+def httpx_response(answer: RawResponse) -> httpx2.Response:
     """The same for those who judge."""
     headers = [(name, value) for name, value in answer.headers if name not in {"content-encoding", "content-length"}]
     return httpx2.Response(answer.status, headers=headers, content=answer.body)

@@ -85,7 +85,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 History = Sequence[Operation]
 
 
-def of(history: Iterable[Operation], *acts: Act) -> list[Operation]:
+def operations_of(history: Iterable[Operation], *acts: Act) -> list[Operation]:
     return [one for one in history if one.op in acts]
 
 
@@ -96,7 +96,7 @@ def by_key(history: Iterable[Operation]) -> dict[str, list[Operation]]:
     return found
 
 
-def told(one: Operation) -> str:
+def describe(one: Operation) -> str:
     """A line about an operation, for whoever looks for it in the file."""
     return f"#{one.number} {one.op} {one.key!r} {one.value!r} {one.result} ({one.t0:.4f} to {one.t1:.4f})"
 
@@ -132,5 +132,5 @@ class Recorder:
         self._file.close()
 
 
-def read(path: Path) -> list[Operation]:
+def read_history(path: Path) -> list[Operation]:
     return [msgspec.json.decode(line, type=Operation) for line in path.read_bytes().splitlines()]

@@ -16,7 +16,7 @@ from typing import Final
 from tests.support.processes import inherited_environment
 
 ROOT: Final = Path(__file__).parents[2]
-LISTED: Final = Path(__file__).parent / "mutations" / "mutations.toml"
+MUTATIONS_FILE: Final = Path(__file__).parent / "mutations" / "mutations.toml"
 PATIENCE: Final = 300.0  # seconds for one test
 FAILED: Final = 1  # pytest's word for tests that ran and failed; collecting nothing has another
 
@@ -50,10 +50,10 @@ class Verdict:
 
 
 def mutations() -> list[Mutation]:
-    return [Mutation(**one) for one in tomllib.loads(LISTED.read_text())["mutation"]]
+    return [Mutation(**one) for one in tomllib.loads(MUTATIONS_FILE.read_text())["mutation"]]
 
 
-def tried(mutation: Mutation, directory: Path) -> Verdict:
+def try_mutation(mutation: Mutation, directory: Path) -> Verdict:
     package = directory / "gatehouse"
     shutil.copytree(ROOT / "src" / "gatehouse", package, ignore=shutil.ignore_patterns("__pycache__"))
     mutation.apply(package)
@@ -75,7 +75,7 @@ def run(test: str, directory: Path) -> Verdict:
             str(directory / "tmp"),
         ],
         cwd=ROOT,
-        env=surroundings(directory),
+        env=run_environment(directory),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -85,7 +85,7 @@ def run(test: str, directory: Path) -> Verdict:
     return Verdict(code=finished.returncode, said=finished.stdout)
 
 
-def surroundings(directory: Path) -> Mapping[str, str]:
+def run_environment(directory: Path) -> Mapping[str, str]:
     """Ours without what pytest and `make faults` have put into it: one short run is enough to see a mutation."""
     path = os.pathsep.join((str(directory), str(ROOT)))
     ours = inherited_environment({"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"})

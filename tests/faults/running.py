@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tests.faults.calling import PATIENCE as PATIENCE_OF_CLIENTS
-from tests.faults.calling import Crew, addresses
-from tests.faults.front import Front
+from tests.faults.calling import CLIENT_TIMEOUT as PATIENCE_OF_CLIENTS
+from tests.faults.calling import ClientPool, addresses
+from tests.faults.front import HealthCheckingProxy
 from tests.faults.history import NEMESIS, Act, Operation, Result
 from tests.faults.invariants.answers import (
     Recorded,
@@ -21,25 +21,25 @@ from tests.faults.invariants.answers import (
     no_answer_blames_the_code,
 )
 from tests.faults.invariants.lasting import i12_nothing_succeeds_without_what_it_needs
-from tests.faults.ledger import Ledger
-from tests.faults.scene import DEV, a_scene, nodes_of
+from tests.faults.ledger import RunRecord
+from tests.faults.scene import DEV, fault_setup, nodes_of
 from tests.faults.workloads.workload import Workload
-from tests.support.aftermath import audit_log, house_of
+from tests.support.aftermath import open_services_on, verified_audit_log
 from tests.support.processes import Node
-from tests.support.whole_database import whole_database
+from tests.support.whole_database import read_all_tables
 
 PATIENCE: Final = 60.0  # seconds until clients that get no answers any more fail a run
 MEASURE_SECONDS: Final = 0.5
-MOSTS: Final = {"kilobytes": 300_000, "descriptors": 256, "threads": 64}  # of one process (I13)
+MAX_FIGURES: Final = {"kilobytes": 300_000, "descriptors": 256, "threads": 64}  # of one process (I13)
 RETRIED: Final = (Act.REMOVE, Act.REDEEM, Act.REFRESH)  # what every client asks again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class FaultRun:
     nodes: Sequence[Node]
-    crew: Crew
-    ledger: Ledger
-    front: Front | None = None
+    crew: ClientPool
+    ledger: RunRecord
+    front: HealthCheckingProxy | None = None
     starts: list[float] = field(default_factory=list)  # seconds of work a node took until it was ready
 
     def rounds(self) -> "Rounds":
@@ -73,7 +73,7 @@ class Run:
 class Rounds:
     """As many as the ledger says, and for as long."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: RunRecord) -> None:
         self._ledger = ledger
         self._number = 0
         self._ends = asyncio.get_running_loop().time() + ledger.seconds
@@ -88,11 +88,11 @@ class Rounds:
         return self._number
 
 
-Nemesis = Callable[[Run], Awaitable[None]]
+Nemesis = Callable[[FaultRun], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class RunSetup:
     """Where a run takes place."""
 
     url: str
@@ -102,33 +102,35 @@ class Place:
     flags: Sequence[Sequence[str]] = ()  # of each node, where they differ
     storm: bool = False
     patience: float = PATIENCE_OF_CLIENTS
-    front: Callable[[Sequence[Node]], AbstractAsyncContextManager[Front]] | None = None  # a proxy clients ask
+    front: Callable[[Sequence[Node]], AbstractAsyncContextManager[HealthCheckingProxy]] | None = (
+        None  # a proxy clients ask
+    )
     aftermath_url: str = ""  # where the database is when all is over, if it is elsewhere then
 
 
-async def under_load(
-    place: Place, workloads: Sequence[Workload], nemesis: Nemesis, ledger: Ledger, *, lossy: bool = False
-) -> Run:
+async def run_under_load(
+    place: RunSetup, workloads: Sequence[Workload], nemesis: Nemesis, ledger: RunRecord, *, lossy: bool = False
+) -> FaultRun:
     """Everything of a run; AssertionError names all that is wrong. What may be lost is the caller's to check."""
     nodes = nodes_of(place.url, place.data, flags=place.flags or [DEV] * place.nodes, **place.settings)
-    async with a_scene(place.url, place.data, nodes[0].base_url) as scene:
+    async with fault_setup(place.url, place.data, nodes[0].base_url) as scene:
         for workload in workloads:
             await workload.prepare(scene)
     async with AsyncExitStack() as stack:
         front = None if place.front is None else await stack.enter_async_context(place.front(nodes))
         asked = addresses(nodes) if front is None else [front.address]
-        crew = Crew(asked, ledger.recorder, ledger.seed, storm=place.storm, patience=place.patience)
+        crew = ClientPool(asked, ledger.recorder, ledger.seed, storm=place.storm, patience=place.patience)
         stack.push_async_callback(crew.leave)
-        run = Run(nodes=nodes, crew=crew, ledger=ledger, front=front)
+        run = FaultRun(nodes=nodes, crew=crew, ledger=ledger, front=front)
         stack.push_async_callback(run.kill, *nodes)
         await run.start(*nodes)
-        await work(run, workloads, nemesis)
-    problems = [] if lossy else await wrong(place, workloads, run)
+        await run_clients(run, workloads, nemesis)
+    problems = [] if lossy else await find_problems(place, workloads, run)
     assert not problems, f"seed {ledger.seed}: {len(problems)} problems\n" + "\n".join(problems[:40])
     return run
 
 
-async def work(run: Run, workloads: Sequence[Workload], nemesis: Nemesis) -> None:
+async def run_clients(run: FaultRun, workloads: Sequence[Workload], nemesis: Nemesis) -> None:
     """Clients work while things break; when all is well again, what was lost is asked for, and what is there."""
     async with asyncio.TaskGroup() as tasks:
         for client in (client for workload in workloads for client in workload.clients(run.crew)):
@@ -143,13 +145,13 @@ async def work(run: Run, workloads: Sequence[Workload], nemesis: Nemesis) -> Non
         await workload.last(run.crew)
 
 
-async def measure(run: Run) -> None:
+async def measure(run: FaultRun) -> None:
     """Figures of every node from the time it serves (I13)."""
     while not run.crew.over.is_set():
         for number, node in enumerate(run.nodes):
             for pid in (node.process.pid, *workers_of(node)):
                 for what, figure in figures_of(pid).items():
-                    run.crew.recorder.write(measured(f"{what}:{number}", figure))
+                    run.crew.recorder.write(figure_operation(f"{what}:{number}", figure))
         with suppress(TimeoutError):  # until the next figures are due, or no more are wanted
             await asyncio.wait_for(run.crew.over.wait(), MEASURE_SECONDS)
 
@@ -162,7 +164,7 @@ def workers_of(node: Node) -> list[int]:
     return []
 
 
-def measured(key: str, figure: int) -> Operation:
+def figure_operation(key: str, figure: int) -> Operation:
     now = asyncio.get_running_loop().time()
     return Operation(
         t0=now, t1=now, node=0, client="measure", op=Act.MEASURE, key=key, value=str(figure), result=Result.OK
@@ -190,17 +192,17 @@ def seconds_of_work(pid: int) -> float:
     return (int(used[11]) + int(used[12])) / os.sysconf("SC_CLK_TCK")
 
 
-async def wrong(place: Place, workloads: Sequence[Workload], run: Run) -> list[str]:
+async def find_problems(place: RunSetup, workloads: Sequence[Workload], run: FaultRun) -> list[str]:
     history = run.crew.recorder.operations
-    async with house_of(place.aftermath_url or place.url, place.data) as house:
-        records = [Recorded(event=one.event, request_id=one.request_id) for one in await audit_log(house)]
-        rows = await whole_database(house.storage)
+    async with open_services_on(place.aftermath_url or place.url, place.data) as house:
+        records = [Recorded(event=one.event, request_id=one.request_id) for one in await verified_audit_log(house)]
+        rows = await read_all_tables(house.storage)
     return [
         *(problem for one in workloads for problem in one.problems(history, rows)),
         *no_answer_blames_the_code(history),
         *i8_one_record_for_each_change(history, records),
         *i12_nothing_succeeds_without_what_it_needs(history),
-        *i13_figures_stay_bounded(history, MOSTS),
+        *i13_figures_stay_bounded(history, MAX_FIGURES),
         *i14_a_lost_answer_hides_no_half(history),
         *every_lost_answer_was_asked_for_again(history, RETRIED),
     ]

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from tests.support.capabilities import SKIPPED_FOR
+from tests.support.capabilities import SKIP_REASON
 
 BLOCK: Final = b"\0" * 65_536
 SPARE: Final = 4_096
@@ -39,15 +39,15 @@ class SmallDisk:
 def small_disk(root: Path, *, megabytes: int) -> Iterator[SmallDisk]:
     """In memory, which is as full as any disk once it is."""
     root.mkdir(exist_ok=True)
-    if os.geteuid() != 0 or not mounted(root, megabytes):
-        pytest.skip(f"{SKIPPED_FOR}right to mount a small disk")
+    if os.geteuid() != 0 or not mount_tmpfs(root, megabytes):
+        pytest.skip(f"{SKIP_REASON}right to mount a small disk")
     try:
         yield SmallDisk(root)
     finally:
         subprocess.run(["umount", "--lazy", root], check=True)
 
 
-def mounted(root: Path, megabytes: int) -> bool:
+def mount_tmpfs(root: Path, megabytes: int) -> bool:
     if shutil.which("mount") is None:
         return False
     command = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=0777", "small", str(root)]

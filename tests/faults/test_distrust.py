@@ -9,13 +9,13 @@ from typing import Final
 
 import httpx2
 
-from tests.faults.scene import DEV, a_scene, nodes_of
-from tests.support.aftermath import house_of
-from tests.support.postgres import PostgresCluster, database_of
+from tests.faults.scene import DEV, fault_setup, nodes_of
+from tests.support.aftermath import open_services_on
+from tests.support.postgres import PostgresCluster, database_name
 from tests.support.processes import LOOPBACK, Node
-from tests.support.signed_tokens import TokenWorld, a_token_world, distrust_all, published_kids
-from tests.support.tcp_proxy import without_notices
-from tests.support.trust import NOBODY
+from tests.support.signed_tokens import TokenScenario, distrust_all, published_kids, token_scenario
+from tests.support.tcp_proxy import notification_filter
+from tests.support.trust import NO_TRUST_STORE
 
 LISTEN_URL: Final = "GATEHOUSE__DATABASE__LISTEN_URL"
 PATIENCE: Final = 30.0  # seconds
@@ -24,29 +24,31 @@ STOPPED_SECONDS: Final = 1.5
 
 
 @asynccontextmanager
-async def two_nodes(url: str, data: Path, **settings_of_second: str) -> AsyncIterator[tuple[Node, Node, TokenWorld]]:
+async def two_nodes(
+    url: str, data: Path, **settings_of_second: str
+) -> AsyncIterator[tuple[Node, Node, TokenScenario]]:
     [first] = nodes_of(url, data, flags=[DEV])
     [second] = nodes_of(url, data, flags=[DEV], base_url=first.base_url, **settings_of_second)
-    async with a_scene(url, data, first.base_url) as scene:
-        world = await a_token_world(scene.house)
+    async with fault_setup(url, data, first.base_url) as scene:
+        world = await token_scenario(scene.house)
     with first, second:
         yield first, second, world
 
 
 def calling(node: Node) -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(base_url=node.address, timeout=PATIENCE, verify=NOBODY, trust_env=False)
+    return httpx2.AsyncClient(base_url=node.address, timeout=PATIENCE, verify=NO_TRUST_STORE, trust_env=False)
 
 
 async def test_tk_85_tk_86_a_node_without_notices_judges_and_signs_by_the_keys_of_now(
     postgres_cluster: PostgresCluster, installed_postgres_url: str, tmp_path: Path
 ) -> None:
-    async with without_notices(postgres_cluster.port) as road:
-        deaf = f"postgresql://postgres@{LOOPBACK}:{road.port}/{database_of(installed_postgres_url)}?sslmode=disable"
+    async with notification_filter(postgres_cluster.port) as road:
+        deaf = f"postgresql://postgres@{LOOPBACK}:{road.port}/{database_name(installed_postgres_url)}?sslmode=disable"
         async with (
             two_nodes(installed_postgres_url, tmp_path, **{LISTEN_URL: deaf}) as (first, second, world),
             calling(first) as hearing,
             calling(second) as http,
-            house_of(installed_postgres_url, tmp_path) as house,
+            open_services_on(installed_postgres_url, tmp_path) as house,
         ):
             for use in world.uses(http, await world.issue(http, house)):
                 tokens = await world.issue(http, house)
@@ -67,7 +69,7 @@ async def test_tk_85_a_node_that_was_stopped_meanwhile_takes_no_request_by_a_dis
     async with (
         two_nodes(installed_postgres_url, tmp_path) as (_, second, world),
         calling(second) as http,
-        house_of(installed_postgres_url, tmp_path) as house,
+        open_services_on(installed_postgres_url, tmp_path) as house,
     ):
         tokens = await world.issue(http, house)
         assert tokens.kids & await published_kids(http)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.calling import Client, on_all_nodes
+from tests.faults.calling import FaultClient, ask_nodes_together
 from tests.faults.history import Act, Result
 from tests.faults.invariants.answers import no_answer_blames_the_code
 from tests.faults.invariants.lasting import i3_what_was_ended_stays_ended
@@ -18,15 +18,15 @@ from tests.faults.invariants.once import (
     i1_a_code_is_consumed_at_most_once,
     i2_a_family_has_one_live_token_and_after_reuse_none,
 )
-from tests.faults.ledger import Ledger
-from tests.faults.running import Place, Run, under_load
-from tests.faults.workloads.all import usual
+from tests.faults.ledger import RunRecord
+from tests.faults.running import FaultRun, RunSetup, run_under_load
+from tests.faults.workloads.all import usual_workloads
 from tests.faults.workloads.codes import Codes
-from tests.faults.workloads.revocations import Revocations, Thing
+from tests.faults.workloads.revocations import Revocable, Revocations
 from tests.faults.workloads.signing_in import sign_in
-from tests.support.postgres import ADMINISTRATOR, PostgresCluster, database_of
+from tests.support.postgres import ADMINISTRATOR, PostgresCluster, database_name
 from tests.support.processes import LOOPBACK
-from tests.support.sessions import session
+from tests.support.sessions import postgres_session
 from tests.support.standby import Standby
 
 Pair = tuple[PostgresCluster, Standby]
@@ -43,14 +43,14 @@ def pair() -> Iterator[Pair]:
         yield primary, standby
 
 
-async def place_on(pair: Pair, data: Path, **settings: str) -> Place:
+async def place_on(pair: Pair, data: Path, **settings: str) -> RunSetup:
     primary, standby = pair
-    database = database_of(await primary.create_database())
-    async with session(standby.url()) as watcher:
+    database = database_name(await primary.create_database())
+    async with postgres_session(standby.url()) as watcher:
         while not await watcher.fetchval("SELECT count(*) FROM pg_database WHERE datname = $1", database):
             pass
     hosts = f"{LOOPBACK}:{standby.port},{LOOPBACK}:{primary.port}"
-    return Place(
+    return RunSetup(
         url=f"postgresql://{ADMINISTRATOR}@{hosts}/{database}?target_session_attrs=read-write",
         data=data,
         settings=settings,
@@ -58,7 +58,7 @@ async def place_on(pair: Pair, data: Path, **settings: str) -> Place:
     )
 
 
-async def fail_over(run: Run, pair: Pair) -> None:
+async def fail_over(run: FaultRun, pair: Pair) -> None:
     primary, standby = pair
     await asyncio.to_thread(primary.stop, "immediate")
     async with run.gone("database"):
@@ -67,24 +67,24 @@ async def fail_over(run: Run, pair: Pair) -> None:
 
 
 async def test_r_06_failover_to_a_synchronous_standby_loses_nothing_and_nobody_signs_in_again(
-    pair: Pair, tmp_path: Path, ledger: Ledger
+    pair: Pair, tmp_path: Path, ledger: RunRecord
 ) -> None:
-    async def promote(run: Run) -> None:
+    async def promote(run: FaultRun) -> None:
         await run.progress()
         await fail_over(run, pair)
         await run.progress()
 
     await pair[1].follow_closely()
     place = await place_on(pair, tmp_path, GATEHOUSE__DATABASE__STANDBY_SYNCHRONOUS="true")
-    await under_load(place, usual(), promote, ledger)
+    await run_under_load(place, usual_workloads(), promote, ledger)
 
 
 async def test_r_06_failover_to_a_standby_that_missed_something_revives_nothing(
-    pair: Pair, tmp_path: Path, ledger: Ledger
+    pair: Pair, tmp_path: Path, ledger: RunRecord
 ) -> None:
     promoted: list[float] = []
 
-    async def promote(run: Run) -> None:
+    async def promote(run: FaultRun) -> None:
         await run.progress(120)
         client = run.crew.client("probes")
         await sign_in(client, ADMINISTRATORS_LOGIN)
@@ -101,7 +101,7 @@ async def test_r_06_failover_to_a_standby_that_missed_something_revives_nothing(
 
     place = await place_on(pair, tmp_path)
     ends = Revocations()
-    run = await under_load(place, [Codes(), ends], promote, ledger, lossy=True)
+    run = await run_under_load(place, [Codes(), ends], promote, ledger, lossy=True)
     history = run.crew.recorder.operations
     about_people = [one for one in history if one.key.startswith(OF_PEOPLE)]
     assert [
@@ -116,21 +116,21 @@ async def test_r_06_failover_to_a_standby_that_missed_something_revives_nothing(
     assert {one.key for one in lost} <= refused
 
 
-def still_alive(run: Run, ends: Revocations) -> list[Thing]:
+def still_alive(run: FaultRun, ends: Revocations) -> list[Revocable]:
     ended = {one.key for one in run.crew.recorder.operations if one.op is Act.END}
     return [one for one in ends.things if one.use.key not in ended and one.use.key.startswith(OF_PEOPLE)][-MOST:]
 
 
-async def keep_asking(client: Client, ended: Sequence[Thing]) -> None:
+async def keep_asking(client: FaultClient, ended: Sequence[Revocable]) -> None:
     """From before the promotion until the dust has settled, at each node."""
     for _ in range(PROBES):
         for thing in ended:
-            await on_all_nodes(client, thing.use)
+            await ask_nodes_together(client, thing.use)
 
 
 async def cut_off(standby: Standby) -> None:
     """It hears nothing more of its primary, and does not say so."""
-    async with session(standby.url()) as watcher:
+    async with postgres_session(standby.url()) as watcher:
         for statement in CUT:
             await watcher.execute(statement)
         while await watcher.fetchval("SELECT count(*) FROM pg_stat_wal_receiver"):

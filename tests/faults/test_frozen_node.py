@@ -11,13 +11,13 @@ import httpx2
 import pytest
 
 from tests.faults.extent import sample
-from tests.faults.scene import DEV, Person, a_scene, application, nodes_of
+from tests.faults.scene import DEV, Person, create_project_application, fault_setup, nodes_of
 from tests.faults.workloads.workload import API
-from tests.support.pgbouncer import pooled
-from tests.support.postgres import PostgresCluster, database_of
+from tests.support.pgbouncer import pgbouncer_before
+from tests.support.postgres import PostgresCluster, database_name
 from tests.support.processes import LOOPBACK, Node
-from tests.support.sessions import PATIENCE, session, until_somebody_waits
-from tests.support.trust import NOBODY
+from tests.support.sessions import LOCK_TIMEOUT, postgres_session, wait_for_lock_waiters
+from tests.support.trust import NO_TRUST_STORE
 
 GOES_ON_WITHIN: Final = 5.0  # seconds, for nodes that did not stop
 LETS_GO_SOON: Final = {"GATEHOUSE__DATABASE__IDLE_TRANSACTION_SECONDS": "3"}  # as a release does
@@ -33,7 +33,7 @@ def saving_role(node: Node, number: int, who: Person) -> "asyncio.Task[httpx2.Re
     body = {"action": "save", "application_id": number, "data": {"name": "Fresh"}}
 
     async def save() -> httpx2.Response:
-        async with httpx2.AsyncClient(timeout=LONG, verify=NOBODY, trust_env=False) as http:
+        async with httpx2.AsyncClient(timeout=LONG, verify=NO_TRUST_STORE, trust_env=False) as http:
             return await http.post(f"{node.address}{API}roles", json=body, headers=who.headers)
 
     return asyncio.create_task(save())
@@ -45,9 +45,9 @@ def urls_of(kind: str, cluster: PostgresCluster, url: str) -> Iterator[dict[str,
     if kind == "direct":
         yield {"GATEHOUSE__DATABASE__URL": url}
         return
-    with pooled(cluster) as port:
+    with pgbouncer_before(cluster) as port:
         yield {
-            "GATEHOUSE__DATABASE__URL": f"postgresql://postgres@{LOOPBACK}:{port}/{database_of(url)}",
+            "GATEHOUSE__DATABASE__URL": f"postgresql://postgres@{LOOPBACK}:{port}/{database_name(url)}",
             "GATEHOUSE__DATABASE__LISTEN_URL": url,
             "GATEHOUSE__DATABASE__STATEMENT_CACHE": "false",
         }
@@ -59,14 +59,14 @@ async def stopped_inside_a_save(node: Node, number: int, who: Person, url: str) 
 
     Yields the save under way, and a session of our own.
     """
-    async with session(url) as watcher:
+    async with postgres_session(url) as watcher:
         async with watcher.transaction():
             await watcher.execute("SELECT 1 FROM application_schemas WHERE application_id = $1 FOR UPDATE", number)
             save = saving_role(node, number, who)
-            async with session(url) as other:
-                await until_somebody_waits(other)
+            async with postgres_session(url) as other:
+                await wait_for_lock_waiters(other)
             node.process.send(signal.SIGSTOP)
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(LOCK_TIMEOUT):
             while not await watcher.fetchval(IDLE):
                 pass
         try:
@@ -82,8 +82,8 @@ async def test_op_85_a_node_stopped_inside_a_save_blocks_the_others_for_seconds_
     url = installed_postgres_url
     with urls_of(kind, postgres_cluster, url) as environment:
         first, second = nodes_of(url, tmp_path, flags=[DEV] * 2, **environment, **LETS_GO_SOON)
-        async with a_scene(url, tmp_path, first.base_url) as scene:
-            begun, other = [await application(scene.house, name) for name in ("Begun", "Other")]
+        async with fault_setup(url, tmp_path, first.base_url) as scene:
+            begun, other = [await create_project_application(scene.house, name) for name in ("Begun", "Other")]
         with first, second:
             async with stopped_inside_a_save(first, begun, scene.owner, url) as (save, watcher):
                 async with asyncio.timeout(GOES_ON_WITHIN):
@@ -91,7 +91,7 @@ async def test_op_85_a_node_stopped_inside_a_save_blocks_the_others_for_seconds_
                 assert answer.status_code == 200, answer.text
             refused = await save
             assert (refused.status_code, refused.json()["status"]) == (503, "ERROR"), refused.text
-            async with session(url) as watcher:
+            async with postgres_session(url) as watcher:
                 before = await watcher.fetchval(ROLES, begun)
                 again = await saving_role(first, begun, scene.owner)
                 assert again.status_code == 200, again.text
@@ -104,10 +104,10 @@ async def test_op_86_a_save_that_waits_too_long_for_a_lock_is_told_to_come_again
     url = installed_postgres_url
     quick = {"GATEHOUSE__DATABASE__LOCK_SECONDS": "1"}
     [node] = nodes_of(url, tmp_path, flags=[DEV], **quick)
-    async with a_scene(url, tmp_path, node.base_url) as scene:
-        number = await application(scene.house, "Locked")
+    async with fault_setup(url, tmp_path, node.base_url) as scene:
+        number = await create_project_application(scene.house, "Locked")
     with node:
-        async with session(url) as watcher, watcher.transaction():
+        async with postgres_session(url) as watcher, watcher.transaction():
             await watcher.execute("SELECT 1 FROM application_schemas WHERE application_id = $1 FOR UPDATE", number)
             async with asyncio.timeout(GOES_ON_WITHIN):
                 refused = await saving_role(node, number, scene.owner)

@@ -9,13 +9,13 @@ import apsw
 import httpx2
 import pytest
 
-from gatehouse.audit.model import Origin
-from tests.faults.disk import Disk
-from tests.support.aftermath import administrators, audit_log, house_of
+from gatehouse.audit.model import AuditOrigin
+from tests.faults.disk import FaultyDisk
+from tests.support.aftermath import administrator_logins, open_services_on, verified_audit_log
 from tests.support.processes import Node
-from tests.support.service import QUICK, running_service
+from tests.support.service import FAST_SETTINGS, running_service
 from tests.support.setup_link import FORM, setup_token
-from tests.support.trust import NOBODY
+from tests.support.trust import NO_TRUST_STORE
 
 JWKS = "/proxy/oauth/keys"
 
@@ -47,24 +47,24 @@ async def only_reading_works(client: httpx2.AsyncClient, token: str) -> None:
 
 async def test_r_09_a_full_disk_is_survived_without_a_restart(migrated_sqlite_url: str, tmp_path: Path) -> None:
     log = tmp_path / "gatehouse.db-wal"
-    with Node(data=tmp_path, database_url=migrated_sqlite_url, environment=QUICK) as node:
+    with Node(data=tmp_path, database_url=migrated_sqlite_url, environment=FAST_SETTINGS) as node:
         token = setup_token(node)
-        async with httpx2.AsyncClient(base_url=node.address, timeout=10, verify=NOBODY) as client:
+        async with httpx2.AsyncClient(base_url=node.address, timeout=10, verify=NO_TRUST_STORE) as client:
             with no_room_for(node.process.pid, log):
                 await only_reading_works(client, token)
             assert (await client.post("/setup", data={**FORM, "token": token})).status_code == 200
         node.kill()
-    async with house_of(migrated_sqlite_url, tmp_path) as house:
-        assert await administrators(house) == [FORM["login"]]
-        assert [one.event for one in await audit_log(house)].count("setup.closed") == 1
+    async with open_services_on(migrated_sqlite_url, tmp_path) as house:
+        assert await administrator_logins(house) == [FORM["login"]]
+        assert [one.event for one in await verified_audit_log(house)].count("setup.closed") == 1
 
 
 @pytest.mark.parametrize("failure", [apsw.FullError, apsw.IOError, apsw.ReadOnlyError])
 async def test_r_09_whatever_the_disk_says_it_is_503_and_ends_with_its_cause(
-    disk: Disk, migrated_sqlite_url: str, tmp_path: Path, failure: type[apsw.Error]
+    disk: FaultyDisk, migrated_sqlite_url: str, tmp_path: Path, failure: type[apsw.Error]
 ) -> None:
     async with running_service(migrated_sqlite_url, tmp_path) as service:
-        token = await service.house.setup.new_link(Origin(actor="test"))
+        token = await service.house.setup.new_link(AuditOrigin(actor="test"))
         disk.write_failure = failure
         await only_reading_works(service.client, token)
         disk.write_failure = None

@@ -15,8 +15,8 @@ from tests.faults.extent import on_databases
 from tests.support.builders import a_record, a_user
 from tests.support.game import GET_GSID
 from tests.support.processes import Node, two_nodes
-from tests.support.rawhttp import RawConnection, exchange, raw_connection
-from tests.support.service import QUICK
+from tests.support.rawhttp import RawConnection, raw_connection, send_request
+from tests.support.service import FAST_SETTINGS
 
 ALIVE: Final = b"GET /healthz HTTP/1.1\r\nHost: gatehouse.example\r\n\r\n"
 
@@ -31,13 +31,13 @@ def request(path: str, body: dict[str, object]) -> bytes:
 
 async def registered(node: Node) -> tuple[str, str]:
     """The gsid, and where to poll."""
-    answer = await exchange(node.port, request(GET_GSID, {"factor": "f"}))
+    answer = await send_request(node.port, request(GET_GSID, {"factor": "f"}))
     assert answer.status == 200, answer
     return json.loads(answer.body)["gsid"], answer.header("location") or ""
 
 
 async def answered(port: int, gsid: str, where: str) -> tuple[int, dict[str, Any]]:
-    answer = await exchange(port, request(where, {"gsid": gsid}))
+    answer = await send_request(port, request(where, {"gsid": gsid}))
     return answer.status, json.loads(answer.body)
 
 
@@ -48,7 +48,7 @@ async def polling(node: Node, gsid: str, where: str, url: str) -> AsyncIterator[
         before = await found_in(storage, gsid)
         connection.send(request(where, {"gsid": gsid}))
         while (await found_in(storage, gsid)).polls == before.polls:
-            await exchange(node.port, ALIVE)  # and so the node had a turn since we looked
+            await send_request(node.port, ALIVE)  # and so the node had a turn since we looked
         yield connection
 
 
@@ -76,7 +76,7 @@ async def confirm(url: str, gsid: str, user: User) -> None:
 @on_databases("postgres", "migrated_url")
 async def test_kill_9_of_the_holder_leaves_the_answer_deliverable(migrated_url: str, tmp_path: Path) -> None:
     user = await somebody(migrated_url)
-    with Node(data=tmp_path, database_url=migrated_url, environment=QUICK) as node:
+    with Node(data=tmp_path, database_url=migrated_url, environment=FAST_SETTINGS) as node:
         gsid, where = await registered(node)
         async with polling(node, gsid, where, migrated_url):
             node.kill()
@@ -92,7 +92,7 @@ async def test_op_07_a_signal_answers_held_polls_with_retry_and_loses_no_session
     migrated_url: str, tmp_path: Path
 ) -> None:
     user = await somebody(migrated_url)
-    with Node(data=tmp_path, database_url=migrated_url, environment=QUICK) as node:
+    with Node(data=tmp_path, database_url=migrated_url, environment=FAST_SETTINGS) as node:
         gsid, where = await registered(node)
         async with polling(node, gsid, where, migrated_url) as poll:
             node.process.send(signal.SIGTERM)
@@ -106,7 +106,7 @@ async def test_op_07_a_signal_answers_held_polls_with_retry_and_loses_no_session
 
 async def test_a_poll_at_one_node_is_woken_by_a_login_at_another(migrated_postgres_url: str, tmp_path: Path) -> None:
     user = await somebody(migrated_postgres_url)
-    with two_nodes(data=tmp_path, database_url=migrated_postgres_url, environment=QUICK) as (here, there):
+    with two_nodes(data=tmp_path, database_url=migrated_postgres_url, environment=FAST_SETTINGS) as (here, there):
         gsid, where = await registered(here)
         async with polling(there, gsid, where, migrated_postgres_url) as poll:
             await confirm(migrated_postgres_url, gsid, user)
@@ -115,7 +115,7 @@ async def test_a_poll_at_one_node_is_woken_by_a_login_at_another(migrated_postgr
 
 async def test_of_many_polls_at_two_nodes_one_gets_the_answer(migrated_postgres_url: str, tmp_path: Path) -> None:
     user = await somebody(migrated_postgres_url)
-    environment = {**QUICK, "GATEHOUSE__GAME__EARLY_POLLS": "100"}
+    environment = {**FAST_SETTINGS, "GATEHOUSE__GAME__EARLY_POLLS": "100"}
     with two_nodes(data=tmp_path, database_url=migrated_postgres_url, environment=environment) as nodes:
         for _ in range(5):
             gsid, where = await registered(nodes[0])
@@ -149,7 +149,7 @@ async def test_the_newest_poll_wins_between_nodes_however_many_are_not_stored_ye
     migrated_postgres_url: str, tmp_path: Path
 ) -> None:
     user = await somebody(migrated_postgres_url)
-    environment = {**QUICK, "GATEHOUSE__GAME__EARLY_POLLS": "100"}
+    environment = {**FAST_SETTINGS, "GATEHOUSE__GAME__EARLY_POLLS": "100"}
     with two_nodes(data=tmp_path, database_url=migrated_postgres_url, environment=environment) as (here, there):
         gsid, where = await registered(here)
         async with raw_connection(there.port) as newest, several_polls(here, gsid, where) as older:

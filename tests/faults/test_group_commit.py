@@ -17,16 +17,16 @@ from gatehouse.accounts.errors import LoginTaken
 from gatehouse.accounts.model import User
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.storage import sqlite_file
-from gatehouse.storage.accounts import create
-from gatehouse.storage.audit import record
+from gatehouse.storage.accounts import create_user
+from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.opening import Storage, open_storage
-from gatehouse.storage.sqlite import path_of
+from gatehouse.storage.sqlite import sqlite_path
 from gatehouse.storage.sqlite_file import SYNCHRONOUS_FULL, connect
-from gatehouse.storage.statements import Notice, Statement, Verb
-from tests.faults.disk import PATIENCE, Disk
+from gatehouse.storage.statements import Notification, Statement, Verb
+from tests.faults.disk import PATIENCE, FaultyDisk
 from tests.support import racers
 from tests.support.builders import a_record, a_user
-from tests.support.clock import settle
+from tests.support.clock import run_ready_tasks
 from tests.support.racers import WON, race
 
 Act = Coroutine[object, object, None]
@@ -38,18 +38,18 @@ def pragma(name: str) -> Verb[object]:
 
 
 def write_and_wake() -> Verb[None]:
-    yield from record(a_record())
-    yield Notice("things", "news")
+    yield from add_audit_record(a_record())
+    yield Notification("things", "news")
 
 
 @asynccontextmanager
-async def one_group(disk: Disk, storage: Storage, *acts: Act) -> AsyncIterator[list[asyncio.Task[None]]]:
+async def one_group(disk: FaultyDisk, storage: Storage, *acts: Act) -> AsyncIterator[list[asyncio.Task[None]]]:
     """The acts wait together while an earlier write is held on the disk; its end lets them into one commit."""
     with disk.held():
         earlier = asyncio.create_task(storage.accounts.note(a_record()))
         await asyncio.to_thread(disk.wait_until_syncing)
         waiting = [asyncio.create_task(act) for act in acts]
-        await settle()
+        await run_ready_tasks()
         yield waiting
     await earlier
 
@@ -59,7 +59,7 @@ async def outcomes(waiting: list[asyncio.Task[None]]) -> list[type]:
         return [type(answer) for answer in await asyncio.gather(*waiting, return_exceptions=True)]
 
 
-async def test_every_answer_follows_a_sync_of_all_that_was_written(disk: Disk, storage: Storage) -> None:
+async def test_every_answer_follows_a_sync_of_all_that_was_written(disk: FaultyDisk, storage: Storage) -> None:
     for _ in range(3):
         disk.done.clear()
         await storage.accounts.create(a_user(), a_record())
@@ -72,25 +72,25 @@ async def test_the_connection_that_writes_waits_for_the_disk(storage: Storage) -
     assert await storage.runner.act(partial(pragma, "synchronous")) == SYNCHRONOUS_FULL
 
 
-async def test_no_answer_leaves_while_the_disk_is_still_at_it(disk: Disk, storage: Storage) -> None:
+async def test_no_answer_leaves_while_the_disk_is_still_at_it(disk: FaultyDisk, storage: Storage) -> None:
     with disk.held():
         answer = asyncio.create_task(storage.accounts.note(a_record()))
         await asyncio.to_thread(disk.wait_until_syncing)
-        await settle()
+        await run_ready_tasks()
         assert not answer.done()
     await answer
 
 
-async def test_no_listener_hears_of_it_either(disk: Disk, storage: Storage) -> None:
+async def test_no_listener_hears_of_it_either(disk: FaultyDisk, storage: Storage) -> None:
     heard: list[str] = []
     storage.runner.listen("things", heard.append)
     with disk.held():
         answer = asyncio.create_task(storage.runner.act(write_and_wake))
         await asyncio.to_thread(disk.wait_until_syncing)
-        await settle()
+        await run_ready_tasks()
         assert heard == []
     await answer
-    await settle()
+    await run_ready_tasks()
     assert heard == ["news"]
 
 
@@ -108,7 +108,7 @@ async def test_a_listener_that_raises_does_not_stop_the_writer(storage: Storage)
     assert [str(one) for one in complaints] == ["not today"]
 
 
-async def test_what_waits_together_is_synced_once(disk: Disk, storage: Storage) -> None:
+async def test_what_waits_together_is_synced_once(disk: FaultyDisk, storage: Storage) -> None:
     acts = [storage.accounts.create(a_user(), a_record()) for _ in range(20)]
     async with one_group(disk, storage, *acts) as waiting:
         disk.done.clear()
@@ -116,7 +116,7 @@ async def test_what_waits_together_is_synced_once(disk: Disk, storage: Storage) 
     assert disk.done.count("sync db-wal") == 2  # the earlier write's, and one for all
 
 
-async def test_a_refusal_disturbs_none_of_its_neighbours(disk: Disk, storage: Storage) -> None:
+async def test_a_refusal_disturbs_none_of_its_neighbours(disk: FaultyDisk, storage: Storage) -> None:
     users = [a_user(login=login) for login in ("anna@studio.example", "anna@studio.example", "bob@studio.example")]
     async with one_group(disk, storage, *(storage.accounts.create(user, a_record()) for user in users)) as waiting:
         pass
@@ -128,7 +128,7 @@ async def test_a_refusal_disturbs_none_of_its_neighbours(disk: Disk, storage: St
 
 @pytest.mark.parametrize("failure", [apsw.FullError, apsw.IOError])
 async def test_when_the_commit_fails_nobody_in_the_group_is_told_anything_else(
-    disk: Disk, storage: Storage, failure: type[apsw.Error]
+    disk: FaultyDisk, storage: Storage, failure: type[apsw.Error]
 ) -> None:
     logins = ("anna@studio.example", "anna@studio.example", "bob@studio.example")
     acts = [storage.accounts.create(a_user(login=login), a_record()) for login in logins]
@@ -142,21 +142,21 @@ async def test_when_the_commit_fails_nobody_in_the_group_is_told_anything_else(
 
 def brief(storage: Storage, user: User) -> Act:
     """As what is done on the event loop up to its commit."""
-    return storage.runner.act(partial(create, user, a_record()), brief=True)
+    return storage.runner.act(partial(create_user, user, a_record()), brief=True)
 
 
-async def test_no_answer_to_a_brief_verb_leaves_before_its_sync_either(disk: Disk, storage: Storage) -> None:
+async def test_no_answer_to_a_brief_verb_leaves_before_its_sync_either(disk: FaultyDisk, storage: Storage) -> None:
     with disk.held():
         answer = asyncio.create_task(brief(storage, a_user()))
         await asyncio.to_thread(disk.wait_until_syncing)
-        await settle()
+        await run_ready_tasks()
         assert not answer.done()
     await answer
     assert disk.done[-1] == "sync db-wal"
 
 
 async def test_brief_verbs_share_a_group_with_long_ones_and_a_refusal_is_nobody_elses(
-    disk: Disk, storage: Storage
+    disk: FaultyDisk, storage: Storage
 ) -> None:
     anna, again, bob = (a_user(login=login) for login in ("anna@a.example", "anna@a.example", "bob@a.example"))
     acts = [brief(storage, anna), brief(storage, again), storage.accounts.create(bob, a_record())]
@@ -171,7 +171,7 @@ async def test_brief_verbs_share_a_group_with_long_ones_and_a_refusal_is_nobody_
 
 @pytest.mark.parametrize("failure", [apsw.FullError, apsw.IOError])
 async def test_when_the_commit_of_brief_verbs_fails_all_are_told_so(
-    disk: Disk, storage: Storage, failure: type[apsw.Error]
+    disk: FaultyDisk, storage: Storage, failure: type[apsw.Error]
 ) -> None:
     user = a_user()
     async with one_group(disk, storage, brief(storage, user), brief(storage, a_user())) as waiting:
@@ -184,10 +184,10 @@ async def test_when_the_commit_of_brief_verbs_fails_all_are_told_so(
 async def test_a_brief_verb_waits_for_the_command_line_without_holding_up_the_loop(
     storage: Storage, migrated_sqlite_url: str
 ) -> None:
-    beside = connect(path_of(migrated_sqlite_url))
+    beside = connect(sqlite_path(migrated_sqlite_url))
     beside.execute("BEGIN IMMEDIATE; INSERT INTO installation VALUES ('x', 'y')")
     answer = asyncio.create_task(brief(storage, a_user()))
-    await settle()
+    await run_ready_tasks()
     assert not answer.done()  # and here we are
     beside.execute("COMMIT")
     async with asyncio.timeout(PATIENCE):
@@ -205,7 +205,7 @@ async def test_closing_finishes_what_waits(migrated_sqlite_url: str) -> None:
         assert [await storage.accounts.user(user.user_id) for user in users] == users
 
 
-async def test_a_caller_who_leaves_takes_nobody_along(disk: Disk, storage: Storage) -> None:
+async def test_a_caller_who_leaves_takes_nobody_along(disk: FaultyDisk, storage: Storage) -> None:
     users = [a_user() for _ in range(3)]
     acts = [storage.accounts.create(user, a_record()) for user in users]
     async with one_group(disk, storage, *acts) as waiting:
@@ -217,9 +217,9 @@ async def test_a_caller_who_leaves_takes_nobody_along(disk: Disk, storage: Stora
 
 
 async def test_a_disk_that_fails_while_nothing_is_written_does_not_end_the_writer(
-    disk: Disk, storage: Storage, migrated_sqlite_url: str
+    disk: FaultyDisk, storage: Storage, migrated_sqlite_url: str
 ) -> None:
-    beside = connect(path_of(migrated_sqlite_url))  # as the command line: its write makes the writer look
+    beside = connect(sqlite_path(migrated_sqlite_url))  # as the command line: its write makes the writer look
     beside.execute("BEGIN IMMEDIATE; INSERT INTO installation VALUES ('x', 'y')")
     with disk.held():
         committing = asyncio.create_task(asyncio.to_thread(beside.execute, "COMMIT"))
@@ -236,8 +236,8 @@ async def test_a_disk_that_fails_while_nothing_is_written_does_not_end_the_write
 async def test_r_14_fifty_writers_in_five_processes_and_a_long_reader_never_meet_a_locked_database(
     migrated_sqlite_url: str,
 ) -> None:
-    connect(path_of(migrated_sqlite_url)).close()  # from now on the file is in WAL mode
-    reader = connect(path_of(migrated_sqlite_url), read_only=True)
+    connect(sqlite_path(migrated_sqlite_url)).close()  # from now on the file is in WAL mode
+    reader = connect(sqlite_path(migrated_sqlite_url), read_only=True)
     reader.execute("BEGIN; SELECT count(*) FROM attempts").fetchall()
     outcomes = await asyncio.to_thread(race, racers.guess, migrated_sqlite_url, racers=5, each=10)
     reader.close()
@@ -248,7 +248,7 @@ async def test_r_14_the_log_beside_the_database_shrinks_again_once_a_long_reader
     migrated_sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite_file, "WAL_KEPT_BYTES", 2**20)
-    path = path_of(migrated_sqlite_url)
+    path = sqlite_path(migrated_sqlite_url)
     async with open_storage(migrated_sqlite_url, migrate=False) as storage:
         reader = connect(path, read_only=True)
         reader.execute("BEGIN; SELECT count(*) FROM attempts").fetchall()
@@ -270,7 +270,7 @@ async def test_a_closed_database_is_one_whole_file(migrated_sqlite_url: str, tmp
     user = a_user()
     async with open_storage(migrated_sqlite_url, migrate=False) as storage:
         await storage.accounts.create(user, a_record())
-    copied = shutil.copy(path_of(migrated_sqlite_url), tmp_path / "copied.db")
+    copied = shutil.copy(sqlite_path(migrated_sqlite_url), tmp_path / "copied.db")
     async with open_storage(f"sqlite:///{copied}", migrate=False) as storage:
         assert await storage.accounts.user(user.user_id) == user
 

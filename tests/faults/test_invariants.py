@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.history import Act, History, Operation, Recorder, Result, read
+from tests.faults.history import Act, History, Operation, Recorder, Result, read_history
 from tests.faults.invariants.answers import (
     Recorded,
     answers_come_within,
@@ -21,7 +21,7 @@ from tests.faults.invariants.lasting import (
     i3_what_was_ended_stays_ended,
     i11_what_was_not_ended_goes_on,
     i12_nothing_succeeds_without_what_it_needs,
-    open_doors_stay_open,
+    public_endpoints_stay_available,
 )
 from tests.faults.invariants.once import (
     a_secret_is_spent_at_most_once,
@@ -120,7 +120,7 @@ CHECKS = {
         [op(0, 9, Act.FAULT), op(1, 2, READ, result=INFO), op(3, 10, READ), op(1, 2, Act.OPEN)],
         [op(0, 9, Act.FAULT), op(1, 2, READ)],
     ),
-    "a closed door": (open_doors_stay_open, [op(0, 1, Act.OPEN)], [op(0, 1, Act.OPEN, result=INFO)]),
+    "a closed door": (public_endpoints_stay_available, [op(0, 1, Act.OPEN)], [op(0, 1, Act.OPEN, result=INFO)]),
     "read after it was replaced": (
         i6_every_record_is_linearizable,
         [
@@ -295,5 +295,5 @@ def test_a_history_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "history.jsonl")
     written = [recorder.write(op(0.25, 1, ADD, value="ä\n", status=200)), recorder.write(op(1, 2, REMOVE))]
     recorder.close()
-    assert read(recorder.path) == written == recorder.operations
+    assert read_history(recorder.path) == written == recorder.operations
     assert [one.number for one in written] == [1, 2]

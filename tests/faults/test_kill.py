@@ -9,11 +9,11 @@ from pathlib import Path
 
 from tests.faults.extent import on_databases
 from tests.faults.visitors import Guessers, every_guess_was_counted
-from tests.faults.writers import every_account_has_one_record, kept_by, writing
-from tests.support.aftermath import administrators, house_of
+from tests.faults.writers import acknowledged_ids, every_account_has_one_record, start_writers
+from tests.support.aftermath import administrator_logins, open_services_on
 from tests.support.processes import Node
-from tests.support.rawhttp import exchange
-from tests.support.service import QUICK
+from tests.support.rawhttp import send_request
+from tests.support.service import FAST_SETTINGS
 from tests.support.setup_link import FORM, setup_request, setup_token
 
 
@@ -21,25 +21,25 @@ from tests.support.setup_link import FORM, setup_request, setup_token
 async def test_kill_9_loses_nothing_acknowledged_on_either_side_of_http(
     migrated_url: str, tmp_path: Path, rounds: int
 ) -> None:
-    node = Node(data=tmp_path, database_url=migrated_url, environment=QUICK)
+    node = Node(data=tmp_path, database_url=migrated_url, environment=FAST_SETTINGS)
     guessers = Guessers()
     kept: list[str] = []
     for number in range(rounds):
-        with node, writing(migrated_url, tmp_path) as writer:
+        with node, start_writers(migrated_url, tmp_path) as writer:
             if number == 0:
-                assert (await exchange(node.port, setup_request(setup_token(node)))).status == 200
+                assert (await send_request(node.port, setup_request(setup_token(node)))).status == 200
             guessing = asyncio.create_task(guessers.guess(node.port))
             await asyncio.to_thread(writer.wait_for_line, "^kept 50 ", writer.stdout)
             await guessers.until(403, more=10)
             node.kill()
             writer.kill()
             await guessing
-        kept += kept_by(writer)
+        kept += acknowledged_ids(writer)
     with node:  # it starts again on what is left, and closes it in order
         assert node.terminate() == 0
-    async with house_of(migrated_url, tmp_path) as house:
+    async with open_services_on(migrated_url, tmp_path) as house:
         await every_account_has_one_record(house, kept)
         await every_guess_was_counted(house, guessers)
-        assert await administrators(house) == [FORM["login"]]
+        assert await administrator_logins(house) == [FORM["login"]]
     # SQLite lets whoever comes next write, and the writer may keep coming first until patience ends.
     assert {answer.status for answer in guessers.answers} <= {403, 503}

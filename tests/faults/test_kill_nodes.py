@@ -6,19 +6,19 @@ from pathlib import Path
 from statistics import median
 
 from tests.faults.extent import on_databases
-from tests.faults.ledger import Ledger
-from tests.faults.running import Place, Run, under_load, workers_of
-from tests.faults.workloads.all import every, usual
+from tests.faults.ledger import RunRecord
+from tests.faults.running import FaultRun, RunSetup, run_under_load, workers_of
+from tests.faults.workloads.all import all_workloads, usual_workloads
 
 READY_WITHIN = 5.0  # seconds of work until a node that was killed serves again
 
 
 async def test_r_01_kill_9_of_one_at_a_time_loses_nothing_and_the_others_serve(
-    installed_postgres_url: str, tmp_path: Path, ledger: Ledger
+    installed_postgres_url: str, tmp_path: Path, ledger: RunRecord
 ) -> None:
     """One node has a supervisor and two workers, of which one is killed; the other node is killed whole."""
 
-    async def kill_one(run: Run) -> None:
+    async def kill_one(run: FaultRun) -> None:
         supervised, alone = run.nodes
         for number in run.rounds():
             await run.progress()
@@ -32,15 +32,15 @@ async def test_r_01_kill_9_of_one_at_a_time_loses_nothing_and_the_others_serve(
         await run.progress()
         assert len(workers_of(supervised)) == 2
 
-    place = Place(url=installed_postgres_url, data=tmp_path, flags=[("--dev", "--workers", "2"), ("--dev",)])
-    await under_load(place, every(), kill_one, ledger)
+    place = RunSetup(url=installed_postgres_url, data=tmp_path, flags=[("--dev", "--workers", "2"), ("--dev",)])
+    await run_under_load(place, all_workloads(), kill_one, ledger)
 
 
 @on_databases("postgres")
 async def test_r_02_kill_9_of_all_at_once_loses_nothing_acknowledged(
-    url: str, tmp_path: Path, ledger: Ledger
+    url: str, tmp_path: Path, ledger: RunRecord
 ) -> None:
-    async def kill_all(run: Run) -> None:
+    async def kill_all(run: FaultRun) -> None:
         for _ in run.rounds():
             await run.progress()
             for node in run.nodes:
@@ -51,5 +51,5 @@ async def test_r_02_kill_9_of_all_at_once_loses_nothing_acknowledged(
         await run.progress()
 
     nodes = 1 if url.startswith("sqlite") else 2
-    run = await under_load(Place(url=url, data=tmp_path, nodes=nodes), usual(), kill_all, ledger)
+    run = await run_under_load(RunSetup(url=url, data=tmp_path, nodes=nodes), usual_workloads(), kill_all, ledger)
     assert median(run.starts[nodes:]) < READY_WITHIN

@@ -8,11 +8,11 @@ from typing import Any, Final
 import asyncpg
 
 from gatehouse.storage.tables import metadata
-from tests.faults.ledger import Ledger
-from tests.faults.running import Place, Run, under_load
-from tests.faults.workloads.all import usual
-from tests.support.postgres import database_of
-from tests.support.sessions import session
+from tests.faults.ledger import RunRecord
+from tests.faults.running import FaultRun, RunSetup, run_under_load
+from tests.faults.workloads.all import usual_workloads
+from tests.support.postgres import database_name
+from tests.support.sessions import postgres_session
 
 TAKEN_AT_ONCE: Final = 2  # tables, in any order: that is how deadlocks come about
 BITES: Final = 6  # of each round
@@ -36,22 +36,22 @@ async def bite(other: Any, chance: Random) -> None:
 
 
 async def test_r_07_locks_of_others_and_serializable_transactions_lose_and_double_nothing(
-    installed_postgres_url: str, tmp_path: Path, ledger: Ledger
+    installed_postgres_url: str, tmp_path: Path, ledger: RunRecord
 ) -> None:
     chance = Random(ledger.seed)  # noqa: S311
 
-    async def lock(run: Run) -> None:
-        async with session(installed_postgres_url) as other:
+    async def lock(run: FaultRun) -> None:
+        async with postgres_session(installed_postgres_url) as other:
             await other.execute("SET lock_timeout = '3s'")
             for number in run.rounds():
                 if number == 2:  # from then on
-                    await be_strict(other, database_of(installed_postgres_url))
+                    await be_strict(other, database_name(installed_postgres_url))
                 await run.progress(40)
                 for _ in range(BITES):
                     await bite(other, chance)
                 await run.progress(40)
 
-    await under_load(Place(url=installed_postgres_url, data=tmp_path), usual(), lock, ledger)
+    await run_under_load(RunSetup(url=installed_postgres_url, data=tmp_path), usual_workloads(), lock, ledger)
 
 
 async def be_strict(other: Any, database: str) -> None:

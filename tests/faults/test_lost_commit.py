@@ -12,15 +12,23 @@ import httpx2
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.audit.model import Origin
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.storage import postgres
 from tests.support.builders import ORIGIN, a_record
-from tests.support.game import ANNA, approve, poll_after_the_end, refusal, register
-from tests.support.oauth import Relying, a_grant, a_native_client, a_public_client, an_oidc_client, refused, told
-from tests.support.postgres import PostgresCluster, database_of
+from tests.support.game import ANNA, approve_in_storage, poll_ended_session, refusal_reason, register_game
+from tests.support.oauth import (
+    RelyingPartyClient,
+    a_grant,
+    a_native_client,
+    a_public_client,
+    an_oidc_client,
+    oauth_error,
+    success_body,
+)
+from tests.support.postgres import PostgresCluster, database_name
 from tests.support.postgres_proxy import PostgresProxy, postgres_proxy
 from tests.support.processes import LOOPBACK
-from tests.support.service import Service, running_service
+from tests.support.service import RunningService, running_service
 from tests.support.studio import Studio, a_studio
 from tests.support.visitor import PASSWORD
 from tests.wire.oauth.test_device import ask as ask_for_device
@@ -47,90 +55,90 @@ async def proxy(postgres_cluster: PostgresCluster) -> AsyncIterator[PostgresProx
 
 
 @pytest.fixture
-async def service(proxy: PostgresProxy, installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[Service]:
-    url = f"postgresql://postgres@{LOOPBACK}:{proxy.port}/{database_of(installed_postgres_url)}"
+async def service(proxy: PostgresProxy, installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[RunningService]:
+    url = f"postgresql://postgres@{LOOPBACK}:{proxy.port}/{database_name(installed_postgres_url)}"
     listen = {"GATEHOUSE__DATABASE__LISTEN_URL": installed_postgres_url}
     async with running_service(url, tmp_path, environment=listen) as running:
         yield running
 
 
 @pytest.fixture
-async def anna(service: Service) -> User:
+async def anna(service: RunningService) -> User:
     return await service.house.administration.create(
-        login=ANNA, nick="Anna", password=PASSWORD, origin=Origin(actor="test")
+        login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
 
 
 @pytest.fixture
-async def web(service: Service) -> Relying:
+async def web(service: RunningService) -> RelyingPartyClient:
     return await a_native_client(service)
 
 
-async def events(service: Service, event: str) -> int:
+async def events(service: RunningService, event: str) -> int:
     return sum(one.event == event for one in await service.house.storage.audit.unsealed(1_000))
 
 
 @both
 @pytest.mark.parametrize("fields", [{}, {"short_token": "1"}], ids=["one statement", "a transaction"])
 async def test_r_90_gs_90_a_game_gets_its_answer_on_the_connection_that_asked(
-    service: Service, proxy: PostgresProxy, anna: User, fields: dict[str, Any], *, early: bool
+    service: RunningService, proxy: PostgresProxy, anna: User, fields: dict[str, Any], *, early: bool
 ) -> None:
-    game = await register(service, factor="f", **fields)
-    await approve(game, anna)
+    game = await register_game(service, factor="f", **fields)
+    await approve_in_storage(game, anna)
     proxy.cut_commit_of(TAKE, early=early)
     answer = (await game.poll()).json()
     assert (answer["status"], answer["user_id"]) == ("OK", anna.user_id)
     assert proxy.cuts == 1
     assert await events(service, "login.done") == 1
-    assert await refusal(service, await poll_after_the_end(game)) == "the answer was delivered before"
+    assert await refusal_reason(service, await poll_ended_session(game)) == "the answer was delivered before"
 
 
 async def test_r_90_gs_90_a_game_whose_poll_could_not_be_answered_gets_its_answer_at_the_next(
-    service: Service, proxy: PostgresProxy, anna: User, monkeypatch: pytest.MonkeyPatch
+    service: RunningService, proxy: PostgresProxy, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres, "SETTLE_SECONDS", 0.2)
-    game = await register(service, factor="f")
-    await approve(game, anna)
+    game = await register_game(service, factor="f")
+    await approve_in_storage(game, anna)
     proxy.cut_commit_of(TAKE, stays_away=True)
     assert (await game.poll()).status_code == 503
     assert proxy.cuts == 1
     proxy.away = False
-    answer = (await poll_after_the_end(game)).json()
+    answer = (await poll_ended_session(game)).json()
     assert (answer["status"], answer["user_id"]) == ("OK", anna.user_id)
     assert await events(service, "game_session.returned") == 1
-    assert await refusal(service, await poll_after_the_end(game)) == "the answer was delivered before"
+    assert await refusal_reason(service, await poll_ended_session(game)) == "the answer was delivered before"
 
 
 @both
 async def test_r_90_tk_90_a_code_gives_its_tokens_and_only_once(
-    proxy: PostgresProxy, web: Relying, anna: User, *, early: bool
+    proxy: PostgresProxy, web: RelyingPartyClient, anna: User, *, early: bool
 ) -> None:
     code = await web.granted(anna)
     proxy.cut_commit_of(TAKE_CODE, early=early)
     tokens = await web.tokens(code)
     assert proxy.cuts == 1
-    assert told(await web.userinfo(tokens["access_token"]))["sub"] == anna.user_id
-    assert refused(await web.redeem(code)) == (400, "invalid_grant")
-    assert refused(await web.userinfo(tokens["access_token"])) == (401, "invalid_token")  # reuse ends it all
+    assert success_body(await web.userinfo(tokens["access_token"]))["sub"] == anna.user_id
+    assert oauth_error(await web.redeem(code)) == (400, "invalid_grant")
+    assert oauth_error(await web.userinfo(tokens["access_token"])) == (401, "invalid_token")  # reuse ends it all
 
 
 @both
 async def test_r_90_tk_90_a_refresh_without_a_grace_window_gives_the_next_token(
-    service: Service, proxy: PostgresProxy, web: Relying, anna: User, *, early: bool
+    service: RunningService, proxy: PostgresProxy, web: RelyingPartyClient, anna: User, *, early: bool
 ) -> None:
     assert service.house.settings.oauth.refresh_grace_seconds == 0
     tokens = await given(web, anna)
     proxy.cut_commit_of(ROTATE, early=early)
-    refreshed = told(await web.refresh(tokens["refresh_token"]))
+    refreshed = success_body(await web.refresh(tokens["refresh_token"]))
     assert proxy.cuts == 1
-    assert told(await web.refresh(refreshed["refresh_token"]))
-    assert refused(await web.refresh(refreshed["refresh_token"])) == (400, "invalid_grant")
+    assert success_body(await web.refresh(refreshed["refresh_token"]))
+    assert oauth_error(await web.refresh(refreshed["refresh_token"])) == (400, "invalid_grant")
 
 
 @both
 @pytest.mark.parametrize("path", [OWN, RFC_7009])
 async def test_r_90_tk_90_a_revocation_says_ok_and_is_recorded_once(
-    service: Service, proxy: PostgresProxy, web: Relying, anna: User, path: str, *, early: bool
+    service: RunningService, proxy: PostgresProxy, web: RelyingPartyClient, anna: User, path: str, *, early: bool
 ) -> None:
     tokens = await given(web, anna)
     proxy.cut_commit_of(REVOKE, early=early)
@@ -143,7 +151,7 @@ async def test_r_90_tk_90_a_revocation_says_ok_and_is_recorded_once(
 
 @both
 async def test_r_90_tk_90_a_device_code_gives_its_tokens(
-    service: Service, proxy: PostgresProxy, anna: User, *, early: bool
+    service: RunningService, proxy: PostgresProxy, anna: User, *, early: bool
 ) -> None:
     tv = await a_public_client(service, "tv", redirect_uris=(), device_grant=True)
     asked = await ask_for_device(tv)
@@ -162,14 +170,14 @@ async def test_r_90_tk_90_a_device_code_gives_its_tokens(
     )
     assert await store.approve(request.user_code, grant, now, a_record())
     proxy.cut_commit_of(TAKE_DEVICE, early=early)
-    assert told(await poll_with_device(tv, asked["device_code"]))["refresh_token"]
+    assert success_body(await poll_with_device(tv, asked["device_code"]))["refresh_token"]
     assert proxy.cuts == 1
-    assert refused(await poll_with_device(tv, asked["device_code"])) == (400, "invalid_grant")
+    assert oauth_error(await poll_with_device(tv, asked["device_code"])) == (400, "invalid_grant")
 
 
 @both
 async def test_r_90_ak_90_an_access_key_is_shown_and_takes_one_of_two_places(
-    service: Service, proxy: PostgresProxy, *, early: bool
+    service: RunningService, proxy: PostgresProxy, *, early: bool
 ) -> None:
     studio: Studio = await a_studio(service)
     proxy.cut_commit_of(ADD_KEY, early=early)
@@ -182,7 +190,7 @@ async def test_r_90_ak_90_an_access_key_is_shown_and_takes_one_of_two_places(
 
 @both
 async def test_r_90_tk_90_a_rotated_client_secret_is_shown_and_the_one_before_stays(
-    service: Service, proxy: PostgresProxy, anna: User, *, early: bool
+    service: RunningService, proxy: PostgresProxy, anna: User, *, early: bool
 ) -> None:
     shelf = await an_oidc_client(service)
     proxy.cut_commit_of(ADD_SECRET, early=early)

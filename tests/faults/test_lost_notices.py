@@ -11,10 +11,10 @@ import pytest
 
 from tests.faults.extent import sample
 from tests.faults.test_game_sessions import confirm, polling, registered, somebody
-from tests.support.postgres import PostgresCluster, database_of
+from tests.support.postgres import PostgresCluster, database_name
 from tests.support.postgres_proxy import PostgresProxy, postgres_proxy
 from tests.support.processes import LOOPBACK, Node
-from tests.support.service import QUICK
+from tests.support.service import FAST_SETTINGS
 
 WITHIN: Final = 12.0  # seconds on a busy machine; a poll is held for thirty
 
@@ -28,10 +28,10 @@ async def proxy(postgres_cluster: PostgresCluster) -> AsyncIterator[PostgresProx
 @contextmanager
 def two_nodes(url: str, data: Path, proxy: PostgresProxy) -> Iterator[tuple[Node, Node]]:
     """The second hears notices through the proxy."""
-    here = Node(data=data, database_url=url, environment=QUICK)
-    listen = f"postgresql://postgres@{LOOPBACK}:{proxy.port}/{database_of(url)}"
+    here = Node(data=data, database_url=url, environment=FAST_SETTINGS)
+    listen = f"postgresql://postgres@{LOOPBACK}:{proxy.port}/{database_name(url)}"
     more = {"GATEHOUSE__SERVER__BASE_URL": here.address, "GATEHOUSE__DATABASE__LISTEN_URL": listen}
-    there = Node(data=data, database_url=url, environment={**QUICK, **more})
+    there = Node(data=data, database_url=url, environment={**FAST_SETTINGS, **more})
     with here, there:
         yield here, there
 

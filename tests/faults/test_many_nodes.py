@@ -14,14 +14,14 @@ import httpx2
 import pytest
 
 from tests.faults.extent import sample
-from tests.support.capabilities import NGINX, require
+from tests.support.capabilities import NGINX, require_program
 from tests.support.game import GET_GSID
-from tests.support.namespaces import Machine, Network, network
-from tests.support.nginx import Proxy, proxy_address, proxying
-from tests.support.postgres import ADMINISTRATOR, PostgresCluster, database_of
-from tests.support.processes import GATEHOUSE, LOOPBACK, Node, run_command
-from tests.support.service import QUICK
-from tests.support.sessions import PATIENCE, session
+from tests.support.namespaces import Machine, Network, machine_network
+from tests.support.nginx import NginxProxy, nginx_proxy, proxy_address
+from tests.support.postgres import ADMINISTRATOR, PostgresCluster, database_name
+from tests.support.processes import GATEHOUSE_COMMAND, LOOPBACK, Node, run_command
+from tests.support.service import FAST_SETTINGS
+from tests.support.sessions import LOCK_TIMEOUT, postgres_session
 from tests.support.standby import DeployedStandby
 from tests.support.visitor import PASSWORD, form_to, hidden_fields
 
@@ -37,7 +37,7 @@ HELD: Final = "SELECT count(*) FROM game_sessions WHERE polls > 0 AND gsid = ANY
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Town:
     nodes: dict[str, Node]  # by address and port, as the proxy names them
-    proxy: Proxy
+    proxy: NginxProxy
     primary: PostgresCluster
     standby: DeployedStandby
     database: str
@@ -50,7 +50,7 @@ class Town:
     async def browser(self) -> AsyncIterator[httpx2.AsyncClient]:
         address = self.proxy.base_url
         async with httpx2.AsyncClient(
-            base_url=address, verify=self.proxy.trust, timeout=PATIENCE, follow_redirects=True
+            base_url=address, verify=self.proxy.trust, timeout=LOCK_TIMEOUT, follow_redirects=True
         ) as client:
             yield client
 
@@ -58,14 +58,14 @@ class Town:
 @contextmanager
 def town(data: Path, where: str) -> Iterator[Town]:
     with ExitStack() as stack:
-        machines = stack.enter_context(network(NODES)) if where == "namespaces" else HERE
+        machines = stack.enter_context(machine_network(NODES)) if where == "namespaces" else HERE
         primary = stack.enter_context(PostgresCluster(address=machines.here))
-        database = database_of(primary.create_database_now())
+        database = database_name(primary.create_database_now())
         standby = stack.enter_context(DeployedStandby(primary, address=machines.here))
         base_url, port = proxy_address()
         hosts = ",".join(f"{machines.here}:{server.port}" for server in (primary, standby))
         environment = {
-            **QUICK,
+            **FAST_SETTINGS,
             "GATEHOUSE__DATABASE__STANDBY_SYNCHRONOUS": "true",
             "GATEHOUSE__DATABASE__URL": (
                 f"postgresql://{ADMINISTRATOR}@{hosts}/{database}?target_session_attrs=read-write"
@@ -77,7 +77,7 @@ def town(data: Path, where: str) -> Iterator[Town]:
         run_command("migrate", "--data", data / "commands", environment=environment)
         add_anna(data, environment)
         nodes = started(stack, machines, data, environment)
-        proxy = stack.enter_context(proxying(port, list(nodes)))
+        proxy = stack.enter_context(nginx_proxy(port, list(nodes)))
         yield Town(nodes=nodes, proxy=proxy, primary=primary, standby=standby, database=database)
 
 
@@ -89,7 +89,7 @@ def started(stack: ExitStack, machines: Network, data: Path, environment: dict[s
             data=data / f"node{number}",
             flags=("--host", machine.address),
             environment=environment,
-            program=(*machine.command, *GATEHOUSE),
+            program=(*machine.command, *GATEHOUSE_COMMAND),
         )
         nodes[f"{machine.address}:{node.port}"] = node
     with ThreadPoolExecutor() as starting:
@@ -128,14 +128,14 @@ async def confirm(client: httpx2.AsyncClient, gsid: str) -> None:
 
 async def until_held(watcher: Any, *gsids: str) -> None:
     """A poll is held once the database knows of it."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(LOCK_TIMEOUT):
         while await watcher.fetchval(HELD, gsids) < len(gsids):  # noqa: ASYNC110
             await asyncio.sleep(GLANCE)
 
 
 async def until_ready(nodes: Collection[str]) -> None:
     """Each of them: whoever the proxy asks next may be another than the one that said so."""
-    async with asyncio.timeout(PATIENCE), httpx2.AsyncClient(timeout=PATIENCE) as client:
+    async with asyncio.timeout(LOCK_TIMEOUT), httpx2.AsyncClient(timeout=LOCK_TIMEOUT) as client:
         for node in nodes:
             while (await client.get(f"http://{node}/readyz")).status_code != 200:  # noqa: ASYNC110
                 await asyncio.sleep(GLANCE)
@@ -143,13 +143,13 @@ async def until_ready(nodes: Collection[str]) -> None:
 
 @pytest.mark.parametrize("where", sample(["ports", "namespaces"], "namespaces"))
 async def test_three_nodes_are_one_service_whatever_happens_to_one_of_them(where: str, tmp_path: Path) -> None:
-    require(NGINX)
+    require_program(NGINX)
     with town(tmp_path, where) as here:
         await here.standby.follow_closely()
         async with (
             here.browser() as anna,
             here.browser() as game,
-            session(here.primary.url(here.database)) as watcher,
+            postgres_session(here.primary.url(here.database)) as watcher,
         ):
             await sign_in(anna)
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from gatehouse.keys.sealing import id_of, new_master_key, parse_master_key
+from gatehouse.keys.sealing import master_key_id, new_master_key, parse_master_key
 from tests.faults.extent import on_databases
-from tests.support.aftermath import contents_of
+from tests.support.aftermath import dump_database
 from tests.support.processes import DidNotStart, Node
 
 
@@ -20,7 +20,7 @@ def test_r_24_a_wrong_master_key_refuses_to_start_and_changes_nothing(migrated_u
     ours, another = new_master_key(), new_master_key()
     with node_with(ours, migrated_url, tmp_path) as node:
         assert node.terminate() == 0
-    before = contents_of(migrated_url)
+    before = dump_database(migrated_url)
     stranger = node_with(another, migrated_url, tmp_path)
     with pytest.raises(DidNotStart, match="sealed under master key"):
         stranger.start()
@@ -28,8 +28,8 @@ def test_r_24_a_wrong_master_key_refuses_to_start_and_changes_nothing(migrated_u
     assert "Traceback" not in stranger.process.output()
     assert another not in stranger.process.output()
     for key in (ours, another):
-        assert id_of(parse_master_key(key)) in stranger.process.output()
+        assert master_key_id(parse_master_key(key)) in stranger.process.output()
     assert "security.previous_master_keys" in stranger.process.output()
-    assert contents_of(migrated_url) == before
+    assert dump_database(migrated_url) == before
     with node:  # whose key it is still gets in
         assert node.terminate() == 0

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.faults.visitors import PATIENCE, Guessers, every_guess_was_counted, get_request
-from tests.faults.writers import every_account_has_one_record, kept_by, writing
-from tests.support.aftermath import house_of
+from tests.faults.writers import acknowledged_ids, every_account_has_one_record, start_writers
+from tests.support.aftermath import open_services_on
 from tests.support.postgres import PostgresCluster
 from tests.support.processes import Node
-from tests.support.rawhttp import exchange
-from tests.support.service import QUICK
+from tests.support.rawhttp import send_request
+from tests.support.service import FAST_SETTINGS
 
 JWKS = "/proxy/oauth/keys"
 
@@ -24,7 +24,7 @@ def cluster() -> Iterator[PostgresCluster]:
 
 
 async def status_of(node: Node, path: str) -> int:
-    return (await exchange(node.port, get_request(path))).status
+    return (await send_request(node.port, get_request(path))).status
 
 
 async def until_readiness_is(status: int, node: Node) -> None:
@@ -38,7 +38,7 @@ async def test_op_08_without_its_database_the_service_is_alive_and_not_ready_and
     cluster: PostgresCluster, tmp_path: Path
 ) -> None:
     url = await cluster.create_database()
-    with Node(data=tmp_path, database_url=url, environment=QUICK) as node:
+    with Node(data=tmp_path, database_url=url, environment=FAST_SETTINGS) as node:
         assert await status_of(node, "/readyz") == 200
         await asyncio.to_thread(cluster.stop)
         assert [await status_of(node, path) for path in ("/healthz", JWKS)] == [200, 200]
@@ -54,10 +54,13 @@ async def test_an_immediate_restart_loses_nothing_acknowledged_and_is_told_as_50
 ) -> None:
     url = await cluster.create_database()
     guessers = Guessers()
-    with Node(data=tmp_path, database_url=url, environment=QUICK) as node, writing(url, tmp_path) as writer:
+    with (
+        Node(data=tmp_path, database_url=url, environment=FAST_SETTINGS) as node,
+        start_writers(url, tmp_path) as writer,
+    ):
         guessing = asyncio.create_task(guessers.guess(node.port))
         for _ in range(rounds):
-            more = len(kept_by(writer)) + 50
+            more = len(acknowledged_ids(writer)) + 50
             await asyncio.to_thread(writer.wait_for_line, f"^kept {more} ", writer.stdout)
             await guessers.until(403, more=10)
             await asyncio.to_thread(cluster.restart, "immediate")
@@ -68,6 +71,6 @@ async def test_an_immediate_restart_loses_nothing_acknowledged_and_is_told_as_50
     answered = {(answer.status, answer.header("retry-after") is not None) for answer in guessers.answers}
     assert answered == {(403, False), (503, True)}
     assert "unavailable\n" in writer.stdout
-    async with house_of(url, tmp_path) as house:
-        await every_account_has_one_record(house, kept_by(writer))
+    async with open_services_on(url, tmp_path) as house:
+        await every_account_has_one_record(house, acknowledged_ids(writer))
         await every_guess_was_counted(house, guessers)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.faults.history import Act
-from tests.faults.ledger import Ledger
-from tests.faults.running import Place, Run, under_load
-from tests.faults.workloads.all import usual
+from tests.faults.ledger import RunRecord
+from tests.faults.running import FaultRun, RunSetup, run_under_load
+from tests.faults.workloads.all import usual_workloads
 from tests.support.postgres import PostgresCluster
 
 
@@ -20,9 +20,9 @@ def cluster() -> Iterator[PostgresCluster]:
 
 
 async def test_r_04_a_restart_of_postgresql_is_told_as_503_and_loses_nothing(
-    cluster: PostgresCluster, tmp_path: Path, ledger: Ledger
+    cluster: PostgresCluster, tmp_path: Path, ledger: RunRecord
 ) -> None:
-    async def restart(run: Run) -> None:
+    async def restart(run: FaultRun) -> None:
         for number in run.rounds():
             await run.progress()
             await asyncio.to_thread(cluster.stop, "immediate" if number % 2 else "fast")
@@ -33,8 +33,8 @@ async def test_r_04_a_restart_of_postgresql_is_told_as_503_and_loses_nothing(
         await run.progress()
 
     url = await cluster.create_database()
-    place = Place(url=url, data=tmp_path)
-    run = await under_load(place, usual(), restart, ledger)
+    place = RunSetup(url=url, data=tmp_path)
+    run = await run_under_load(place, usual_workloads(), restart, ledger)
     answers = [one for one in run.crew.recorder.operations if one.op is not Act.MEASURE]
     assert any(one.status == 503 for one in answers)
     assert {one.status for one in answers if one.status >= 500} == {503}

@@ -15,16 +15,16 @@ import pytest
 
 from tests.faults.small_disk import SmallDisk, small_disk
 from tests.faults.test_full_disk import JWKS, only_reading_works
-from tests.support.aftermath import administrators, audit_log, house_of
-from tests.support.command_line import Place
-from tests.support.postgres import PostgresCluster, database_of, own_directory
+from tests.support.aftermath import administrator_logins, open_services_on, verified_audit_log
+from tests.support.command_line import InstallationPaths
+from tests.support.postgres import PostgresCluster, database_name, make_server_directory
 from tests.support.processes import Node
-from tests.support.service import QUICK
-from tests.support.sessions import session
+from tests.support.service import FAST_SETTINGS
+from tests.support.sessions import postgres_session
 from tests.support.setup_link import FORM, setup_token
-from tests.support.trust import NOBODY
+from tests.support.trust import NO_TRUST_STORE
 
-LOGGING: Final = {**QUICK, "GATEHOUSE__LOG__LEVEL": "info"}
+LOGGING: Final = {**FAST_SETTINGS, "GATEHOUSE__LOG__LEVEL": "info"}
 INTO_FILE: Final = 'log=$1; shift; exec "$0" -m gatehouse "$@" 2>>"$log"'
 
 
@@ -45,21 +45,21 @@ async def test_r_09_sqlite_on_a_full_disk_reads_and_recovers_when_there_is_room(
 async def test_r_09_postgresql_on_a_full_disk_reads_and_recovers_when_there_is_room(
     postgres_cluster: PostgresCluster, postgres_template: str, tmp_path: Path
 ) -> None:
-    place = own_directory()
+    place = make_server_directory()
     with small_disk(place, megabytes=96) as disk:
         tables = disk.root / "tables"
         tables.mkdir(mode=0o777)
         tables.chmod(0o777)
         hand_over(tables, postgres_cluster)
-        async with session(postgres_cluster.url()) as server:
+        async with postgres_session(postgres_cluster.url()) as server:
             await server.execute(f"CREATE TABLESPACE small LOCATION '{tables}'")
             await server.execute(
-                f"CREATE DATABASE full_disk TEMPLATE {database_of(postgres_template)} TABLESPACE small"
+                f"CREATE DATABASE full_disk TEMPLATE {database_name(postgres_template)} TABLESPACE small"
             )
         try:
             await is_survived(postgres_cluster.url("full_disk"), tmp_path, disk)
         finally:
-            async with session(postgres_cluster.url()) as server:
+            async with postgres_session(postgres_cluster.url()) as server:
                 await server.execute("DROP DATABASE full_disk WITH (FORCE)")
                 await server.execute("DROP TABLESPACE small")
     place.rmdir()
@@ -72,17 +72,17 @@ def hand_over(directory: Path, cluster: PostgresCluster) -> None:
 
 
 async def is_survived(url: str, data: Path, disk: SmallDisk) -> None:
-    with Node(data=data, database_url=url, environment=QUICK) as node:
+    with Node(data=data, database_url=url, environment=FAST_SETTINGS) as node:
         token = setup_token(node)
-        async with httpx2.AsyncClient(base_url=node.address, timeout=20, verify=NOBODY) as client:
+        async with httpx2.AsyncClient(base_url=node.address, timeout=20, verify=NO_TRUST_STORE) as client:
             disk.fill()
             await only_reading_works(client, token)
             disk.free()
             assert (await client.post("/setup", data={**FORM, "token": token})).status_code == 200
         assert node.terminate() == 0
-    async with house_of(url, data) as house:
-        assert await administrators(house) == [FORM["login"]]
-        assert [one.event for one in await audit_log(house)].count("setup.closed") == 1
+    async with open_services_on(url, data) as house:
+        assert await administrator_logins(house) == [FORM["login"]]
+        assert [one.event for one in await verified_audit_log(house)].count("setup.closed") == 1
 
 
 async def test_r_09_a_log_that_nobody_can_write_keeps_nobody_from_being_served(
@@ -91,7 +91,7 @@ async def test_r_09_a_log_that_nobody_can_write_keeps_nobody_from_being_served(
     log = disk.root / "log"
     into_file = ("/bin/sh", "-c", INTO_FILE, sys.executable, str(log))
     with Node(data=tmp_path, database_url=migrated_sqlite_url, environment=LOGGING, program=into_file) as node:
-        async with httpx2.AsyncClient(base_url=node.address, timeout=20, verify=NOBODY) as client:
+        async with httpx2.AsyncClient(base_url=node.address, timeout=20, verify=NO_TRUST_STORE) as client:
             assert (await client.get(JWKS)).status_code == 200
             disk.fill()
             size = log.stat().st_size
@@ -107,7 +107,7 @@ async def test_r_09_a_log_that_nobody_can_write_keeps_nobody_from_being_served(
 def test_r_09_a_backup_that_finds_no_room_says_so_and_leaves_nothing(
     installed_sqlite_url: str, tmp_path: Path, disk: SmallDisk
 ) -> None:
-    gatehouse = Place(data=tmp_path, url=installed_sqlite_url).commands()
+    gatehouse = InstallationPaths(data=tmp_path, url=installed_sqlite_url).commands()
     disk.fill()
     assert "No space left" in gatehouse.refused("backup", disk.root / "backup.gz")
     disk.free()

@@ -11,19 +11,19 @@ from typing import Any, Final
 
 import httpx2
 
-from gatehouse.audit.model import Origin
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.digests import sha256
-from gatehouse.oauth.model import Client, Profile
-from tests.support.aftermath import house_of
+from gatehouse.oauth.model import Client, ClientProfile
+from tests.support.aftermath import open_services_on
 from tests.support.builders import a_record
-from tests.support.capabilities import FAKETIME, require
-from tests.support.oauth import DAY, REDIRECT, TOKEN, a_grant, proof
+from tests.support.capabilities import FAKETIME, require_program
+from tests.support.oauth import DAY, REDIRECT, TOKEN, a_grant, native_proof
 from tests.support.processes import Node
-from tests.support.service import QUICK
+from tests.support.service import FAST_SETTINGS
 from tests.support.visitor import PASSWORD
 
 PATIENCE: Final = 30.0  # seconds
-TEST: Final = Origin(actor="test")
+TEST: Final = AuditOrigin(actor="test")
 RIGHT: Final = "+0"
 JUMPS: Final = ("+300", "-3600", "+2592000", "-300")  # five minutes, an hour, thirty days
 
@@ -35,7 +35,7 @@ class Clock:
         self._file = file
         self.set(RIGHT)
         self.environment = {
-            "LD_PRELOAD": str(require(FAKETIME)),
+            "LD_PRELOAD": str(require_program(FAKETIME)),
             "FAKETIME_TIMESTAMP_FILE": str(file),
             "FAKETIME_NO_CACHE": "1",
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",
@@ -48,9 +48,9 @@ class Clock:
 @contextmanager
 def a_right_and_a_wrong_node(url: str, data: Path) -> Iterator[tuple[Node, Node, Clock]]:
     clock = Clock(data / "faketime")
-    right = Node(data=data, database_url=url, environment=QUICK)
+    right = Node(data=data, database_url=url, environment=FAST_SETTINGS)
     address = {"GATEHOUSE__SERVER__BASE_URL": right.address}
-    wrong = Node(data=data, database_url=url, environment={**QUICK, **address, **clock.environment})
+    wrong = Node(data=data, database_url=url, environment={**FAST_SETTINGS, **address, **clock.environment})
     with right, wrong:
         yield right, wrong, clock
 
@@ -83,18 +83,22 @@ class Shop:
         return self._ask(node, grant_type="refresh_token", refresh_token=token)
 
     def _ask(self, node: Node, **fields: str) -> Any:
-        headers = {"Authorization": f"Bearer {proof(REDIRECT, self._secret)}"}
+        headers = {"Authorization": f"Bearer {native_proof(REDIRECT, self._secret)}"}
         body = {**fields, "redirect_uri": REDIRECT}
         return httpx2.post(f"{node.address}{TOKEN}", data=body, headers=headers, timeout=PATIENCE).json()
 
 
 async def a_shop(url: str, data: Path) -> Shop:
-    async with house_of(url, data) as house:
+    async with open_services_on(url, data) as house:
         now = house.clock.now()
         anna = await house.administration.create(login="anna@x.example", nick="A", password=PASSWORD, origin=TEST)
         bob = await house.administration.create(login="bob@x.example", nick="B", password=PASSWORD, origin=TEST)
         client = Client(
-            client_id="web", name="Web", profile=Profile.NATIVE, redirect_hosts=("shop.example",), created_at=now
+            client_id="web",
+            name="Web",
+            profile=ClientProfile.NATIVE,
+            redirect_hosts=("shop.example",),
+            created_at=now,
         )
         secret = await house.clients.create(client, TEST)
         for code, user in (("spent", anna), ("blocked", bob)):
@@ -112,7 +116,7 @@ async def a_shop(url: str, data: Path) -> Shop:
 
 
 async def block_bob(url: str, data: Path) -> None:
-    async with house_of(url, data) as house:
+    async with open_services_on(url, data) as house:
         [bob] = [user for user in await house.storage.accounts.all_users() if user.nick == "B"]
         await house.administration.block(bob.user_id, TEST)
 

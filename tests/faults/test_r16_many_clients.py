@@ -16,16 +16,16 @@ import pytest
 from websockets.asyncio.client import ClientConnection
 
 from gatehouse.accounts.model import User
-from gatehouse.audit.model import Origin
-from gatehouse.gamesessions.model import HOLD
-from gatehouse.gamesessions.poll import SPREAD
-from gatehouse.web.server import VANISHED, notice_the_vanished
-from tests.support.echo import until
-from tests.support.game import ANNA, approve, held, register, written
-from tests.support.service import Service, running_service
-from tests.support.sessions import session
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.gamesessions.model import POLL_HOLD_SECONDS
+from gatehouse.gamesessions.poll import HOLD_JITTER
+from gatehouse.web.server import TCP_KEEPALIVE_OPTIONS, enable_tcp_keepalive
+from tests.support.echo import wait_until
+from tests.support.game import ANNA, approve_in_storage, register_game, wait_until_held, wait_until_marks_stored
+from tests.support.service import RunningService, running_service
+from tests.support.sessions import postgres_session
 from tests.support.visitor import PASSWORD
-from tests.support.websockets import present, settled, socket_of
+from tests.support.websockets import connect_game_socket, wait_until_connected, wait_until_idle
 
 MANY: Final = 60
 BUSY: Final = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'gatehouse' AND state <> 'idle'"
@@ -34,45 +34,45 @@ STEP: Final = 0.05  # seconds
 
 
 @pytest.fixture
-async def service(installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[Service]:
+async def service(installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[RunningService]:
     async with running_service(installed_postgres_url, tmp_path, environment=UNLIMITED) as running:
         yield running
 
 
 @pytest.fixture
-async def anna(service: Service) -> User:
+async def anna(service: RunningService) -> User:
     return await service.house.administration.create(
-        login=ANNA, nick="Anna", password=PASSWORD, origin=Origin(actor="test")
+        login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
 
 
 async def test_r_16_a_held_poll_takes_no_thread_and_no_connection_and_one_approval_wakes_one(
-    service: Service, anna: User, installed_postgres_url: str
+    service: RunningService, anna: User, installed_postgres_url: str
 ) -> None:
-    games = [await register(service) for _ in range(MANY)]
-    async with session(installed_postgres_url) as watcher:
+    games = [await register_game(service) for _ in range(MANY)]
+    async with postgres_session(installed_postgres_url) as watcher:
         before = threading.active_count()
         polls = [game.polling() for game in games]
-        await held(service, MANY)
+        await wait_until_held(service, MANY)
         looked = looks_of(service)
         await service.clock.advance(20)
-        await written(games[-1])
+        await wait_until_marks_stored(games[-1])
         assert looked == []  # nobody asks the database while he waits
         assert threading.active_count() <= before
         assert await watcher.fetchval(BUSY) == 0
-        await approve(games[7], anna)
+        await approve_in_storage(games[7], anna)
         assert (await polls[7]).json()["status"] == "OK"
         assert len(service.game.waiters) == MANY - 1
         assert len(looked) <= 2  # his own
-    ends = [timer.due for timer in service.clock._timers if not timer.cancelled and timer.due <= HOLD]
+    ends = [timer.due for timer in service.clock._timers if not timer.cancelled and timer.due <= POLL_HOLD_SECONDS]
     assert len(ends) == MANY - 1
-    assert HOLD - SPREAD <= min(ends) < max(ends)
+    assert POLL_HOLD_SECONDS - HOLD_JITTER <= min(ends) < max(ends)
     assert all(sum(end <= other < end + STEP for other in ends) < MANY / 2 for end in ends)  # no herd
-    await service.clock.advance(HOLD)
+    await service.clock.advance(POLL_HOLD_SECONDS)
     assert {answer.json()["status"] for answer in await asyncio.gather(*polls)} == {"OK", "RETRY"}
 
 
-def looks_of(service: Service) -> list[object]:
+def looks_of(service: RunningService) -> list[object]:
     """Every question to the database about a game session from now on."""
     made: list[object] = []
     store: Any = service.house.storage.game_sessions
@@ -90,29 +90,31 @@ async def test_r_17_sockets_that_flap_write_next_to_nothing_and_leave_no_descrip
     installed_sqlite_url: str, tmp_path: Path
 ) -> None:
     async with running_service(installed_sqlite_url, tmp_path, environment=UNLIMITED) as service:
-        games = [await register(service) for _ in range(10)]
+        games = [await register_game(service) for _ in range(10)]
         await flap(service, games)
         before, writes = descriptors(), writes_of(service)
         for _ in range(5):
             await flap(service, games)
-        await until(lambda: descriptors() <= before)
+        await wait_until(lambda: descriptors() <= before)
         assert len(writes) <= 3 * len(games)  # of fifty comings and fifty goings
         assert len(service.game.presence) == 0
 
 
-async def flap(service: Service, games: list[Any]) -> None:
+async def flap(service: RunningService, games: list[Any]) -> None:
     async with AsyncExitStack() as stack:
-        sockets: list[ClientConnection] = [await stack.enter_async_context(socket_of(game)) for game in games]
-        await present(service, len(sockets))
-    await present(service, 0)
-    await settled(service)
+        sockets: list[ClientConnection] = [
+            await stack.enter_async_context(connect_game_socket(game)) for game in games
+        ]
+        await wait_until_connected(service, len(sockets))
+    await wait_until_connected(service, 0)
+    await wait_until_idle(service)
 
 
 def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))  # noqa: PTH208
 
 
-def writes_of(service: Service) -> list[object]:
+def writes_of(service: RunningService) -> list[object]:
     made: list[object] = []
     runner: Any = service.house.storage.runner
     act = runner.act
@@ -128,10 +130,12 @@ def writes_of(service: Service) -> list[object]:
 def test_r_18_whoever_vanishes_without_a_word_is_noticed_within_a_minute() -> None:
     """The kernel asks, on every connection that is accepted; slow clients are HT-03's (tests/adversarial)."""
     with socket.create_server(("127.0.0.1", 0)) as door:
-        notice_the_vanished(door.fileno())
+        enable_tcp_keepalive(door.fileno())
         with socket.create_connection(door.getsockname()), door.accept()[0] as accepted:
             assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
-            told = {name: accepted.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) for name in VANISHED}
-    assert told == VANISHED
+            told = {
+                name: accepted.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) for name in TCP_KEEPALIVE_OPTIONS
+            }
+    assert told == TCP_KEEPALIVE_OPTIONS
     assert told["TCP_KEEPIDLE"] + told["TCP_KEEPINTVL"] * told["TCP_KEEPCNT"] <= 60
     assert told["TCP_USER_TIMEOUT"] <= 60_000

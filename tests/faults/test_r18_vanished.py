@@ -6,11 +6,11 @@ from typing import Final
 
 import pytest
 
-from gatehouse.web.server import VANISHED, serving
-from tests.faults.extent import WHOLE
+from gatehouse.web.server import TCP_KEEPALIVE_OPTIONS, serve_in_loop
+from tests.faults.extent import FULL_RUN
 from tests.support.clock import MovableClock
-from tests.support.echo import Echo, until
-from tests.support.namespaces import network
+from tests.support.echo import EchoApp, wait_until
+from tests.support.namespaces import machine_network
 from tests.support.processes import WatchedProcess
 
 NOTICED_WITHIN: Final = 60  # seconds, with the values of a release
@@ -33,26 +33,28 @@ signal.pause()
 
 @pytest.fixture
 def asked_by_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    if not WHOLE:
+    if not FULL_RUN:
         for name, value in SOONER.items():
-            monkeypatch.setitem(VANISHED, name, value)
+            monkeypatch.setitem(TCP_KEEPALIVE_OPTIONS, name, value)
 
 
 @pytest.mark.usefixtures("asked_by_the_kernel")
 async def test_r_18_a_peer_whose_network_is_gone_is_let_go_of_within_a_minute() -> None:
     """Our own timers stand still here, and would come later: it is the kernel that notices."""
-    echo = Echo()
-    with network(1) as net:
+    echo = EchoApp()
+    with machine_network(1) as net:
         [machine] = net.machines
-        async with serving(echo, host=net.here, clock=MovableClock(), stopping=echo.stopping, ws="none") as server:
+        async with serve_in_loop(
+            echo, host=net.here, clock=MovableClock(), stopping=echo.stopping, ws="none"
+        ) as server:
             command = [*machine.command, sys.executable, "-c", PEER, net.here, str(server.port), *PATHS]
             with WatchedProcess(command) as peer:
                 await asyncio.to_thread(peer.wait_until_started, "^waiting$", peer.stdout)
-                await until(lambda: sorted(echo.started) == sorted(PATHS))
+                await wait_until(lambda: sorted(echo.started) == sorted(PATHS))
                 machine.vanish()
                 async with asyncio.timeout(NOTICED_WITHIN):
                     while server.server_state.connections:  # noqa: ASYNC110 - the kernel tells nobody else
                         await asyncio.sleep(GLANCE)
                 assert peer.running  # and has closed nothing
-            await until(lambda: echo.left == ["/hold"])  # it is told in one of the next turns of the loop
+            await wait_until(lambda: echo.left == ["/hold"])  # it is told in one of the next turns of the loop
             echo.released.set()

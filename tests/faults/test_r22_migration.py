@@ -11,12 +11,12 @@ from pathlib import Path
 
 from gatehouse.storage.migrations import HEAD
 from tests.conformance.test_migrations import differences, on, revision_of
-from tests.faults.extent import WHOLE
+from tests.faults.extent import FULL_RUN
 from tests.support.finding import ROOT
 from tests.support.processes import Node, inherited_environment
-from tests.support.service import QUICK
+from tests.support.service import FAST_SETTINGS
 
-STEP = 1 if WHOLE else 23  # statements from one kill to the next
+STEP = 1 if FULL_RUN else 23  # statements from one kill to the next
 LEAST = 100  # statements there are
 
 
@@ -38,5 +38,5 @@ async def test_r_22_a_migration_killed_at_any_statement_leaves_nothing_and_the_n
     assert int(ended.stdout) >= LEAST
     assert await on(database_url, differences) == []
     assert await revision_of(database_url) == HEAD
-    with Node(data=tmp_path, database_url=database_url, environment=QUICK) as node:
+    with Node(data=tmp_path, database_url=database_url, environment=FAST_SETTINGS) as node:
         assert node.terminate() == 0

@@ -11,34 +11,34 @@ from pathlib import Path
 import pytest
 
 from gatehouse.accounts.model import SetupLink
-from gatehouse.app.house import House
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin, Record
+from gatehouse.app.house import Services
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.kernel.digests import sha256
-from gatehouse.oauth.store import Taking, Turn
+from gatehouse.oauth.store import RedeemOutcome, RotationOutcome
 from tests.conformance.test_sessions import a_session
-from tests.support.aftermath import audit_log, house_of
-from tests.support.archived import Archived, Restored
+from tests.support.aftermath import open_services_on, verified_audit_log
+from tests.support.archived import ArchivingCluster, RestoredCluster
 from tests.support.builders import ORIGIN, a_client
 from tests.support.oauth import DAY, a_grant
-from tests.support.postgres import database_of
+from tests.support.postgres import database_name
 from tests.support.processes import Node
-from tests.support.service import QUICK
+from tests.support.service import FAST_SETTINGS
 
 MOMENT = "ten_minutes_ago"
-TEST = Origin(actor="test")
+TEST = AuditOrigin(actor="test")
 
 
 @pytest.fixture
-def original() -> Iterator[Archived]:
-    with Archived() as server:
+def original() -> Iterator[ArchivingCluster]:
+    with ArchivingCluster() as server:
         yield server
     shutil.rmtree(server.archive)
 
 
 @pytest.fixture
-def copy(original: Archived) -> Iterator[Restored]:
-    server = Restored(original, MOMENT)
+def copy(original: ArchivingCluster) -> Iterator[RestoredCluster]:
+    server = RestoredCluster(original, MOMENT)
     yield server
     server.remove()
 
@@ -46,7 +46,7 @@ def copy(original: Archived) -> Iterator[Restored]:
 class Studio:
     """What there is, and what comes and goes."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: Services) -> None:
         self._house = house
 
     async def furnish(self) -> None:
@@ -55,13 +55,13 @@ class Studio:
         anna = await self.person("anna")
         for name in ("taken", "waiting"):
             await self._grant(anna, name)
-        assert await self.take("taken") is Taking.TAKEN
+        assert await self.take("taken") is RedeemOutcome.TAKEN
         ends = self._house.clock.now() + DAY
         session = a_session(await self._house.storage.accounts.user(anna), idle_ends_at=ends, ends_at=ends)
-        await self._house.storage.sessions.open(session, self._record(Event.SIGNED_IN), replaces=None)
+        await self._house.storage.sessions.open(session, self._record(AuditEvent.SIGNED_IN), replaces=None)
         await self._house.storage.accounts.put_setup_link(
             SetupLink(digest=b"link", created_at=1, expires_at=self._house.clock.now() + DAY),
-            self._record(Event.SETUP_LINK_MADE),
+            self._record(AuditEvent.SETUP_LINK_MADE),
         )
 
     async def person(self, name: str) -> str:
@@ -72,32 +72,34 @@ class Studio:
     async def people(self) -> set[str]:
         return {user.nick for user in await self._house.storage.accounts.all_users()}
 
-    async def take(self, name: str) -> Taking:
+    async def take(self, name: str) -> RedeemOutcome:
         return await self._house.storage.grants.take_code(
-            sha256(name), self._house.clock.now(), generation=1, reused=lambda: self._record(Event.CODE_REUSED)
+            sha256(name), self._house.clock.now(), generation=1, reused=lambda: self._record(AuditEvent.CODE_REUSED)
         )
 
-    async def turn(self, name: str) -> Turn:
-        reused = self._record(Event.REFRESH_REUSED)
+    async def turn(self, name: str) -> RotationOutcome:
+        reused = self._record(AuditEvent.REFRESH_REUSED)
         now = self._house.clock.now()
         return (await self._house.storage.grants.turn(grant_id(name), 1, now, grace=0, reused=lambda: reused)).turn
 
     async def end(self) -> None:
         """What ends after the moment that is gone back to."""
         now = self._house.clock.now()
-        assert await self.take("waiting") is Taking.TAKEN
-        assert await self._house.storage.grants.revoke(grant_id("taken"), now, self._record(Event.GRANT_REVOKED))
+        assert await self.take("waiting") is RedeemOutcome.TAKEN
+        assert await self._house.storage.grants.revoke(grant_id("taken"), now, self._record(AuditEvent.GRANT_REVOKED))
         [session] = [await self._house.storage.sessions.find(b"cookie", now)]
         assert session is not None
         ended = session.session
-        assert await self._house.storage.sessions.end(ended.user_id, ended.session_id, self._record(Event.SIGNED_OUT))
+        assert await self._house.storage.sessions.end(
+            ended.user_id, ended.session_id, self._record(AuditEvent.SIGNED_OUT)
+        )
 
     async def revives(self) -> list[str]:
         """What of that works all the same."""
         storage, now = self._house.storage, self._house.clock.now()
         works = {
-            "code": await self.take("waiting") is not Taking.GONE,
-            "refresh token": await self.turn("taken") is not Turn.GONE,
+            "code": await self.take("waiting") is not RedeemOutcome.GONE,
+            "refresh token": await self.turn("taken") is not RotationOutcome.GONE,
             "session": await storage.sessions.find(b"cookie", now) is not None,
             "link": await storage.accounts.setup_link_is_open(b"link", now),
         }
@@ -113,9 +115,9 @@ class Studio:
             code_ends_at=now + DAY,
             ends_at=now + 90 * DAY,
         )
-        assert await self._house.storage.grants.begin(grant, self._record(Event.GRANT_MADE))
+        assert await self._house.storage.grants.begin(grant, self._record(AuditEvent.GRANT_MADE))
 
-    def _record(self, event: Event) -> Record:
+    def _record(self, event: AuditEvent) -> AuditRecord:
         return self._house.recorder.record(event, TEST, subject="studio")
 
 
@@ -124,11 +126,11 @@ def grant_id(name: str) -> str:
 
 
 async def test_r_23_a_restore_to_an_earlier_moment_keeps_what_was_and_revives_nothing(
-    original: Archived, copy: Restored, tmp_path: Path
+    original: ArchivingCluster, copy: RestoredCluster, tmp_path: Path
 ) -> None:
     url = await original.create_database()
-    with Node(data=tmp_path, database_url=url, environment=QUICK):
-        async with house_of(url, tmp_path) as house:
+    with Node(data=tmp_path, database_url=url, environment=FAST_SETTINGS):
+        async with open_services_on(url, tmp_path) as house:
             studio = Studio(house)
             await studio.furnish()
             await asyncio.to_thread(copy.take)  # while it serves
@@ -138,11 +140,11 @@ async def test_r_23_a_restore_to_an_earlier_moment_keeps_what_was_and_revives_no
             await studio.person("carol")
             await original.name_this_moment("later")
     await asyncio.to_thread(copy.start)
-    restored = copy.url(database_of(url))
-    with Node(data=tmp_path, database_url=restored, environment=QUICK) as node:
+    restored = copy.url(database_name(url))
+    with Node(data=tmp_path, database_url=restored, environment=FAST_SETTINGS) as node:
         assert node.terminate() == 0
-    async with house_of(restored, tmp_path) as house:
+    async with open_services_on(restored, tmp_path) as house:
         assert await Studio(house).people() == {"anna", "bob"}
         assert await Studio(house).revives() == []
-        events = [one.event for one in await audit_log(house)]  # whose chain holds
+        events = [one.event for one in await verified_audit_log(house)]  # whose chain holds
         assert events.count("installation.promoted") == 1

@@ -14,29 +14,29 @@ from joserfc import jws
 from joserfc.jwk import KeySet
 from sqlalchemy import insert
 
-from gatehouse.app.house import House, open_house
-from gatehouse.app.rewrapping import left_elsewhere
-from gatehouse.audit.model import Origin
+from gatehouse.app.house import Services, open_services
+from gatehouse.app.rewrapping import count_under_old_keys
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.clock import SystemClock
-from gatehouse.keys.model import State, state
+from gatehouse.keys.model import KeyState, key_state
 from gatehouse.keys.sealing import new_master_key
-from gatehouse.oauth.clients import sealed_for
+from gatehouse.oauth.clients import client_secret_purpose
 from gatehouse.storage.opening import Storage, open_storage
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.oauth import client_secrets
 from tests.faults.extent import on_databases
-from tests.support.aftermath import audit_log, house_of
-from tests.support.command_line import Place
-from tests.support.processes import GATEHOUSE, DidNotStart, Node, WatchedProcess
-from tests.support.service import QUICK
-from tests.support.trust import NOBODY
+from tests.support.aftermath import open_services_on, verified_audit_log
+from tests.support.command_line import InstallationPaths
+from tests.support.processes import GATEHOUSE_COMMAND, DidNotStart, Node, WatchedProcess
+from tests.support.service import FAST_SETTINGS
+from tests.support.trust import NO_TRUST_STORE
 from tests.support.visitor import PASSWORD
 
 ANNA: Final = "anna@studio.example"
 MASTER: Final = "GATEHOUSE__SECURITY__MASTER_KEY"
 PREVIOUS: Final = "GATEHOUSE__SECURITY__PREVIOUS_MASTER_KEYS"
 SECRETS: Final = 3_000  # in several batches
-UNLIMITED: Final = {**QUICK, "GATEHOUSE__RATES__ENABLED": "false"}
+UNLIMITED: Final = {**FAST_SETTINGS, "GATEHOUSE__RATES__ENABLED": "false"}
 PUT_SECRET = Statement(insert(client_secrets))
 
 
@@ -63,7 +63,7 @@ class Prober:
 @asynccontextmanager
 async def probing(node: Node) -> AsyncIterator[Prober]:
     async with (
-        httpx2.AsyncClient(base_url=node.address, timeout=30, verify=NOBODY) as client,
+        httpx2.AsyncClient(base_url=node.address, timeout=30, verify=NO_TRUST_STORE) as client,
         asyncio.TaskGroup() as probing,
     ):
         prober = Prober(client)
@@ -75,17 +75,21 @@ async def probing(node: Node) -> AsyncIterator[Prober]:
         task.cancel()
 
 
-def command(place: Place, *words: str) -> WatchedProcess:
-    return WatchedProcess([*GATEHOUSE, *words, "--dev", "--data", str(place.data)], environment=place.settings)
+def command(place: InstallationPaths, *words: str) -> WatchedProcess:
+    return WatchedProcess(
+        [*GATEHOUSE_COMMAND, *words, "--dev", "--data", str(place.data)], environment=place.settings
+    )
 
 
 @on_databases("sqlite")
 async def test_r_24_a_rotation_killed_in_the_middle_costs_no_token_and_is_finished_later(
     url: str, tmp_path: Path, rounds: int
 ) -> None:
-    place = Place(data=tmp_path, url=url, environment=UNLIMITED)
-    async with house_of(url, tmp_path) as house:
-        await house.administration.create(login=ANNA, nick="Anna", password=PASSWORD, origin=Origin(actor="test"))
+    place = InstallationPaths(data=tmp_path, url=url, environment=UNLIMITED)
+    async with open_services_on(url, tmp_path) as house:
+        await house.administration.create(
+            login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
+        )
     with Node(data=tmp_path, database_url=url, environment=UNLIMITED) as node:
         async with probing(node) as prober, open_storage(url, migrate=False) as storage:
             for _ in range(rounds):
@@ -96,11 +100,11 @@ async def test_r_24_a_rotation_killed_in_the_middle_costs_no_token_and_is_finish
             assert await asyncio.to_thread(command(place, "key", "rotate", "--now").wait) == 0
         assert len(prober.kids) > 1
         assert node.terminate() == 0
-    async with house_of(url, tmp_path) as house:
+    async with open_services_on(url, tmp_path) as house:
         keys, now = (await house.storage.keys.load()).keys, house.clock.now()
-        signing = Counter(key.line for key in keys if state(key, now) is State.SIGNING)
+        signing = Counter(key.line for key in keys if key_state(key, now) is KeyState.SIGNING)
         assert signing == dict.fromkeys((key.line for key in keys), 1)  # one of each line, however it was left
-        assert [one.event for one in await audit_log(house)].count("key.rotated") >= 5
+        assert [one.event for one in await verified_audit_log(house)].count("key.rotated") >= 5
 
 
 async def until_changed(storage: Storage, seen: int) -> None:
@@ -114,16 +118,16 @@ async def test_r_24_a_new_master_key_is_taken_over_though_the_command_was_killed
     url: str, tmp_path: Path
 ) -> None:
     old, new = (tmp_path / "dev.key").read_text().strip(), new_master_key()
-    both = Place(data=tmp_path, url=url, environment={**UNLIMITED, MASTER: new, PREVIOUS: old})
-    only = Place(data=tmp_path, url=url, environment={**UNLIMITED, MASTER: new})
+    both = InstallationPaths(data=tmp_path, url=url, environment={**UNLIMITED, MASTER: new, PREVIOUS: old})
+    only = InstallationPaths(data=tmp_path, url=url, environment={**UNLIMITED, MASTER: new})
     await seal_many(url, tmp_path)
     async with house_under(both) as house:
-        before = sum((await left_elsewhere(house.storage, house.masters)).values())
+        before = sum((await count_under_old_keys(house.storage, house.masters)).values())
         with command(both, "key", "rewrap") as moving:
-            while (left := sum((await left_elsewhere(house.storage, house.masters)).values())) == before:
+            while (left := sum((await count_under_old_keys(house.storage, house.masters)).values())) == before:
                 assert moving.running, moving.output()
             moving.kill()
-        left = sum((await left_elsewhere(house.storage, house.masters)).values())
+        left = sum((await count_under_old_keys(house.storage, house.masters)).values())
     assert 0 <= left < before
     if left:
         with pytest.raises(DidNotStart, match="sealed under"):
@@ -134,17 +138,17 @@ async def test_r_24_a_new_master_key_is_taken_over_though_the_command_was_killed
     with Node(data=tmp_path, environment=only.settings) as node:
         assert httpx2.get(f"{node.address}/readyz").status_code == 200
     async with house_under(only) as house:
-        assert await left_elsewhere(house.storage, house.masters) == {}
+        assert await count_under_old_keys(house.storage, house.masters) == {}
 
 
 async def seal_many(url: str, data: Path) -> None:
-    async with house_of(url, data) as house:
+    async with open_services_on(url, data) as house:
         rows = [
             {
                 "client_id": f"c{number}",
                 "slot": 1,
                 "kind": "sealed",
-                "secret": house.masters.seal(b"secret", purpose=sealed_for(f"c{number}")),
+                "secret": house.masters.seal(b"secret", purpose=client_secret_purpose(f"c{number}")),
                 "created_at": 1,
                 "expires_at": 0,
             }
@@ -158,6 +162,6 @@ async def seal_many(url: str, data: Path) -> None:
 
 
 @asynccontextmanager
-async def house_under(place: Place) -> AsyncIterator[House]:
-    async with open_house(place.loaded(), clock=SystemClock(), serving=False) as house:
+async def house_under(place: InstallationPaths) -> AsyncIterator[Services]:
+    async with open_services(place.loaded(), clock=SystemClock(), serving=False) as house:
         yield house

@@ -7,17 +7,17 @@ from typing import Final
 import apsw
 import httpx2
 
-from gatehouse.app.house import House
-from gatehouse.audit.model import Origin
-from gatehouse.storage.sqlite import path_of
+from gatehouse.app.house import Services
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.storage.sqlite import sqlite_path
 from tests.faults.extent import on_databases
-from tests.support.aftermath import house_of
+from tests.support.aftermath import open_services_on
 from tests.support.builders import ORIGIN, a_client
-from tests.support.command_line import Place
-from tests.support.damage import flip
+from tests.support.command_line import InstallationPaths
+from tests.support.damage import flip_bit
 from tests.support.oauth import REDIRECT
 from tests.support.processes import Node
-from tests.support.service import QUICK
+from tests.support.service import FAST_SETTINGS
 from tests.support.visitor import PASSWORD
 
 ANNA: Final = "anna@studio.example"
@@ -25,8 +25,8 @@ KEYS: Final = "/proxy/oauth/keys"
 PAGE: Final = 4_096
 
 
-async def furnish(house: House) -> None:
-    await house.administration.create(login=ANNA, nick="Anna", password=PASSWORD, origin=Origin(actor="test"))
+async def furnish(house: Services) -> None:
+    await house.administration.create(login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test"))
     for client_id in ("hit", "spared"):
         await house.clients.create(a_client(client_id), ORIGIN)
     await house.sealer.seal_all()
@@ -40,13 +40,13 @@ class Damage:
 
 async def damage(url: str, data: Path) -> Damage:
     """A private key, a client's secret and an audit record lose a bit each, while nothing runs."""
-    async with house_of(url, data) as house:
+    async with open_services_on(url, data) as house:
         await furnish(house)
         kid = next(key.kid for key in (await house.storage.keys.load()).keys if key.alg == "ES256")
         [record] = await house.storage.audit.newest(1, "", "user.created")
-    await flip(url, "signing_keys", "sealed_private", f"kid = '{kid}'", at=90)
-    await flip(url, "client_secrets", "secret", "client_id = 'hit'", at=90)
-    await flip(url, "audit_events", "mac", f"record_id = '{record.record_id}'", at=3)
+    await flip_bit(url, "signing_keys", "sealed_private", f"kid = '{kid}'", at=90)
+    await flip_bit(url, "client_secrets", "secret", "client_id = 'hit'", at=90)
+    await flip_bit(url, "audit_events", "mac", f"record_id = '{record.record_id}'", at=3)
     assert record.place is not None
     return Damage(kid, record.place)
 
@@ -56,8 +56,8 @@ async def test_r_25_a_key_a_secret_and_a_record_that_lost_a_bit_are_named_and_al
     url: str, tmp_path: Path
 ) -> None:
     hit = await damage(url, tmp_path)
-    gatehouse = Place(data=tmp_path, url=url).commands()
-    with Node(data=tmp_path, database_url=url, environment=QUICK | {"GATEHOUSE__LOG__LEVEL": "info"}) as node:
+    gatehouse = InstallationPaths(data=tmp_path, url=url).commands()
+    with Node(data=tmp_path, database_url=url, environment=FAST_SETTINGS | {"GATEHOUSE__LOG__LEVEL": "info"}) as node:
         alarm = node.process.wait_for_line("signing key refused", node.process.stderr)
         assert hit.kid in alarm.string
         published = httpx2.get(f"{node.address}{KEYS}").json()["keys"]
@@ -87,15 +87,15 @@ def redeem(node: Node, client_id: str) -> tuple[int, str]:
 async def test_r_25_pages_of_the_database_that_are_garbage_are_told_as_unavailable_and_found_by_the_doctor(
     installed_sqlite_url: str, tmp_path: Path
 ) -> None:
-    async with house_of(installed_sqlite_url, tmp_path) as house:
+    async with open_services_on(installed_sqlite_url, tmp_path) as house:
         await furnish(house)
-    ruin_pages_of("users", path_of(installed_sqlite_url))
-    with Node(data=tmp_path, database_url=installed_sqlite_url, environment=QUICK) as node:
+    ruin_pages_of("users", sqlite_path(installed_sqlite_url))
+    with Node(data=tmp_path, database_url=installed_sqlite_url, environment=FAST_SETTINGS) as node:
         body = {"login": ANNA, "password": PASSWORD, "factor": "device"}
         answer = httpx2.post(f"{node.address}/proxy/api/login", json=body, timeout=30)
         assert answer.status_code == 503
         assert httpx2.get(f"{node.address}{KEYS}").status_code == 200
-    told = Place(data=tmp_path, url=installed_sqlite_url).commands().try_("doctor")
+    told = InstallationPaths(data=tmp_path, url=installed_sqlite_url).commands().try_("doctor")
     assert told.code == 1
     assert "SQLite finds damage" in told.out
 

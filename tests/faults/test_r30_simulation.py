@@ -11,14 +11,14 @@ from typing import Final
 
 import pytest
 
-from tests.conftest import TOLD_AT_THE_END
-from tests.faults.extent import WHOLE
-from tests.faults.ledger import a_seed
+from tests.conftest import SUMMARY_PROPERTY
+from tests.faults.extent import FULL_RUN
+from tests.faults.ledger import pick_seed
 from tests.support.processes import inherited_environment
 
 ROOT: Final = Path(__file__).parents[2]
-SCHEDULES: Final = 10_000 if WHOLE else 40
-AT_A_TIME: Final = min(2, os.cpu_count() or 1) if WHOLE else 1
+SCHEDULES: Final = 10_000 if FULL_RUN else 40
+AT_A_TIME: Final = min(2, os.cpu_count() or 1) if FULL_RUN else 1
 PATIENCE: Final = 7_200.0  # seconds
 REPLAYED: Final = 5
 DIGEST: Final = re.compile(r"digest ([0-9a-f]{16})")
@@ -40,16 +40,16 @@ def lives(*options: str) -> "subprocess.CompletedProcess[str]":
 @pytest.mark.timeout(PATIENCE)
 def test_r_30_every_schedule_keeps_every_invariant(record_property: Callable[[str, object], None]) -> None:
     """Other seeds each time, told at the end."""
-    first, each = a_seed(), SCHEDULES // AT_A_TIME
+    first, each = pick_seed(), SCHEDULES // AT_A_TIME
     with ThreadPoolExecutor(AT_A_TIME) as workers:
         options = [("--seeds", str(each), "--from", str(first + each * n)) for n in range(AT_A_TIME)]
         for run in workers.map(lambda these: lives(*these), options):
-            record_property(TOLD_AT_THE_END, f"R-30: {'; '.join(run.stdout.splitlines()[-2:])}")
+            record_property(SUMMARY_PROPERTY, f"R-30: {'; '.join(run.stdout.splitlines()[-2:])}")
             assert run.returncode == 0, f"{run.stdout}\n{run.stderr}"
 
 
 def test_r_30_a_seed_is_the_same_life_each_time() -> None:
-    options = ("--seeds", str(REPLAYED), "--from", str(a_seed()))
+    options = ("--seeds", str(REPLAYED), "--from", str(pick_seed()))
     first, second = (DIGEST.search(lives(*options).stdout) for _ in range(2))
     assert first is not None
     assert second is not None

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.extent import WHOLE
-from tests.faults.mutating import PATIENCE, ROOT, Mutation, mutations, tried
+from tests.faults.extent import FULL_RUN
+from tests.faults.mutating import PATIENCE, ROOT, Mutation, mutations, try_mutation
 
 LEAST = 12
 
 
 @pytest.mark.timeout(PATIENCE + 60)
-@pytest.mark.parametrize("mutation", [one for one in mutations() if WHOLE or one.quick], ids=lambda one: one.name)
+@pytest.mark.parametrize("mutation", [one for one in mutations() if FULL_RUN or one.quick], ids=lambda one: one.name)
 def test_r_31_a_precaution_taken_out_turns_its_test_red(mutation: Mutation, tmp_path: Path) -> None:
-    verdict = tried(mutation, tmp_path)
+    verdict = try_mutation(mutation, tmp_path)
     assert any(test.startswith(mutation.test) for test in verdict.failed), verdict.said
 
 

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from gatehouse.app.house import House
-from tests.faults.calling import Ask, Client, Crew, addresses
-from tests.faults.gun import Gun
+from gatehouse.app.house import Services
+from tests.faults.calling import CheckedRequest, ClientPool, FaultClient, addresses
+from tests.faults.gun import SimultaneousSender
 from tests.faults.history import Act, Operation, Result
 from tests.faults.invariants.once import (
     a_secret_is_spent_at_most_once,
@@ -17,13 +17,22 @@ from tests.faults.invariants.once import (
     i4_an_answer_is_delivered_once_and_never_lost,
 )
 from tests.faults.invariants.sets import i5_limits_are_never_exceeded
-from tests.faults.ledger import Ledger
-from tests.faults.scene import DEV, Person, Scene, a_scene, application, nodes_of, publishers, someone
-from tests.faults.workloads.games import approve, register
+from tests.faults.ledger import RunRecord
+from tests.faults.scene import (
+    DEV,
+    FaultSetup,
+    Person,
+    create_person,
+    create_project_application,
+    fault_setup,
+    nodes_of,
+    publishers,
+)
+from tests.faults.workloads.games import approve_game, register_game
 from tests.faults.workloads.logins import FREE, GUESSES, Logins
-from tests.faults.workloads.signing_in import issue, redeeming, refreshing, sign_in
-from tests.faults.workloads.workload import permission
-from tests.support.permission_builders import a_role, with_roles
+from tests.faults.workloads.signing_in import redeem_request, refresh_request, request_code, sign_in
+from tests.faults.workloads.workload import permission_request
+from tests.support.permission_builders import a_role, set_roles
 from tests.support.studio import PROJECT
 
 RACES: Final = int(os.environ.get("FAULT_RACES", "36"))  # noqa: TID251 - said to the tests
@@ -35,111 +44,120 @@ KINDS: Final = 9
 class Arena:
     """One race of each kind after the other."""
 
-    def __init__(self, scene: Scene, logins: Logins) -> None:
+    def __init__(self, scene: FaultSetup, logins: Logins) -> None:
         self.owner, self.relying, self.logins = scene.owner, scene.relying, logins
         self.administrator = scene.administrator
 
-    async def furnish(self, house: House) -> None:
-        self.keyed, self.seated = await application(house, "Keyed"), await application(house, "Seated")
+    async def furnish(self, house: Services) -> None:
+        self.keyed, self.seated = (
+            await create_project_application(house, "Keyed"),
+            await create_project_application(house, "Seated"),
+        )
         one = a_role("one", self.seated, user_limit=1)
-        await house.storage.applications.edit_schema(self.seated, with_roles(one))
-        self.people: Sequence[Person] = [await someone(house) for _ in range(2 * EACH)]
+        await house.storage.applications.edit_schema(self.seated, set_roles(one))
+        self.people: Sequence[Person] = [await create_person(house) for _ in range(2 * EACH)]
         self.publishers = await publishers(house, RACES // KINDS + 1, 1)
 
-    async def code(self, client: Client, gun: Gun, _n: int) -> list[Operation]:
-        code = await issue(client, self.relying)
+    async def code(self, client: FaultClient, gun: SimultaneousSender, _n: int) -> list[Operation]:
+        code = await request_code(client, self.relying)
         assert code is not None
-        return await gun.fire(client, [redeeming(self.relying, code)] * 2 * EACH)
+        return await gun.fire(client, [redeem_request(self.relying, code)] * 2 * EACH)
 
-    async def token(self, client: Client, gun: Gun, _n: int) -> list[Operation]:
-        code = await issue(client, self.relying)
+    async def token(self, client: FaultClient, gun: SimultaneousSender, _n: int) -> list[Operation]:
+        code = await request_code(client, self.relying)
         assert code is not None
-        reply = await client.ask(redeeming(self.relying, code))
-        return await gun.fire(client, [refreshing(self.relying, reply.json["refresh_token"])] * 2 * EACH)
+        reply = await client.ask(redeem_request(self.relying, code))
+        return await gun.fire(client, [refresh_request(self.relying, reply.json["refresh_token"])] * 2 * EACH)
 
-    async def answer(self, client: Client, gun: Gun, _n: int) -> list[Operation]:
-        registered = await register(client)
+    async def answer(self, client: FaultClient, gun: SimultaneousSender, _n: int) -> list[Operation]:
+        registered = await register_game(client)
         assert registered is not None
         gsid, ask = registered
-        assert await approve(client, gsid)
+        assert await approve_game(client, gsid)
         return await gun.fire(client, [ask] * 2 * EACH)
 
-    async def key(self, client: Client, gun: Gun, n: int) -> list[Operation]:
+    async def key(self, client: FaultClient, gun: SimultaneousSender, n: int) -> list[Operation]:
         """One is there; of the others one more may come."""
         await client.ask(self._adding_key(f"{n} before"))
         fired = await gun.fire(client, [self._adding_key(f"{n} {one}") for one in range(2 * EACH)])
         about = {"application_id": self.keyed}
-        listed = await client.ask(permission(Act.READ, "", "accessKey", {"action": "get", **about}, self.owner))
+        listed = await client.ask(
+            permission_request(Act.READ, "", "accessKey", {"action": "get", **about}, self.owner)
+        )
         assert len(listed.json["data"]) == 2
         for one in listed.json["data"]:
             gone = {"action": "delete", **about, "data": {"id": one["id"]}}
             await client.ask(
-                permission(*(Act.REMOVE, f"keys:{self.keyed}", "accessKey", gone, self.owner), value=one["comment"])
+                permission_request(
+                    *(Act.REMOVE, f"keys:{self.keyed}", "accessKey", gone, self.owner), value=one["comment"]
+                )
             )
         return fired
 
-    def _adding_key(self, comment: str) -> Ask:
+    def _adding_key(self, comment: str) -> CheckedRequest:
         body = {"action": "save", "application_id": self.keyed, "data": {"comment": comment}}
-        return permission(*(Act.ADD, f"keys:{self.keyed}", "accessKey", body, self.owner), value=comment)
+        return permission_request(*(Act.ADD, f"keys:{self.keyed}", "accessKey", body, self.owner), value=comment)
 
-    async def seat(self, client: Client, gun: Gun, _n: int) -> list[Operation]:
+    async def seat(self, client: FaultClient, gun: SimultaneousSender, _n: int) -> list[Operation]:
         fired = await gun.fire(client, [self._sitting(who, "one") for who in self.people])
         for who in self.people:
             await client.ask(self._sitting(who))
         return fired
 
-    def _sitting(self, who: Person, *roles: str) -> Ask:
+    def _sitting(self, who: Person, *roles: str) -> CheckedRequest:
         body = {
             "action": "save",
             "application_id": self.seated,
             "data": {"user_id": who.user_id, "roles": list(roles)},
         }
         act = Act.ADD if roles else Act.REMOVE
-        return permission(*(act, f"seats:{self.seated}", "meta/data", body, self.owner), value=who.user_id)
+        return permission_request(*(act, f"seats:{self.seated}", "meta/data", body, self.owner), value=who.user_id)
 
-    async def project(self, client: Client, gun: Gun, n: int) -> list[Operation]:
+    async def project(self, client: FaultClient, gun: SimultaneousSender, n: int) -> list[Operation]:
         who = self.publishers[n // KINDS]
         asks = [
-            permission(*(Act.ADD, f"projects:{who.user_id}", "publish", {"project": title}, who), value=title)
+            permission_request(*(Act.ADD, f"projects:{who.user_id}", "publish", {"project": title}, who), value=title)
             for title in (f"p {n} {one}" for one in range(2 * EACH))
         ]
         return await gun.fire(client, asks)
 
-    async def name(self, client: Client, gun: Gun, n: int) -> list[Operation]:
+    async def name(self, client: FaultClient, gun: SimultaneousSender, n: int) -> list[Operation]:
         body = {"action": "save", "data": {"name": f"Wanted {n}", "project_id": PROJECT}}
         asks = [
-            permission(*(Act.ADD, f"name:{n}", "application", body, self.owner), value=str(one))
+            permission_request(*(Act.ADD, f"name:{n}", "application", body, self.owner), value=str(one))
             for one in range(2 * EACH)
         ]
         return await gun.fire(client, asks)
 
-    async def password(self, client: Client, gun: Gun, n: int) -> list[Operation]:
+    async def password(self, client: FaultClient, gun: SimultaneousSender, n: int) -> list[Operation]:
         login = sorted(self.logins.people)[n // KINDS % len(self.logins.people)]
         return await gun.fire(client, [self.logins.logging_in(login)] * 2 * EACH)
 
-    async def guess(self, client: Client, gun: Gun, _n: int) -> list[Operation]:
+    async def guess(self, client: FaultClient, gun: SimultaneousSender, _n: int) -> list[Operation]:
         return await gun.fire(client, [self.logins.guessing() for _ in range(2 * EACH)])
 
     @property
-    def races(self) -> list[tuple[Callable[[Client, Gun, int], Awaitable[list[Operation]]], bool]]:
+    def races(
+        self,
+    ) -> list[tuple[Callable[[FaultClient, SimultaneousSender, int], Awaitable[list[Operation]]], bool]]:
         """Each with whether exactly one must win; else at most so many as the checkers say."""
         surely = (self.code, self.token, self.answer, self.key, self.seat, self.project, self.name)
         return [*((race, True) for race in surely), (self.password, False), (self.guess, False)]
 
 
 async def test_r_12_of_requests_that_start_together_at_two_nodes_as_many_win_as_may(
-    installed_postgres_url: str, tmp_path: Path, ledger: Ledger
+    installed_postgres_url: str, tmp_path: Path, ledger: RunRecord
 ) -> None:
     nodes = nodes_of(installed_postgres_url, tmp_path, flags=[DEV, DEV])
     logins = Logins()
-    async with a_scene(installed_postgres_url, tmp_path, nodes[0].base_url) as scene:
+    async with fault_setup(installed_postgres_url, tmp_path, nodes[0].base_url) as scene:
         await logins.prepare(scene)
         arena = Arena(scene, logins)
         await arena.furnish(scene.house)
-    crew = Crew(addresses(nodes), ledger.recorder, ledger.seed)
+    crew = ClientPool(addresses(nodes), ledger.recorder, ledger.seed)
     lost: Counter[str] = Counter()
     with nodes[0], nodes[1]:
-        async with Gun(crew, nodes, each=EACH) as gun:
+        async with SimultaneousSender(crew, nodes, each=EACH) as gun:
             client = crew.client("races")
             await sign_in(client, arena.administrator)
             for number in range(RACES):

@@ -2,20 +2,20 @@
 
 from pathlib import Path
 
-from tests.faults.ledger import Ledger
-from tests.faults.running import Place, Run, under_load
-from tests.faults.workloads.all import usual
+from tests.faults.ledger import RunRecord
+from tests.faults.running import FaultRun, RunSetup, run_under_load
+from tests.faults.workloads.all import usual_workloads
 
 MORE = 150  # operations of each round
 
 
 async def test_r_29_every_write_asked_three_times_happens_as_if_asked_once(
-    installed_postgres_url: str, tmp_path: Path, ledger: Ledger
+    installed_postgres_url: str, tmp_path: Path, ledger: RunRecord
 ) -> None:
-    async def wait(run: Run) -> None:
+    async def wait(run: FaultRun) -> None:
         for _ in run.rounds():
             await run.progress(MORE)
 
-    place = Place(url=installed_postgres_url, data=tmp_path, storm=True)
-    run = await under_load(place, usual(), wait, ledger)
+    place = RunSetup(url=installed_postgres_url, data=tmp_path, storm=True)
+    run = await run_under_load(place, usual_workloads(), wait, ledger)
     assert sum(one.repeats > 0 for one in run.crew.recorder.operations) > MORE // 3

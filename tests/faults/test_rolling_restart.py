@@ -3,20 +3,20 @@
 import asyncio
 from pathlib import Path
 
-from tests.faults.front import Front, in_front_of
-from tests.faults.history import Act, Result, told
-from tests.faults.ledger import Ledger
-from tests.faults.running import Place, Run, under_load
-from tests.faults.workloads.all import usual
+from tests.faults.front import HealthCheckingProxy, proxy_before
+from tests.faults.history import Act, Result, describe
+from tests.faults.ledger import RunRecord
+from tests.faults.running import FaultRun, RunSetup, run_under_load
+from tests.faults.workloads.all import usual_workloads
 from tests.faults.workloads.games import Games
 
 PATIENCE = 30.0  # seconds until a restarted node is ready
 
 
 async def test_r_26_a_rolling_restart_fails_no_request_but_polls_that_are_asked_again(
-    installed_postgres_url: str, tmp_path: Path, ledger: Ledger
+    installed_postgres_url: str, tmp_path: Path, ledger: RunRecord
 ) -> None:
-    async def restart(run: Run) -> None:
+    async def restart(run: FaultRun) -> None:
         for number in run.rounds():
             node = run.nodes[number % 2]
             await run.progress(30)
@@ -27,14 +27,14 @@ async def test_r_26_a_rolling_restart_fails_no_request_but_polls_that_are_asked_
         await run.progress(30)
 
     leaving = {"GATEHOUSE__SERVER__LEAVE_SECONDS": "3"}  # the proxy notices within less
-    place = Place(url=installed_postgres_url, data=tmp_path, settings=leaving, front=in_front_of)
-    run = await under_load(place, [*usual(), Games()], restart, ledger)
+    place = RunSetup(url=installed_postgres_url, data=tmp_path, settings=leaving, front=proxy_before)
+    run = await run_under_load(place, [*usual_workloads(), Games()], restart, ledger)
     failed = [one for one in run.crew.recorder.operations if one.result is Result.INFO and one.op is not Act.DELIVER]
-    assert [told(one) for one in failed] == []
+    assert [describe(one) for one in failed] == []
     assert run.crew.unheard == 0
 
 
-async def until_ready(front: Front | None, port: int) -> None:
+async def until_ready(front: HealthCheckingProxy | None, port: int) -> None:
     assert front is not None
     async with asyncio.timeout(PATIENCE):
         while port not in front.ready:  # noqa: ASYNC110 - the proxy looks by itself

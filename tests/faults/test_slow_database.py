@@ -6,18 +6,18 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from tests.faults.calling import Ask, Client, Crew, Reply
+from tests.faults.calling import CheckedReply, CheckedRequest, ClientPool, FaultClient
 from tests.faults.history import Act, History
 from tests.faults.invariants.answers import answers_come_within
-from tests.faults.invariants.lasting import open_doors_stay_open
-from tests.faults.ledger import Ledger
-from tests.faults.running import Place, Run, under_load
-from tests.faults.scene import Scene
-from tests.faults.workloads.all import usual
-from tests.faults.workloads.games import register
-from tests.support.postgres import PostgresCluster, database_of
+from tests.faults.invariants.lasting import public_endpoints_stay_available
+from tests.faults.ledger import RunRecord
+from tests.faults.running import FaultRun, RunSetup, run_under_load
+from tests.faults.scene import FaultSetup
+from tests.faults.workloads.all import usual_workloads
+from tests.faults.workloads.games import register_game
+from tests.support.postgres import PostgresCluster, database_name
 from tests.support.processes import LOOPBACK
-from tests.support.tcp_proxy import slow_road
+from tests.support.tcp_proxy import slow_proxy
 from tests.support.whole_database import Rows
 
 SLOW, SLOWEST = 0.3, 5.0  # seconds for each statement
@@ -30,22 +30,22 @@ HELD: Final = 20  # polls, on three connections to the database
 class Doors:
     """Asks for what needs no database, and holds polls all the while."""
 
-    async def prepare(self, scene: Scene) -> None:
+    async def prepare(self, scene: FaultSetup) -> None:
         """Nothing is needed."""
 
-    def clients(self, crew: Crew) -> Sequence[Coroutine[Any, Any, None]]:
+    def clients(self, crew: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
         return [self._knock(crew.client("doors")), self._hold(crew.client("polls"))]
 
-    async def _knock(self, client: Client) -> None:
+    async def _knock(self, client: FaultClient) -> None:
         while not client.is_over():
             for path in DOORS:
-                await client.ask(Ask(op=Act.OPEN, key=path, path=path, method="GET", request={}))
+                await client.ask(CheckedRequest(op=Act.OPEN, key=path, path=path, method="GET", request={}))
             await client.pause(0.1)
 
-    async def _hold(self, client: Client) -> None:
-        polls: list[asyncio.Task[Reply]] = []
+    async def _hold(self, client: FaultClient) -> None:
+        polls: list[asyncio.Task[CheckedReply]] = []
         while len(polls) < HELD and not client.is_over():
-            registered = await register(client)
+            registered = await register_game(client)
             if registered is not None:
                 polls.append(asyncio.create_task(client.ask(registered[1])))
         await client.crew.over.wait()
@@ -53,25 +53,25 @@ class Doors:
             poll.cancel()
         await asyncio.gather(*polls, return_exceptions=True)
 
-    async def last(self, crew: Crew) -> None:
+    async def last(self, crew: ClientPool) -> None:
         """Nothing is left."""
 
     def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all
         took = median(one.t1 - one.t0 for one in history if one.op is Act.OPEN)
         asked = [one for one in history if one.op is not Act.DELIVER]
         return [
-            *open_doors_stay_open(history),
+            *public_endpoints_stay_available(history),
             *([f"R-08: open doors took {took:.1f} seconds"] if took > OPEN_WITHIN else []),
             *answers_come_within(asked, ANSWERED_WITHIN),
         ]
 
 
 async def test_r_08_a_slow_database_sheds_load_and_closes_no_open_door(
-    postgres_cluster: PostgresCluster, installed_postgres_url: str, tmp_path: Path, ledger: Ledger
+    postgres_cluster: PostgresCluster, installed_postgres_url: str, tmp_path: Path, ledger: RunRecord
 ) -> None:
-    async with slow_road(postgres_cluster.port) as road:
+    async with slow_proxy(postgres_cluster.port) as road:
 
-        async def slow_down(run: Run) -> None:
+        async def slow_down(run: FaultRun) -> None:
             for number in run.rounds():
                 await run.progress()
                 road.delay = SLOWEST if number % 2 else SLOW
@@ -79,10 +79,10 @@ async def test_r_08_a_slow_database_sheds_load_and_closes_no_open_door(
                 road.delay = 0.0
                 await run.progress()
 
-        url = f"postgresql://postgres@{LOOPBACK}:{road.port}/{database_of(installed_postgres_url)}"
+        url = f"postgresql://postgres@{LOOPBACK}:{road.port}/{database_name(installed_postgres_url)}"
         few = {"GATEHOUSE__DATABASE__POOL_MAX": "3", "GATEHOUSE__DATABASE__POOL_MIN": "1"}
-        place = Place(url=url, data=tmp_path, settings=few, patience=60.0)
-        run = await under_load(place, [*usual(), Doors()], slow_down, ledger)
+        place = RunSetup(url=url, data=tmp_path, settings=few, patience=60.0)
+        run = await run_under_load(place, [*usual_workloads(), Doors()], slow_down, ledger)
     shed = [one for one in run.crew.recorder.operations if one.status == 503]
     assert shed
     assert all(one.patient for one in shed)

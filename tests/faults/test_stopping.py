@@ -7,10 +7,10 @@ from typing import Final
 
 from tests.faults.extent import on_databases
 from tests.faults.visitors import Guessers
-from tests.support.aftermath import administrators, house_of
+from tests.support.aftermath import administrator_logins, open_services_on
 from tests.support.processes import Node
 from tests.support.rawhttp import raw_connection
-from tests.support.service import QUICK
+from tests.support.service import FAST_SETTINGS
 from tests.support.setup_link import FORM, setup_request, setup_token
 
 GONE_WITHIN: Final = 35.0  # seconds
@@ -20,7 +20,7 @@ GONE_WITHIN: Final = 35.0  # seconds
 async def test_a_write_that_has_begun_is_finished_and_nobody_is_told_of_an_error(
     migrated_url: str, tmp_path: Path
 ) -> None:
-    environment = {**QUICK, "GATEHOUSE__LOG__LEVEL": "info"}
+    environment = {**FAST_SETTINGS, "GATEHOUSE__LOG__LEVEL": "info"}
     guessers = Guessers()
     with Node(data=tmp_path, database_url=migrated_url, environment=environment) as node:
         head, _, body = setup_request(setup_token(node)).partition(b"\r\n\r\n")
@@ -36,5 +36,5 @@ async def test_a_write_that_has_begun_is_finished_and_nobody_is_told_of_an_error
         assert await asyncio.to_thread(node.process.wait, GONE_WITHIN) == 0
         await guessing
     assert {answer.status for answer in guessers.answers} == {403}
-    async with house_of(migrated_url, tmp_path) as house:
-        assert await administrators(house) == [FORM["login"]]
+    async with open_services_on(migrated_url, tmp_path) as house:
+        assert await administrator_logins(house) == [FORM["login"]]

@@ -13,12 +13,12 @@ from typing import Final
 
 import pytest
 
-from gatehouse.app.house import House
+from gatehouse.app.house import Services
 from gatehouse.kernel.errors import TooMany
-from gatehouse.throttle.guesses import Guesses
-from gatehouse.throttle.model import GuessLimit
+from gatehouse.throttle.guesses import AttemptLimiter
+from gatehouse.throttle.model import AttemptLimit
 from tests.support.processes import LOOPBACK
-from tests.support.rawhttp import Answer, RawConnection
+from tests.support.rawhttp import RawConnection, RawResponse
 
 PATIENCE: Final = 30.0  # seconds
 GUESSES: Final = 9  # by each address: the tenth would close the door to it
@@ -33,7 +33,7 @@ class Guessers:
 
     def __init__(self) -> None:
         self.counted: Counter[str] = Counter()  # guesses that were answered, by address
-        self.answers: list[Answer] = []
+        self.answers: list[RawResponse] = []
         self._answered = asyncio.Condition()
         self._addresses = loopback_addresses()
 
@@ -58,7 +58,7 @@ class Guessers:
         finally:
             await connection.close()
 
-    async def _take(self, address: str, answer: Answer) -> None:
+    async def _take(self, address: str, answer: RawResponse) -> None:
         self.counted[address] += answer.status == 403
         async with self._answered:
             self.answers.append(answer)
@@ -72,10 +72,10 @@ def loopback_addresses() -> Iterator[str]:
     return (f"127.{1 + number // 62_500}.{number // 250 % 250}.{1 + number % 250}" for number in count())
 
 
-async def every_guess_was_counted(house: House, guessers: Guessers) -> None:
+async def every_guess_was_counted(house: Services, guessers: Guessers) -> None:
     for address, counted in guessers.counted.items():
-        limit = GuessLimit(free=counted + 1)  # so that one more closes the door, if all of them are there
-        guesses = Guesses(store=house.storage.throttle, limit=limit, clock=house.clock)
+        limit = AttemptLimit(free=counted + 1)  # so that one more closes the door, if all of them are there
+        guesses = AttemptLimiter(store=house.storage.throttle, limit=limit, clock=house.clock)
         await guesses.failed("setup", address)
         with pytest.raises(TooMany):
             await guesses.check("setup", address)

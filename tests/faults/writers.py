@@ -12,41 +12,41 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from gatehouse.app.house import House
-from gatehouse.audit.model import Origin
+from gatehouse.app.house import Services
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.errors import Unavailable
-from tests.support.aftermath import audit_log, house_of
+from tests.support.aftermath import open_services_on, verified_audit_log
 from tests.support.processes import WatchedProcess
 
 ROOT: Final = Path(__file__).parents[2]
 AT_A_TIME: Final = 8
-KEPT: Final = re.compile(r"kept \d+ (\d+)\n")  # a line cut short by the kill was not told
+ACKNOWLEDGED_LINE: Final = re.compile(r"kept \d+ (\d+)\n")  # a line cut short by the kill was not told
 
 
-def writing(url: str, data: Path) -> WatchedProcess:
+def start_writers(url: str, data: Path) -> WatchedProcess:
     return WatchedProcess([sys.executable, "-m", "tests.faults.writers", url, str(data)], cwd=ROOT)
 
 
-def kept_by(process: WatchedProcess) -> list[str]:
+def acknowledged_ids(process: WatchedProcess) -> list[str]:
     """The ids of the accounts it was told are there."""
-    return [kept[1] for line in process.stdout if (kept := KEPT.fullmatch(line))]
+    return [kept[1] for line in process.stdout if (kept := ACKNOWLEDGED_LINE.fullmatch(line))]
 
 
-async def every_account_has_one_record(house: House, kept: list[str]) -> None:
+async def every_account_has_one_record(house: Services, kept: list[str]) -> None:
     there = [user.user_id for user in await house.storage.accounts.all_users()]
     assert set(kept) <= set(there)
-    recorded = Counter(record.subject for record in await audit_log(house) if record.event == "user.created")
+    recorded = Counter(record.subject for record in await verified_audit_log(house) if record.event == "user.created")
     assert recorded == Counter(there)
 
 
-async def write(url: str, data: Path) -> None:
+async def run_writers(url: str, data: Path) -> None:
     numbers = count(1)
-    async with house_of(url, data) as house, asyncio.TaskGroup() as writers:
+    async with open_services_on(url, data) as house, asyncio.TaskGroup() as writers:
         for _ in range(AT_A_TIME):
             writers.create_task(keep_writing(house, numbers))
 
 
-async def keep_writing(house: House, numbers: "count[int]") -> None:
+async def keep_writing(house: Services, numbers: "count[int]") -> None:
     while True:
         try:
             await make_account(house, numbers)
@@ -54,11 +54,13 @@ async def keep_writing(house: House, numbers: "count[int]") -> None:
             print("unavailable", flush=True)  # noqa: T201 - and it asks again at once
 
 
-async def make_account(house: House, numbers: "count[int]") -> None:
+async def make_account(house: Services, numbers: "count[int]") -> None:
     login = f"{secrets.token_hex(8)}@studio.example"
-    user = await house.administration.create(login=login, nick="Anna", password=None, origin=Origin(actor="writer"))
+    user = await house.administration.create(
+        login=login, nick="Anna", password=None, origin=AuditOrigin(actor="writer")
+    )
     print(f"kept {next(numbers)} {user.user_id}", flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":
-    asyncio.run(write(sys.argv[1], Path(sys.argv[2])))
+    asyncio.run(run_writers(sys.argv[1], Path(sys.argv[2])))

@@ -11,17 +11,17 @@ from hypothesis import seed
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from tests.fuzz.conftest import SEED, examples
-from tests.support.service import Service, running_service
+from tests.support.service import RunningService, running_service
 
 T = TypeVar("T")
 
 UNLIMITED = {"GATEHOUSE__RATES__ENABLED": "false"}
 
 
-class Bench:
+class SteppedService:
     """Between two steps the whole service stands still."""
 
-    def __init__(self, runner: asyncio.Runner, service: Service) -> None:
+    def __init__(self, runner: asyncio.Runner, service: RunningService) -> None:
         self._runner = runner
         self.service = service
         self._numbers = itertools.count(1)
@@ -41,20 +41,20 @@ class Bench:
 
 
 @contextmanager
-def a_bench(url: str, data: Path) -> Iterator[Bench]:
+def stepped_service(url: str, data: Path) -> Iterator[SteppedService]:
     with asyncio.Runner() as runner:
         leaving = asyncio.Event()
-        serving, service = runner.run(begin(url, data, leaving))
+        serving, service = runner.run(start_service(url, data, leaving))
         try:
-            yield Bench(runner, service)
+            yield SteppedService(runner, service)
         finally:
             leaving.set()
-            runner.run(ended(serving))
+            runner.run(wait_until_ended(serving))
 
 
-async def begin(url: str, data: Path, leaving: asyncio.Event) -> "tuple[asyncio.Task[None], Service]":
+async def start_service(url: str, data: Path, leaving: asyncio.Event) -> "tuple[asyncio.Task[None], RunningService]":
     """The service lives in a task of its own, from the first step to the last."""
-    started: asyncio.Future[Service] = asyncio.get_running_loop().create_future()
+    started: asyncio.Future[RunningService] = asyncio.get_running_loop().create_future()
 
     async def serve() -> None:
         async with running_service(url, data, environment=UNLIMITED) as service:
@@ -68,7 +68,7 @@ async def begin(url: str, data: Path, leaving: asyncio.Event) -> "tuple[asyncio.
     return serving, started.result()
 
 
-async def ended(serving: "asyncio.Task[None]") -> None:
+async def wait_until_ended(serving: "asyncio.Task[None]") -> None:
     await serving
 
 

@@ -20,24 +20,24 @@ from gatehouse.kernel.errors import GatehouseError
 from gatehouse.kernel.urls import parse_web_url
 from gatehouse.keys.public_keys import parse_rsa_public_key
 from gatehouse.oauth.model import Client
-from gatehouse.oauth.redirects import is_registered, is_registrable_origin, is_registrable_uri
+from gatehouse.oauth.redirects import is_registered_redirect, is_registrable_origin, is_registrable_uri
 from gatehouse.permissions.documents import grammar, records, rules
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.documents.config_schema import check_config_schema
 from gatehouse.permissions.documents.ends import parse_end
-from gatehouse.permissions.model.rule import Section
+from gatehouse.permissions.model.rule import RuleSection
 from gatehouse.permissions.questions.asked import read_rule
 from gatehouse.provision.document import read_document
-from gatehouse.tokens.decoding import take_apart
+from gatehouse.tokens.decoding import parse_jws
 from gatehouse.tokens.request_signatures import is_signed_request
 from gatehouse.web import parse_form, parse_json
-from gatehouse.web.console.activity import day
-from gatehouse.web.console.holdings import read_end
-from gatehouse.web.console.staging import read_edits, read_lines
-from gatehouse.web.gamesessions import GetGsid
+from gatehouse.web.console.activity import parse_day
+from gatehouse.web.console.holdings import parse_end_field
+from gatehouse.web.console.staging import parse_edits, parse_import_lines
+from gatehouse.web.gamesessions import GetGsidRequest
 from gatehouse.web.oauth.credentials import read_basic
-from gatehouse.web.pages.way import start_again
-from tests.fuzz.bench import a_bench
+from gatehouse.web.pages.way import restart_address
+from tests.fuzz.bench import stepped_service
 from tests.fuzz.conftest import SEED, examples
 
 LONGEST: Final = 5  # seconds any answer may take
@@ -117,12 +117,16 @@ pem = near("\n= +/", "-----BEGIN PUBLIC KEY-----", "-----END PUBLIC KEY-----", "
 
 DECODERS: Final = (
     Decoder(
-        "json", parse_json.decode, wire(near('{}[]",:\\-.eE0', '"\\ud800"', "\\u0000", "1e999", "NaN", "9" * 30))
+        "json", parse_json.decode_json, wire(near('{}[]",:\\-.eE0', '"\\ud800"', "\\u0000", "1e999", "NaN", "9" * 30))
     ),
-    Decoder("query and form", parse_form.urlencoded, wire(form)),
-    Decoder("form as fields", lambda body: parse_form.collect(parse_form.urlencoded(body), GetGsid), wire(form)),
-    Decoder("multipart", lambda body: parse_form.multipart(body, "b"), wire(part)),
-    Decoder("jwt", take_apart, jws),
+    Decoder("query and form", parse_form.parse_urlencoded, wire(form)),
+    Decoder(
+        "form as fields",
+        lambda body: parse_form.collect_fields(parse_form.parse_urlencoded(body), GetGsidRequest),
+        wire(form),
+    ),
+    Decoder("multipart", lambda body: parse_form.parse_multipart(body, "b"), wire(part)),
+    Decoder("jwt", parse_jws, jws),
     Decoder("basic", read_basic, basic),
     Decoder("request signature", lambda text: is_signed_request(text, b"", text), near("=+/-_", "AAAA")),
     Decoder("public key", parse_rsa_public_key, pem),
@@ -130,12 +134,12 @@ DECODERS: Final = (
     Decoder("fixed ips", lambda text: check_fixed_ips([text]), near(".:/% 0", "10.0.0.0/8", "::/0", "/33")),
     Decoder("web address", parse_web_url, address),
     Decoder("redirect uri", is_registrable_uri, address),
-    Decoder("redirect uri asked for", lambda text: is_registered(REGISTERED, text), address),
+    Decoder("redirect uri asked for", lambda text: is_registered_redirect(REGISTERED, text), address),
     Decoder("origin", is_registrable_origin, address),
-    Decoder("way back", start_again, near("-_=.~", "eJw", "AAAA")),
+    Decoder("way back", restart_address, near("-_=.~", "eJw", "AAAA")),
     Decoder("condition", parse_condition, document),
     Decoder("role", lambda found: rules.parse_meta(found, place="meta"), document),
-    Decoder("schema", lambda found: rules.parse_schema_section(found, Section.PRIVATE), document),
+    Decoder("schema", lambda found: rules.parse_schema_section(found, RuleSection.PRIVATE), document),
     Decoder("login rules", rules.parse_login, document),
     Decoder("secret rules", rules.parse_secret, document),
     Decoder("params", lambda text: rules.parse_params(text, "params"), near("|:,\n", "a:10", "can_admin")),
@@ -147,11 +151,11 @@ DECODERS: Final = (
     Decoder("service meta", lambda found: grammar.check_service_meta(found, "service_meta"), document),
     Decoder("config schema", lambda found: check_config_schema(found, "config_schema"), document),
     Decoder("rule", lambda text: read_rule(text, "rule"), leaves | near("._-", "private_data.", "user.kick")),
-    Decoder("day", lambda text: day(text, days=1), moment),
-    Decoder("end in the console", read_end, moment),
+    Decoder("day", lambda text: parse_day(text, days=1), moment),
+    Decoder("end in the console", parse_end_field, moment),
     Decoder("end in a list", lambda text: read_end_of_list(text, 1, "line 1"), moment),
-    Decoder("list of people", lambda text: read_lines(text, ["user_id", "role"]), lines),
-    Decoder("edits", read_edits, near('[]{},:"', '[{"kind":', "null", "1e9")),
+    Decoder("list of people", lambda text: parse_import_lines(text, ["user_id", "role"]), lines),
+    Decoder("edits", parse_edits, near('[]{},:"', '[{"kind":', "null", "1e9")),
     Decoder("yaml", lambda content: read_document(content, ".yaml"), wire(yaml)),
     Decoder(
         "toml", lambda content: read_document(content, ".toml"), wire(near('[]="\n.#', "[[roles]]\n", "1979-05-27"))
@@ -182,7 +186,7 @@ def test_ht_25_a_decoder_reads_or_refuses_in_its_own_words_and_soon(decoder: Dec
 @example("1970-01-01T00:00")
 @given(moment)
 def test_ro_19_a_date_that_is_read_as_an_end_is_one_and_never_for_ever(text: str) -> None:
-    for read in (read_end, lambda given: read_end_of_list(given, 1, "line 1")):
+    for read in (parse_end_field, lambda given: read_end_of_list(given, 1, "line 1")):
         with suppress(GatehouseError):
             end = read(text)
             assert "-" not in text or (end is not None and 0 < end.expired < LATEST)
@@ -247,7 +251,7 @@ header_value = near(
 
 
 def test_ht_25_no_header_value_makes_the_service_fail(installed_sqlite_url: str, tmp_path: Path) -> None:
-    with a_bench(installed_sqlite_url, tmp_path) as bench:
+    with stepped_service(installed_sqlite_url, tmp_path) as bench:
         for method, path in PATHS:
             bench.do(bench.service.client.request(method, path))  # what is loaded when it is first wanted is loaded
 

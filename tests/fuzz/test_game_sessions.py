@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from gatehouse.accounts.model import User
-from gatehouse.gamesessions.model import LIFETIME, LONGEST
-from tests.fuzz.bench import Bench, a_bench, run_machine
+from gatehouse.gamesessions.model import LIFETIME, MAX_LIFETIME
+from tests.fuzz.bench import SteppedService, run_machine, stepped_service
 from tests.support.builders import a_record
-from tests.support.game import RESULT, Game, held, poll_after_the_end, register
+from tests.support.game import RESULT, Game, poll_ended_session, register_game, wait_until_held
 from tests.support.permission_builders import a_person
 
 HOLD: Final = 30
@@ -39,7 +39,7 @@ class Session:
 
 @dataclass(frozen=True, kw_only=True)
 class Ground:
-    bench: Bench
+    bench: SteppedService
     anna: User
 
 
@@ -66,7 +66,7 @@ class GameSessions(RuleBasedStateMachine):
         self.sessions.append(self.begun())
 
     def begun(self) -> Session:
-        game = self.do(register(self.ground.bench.service))
+        game = self.do(register_game(self.ground.bench.service))
         return Session(game=game, begun=self.now, ends=self.now + LIFETIME)
 
     @precondition(lambda self: self.sessions)
@@ -79,7 +79,7 @@ class GameSessions(RuleBasedStateMachine):
             self.polled(session)
         elif session.lasts(self.now) and not session.lasts(self.now + 1):
             return  # it ends during the delay of its answer
-        answer = self.do(held_out(session.game) if waits else poll_after_the_end(session.game))
+        answer = self.do(held_out(session.game) if waits else poll_ended_session(session.game))
         self.check_answer(session, answer)
 
     @initialize(times=st.sampled_from([0, 9, 11]))
@@ -91,7 +91,7 @@ class GameSessions(RuleBasedStateMachine):
             self.poll(0)
 
     def polled(self, session: Session) -> None:
-        session.ends = min(self.now + LIFETIME, session.begun + LONGEST)
+        session.ends = min(self.now + LIFETIME, session.begun + MAX_LIFETIME)
 
     def check_answer(self, session: Session, answer: httpx2.Response) -> None:
         told = answer.json()
@@ -166,7 +166,7 @@ async def held_out(game: Game) -> httpx2.Response:
     """A poll that is held until its time is over."""
     poll = game.polling()
     while not poll.done():  # more than once only where it was not held yet when the time had passed
-        waiting = asyncio.create_task(held(game.service))
+        waiting = asyncio.create_task(wait_until_held(game.service))
         await asyncio.wait({poll, waiting}, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
         await game.service.game.pulse.flush()  # which it does by itself within a second
@@ -179,7 +179,7 @@ async def held_out(game: Game) -> httpx2.Response:
 
 async def two_polls(game: Game, user: User) -> list[dict[str, Any]]:
     older = game.polling()
-    await held(game.service)
+    await wait_until_held(game.service)
     newer = game.polling()
     first = await older
     assert await confirmed(game, user)
@@ -197,6 +197,6 @@ async def confirmed(game: Game, user: User) -> bool:
 
 
 def test_gs_12_gs_15_a_game_session_does_what_its_model_says(fuzzed_url: str, tmp_path: Path) -> None:
-    with a_bench(fuzzed_url, tmp_path) as bench:
+    with stepped_service(fuzzed_url, tmp_path) as bench:
         ground = Ground(bench=bench, anna=bench.do(a_person(bench.service.house.storage)))
         run_machine(type("Sessions", (GameSessions,), {"ground": ground}), short=8, steps=15)

@@ -7,7 +7,7 @@ from typing import Any, Final
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tests.fuzz.bench import Bench, a_bench, run_machine
+from tests.fuzz.bench import SteppedService, run_machine, stepped_service
 from tests.support.permission_builders import a_person, create_application
 from tests.support.studio import PROJECT, Studio, a_studio
 
@@ -57,7 +57,7 @@ class Model:
 
 
 class GroupsAndRoles(RuleBasedStateMachine):
-    bench: Bench
+    bench: SteppedService
     studio: Studio
 
     @initialize()
@@ -180,7 +180,7 @@ class GroupsAndRoles(RuleBasedStateMachine):
 
 
 def test_gr_08_ro_18_groups_and_roles_do_what_their_model_says(fuzzed_url: str, tmp_path: Path) -> None:
-    with a_bench(fuzzed_url, tmp_path) as bench:
+    with stepped_service(fuzzed_url, tmp_path) as bench:
         studio = bench.do(a_studio(bench.service))
         for person in PEOPLE:
             bench.do(a_person(bench.service.house.storage, person))

@@ -13,10 +13,10 @@ import pytest
 
 from tests.fuzz.conftest import FACTOR, IS_LONG, SEED
 from tests.support.finding import ROOT
-from tests.support.oauth import Relying, a_native_client
-from tests.support.service import Service, running_service
-from tests.support.studio import OWNER, PROJECT, VISITOR, Studio, a_studio
-from tests.support.studio_people import administrator
+from tests.support.oauth import RelyingPartyClient, a_native_client
+from tests.support.service import RunningService, running_service
+from tests.support.studio import OWNER, PROJECT, STRANGER, Studio, a_studio
+from tests.support.studio_people import create_administrator
 
 LONGEST: Final = 5  # seconds any answer may take
 EXAMPLES: Final = 3  # of each operation, in `make test`
@@ -100,12 +100,12 @@ class Stage:
     """A service with something in it, and those who call."""
 
     studio: Studio
-    client: Relying
+    client: RelyingPartyClient
     group: str
     headers: Mapping[str, Mapping[str, str]]
 
     @property
-    def service(self) -> Service:
+    def service(self) -> RunningService:
         return self.studio.service
 
     def configuration(self) -> str:
@@ -114,7 +114,7 @@ class Stage:
             applications=numbers,
             shown_applications=json.dumps(list(map(str, numbers))),
             project=PROJECT,
-            people=json.dumps([OWNER, VISITOR]),
+            people=json.dumps([OWNER, STRANGER]),
             group=self.group,
             client=self.client.client.client_id,
             address=self.client.redirect_uri,
@@ -123,7 +123,7 @@ class Stage:
         )
 
 
-async def a_stage(service: Service) -> Stage:
+async def a_stage(service: RunningService) -> Stage:
     studio = await a_studio(service)
     owner = studio.owner.headers
     made = {"action": "save", "data": {"project_id": PROJECT, "title": "Testers"}}
@@ -133,7 +133,7 @@ async def a_stage(service: Service) -> Stage:
     client = await a_native_client(service)
     headers = {
         "nobody": {},
-        "administrator": (await administrator(studio)).headers,
+        "administrator": (await create_administrator(studio)).headers,
         "access key": {"Authorization": f"Bearer {await studio.access_key()}"},
         "client": client.headers,
     }
@@ -158,7 +158,9 @@ async def test_ht_25_every_answer_is_one_the_document_foretells_and_none_is_a_fa
     assert code == 0, said
 
 
-async def run_schemathesis(service: Service, configuration: Path, headers: Mapping[str, str]) -> tuple[int, str]:
+async def run_schemathesis(
+    service: RunningService, configuration: Path, headers: Mapping[str, str]
+) -> tuple[int, str]:
     base = str(service.client.base_url).rstrip("/")
     shown = [word for name, value in headers.items() for word in ("--header", f"{name}: {value}")]
     command = [
@@ -170,7 +172,7 @@ async def run_schemathesis(service: Service, configuration: Path, headers: Mappi
     return await while_time_goes_by(service, command)
 
 
-async def while_time_goes_by(service: Service, command: Sequence[str]) -> tuple[int, str]:
+async def while_time_goes_by(service: RunningService, command: Sequence[str]) -> tuple[int, str]:
     """A poll that is held is let go after a moment; nobody else asks meanwhile, so the time passes for it alone."""
     child = await asyncio.create_subprocess_exec(
         *command, cwd=ROOT, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT

@@ -10,9 +10,18 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from gatehouse.accounts.model import User
-from tests.fuzz.bench import Bench, a_bench, run_machine
+from tests.fuzz.bench import SteppedService, run_machine, stepped_service
 from tests.support.builders import a_record
-from tests.support.oauth import DAY, Relying, a_native_client, an_oidc_client, basic, claims_of, refused, told
+from tests.support.oauth import (
+    DAY,
+    RelyingPartyClient,
+    a_native_client,
+    an_oidc_client,
+    basic_auth,
+    claims_of,
+    oauth_error,
+    success_body,
+)
 from tests.support.permission_builders import a_person
 
 REFRESH: Final = 30 * DAY
@@ -50,9 +59,9 @@ class Family:
 class Ground:
     """What one service has for all lives of the machine."""
 
-    bench: Bench
-    web: Relying
-    stranger: Relying
+    bench: SteppedService
+    web: RelyingPartyClient
+    stranger: RelyingPartyClient
     numbers: list[int] = field(default_factory=lambda: [3_000_000_000])
 
     def next_person(self) -> User:
@@ -98,9 +107,9 @@ class RefreshFamilies(RuleBasedStateMachine):
         family = self.chosen(number)
         answer = self.do(self.ground.web.refresh(family.tokens[-1]))
         if family.refreshes(self.now):
-            self.turned(family, told(answer))
+            self.turned(family, success_body(answer))
         else:
-            assert refused(answer) == GONE
+            assert oauth_error(answer) == GONE
 
     def turned(self, family: Family, tokens: dict[str, Any]) -> None:
         assert tokens["refresh_token"] not in family.tokens
@@ -117,7 +126,7 @@ class RefreshFamilies(RuleBasedStateMachine):
             return
         stolen = family.tokens[-back]
         has_ended = self.ends_of(stolen) <= self.now
-        assert refused(self.do(self.ground.web.refresh(stolen))) == GONE
+        assert oauth_error(self.do(self.ground.web.refresh(stolen))) == GONE
         family.dead = family.dead or not has_ended
 
     def ends_of(self, token: str) -> int:
@@ -133,7 +142,7 @@ class RefreshFamilies(RuleBasedStateMachine):
         won = [answer for answer in answers if answer.status_code == 200]
         assert len(won) == family.refreshes(self.now)
         if won:
-            self.turned(family, told(won[0]))
+            self.turned(family, success_body(won[0]))
             family.dead = True
 
     @precondition(lambda self: self.families)
@@ -141,7 +150,7 @@ class RefreshFamilies(RuleBasedStateMachine):
     def show_to_a_stranger(self, number: int) -> None:
         """Another client gets nothing for it, and spends nothing."""
         answer = self.do(self.ground.stranger.refresh(self.chosen(number).tokens[-1], redirect_uri=""))
-        assert refused(answer) == GONE
+        assert oauth_error(answer) == GONE
 
     @precondition(lambda self: self.families)
     @rule(number=which_family, by_access_token=st.booleans())
@@ -166,11 +175,11 @@ class RefreshFamilies(RuleBasedStateMachine):
 
     async def ask(self, path: str, token: str) -> httpx2.Response:
         web = self.ground.web
-        headers = {"Authorization": basic(web.client.client_id, web.secret)}
+        headers = {"Authorization": basic_auth(web.client.client_id, web.secret)}
         return await self.ground.bench.service.client.post(path, data={"token": token}, headers=headers)
 
     def is_active(self, token: str) -> bool:
-        told_of: dict[str, Any] = told(self.do(self.ask("/proxy/oauth/introspect", token)))
+        told_of: dict[str, Any] = success_body(self.do(self.ask("/proxy/oauth/introspect", token)))
         return bool(told_of["active"])
 
     @invariant()
@@ -182,12 +191,12 @@ class RefreshFamilies(RuleBasedStateMachine):
                 assert not self.is_active(family.tokens[-2])
 
 
-async def at_once(web: Relying, token: str) -> list[httpx2.Response]:
+async def at_once(web: RelyingPartyClient, token: str) -> list[httpx2.Response]:
     return await asyncio.gather(*(web.refresh(token) for _ in range(3)))
 
 
 def test_tk_11_a_refresh_family_does_what_its_model_says(fuzzed_url: str, tmp_path: Path) -> None:
-    with a_bench(fuzzed_url, tmp_path) as bench:
+    with stepped_service(fuzzed_url, tmp_path) as bench:
         ground = Ground(
             bench=bench,
             web=bench.do(a_native_client(bench.service)),

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from tests.game_clients.support.desktop import Desktop
 from tests.game_clients.support.games import BUILT, GAMES, Game
 from tests.game_clients.support.player import LOGIN, NICK, PASSWORD
-from tests.support.command_line import CommandLine, Place
+from tests.support.command_line import CommandLine, InstallationPaths
 from tests.support.processes import Node
 
 
@@ -29,7 +29,7 @@ def game(request: pytest.FixtureRequest) -> Game:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Studio:
+class GameStudio:
     """The running service, as the people of a studio set it up for their game."""
 
     base_url: str
@@ -50,10 +50,10 @@ class Studio:
 
 
 @pytest.fixture(scope="session")
-def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
+def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GameStudio]:
     """One for all games of a test process, run as people run it."""
     home = tmp_path_factory.mktemp("studio")
-    place = Place(data=home / "data", url=f"sqlite:///{home / 'gatehouse.db'}")
+    place = InstallationPaths(data=home / "data", url=f"sqlite:///{home / 'gatehouse.db'}")
     with Node(data=place.data, environment=place.settings) as node:
         commands = place.commands()
         described = home / "game.yaml"
@@ -61,7 +61,7 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
         commands("apply", described)
         words = ("user", "create", "--login", LOGIN, "--nick", NICK, "--password-stdin")
         user_id = commands(*words, stdin=PASSWORD).strip()
-        yield Studio(base_url=node.base_url, commands=commands, user_id=user_id, application_id=50010)
+        yield GameStudio(base_url=node.base_url, commands=commands, user_id=user_id, application_id=50010)
 
 
 @pytest.fixture

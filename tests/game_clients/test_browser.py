@@ -4,7 +4,7 @@ import pytest
 
 from tests.game_clients.support.desktop import Desktop
 from tests.game_clients.support.games import Game
-from tests.game_clients.support.responder import GSID, Reply, error, responding
+from tests.game_clients.support.responder import GSID, ScriptedReply, error, scripted_responder
 
 NO_ADDRESSES = [
     "file:///etc/passwd",
@@ -21,7 +21,7 @@ REFUSED = error("rec-1")
 @pytest.mark.parametrize("word", ["default=1", "browser=1"])
 def test_the_browser_is_opened_at_the_link(game: Game, desktop: Desktop, word: str) -> None:
     with (
-        responding(Reply(held=True)) as service,
+        scripted_responder(ScriptedReply(held=True)) as service,
         game.start(service.address, word, environment=desktop.environment),
     ):
         assert desktop.opened() == [f"{service.address}/?gsid={GSID}"]
@@ -29,14 +29,14 @@ def test_the_browser_is_opened_at_the_link(game: Game, desktop: Desktop, word: s
 
 def test_without_a_browser_the_sign_in_goes_on(game: Game, desktop: Desktop) -> None:
     desktop.remove_browser()
-    with responding(REFUSED) as service:
+    with scripted_responder(REFUSED) as service:
         told = game.play(service.address, "default=1", environment=desktop.environment)
     assert (told["outcome"], told["error"]) == ("refused", "rec-1")
 
 
 def test_an_address_that_is_none_is_not_opened(game: Game, desktop: Desktop) -> None:
-    registered = [Reply(body={"status": "OK", "gsid": GSID, "url": url}) for url in NO_ADDRESSES]
-    with responding(REFUSED, registered=registered) as service:
+    registered = [ScriptedReply(body={"status": "OK", "gsid": GSID, "url": url}) for url in NO_ADDRESSES]
+    with scripted_responder(REFUSED, registered=registered) as service:
         everyone = ",".join(service.address for _ in NO_ADDRESSES)
         told = game.play(everyone, "default=1", environment=desktop.environment)
         assert service.polls == []

@@ -9,11 +9,11 @@ from typing import Final
 
 import pytest
 
-from tests.game_clients.conftest import Studio
+from tests.game_clients.conftest import GameStudio
 from tests.game_clients.support.desktop import Desktop
 from tests.game_clients.support.games import CLIENTS, CPP, GODOT, MONO, TYPESCRIPT
 from tests.game_clients.support.player import NICK, Player
-from tests.support.capabilities import Capability, require
+from tests.support.capabilities import Capability, require_program
 from tests.support.finding import ROOT
 from tests.support.processes import WatchedProcess
 
@@ -49,7 +49,7 @@ def test_the_examples_of_the_guide_are_the_examples(language: str, file: str) ->
     assert blocks(language) == [LINTERS_LINE.sub("", (CLIENTS / file).read_text())]
 
 
-def test_the_application_of_the_guide_is_made(studio: Studio, tmp_path: Path) -> None:
+def test_the_application_of_the_guide_is_made(studio: GameStudio, tmp_path: Path) -> None:
     described = tmp_path / "game.yaml"
     described.write_text(blocks("yaml")[0].replace("50010", "50777").replace("Sky Raiders", "Sky Raiders 2"))
     command, *answer = blocks("console")[0].splitlines()
@@ -60,11 +60,11 @@ def test_the_application_of_the_guide_is_made(studio: Studio, tmp_path: Path) ->
 
 @pytest.mark.parametrize("script", blocks("sh"), ids=lambda script: script.split()[1 if script[0] == "p" else -4])
 def test_a_program_of_the_guide_is_built_and_signs_a_player_in(
-    script: str, studio: Studio, desktop: Desktop, copied: Path
+    script: str, studio: GameStudio, desktop: Desktop, copied: Path
 ) -> None:
     for program, capability in NEEDS.items():
         if program in script:
-            require(capability)
+            require_program(capability)
     path = f"{desktop.environment['PATH']}:{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
     environment = {"PATH": path, "HOME": str(copied), "GATEHOUSE": studio.base_url, "FACTOR": "one-device"}
     with WatchedProcess(["bash", "-euc", script], cwd=copied, environment=environment) as shell, Player() as player:
@@ -73,7 +73,7 @@ def test_a_program_of_the_guide_is_built_and_signs_a_player_in(
         shell.wait_for_line(f"^(Hello|Welcome aboard), {NICK}", shell.stdout)
 
 
-def test_the_record_of_a_refused_game_is_found_as_the_guide_says(studio: Studio, desktop: Desktop) -> None:
+def test_the_record_of_a_refused_game_is_found_as_the_guide_says(studio: GameStudio, desktop: Desktop) -> None:
     words = blocks("console")[1].strip().removeprefix("$ gatehouse ").split()
     example = [sys.executable, "-B", str(CLIENTS / "python" / "example.py"), studio.base_url, "50010", "one-device"]
     with WatchedProcess(example, environment=desktop.environment) as playing, Player() as player:

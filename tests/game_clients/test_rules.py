@@ -9,8 +9,8 @@ from itertools import pairwise
 
 import pytest
 
-from tests.game_clients.support.games import Game, told_by
-from tests.game_clients.support.responder import GSID, LOCATION, Reply, error, responding, retry
+from tests.game_clients.support.games import Game, output_of
+from tests.game_clients.support.responder import GSID, LOCATION, ScriptedReply, error, retry, scripted_responder
 
 NICK = 'Jörg "Ace" 🚀\\'
 JWT = "eyJhbGciOiJSUzI1NiJ9.e30.c2lnbmF0dXJl"
@@ -22,7 +22,7 @@ SIGNED_IN = {
     "jwt": JWT,
     "token_exp": 3600,
 }
-OK = Reply(body=SIGNED_IN)
+OK = ScriptedReply(body=SIGNED_IN)
 NOT_JSON = [
     '{"status": "OK"} x',
     '{"status": "OK",}',
@@ -48,11 +48,11 @@ NOT_SECURE = [
     "file:///etc/passwd",
     "localhost",
 ]
-HELD = Reply(held=True)
+HELD = ScriptedReply(held=True)
 UNFINISHED = {
     "silent": HELD,
-    "without a body": Reply(body={**SIGNED_IN, "gsid": GSID}, stalls=True),
-    "dripping": Reply(body={**SIGNED_IN, "gsid": GSID}, drips=True),
+    "without a body": ScriptedReply(body={**SIGNED_IN, "gsid": GSID}, stalls=True),
+    "dripping": ScriptedReply(body={**SIGNED_IN, "gsid": GSID}, drips=True),
 }
 WHOLE = "INTEROP_WHOLE" in os.environ  # noqa: TID251 - said by `make interop`
 PATIENCE_OVER = 9.0  # seconds, on a busy machine; a client without patience does not give up so soon
@@ -63,8 +63,8 @@ def test_a_client_polls_as_the_rules_say(game: Game) -> None:
     steps += [error("r0", 503), retry(0, "signing_in")]
     # Godot 3 cannot read an escaped rocket, and the service escapes none.
     escaped = json.dumps(SIGNED_IN, ensure_ascii=game.language != "gdscript").encode()
-    steps += [error("r1", 429, **{"Retry-After": "1"}), Reply(body=escaped)]
-    with responding(*steps) as service:
+    steps += [error("r1", 429, **{"Retry-After": "1"}), ScriptedReply(body=escaped)]
+    with scripted_responder(*steps) as service:
         told = game.play(service.address, "poll_timeout=1", "app_id=50001", "factor=f1", "code=1", "qr=1", "distr=eu")
         polls = service.polls
         gaps = [later.at - sooner.at for sooner, later in pairwise(polls)]
@@ -88,8 +88,8 @@ def test_a_client_polls_as_the_rules_say(game: Game) -> None:
 
 
 def test_a_client_keeps_tokens_to_itself(game: Game) -> None:
-    with responding(OK) as service, game.start(service.address) as played:
-        told = told_by(played)
+    with scripted_responder(OK) as service, game.start(service.address) as played:
+        told = output_of(played)
         spoken = [line for line in [*played.stdout, *played.stderr] if JWT in line or GSID in line]
     assert told["outcome"] == "ok"
     assert spoken == [f"link {service.address}/?gsid={GSID}\n", f"jwt {JWT}\n"]
@@ -100,10 +100,10 @@ def test_a_client_keeps_tokens_to_itself(game: Game) -> None:
     [
         pytest.param(error("rec-1"), "refused", "rec-1", [], id="ERROR"),
         pytest.param(error("rec-2", 403), "refused", "rec-2", [], id="403"),
-        pytest.param(Reply(status=403, body=b"<html>"), "refused", "", [], id="403-of-somebody-else"),
+        pytest.param(ScriptedReply(status=403, body=b"<html>"), "refused", "", [], id="403-of-somebody-else"),
         pytest.param(error("rec-3", 429, **{"Retry-After": "3600"}), "refused", "rec-3", [], id="429-for-an-hour"),
         pytest.param(
-            Reply(body={"status": "CANCELLED", "gsid": GSID}),
+            ScriptedReply(body={"status": "CANCELLED", "gsid": GSID}),
             "cancelled",
             "",
             [{"gsid": GSID, "status": "Error"}],
@@ -112,9 +112,9 @@ def test_a_client_keeps_tokens_to_itself(game: Game) -> None:
     ],
 )
 def test_a_client_stops_where_it_must(
-    game: Game, reply: Reply, outcome: str, record: str, closings: list[dict[str, str]]
+    game: Game, reply: ScriptedReply, outcome: str, record: str, closings: list[dict[str, str]]
 ) -> None:
-    with responding(reply) as service:
+    with scripted_responder(reply) as service:
         told = game.play(service.address)
     assert (told["outcome"], told.get("error", "")) == (outcome, record)
     assert len(service.polls) == 1
@@ -122,14 +122,14 @@ def test_a_client_stops_where_it_must(
 
 
 def test_a_game_that_cancels_leaves_a_held_poll_and_closes_the_session(game: Game) -> None:
-    with responding(retry(0, "opened"), HELD) as service:
+    with scripted_responder(retry(0, "opened"), HELD) as service:
         told = game.play(service.address, "cancel_on=opened")
     assert told["outcome"] == "cancelled"
     assert service.closings == [{"gsid": GSID, "status": "Error"}]
 
 
 def test_a_game_that_cancels_during_a_pause_does_not_wait_for_its_end(game: Game) -> None:
-    with responding(retry(60, "opened")) as service:
+    with scripted_responder(retry(60, "opened")) as service:
         told = game.play(service.address, "cancel_on=opened")
     assert told["outcome"] == "cancelled"
     assert service.closings == [{"gsid": GSID, "status": "Error"}]
@@ -137,7 +137,7 @@ def test_a_game_that_cancels_during_a_pause_does_not_wait_for_its_end(game: Game
 
 def unreachable_by(game: Game, answers: Sequence[str]) -> None:
     """Each of the answers is the first and only one of a sign-in."""
-    with responding(*(Reply(body=answer.encode()) for answer in answers)) as service:
+    with scripted_responder(*(ScriptedReply(body=answer.encode()) for answer in answers)) as service:
         told = game.play(",".join(service.address for _ in answers), "patience=0")
     assert told["outcome"].split() == ["unreachable"] * len(answers)
     assert len(service.polls) == len(answers)
@@ -149,7 +149,7 @@ def test_an_answer_that_nobody_understands_is_no_answer(game: Game) -> None:
 
 
 def test_a_service_that_is_not_there_is_unreachable(game: Game) -> None:
-    with responding() as service:
+    with scripted_responder() as service:
         pass
     assert game.play(service.address)["outcome"] == "unreachable"
 
@@ -158,9 +158,9 @@ def test_a_service_that_is_not_there_is_unreachable(game: Game) -> None:
 def test_patience_ends_the_wait_for_an_answer_that_never_comes_to_its_end(game: Game, unfinished: str) -> None:
     reply = UNFINISHED[unfinished]
     with (
-        responding(registered=[reply]) as begins_so,
-        responding(reply, closed=reply) as goes_on_so,
-        responding(error("the last one")) as last,
+        scripted_responder(registered=[reply]) as begins_so,
+        scripted_responder(reply, closed=reply) as goes_on_so,
+        scripted_responder(error("the last one")) as last,
     ):
         services = (begins_so, goes_on_so, last)
         told = game.play(",".join(service.address for service in services), "patience=1")
@@ -171,20 +171,20 @@ def test_patience_ends_the_wait_for_an_answer_that_never_comes_to_its_end(game: 
 
 
 def test_patience_ends_the_wait_for_a_service_that_is_gone(game: Game) -> None:
-    with responding(HELD) as service:
+    with scripted_responder(HELD) as service:
         playing = game.start(service.address, "patience=2")
         service.wait_for("getGsidResult")
     with playing:
         began = time.monotonic()
-        assert told_by(playing)["outcome"] == "unreachable"
+        assert output_of(playing)["outcome"] == "unreachable"
         assert time.monotonic() - began < PATIENCE_OVER
 
 
 def test_a_client_follows_no_redirect(game: Game) -> None:
-    with responding() as elsewhere:
+    with scripted_responder() as elsewhere:
         there = {"Location": f"{elsewhere.address}/proxy/api/gameSession/getGsid"}
-        away = [Reply(status=status, headers=there) for status in (302, 303, 307)]
-        with responding(registered=away) as service:
+        away = [ScriptedReply(status=status, headers=there) for status in (302, 303, 307)]
+        with scripted_responder(registered=away) as service:
             told = game.play(",".join(service.address for _ in away))
         assert told["outcome"].split() == ["unreachable"] * len(away)
         assert elsewhere.asked == []
@@ -195,13 +195,13 @@ def test_a_client_talks_over_tls_or_to_its_own_machine(game: Game) -> None:
 
 
 def test_a_client_refuses_a_certificate_nobody_vouches_for(game: Game, self_signed: ssl.SSLContext) -> None:
-    with responding(tls=self_signed) as service:
+    with scripted_responder(tls=self_signed) as service:
         assert game.play(service.address)["outcome"] == "unreachable"
     assert service.asked == []
 
 
 def test_a_refused_registration_names_its_record(game: Game) -> None:
-    with responding(registered=[error("rec-4", 429, **{"Retry-After": "60"})]) as service:
+    with scripted_responder(registered=[error("rec-4", 429, **{"Retry-After": "60"})]) as service:
         told = game.play(service.address)
     assert (told["outcome"], told["error"]) == ("refused", "rec-4")
     assert "link" not in told

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.game_clients.conftest import Studio
+from tests.game_clients.conftest import GameStudio
 from tests.game_clients.support.games import CLIENTS, ENDS_WITHIN
 from tests.game_clients.support.player import ELSEWHERE, NICK, Player, choices_in
-from tests.game_clients.support.responder import Reply, responding
+from tests.game_clients.support.responder import ScriptedReply, scripted_responder
 from tests.support.processes import WatchedProcess, inherited_environment
 
 LINK = r"^Open this link to sign in: (.+)$"
@@ -25,7 +25,7 @@ def command(tmp_path: Path) -> list[str]:
     return [*program, "--no-browser", "--app-id", "50010", "--factor-file", str(kept)]
 
 
-def test_a_player_on_another_device_picks_the_code_and_is_greeted(studio: Studio, command: list[str]) -> None:
+def test_a_player_on_another_device_picks_the_code_and_is_greeted(studio: GameStudio, command: list[str]) -> None:
     with WatchedProcess([*command, studio.base_url]) as playing, Player(address=ELSEWHERE) as player:
         link = playing.wait_for_line(LINK, playing.stdout)[1]
         code = playing.wait_for_line(r"^Your code: (\d\d)$", playing.stdout)[1]
@@ -37,7 +37,7 @@ def test_a_player_on_another_device_picks_the_code_and_is_greeted(studio: Studio
     assert playing.stderr == []
 
 
-def test_the_device_keeps_its_factor(studio: Studio, command: list[str]) -> None:
+def test_the_device_keeps_its_factor(studio: GameStudio, command: list[str]) -> None:
     kept = Path(command[-1])
     factors = []
     for _ in range(2):
@@ -48,7 +48,7 @@ def test_the_device_keeps_its_factor(studio: Studio, command: list[str]) -> None
     assert kept.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_player_who_cancels_is_told_the_record(studio: Studio, command: list[str]) -> None:
+def test_a_player_who_cancels_is_told_the_record(studio: GameStudio, command: list[str]) -> None:
     with WatchedProcess([*command, studio.base_url]) as playing, Player() as player:
         player.decide(player.open(playing.wait_for_line(LINK, playing.stdout)[1]), "cancel")
         assert playing.wait() == 1
@@ -56,7 +56,7 @@ def test_a_player_who_cancels_is_told_the_record(studio: Studio, command: list[s
     assert studio.record(record)
 
 
-def test_ctrl_c_ends_the_session_too(studio: Studio, command: list[str]) -> None:
+def test_ctrl_c_ends_the_session_too(studio: GameStudio, command: list[str]) -> None:
     with WatchedProcess([*command, studio.base_url]) as playing:
         link = playing.wait_for_line(LINK, playing.stdout)[1]
         playing.wait_for_line("^Waiting for you", playing.stdout)
@@ -67,8 +67,8 @@ def test_ctrl_c_ends_the_session_too(studio: Studio, command: list[str]) -> None
 
 
 def test_in_a_terminal_there_is_a_qr_code_and_every_step_and_no_foreign_control(command: list[str]) -> None:
-    signed_in = Reply(body={"status": "OK", "nick": "Ann\x1b[2Ja", "user_id": "1001"})
-    with responding(signed_in) as service:
+    signed_in = ScriptedReply(body={"status": "OK", "nick": "Ann\x1b[2Ja", "user_id": "1001"})
+    with scripted_responder(signed_in) as service:
         shown = in_a_terminal([*command, service.address])
     assert len(re.findall("^ +\x1b\\[97;40m[█▀▄ ]{33,}\x1b\\[0m", shown, re.MULTILINE)) > 15
     assert "\x1b[1;7m 42 \x1b[0m" in shown

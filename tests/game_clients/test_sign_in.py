@@ -2,21 +2,21 @@
 
 import httpx2
 
-from tests.game_clients.conftest import Studio
-from tests.game_clients.support.games import Game, told_by
+from tests.game_clients.conftest import GameStudio
+from tests.game_clients.support.games import Game, output_of
 from tests.game_clients.support.player import ELSEWHERE, NICK, Player, choices_in
 from tests.support.oauth import claims_of
 
 FACTOR = "device-factor-of-this-machine"
 
 
-def test_a_player_confirms_in_the_browser_and_is_signed_in(game: Game, studio: Studio) -> None:
+def test_a_player_confirms_in_the_browser_and_is_signed_in(game: Game, studio: GameStudio) -> None:
     asked = (f"app_id={studio.application_id}", f"factor={FACTOR}", "qr=1", "distr=eu")
     with game.start(studio.base_url, *asked) as playing, Player() as player:
         link = playing.wait_for_line("^link (.+)$", playing.stdout)[1]
         assert studio.info(link)["distr"] == "eu"
         player.confirm(link)
-        told = told_by(playing)
+        told = output_of(playing)
     assert (told["outcome"], told["user_id"], told["nick"]) == ("ok", studio.user_id, NICK)
     assert claims_of(told["jwt"])["uid"] == studio.user_id
     assert told["state"].startswith("waiting")
@@ -25,24 +25,24 @@ def test_a_player_confirms_in_the_browser_and_is_signed_in(game: Game, studio: S
     assert studio.info(link)["state"] == "Success"
 
 
-def test_without_a_factor_there_is_no_jwt(game: Game, studio: Studio) -> None:
+def test_without_a_factor_there_is_no_jwt(game: Game, studio: GameStudio) -> None:
     with game.start(studio.base_url) as playing, Player() as player:
         player.confirm(playing.wait_for_line("^link (.+)$", playing.stdout)[1])
-        told = told_by(playing)
+        told = output_of(playing)
     assert (told["outcome"], told["nick"], told["jwt"]) == ("ok", NICK, "")
 
 
-def test_a_player_who_cancels_in_the_browser_is_not_signed_in(game: Game, studio: Studio) -> None:
+def test_a_player_who_cancels_in_the_browser_is_not_signed_in(game: Game, studio: GameStudio) -> None:
     with game.start(studio.base_url, f"app_id={studio.application_id}") as playing, Player() as player:
         page = player.open(playing.wait_for_line("^link (.+)$", playing.stdout)[1])
         player.decide(page, "cancel")
-        told = told_by(playing)
+        told = output_of(playing)
     assert told["outcome"] == "refused"
     assert told["state"].endswith("cancelled")
     assert studio.record(told["error"])
 
 
-def test_the_right_code_signs_in_and_a_wrong_one_ends_it(game: Game, studio: Studio) -> None:
+def test_the_right_code_signs_in_and_a_wrong_one_ends_it(game: Game, studio: GameStudio) -> None:
     outcomes = {}
     for right in (True, False):
         with game.start(studio.base_url, "code=1") as playing, Player(address=ELSEWHERE) as player:
@@ -50,23 +50,23 @@ def test_the_right_code_signs_in_and_a_wrong_one_ends_it(game: Game, studio: Stu
             page = player.open(playing.wait_for_line("^link (.+)$", playing.stdout)[1])
             picked = next(code for code in choices_in(page) if (code == shown) == right)
             player.decide(page, "confirm", code=picked)
-            outcomes[right] = told_by(playing)["outcome"]
+            outcomes[right] = output_of(playing)["outcome"]
     assert outcomes == {True: "ok", False: "refused"}
 
 
-def test_a_game_that_cancels_takes_its_link_with_it(game: Game, studio: Studio) -> None:
+def test_a_game_that_cancels_takes_its_link_with_it(game: Game, studio: GameStudio) -> None:
     with game.start(studio.base_url, "cancel_on=waiting") as playing, Player() as player:
         link = playing.wait_for_line("^link (.+)$", playing.stdout)[1]
-        assert told_by(playing)["outcome"] == "cancelled"
+        assert output_of(playing)["outcome"] == "cancelled"
         assert studio.info(link)["state"] == "Error"
         assert 'name="decision"' not in player.client.get(link).text
 
 
-def test_a_session_that_somebody_else_closes_ends_with_a_record(game: Game, studio: Studio) -> None:
+def test_a_session_that_somebody_else_closes_ends_with_a_record(game: Game, studio: GameStudio) -> None:
     with game.start(studio.base_url) as playing:
         link = playing.wait_for_line("^link (.+)$", playing.stdout)[1]
         closing = {"gsid": link.partition("gsid=")[2], "status": "Error"}
         httpx2.post(f"{studio.base_url}/proxy/api/gameSession/closeGsid", json=closing).raise_for_status()
-        told = told_by(playing)
+        told = output_of(playing)
     assert told["outcome"] == "refused"
     assert studio.record(told["error"])

@@ -10,10 +10,18 @@ import httpx2
 from joserfc import jwt
 from joserfc.jwk import KeySet
 
-from tests.support.oauth import AUTHORIZE, Relying, action_of, answer_in, answers, header_of, told
-from tests.support.outside import Outsider
-from tests.support.service import Service
-from tests.support.visitor import Visitor
+from tests.support.oauth import (
+    AUTHORIZE,
+    RelyingPartyClient,
+    form_action,
+    form_answers,
+    header_of,
+    query_of,
+    success_body,
+)
+from tests.support.outside import StubServer
+from tests.support.service import RunningService
+from tests.support.visitor import HttpBrowser
 
 LOGIN: Final = "anna@studio.example"
 BACK: Final = "https://shop.example/back"  # after signing out
@@ -36,11 +44,11 @@ class SignedIn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certifier:
-    service: Service
-    client: Relying
-    other: Relying  # a second client
-    person: Visitor
-    back_channel: Outsider  # where the client hears of people who signed out
+    service: RunningService
+    client: RelyingPartyClient
+    other: RelyingPartyClient  # a second client
+    person: HttpBrowser
+    back_channel: StubServer  # where the client hears of people who signed out
     logins: list[str] = field(default_factory=list)  # one entry for each time the sign-in form was filled in
 
     async def signs_in(self, **changes: str) -> SignedIn:
@@ -73,17 +81,17 @@ class Certifier:
     async def walked(self, page: httpx2.Response) -> dict[str, str]:
         for _ in range(STEPS_MOST):
             if page.is_redirect and page.headers["location"].startswith(self.client.redirect_uri):
-                return answer_in(page.headers["location"])
+                return query_of(page.headers["location"])
             page = await self._next(page)
         raise AssertionError(f"never came back: {page.status_code} {page.text}")
 
     async def _next(self, page: httpx2.Response) -> httpx2.Response:
         if page.is_redirect:
             return await self.person.get(page.headers["location"].removeprefix(self.service.base_url))
-        fields = answers(page, LOGIN, "correct horse battery staple")
+        fields = form_answers(page, LOGIN, "correct horse battery staple")
         if "password" in fields:
             self.logins.append(fields["login"])
-        return await self.person.post(action_of(page), **fields)
+        return await self.person.post(form_action(page), **fields)
 
     async def verified(self, token: str, *, access_token: str | None = None) -> dict[str, Any]:
         """The claims of a token of ours, checked as OpenID Connect Core §3.1.3.7 says."""
@@ -99,14 +107,14 @@ class Certifier:
         assert claims["iat"] <= now < claims.get("exp", now + 1)
         assert 0 < len(claims["sub"]) <= 255
         if access_token is not None:
-            assert claims["at_hash"] == half_hash(access_token)
+            assert claims["at_hash"] == at_hash(access_token)
         return claims
 
     async def userinfo(self, access_token: str) -> dict[str, Any]:
-        return told(await self.client.userinfo(access_token))
+        return success_body(await self.client.userinfo(access_token))
 
     async def configuration(self) -> dict[str, Any]:
-        return told(await self.service.client.get("/.well-known/openid-configuration"))
+        return success_body(await self.service.client.get("/.well-known/openid-configuration"))
 
     async def is_signed_in(self) -> bool:
         """Whether prompt=none gets a code."""
@@ -122,7 +130,7 @@ class Certifier:
     async def ends_here(self, page: httpx2.Response) -> None:
         """The person is told on a page of the service that he is signed out, asked for his word or not."""
         if (await self.person.client.get("/account")).is_success:
-            page = await self.person.post(action_of(page), **{**answers(page, "", ""), "decision": "confirm"})
+            page = await self.person.post(form_action(page), **{**form_answers(page, "", ""), "decision": "confirm"})
         assert not page.is_redirect
         assert not await self.is_signed_in()
 
@@ -132,6 +140,6 @@ class Certifier:
         assert "location" not in page.headers
 
 
-def half_hash(token: str) -> str:
+def at_hash(token: str) -> str:
     """at_hash of an RS256 token (OpenID Connect Core §3.1.3.6)."""
     return urlsafe_b64encode(sha256(token.encode()).digest()[:16]).rstrip(b"=").decode()

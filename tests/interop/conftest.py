@@ -8,35 +8,35 @@ from typing import Final
 import httpx2
 import pytest
 
-from tests.interop.person import LOGIN, NICK, PASSWORD, Person
-from tests.support.command_line import CommandLine, Place
+from tests.interop.person import LOGIN, NICK, PASSWORD, PersonInBrowser
+from tests.support.command_line import CommandLine, InstallationPaths
 from tests.support.processes import Node
-from tests.support.trust import NOBODY
+from tests.support.trust import NO_TRUST_STORE
 
 TRIES: Final = 1_000  # far more than fit into the half second in which the service sees what a command did
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Registered:
+class RegisteredClient:
     client_id: str
     client_secret: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gatehouse:
+class GatehouseNode:
     issuer: str
     commands: CommandLine
     user_id: str
 
-    def register(self, client_id: str, *options: str) -> Registered:
+    def register(self, client_id: str, *options: str) -> RegisteredClient:
         words = ("client", "create", client_id, "--name", client_id, "--profile", "oidc", *options)
         made = self.commands.json(*words)
-        return Registered(client_id=client_id, client_secret=made["client_secret"] or "")
+        return RegisteredClient(client_id=client_id, client_secret=made["client_secret"] or "")
 
     def publish_new_keys(self) -> None:
         """The first half of a planned rotation: verifiers have an hour to see the keys to come."""
         made = {one["kid"] for one in self.commands.json("key", "rotate", "--purpose", "tokens")}
-        with httpx2.Client(base_url=self.issuer, verify=NOBODY) as client:
+        with httpx2.Client(base_url=self.issuer, verify=NO_TRUST_STORE) as client:
             for _ in range(TRIES):
                 if made <= {key["kid"] for key in client.get("/proxy/oauth/keys").json()["keys"]}:
                     return
@@ -48,18 +48,18 @@ class Gatehouse:
 
 
 @pytest.fixture(scope="session")
-def gatehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gatehouse]:
+def gatehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatehouseNode]:
     home: Path = tmp_path_factory.mktemp("gatehouse")
-    place = Place(data=home / "data", url=f"sqlite:///{home / 'gatehouse.db'}")
+    place = InstallationPaths(data=home / "data", url=f"sqlite:///{home / 'gatehouse.db'}")
     with Node(data=place.data, environment=place.settings) as node:
         commands = place.commands()
         words = ("user", "create", "--login", LOGIN, "--nick", NICK, "--password-stdin")
         user_id = commands(*words, stdin=PASSWORD).strip()
-        yield Gatehouse(issuer=node.base_url, commands=commands, user_id=user_id)
+        yield GatehouseNode(issuer=node.base_url, commands=commands, user_id=user_id)
 
 
 @pytest.fixture
-def person(gatehouse: Gatehouse) -> Iterator[Person]:
-    someone = Person(gatehouse.issuer)
+def person(gatehouse: GatehouseNode) -> Iterator[PersonInBrowser]:
+    someone = PersonInBrowser(gatehouse.issuer)
     yield someone
     someone.client.close()

@@ -6,7 +6,7 @@ from typing import Final
 import httpx2
 
 from tests.support.oauth import FORM
-from tests.support.trust import NOBODY
+from tests.support.trust import NO_TRUST_STORE
 from tests.support.visitor import hidden_fields
 
 LOGIN: Final = "anna@studio.example"
@@ -15,13 +15,13 @@ NICK: Final = "Anna"
 STEPS_MOST: Final = 20
 
 
-class Person:
+class PersonInBrowser:
     """Keeps cookies: whoever has signed in once is not asked again."""
 
     def __init__(self, issuer: str) -> None:
         self._issuer = issuer
         agent = {"User-Agent": "Mozilla/5.0 (X11; Linux) Firefox/140.0"}
-        self.client = httpx2.Client(headers=agent, timeout=20, verify=NOBODY)
+        self.client = httpx2.Client(headers=agent, timeout=20, verify=NO_TRUST_STORE)
         self.forms: list[str] = []  # what was filled in on the way: names of the fields that matter
 
     def visit(self, address: str, *, until: str | None = None) -> httpx2.Response:

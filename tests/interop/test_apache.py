@@ -11,12 +11,12 @@ from typing import Final
 import httpx2
 import pytest
 
-from tests.interop.conftest import TRIES, Gatehouse, Registered
-from tests.interop.person import LOGIN, Person
+from tests.interop.conftest import TRIES, GatehouseNode, RegisteredClient
+from tests.interop.person import LOGIN, PersonInBrowser
 from tests.interop.toolchains import APACHE, APACHE_MODULES, CLIENTS, find_mod_auth_openidc
-from tests.support.capabilities import Capability, require
+from tests.support.capabilities import Capability, require_program
 from tests.support.oauth import header_of
-from tests.support.postgres import own_directory, server_user
+from tests.support.postgres import make_server_directory, server_user
 from tests.support.processes import LOOPBACK, WatchedProcess, free_port
 
 MODULE: Final = Capability(name="mod_auth_openidc", find=cache(find_mod_auth_openidc), optional=True)
@@ -24,8 +24,8 @@ CONFIGURATION: Final = Template((CLIENTS / "mod_auth_openidc" / "apache.conf").r
 
 
 @pytest.fixture
-def apache(gatehouse: Gatehouse) -> Iterator[str]:
-    require(MODULE)
+def apache(gatehouse: GatehouseNode) -> Iterator[str]:
+    require_program(MODULE)
     port = free_port()
     registered = gatehouse.register("apache", "--redirect-uri", f"http://{LOOPBACK}:{port}/callback")
     with serving(gatehouse, registered, port):
@@ -33,8 +33,8 @@ def apache(gatehouse: Gatehouse) -> Iterator[str]:
 
 
 @contextmanager
-def serving(gatehouse: Gatehouse, registered: Registered, port: int) -> Iterator[WatchedProcess]:
-    place = own_directory()
+def serving(gatehouse: GatehouseNode, registered: RegisteredClient, port: int) -> Iterator[WatchedProcess]:
+    place = make_server_directory()
     try:
         with WatchedProcess(command(gatehouse, registered, port, place), user=server_user()) as process:
             process.wait_until_started("resuming normal operations", process.stdout)
@@ -43,7 +43,7 @@ def serving(gatehouse: Gatehouse, registered: Registered, port: int) -> Iterator
         shutil.rmtree(place)
 
 
-def command(gatehouse: Gatehouse, registered: Registered, port: int, place: Path) -> list[str]:
+def command(gatehouse: GatehouseNode, registered: RegisteredClient, port: int, place: Path) -> list[str]:
     (place / "page").write_text("the page")
     settings = {
         "place": place,
@@ -59,7 +59,7 @@ def command(gatehouse: Gatehouse, registered: Registered, port: int, place: Path
 
 
 def test_apache_signs_in_verifies_refreshes_and_survives_new_keys(
-    apache: str, gatehouse: Gatehouse, person: Person
+    apache: str, gatehouse: GatehouseNode, person: PersonInBrowser
 ) -> None:
     page = person.visit(f"{apache}/page")
     assert page.text == "the page"
@@ -88,11 +88,11 @@ def key_of(page: httpx2.Response) -> str:
     return str(header_of(page.headers["x-id-token"])["kid"])
 
 
-def test_apache_with_a_wrong_secret_lets_nobody_in(gatehouse: Gatehouse, person: Person) -> None:
-    require(MODULE)
+def test_apache_with_a_wrong_secret_lets_nobody_in(gatehouse: GatehouseNode, person: PersonInBrowser) -> None:
+    require_program(MODULE)
     port = free_port()
     registered = gatehouse.register("apache-wrong", "--redirect-uri", f"http://{LOOPBACK}:{port}/callback")
-    wrong = Registered(client_id=registered.client_id, client_secret="a secret of somebody else")
+    wrong = RegisteredClient(client_id=registered.client_id, client_secret="a secret of somebody else")
     with serving(gatehouse, wrong, port) as process:
         page = person.visit(f"http://{LOOPBACK}:{port}/page")
         assert "the page" not in page.text

@@ -7,10 +7,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.interop.conftest import TRIES, Gatehouse, Registered
-from tests.interop.person import LOGIN, Person
+from tests.interop.conftest import TRIES, GatehouseNode, RegisteredClient
+from tests.interop.person import LOGIN, PersonInBrowser
 from tests.interop.programs import PROGRAMS, Program
-from tests.support.capabilities import require
+from tests.support.capabilities import require_program
 from tests.support.oauth import claims_of, header_of
 from tests.support.processes import LOOPBACK, WatchedProcess, free_port
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.parametrize("program", [pytest.param(one, id=one.name) 
 
 
 @contextmanager
-def running(program: Program, issuer: str, registered: Registered, port: int) -> Iterator[str]:
+def running(program: Program, issuer: str, registered: RegisteredClient, port: int) -> Iterator[str]:
     """The program at work; its address."""
     told = {
         "ISSUER": issuer,
@@ -27,14 +27,14 @@ def running(program: Program, issuer: str, registered: Registered, port: int) ->
         "PORT": str(port),
         **(program.environment or {}),
     }
-    command = program.command(require(program.needs), program.name)
+    command = program.command(require_program(program.needs), program.name)
     with WatchedProcess(command, environment=told) as process:
         process.wait_until_started("^ready", process.stdout)
         yield f"http://{LOOPBACK}:{port}"
 
 
-def register(gatehouse: Gatehouse, program: Program, client_id: str) -> tuple[Registered, int]:
-    require(program.needs)
+def register(gatehouse: GatehouseNode, program: Program, client_id: str) -> tuple[RegisteredClient, int]:
+    require_program(program.needs)
     port = free_port()
     address = f"http://{LOOPBACK}:{port}{program.callback}"
     return gatehouse.register(client_id, "--redirect-uri", address), port
@@ -47,7 +47,7 @@ def answered(page: httpx2.Response) -> dict[str, Any]:
 
 
 def test_a_client_signs_in_verifies_reads_refreshes_and_survives_new_keys(
-    program: Program, gatehouse: Gatehouse, person: Person
+    program: Program, gatehouse: GatehouseNode, person: PersonInBrowser
 ) -> None:
     registered, port = register(gatehouse, program, program.name)
     gatehouse.publish_new_keys()
@@ -76,7 +76,7 @@ def test_a_client_signs_in_verifies_reads_refreshes_and_survives_new_keys(
         assert anew["sub"] == gatehouse.user_id
 
 
-def refreshed_with_another_key(person: Person, home: str, id_token: str) -> str:
+def refreshed_with_another_key(person: PersonInBrowser, home: str, id_token: str) -> str:
     """Refresh until the service has heard of its new key; the new id_token."""
     for _ in range(TRIES):
         renewed: str = answered(person.visit(f"{home}/refresh"))["id_token"]
@@ -85,9 +85,11 @@ def refreshed_with_another_key(person: Person, home: str, id_token: str) -> str:
     raise AssertionError("the service signs with the old key")
 
 
-def test_a_client_with_a_wrong_secret_is_refused(program: Program, gatehouse: Gatehouse, person: Person) -> None:
+def test_a_client_with_a_wrong_secret_is_refused(
+    program: Program, gatehouse: GatehouseNode, person: PersonInBrowser
+) -> None:
     registered, port = register(gatehouse, program, f"{program.name}-wrong")
-    wrong = Registered(client_id=registered.client_id, client_secret="a secret of somebody else")
+    wrong = RegisteredClient(client_id=registered.client_id, client_secret="a secret of somebody else")
     with running(program, gatehouse.issuer, wrong, port) as home:
         refused = person.visit(f"{home}/login")
         assert refused.status_code >= 400, refused.text

@@ -8,18 +8,20 @@ from typing import Final
 
 import httpx2
 
-from tests.interop.conftest import Gatehouse
-from tests.interop.person import Person
+from tests.interop.conftest import GatehouseNode
+from tests.interop.person import PersonInBrowser
 from tests.interop.toolchains import find_git_credential_oauth
-from tests.support.capabilities import Capability, require
+from tests.support.capabilities import Capability, require_program
 from tests.support.processes import inherited_environment
 
 HELPER: Final = Capability(name="git-credential-oauth", find=cache(find_git_credential_oauth), optional=True)
 PATIENCE: Final = 30
 
 
-def test_git_gets_an_access_token_for_a_password(gatehouse: Gatehouse, person: Person, tmp_path: Path) -> None:
-    helper = require(HELPER)
+def test_git_gets_an_access_token_for_a_password(
+    gatehouse: GatehouseNode, person: PersonInBrowser, tmp_path: Path
+) -> None:
+    helper = require_program(HELPER)
     gatehouse.register("git", "--redirect-uri", "http://127.0.0.1", "--public")
     environment = git_environment(gatehouse.issuer, tmp_path)
     with subprocess.Popen(

@@ -12,13 +12,13 @@ from typing import Any, Final
 
 import pytest
 
-from gatehouse.audit.model import Origin
+from gatehouse.audit.model import AuditOrigin
 from tests.interop.certifier import BACK, LOGIN, Certifier
 from tests.interop.plans import BACK_CHANNEL, BASIC, CONFIG, LOGOUT, basic, configuration_and_logout
 from tests.support.oauth import an_oidc_client
-from tests.support.outside import Outsider, listening
+from tests.support.outside import StubServer, run_stub_server
 from tests.support.service import running_service
-from tests.support.visitor import PASSWORD, Visitor
+from tests.support.visitor import PASSWORD, HttpBrowser
 
 OUTBOUND: Final = {"GATEHOUSE__OUTBOUND__ALLOW": "127.0.0.0/8"}
 FILLED_IN_BY: Final = (basic, configuration_and_logout)  # the plans are empty without them
@@ -27,15 +27,15 @@ FILLED_IN_BY: Final = (basic, configuration_and_logout)  # the plans are empty w
 @pytest.fixture
 async def op(installed_url: str, tmp_path: Path) -> AsyncIterator[Certifier]:
     async with AsyncExitStack() as stack:
-        back_channel = await stack.enter_async_context(listening(Outsider()))
+        back_channel = await stack.enter_async_context(run_stub_server(StubServer()))
         service = await stack.enter_async_context(running_service(installed_url, tmp_path, environment=OUTBOUND))
-        origin = Origin(actor="test")
+        origin = AuditOrigin(actor="test")
         await service.house.administration.create(login=LOGIN, nick="Anna", password=PASSWORD, origin=origin)
         uri = f"http://127.0.0.1:{back_channel.port}/logout"
         fields: dict[str, Any] = {"post_logout_uris": (BACK,), "backchannel_logout_uri": uri, "first_party": False}
         client = await an_oidc_client(service, **fields)
         other = await an_oidc_client(service, "second")
-        person = Visitor(service)
+        person = HttpBrowser(service)
         stack.push_async_callback(person.client.aclose)
         yield Certifier(service=service, client=client, other=other, person=person, back_channel=back_channel)
 

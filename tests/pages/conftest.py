@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.support.service import Service, running_service
+from tests.support.service import RunningService, running_service
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -22,6 +22,6 @@ def installed_url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[Service]:
+async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[RunningService]:
     async with running_service(installed_url, tmp_path) as running:
         yield running

@@ -9,11 +9,11 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, CDPSession, Page, expect
 
-from gatehouse.accounts.model import Auth, User
-from gatehouse.audit.model import Origin
-from tests.support.letters import mailed_link, new_letters
-from tests.support.resident import LOGIN, code_of
-from tests.support.service import Service
+from gatehouse.accounts.model import SignInMethod, User
+from gatehouse.audit.model import AuditOrigin
+from tests.support.letters import link_in_new_message, new_messages
+from tests.support.resident import LOGIN, totp_code
+from tests.support.service import RunningService
 from tests.support.visitor import PASSWORD
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -32,9 +32,9 @@ AUTHENTICATOR = {
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def anna(service: Service) -> User:
+async def anna(service: RunningService) -> User:
     return await service.house.administration.create(
-        login=LOGIN, nick="Anna", password=PASSWORD, origin=Origin(actor="test")
+        login=LOGIN, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
 
 
@@ -46,7 +46,7 @@ async def either(browser: Browser, request: pytest.FixtureRequest) -> AsyncItera
     await context.close()
 
 
-async def now(service: Service, user: User) -> User:
+async def now(service: RunningService, user: User) -> User:
     return await service.house.storage.accounts.user(user.user_id)
 
 
@@ -57,7 +57,7 @@ def complaints_of(page: Page) -> list[str]:
     return complaints
 
 
-async def sign_in(service: Service, page: Page, login: str = LOGIN, password: str = PASSWORD) -> None:
+async def sign_in(service: RunningService, page: Page, login: str = LOGIN, password: str = PASSWORD) -> None:
     await page.goto(f"{service.base_url}/sign-in")
     await page.get_by_label("E-mail").fill(login)
     await page.get_by_label("Password").fill(password)
@@ -77,11 +77,11 @@ async def said(page: Page, words: str) -> None:
     await expect(page.locator("p.notice[role=status]")).to_have_text(words)
 
 
-async def set_up_totp(service: Service, page: Page) -> tuple[str, list[str]]:
+async def set_up_totp(service: RunningService, page: Page) -> tuple[str, list[str]]:
     await page.get_by_role("button", name="Set up: Authenticator app").click()
     await page.get_by_text("Type the secret by hand").click()
     secret = (await page.locator("#secret").inner_text()).replace(" ", "")
-    await page.get_by_role("textbox", name="Code").fill(code_of(secret, service))
+    await page.get_by_role("textbox", name="Code").fill(totp_code(secret, service))
     await page.get_by_role("button", name="Switch on").click()
     await expect(page.get_by_role("heading", name="Your recovery codes")).to_be_visible()
     codes = await page.locator("#codes li").all_inner_texts()
@@ -93,7 +93,7 @@ async def set_up_totp(service: Service, page: Page) -> tuple[str, list[str]]:
 
 @pytest.mark.usefixtures("anna")
 async def test_an_authenticator_app_is_set_up_by_its_secret_and_used_at_the_next_sign_in(
-    service: Service, either: Page
+    service: RunningService, either: Page
 ) -> None:
     page, complaints = either, complaints_of(either)
     await sign_in(service, page)
@@ -102,14 +102,14 @@ async def test_an_authenticator_app_is_set_up_by_its_secret_and_used_at_the_next
     await expect(page.get_by_text("10 codes left")).to_be_visible()
     await sign_out(page)
     await sign_in(service, page)
-    await page.get_by_role("textbox", name="Code").fill(code_of(secret, service))
+    await page.get_by_role("textbox", name="Code").fill(totp_code(secret, service))
     await page.get_by_role("button", name="Continue").click()
     await at_home(page)
     assert complaints == []
 
 
 @pytest.mark.usefixtures("anna")
-async def test_a_recovery_code_lets_in_whoever_lost_the_device_once(service: Service, either: Page) -> None:
+async def test_a_recovery_code_lets_in_whoever_lost_the_device_once(service: RunningService, either: Page) -> None:
     page = either
     await sign_in(service, page)
     _, codes = await set_up_totp(service, page)
@@ -161,7 +161,7 @@ async def add_passkey(page: Page, name: str) -> None:
 
 @pytest.mark.both_databases
 async def test_a_passkey_is_made_and_used_as_second_step_and_instead_of_a_password(
-    service: Service, page: Page, anna: User
+    service: RunningService, page: Page, anna: User
 ) -> None:
     complaints = complaints_of(page)
     key = await VirtualKey.plugged_into(page)
@@ -177,29 +177,29 @@ async def test_a_passkey_is_made_and_used_as_second_step_and_instead_of_a_passwo
     await key.touch()
     await page.get_by_role("button", name="Use my passkey").click()
     await at_home(page)
-    assert await proved_by(service, anna) == Auth.TWO_STEP
+    assert await proved_by(service, anna) == SignInMethod.TWO_STEP
     await sign_out(page)
 
     await page.goto(f"{service.base_url}/sign-in")  # the autofill of the browser is enough
     await at_home(page)
-    assert await proved_by(service, anna) == Auth.PASSKEY
+    assert await proved_by(service, anna) == SignInMethod.PASSKEY
     await sign_out(page)
 
     await page.add_init_script(NO_AUTOFILL)
     await page.goto(f"{service.base_url}/sign-in")
     await page.get_by_role("button", name="Sign in with a passkey").click()
     await at_home(page)
-    assert await proved_by(service, anna) == Auth.PASSKEY
+    assert await proved_by(service, anna) == SignInMethod.PASSKEY
     assert complaints == []
 
 
-async def proved_by(service: Service, user: User) -> Auth:
+async def proved_by(service: RunningService, user: User) -> SignInMethod:
     (session,) = await service.house.storage.sessions.of_user(user.user_id, service.clock.now())
     return session.auth
 
 
 @pytest.mark.usefixtures("anna")
-async def test_a_passkey_proves_that_it_is_still_its_owner(service: Service, page: Page) -> None:
+async def test_a_passkey_proves_that_it_is_still_its_owner(service: RunningService, page: Page) -> None:
     await VirtualKey.plugged_into(page)
     await sign_in(service, page)
     await add_passkey(page, "Work laptop")
@@ -216,7 +216,7 @@ async def test_a_passkey_proves_that_it_is_still_its_owner(service: Service, pag
 
 @pytest.mark.both_databases
 async def test_every_form_of_the_page_works_without_javascript(
-    service: Service, browser: Browser, anna: User
+    service: RunningService, browser: Browser, anna: User
 ) -> None:
     context = await browser.new_context(java_script_enabled=False, viewport={"width": 360, "height": 740})
     page = await context.new_page()
@@ -240,7 +240,7 @@ async def test_every_form_of_the_page_works_without_javascript(
     await page.get_by_role("textbox", name="New e-mail").fill("anne@new.example")
     await page.get_by_role("button", name="Send link").click()
     await said(page, "We have sent a link to the new address. Open it to complete the change.")
-    await page.goto(service.base_url + await mailed_link(service))
+    await page.goto(service.base_url + await link_in_new_message(service))
     await page.get_by_role("button", name="Yes, it is mine").click()
     await page.get_by_role("button", name="Go to my account").click()
     await expect(page.locator("#email").get_by_text("confirmed", exact=True)).to_be_visible()
@@ -262,10 +262,10 @@ async def test_every_form_of_the_page_works_without_javascript(
 
     await service.clock.advance(STALE)
     await page.get_by_role("button", name="Turn off: Code by e-mail").click()
-    await new_letters(service)
+    await new_messages(service)
     await page.get_by_role("button", name="Send a code by e-mail").click()
     await said(page, "A new code is on its way.")
-    (letter,) = await new_letters(service)
+    (letter,) = await new_messages(service)
     await page.get_by_label("Password").fill(NEW)
     await page.get_by_role("textbox", name="Code").fill(
         next(word for word in letter.text.split() if word.isdecimal())
@@ -277,7 +277,7 @@ async def test_every_form_of_the_page_works_without_javascript(
 
 
 @pytest.mark.usefixtures("anna")
-async def test_another_device_is_signed_out_by_mouse(service: Service, browser: Browser, either: Page) -> None:
+async def test_another_device_is_signed_out_by_mouse(service: RunningService, browser: Browser, either: Page) -> None:
     phone = await browser.new_context(user_agent="Mozilla/5.0 (iPhone) Safari/605.1", java_script_enabled=False)
     elsewhere = await phone.new_page()
     await sign_in(service, elsewhere)
@@ -296,7 +296,7 @@ async def test_another_device_is_signed_out_by_mouse(service: Service, browser: 
 
 
 async def test_op_14_a_copy_is_downloaded_and_the_account_deleted(
-    service: Service, either: Page, anna: User, tmp_path: Path
+    service: RunningService, either: Page, anna: User, tmp_path: Path
 ) -> None:
     await sign_in(service, either)
     async with either.expect_download() as downloading:
@@ -314,7 +314,7 @@ async def test_op_14_a_copy_is_downloaded_and_the_account_deleted(
 
 
 @pytest.mark.usefixtures("anna")
-async def test_lg_24_after_sign_out_the_back_button_shows_nothing(service: Service, page: Page) -> None:
+async def test_lg_24_after_sign_out_the_back_button_shows_nothing(service: RunningService, page: Page) -> None:
     await sign_in(service, page)
     await at_home(page)
     await sign_out(page)

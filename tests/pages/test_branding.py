@@ -6,18 +6,18 @@ from typing import Final, Literal
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from gatehouse.kernel.colours import Colour
-from gatehouse.web.branding import on_dark, on_light
-from tests.support.axe import violations
-from tests.support.console import ADA, come_in, furnish
+from gatehouse.kernel.colours import Color
+from gatehouse.web.branding import dark_shades, light_shades
+from tests.support.axe import axe_violations
+from tests.support.console import ADA, apply_document, sign_in_to_console
 from tests.support.guide_pictures import Camera
 from tests.support.pictures import png
 from tests.support.service import running_service
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-YELLOW: Final = Colour.parse("#ffd400")  # unreadable on white
-NAVY: Final = Colour.parse("#0a0a3c")  # invisible on black
+YELLOW: Final = Color.parse("#ffd400")  # unreadable on white
+NAVY: Final = Color.parse("#0a0a3c")  # invisible on black
 PAGES: Final = ("/", "/register", "/no-such-page")
 SCREENS: Final = ("/account", "/console/settings/branding")
 SHOWN: Final = """
@@ -38,7 +38,7 @@ LOGO: Final = """
 """
 
 
-def written(colour: Colour) -> str:
+def written(colour: Color) -> str:
     return f"rgb({colour.red}, {colour.green}, {colour.blue})"
 
 
@@ -46,12 +46,12 @@ async def looked_at(page: Page, address: str) -> list[str]:
     complaints: list[str] = []
     page.on("console", lambda said: complaints.append(said.text) if "Content Security" in said.text else None)
     await page.goto(address)
-    return [*complaints, *await violations(page)]
+    return [*complaints, *await axe_violations(page)]
 
 
 @pytest.mark.parametrize(("accent", "scheme"), [(YELLOW, "light"), (NAVY, "dark")], ids=("light", "dark"))
 async def test_every_page_wears_the_brand_and_can_be_read(
-    sqlite_url: str, tmp_path: Path, browser: Browser, accent: Colour, scheme: Literal["light", "dark"]
+    sqlite_url: str, tmp_path: Path, browser: Browser, accent: Color, scheme: Literal["light", "dark"]
 ) -> None:
     for name, width in (("logo.png", 90), ("dark.png", 70)):
         (tmp_path / name).write_bytes(png(width, 30, accent))
@@ -64,7 +64,7 @@ async def test_every_page_wears_the_brand_and_can_be_read(
     }
     context = await browser.new_context(locale="en-GB", color_scheme=scheme)
     async with running_service(sqlite_url, tmp_path, environment=environment) as service:
-        await furnish(service)
+        await apply_document(service)
         page = await context.new_page()
         troubles = [one for path in PAGES for one in await looked_at(page, f"{service.base_url}{path}")]
         await page.goto(service.base_url)
@@ -72,9 +72,9 @@ async def test_every_page_wears_the_brand_and_can_be_read(
         assert (await page.title()).endswith("· Sky & Sea <Studio>")
         assert shown["logo"][:2] == (["", 90] if scheme == "light" else ["Sky & Sea <Studio>", 70])
         assert await page.get_by_role("banner").get_by_role("link", name="Sky & Sea <Studio>").count() == 1
-        expected = on_light(accent) if scheme == "light" else on_dark(accent)
+        expected = light_shades(accent) if scheme == "light" else dark_shades(accent)
         assert shown["button"] == written(expected.button)
-        await come_in(service, page, ADA)
+        await sign_in_to_console(service, page, ADA)
         troubles += [one for path in SCREENS for one in await looked_at(page, f"{service.base_url}{path}")]
         assert troubles == []
         picture = await page.request.get(shown["logo"][2])
@@ -96,10 +96,10 @@ async def test_a_studio_with_five_settings_looks_like_the_one_in_the_guide(
         "GATEHOUSE__BRANDING__ACCENT": "#e8590c",
     }
     async with running_service(sqlite_url, tmp_path, environment=environment) as service:
-        await furnish(service)
+        await apply_document(service)
         await page.goto(f"{service.base_url}/console")
         await expect(page.get_by_role("banner").get_by_role("link", name="Sky Studio")).to_be_visible()
         await picture(page, "branded-sign-in", width=760)
-        await come_in(service, page, ADA, "/console/settings/branding")
+        await sign_in_to_console(service, page, ADA, "/console/settings/branding")
         await expect(page.get_by_text("#e8590c").first).to_be_visible()
         await picture(page, "branded-settings", until=page.locator("section[aria-labelledby=colours]"))

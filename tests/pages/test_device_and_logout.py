@@ -9,9 +9,9 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from gatehouse.accounts.model import User
-from gatehouse.audit.model import Origin
-from tests.support.oauth import a_public_client, an_oidc_client, claims_of, told
-from tests.support.service import Service
+from gatehouse.audit.model import AuditOrigin
+from tests.support.oauth import a_public_client, an_oidc_client, claims_of, success_body
+from tests.support.service import RunningService
 from tests.support.visitor import PASSWORD
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -22,9 +22,9 @@ GOODBYE = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 12\r\n
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def anna(service: Service) -> User:
+async def anna(service: RunningService) -> User:
     return await service.house.administration.create(
-        login=LOGIN, nick="Anna", password=PASSWORD, origin=Origin(actor="test")
+        login=LOGIN, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
 
 
@@ -57,11 +57,11 @@ async def sign_in(page: Page) -> None:
 
 @pytest.mark.both_databases
 async def test_a_code_leads_by_the_sign_in_to_the_question_and_the_device_goes_on(
-    service: Service, either: Page, anna: User
+    service: RunningService, either: Page, anna: User
 ) -> None:
     await a_public_client(service, "tv", name="Sofa TV", redirect_uris=(), device_grant=True)
     asked = {"client_id": "tv", "scope": "openid"}
-    given = told(await service.client.post("/proxy/oauth/device_authorization", data=asked))
+    given = success_body(await service.client.post("/proxy/oauth/device_authorization", data=asked))
     await either.goto(given["verification_uri_complete"])
     await expect(either.get_by_label("Code on the device")).to_have_value(given["user_code"])
     await either.get_by_role("button", name="Continue").click()
@@ -78,13 +78,13 @@ async def test_a_code_leads_by_the_sign_in_to_the_question_and_the_device_goes_o
     await either.get_by_role("button", name="Yes, sign me in").click()
     await expect(either.get_by_role("heading", name="You are signed in there")).to_be_visible()
     fields = {"grant_type": GRANT, "client_id": "tv", "device_code": given["device_code"]}
-    tokens = told(await service.client.post("/proxy/oauth/token", data=fields))
+    tokens = success_body(await service.client.post("/proxy/oauth/token", data=fields))
     assert claims_of(tokens["id_token"])["sub"] == anna.user_id
 
 
 @pytest.mark.usefixtures("anna")
 async def test_signing_out_for_an_application_asks_first_and_leads_there(
-    service: Service, either: Page, elsewhere: str
+    service: RunningService, either: Page, elsewhere: str
 ) -> None:
     await an_oidc_client(service, "shop", name="Web shop", post_logout_uris=(elsewhere,))
     await either.goto(f"{service.base_url}/sign-in")

@@ -7,11 +7,11 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from gatehouse.accounts.model import User
-from gatehouse.audit.model import Origin
-from tests.support.game import ANNA, Game, poll_after_the_end, register, register_elsewhere
+from gatehouse.audit.model import AuditOrigin
+from tests.support.game import ANNA, Game, poll_ended_session, register_game, register_game_elsewhere
 from tests.support.guide_pictures import Camera
 from tests.support.permission_builders import create_application
-from tests.support.service import Service
+from tests.support.service import RunningService
 from tests.support.visitor import PASSWORD
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -23,9 +23,9 @@ OVER = "This sign-in is over"
 
 
 @pytest_asyncio.fixture(autouse=True, loop_scope="session")
-async def anna(service: Service) -> User:
+async def anna(service: RunningService) -> User:
     return await service.house.administration.create(
-        login=ANNA, nick="Anna", password=PASSWORD, origin=Origin(actor="test")
+        login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
 
 
@@ -54,10 +54,10 @@ async def open_link(page: Page, game: Game) -> None:
 @pytest.mark.both_databases
 @pytest.mark.pictures("game-login-question")
 async def test_beside_the_game_the_question_is_plain_and_a_yes_leads_back(
-    service: Service, either: Page, anna: User, picture: Camera
+    service: RunningService, either: Page, anna: User, picture: Camera
 ) -> None:
     application = await create_application(service.house.storage, name="Sky Raiders")
-    game = await register(service, app_id=application.application_id, code="1")
+    game = await register_game(service, app_id=application.application_id, code="1")
     await service.clock.advance(12)
     await open_link(either, game)
     await expect(either.get_by_role("heading", name="Sign in to Sky Raiders on your PC?")).to_be_visible()
@@ -77,10 +77,10 @@ async def test_beside_the_game_the_question_is_plain_and_a_yes_leads_back(
 
 @pytest.mark.pictures("game-login-far")
 async def test_far_from_the_game_a_number_is_picked_with_the_keyboard_alone(
-    service: Service, page: Page, anna: User, picture: Camera
+    service: RunningService, page: Page, anna: User, picture: Camera
 ) -> None:
     application = await create_application(service.house.storage, name="Sky Raiders")
-    game = await register_elsewhere(service, app_id=application.application_id, code="1")
+    game = await register_game_elsewhere(service, app_id=application.application_id, code="1")
     await page.goto(f"{service.base_url}/?gsid={game.gsid}")
     await expect(page.get_by_label("E-mail")).to_be_focused()
     await page.keyboard.type(ANNA)
@@ -107,9 +107,9 @@ async def test_far_from_the_game_a_number_is_picked_with_the_keyboard_alone(
 
 
 async def test_far_from_the_game_a_yes_without_a_number_is_not_sent_and_a_wrong_one_ends_it(
-    service: Service, either: Page
+    service: RunningService, either: Page
 ) -> None:
-    game = await register_elsewhere(service, code="1")
+    game = await register_game_elsewhere(service, code="1")
     await open_link(either, game)
     await either.get_by_role("button", name=YES).click()
     await expect(either.get_by_role("alert")).to_contain_text(WARNING)
@@ -118,19 +118,19 @@ async def test_far_from_the_game_a_yes_without_a_number_is_not_sent_and_a_wrong_
             await number.check()
     await either.get_by_role("button", name=YES).click()
     await expect(either.get_by_role("heading", name="That is not the number")).to_be_visible()
-    assert (await poll_after_the_end(game)).json()["status"] == "ERROR"
+    assert (await poll_ended_session(game)).json()["status"] == "ERROR"
 
 
-async def test_a_no_needs_no_number_and_ends_it(service: Service, either: Page) -> None:
-    game = await register_elsewhere(service, code="1")
+async def test_a_no_needs_no_number_and_ends_it(service: RunningService, either: Page) -> None:
+    game = await register_game_elsewhere(service, code="1")
     await open_link(either, game)
     await either.get_by_role("button", name=NO).click()
     await expect(either.get_by_role("heading", name="Nobody was signed in")).to_be_visible()
-    assert (await poll_after_the_end(game)).json()["status"] == "ERROR"
+    assert (await poll_ended_session(game)).json()["status"] == "ERROR"
 
 
-async def test_too_late_is_no_dead_end_without_javascript(service: Service, plain: Page) -> None:
-    game = await register(service)
+async def test_too_late_is_no_dead_end_without_javascript(service: RunningService, plain: Page) -> None:
+    game = await register_game(service)
     await open_link(plain, game)
     await service.clock.advance(120)
     await plain.get_by_role("button", name=YES).click()
@@ -138,9 +138,9 @@ async def test_too_late_is_no_dead_end_without_javascript(service: Service, plai
 
 
 async def test_the_question_goes_away_by_itself_when_nobody_waits_for_the_answer(
-    service: Service, page: Page
+    service: RunningService, page: Page
 ) -> None:
-    game = await register(service)
+    game = await register_game(service)
     await open_link(page, game)
     await service.clock.advance(60)
     await expect(page.get_by_text("The game does not seem to be waiting any more.")).to_be_visible()
@@ -151,9 +151,9 @@ async def test_the_question_goes_away_by_itself_when_nobody_waits_for_the_answer
 
 @pytest.mark.parametrize(("closing", "says"), [("Success", "You are in"), ("Error", "The game says it did not work")])
 async def test_the_last_page_follows_what_the_game_says(
-    service: Service, page: Page, closing: str, says: str
+    service: RunningService, page: Page, closing: str, says: str
 ) -> None:
-    game = await register(service)
+    game = await register_game(service)
     await open_link(page, game)
     await page.get_by_role("button", name=YES).click()
     await expect(page.get_by_role("heading", name=BACK)).to_be_visible()
@@ -162,8 +162,8 @@ async def test_the_last_page_follows_what_the_game_says(
     await expect(page.get_by_role("heading", name=says)).to_be_visible()
 
 
-async def test_the_last_page_follows_a_game_that_changes_its_mind(service: Service, page: Page) -> None:
-    game = await register(service)
+async def test_the_last_page_follows_a_game_that_changes_its_mind(service: RunningService, page: Page) -> None:
+    game = await register_game(service)
     await open_link(page, game)
     await page.get_by_role("button", name=YES).click()
     assert (await game.poll()).json()["status"] == "OK"
@@ -172,8 +172,8 @@ async def test_the_last_page_follows_a_game_that_changes_its_mind(service: Servi
         await expect(page.get_by_role("heading", name=says)).to_be_visible()
 
 
-async def test_without_javascript_a_link_tells_what_the_game_says(service: Service, plain: Page) -> None:
-    game = await register(service)
+async def test_without_javascript_a_link_tells_what_the_game_says(service: RunningService, plain: Page) -> None:
+    game = await register_game(service)
     await open_link(plain, game)
     await plain.get_by_role("button", name=YES).click()
     assert (await game.poll()).json()["status"] == "OK"
@@ -182,8 +182,8 @@ async def test_without_javascript_a_link_tells_what_the_game_says(service: Servi
     await expect(plain.get_by_role("heading", name="You are in")).to_be_visible()
 
 
-async def test_a_phone_goes_on_where_the_picture_leads(service: Service, browser: Browser, page: Page) -> None:
-    game = await register(service)
+async def test_a_phone_goes_on_where_the_picture_leads(service: RunningService, browser: Browser, page: Page) -> None:
+    game = await register_game(service)
     await page.goto(f"{service.base_url}/?gsid={game.gsid}")
     picture = page.get_by_role("img", name="QR code with the link to this sign-in")
     await expect(picture).to_be_hidden()

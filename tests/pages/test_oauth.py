@@ -10,9 +10,16 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from gatehouse.accounts.model import User
-from gatehouse.audit.model import Origin
-from tests.support.oauth import Relying, a_public_client, an_oidc_client, answer_in, challenge_of, told
-from tests.support.service import Service
+from gatehouse.audit.model import AuditOrigin
+from tests.support.oauth import (
+    RelyingPartyClient,
+    a_public_client,
+    an_oidc_client,
+    challenge_of,
+    query_of,
+    success_body,
+)
+from tests.support.service import RunningService
 from tests.support.visitor import PASSWORD
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -50,13 +57,13 @@ class Shop:
     async def answer(self) -> dict[str, str]:
         """What the browser brought."""
         async with asyncio.timeout(10):
-            return answer_in(await self.arrivals.get())
+            return query_of(await self.arrivals.get())
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def anna(service: Service) -> User:
+async def anna(service: RunningService) -> User:
     return await service.house.administration.create(
-        login=LOGIN, nick="Anna", password=PASSWORD, origin=Origin(actor="test")
+        login=LOGIN, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
 
 
@@ -75,12 +82,12 @@ async def either(browser: Browser, request: pytest.FixtureRequest) -> AsyncItera
     await context.close()
 
 
-async def a_client(service: Service, shop: Shop, **fields: bool) -> Relying:
+async def a_client(service: RunningService, shop: Shop, **fields: bool) -> RelyingPartyClient:
     client = await an_oidc_client(service, "shop", name="Web shop", redirect_uris=(shop.uri,), **fields)
-    return Relying(service=service, client=client.client, secret=client.secret, redirect_uri=shop.uri)
+    return RelyingPartyClient(service=service, client=client.client, secret=client.secret, redirect_uri=shop.uri)
 
 
-async def go(client: Relying, page: Page, **changes: str) -> None:
+async def go(client: RelyingPartyClient, page: Page, **changes: str) -> None:
     await page.goto(f"{client.service.base_url}{client.authorize_path(**changes)}")
 
 
@@ -105,7 +112,7 @@ def complaints_of(page: Page) -> list[str]:
 @pytest.mark.both_databases
 @pytest.mark.usefixtures("anna")
 async def test_signing_in_to_a_third_party_goes_by_consent_and_ends_with_tokens(
-    service: Service, either: Page, shop: Shop
+    service: RunningService, either: Page, shop: Shop
 ) -> None:
     page, complaints = either, complaints_of(either)
     client = await a_client(service, shop, first_party=False)
@@ -120,7 +127,7 @@ async def test_signing_in_to_a_third_party_goes_by_consent_and_ends_with_tokens(
     arrived = await shop.answer()
     assert (arrived["state"], arrived["iss"]) == ("st", service.base_url)
     tokens = await client.tokens(arrived["code"])
-    assert told(await client.userinfo(tokens["access_token"]))["email"] == LOGIN
+    assert success_body(await client.userinfo(tokens["access_token"]))["email"] == LOGIN
     await go(client, page)  # remembered: nothing is asked any more
     await back_in_the_shop(page)
     assert "code" in await shop.answer()
@@ -129,7 +136,7 @@ async def test_signing_in_to_a_third_party_goes_by_consent_and_ends_with_tokens(
 
 @pytest.mark.usefixtures("anna")
 async def test_deny_is_as_large_as_allow_and_tells_the_application(
-    service: Service, either: Page, shop: Shop
+    service: RunningService, either: Page, shop: Shop
 ) -> None:
     page = either
     client = await a_client(service, shop, first_party=False)
@@ -147,7 +154,7 @@ async def test_deny_is_as_large_as_allow_and_tells_the_application(
 
 
 @pytest.mark.usefixtures("anna")
-async def test_choosing_an_account(service: Service, either: Page, shop: Shop) -> None:
+async def test_choosing_an_account(service: RunningService, either: Page, shop: Shop) -> None:
     page = either
     client = await a_client(service, shop)
     await go(client, page)
@@ -168,7 +175,7 @@ async def test_choosing_an_account(service: Service, either: Page, shop: Shop) -
 
 @pytest.mark.usefixtures("anna")
 async def test_a_page_that_was_open_too_long_offers_the_same_request_again(
-    service: Service, either: Page, shop: Shop
+    service: RunningService, either: Page, shop: Shop
 ) -> None:
     page = either
     client = await a_client(service, shop)
@@ -184,7 +191,7 @@ async def test_a_page_that_was_open_too_long_offers_the_same_request_again(
 
 @pytest.mark.usefixtures("anna")
 async def test_a_connected_application_is_withdrawn_on_the_account_page(
-    service: Service, either: Page, shop: Shop
+    service: RunningService, either: Page, shop: Shop
 ) -> None:
     page = either
     client = await a_client(service, shop, first_party=False)
@@ -202,11 +209,11 @@ async def test_a_connected_application_is_withdrawn_on_the_account_page(
 @pytest.mark.usefixtures("anna")
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
 async def test_an_installed_application_is_reached_on_whatever_port_it_got(
-    service: Service, page: Page, host: str
+    service: RunningService, page: Page, host: str
 ) -> None:
     shop, server = await Shop.open(host)
     kept = await a_public_client(service, "tool", redirect_uris=(f"http://{host}/callback",))
-    client = Relying(service=service, client=kept.client, secret="", redirect_uri=shop.uri)
+    client = RelyingPartyClient(service=service, client=kept.client, secret="", redirect_uri=shop.uri)
     async with server:
         await go(client, page, code_challenge=challenge_of("v" * 43), code_challenge_method="S256")
         await sign_in(page)
@@ -217,7 +224,7 @@ async def test_an_installed_application_is_reached_on_whatever_port_it_got(
 
 @pytest.mark.usefixtures("anna")
 async def test_a_form_posted_from_the_applications_own_page_finds_the_session(
-    service: Service, page: Page, shop: Shop
+    service: RunningService, page: Page, shop: Shop
 ) -> None:
     """Cookies with SameSite=Lax stay at home when another site posts; the GET that follows brings them."""
     client = await a_client(service, shop)
@@ -238,7 +245,7 @@ async def test_a_form_posted_from_the_applications_own_page_finds_the_session(
 
 @pytest.mark.usefixtures("anna")
 async def test_an_address_that_is_not_registered_is_shown_beside_those_that_are(
-    service: Service, page: Page, shop: Shop
+    service: RunningService, page: Page, shop: Shop
 ) -> None:
     client = await a_client(service, shop, explain_errors=True)
     await go(client, page, redirect_uri=f"{shop.uri}/x")

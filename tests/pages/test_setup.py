@@ -3,14 +3,14 @@
 import pytest
 from playwright.async_api import Browser, ConsoleMessage, Page, expect
 
-from gatehouse.audit.model import Origin
-from tests.support.service import Service
+from gatehouse.audit.model import AuditOrigin
+from tests.support.service import RunningService
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def setup_link(service: Service) -> str:
-    secret = await service.house.setup.new_link(Origin(actor="test"))
+async def setup_link(service: RunningService) -> str:
+    secret = await service.house.setup.new_link(AuditOrigin(actor="test"))
     return f"{service.base_url}/setup?token={secret}"
 
 
@@ -22,7 +22,7 @@ async def fill_in(page: Page) -> None:
 
 
 @pytest.mark.both_databases
-async def test_the_first_administrator_is_made_by_mouse_and_keyboard(service: Service, page: Page) -> None:
+async def test_the_first_administrator_is_made_by_mouse_and_keyboard(service: RunningService, page: Page) -> None:
     complaints: list[ConsoleMessage] = []
     page.on("console", lambda message: complaints.append(message) if message.type == "error" else None)
     link = await setup_link(service)
@@ -39,7 +39,7 @@ async def test_the_first_administrator_is_made_by_mouse_and_keyboard(service: Se
     await expect(page.get_by_text("This setup link is not valid")).to_be_visible()
 
 
-async def test_it_works_without_javascript_on_a_phone(service: Service, browser: Browser) -> None:
+async def test_it_works_without_javascript_on_a_phone(service: RunningService, browser: Browser) -> None:
     context = await browser.new_context(java_script_enabled=False, viewport={"width": 360, "height": 740})
     page = await context.new_page()
     await page.goto(await setup_link(service))
@@ -49,7 +49,9 @@ async def test_it_works_without_javascript_on_a_phone(service: Service, browser:
     await context.close()
 
 
-async def test_the_api_documentation_shows_offline_and_without_complaints(service: Service, page: Page) -> None:
+async def test_the_api_documentation_shows_offline_and_without_complaints(
+    service: RunningService, page: Page
+) -> None:
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     page.on(

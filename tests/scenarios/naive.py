@@ -6,19 +6,19 @@ Shares nothing with the code it checks but the records and `holds`, which has te
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gatehouse.permissions.evaluation.conditions import holds
+from gatehouse.permissions.evaluation.conditions import condition_holds
 from gatehouse.permissions.model.facts import ProjectModel
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.rule import End, Rule
 from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope
-from gatehouse.permissions.model.user_record import NOTHING, Holdings
-from tests.scenarios.world import World
+from gatehouse.permissions.model.user_record import NO_HOLDINGS, ScopeHoldings
+from tests.scenarios.world import Scenario
 
 
-class Naive:
+class NaiveEvaluation:
     """What is held at `at`, as somebody foresees it now."""
 
-    def __init__(self, world: World, at: int | None = None) -> None:
+    def __init__(self, world: Scenario, at: int | None = None) -> None:
         self.world = world
         self.at = world.now if at is None else at
 
@@ -45,7 +45,7 @@ class Naive:
     def left(self, scope: Scope, rule: Rule) -> int:
         moments = sorted({end.shown(self.world.now) for end in self._all_ends()} - {0})
         for moment in moments:
-            if moment > self.world.now and not Naive(self.world, moment).holds(scope, rule):
+            if moment > self.world.now and not NaiveEvaluation(self.world, moment).holds(scope, rule):
                 return moment - self.world.now
         return 0
 
@@ -149,10 +149,12 @@ class Naive:
             return False
         conditions = [one.condition.test for one in model.groups[group_id].conditions]
         listed = group_id in self.world.facts.groups
-        return listed or any(holds(test, self.world.facts.subject, None) for test in conditions)
+        return listed or any(condition_holds(test, self.world.facts.subject, None) for test in conditions)
 
     def _meets(self, role: Role) -> bool:
-        return role.condition is None or holds(role.condition.test, self.world.facts.subject, self.world.address)
+        return role.condition is None or condition_holds(
+            role.condition.test, self.world.facts.subject, self.world.address
+        )
 
     def _application_is_gone(self) -> bool:
         application = self.world.model.application
@@ -161,9 +163,9 @@ class Naive:
     def _project(self, scope: Scope) -> ProjectModel | None:
         return self.world.structure.projects.get(scope.project_id)
 
-    def _holdings(self, scope: Scope) -> Holdings:
+    def _holdings(self, scope: Scope) -> ScopeHoldings:
         record = self.world.facts.records[self.world.model.application.application_id]
-        return record.scopes.get(scope, NOTHING)
+        return record.scopes.get(scope, NO_HOLDINGS)
 
     def _lives(self, end: End) -> bool:
         if end.ttl:
@@ -209,7 +211,7 @@ class Naive:
                 yield from self._ends_in(node)
 
 
-def list_short(naive: Naive, scopes: list[Scope], rules: list[Rule]) -> list[str]:
+def list_short(naive: NaiveEvaluation, scopes: list[Scope], rules: list[Rule]) -> list[str]:
     told = set()
     for scope in scopes:
         for rule in rules:

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 import yaml
 
-from gatehouse.permissions.documents.rules import leaves, meta_entries, section_entries
-from gatehouse.permissions.evaluation.shapes import Shape, ShapeOptions, asked_scopes, render
-from gatehouse.permissions.explanation.wording import words
-from gatehouse.permissions.model.rule import Rule, Section
+from gatehouse.permissions.documents.rules import meta_entries, schema_rules, section_entries
+from gatehouse.permissions.evaluation.shapes import Shape, ShapeOptions, render_shape, selected_scopes
+from gatehouse.permissions.explanation.wording import explanation_sentences
+from gatehouse.permissions.model.rule import Rule, RuleSection
 from gatehouse.permissions.model.scope import ROOT, Scope
-from tests.scenarios.naive import Naive, list_short
-from tests.scenarios.world import World, a_world, parse_rule, parse_scope
+from tests.scenarios.naive import NaiveEvaluation, list_short
+from tests.scenarios.world import Scenario, a_scenario, parse_rule, parse_scope
 
 HERE = Path(__file__).parent
 SCENARIOS_LEAST = 150
@@ -35,15 +35,15 @@ ALL = dict(scenarios())
 @pytest.mark.parametrize("name", ALL)
 def test_truth_table(name: str) -> None:
     scenario = ALL[name]
-    world = a_world(scenario)
+    world = a_scenario(scenario)
     for what, expected in scenario["expect"].items():
         assert found(what, expected, world, scenario) == expected, what
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_every_scenario_is_evaluated_as_the_naive_reading_of_the_rules_would(name: str) -> None:
-    world = a_world(ALL[name])
-    effective, naive = world.effective(), Naive(world)
+    world = a_scenario(ALL[name])
+    effective, naive = world.effective(), NaiveEvaluation(world)
     scopes, rules = scopes_in(ALL[name], world), sorted(rules_in(world))
     for scope in scopes:
         held = effective.rules(scope)
@@ -55,7 +55,9 @@ def test_every_scenario_is_evaluated_as_the_naive_reading_of_the_rules_would(nam
             assert world.explained(f"{place(scope)}{rule}").allowed is allowed
             if rule in held:
                 assert held[rule].left(world.now) == naive.left(scope, rule)
-    assert list(render(effective, Shape.LIST_SHORT, ShapeOptions(), world.now)) == list_short(naive, scopes, rules)
+    assert list(render_shape(effective, Shape.LIST_SHORT, ShapeOptions(), world.now)) == list_short(
+        naive, scopes, rules
+    )
 
 
 def test_there_are_many_scenarios_and_no_two_of_one_name() -> None:
@@ -69,14 +71,14 @@ def test_a_scenario_says_only_what_is_understood(name: str) -> None:
     assert set(ALL[name]) <= GIVEN | {"name", "expect"}
 
 
-def found(what: str, expected: Any, world: World, scenario: Mapping[str, Any]) -> Any:  # noqa: PLR0911 - one a kind
+def found(what: str, expected: Any, world: Scenario, scenario: Mapping[str, Any]) -> Any:  # noqa: PLR0911 - one a kind
     """What the evaluation says of the kind of thing that is expected."""
     effective = world.effective()
     match what.split():
         case ["list" | "list_short" | "roles" as kind, *settings]:
-            return list(render(effective, Shape(kind), some_options(settings), world.now))
+            return list(render_shape(effective, Shape(kind), some_options(settings), world.now))
         case ["expired", *settings]:
-            return effective.first_end(world.now, asked_scopes(effective, some_options(settings)))
+            return effective.first_end(world.now, selected_scopes(effective, some_options(settings)))
         case ["until"]:
             return effective.until
         case ["scopes"]:
@@ -90,17 +92,17 @@ def found(what: str, expected: Any, world: World, scenario: Mapping[str, Any]) -
         case ["decided_by"]:
             return {text: deciding(world, text) for text in expected}
         case ["words"]:
-            return {text: words(world.explained(text, scenario.get("holders"))) for text in expected}
+            return {text: explanation_sentences(world.explained(text, scenario.get("holders"))) for text in expected}
         case _:
             raise AssertionError(f"nothing is known of {what}")
 
 
-def lacks(world: World, scenario: Mapping[str, Any], text: str) -> list[str]:
+def lacks(world: Scenario, scenario: Mapping[str, Any], text: str) -> list[str]:
     missing = world.explained(text, scenario.get("holders")).missing
     return [f"{one.kind} {one.role}".strip() for one in missing]
 
 
-def deciding(world: World, text: str) -> list[str]:
+def deciding(world: Scenario, text: str) -> list[str]:
     return [f"{one.kind} {one.role}".strip() for one in world.explained(text).contributions if one.decides]
 
 
@@ -111,24 +113,24 @@ def some_options(settings: list[str]) -> ShapeOptions:
         name, is_text, value = setting.partition("=")
         given[name] = value if is_text else True
     if "sections" in given:
-        given["sections"] = frozenset({Section(given["sections"])})
+        given["sections"] = frozenset({RuleSection(given["sections"])})
     return ShapeOptions(**given)
 
 
-def scopes_in(scenario: Mapping[str, Any], world: World) -> list[Scope]:
+def scopes_in(scenario: Mapping[str, Any], world: Scenario) -> list[Scope]:
     written = {parse_scope(text) for text in scenario.get("access", {})}
     return [ROOT, *sorted(written | {Scope(one) for one in world.structure.projects}, key=place)]
 
 
-def rules_in(world: World) -> set[Rule]:
+def rules_in(world: Scenario) -> set[Rule]:
     schema = world.model.schema
-    rules = set(leaves(schema.private_data, schema.public_data))
+    rules = set(schema_rules(schema.private_data, schema.public_data))
     for role in world.model.roles.values():
         rules |= set(meta_entries(role.meta))
     for record in world.facts.records.values():
         for held in record.scopes.values():
-            rules |= set(section_entries(held.private_data, Section.PRIVATE))
-            rules |= set(section_entries(held.public_data, Section.PUBLIC))
+            rules |= set(section_entries(held.private_data, RuleSection.PRIVATE))
+            rules |= set(section_entries(held.public_data, RuleSection.PUBLIC))
     return rules
 
 

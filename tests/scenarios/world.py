@@ -11,31 +11,31 @@ from gatehouse.kernel.addresses import Address, parse_address
 from gatehouse.permissions.documents.conditions import stored_condition
 from gatehouse.permissions.documents.records import parse_assignments
 from gatehouse.permissions.documents.rules import parse_entries, parse_meta, parse_schema_section
-from gatehouse.permissions.evaluation.effective import Effective, evaluate
-from gatehouse.permissions.explanation.reasons import Explanation, explain
+from gatehouse.permissions.evaluation.effective import EffectivePermissions, evaluate
+from gatehouse.permissions.explanation.reasons import Explanation, explain_rule
 from gatehouse.permissions.model.application import Application
-from gatehouse.permissions.model.condition import Subject
+from gatehouse.permissions.model.condition import ConditionSubject
 from gatehouse.permissions.model.facts import ApplicationModel, ApplicationState, Facts, ProjectModel, Structure
 from gatehouse.permissions.model.group import Group, GroupCondition
 from gatehouse.permissions.model.project import GrantAction, GroupGrant, Project, ProjectSettings
 from gatehouse.permissions.model.role import ConditionMode, Role
-from gatehouse.permissions.model.rule import End, Rule, Section
+from gatehouse.permissions.model.rule import End, Rule, RuleSection
 from gatehouse.permissions.model.schema import ApplicationSchema, Tree
 from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope
-from gatehouse.permissions.model.user_record import Holdings, UserRecord
+from gatehouse.permissions.model.user_record import ScopeHoldings, UserRecord
 
 USER = "1001"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class Scenario:
     model: ApplicationModel
     facts: Facts
     structure: Structure
     now: int
     address: Address | None
 
-    def effective(self) -> Effective:
+    def effective(self) -> EffectivePermissions:
         return evaluate(self.model, self.facts, self.structure, now=self.now, address=self.address)
 
     def allows(self, scope: Scope, rule: Rule) -> bool:
@@ -43,7 +43,7 @@ class World:
 
     def explained(self, text: str, holders: Mapping[str, int] | None = None) -> Explanation:
         scope, rule = parse_rule(text)
-        return explain(
+        return explain_rule(
             *(self.model, self.facts, self.structure, scope, rule),
             now=self.now,
             address=self.address,
@@ -51,11 +51,11 @@ class World:
         )
 
 
-def a_world(given: Mapping[str, Any]) -> World:
+def a_scenario(given: Mapping[str, Any]) -> Scenario:
     application_id = given.get("application", 50_001)
     user = given.get("user", {})
     structure = a_structure(given.get("projects", {}), application_id)
-    return World(
+    return Scenario(
         model=a_model(given, application_id),
         facts=some_facts(given, user, application_id),
         structure=structure,
@@ -82,20 +82,20 @@ def a_model(given: Mapping[str, Any], application_id: int) -> ApplicationModel:
 
 
 def a_schema(rules: Mapping[str, Any], application_id: int) -> ApplicationSchema:
-    private, public = (nested(rules, section) for section in Section)
+    private, public = (nest_rules(rules, section) for section in RuleSection)
     return ApplicationSchema(
         application_id=application_id,
-        private_data=parse_schema_section(private, Section.PRIVATE),
-        public_data=parse_schema_section(public, Section.PUBLIC),
+        private_data=parse_schema_section(private, RuleSection.PRIVATE),
+        public_data=parse_schema_section(public, RuleSection.PUBLIC),
         updated_at=0,
     )
 
 
 def a_role(name: str, given: Mapping[str, Any], application_id: int) -> Role:
     fields = dict(given)
-    meta = {section.value: nested(fields.get("says", {}), section) for section in Section}
+    meta = {section.value: nest_rules(fields.get("says", {}), section) for section in RuleSection}
     fields.pop("says", None)
-    meta |= {section.value: fields.pop(section.value) for section in Section if section.value in fields}
+    meta |= {section.value: fields.pop(section.value) for section in RuleSection if section.value in fields}
     condition = fields.pop("condition", None)
     mode = ConditionMode(fields.pop("condition_mode", "grant"))
     return Role(
@@ -109,7 +109,7 @@ def a_role(name: str, given: Mapping[str, Any], application_id: int) -> Role:
 
 
 def some_facts(given: Mapping[str, Any], user: Mapping[str, Any], application_id: int) -> Facts:
-    subject = Subject(
+    subject = ConditionSubject(
         user_id=user.get("id", USER),
         domain=user.get("domain"),
         tags=frozenset(user.get("tags", ())),
@@ -133,7 +133,7 @@ def some_facts(given: Mapping[str, Any], user: Mapping[str, Any], application_id
     )
 
 
-def some_scopes(given: Mapping[str, Any]) -> dict[Scope, Holdings]:
+def some_scopes(given: Mapping[str, Any]) -> dict[Scope, ScopeHoldings]:
     """The root is written with the scenario itself, everything below it under `access`, by scope."""
     root = {ROOT: some_holdings(given.get("assigned", ()), given.get("entries", {}))}
     below = {
@@ -143,11 +143,11 @@ def some_scopes(given: Mapping[str, Any]) -> dict[Scope, Holdings]:
     return {scope: held for scope, held in (root | below).items() if not held.is_empty}
 
 
-def some_holdings(assigned: Any, entries: Mapping[str, Any]) -> Holdings:
-    return Holdings(
+def some_holdings(assigned: Any, entries: Mapping[str, Any]) -> ScopeHoldings:
+    return ScopeHoldings(
         roles=parse_assignments(list(assigned), place="roles"),
-        private_data=parse_entries(nested(entries, Section.PRIVATE), Section.PRIVATE),
-        public_data=parse_entries(nested(entries, Section.PUBLIC), Section.PUBLIC),
+        private_data=parse_entries(nest_rules(entries, RuleSection.PRIVATE), RuleSection.PRIVATE),
+        public_data=parse_entries(nest_rules(entries, RuleSection.PUBLIC), RuleSection.PUBLIC),
     )
 
 
@@ -209,7 +209,7 @@ def a_group(name: str, project_id: str, conditions: list[Mapping[str, Any]]) -> 
     )
 
 
-def nested(flat: Mapping[str, Any], section: Section) -> Tree:
+def nest_rules(flat: Mapping[str, Any], section: RuleSection) -> Tree:
     tree: dict[str, Any] = {}
     for name, said in flat.items():
         rule = parse_path(name)
@@ -224,7 +224,7 @@ def nested(flat: Mapping[str, Any], section: Section) -> Tree:
 
 def parse_path(text: str) -> Rule:
     section, _, path = text.partition(".")
-    return Rule(Section(section), path) if section in list(Section) else Rule(Section.PRIVATE, text)
+    return Rule(RuleSection(section), path) if section in list(RuleSection) else Rule(RuleSection.PRIVATE, text)
 
 
 def parse_scope(text: str) -> Scope:

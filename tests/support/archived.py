@@ -2,15 +2,15 @@
 
 from pathlib import Path
 
-from tests.support.postgres import ADMINISTRATOR, PostgresCluster, own_directory, server_user
+from tests.support.postgres import ADMINISTRATOR, PostgresCluster, make_server_directory, server_user
 from tests.support.processes import LOOPBACK, WatchedProcess
-from tests.support.sessions import session
+from tests.support.sessions import postgres_session
 
 
-class Archived(PostgresCluster):
+class ArchivingCluster(PostgresCluster):
     def __init__(self) -> None:
         super().__init__()
-        self.archive = own_directory()
+        self.archive = make_server_directory()
         self._settings = {
             **self._settings,
             "archive_mode": "on",
@@ -19,15 +19,15 @@ class Archived(PostgresCluster):
         }
 
     async def name_this_moment(self, name: str) -> None:
-        async with session(self.url()) as server:
+        async with postgres_session(self.url()) as server:
             await server.execute(f"SELECT pg_create_restore_point('{name}')")
             await server.execute("SELECT pg_switch_wal()")
 
 
-class Restored(PostgresCluster):
+class RestoredCluster(PostgresCluster):
     """A copy of the server as it is when `take` is called; started, it is as that was at the moment of that name."""
 
-    def __init__(self, original: Archived, moment: str) -> None:
+    def __init__(self, original: ArchivingCluster, moment: str) -> None:
         super().__init__()
         self._original = original
         self._settings = {

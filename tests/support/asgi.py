@@ -10,7 +10,7 @@ Pair = tuple[str, str]
 
 
 @dataclass(slots=True)
-class Exchange:
+class AsgiCall:
     """One request to an application, and everything it sent."""
 
     scope: Scope
@@ -42,14 +42,14 @@ class Exchange:
         return b"".join(message.get("body", b"") for message in self.sent[1:])
 
 
-def an_exchange(
+def an_asgi_call(
     *,
     path: str = "/",
     headers: Iterable[Pair] = (),
     client: tuple[str, int] | None = ("192.0.2.1", 50_000),
     chunks: Sequence[bytes] = (b"",),
     kind: str = "http",
-) -> Exchange:
+) -> AsgiCall:
     scope: dict[str, Any] = {
         "type": kind,
         "method": "POST",
@@ -58,16 +58,16 @@ def an_exchange(
         "client": client,
         "state": {},
     }
-    return Exchange(scope, chunks)
+    return AsgiCall(scope, chunks)
 
 
-async def ask(app: ASGIApp, exchange: Exchange) -> Exchange:
+async def call_asgi(app: ASGIApp, exchange: AsgiCall) -> AsgiCall:
     await app(exchange.scope, exchange.receive, exchange.send)
     return exchange
 
 
 @dataclass(slots=True)
-class Recorder:
+class RecordingApp:
     """An application that reads the whole body and answers 200 with these headers."""
 
     answer_headers: Sequence[Pair] = ()

@@ -30,12 +30,14 @@ class Authenticator:
     def create(self, options: str, **lies: Any) -> str:
         """Answer PublicKeyCredentialCreationOptions with attestation "none"."""
         asked = json.loads(options)
-        self.user_handle = unbase(asked["user"]["id"])
+        self.user_handle = from_base64url(asked["user"]["id"])
         told = self._told("webauthn.create", asked["challenge"], lies)
         credential = len(self.credential_id).to_bytes(2, "big") + self.credential_id + self._public_key()
         data = self._data(asked["rp"]["id"], ATTESTED, lies) + bytes(16) + credential
         attestation = cbor2.dumps({"fmt": "none", "attStmt": {}, "authData": data})
-        return self._answer({"attestationObject": based(attestation), "transports": ["internal", "hybrid"]}, told)
+        return self._answer(
+            {"attestationObject": to_base64url(attestation), "transports": ["internal", "hybrid"]}, told
+        )
 
     def get(self, options: str, **lies: Any) -> str:
         """Answer PublicKeyCredentialRequestOptions."""
@@ -46,9 +48,9 @@ class Authenticator:
         signature = self._key.sign(data + hashlib.sha256(told).digest(), ec.ECDSA(SHA256()))
         handle = lies.get("user_handle", self.user_handle)
         response = {
-            "authenticatorData": based(data),
-            "signature": based(signature),
-            "userHandle": None if handle is None else based(handle),
+            "authenticatorData": to_base64url(data),
+            "signature": to_base64url(signature),
+            "userHandle": None if handle is None else to_base64url(handle),
         }
         return self._answer(response, told)
 
@@ -75,17 +77,17 @@ class Authenticator:
     def _answer(self, response: dict[str, Any], told: bytes) -> str:
         return json.dumps(
             {
-                "id": based(self.credential_id),
-                "rawId": based(self.credential_id),
+                "id": to_base64url(self.credential_id),
+                "rawId": to_base64url(self.credential_id),
                 "type": "public-key",
-                "response": {"clientDataJSON": based(told), **response},
+                "response": {"clientDataJSON": to_base64url(told), **response},
             }
         )
 
 
-def based(raw: bytes) -> str:
+def to_base64url(raw: bytes) -> str:
     return encode_base64url(raw).decode()
 
 
-def unbase(text: str) -> bytes:
+def from_base64url(text: str) -> bytes:
     return decode_base64url(text.encode())

@@ -10,7 +10,7 @@ RULES: Final = {
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"],
     "rules": {"target-size": {"enabled": True}},
 }
-RUN: Final = """
+RUN_AXE: Final = """
 async (rules) => {
   document.querySelectorAll("main details").forEach((one) => { one.open = true; });
   const found = await axe.run(document, { ...rules, resultTypes: ["violations"] });
@@ -19,8 +19,8 @@ async (rules) => {
 """
 
 
-async def violations(page: Page) -> list[str]:
+async def axe_violations(page: Page) -> list[str]:
     """What axe finds on the page as it is; it comes in by the debugger, past the page's own policy."""
     await page.evaluate(AXE)
-    found: list[str] = await page.evaluate(RUN, RULES)
+    found: list[str] = await page.evaluate(RUN_AXE, RULES)
     return found

@@ -5,8 +5,8 @@ from typing import Any
 
 from gatehouse.accounts.model import SetupLink, User
 from gatehouse.accounts.second_factors.model import Passkey
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin, Record
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder
 from gatehouse.gamesessions.model import GameSession
 from gatehouse.kernel.ids import new_user_id
@@ -15,7 +15,7 @@ from tests.support.clock import MovableClock
 
 NOW = 1_800_000_000
 AUDIT_KEY = bytes(range(32))
-ORIGIN = Origin(actor="test", address="192.0.2.7", request_id="r1")
+ORIGIN = AuditOrigin(actor="test", address="192.0.2.7", request_id="r1")
 RECORDER = Recorder(mac_key=AUDIT_KEY, clock=MovableClock(NOW))
 
 
@@ -25,7 +25,9 @@ def a_user(**fields: Any) -> User:
     return replace(user, **fields)
 
 
-def a_record(event: Event = Event.USER_CREATED, subject: str = "1000000001", **personal: str) -> Record:
+def a_record(
+    event: AuditEvent = AuditEvent.USER_CREATED, subject: str = "1000000001", **personal: str
+) -> AuditRecord:
     return RECORDER.record(event, ORIGIN, subject=subject, details={"n": 1}, personal=personal)
 
 

@@ -6,33 +6,33 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from gatehouse.audit.model import Record
+from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.addresses import parse_address
-from gatehouse.kernel.digests import keyed_digest
-from gatehouse.permissions.callers.callers import PRINCIPAL, Callers
-from gatehouse.permissions.callers.credentials import Credentials, Signed
-from gatehouse.permissions.callers.key_proofs import KeyProofs
-from gatehouse.permissions.callers.service_jwts import ServiceJwts
-from gatehouse.permissions.callers.user_jwts import UserJwts
-from gatehouse.permissions.commands.access_keys import kept_access_key
+from gatehouse.kernel.digests import hmac_sha256
+from gatehouse.permissions.callers.callers import PRINCIPAL_RATE_CLASS, CallerIdentifier
+from gatehouse.permissions.callers.credentials import KeySignature, RequestCredentials
+from gatehouse.permissions.callers.key_proofs import AccessKeyVerifier
+from gatehouse.permissions.callers.service_jwts import ServiceJwtVerifier
+from gatehouse.permissions.callers.user_jwts import CallerJwtVerifier
+from gatehouse.permissions.commands.access_keys import stored_access_key
 from gatehouse.permissions.model.access_key import AccessKey
-from gatehouse.permissions.model.condition import Subject
+from gatehouse.permissions.model.condition import ConditionSubject
 from gatehouse.permissions.model.facts import Facts, ProjectModel, Structure
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.service_account import ServiceAccount
 from gatehouse.permissions.model.service_token import FoundServiceToken, ServiceToken
-from gatehouse.throttle.guesses import Guesses
-from gatehouse.throttle.model import GuessLimit
-from gatehouse.throttle.volume import Volume, VolumeLimit
+from gatehouse.throttle.guesses import AttemptLimiter
+from gatehouse.throttle.model import AttemptLimit
+from gatehouse.throttle.volume import RateLimit, RateLimiter
 from gatehouse.tokens.claims import (
-    ExchangedClaims,
+    ExchangedUserClaims,
     ServiceAccountClaims,
     StaticServiceClaims,
-    UserClaims,
+    UserJwtClaims,
     factor_digest,
 )
-from tests.support.keys import NOW, KeysInMemory, masters
-from tests.support.tokens import APPLICATION, Desk, a_desk, example
+from tests.support.keys import NOW, KeysInMemory, master_keys
+from tests.support.tokens import APPLICATION, TokenSetup, example_claims, token_setup
 
 DAY: Final = 86_400
 OTHER: Final = 50002
@@ -76,7 +76,7 @@ class PermissionsInMemory:
         return Structure(version=self.version, projects=models, connecting=dict.fromkeys(application_ids, ()))
 
 
-class KeysOfApplications:
+class ApplicationKeysInMemory:
     """What ApplicationKeyStore promises about proofs."""
 
     def __init__(self, signing_keys: KeysInMemory) -> None:
@@ -105,12 +105,12 @@ class KeysOfApplications:
             return None
         return FoundServiceToken(token=token, keys_version=self.signing_keys.stored.version)
 
-    async def add_service_token(self, token: ServiceToken, records: Sequence[Record]) -> None:
+    async def add_service_token(self, token: ServiceToken, records: Sequence[AuditRecord]) -> None:
         assert records
         self.tokens[token.jti] = token
 
 
-class NobodyIsRefused:
+class UnlimitedGuesses:
     """Counts guesses and lets everyone try again."""
 
     def __init__(self) -> None:
@@ -119,7 +119,7 @@ class NobodyIsRefused:
     async def blocked_until(self, _subjects: Sequence[str]) -> int:
         return 0
 
-    async def begin(self, subjects: Sequence[tuple[str, GuessLimit]], _now: int) -> None:
+    async def begin(self, subjects: Sequence[tuple[str, AttemptLimit]], _now: int) -> None:
         self.counted += len(subjects)
 
 
@@ -132,21 +132,21 @@ class GrantsInMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Office:
-    desk: Desk
+class CallerSetup:
+    desk: TokenSetup
     permissions: PermissionsInMemory
-    keys: KeysOfApplications
+    keys: ApplicationKeysInMemory
     grants: GrantsInMemory
-    attempts: NobodyIsRefused
-    callers: Callers
+    attempts: UnlimitedGuesses
+    callers: CallerIdentifier
 
     async def user_jwt(self, **changes: object) -> str:
         """Of the person, bound to FACTOR unless it is told otherwise."""
         claims = {"fac": factor_digest(FACTOR, "salt"), "exp": NOW + 90 * DAY, **changes}
-        return await self.desk.signer.sign(example(UserClaims, **claims))
+        return await self.desk.signer.sign(example_claims(UserJwtClaims, **claims))
 
     async def exchanged_jwt(self, **changes: object) -> str:
-        return await self.desk.signer.sign(example(ExchangedClaims, **changes))
+        return await self.desk.signer.sign(example_claims(ExchangedUserClaims, **changes))
 
     async def robot_jwt(self, **changes: object) -> str:
         claims = {
@@ -157,14 +157,14 @@ class Office:
             "exp": NOW + 90 * DAY,
             **changes,
         }
-        return await self.desk.signer.sign(example(ServiceAccountClaims, **claims))
+        return await self.desk.signer.sign(example_claims(ServiceAccountClaims, **claims))
 
     async def service_jwt(self, application_id: int = APPLICATION, **changes: object) -> str:
         """A static one that is kept, so it counts."""
         jti = f"of {application_id}"
         self.keys.tokens[jti] = ServiceToken(jti=jti, application_id=application_id, created_at=NOW, ends_at=NOW)
         claims = {"aud": str(application_id), "jti": jti, "exp": NOW + 90 * DAY, **changes}
-        return await self.desk.signer.sign(example(StaticServiceClaims, **claims))
+        return await self.desk.signer.sign(example_claims(StaticServiceClaims, **claims))
 
     def change(self, user_id: str = PERSON, **changes: Any) -> None:
         """Something about the user is no longer as it was."""
@@ -172,34 +172,36 @@ class Office:
 
 
 @asynccontextmanager
-async def an_office(*, per_minute: int = 1_000_000) -> AsyncIterator[Office]:
+async def caller_setup(*, per_minute: int = 1_000_000) -> AsyncIterator[CallerSetup]:
     with ThreadPoolExecutor(1) as executor:
-        desk = await a_desk(executor)
+        desk = await token_setup(executor)
         permissions, keys, grants, attempts = (
             PermissionsInMemory(desk.store),
-            KeysOfApplications(desk.store),
+            ApplicationKeysInMemory(desk.store),
             GrantsInMemory(),
-            NobodyIsRefused(),
+            UnlimitedGuesses(),
         )
         permissions.facts_of = {PERSON: facts_of(PERSON), ROBOT: facts_of(ROBOT, service_account=a_robot())}
         permissions.projects = {"mind_games": a_project("mind_games")}
-        guesses = Guesses(store=attempts, limit=GuessLimit(), clock=desk.clock)  # type: ignore[arg-type]
-        callers = Callers(
+        guesses = AttemptLimiter(store=attempts, limit=AttemptLimit(), clock=desk.clock)  # type: ignore[arg-type]
+        callers = CallerIdentifier(
             store=permissions,  # type: ignore[arg-type]
-            user_jwts=UserJwts(desk.verifier),
-            service_jwts=ServiceJwts(store=keys, verifier=desk.verifier),  # type: ignore[arg-type]
-            keys=KeyProofs(store=keys, masters=masters(), guesses=guesses, clock=desk.clock),  # type: ignore[arg-type]
+            user_jwts=CallerJwtVerifier(desk.verifier),
+            service_jwts=ServiceJwtVerifier(store=keys, verifier=desk.verifier),  # type: ignore[arg-type]
+            keys=AccessKeyVerifier(store=keys, masters=master_keys(), guesses=guesses, clock=desk.clock),  # type: ignore[arg-type]
             grants=grants,
-            volume=Volume({PRINCIPAL: VolumeLimit(per_minute)}, clock=desk.clock),
+            volume=RateLimiter({PRINCIPAL_RATE_CLASS: RateLimit(per_minute)}, clock=desk.clock),
             clock=desk.clock,
             grace=30 * DAY,
         )
-        yield Office(desk=desk, permissions=permissions, keys=keys, grants=grants, attempts=attempts, callers=callers)
+        yield CallerSetup(
+            desk=desk, permissions=permissions, keys=keys, grants=grants, attempts=attempts, callers=callers
+        )
 
 
 def facts_of(user_id: str, **fields: Any) -> Facts:
     facts = Facts(
-        subject=Subject(user_id=user_id),
+        subject=ConditionSubject(user_id=user_id),
         login=None,
         blocked=False,
         rev=REVISION,
@@ -226,16 +228,16 @@ def a_project(project_id: str, **fields: Any) -> Project:
 
 
 def a_key(application_id: int, value: str) -> AccessKey:
-    return kept_access_key(value, application_id, "", masters=masters(), now=NOW).key
+    return stored_access_key(value, application_id, "", masters=master_keys(), now=NOW).key
 
 
-def shown(**fields: Any) -> Credentials:
+def credentials_from_client(**fields: Any) -> RequestCredentials:
     """Credentials as they arrive from CLIENT's own connection."""
-    return replace(Credentials(address=parse_address(CLIENT), source=CLIENT), **fields)
+    return replace(RequestCredentials(address=parse_address(CLIENT), source=CLIENT), **fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Signing:
+class RequestSigner:
     """Makes the Signature of a request with an access key."""
 
     key: str = KEY
@@ -244,8 +246,8 @@ class Signing:
     ts: int = NOW
     changed: dict[str, Any] = field(default_factory=dict)  # after it was signed
 
-    def signed(self) -> Signed:
-        honest = Signed(
+    def signed(self) -> KeySignature:
+        honest = KeySignature(
             signature="",
             application_id=self.application_id,
             method="POST",
@@ -255,5 +257,5 @@ class Signing:
             ip=self.ip,
             ts=self.ts,
         )
-        signature = keyed_digest(self.key.encode(), honest.message).hex()
+        signature = hmac_sha256(self.key.encode(), honest.message).hex()
         return replace(replace(honest, signature=signature), **self.changed)

@@ -23,7 +23,7 @@ from tests.support.finding import (
     find_postgres,
 )
 
-SKIPPED_FOR: Final = "this machine has no "
+SKIP_REASON: Final = "this machine has no "
 ON_CI: Final = os.environ.get("CI") == "true"  # noqa: TID251 - said by the machine, no setting of the service
 
 
@@ -41,20 +41,20 @@ PGBOUNCER: Final = Capability(name="PgBouncer", find=cache(find_pgbouncer), opti
 FAKETIME: Final = Capability(name="libfaketime", find=cache(find_faketime), optional=True)
 
 
-def require(capability: Capability, *, on_ci: bool = ON_CI) -> Path:
+def require_program(capability: Capability, *, on_ci: bool = ON_CI) -> Path:
     """Where the program is; ends the test when it is nowhere."""
     found = capability.find()
     if found is not None:
         return found
-    reason = f"{SKIPPED_FOR}{capability.name}"
+    reason = f"{SKIP_REASON}{capability.name}"
     if on_ci and not capability.optional:
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)
 
 
-def closing_lines(skip_reasons: Iterable[str]) -> list[str]:
+def missing_program_lines(skip_reasons: Iterable[str]) -> list[str]:
     """One line for each absent program that kept tests from running."""
-    absent = Counter(name for reason in skip_reasons if (name := reason.partition(SKIPPED_FOR)[2]))
+    absent = Counter(name for reason in skip_reasons if (name := reason.partition(SKIP_REASON)[2]))
     return [
         f"NOT TESTED: {count} tests need {name}, absent here (see `make test-deps`)"
         for name, count in sorted(absent.items())

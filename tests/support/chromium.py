@@ -13,7 +13,7 @@ from playwright.async_api import Browser, Page, async_playwright
 from playwright.sync_api import Browser as BlockingBrowser
 from playwright.sync_api import sync_playwright
 
-from tests.support.capabilities import CHROMIUM, require
+from tests.support.capabilities import CHROMIUM, require_program
 from tests.support.finding import ROOT
 
 SCREENSHOTS: Final = ROOT / "screenshots"
@@ -23,8 +23,8 @@ SANDBOX: Final = False
 
 
 @asynccontextmanager
-async def launch() -> AsyncIterator[Browser]:
-    executable = require(CHROMIUM)
+async def launch_browser() -> AsyncIterator[Browser]:
+    executable = require_program(CHROMIUM)
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=executable, chromium_sandbox=SANDBOX)
         try:
@@ -34,9 +34,9 @@ async def launch() -> AsyncIterator[Browser]:
 
 
 @contextmanager
-def launch_blocking() -> Iterator[BlockingBrowser]:
+def launch_browser_sync() -> Iterator[BlockingBrowser]:
     """For scripts and tests without an event loop."""
-    executable = require(CHROMIUM)
+    executable = require_program(CHROMIUM)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, chromium_sandbox=SANDBOX)
         try:
@@ -45,7 +45,7 @@ def launch_blocking() -> Iterator[BlockingBrowser]:
             browser.close()
 
 
-async def keep_screenshot(page: Page, test_id: str) -> None:
+async def save_screenshot(page: Page, test_id: str) -> None:
     """Save what the person would have seen when the test failed, under screenshots/."""
     name = re.sub(r"[^A-Za-z0-9_.-]+", "-", test_id)
     await page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)

@@ -66,12 +66,12 @@ class MovableClock:
             self._elapsed = timer.due
             if timer.callback is not None:
                 timer.callback()
-                await settle()
+                await run_ready_tasks()
         self._now += end - self._elapsed
         self._elapsed = end
-        await settle()
+        await run_ready_tasks()
 
 
-async def settle() -> None:
+async def run_ready_tasks() -> None:
     for _ in range(SETTLE_ROUNDS):
         await asyncio.sleep(0)

@@ -18,17 +18,17 @@ import asyncpg
 from click.testing import CliRunner
 
 from gatehouse.cli import main as gatehouse
-from gatehouse.settings import Loaded, load
+from gatehouse.settings import LoadedSettings, load
 from tests.support.finding import ROOT
 from tests.support.processes import inherited_environment
-from tests.support.service import QUICK
+from tests.support.service import FAST_SETTINGS
 
-NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+NO_ENVIRONMENT: Final[Mapping[str, str]] = MappingProxyType({})
 BUSY_MILLISECONDS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
+class CommandResult:
     code: int
     out: str
     err: str
@@ -37,7 +37,7 @@ class Finished:
         return json.loads(self.out)
 
 
-class Child:
+class CommandProcess:
     """The process that carries commands out; it ends with its input."""
 
     def __init__(self) -> None:
@@ -51,17 +51,17 @@ class Child:
         )
         atexit.register(self._process.communicate)
 
-    def run(self, asked: Mapping[str, object]) -> Finished:
+    def run(self, asked: Mapping[str, object]) -> CommandResult:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{json.dumps(asked)}\n")
         self._process.stdin.flush()
-        return Finished(**json.loads(self._process.stdout.readline()))
+        return CommandResult(**json.loads(self._process.stdout.readline()))
 
 
 @cache
-def child() -> Child:
-    return Child()
+def command_process() -> CommandProcess:
+    return CommandProcess()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,26 +71,28 @@ class CommandLine:
     options: Sequence[str | Path]
     environment: Mapping[str, str] = field(default_factory=dict)
 
-    def try_(self, *words: str | Path, stdin: str = "", environment: Mapping[str, str] = NOTHING) -> Finished:
+    def try_(
+        self, *words: str | Path, stdin: str = "", environment: Mapping[str, str] = NO_ENVIRONMENT
+    ) -> CommandResult:
         """Run the command, whatever comes of it."""
-        return child().run(
+        return command_process().run(
             {
                 "words": [str(word) for word in (*words, *self.options)],
                 "stdin": stdin,
-                "environment": {**QUICK, **self.environment, **environment},
+                "environment": {**FAST_SETTINGS, **self.environment, **environment},
             }
         )
 
-    def __call__(self, *words: str | Path, stdin: str = "", environment: Mapping[str, str] = NOTHING) -> str:
+    def __call__(self, *words: str | Path, stdin: str = "", environment: Mapping[str, str] = NO_ENVIRONMENT) -> str:
         """Run a command that must succeed; what it printed."""
         finished = self.try_(*words, stdin=stdin, environment=environment)
         assert finished.code == 0, f"{words}: {finished.out}{finished.err}"
         return finished.out
 
-    def json(self, *words: str | Path, stdin: str = "", environment: Mapping[str, str] = NOTHING) -> Any:
+    def json(self, *words: str | Path, stdin: str = "", environment: Mapping[str, str] = NO_ENVIRONMENT) -> Any:
         return json.loads(self(*words, "--json", stdin=stdin, environment=environment))
 
-    def refused(self, *words: str | Path, environment: Mapping[str, str] = NOTHING, code: int = 1) -> str:
+    def refused(self, *words: str | Path, environment: Mapping[str, str] = NO_ENVIRONMENT, code: int = 1) -> str:
         """Run a command that must fail; what it said."""
         finished = self.try_(*words, environment=environment)
         assert finished.code == code, f"{words}: {finished.out}{finished.err}"
@@ -99,7 +101,7 @@ class CommandLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class InstallationPaths:
     """Where an installation is: for commands, and for nodes that serve it."""
 
     data: Path
@@ -108,9 +110,9 @@ class Place:
 
     @property
     def settings(self) -> dict[str, str]:
-        return {**QUICK, "GATEHOUSE__DATABASE__URL": self.url, **self.environment}
+        return {**FAST_SETTINGS, "GATEHOUSE__DATABASE__URL": self.url, **self.environment}
 
-    def loaded(self) -> Loaded:
+    def loaded(self) -> LoadedSettings:
         """For a test that opens the house itself."""
         return load(data=self.data, config=None, dev=True, environment=self.settings, flags={})
 
@@ -118,7 +120,7 @@ class Place:
         return CommandLine(("--dev", "--data", self.data), self.settings)
 
 
-def change(url: str, statements: Sequence[str]) -> None:
+def execute_statements(url: str, statements: Sequence[str]) -> None:
     """What someone with the database's password could do."""
     if url.startswith("sqlite:"):
         with apsw.Connection(url.removeprefix("sqlite:///")) as connection:
@@ -126,26 +128,26 @@ def change(url: str, statements: Sequence[str]) -> None:
             for statement in statements:
                 connection.execute(statement)
     else:
-        asyncio.run(change_postgres(url, statements))
+        asyncio.run(execute_on_postgres(url, statements))
 
 
-async def change_postgres(url: str, statements: Sequence[str]) -> None:
+async def execute_on_postgres(url: str, statements: Sequence[str]) -> None:
     connection = await asyncpg.connect(url)
     for statement in statements:
         await connection.execute(statement)
     await connection.close()
 
 
-def carry_out(asked: Mapping[str, Any]) -> Finished:
+def run_in_process(asked: Mapping[str, Any]) -> CommandResult:
     result = CliRunner(env=asked["environment"]).invoke(
         gatehouse, asked["words"], input=asked["stdin"], prog_name="gatehouse"
     )
     trace = "" if result.exception is None else "".join(format_exception(result.exception))
     err = result.stderr if isinstance(result.exception, SystemExit) else result.stderr + trace
-    return Finished(code=result.exit_code, out=result.stdout, err=err)
+    return CommandResult(code=result.exit_code, out=result.stdout, err=err)
 
 
 if __name__ == "__main__":
     for line in sys.stdin:
-        sys.stdout.write(f"{json.dumps(asdict(carry_out(json.loads(line))))}\n")
+        sys.stdout.write(f"{json.dumps(asdict(run_in_process(json.loads(line))))}\n")
         sys.stdout.flush()

@@ -7,15 +7,15 @@ from typing import Final
 import httpx2
 from playwright.async_api import Page
 
-from gatehouse.app.provisioning import provisioning_of
+from gatehouse.app.provisioning import build_provisioning
 from gatehouse.provision.document import read_document
 from gatehouse.provision.entries import read_entries
-from gatehouse.provision.given import SecretSources
-from gatehouse.provision.sections.section import Terms
+from gatehouse.provision.given import SecretResolver
+from gatehouse.provision.sections.section import Options
 from gatehouse.provision.sections.table import SECTIONS
 from tests.support.builders import ORIGIN
-from tests.support.service import Service
-from tests.support.visitor import PASSWORD, Visitor, hidden_fields
+from tests.support.service import RunningService
+from tests.support.visitor import PASSWORD, HttpBrowser, hidden_fields
 
 SHOP: Final = 50001
 WIKI: Final = 50002
@@ -88,11 +88,11 @@ NAMES: Final = {
 }
 
 
-async def furnish(service: Service, document: str = STUDIO) -> None:
+async def apply_document(service: RunningService, document: str = STUDIO) -> None:
     """Make the installation what the document says, as `gatehouse apply` does."""
     asked = read_entries(read_document(Template(document).substitute(NAMES).encode(), ".yaml"), SECTIONS)
-    terms = Terms(secrets=SecretSources(environment={}, read_file=lambda _: b""), allow_weak=True)
-    await provisioning_of(service.house).apply(asked, terms, ORIGIN)
+    terms = Options(secrets=SecretResolver(environment={}, read_file=lambda _: b""), allow_weak=True)
+    await build_provisioning(service.house).apply(asked, terms, ORIGIN)
 
 
 def login_of(user_id: str) -> str:
@@ -105,16 +105,16 @@ def login_of(user_id: str) -> str:
     }[user_id]
 
 
-class Visitors:
+class ConsoleBrowsers:
     """Browsers without script."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: RunningService) -> None:
         self._service = service
-        self._inside: list[Visitor] = []
+        self._inside: list[HttpBrowser] = []
 
-    async def __call__(self, user_id: str) -> Visitor:
+    async def __call__(self, user_id: str) -> HttpBrowser:
         """One more, signed in by that person."""
-        visitor = Visitor(self._service)
+        visitor = HttpBrowser(self._service)
         self._inside.append(visitor)
         await visitor.sign_in(login_of(user_id))
         return visitor
@@ -124,7 +124,7 @@ class Visitors:
             await visitor.client.aclose()
 
 
-async def come_in(service: Service, page: Page, user_id: str, path: str = "/console") -> None:
+async def sign_in_to_console(service: RunningService, page: Page, user_id: str, path: str = "/console") -> None:
     """The same in a real browser, which comes out where it wanted to go."""
     await page.goto(f"{service.base_url}{path}")
     await page.get_by_label("E-mail").fill(login_of(user_id))
@@ -133,7 +133,7 @@ async def come_in(service: Service, page: Page, user_id: str, path: str = "/cons
     await page.wait_for_url(f"**{path}")
 
 
-async def send(visitor: Visitor, path: str, **fields: str | Sequence[str]) -> httpx2.Response:
+async def post_form(visitor: HttpBrowser, path: str, **fields: str | Sequence[str]) -> httpx2.Response:
     """A form whose rows are lists: the guard and the version of the page last seen, and these fields."""
     assert visitor.page is not None
     hidden = {name: value for name, value in hidden_fields(visitor.page.text).items() if name in ("csrf", "version")}

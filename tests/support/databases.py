@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from gatehouse.app.house import open_house
+from gatehouse.app.house import open_services
 from gatehouse.settings import load
-from gatehouse.settings.files import DEV_KEY
+from gatehouse.settings.files import DEV_KEY_FILE
 from gatehouse.storage.migrations import run_in_child
 from tests.support.clock import MovableClock
-from tests.support.postgres import PostgresCluster, run_elsewhere
+from tests.support.postgres import PostgresCluster, run_in_thread
 
 
 @pytest.fixture(scope="session")
@@ -25,13 +25,13 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def postgres_template(postgres_cluster: PostgresCluster) -> str:
     url = postgres_cluster.create_database_now()
-    run_elsewhere(run_in_child(url))
+    run_in_thread(run_in_child(url))
     return url
 
 
 @pytest.fixture
 def migrated_sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
-    return sqlite_copy(sqlite_template, tmp_path)
+    return copy_sqlite(sqlite_template, tmp_path)
 
 
 @pytest.fixture
@@ -57,27 +57,27 @@ def dev_key(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The master key of every installed database."""
     data = tmp_path_factory.mktemp("installed")
     load(data=data, config=None, dev=True, environment={}, flags={})
-    return data / DEV_KEY
+    return data / DEV_KEY_FILE
 
 
 @pytest.fixture(scope="session")
 def installed_sqlite_template(sqlite_template: Path, dev_key: Path) -> Path:
-    url = sqlite_copy(sqlite_template, dev_key.parent)
-    run_elsewhere(install(url, dev_key.parent))
+    url = copy_sqlite(sqlite_template, dev_key.parent)
+    run_in_thread(bootstrap_database(url, dev_key.parent))
     return dev_key.parent / sqlite_template.name
 
 
 @pytest.fixture(scope="session")
 def installed_postgres_template(postgres_cluster: PostgresCluster, postgres_template: str, dev_key: Path) -> str:
     url = postgres_cluster.create_database_now(template=postgres_template)
-    run_elsewhere(install(url, dev_key.parent))
+    run_in_thread(bootstrap_database(url, dev_key.parent))
     return url
 
 
 @pytest.fixture
 def installed_sqlite_url(installed_sqlite_template: Path, tmp_path: Path, dev_key: Path) -> str:
     shutil.copy(dev_key, tmp_path)
-    return sqlite_copy(installed_sqlite_template, tmp_path)
+    return copy_sqlite(installed_sqlite_template, tmp_path)
 
 
 @pytest.fixture
@@ -97,13 +97,13 @@ def installed_url(request: pytest.FixtureRequest) -> str:
     return url
 
 
-def sqlite_copy(template: Path, directory: Path) -> str:
+def copy_sqlite(template: Path, directory: Path) -> str:
     return f"sqlite:///{shutil.copy(template, directory)}"
 
 
-async def install(url: str, data: Path) -> None:
+async def bootstrap_database(url: str, data: Path) -> None:
     """Not serving: that would tell the database a base_url, and each service of a test has its own."""
     environment = {"GATEHOUSE__DATABASE__URL": url}
     loaded = load(data=data, config=None, dev=True, environment=environment, flags={})
-    async with open_house(loaded, clock=MovableClock(), serving=False):
+    async with open_services(loaded, clock=MovableClock(), serving=False):
         pass

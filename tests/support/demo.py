@@ -7,14 +7,14 @@ from typing import Final
 
 from playwright.async_api import Page
 
-from gatehouse.app.front import front
-from gatehouse.app.house import open_house
-from gatehouse.demo.cast import BY_NAME, Secrets
+from gatehouse.app.front import build_app
+from gatehouse.app.house import open_services
+from gatehouse.demo.cast import BY_NAME, DemoSecrets
 from gatehouse.demo.seeding import seed
 from gatehouse.kernel.clock import SystemClock
-from gatehouse.web.server import Stopping, serving
+from gatehouse.web.server import ShutdownSignal, serve_in_loop
 from tests.support.processes import free_port
-from tests.support.service import settings_for
+from tests.support.service import load_test_settings
 
 GAME: Final = "/console/applications/50001"
 HUB: Final = "/console/applications/50002"
@@ -68,25 +68,25 @@ TABS: Final = {  # what else there is, behind their tabs
     "configuration": "/console/settings/configuration",
     "risks": "/console/settings/risks",
 }
-Demo = tuple[str, Secrets]  # its address, and the passwords of its people
+Demo = tuple[str, DemoSecrets]  # its address, and the passwords of its people
 
 
 @asynccontextmanager
 async def running_demo(url: str, data: Path) -> AsyncIterator[Demo]:
-    clock, stopping, port = SystemClock(), Stopping(), free_port()
-    loaded = settings_for(url, data, port=port)
+    clock, stopping, port = SystemClock(), ShutdownSignal(), free_port()
+    loaded = load_test_settings(url, data, port=port)
     secrets = await seed(loaded, clock)
     assert secrets is not None
-    async with open_house(loaded, clock=clock, serving=True) as house:
+    async with open_services(loaded, clock=clock, serving=True) as house:
         await house.sealer.seal_all()
-        served = front(house, stopping=stopping, demo=True)
-        async with serving(
+        served = build_app(house, stopping=stopping, demo=True)
+        async with serve_in_loop(
             served.app, port=port, clock=clock, stopping=stopping, static_documents=served.static_documents
         ):
             yield loaded.settings.server.base_url, secrets
 
 
-async def come_in(page: Page, demo: Demo, name: str) -> None:
+async def sign_in_to_demo(page: Page, demo: Demo, name: str) -> None:
     address, secrets = demo
     await page.goto(f"{address}/console")
     await page.fill("[name=login]", BY_NAME[name].login)

@@ -10,19 +10,19 @@ from typing import Final, cast
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gatehouse.web.limits import ProtocolLimits
-from gatehouse.web.server import Server, Stopping, serving
+from gatehouse.web.server import HttpServer, ShutdownSignal, serve_in_loop
 from tests.support.clock import MovableClock
-from tests.support.rawhttp import PATIENCE, Answer, exchange
+from tests.support.rawhttp import RESPONSE_TIMEOUT, RawResponse, send_request
 
 GET: Final = b"GET /echo HTTP/1.1\r\nHost: gatehouse.example\r\n\r\n"
 BLOCK: Final = b"x" * 65_536
 
 
 @dataclass(slots=True)
-class Echo:
+class EchoApp:
     """What it does depends on the path; everywhere but in `__call__`'s list it tells what it was sent."""
 
-    stopping: Stopping = field(default_factory=Stopping)
+    stopping: ShutdownSignal = field(default_factory=ShutdownSignal)
     released: asyncio.Event = field(default_factory=asyncio.Event)
     started: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)  # paths whose client went away first
@@ -35,16 +35,16 @@ class Echo:
         self.started.append(scope["path"])
         match scope["path"]:
             case "/unread":
-                await answer(send, b"unread")
+                await send_response(send, b"unread")
             case "/page":
-                await answer(send, BLOCK[:30_000])
+                await send_response(send, BLOCK[:30_000])
             case "/big":
                 await self._pour(send)
             case "/hold":
                 await self._hold(receive, send)
             case "/write":
                 await self.released.wait()
-                await answer(send, b"written")
+                await send_response(send, b"written")
             case _:
                 await self._tell(scope, receive, send)
 
@@ -71,7 +71,7 @@ class Echo:
             "headers": [[name.decode(), value.decode()] for name, value in scope["headers"]],
             "body": body.decode(),
         }
-        await answer(send, json.dumps(told).encode())
+        await send_response(send, json.dumps(told).encode())
 
     async def _pour(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -86,7 +86,7 @@ class Echo:
         waits = {
             asyncio.create_task(self.stopping.wait(), name="RETRY"),
             asyncio.create_task(self.released.wait(), name="released"),
-            asyncio.create_task(gone(receive), name="gone"),
+            asyncio.create_task(wait_for_disconnect(receive), name="gone"),
         }
         done, pending = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         for task in pending:
@@ -95,10 +95,10 @@ class Echo:
         if reason == "gone":
             self.left.append("/hold")
             return
-        await answer(send, reason.encode())
+        await send_response(send, reason.encode())
 
 
-class Takeover(asyncio.Protocol):
+class UpgradedProtocol(asyncio.Protocol):
     """What a connection is handed to after an upgrade: answers 101 to the handshake, 102 to everything else."""
 
     def __init__(self, **_: object) -> None:
@@ -113,18 +113,18 @@ class Takeover(asyncio.Protocol):
         self._transport.write(b"HTTP/1.1 %d OK\r\ncontent-length: %d\r\n\r\n%b" % (status, len(data), data))
 
 
-async def gone(receive: Receive) -> None:
+async def wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-async def answer(send: Send, text: bytes) -> None:
+async def send_response(send: Send, text: bytes) -> None:
     headers = [(b"content-length", b"%d" % len(text))]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": text})
 
 
-def told(given: Answer) -> dict[str, object]:
+def request_seen_by_app(given: RawResponse) -> dict[str, object]:
     """What the application saw of the request behind this answer."""
     assert given.status == 200, given
     seen: dict[str, object] = json.loads(given.body)
@@ -132,9 +132,9 @@ def told(given: Answer) -> dict[str, object]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class House:
-    server: Server
-    echo: Echo
+class EchoServer:
+    server: HttpServer
+    echo: EchoApp
     clock: MovableClock
 
     @property
@@ -143,30 +143,30 @@ class House:
 
     async def has_read(self) -> None:
         """Return when the server has seen all that was sent so far: it has since answered somebody else."""
-        await exchange(self.port, GET)
+        await send_request(self.port, GET)
 
     async def is_empty(self) -> None:
         """Return when every connection is gone."""
-        await until(lambda: not self.server.server_state.connections)
+        await wait_until(lambda: not self.server.server_state.connections)
 
 
 @asynccontextmanager
-async def echo_house(
+async def echo_server(
     limits: ProtocolLimits | None = None,
     *,
     wrap: Callable[[ASGIApp], ASGIApp] = lambda app: app,
     ws: str = "none",
-) -> AsyncIterator[House]:
-    echo = Echo()
+) -> AsyncIterator[EchoServer]:
+    echo = EchoApp()
     clock = MovableClock()
-    async with serving(
+    async with serve_in_loop(
         wrap(echo), limits=limits or ProtocolLimits(), clock=clock, stopping=echo.stopping, ws=ws
     ) as server:
-        yield House(server=server, echo=echo, clock=clock)
+        yield EchoServer(server=server, echo=echo, clock=clock)
         echo.released.set()
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE):
+async def wait_until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(RESPONSE_TIMEOUT):
         while not condition():  # noqa: ASYNC110 - a transport's buffers have no event to wait for
             await asyncio.sleep(0)

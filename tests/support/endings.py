@@ -4,42 +4,42 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from gatehouse.accounts.model import User
-from gatehouse.app.people import people
-from gatehouse.audit.model import Origin
-from tests.support.resident import LOGIN, Resident
-from tests.support.service import Service
+from gatehouse.app.people import account_services
+from gatehouse.audit.model import AuditOrigin
+from tests.support.resident import LOGIN, AccountBrowser
+from tests.support.service import RunningService
 from tests.support.visitor import PASSWORD
 
-NEW: Final = "a quite different phrase"
-OURS: Final = Origin(actor="test")
+NEW_PASSWORD: Final = "a quite different phrase"
+TEST_ORIGIN: Final = AuditOrigin(actor="test")
 
 # On which node, by whom, to whom.
-Ending = Callable[[Service, Resident, User], Awaitable[None]]
+Ending = Callable[[RunningService, AccountBrowser, User], Awaitable[None]]
 
 
-async def block(node: Service, _: Resident, user: User) -> None:
-    await node.house.administration.block(user.user_id, OURS)
+async def block(node: RunningService, _: AccountBrowser, user: User) -> None:
+    await node.house.administration.block(user.user_id, TEST_ORIGIN)
 
 
-async def delete(_: Service, resident: Resident, __: User) -> None:
+async def delete(_: RunningService, resident: AccountBrowser, __: User) -> None:
     await resident.get("/account/delete")
     assert (await resident.submit("/account/delete", login=LOGIN)).status_code == 200
 
 
-async def change_password(_: Service, resident: Resident, __: User) -> None:
-    await resident.do("/account/password", current=PASSWORD, password=NEW, repeated=NEW)
+async def change_password(_: RunningService, resident: AccountBrowser, __: User) -> None:
+    await resident.do("/account/password", current=PASSWORD, password=NEW_PASSWORD, repeated=NEW_PASSWORD)
 
 
-async def sign_out_everywhere(node: Service, _: Resident, user: User) -> None:
-    await people(node.house).sessions.sign_out_everywhere(user.user_id, OURS)
+async def sign_out_everywhere(node: RunningService, _: AccountBrowser, user: User) -> None:
+    await account_services(node.house).sessions.sign_out_everywhere(user.user_id, TEST_ORIGIN)
 
 
-async def end_others(_: Service, resident: Resident, __: User) -> None:
+async def end_others(_: RunningService, resident: AccountBrowser, __: User) -> None:
     assert (await resident.send("/account/sessions/end-others")).status_code == 303
 
 
-async def reset_factors(node: Service, _: Resident, user: User) -> None:
-    await people(node.house).factors.reset(user, origin=OURS)
+async def reset_factors(node: RunningService, _: AccountBrowser, user: User) -> None:
+    await account_services(node.house).factors.reset(user, origin=TEST_ORIGIN)
 
 
 ENDINGS: Final[tuple[Ending, ...]] = (

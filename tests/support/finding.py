@@ -15,15 +15,15 @@ DOWNLOADS: Final = ROOT / ".test-deps"
 DEBIAN_SERVERS: Final = Path("/usr/lib/postgresql")  # one directory per version, none of them on PATH
 OLDEST_POSTGRES: Final = 15
 CHROMIUM_NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-ANSWERS_WITHIN: Final = 30  # seconds for `--version`
+VERSION_TIMEOUT: Final = 30  # seconds for `--version`
 
 
 def find_postgres(debian: Path = DEBIAN_SERVERS, downloads: Path = DOWNLOADS) -> Path | None:
     """The directory that holds `initdb` and `postgres`, in a version the service supports."""
-    return next((place for place in postgres_places(debian, downloads) if is_postgres(place)), None)
+    return next((place for place in postgres_candidates(debian, downloads) if is_postgres(place)), None)
 
 
-def postgres_places(debian: Path, downloads: Path) -> Iterator[Path]:
+def postgres_candidates(debian: Path, downloads: Path) -> Iterator[Path]:
     on_path = shutil.which("postgres")
     if on_path is not None:
         yield Path(on_path).resolve().parent
@@ -65,7 +65,7 @@ def version_of(program: Path) -> str:
     """What `--version` prints, or nothing when the program is absent or does not run."""
     try:
         answer = subprocess.run(
-            [program, "--version"], capture_output=True, text=True, check=True, timeout=ANSWERS_WITHIN
+            [program, "--version"], capture_output=True, text=True, check=True, timeout=VERSION_TIMEOUT
         )
     except (OSError, subprocess.SubprocessError):
         return ""

@@ -5,7 +5,9 @@ from tests.support.rawhttp import RawConnection
 CONT, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 
 
-def frame(opcode: int, payload: bytes = b"", *, fin: bool = True, masked: bool = True, rsv1: bool = False) -> bytes:
+def websocket_frame(
+    opcode: int, payload: bytes = b"", *, fin: bool = True, masked: bool = True, rsv1: bool = False
+) -> bytes:
     """From a client: masked with zeroes, unless it should not be."""
     first = opcode | (0x80 if fin else 0) | (0x40 if rsv1 else 0)
     size = len(payload)
@@ -16,7 +18,7 @@ def frame(opcode: int, payload: bytes = b"", *, fin: bool = True, masked: bool =
     return bytes([first]) + bit + (bytes(4) if masked else b"") + payload
 
 
-def closing_code(data: bytes) -> int:
+def close_frame_code(data: bytes) -> int:
     """Of the close frame after whatever else the server said; it ends what the server says."""
     while data[0] & 0x0F != CLOSE:
         data = data[2 + data[1] :]
@@ -24,7 +26,7 @@ def closing_code(data: bytes) -> int:
     return int.from_bytes(data[2:4])
 
 
-async def flood(connection: RawConnection, piece: bytes, times: int) -> None:
+async def flood_connection(connection: RawConnection, piece: bytes, times: int) -> None:
     """Until the server has had enough of it."""
     try:
         for _ in range(times):

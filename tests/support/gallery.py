@@ -11,13 +11,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from gatehouse.admin.holding import HeldLine, RuleSource
-from gatehouse.admin.own_permissions import OwnPermissions, OwnPlace, Reason
-from gatehouse.interaction.confirming import Nearness
+from gatehouse.admin.holding import EffectiveRule, RuleSource
+from gatehouse.admin.own_permissions import OwnPermissions, OwnScope, Reason
+from gatehouse.interaction.confirming import NetworkNearness
 from gatehouse.oauth.model import SCOPES
 from gatehouse.permissions.evaluation.gathering import SourceKind
-from gatehouse.permissions.model.rule import Rule
-from gatehouse.permissions.model.rule import Section as RuleSection
+from gatehouse.permissions.model.rule import Rule, RuleSection
 from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.pages import account_contexts as account
@@ -25,17 +24,26 @@ from gatehouse.web.pages import contexts as page
 from gatehouse.web.pages import sso_contexts as sso
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.rendering import Pages
-from gatehouse.web.pages.vocabulary import GameEnd, MailPurpose, Method, Notice, Problem, Section, Theme, Trouble
-from gatehouse.web.parse_form import urlencoded
-from gatehouse.web.responses import html_answer, json_answer
+from gatehouse.web.pages.rendering import PageRenderer
+from gatehouse.web.pages.vocabulary import (
+    AccountSection,
+    FactorMethod,
+    GameEnd,
+    MailPurpose,
+    Notice,
+    PageProblem,
+    ProblemKind,
+    Theme,
+)
+from gatehouse.web.parse_form import parse_urlencoded
+from gatehouse.web.responses import html_response, json_response
 from gatehouse.web.routes.table import Endpoint, RateClass
-from gatehouse.web.server import Stopping, serving
+from gatehouse.web.server import ShutdownSignal, serve_in_loop
 from gatehouse.web.static import Assets
 from tests.support.clock import MovableClock
 from tests.support.processes import free_port
-from tests.support.pseudo import with_pseudo
-from tests.support.shell import Shell
+from tests.support.pseudo import languages_with_pseudo
+from tests.support.shell import SampleAsgiApp
 
 NOW: Final = 1_788_000_000
 MINUTE: Final = 60
@@ -63,7 +71,10 @@ CREATION_OPTIONS: Final = json.dumps(
 
 SIGN_IN: Final = page.SignInContext(csrf=CSRF, interaction=ASK, passkey_options=REQUEST_OPTIONS)
 FACTOR: Final = page.SecondFactorContext(
-    csrf=CSRF, interaction=ASK, method=Method.TOTP, others=(Method.PASSKEY, Method.EMAIL, Method.RECOVERY)
+    csrf=CSRF,
+    interaction=ASK,
+    method=FactorMethod.TOTP,
+    others=(FactorMethod.PASSKEY, FactorMethod.EMAIL, FactorMethod.RECOVERY),
 )
 CONSENT: Final = page.ConsentContext(
     csrf=CSRF,
@@ -96,7 +107,7 @@ CONFIRM_GAME: Final = sso.ConfirmGameContext(
     asked_at=NOW - 12,
     now=NOW,
     place="192.0.2.7",
-    nearness=Nearness.SAME,
+    nearness=NetworkNearness.SAME,
     is_waited_for=True,
     phone_link=PHONE_LINK,
     nick="Anna",
@@ -116,15 +127,15 @@ CLIENT_ERROR: Final = page.ClientErrorContext(
         ),
     ),
 )
-CONFIRM: Final = page.ConfirmContext(csrf=CSRF, interaction=ASK, login=ANNA, has_password=True)
+CONFIRM: Final = page.ReauthenticationContext(csrf=CSRF, interaction=ASK, login=ANNA, has_password=True)
 
 
-def held(scope: Scope, *sources: RuleSource) -> OwnPlace:
+def own_place(scope: Scope, *sources: RuleSource) -> OwnScope:
     """One rule and many more for each reason, for a time."""
     rule = Rule(RuleSection.PRIVATE, "maps.can_place")
-    lines = (HeldLine(rule=rule, sources=sources, params=("harbour", "light"), ends_at=NOW + 3 * DAY),)
+    lines = (EffectiveRule(rule=rule, sources=sources, params=("harbour", "light"), ends_at=NOW + 3 * DAY),)
     reasons = [Reason(sources=(one,), ends_at=NOW + 3 * DAY, lines=lines, more=41) for one in sources]
-    return OwnPlace(application="Sky Atlas", scope=scope, project="Sky", reasons=tuple(reasons))
+    return OwnScope(application="Sky Atlas", scope=scope, project="Sky", reasons=tuple(reasons))
 
 
 NEW_ACCOUNT: Final = account.AccountContext(
@@ -136,7 +147,7 @@ NEW_ACCOUNT: Final = account.AccountContext(
     email_verified=False,
     has_password=False,
     sessions=(
-        account.Session(
+        account.AccountSessionRow(
             session_id="s1",
             device="Firefox on Linux",
             place="",
@@ -155,21 +166,23 @@ FULL_ACCOUNT: Final = replace(
     notice=Notice.PASSKEY_ADDED,
     may_administer=True,
     passkeys=(
-        account.Passkey(passkey_id="p1", name="Work laptop", created_at=NOW - 90 * DAY, used_at=NOW - 2 * 3600),
-        account.Passkey(passkey_id="p2", name="A" * 64, created_at=NOW - DAY, used_at=0),
+        account.AccountPasskeyRow(
+            passkey_id="p1", name="Work laptop", created_at=NOW - 90 * DAY, used_at=NOW - 2 * 3600
+        ),
+        account.AccountPasskeyRow(passkey_id="p2", name="A" * 64, created_at=NOW - DAY, used_at=0),
     ),
     totp_since=NOW - 60 * DAY,
     email_code=True,
     recovery_left=1,
     data_in=(
-        account.DataIn(name="Shop", state="done"),
-        account.DataIn(name="Forum", state="waiting"),
-        account.DataIn(name="Arcade", state="failed"),
+        account.DataRequestStatus(name="Shop", state="done"),
+        account.DataRequestStatus(name="Forum", state="waiting"),
+        account.DataRequestStatus(name="Arcade", state="failed"),
     ),
     may_ask_for_data=True,
     sessions=(
         *NEW_ACCOUNT.sessions,
-        account.Session(
+        account.AccountSessionRow(
             session_id="s2",
             device="Safari on iPhone",
             place="Stockholm, Sweden",
@@ -178,7 +191,7 @@ FULL_ACCOUNT: Final = replace(
             seen_at=NOW - 3 * DAY,
             is_current=False,
         ),
-        account.Session(
+        account.AccountSessionRow(
             session_id="s3",
             device="",
             place="",
@@ -193,28 +206,28 @@ FULL_ACCOUNT: Final = replace(
     ),
     permissions=OwnPermissions(
         places=(
-            held(ROOT, *(RuleSource(kind=kind, role="editor", group="Testers") for kind in SourceKind)),
+            own_place(ROOT, *(RuleSource(kind=kind, role="editor", group="Testers") for kind in SourceKind)),
             *(
-                held(Scope("sky", kind, "50001"), RuleSource(kind=SourceKind.GROUP_GRANT, role="tester"))
+                own_place(Scope("sky", kind, "50001"), RuleSource(kind=SourceKind.GROUP_GRANT, role="tester"))
                 for kind in ResourceKind
             ),
         ),
         is_cut=True,
     ),
     activity=(
-        account.Activity(at=NOW - 30, event="user.changed", address="192.0.2.10"),
-        account.Activity(at=NOW - DAY, event="role.assigned"),
-        account.Activity(at=NOW - 90 * DAY, event="user.created", address="192.0.2.10"),
+        account.AccountActivityRow(at=NOW - 30, event="user.changed", address="192.0.2.10"),
+        account.AccountActivityRow(at=NOW - DAY, event="role.assigned"),
+        account.AccountActivityRow(at=NOW - 90 * DAY, event="user.created", address="192.0.2.10"),
     ),
 )
 
-WHY_DENIED: Final = page.WhyDenied(
+WHY_DENIED: Final = page.DenialReason(
     by="restricted_domains", check="/console/access/check?user_id=1000000001&application_id=50001"
 )
 STATES: Final[Mapping[str, PageContext]] = {
     "setup": page.SetupContext(token="sample"),
     "setup-problem": page.SetupContext(
-        token="sample", login=ANNA, nick="Anna", problem=Problem(what=Trouble.PASSWORDS_DIFFER)
+        token="sample", login=ANNA, nick="Anna", problem=PageProblem(what=ProblemKind.PASSWORDS_DIFFER)
     ),
     "setup-done": page.SetupDoneContext(nick="Anna", login=ANNA, user_id="4711204518"),
     "setup-done-here": page.SetupDoneContext(
@@ -228,9 +241,13 @@ STATES: Final[Mapping[str, PageContext]] = {
     "sign-in-for-application": replace(
         SIGN_IN, application="Sky Atlas", returns_to="atlas.studio.example", register_enabled=True
     ),
-    "sign-in-wrong": replace(SIGN_IN, login=ANNA, problem=Problem(what=Trouble.WRONG_LOGIN), register_enabled=True),
+    "sign-in-wrong": replace(
+        SIGN_IN, login=ANNA, problem=PageProblem(what=ProblemKind.WRONG_LOGIN), register_enabled=True
+    ),
     "sign-in-for-game": replace(SIGN_IN, phone_link=PHONE_LINK, register_enabled=True),
-    "sign-in-throttled": replace(SIGN_IN, login=LONG_LOGIN, problem=Problem(what=Trouble.THROTTLED, seconds=95)),
+    "sign-in-throttled": replace(
+        SIGN_IN, login=LONG_LOGIN, problem=PageProblem(what=ProblemKind.THROTTLED, seconds=95)
+    ),
     "sign-in-after-reset": replace(SIGN_IN, notice=Notice.PASSWORD_RESET, passkeys_enabled=False),
     "already-signed-in": page.AlreadySignedInContext(
         csrf=CSRF,
@@ -248,7 +265,9 @@ STATES: Final[Mapping[str, PageContext]] = {
         CONSENT, application="W" * 64, returns_to=f"{'subdomain.' * 8}example", login=LONG_LOGIN, scopes=SCOPES
     ),
     "device": sso.DeviceContext(csrf=CSRF),
-    "device-unknown": sso.DeviceContext(csrf=CSRF, user_code="WDJB-MJHT", problem=Problem(what=Trouble.UNKNOWN_CODE)),
+    "device-unknown": sso.DeviceContext(
+        csrf=CSRF, user_code="WDJB-MJHT", problem=PageProblem(what=ProblemKind.UNKNOWN_CODE)
+    ),
     "confirm-sign-in": CONFIRM_SIGN_IN,
     "confirm-sign-in-elsewhere": replace(
         CONFIRM_SIGN_IN, application="W" * 64, is_nearby=False, login=LONG_LOGIN, scopes=SCOPES
@@ -260,7 +279,7 @@ STATES: Final[Mapping[str, PageContext]] = {
         choices=("42", "17", "93"),
         asked_at=NOW - 1,
         place="Stockholm, Sweden",
-        nearness=Nearness.DIFFERENT,
+        nearness=NetworkNearness.DIFFERENT,
         login=LONG_LOGIN,
     ),
     "confirm-game-unknown": replace(
@@ -268,7 +287,7 @@ STATES: Final[Mapping[str, PageContext]] = {
         application="",
         asked_at=NOW - 3 * MINUTE,
         place="2001:db8:85a3:8d3:1319:8a2e:370:7348",
-        nearness=Nearness.UNKNOWN,
+        nearness=NetworkNearness.UNKNOWN,
         is_waited_for=False,
     ),
     **{f"game-{end.value.replace('_', '-')}": sso.GameEndContext(end=end) for end in GameEnd},
@@ -288,24 +307,27 @@ STATES: Final[Mapping[str, PageContext]] = {
         login=LONG_LOGIN,
     ),
     "factor-totp": FACTOR,
-    "factor-wrong": replace(FACTOR, problem=Problem(what=Trouble.WRONG_CODE)),
+    "factor-wrong": replace(FACTOR, problem=PageProblem(what=ProblemKind.WRONG_CODE)),
     "factor-email": replace(
         FACTOR,
-        method=Method.EMAIL,
-        others=(Method.RECOVERY,),
+        method=FactorMethod.EMAIL,
+        others=(FactorMethod.RECOVERY,),
         sent_to="a•••@studio.example",
         notice=Notice.CODE_SENT,
         mail_is_logged=True,
     ),
-    "factor-recovery": replace(FACTOR, method=Method.RECOVERY, others=(Method.TOTP,)),
-    "factor-passkey": replace(FACTOR, method=Method.PASSKEY, others=(), passkey_options=REQUEST_OPTIONS),
+    "factor-recovery": replace(FACTOR, method=FactorMethod.RECOVERY, others=(FactorMethod.TOTP,)),
+    "factor-passkey": replace(FACTOR, method=FactorMethod.PASSKEY, others=(), passkey_options=REQUEST_OPTIONS),
     "short-token": page.ShortTokenContext(csrf=CSRF, stoken="sample", nick="Anna", login=ANNA),
-    "confirm": replace(CONFIRM, methods=(Method.PASSKEY,), passkey_options=REQUEST_OPTIONS),
+    "confirm": replace(CONFIRM, methods=(FactorMethod.PASSKEY,), passkey_options=REQUEST_OPTIONS),
     "confirm-code": replace(
-        CONFIRM, has_password=False, methods=(Method.TOTP, Method.EMAIL), problem=Problem(what=Trouble.CODE_SPENT)
+        CONFIRM,
+        has_password=False,
+        methods=(FactorMethod.TOTP, FactorMethod.EMAIL),
+        problem=PageProblem(what=ProblemKind.CODE_SPENT),
     ),
     "confirm-passkey": replace(
-        CONFIRM, has_password=False, methods=(Method.PASSKEY,), passkey_options=REQUEST_OPTIONS
+        CONFIRM, has_password=False, methods=(FactorMethod.PASSKEY,), passkey_options=REQUEST_OPTIONS
     ),
     "register": page.RegisterContext(csrf=CSRF),
     "register-domains": page.RegisterContext(
@@ -313,7 +335,7 @@ STATES: Final[Mapping[str, PageContext]] = {
         login="anna@elsewhere.example",
         nick="Anna",
         domains=("studio.example", "games.studio.example"),
-        problem=Problem(what=Trouble.DOMAIN_REFUSED),
+        problem=PageProblem(what=ProblemKind.DOMAIN_REFUSED),
     ),
     "check-mail-verify": page.CheckMailContext(csrf=CSRF, purpose=MailPurpose.VERIFY, login=ANNA),
     "check-mail-reset": page.CheckMailContext(
@@ -328,26 +350,26 @@ STATES: Final[Mapping[str, PageContext]] = {
         token="sample",
         login=ANNA,
         nick="Anna",
-        problem=Problem(what=Trouble.INPUT, text="the password needs at least 10 characters"),
+        problem=PageProblem(what=ProblemKind.INPUT, text="the password needs at least 10 characters"),
     ),
     "forgot": page.ForgotContext(csrf=CSRF),
     "forgot-throttled": page.ForgotContext(
-        csrf=CSRF, login=ANNA, problem=Problem(what=Trouble.THROTTLED, seconds=7_300)
+        csrf=CSRF, login=ANNA, problem=PageProblem(what=ProblemKind.THROTTLED, seconds=7_300)
     ),
     "reset": page.ResetContext(csrf=CSRF, token="sample", login=ANNA),
     "reset-breached": page.ResetContext(
-        csrf=CSRF, token="sample", login=ANNA, problem=Problem(what=Trouble.PASSWORD_BREACHED)
+        csrf=CSRF, token="sample", login=ANNA, problem=PageProblem(what=ProblemKind.PASSWORD_BREACHED)
     ),
     "totp-setup": page.TotpSetupContext(
         csrf=CSRF, uri=f"otpauth://totp/Gatehouse:{ANNA}?secret={SECRET}&issuer=Gatehouse", secret=SECRET
     ),
     "passkey-setup": page.PasskeySetupContext(csrf=CSRF, passkey_options=CREATION_OPTIONS, name="Firefox on Linux"),
     "passkey-setup-problem": page.PasskeySetupContext(
-        csrf=CSRF, passkey_options=CREATION_OPTIONS, problem=Problem(what=Trouble.PASSKEY_FAILED)
+        csrf=CSRF, passkey_options=CREATION_OPTIONS, problem=PageProblem(what=ProblemKind.PASSKEY_FAILED)
     ),
     "recovery-codes": page.RecoveryCodesContext(codes=CODES, login=ANNA),
-    "link-dead": page.LinkDeadContext(start_again="/forgot"),
-    "link-dead-invitation": page.LinkDeadContext(),
+    "link-dead": page.DeadLinkContext(start_again="/forgot"),
+    "link-dead-invitation": page.DeadLinkContext(),
     "expired": page.ExpiredContext(start_again="/sign-in"),
     "expired-stale": page.ExpiredContext(start_again="/sign-in", is_stale=True),
     "error": page.ErrorContext(
@@ -395,21 +417,21 @@ STATES: Final[Mapping[str, PageContext]] = {
         login=LONG_LOGIN,
         nick="W" * 64,
         typed="not an address",
-        problem=Problem(what=Trouble.INPUT, text="the login must be an e-mail address"),
-        problem_at=Section.EMAIL,
+        problem=PageProblem(what=ProblemKind.INPUT, text="the login must be an e-mail address"),
+        problem_at=AccountSection.EMAIL,
         theme=Theme.DARK,
     ),
     "account-password-problem": replace(
         FULL_ACCOUNT,
         notice=None,
-        problem=Problem(what=Trouble.WRONG_PASSWORD),
-        problem_at=Section.PASSWORD,
+        problem=PageProblem(what=ProblemKind.WRONG_PASSWORD),
+        problem_at=AccountSection.PASSWORD,
         lang="de",
         recovery_left=8,
     ),
     "delete-account": account.DeleteAccountContext(csrf=CSRF, login=ANNA),
     "delete-account-differs": account.DeleteAccountContext(
-        csrf=CSRF, login=LONG_LOGIN, problem=Problem(what=Trouble.LOGIN_DIFFERS)
+        csrf=CSRF, login=LONG_LOGIN, problem=PageProblem(what=ProblemKind.LOGIN_DIFFERS)
     ),
 }
 
@@ -417,19 +439,19 @@ STATES: Final[Mapping[str, PageContext]] = {
 def gallery() -> ASGIApp:
     """`/gallery/<state>`, the addresses a passkey is sent to, which show what arrived, and how a game stands."""
     assets = Assets()
-    pages = Pages(assets, https=False, languages=with_pseudo())
+    pages = PageRenderer(assets, https=False, languages=languages_with_pseudo())
 
     async def show(request: Request) -> Response:
         return pages.show(request, STATES[request.path_params["state"]], status=200)
 
     async def echo(request: Request) -> Response:
-        sent = escape(json.dumps(dict(urlencoded(await request.body()))))
+        sent = escape(json.dumps(dict(parse_urlencoded(await request.body()))))
         icon = assets.address("mark.svg")
-        return html_answer(f'<title>arrived</title><link rel="icon" href="{icon}"><pre>{sent}</pre>')
+        return html_response(f'<title>arrived</title><link rel="icon" href="{icon}"><pre>{sent}</pre>')
 
     async def state(request: Request) -> Response:
         """A sample session is named after how it stands."""
-        return json_answer({"state": request.query_params["gsid"], "closed": "", "waiting": True})
+        return json_response({"state": request.query_params["gsid"], "closed": "", "waiting": True})
 
     shown = Endpoint(
         name="gallery",
@@ -445,12 +467,12 @@ def gallery() -> ASGIApp:
         for path in (Path.SIGN_IN_PASSKEY, Path.SECOND_FACTOR, Path.PASSKEY)
     ]
     followed = replace(shown, name="state", path=Path.GAME_STATE, handler=state)
-    return Shell(endpoints=[shown, *echoes, followed, assets.endpoint()]).app()
+    return SampleAsgiApp(endpoints=[shown, *echoes, followed, assets.endpoint()]).app()
 
 
 @asynccontextmanager
 async def running_gallery() -> AsyncIterator[str]:
     """Yields its address; by name, because passkeys know no other loopback."""
     port = free_port()
-    async with serving(gallery(), port=port, clock=MovableClock(), stopping=Stopping()):
+    async with serve_in_loop(gallery(), port=port, clock=MovableClock(), stopping=ShutdownSignal()):
         yield f"http://localhost:{port}/gallery"

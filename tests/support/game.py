@@ -10,23 +10,23 @@ import httpx2
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import Refusal
 from tests.support.builders import a_record
-from tests.support.service import Service
-from tests.support.trust import NOBODY
-from tests.support.visitor import PASSWORD, Visitor
+from tests.support.service import RunningService
+from tests.support.trust import NO_TRUST_STORE
+from tests.support.visitor import PASSWORD, HttpBrowser
 
 GET_GSID: Final = "/proxy/api/gameSession/getGsid"
 RESULT: Final = "/proxy/api/gameSession/getGsidResult"
 INFO: Final = "/proxy/api/gameSession/info"
 CLOSE: Final = "/proxy/api/gameSession/closeGsid"
 ANNA: Final = "anna@studio.example"
-ELSEWHERE: Final = "127.0.0.2"
+OTHER_ADDRESS: Final = "127.0.0.2"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Game:
     """One registered session."""
 
-    service: Service
+    service: RunningService
     gsid: str
     location: str
     told: Mapping[str, Any]
@@ -54,38 +54,38 @@ class Game:
         )
 
 
-async def register(service: Service, headers: Mapping[str, str] | None = None, **fields: object) -> Game:
-    game = game_in(service, await service.client.post(GET_GSID, json=fields, headers=headers))
+async def register_game(service: RunningService, headers: Mapping[str, str] | None = None, **fields: object) -> Game:
+    game = game_from_response(service, await service.client.post(GET_GSID, json=fields, headers=headers))
     return replace(game, headers=headers or {})
 
 
-async def register_elsewhere(service: Service, *, forwarded_for: str = "", **fields: object) -> Game:
+async def register_game_elsewhere(service: RunningService, *, forwarded_for: str = "", **fields: object) -> Game:
     """By a game at another address than everybody else's, or behind a proxy there."""
-    transport = httpx2.AsyncHTTPTransport(local_address=ELSEWHERE, verify=NOBODY)
+    transport = httpx2.AsyncHTTPTransport(local_address=OTHER_ADDRESS, verify=NO_TRUST_STORE)
     headers = {"X-Forwarded-For": forwarded_for} if forwarded_for else {}
     async with httpx2.AsyncClient(transport=transport, base_url=service.client.base_url, headers=headers) as far:
-        return game_in(service, await far.post(GET_GSID, json=fields))
+        return game_from_response(service, await far.post(GET_GSID, json=fields))
 
 
-def game_in(service: Service, answer: httpx2.Response) -> Game:
+def game_from_response(service: RunningService, answer: httpx2.Response) -> Game:
     assert answer.status_code == 200, answer.text
     told = answer.json()
     location = answer.headers["location"].partition("location=")[2]
     return Game(service=service, gsid=told["gsid"], location=location, told=told)
 
 
-async def held(service: Service, number: int = 1) -> None:
+async def wait_until_held(service: RunningService, number: int = 1) -> None:
     """Until so many polls are held; a hang is the test's own time limit."""
     while len(service.game.waiters) < number or not service.game.waiters.all_numbered():  # noqa: ASYNC110
         await asyncio.sleep(0.001)
 
 
-async def poll_after_the_end(game: Game, **fields: Any) -> httpx2.Response:
+async def poll_ended_session(game: Game, **fields: Any) -> httpx2.Response:
     """A poll of a session that is over."""
-    return await after_the_delay(game.service, game.polling(**fields))
+    return await advance_through_delay(game.service, game.polling(**fields))
 
 
-async def after_the_delay(service: Service, polling: "asyncio.Task[httpx2.Response]") -> httpx2.Response:
+async def advance_through_delay(service: RunningService, polling: "asyncio.Task[httpx2.Response]") -> httpx2.Response:
     """Move the clock until the ordinary delay of an answer has passed."""
     while not polling.done():
         if service.clock.has_timer(within=1):
@@ -94,13 +94,13 @@ async def after_the_delay(service: Service, polling: "asyncio.Task[httpx2.Respon
     return await polling
 
 
-async def written(game: Game) -> None:
+async def wait_until_marks_stored(game: Game) -> None:
     """Until what its polls moved is stored; the clock may have jumped ahead of that."""
     while game.service.game.pulse.newest(game.gsid):  # noqa: ASYNC110
         await asyncio.sleep(0.001)
 
 
-async def approve(game: Game, user: User) -> None:
+async def approve_in_storage(game: Game, user: User) -> None:
     """What the page does when somebody says yes, without the page."""
     store, now = game.service.house.storage.game_sessions, game.service.clock.now()
     assert await store.confirm(
@@ -108,7 +108,7 @@ async def approve(game: Game, user: User) -> None:
     )
 
 
-async def refusal(service: Service, answer: httpx2.Response, status: int = 403) -> str:
+async def refusal_reason(service: RunningService, answer: httpx2.Response, status: int = 403) -> str:
     """Why it was refused, as the audit log knows it under the id that the answer shows."""
     assert answer.status_code == status, answer.text
     told = answer.json()
@@ -119,7 +119,9 @@ async def refusal(service: Service, answer: httpx2.Response, status: int = 403) 
     return found.reason
 
 
-async def confirm(visitor: Visitor, game: Game, *, login: str = ANNA, decision: str = "confirm") -> httpx2.Response:
+async def confirm_in_browser(
+    visitor: HttpBrowser, game: Game, *, login: str = ANNA, decision: str = "confirm"
+) -> httpx2.Response:
     """Open the link, sign in if asked to, and decide."""
     page = await visitor.get(f"/?gsid={game.gsid}")
     while page.status_code == 303:

@@ -27,11 +27,11 @@ def write_geoip(file: Path, known: Mapping[str, Mapping[str, Any]]) -> Path:
     data = b""
     for network, facts in known.items():
         insert(tree, IPv4Network(network), len(data))
-        data += encoded(facts)
-    nodes = numbered(tree)
+        data += encode_value(facts)
+    nodes = number_nodes(tree)
     count = len(nodes)
-    records = b"".join(record(side, nodes, count) for node in nodes.values() for side in node[1])
-    file.write_bytes(records + SEPARATOR + data + MARK + encoded(metadata(count)))
+    records = b"".join(encode_record(side, nodes, count) for node in nodes.values() for side in node[1])
+    file.write_bytes(records + SEPARATOR + data + MARK + encode_value(metadata(count)))
     return file
 
 
@@ -45,7 +45,7 @@ def insert(tree: Node, network: IPv4Network, place: int) -> None:
     node[int(bits[-1])] = place
 
 
-def numbered(tree: Node) -> dict[int, tuple[int, Node]]:
+def number_nodes(tree: Node) -> dict[int, tuple[int, Node]]:
     """Every node by its identity, with its number; the root has 0."""
     found: dict[int, tuple[int, Node]] = {}
     waiting = [tree]
@@ -55,7 +55,7 @@ def numbered(tree: Node) -> dict[int, tuple[int, Node]]:
     return found
 
 
-def record(side: Node | int | None, nodes: Mapping[int, tuple[int, Node]], count: int) -> bytes:
+def encode_record(side: Node | int | None, nodes: Mapping[int, tuple[int, Node]], count: int) -> bytes:
     if side is None:
         return count.to_bytes(3, "big")
     if isinstance(side, int):
@@ -77,20 +77,20 @@ def metadata(count: int) -> dict[str, Any]:
     }
 
 
-def encoded(value: Any, kind: int = 0) -> bytes:
+def encode_value(value: Any, kind: int = 0) -> bytes:
     if isinstance(value, str):
         text = value.encode()
-        return control(STRING, len(text)) + text
+        return control_bytes(STRING, len(text)) + text
     if isinstance(value, int):
         number = value.to_bytes((value.bit_length() + 7) // 8, "big")
-        return control(kind, len(number)) + number
+        return control_bytes(kind, len(number)) + number
     if isinstance(value, list):
-        return control(ARRAY, len(value)) + b"".join(map(encoded, value))
-    pairs = (encoded(name) + encoded(one, NUMBERS.get(name, UINT32)) for name, one in value.items())
-    return control(MAP, len(value)) + b"".join(pairs)
+        return control_bytes(ARRAY, len(value)) + b"".join(map(encode_value, value))
+    pairs = (encode_value(name) + encode_value(one, NUMBERS.get(name, UINT32)) for name, one in value.items())
+    return control_bytes(MAP, len(value)) + b"".join(pairs)
 
 
-def control(kind: int, size: int) -> bytes:
+def control_bytes(kind: int, size: int) -> bytes:
     short, more = (size, b"") if size < LONG else (LONG, bytes([size - LONG]))
     if kind < FIRST_EXTENDED:
         return bytes([kind << 5 | short]) + more

@@ -18,11 +18,11 @@ PICTURES: Final = ROOT / "docs" / "guides" / "pictures"
 MARK: Final = "pictures"
 WRITE: Final = "--write-pictures"
 WIDTH: Final = 1280
-TALLEST: Final = 1300  # of a picture one likes to look at
-LOWEST: Final = 400
-HEAVIEST: Final = 150_000  # bytes
-LEAST_VARIED: Final = 50  # rows of pixels; a page that shows nothing has hardly two that differ
-STILL: Final = """
+MAX_HEIGHT: Final = 1300  # of a picture one likes to look at
+MIN_HEIGHT: Final = 400
+MAX_BYTES: Final = 150_000  # bytes
+MIN_DISTINCT_ROWS: Final = 50  # rows of pixels; a page that shows nothing has hardly two that differ
+SETTLE_SCRIPT: Final = """
 async () => {
   await document.fonts.ready;
   document.activeElement?.blur();
@@ -34,7 +34,7 @@ WHOLE_HEIGHT: Final = "() => Math.ceil(document.body.getBoundingClientRect().bot
 END_OF: Final = (
     "(one) => Math.round(one.getBoundingClientRect().bottom + parseFloat(getComputedStyle(one).marginBottom))"
 )
-WIDER_THAN_IT: Final = "() => document.documentElement.scrollWidth > innerWidth"
+IS_TOO_WIDE: Final = "() => document.documentElement.scrollWidth > innerWidth"
 
 
 class Camera:
@@ -52,46 +52,46 @@ class Camera:
         assert before is not None
         await page.mouse.move(0, 0)
         await page.emulate_media(reduced_motion="reduce")
-        height = await fitted(page, width, until)
-        assert not await page.evaluate(WIDER_THAN_IT), f"{name} does not fit its width"
+        height = await fit_height(page, width, until)
+        assert not await page.evaluate(IS_TOO_WIDE), f"{name} does not fit its width"
         # To hide the caret or to end animations a style would be put into the page, which its policy forbids.
         content = await page.screenshot(animations="allow", caret="initial")
         await page.set_viewport_size(before)
-        refuse_unless_whole(name, content, width, height)
+        refuse_blank(name, content, width, height)
         self.taken.append(name)
         if self._writes:
-            write(name, content)
+            write_picture(name, content)
 
 
-async def fitted(page: Page, width: int, until: Locator | None) -> int:
+async def fit_height(page: Page, width: int, until: Locator | None) -> int:
     """The height at which the window shows all of it; a table may use what room it gets, and grow with the window."""
-    height, wanted = 0, LOWEST
+    height, wanted = 0, MIN_HEIGHT
     for _ in range(8):
         height = wanted
         await page.set_viewport_size(ViewportSize(width=width, height=height))
-        await page.evaluate(STILL)
-        wanted = max(LOWEST, await page.evaluate(WHOLE_HEIGHT) if until is None else await end_of(until))
+        await page.evaluate(SETTLE_SCRIPT)
+        wanted = max(MIN_HEIGHT, await page.evaluate(WHOLE_HEIGHT) if until is None else await bottom_of(until))
         if wanted == height:
             break
     return wanted
 
 
-async def end_of(shown: Locator) -> int:
+async def bottom_of(shown: Locator) -> int:
     height: int = await shown.evaluate(END_OF)
     return height
 
 
-def refuse_unless_whole(name: str, content: bytes, width: int, height: int) -> None:
-    header, rows = read(content)
+def refuse_blank(name: str, content: bytes, width: int, height: int) -> None:
+    header, rows = read_png(content)
     assert header == (width, height), f"{name} is {header}"
-    assert len(set(rows)) >= LEAST_VARIED, f"{name} is blank"
+    assert len(set(rows)) >= MIN_DISTINCT_ROWS, f"{name} is blank"
 
 
-def write(name: str, content: bytes) -> None:
+def write_picture(name: str, content: bytes) -> None:
     """How high and how heavy it is depends on the fonts of a machine, so it counts only for what is kept."""
-    (_, height), _ = read(content)
-    assert height <= TALLEST, f"{name} is {height} high: say where it shall end"
-    assert len(content) <= HEAVIEST, f"{name} has {len(content)} bytes"
+    (_, height), _ = read_png(content)
+    assert height <= MAX_HEIGHT, f"{name} is {height} high: say where it shall end"
+    assert len(content) <= MAX_BYTES, f"{name} has {len(content)} bytes"
     PICTURES.mkdir(exist_ok=True)
     (PICTURES / f"{name}.png").write_bytes(content)
 
@@ -99,7 +99,7 @@ def write(name: str, content: bytes) -> None:
 CAMERA: Final = pytest.StashKey[Camera]()
 
 
-def chunks(content: bytes) -> Iterator[tuple[bytes, bytes]]:
+def png_chunks(content: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Of a PNG: what each is called, and what is in it."""
     place = 8
     while place < len(content):
@@ -108,9 +108,9 @@ def chunks(content: bytes) -> Iterator[tuple[bytes, bytes]]:
         place += length + 12
 
 
-def read(content: bytes) -> tuple[tuple[int, int], list[bytes]]:
+def read_png(content: bytes) -> tuple[tuple[int, int], list[bytes]]:
     """Width and height, and the rows as they are stored."""
-    parts = list(chunks(content))
+    parts = list(png_chunks(content))
     width, height = struct.unpack_from(">II", parts[0][1])
     pixels = zlib.decompress(b"".join(data for name, data in parts if name == b"IDAT"))
     length = len(pixels) // height

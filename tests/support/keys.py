@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Sequence
 from functools import lru_cache
 
-from gatehouse.audit.model import Record
+from gatehouse.audit.model import AuditRecord
 from gatehouse.keys.errors import KeysChanged
 from gatehouse.keys.keyring import Keyring
-from gatehouse.keys.model import Algorithm, KeyLine, Purpose, SigningKey
-from gatehouse.keys.rotation import LINES, make_key
+from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose, SigningKey
+from gatehouse.keys.rotation import KEY_LINES, make_key
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.keys.store import StoredKeys
 from tests.support.clock import MovableClock
@@ -38,7 +38,7 @@ class KeysInMemory:
         await asyncio.sleep(0)
         return self.stored.version
 
-    async def save(self, keys: Sequence[SigningKey], *, seen: int, entry: Record) -> None:
+    async def save(self, keys: Sequence[SigningKey], *, seen: int, entry: AuditRecord) -> None:
         if seen != self.stored.version:
             raise KeysChanged
         kept = {key.kid: key for key in self.stored.keys} | {key.kid: key for key in keys}
@@ -52,25 +52,27 @@ class KeysInMemory:
 
 
 @lru_cache
-def masters() -> MasterKeys:
+def master_keys() -> MasterKeys:
     return MasterKeys(MASTER)
 
 
 @lru_cache
 def first_keys() -> tuple[SigningKey, ...]:
     """One key of each line, made and signing since long ago."""
-    return tuple(make_key(line, masters(), now=NOW, signs_from=0, rsa_bits=2048) for line in LINES)
+    return tuple(make_key(line, master_keys(), now=NOW, signs_from=0, rsa_bits=2048) for line in KEY_LINES)
 
 
-def a_key(purpose: Purpose = Purpose.TOKENS, alg: Algorithm = Algorithm.ES256, *, signs_from: int = 0) -> SigningKey:
-    return make_key(KeyLine(purpose, alg), masters(), now=NOW, signs_from=signs_from, rsa_bits=2048)
+def a_key(
+    purpose: KeyPurpose = KeyPurpose.TOKENS, alg: Algorithm = Algorithm.ES256, *, signs_from: int = 0
+) -> SigningKey:
+    return make_key(KeyLine(purpose, alg), master_keys(), now=NOW, signs_from=signs_from, rsa_bits=2048)
 
 
-def key_of(purpose: Purpose, alg: Algorithm) -> SigningKey:
+def key_of(purpose: KeyPurpose, alg: Algorithm) -> SigningKey:
     return next(key for key in first_keys() if key.line == KeyLine(purpose, alg))
 
 
 async def a_keyring(store: KeysInMemory, clock: MovableClock) -> Keyring:
-    keyring = Keyring(store=store, masters=masters(), clock=clock)
+    keyring = Keyring(store=store, masters=master_keys(), clock=clock)
     await keyring.reload()
     return keyring

@@ -5,31 +5,31 @@ from typing import Final
 
 import msgspec
 
-from gatehouse.mail.model import Letter, purpose_of
-from tests.support.service import Service
+from gatehouse.mail.model import Message, mail_sealing_purpose
+from tests.support.service import RunningService
 
 FOR_EVER: Final = 10**9
-MOST: Final = 1_000
+MAX_MESSAGES: Final = 1_000
 
 
-async def new_letters(service: Service) -> list[Letter]:
+async def new_messages(service: RunningService) -> list[Message]:
     """What has been put into the outbox since the last look."""
     house = service.house
-    claims = await house.storage.mail.claim(service.clock.now(), FOR_EVER, MOST)
+    claims = await house.storage.mail.claim(service.clock.now(), FOR_EVER, MAX_MESSAGES)
     sealed = [claim.mail for claim in claims]
     return [
-        msgspec.json.decode(house.masters.open(mail.sealed, purpose=purpose_of(mail.mail_id)), type=Letter)
+        msgspec.json.decode(house.masters.open(mail.sealed, purpose=mail_sealing_purpose(mail.mail_id)), type=Message)
         for mail in sealed
     ]
 
 
-async def mailed_link(service: Service) -> str:
+async def link_in_new_message(service: RunningService) -> str:
     """The link in the one letter since the last look, as a path of the service."""
-    (letter,) = await new_letters(service)
+    (letter,) = await new_messages(service)
     found = re.search(re.escape(service.base_url) + r"(/\S+)", letter.text)
     assert found is not None, letter.text
     return found.group(1)
 
 
-def token_in(link: str) -> str:
+def token_in_link(link: str) -> str:
     return link.partition("?token=")[2]

@@ -12,7 +12,7 @@ import structlog
 from gatehouse import logs
 
 
-class Stream(io.BytesIO):
+class LogStream(io.BytesIO):
     def lines(self) -> list[bytes]:
         return self.getvalue().splitlines()
 
@@ -23,16 +23,16 @@ class Stream(io.BytesIO):
 
 
 @contextmanager
-def caught_logs() -> Iterator[Stream]:
+def capture_logs() -> Iterator[LogStream]:
     root = logging.getLogger()
     kept, level = root.handlers[:], root.level
-    stream = Stream()
+    stream = LogStream()
     logs.configure(stream=stream)
     try:
         yield stream
     finally:
         structlog.reset_defaults()
-        logs.request_lines.write_to(None)
+        logs.access_log.write_to(None)
         structlog.contextvars.clear_contextvars()
         root.handlers[:] = kept
         root.setLevel(level)

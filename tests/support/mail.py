@@ -22,10 +22,10 @@ from cryptography.x509.oid import NameOID
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.mail.composer import Composer
-from gatehouse.mail.delivery import Security, Sender, SmtpCarrier, SmtpServer
-from gatehouse.mail.model import Claim, Factor, Letter, Mail, Outstanding, Template
+from gatehouse.mail.delivery import Sender, SmtpSecurity, SmtpServer, SmtpTransport
+from gatehouse.mail.model import ClaimedMail, MailTemplate, Message, OutboxMail, OutboxStatus, TemplateFactor
 from tests.support.builders import NOW
-from tests.support.keys import masters
+from tests.support.keys import master_keys
 from tests.support.processes import LOOPBACK, free_port
 
 BASE_URL: Final = "https://login.studio.example"
@@ -37,37 +37,39 @@ VALUES: Final = {
     "days": "7",
     "address": "192.0.2.7",
     "device": "Firefox on Linux",
-    "factor": Factor.PASSKEY.value,
+    "factor": TemplateFactor.PASSKEY.value,
     "left": "2",
     "code": "481202",
 }
 
 
-def a_mail(**fields: Any) -> Mail:
-    mail = Mail(mail_id=secrets.token_hex(16), sealed=b"\x01sealed", template="verify", created_at=NOW)
+def a_mail(**fields: Any) -> OutboxMail:
+    mail = OutboxMail(mail_id=secrets.token_hex(16), sealed=b"\x01sealed", template="verify", created_at=NOW)
     return replace(mail, **fields)
 
 
 def a_composer(clock: Clock) -> Composer:
-    return Composer(sealing=masters(), base_url=BASE_URL, name="Gatehouse", clock=clock)
+    return Composer(sealing=master_keys(), base_url=BASE_URL, name="Gatehouse", clock=clock)
 
 
-def values_of(template: Template, **other: str) -> dict[str, str]:
+def values_of(template: MailTemplate, **other: str) -> dict[str, str]:
     """What the template needs, with the values that a test is about."""
     return {name: other.get(name, VALUES[name]) for name in template.needs}
 
 
-def written(clock: Clock, template: Template = Template.VERIFY, to: str = TO) -> Mail:
+def composed_mail(clock: Clock, template: MailTemplate = MailTemplate.VERIFY, to: str = TO) -> OutboxMail:
     return a_composer(clock).compose(template, to=to, lang="en", **values_of(template))
 
 
-def a_letter(clock: Clock, template: Template = Template.VERIFY, *, lang: str = "en", **other: str) -> Letter:
+def a_message(
+    clock: Clock, template: MailTemplate = MailTemplate.VERIFY, *, lang: str = "en", **other: str
+) -> Message:
     return a_composer(clock).letter(template, to=TO, lang=lang, **values_of(template, **other))
 
 
 @dataclass(slots=True)
-class Kept:
-    mail: Mail
+class QueuedMail:
+    mail: OutboxMail
     next_try_at: int
     tries: int = 0
     trouble: str = ""
@@ -76,34 +78,34 @@ class Kept:
 class OutboxInMemory:
     """An OutboxStore that keeps its promises for as long as the process lives."""
 
-    def __init__(self, *mails: Mail) -> None:
-        self.kept = {mail.mail_id: Kept(mail, mail.created_at) for mail in mails}
+    def __init__(self, *mails: OutboxMail) -> None:
+        self.kept = {mail.mail_id: QueuedMail(mail, mail.created_at) for mail in mails}
         self.leases: list[int] = []
 
-    async def queue(self, mails: Sequence[Mail]) -> None:
-        self.kept |= {mail.mail_id: Kept(mail, mail.created_at) for mail in mails}
+    async def queue(self, mails: Sequence[OutboxMail]) -> None:
+        self.kept |= {mail.mail_id: QueuedMail(mail, mail.created_at) for mail in mails}
 
-    async def claim(self, now: int, lease: int, limit: int) -> Sequence[Claim]:
+    async def claim(self, now: int, lease: int, limit: int) -> Sequence[ClaimedMail]:
         due = [kept for kept in self.kept.values() if 0 < kept.next_try_at <= now]
         due = sorted(due, key=lambda kept: kept.next_try_at)[:limit]
         for kept in due:
             kept.next_try_at = now + lease
             kept.tries += 1
         self.leases.append(lease)
-        return [Claim(mail=kept.mail, tries=kept.tries) for kept in due]
+        return [ClaimedMail(mail=kept.mail, tries=kept.tries) for kept in due]
 
     async def sent(self, mail_id: str) -> None:
         self.kept.pop(mail_id, None)
 
-    async def failed(self, claim: Claim, trouble: str, next_try_at: int) -> None:
+    async def failed(self, claim: ClaimedMail, trouble: str, next_try_at: int) -> None:
         kept = self.kept[claim.mail.mail_id]
         if kept.tries == claim.tries:
             kept.trouble, kept.next_try_at = trouble, next_try_at
 
-    async def waiting(self) -> Outstanding:
+    async def waiting(self) -> OutboxStatus:
         waiting = [kept for kept in self.kept.values() if kept.next_try_at]
         oldest = min(waiting, key=lambda kept: kept.mail.created_at, default=None)
-        return Outstanding(
+        return OutboxStatus(
             waiting=len(waiting),
             given_up=len(self.kept) - len(waiting),
             oldest_at=oldest.mail.created_at if oldest else 0,
@@ -197,9 +199,9 @@ def refusing_port() -> int:
     return free_port()
 
 
-def carrier_to(port: int, *, tls: ssl.SSLContext | None = None, **fields: Any) -> SmtpCarrier:
-    server = SmtpServer(host=LOOPBACK, port=port, security=Security.NONE, timeout=5.0)
-    return SmtpCarrier(replace(server, **fields), SENDER, tls=tls)
+def smtp_transport_to(port: int, *, tls: ssl.SSLContext | None = None, **fields: Any) -> SmtpTransport:
+    server = SmtpServer(host=LOOPBACK, port=port, security=SmtpSecurity.NONE, timeout=5.0)
+    return SmtpTransport(replace(server, **fields), SENDER, tls=tls)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

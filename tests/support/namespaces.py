@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from tests.support.capabilities import Capability, require
+from tests.support.capabilities import Capability, require_program
 
 SUBNETS: Final = 200
 
@@ -40,7 +40,7 @@ class Machine:
 
     def vanish(self) -> None:
         """Nothing comes from there or gets there any more, and nobody is told."""
-        subprocess.run([str(require(NAMESPACES)), "link", "set", self.link, "down"], check=True)
+        subprocess.run([str(require_program(NAMESPACES)), "link", "set", self.link, "down"], check=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +50,9 @@ class Network:
 
 
 @contextmanager
-def network(number: int) -> Iterator[Network]:
+def machine_network(number: int) -> Iterator[Network]:
     """So many machines, which reach this one and each other, and nothing else."""
-    ip = str(require(NAMESPACES))
+    ip = str(require_program(NAMESPACES))
 
     def do(*words: str) -> None:
         subprocess.run([ip, *words], check=True, capture_output=True)

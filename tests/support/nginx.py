@@ -17,16 +17,16 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from tests.support.capabilities import NGINX, require
+from tests.support.capabilities import NGINX, require_program
 from tests.support.packaging import NODES
 from tests.support.processes import LOOPBACK, WatchedProcess, free_port
 
 HOST: Final = "localhost"
-A_WHILE: Final = timedelta(days=1)
+CERTIFICATE_LIFETIME: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proxy:
+class NginxProxy:
     base_url: str
     trust: ssl.SSLContext
     process: WatchedProcess
@@ -44,9 +44,9 @@ def proxy_address() -> tuple[str, int]:
 
 
 @contextmanager
-def proxying(port: int, nodes: Sequence[str]) -> Iterator[Proxy]:
+def nginx_proxy(port: int, nodes: Sequence[str]) -> Iterator[NginxProxy]:
     """`nodes` by address and port. The main file is deployed as it is; what lies beside it is this test's."""
-    program = require(NGINX)
+    program = require_program(NGINX)
     place = Path(tempfile.mkdtemp(prefix="gatehouse-nginx-"))
     place.chmod(0o755)  # nginx's workers are nobody, and write below it
     try:
@@ -58,14 +58,14 @@ def proxying(port: int, nodes: Sequence[str]) -> Iterator[Proxy]:
         (place / "listen.conf").write_text(listening.replace("/run/secrets", str(place)))
         command = [str(program), "-e", "stderr", "-p", str(place), "-c", str(place / "nginx.conf")]
         with WatchedProcess(command) as process:
-            wait_until_open(port, process)
+            wait_until_listening(port, process)
             trust = ssl.create_default_context(cadata=certificate)
-            yield Proxy(base_url=f"https://{HOST}:{port}", trust=trust, process=process)
+            yield NginxProxy(base_url=f"https://{HOST}:{port}", trust=trust, process=process)
     finally:
         shutil.rmtree(place)
 
 
-def wait_until_open(port: int, process: WatchedProcess) -> None:
+def wait_until_listening(port: int, process: WatchedProcess) -> None:
     while True:
         try:
             socket.create_connection((LOOPBACK, port)).close()
@@ -85,8 +85,8 @@ def write_certificate(place: Path) -> str:
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - A_WHILE)
-        .not_valid_after(now + A_WHILE)
+        .not_valid_before(now - CERTIFICATE_LIFETIME)
+        .not_valid_after(now + CERTIFICATE_LIFETIME)
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(HOST)]), critical=False)
         .sign(key, SHA256())
     )

@@ -20,27 +20,27 @@ from urllib.parse import parse_qsl, urlencode
 import httpx2
 
 from gatehouse.accounts.model import User
-from gatehouse.audit.events import Event
+from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.digests import sha256 as digest_of
-from gatehouse.oauth.model import SCOPES, Client, Grant, Profile
+from gatehouse.oauth.model import SCOPES, Client, ClientProfile, Grant
 from tests.support.builders import NOW, ORIGIN, a_record
-from tests.support.service import Service
-from tests.support.visitor import PASSWORD, Visitor, hidden_fields
+from tests.support.service import RunningService
+from tests.support.visitor import PASSWORD, HttpBrowser, hidden_fields
 
 REDIRECT: Final = "https://shop.example/callback"
-EVERYTHING: Final = " ".join(SCOPES)
+ALL_SCOPES: Final = " ".join(SCOPES)
 TOKEN: Final = "/proxy/oauth/token"
 AUTHORIZE: Final = "/proxy/oauth/authorize"
 FORM: Final = re.compile(r'<form method="post" action="([^"]*)".*?</form>', re.DOTALL)
-STEPS_MOST: Final = 8
+MAX_STEPS: Final = 8
 DAY: Final = 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Relying:
+class RelyingPartyClient:
     """A client, its secret (empty for a public one), and what it does over HTTP."""
 
-    service: Service
+    service: RunningService
     client: Client
     secret: str = field(repr=False)
     redirect_uri: str = REDIRECT
@@ -52,7 +52,7 @@ class Relying:
             "response_mode": "query",
             "client_id": self.client.client_id,
             "redirect_uri": self.redirect_uri,
-            "scope": EVERYTHING,
+            "scope": ALL_SCOPES,
             "state": "st",
             "nonce": "n1",
             **changes,
@@ -64,27 +64,27 @@ class Relying:
 
     async def sign_in(self, login: str, password: str = PASSWORD, **changes: str) -> str:
         """Walk a new browser through authorize and its pages; returns the code."""
-        visitor = Visitor(self.service)
+        visitor = HttpBrowser(self.service)
         try:
             return self.code_in(await self.walk(visitor, login, password, **changes))
         finally:
             await visitor.client.aclose()
 
-    async def walk(self, visitor: Visitor, login: str, password: str = PASSWORD, **changes: str) -> str:
+    async def walk(self, visitor: HttpBrowser, login: str, password: str = PASSWORD, **changes: str) -> str:
         """The same with a browser of yours; returns the address the client gets it back at."""
         page = await visitor.get(self.authorize_path(**changes))
-        for _ in range(STEPS_MOST):
+        for _ in range(MAX_STEPS):
             if page.is_redirect:
                 location = page.headers["location"]
                 if location.startswith(self.redirect_uri):
                     return str(location)
                 page = await visitor.get(location.removeprefix(self.service.base_url))
             else:
-                page = await visitor.post(action_of(page), **answers(page, login, password))
+                page = await visitor.post(form_action(page), **form_answers(page, login, password))
         raise AssertionError(f"never came back: {page.status_code} {page.text}")
 
     def code_in(self, location: str) -> str:
-        answer = answer_in(location)
+        answer = query_of(location)
         assert "code" in answer, answer
         return answer["code"]
 
@@ -103,15 +103,17 @@ class Relying:
             code_ends_at=now + 60,
             ends_at=now + 90 * DAY,
         )
-        assert await self.service.house.storage.grants.begin(replace(grant, **changes), a_record(Event.GRANT_MADE))
+        assert await self.service.house.storage.grants.begin(
+            replace(grant, **changes), a_record(AuditEvent.GRANT_MADE)
+        )
         return code
 
     @property
     def headers(self) -> dict[str, str]:
         """How this client proves itself at the token endpoint; a public one names itself in the body."""
-        if self.client.profile is Profile.NATIVE:
-            return {"Authorization": f"Bearer {proof(self.redirect_uri, self.secret)}"}
-        return {} if self.client.public else {"Authorization": basic(self.client.client_id, self.secret)}
+        if self.client.profile is ClientProfile.NATIVE:
+            return {"Authorization": f"Bearer {native_proof(self.redirect_uri, self.secret)}"}
+        return {} if self.client.public else {"Authorization": basic_auth(self.client.client_id, self.secret)}
 
     def fields(self, **more: str) -> dict[str, str]:
         named = {"client_id": self.client.client_id} if self.client.public else {}
@@ -128,35 +130,40 @@ class Relying:
 
     async def tokens(self, code: str, **changes: str) -> dict[str, Any]:
         """What a code gives; it must."""
-        return told(await self.redeem(code, **changes))
+        return success_body(await self.redeem(code, **changes))
 
     async def userinfo(self, access_token: str) -> httpx2.Response:
         headers = {"Authorization": f"Bearer {access_token}"}
         return await self.service.client.get("/proxy/oauth/userinfo", headers=headers)
 
 
-async def a_native_client(service: Service, client_id: str = "web", **fields: Any) -> Relying:
+async def a_native_client(service: RunningService, client_id: str = "web", **fields: Any) -> RelyingPartyClient:
     """Interface §4.2 to the letter; redirect host shop.example."""
-    defaults = {"profile": Profile.NATIVE, "redirect_hosts": ("shop.example",), "first_party": True}
-    return await a_relying(service, client_id, **(defaults | fields))
+    defaults = {"profile": ClientProfile.NATIVE, "redirect_hosts": ("shop.example",), "first_party": True}
+    return await a_relying_party(service, client_id, **(defaults | fields))
 
 
-async def an_oidc_client(service: Service, client_id: str = "shelf", **fields: Any) -> Relying:
+async def an_oidc_client(service: RunningService, client_id: str = "shelf", **fields: Any) -> RelyingPartyClient:
     """Off the shelf, with a secret."""
-    defaults = {"profile": Profile.OIDC, "redirect_uris": (REDIRECT,), "first_party": True, "may_exchange": False}
-    return await a_relying(service, client_id, **(defaults | fields))
+    defaults = {
+        "profile": ClientProfile.OIDC,
+        "redirect_uris": (REDIRECT,),
+        "first_party": True,
+        "may_exchange": False,
+    }
+    return await a_relying_party(service, client_id, **(defaults | fields))
 
 
-async def a_public_client(service: Service, client_id: str = "app", **fields: Any) -> Relying:
+async def a_public_client(service: RunningService, client_id: str = "app", **fields: Any) -> RelyingPartyClient:
     """Off the shelf, without a secret."""
     return await an_oidc_client(service, client_id, **({"public": True} | fields))
 
 
-async def a_relying(service: Service, client_id: str, **fields: Any) -> Relying:
+async def a_relying_party(service: RunningService, client_id: str, **fields: Any) -> RelyingPartyClient:
     client = Client(**{"client_id": client_id, "name": "Web shop", "created_at": service.clock.now(), **fields})
     secret = await service.house.clients.create(client, ORIGIN)
     kept = await service.house.storage.oauth.client(client_id)
-    return Relying(service=service, client=kept, secret=secret or "", redirect_uri=REDIRECT)
+    return RelyingPartyClient(service=service, client=kept, secret=secret or "", redirect_uri=REDIRECT)
 
 
 def a_grant(**fields: Any) -> Grant:
@@ -179,21 +186,21 @@ def a_grant(**fields: Any) -> Grant:
     return replace(grant, **fields)
 
 
-def proof(redirect_uri: str, secret: str) -> str:
+def native_proof(redirect_uri: str, secret: str) -> str:
     """The Bearer value of interface §5.1."""
     return sha1(f"{redirect_uri}{secret}".encode(), usedforsecurity=False).hexdigest()
 
 
-def basic(client_id: str, secret: str) -> str:
+def basic_auth(client_id: str, secret: str) -> str:
     return f"Basic {b64encode(f'{client_id}:{secret}'.encode()).decode()}"
 
 
 def challenge_of(verifier: str) -> str:
     """S256."""
-    return b64(sha256(verifier.encode()).digest())
+    return base64url(sha256(verifier.encode()).digest())
 
 
-def b64(raw: bytes) -> str:
+def base64url(raw: bytes) -> str:
     return urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
@@ -212,33 +219,33 @@ def part_of(jwt: str, number: int) -> dict[str, Any]:
     return part
 
 
-def told(answer: httpx2.Response) -> dict[str, Any]:
+def success_body(answer: httpx2.Response) -> dict[str, Any]:
     """The body of an answer that must be a success."""
     assert answer.status_code == 200, answer.text
     body: dict[str, Any] = answer.json()
     return body
 
 
-def refused(answer: httpx2.Response) -> tuple[int, str]:
+def oauth_error(answer: httpx2.Response) -> tuple[int, str]:
     """Status and error of an answer that must be an OAuth error."""
     body = answer.json()
     assert body.keys() == {"error", "error_description"}, body
     return answer.status_code, body["error"]
 
 
-def answer_in(location: str) -> dict[str, str]:
+def query_of(location: str) -> dict[str, str]:
     """The query of the address a client gets its answer at."""
     return dict(parse_qsl(location.partition("?")[2], keep_blank_values=True))
 
 
-def action_of(page: httpx2.Response) -> str:
+def form_action(page: httpx2.Response) -> str:
     """Where the first form of the page goes: on our pages the one that leads on."""
     found = FORM.search(page.text)
     assert found is not None, f"{page.status_code} {page.url}\n{page.text}"
     return unescape(found[1])
 
 
-def answers(page: httpx2.Response, login: str, password: str) -> Mapping[str, str]:
+def form_answers(page: httpx2.Response, login: str, password: str) -> Mapping[str, str]:
     """What a person puts into the first form of the page."""
     found = FORM.search(page.text)
     assert found is not None

@@ -19,29 +19,29 @@ from gatehouse.outbound.errors import Unreachable
 from gatehouse.outbound.network import Streams
 from tests.support.processes import LOOPBACK
 
-NOTHING = b"HTTP/1.1 204 No Content\r\n\r\n"
+NO_CONTENT = b"HTTP/1.1 204 No Content\r\n\r\n"
 
 
-def answer(body: bytes = b"{}", status: str = "200 OK", **headers: str) -> bytes:
+def http_response(body: bytes = b"{}", status: str = "200 OK", **headers: str) -> bytes:
     lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Received:
+class ReceivedRequest:
     line: str
     headers: Mapping[str, str]
     body: bytes
 
 
 @dataclass(slots=True, kw_only=True)
-class Outsider:
+class StubServer:
     """A server of one answer; `say` makes it from the request, and may wait."""
 
-    say: Callable[[Received], bytes] = lambda _: NOTHING
+    say: Callable[[ReceivedRequest], bytes] = lambda _: NO_CONTENT
     pause: Callable[[], asyncio.Future[object]] | None = None
-    received: list[Received] = field(default_factory=list)
+    received: list[ReceivedRequest] = field(default_factory=list)
     connections: int = 0
     at_once: int = 0
     most_at_once: int = 0
@@ -65,15 +65,15 @@ class Outsider:
             writer.close()
 
 
-async def read_request(reader: asyncio.StreamReader) -> Received:
+async def read_request(reader: asyncio.StreamReader) -> ReceivedRequest:
     head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
     headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in head[1:-2])}
     body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Received(line=head[0], headers=headers, body=body)
+    return ReceivedRequest(line=head[0], headers=headers, body=body)
 
 
 @asynccontextmanager
-async def listening(outsider: Outsider, *, tls: ssl.SSLContext | None = None) -> AsyncIterator[Outsider]:
+async def run_stub_server(outsider: StubServer, *, tls: ssl.SSLContext | None = None) -> AsyncIterator[StubServer]:
     server = await asyncio.start_server(outsider.handle, LOOPBACK, 0, ssl=tls)
     outsider.port = server.sockets[0].getsockname()[1]
     try:
@@ -82,7 +82,7 @@ async def listening(outsider: Outsider, *, tls: ssl.SSLContext | None = None) ->
         server.close()
 
 
-class Names:
+class StubResolver:
     """A resolver of the test's own; each question takes the next of its answers, the last for ever."""
 
     def __init__(self, **answers: Sequence[Sequence[str]]) -> None:
@@ -98,10 +98,10 @@ class Names:
         return [ip_address(text) for text in found]
 
 
-class Wire:
+class StubConnector:
     """A connector that keeps every packet here: it notes where it was to go, and answers from memory."""
 
-    def __init__(self, says: bytes = NOTHING, *, dead: Sequence[str] = ()) -> None:
+    def __init__(self, says: bytes = NO_CONTENT, *, dead: Sequence[str] = ()) -> None:
         self._says = says
         self._dead = dead
         self.connected: list[tuple[str, int, str, bool]] = []
@@ -116,10 +116,10 @@ class Wire:
         reader.feed_eof()
         loop = asyncio.get_running_loop()
         protocol = asyncio.StreamReaderProtocol(reader)
-        return reader, asyncio.StreamWriter(Sink(self.sent), protocol, reader, loop)
+        return reader, asyncio.StreamWriter(StubTransport(self.sent), protocol, reader, loop)
 
 
-class Sink(asyncio.Transport):
+class StubTransport(asyncio.Transport):
     def __init__(self, sent: list[bytes]) -> None:
         super().__init__()
         self._sent = sent
@@ -139,12 +139,12 @@ class Sink(asyncio.Transport):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trust:
+class TlsContexts:
     server: ssl.SSLContext
     client: ssl.SSLContext  # believes that server's certificate and no other
 
 
-def certificate_for(directory: Path, name: str) -> Trust:
+def tls_contexts_for(directory: Path, name: str) -> TlsContexts:
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "outside.test")])
     now = datetime.now(UTC)  # noqa: TID251 - OpenSSL looks at the real clock
@@ -164,4 +164,4 @@ def certificate_for(directory: Path, name: str) -> Trust:
     file.write_bytes(private + pem)
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(file)
-    return Trust(server=server, client=ssl.create_default_context(cadata=pem.decode()))
+    return TlsContexts(server=server, client=ssl.create_default_context(cadata=pem.decode()))

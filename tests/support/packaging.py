@@ -23,18 +23,18 @@ class Instruction:
     rest: str
 
 
-def instructions() -> list[Instruction]:
+def dockerfile_instructions() -> list[Instruction]:
     lines = [line for line in (DEPLOY / "Dockerfile").read_text().splitlines() if not line.startswith("#")]
     text = "\n".join(lines).replace("\\\n", " ")
     parted = [line.partition(" ") for line in text.splitlines() if line]
     return [Instruction(word, re.sub(r"\s+", " ", rest).strip()) for word, _, rest in parted]
 
 
-def last(word: str) -> str:
-    return next(found.rest for found in reversed(instructions()) if found.word == word)
+def last_instruction(word: str) -> str:
+    return next(found.rest for found in reversed(dockerfile_instructions()) if found.word == word)
 
 
-def compose(place: Path = DEPLOY) -> dict[str, Any]:
+def read_compose(place: Path = DEPLOY) -> dict[str, Any]:
     """Of one machine, or of NODES."""
     found: dict[str, Any] = yaml.safe_load((place / "compose.yaml").read_text())
     return found
@@ -42,7 +42,7 @@ def compose(place: Path = DEPLOY) -> dict[str, Any]:
 
 def user_of(service: str, place: Path = DEPLOY) -> int:
     """Ours says it in the image, the others in the compose file."""
-    user: str = compose(place)["services"][service].get("user") or last("USER")
+    user: str = read_compose(place)["services"][service].get("user") or last_instruction("USER")
     return int(user.partition(":")[0])
 
 

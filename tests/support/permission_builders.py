@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from gatehouse.accounts.model import User
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Record
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditRecord
 from gatehouse.permissions.model import central
 from gatehouse.permissions.model.access_key import AccessKey
 from gatehouse.permissions.model.application import Application
@@ -17,8 +17,8 @@ from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.schema import ApplicationSchema
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.model.service_account import ServiceAccount
-from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord
-from gatehouse.permissions.store import Change, Edited, NewApplication, T
+from gatehouse.permissions.model.user_record import Assignment, ScopeHoldings, UserRecord
+from gatehouse.permissions.store import Change, EditResult, NewApplication, T
 from gatehouse.storage.opening import Storage
 from tests.support.builders import NOW, a_record, a_user
 
@@ -78,44 +78,44 @@ def a_user_record(
     record = UserRecord(
         application_id=application_id,
         user_id=user_id,
-        scopes={scope: holding(*roles) for scope, roles in scopes.items()},
+        scopes={scope: holdings_with(*roles) for scope, roles in scopes.items()},
     )
     return replace(record, **fields)
 
 
-def holding(*roles: str | Assignment, **fields: Any) -> Holdings:
+def holdings_with(*roles: str | Assignment, **fields: Any) -> ScopeHoldings:
     assignments = tuple(Assignment(role=one) if isinstance(one, str) else one for one in roles)
-    return replace(Holdings(roles=assignments), **fields)
+    return replace(ScopeHoldings(roles=assignments), **fields)
 
 
-def becoming(**fields: Any) -> Change[Any]:
+def set_fields(**fields: Any) -> Change[Any]:
     """An edit that gives the state these fields."""
-    return lambda state: Edited(replace(state, **fields), [a_record(Event.ROLE_ASSIGNED)])
+    return lambda state: EditResult(replace(state, **fields), [a_record(AuditEvent.ROLE_ASSIGNED)])
 
 
-def with_roles(*roles: Role) -> Change[ApplicationModel]:
+def set_roles(*roles: Role) -> Change[ApplicationModel]:
     """An edit after which the application has exactly these roles."""
-    return becoming(roles={role.key: role for role in roles})
+    return set_fields(roles={role.key: role for role in roles})
 
 
-def edited_project(**fields: Any) -> Change[ProjectModel]:
+def set_project_fields(**fields: Any) -> Change[ProjectModel]:
     """An edit that gives a project these fields."""
-    return lambda model: becoming(project=replace(model.project, **fields))(model)
+    return lambda model: set_fields(project=replace(model.project, **fields))(model)
 
 
-def connecting(application_id: int, *grants: GroupGrant) -> Change[ProjectModel]:
+def connect_application(application_id: int, *grants: GroupGrant) -> Change[ProjectModel]:
     """An edit after which the project connects exactly this application."""
-    return edited_project(settings=ProjectSettings(services={application_id: grants}))
+    return set_project_fields(settings=ProjectSettings(services={application_id: grants}))
 
 
-def refusing(error: Exception) -> Change[Any]:
-    def refuse(_state: T) -> Edited[T]:
+def raise_in_edit(error: Exception) -> Change[Any]:
+    def refuse(_state: T) -> EditResult[T]:
         raise error
 
     return refuse
 
 
-async def install(storage: Storage) -> None:
+async def install_central(storage: Storage) -> None:
     await storage.permissions.install(central.application(NOW), central.schema(NOW), central.roles())
 
 
@@ -138,7 +138,7 @@ async def publish(
     new: NewApplication | None = None,
     limit: int | None = None,
     owners: Sequence[str] = (),
-    records: Callable[[int], Sequence[Record]] = lambda _: [a_record()],
+    records: Callable[[int], Sequence[AuditRecord]] = lambda _: [a_record()],
 ) -> Project:
     made = project or a_project()
     users = [a_user_record(owner, {Scope(made.project_id): ["project_owner"]}) for owner in owners]

@@ -17,7 +17,7 @@ from gatehouse.permissions.model.group import Group, GroupCondition
 from gatehouse.permissions.model.project import GrantAction, GroupGrant
 from gatehouse.permissions.model.scope import ROOT, application_scope
 from gatehouse.permissions.model.user_record import UserRecord
-from gatehouse.permissions.store import Edited, MembershipChange
+from gatehouse.permissions.store import EditResult, MembershipChange
 from gatehouse.storage.opening import Storage
 from tests.support.builders import NOW, a_record
 from tests.support.permission_builders import (
@@ -29,12 +29,12 @@ from tests.support.permission_builders import (
     a_role,
     a_service_account,
     an_access_key,
-    becoming,
-    connecting,
+    connect_application,
     create_application,
-    edited_project,
-    holding,
+    holdings_with,
     publish,
+    set_fields,
+    set_project_fields,
 )
 
 SHOP: Final = 50_001
@@ -47,7 +47,7 @@ async def add_access_key(storage: Storage, _n: int) -> None:
 
 async def take_seat(storage: Storage, _n: int) -> None:
     user = await a_person(storage, new_user_id())
-    await storage.user_records.edit_record(SHOP, user.user_id, becoming(scopes={P: holding("few")}), NOW)
+    await storage.user_records.edit_record(SHOP, user.user_id, set_fields(scopes={P: holdings_with("few")}), NOW)
 
 
 async def publish_one_more(storage: Storage, _n: int) -> None:
@@ -60,12 +60,12 @@ async def publish_alike(storage: Storage, n: int) -> None:
 
 async def rename_alike(storage: Storage, _n: int) -> None:
     made = await publish(storage, a_project(f"p {token_hex(8)}"))
-    await storage.projects.edit_project(made.project_id, edited_project(title="Wanted Title"))
+    await storage.projects.edit_project(made.project_id, set_project_fields(title="Wanted Title"))
 
 
 async def take_alias(storage: Storage, _n: int) -> None:
     made = await publish(storage, a_project(f"p {token_hex(8)}"))
-    await storage.projects.edit_project(made.project_id, edited_project(aliases=("wanted",)))
+    await storage.projects.edit_project(made.project_id, set_project_fields(aliases=("wanted",)))
 
 
 async def take_application_name(storage: Storage, n: int) -> None:
@@ -73,19 +73,19 @@ async def take_application_name(storage: Storage, n: int) -> None:
         await create_application(storage, project_id="mind_games", name="Wanted")
         return
     made = await create_application(storage, name=token_hex(8), project_id="mind_games")
-    await storage.applications.edit_application(made.application_id, becoming(name="Wanted"))
+    await storage.applications.edit_application(made.application_id, set_fields(name="Wanted"))
 
 
 async def rename_application(storage: Storage, n: int) -> None:
     """Ten applications, made before, all want the same name."""
-    await storage.applications.edit_application(SHOP + 1 + n, becoming(name="Wanted"))
+    await storage.applications.edit_application(SHOP + 1 + n, set_fields(name="Wanted"))
 
 
 async def take_group_title(storage: Storage, n: int) -> None:
     made = a_group(token_hex(12), title="Wanted" if n % 2 else token_hex(8))
     await storage.groups.create_group(made, [a_record()])
     if not n % 2:
-        await storage.groups.edit_group(made.group_id, becoming(title="wanted"))
+        await storage.groups.edit_group(made.group_id, set_fields(title="wanted"))
 
 
 async def add_group(storage: Storage, _n: int) -> None:
@@ -98,11 +98,11 @@ async def add_condition(storage: Storage, n: int) -> None:
     made = a_group(token_hex(12), project_id="conditional", title=token_hex(8))
     await storage.groups.create_group(made, [a_record()])
 
-    def change(state: Group, beside: Sequence[Group]) -> Edited[Group]:
+    def change(state: Group, beside: Sequence[Group]) -> EditResult[Group]:
         if any(other.conditions for other in beside):
             raise LimitReached
         condition = GroupCondition(title="mine", condition=parse_condition({"tag": f"t{n}"}))
-        return Edited(replace(state, conditions=(condition,)), [a_record()])
+        return EditResult(replace(state, conditions=(condition,)), [a_record()])
 
     await storage.groups.edit_access(made.group_id, change)
 
@@ -116,51 +116,53 @@ async def make_application(storage: Storage, _n: int) -> None:
 
 
 async def save_record(storage: Storage, _n: int) -> None:
-    def change(state: UserRecord) -> Edited[UserRecord]:
+    def change(state: UserRecord) -> EditResult[UserRecord]:
         tree = {**state.login, token_hex(8): {"value": True}}
-        return Edited(replace(state, login=tree), [a_record()])
+        return EditResult(replace(state, login=tree), [a_record()])
 
     await storage.user_records.edit_record(SHOP, OWNERS[0], change, NOW)
 
 
 async def save_schema(storage: Storage, _n: int) -> None:
-    def change(state: ApplicationModel) -> Edited[ApplicationModel]:
+    def change(state: ApplicationModel) -> EditResult[ApplicationModel]:
         role, rule = a_role(token_hex(8), SHOP), {f"can_{token_hex(4)}": {"title": "May"}}
         schema = replace(state.schema, private_data={**state.schema.private_data, **rule})
-        return Edited(replace(state, schema=schema, roles={**state.roles, role.key: role}), [a_record()])
+        return EditResult(replace(state, schema=schema, roles={**state.roles, role.key: role}), [a_record()])
 
     await storage.applications.edit_schema(SHOP, change)
 
 
 async def save_application(storage: Storage, _n: int) -> None:
-    def change(state: Application) -> Edited[Application]:
-        return Edited(replace(state, settings={**state.settings, token_hex(8): 1}), [a_record()])
+    def change(state: Application) -> EditResult[Application]:
+        return EditResult(replace(state, settings={**state.settings, token_hex(8): 1}), [a_record()])
 
     await storage.applications.edit_application(SHOP, change)
 
 
 async def save_project(storage: Storage, _n: int) -> None:
-    def change(state: ProjectModel) -> Edited[ProjectModel]:
-        return edited_project(tags=(*state.project.tags, token_hex(8)))(state)
+    def change(state: ProjectModel) -> EditResult[ProjectModel]:
+        return set_project_fields(tags=(*state.project.tags, token_hex(8)))(state)
 
     await storage.projects.edit_project("mind_games", change)
 
 
 async def save_members(storage: Storage, n: int) -> None:
-    users = {OWNERS[n]: becoming(), OWNERS[-1 - n]: becoming()}
-    await storage.projects.edit_members("mind_games", MembershipChange(project=edited_project(), users=users), NOW)
+    users = {OWNERS[n]: set_fields(), OWNERS[-1 - n]: set_fields()}
+    await storage.projects.edit_members(
+        "mind_games", MembershipChange(project=set_project_fields(), users=users), NOW
+    )
 
 
 async def join_group(storage: Storage, _n: int) -> None:
     user = await a_person(storage, new_user_id())
 
-    def change(state: Group) -> Edited[Group]:
-        return Edited(replace(state, users=(*state.users, user.user_id)), [a_record()])
+    def change(state: Group) -> EditResult[Group]:
+        return EditResult(replace(state, users=(*state.users, user.user_id)), [a_record()])
 
     await storage.groups.edit_group(GROUP, change)
 
 
-def pair(n: int) -> tuple[str, str]:
+def race_owners(n: int) -> tuple[str, str]:
     """The two owners of one of ten projects, `race_0` to `race_9`."""
     return f"30000000{n}1", f"30000000{n}2"
 
@@ -169,7 +171,7 @@ async def leave_as_owners(storage: Storage, n: int) -> None:
     """Both owners of a project try to go at once, each in one of three ways."""
     ways = (leave_alone, leave_by_membership, leave_for_good)
     outcomes = await asyncio.gather(
-        *(ways[ord(token_bytes(1)) % len(ways)](storage, f"race_{n}", owner) for owner in pair(n)),
+        *(ways[ord(token_bytes(1)) % len(ways)](storage, f"race_{n}", owner) for owner in race_owners(n)),
         return_exceptions=True,
     )
     for outcome in outcomes:
@@ -178,11 +180,11 @@ async def leave_as_owners(storage: Storage, n: int) -> None:
 
 
 async def leave_alone(storage: Storage, _project: str, owner: str) -> None:
-    await storage.user_records.edit_record(1, owner, becoming(scopes={}), NOW)
+    await storage.user_records.edit_record(1, owner, set_fields(scopes={}), NOW)
 
 
 async def leave_by_membership(storage: Storage, project: str, owner: str) -> None:
-    change = MembershipChange(project=edited_project(), users={owner: becoming(scopes={})})
+    change = MembershipChange(project=set_project_fields(), users={owner: set_fields(scopes={})})
     await storage.projects.edit_members(project, change, NOW)
 
 
@@ -197,26 +199,26 @@ async def end_or_give_role(storage: Storage, n: int) -> None:
         await storage.applications.edit_schema(SHOP, _with("moderator", protected=True))
         await storage.applications.edit_schema(SHOP, _with())
     elif n % 2:
-        scopes = {ROOT: holding("moderator"), P: holding("moderator")}
-        await storage.user_records.edit_record(SHOP, OWNERS[n], becoming(scopes=scopes), NOW)
+        scopes = {ROOT: holdings_with("moderator"), P: holdings_with("moderator")}
+        await storage.user_records.edit_record(SHOP, OWNERS[n], set_fields(scopes=scopes), NOW)
     else:
         grant = GroupGrant(group_id=GROUP, roles=("moderator",), action=GrantAction.GRANT)
-        await storage.projects.edit_project("mind_games", connecting(SHOP, grant))
+        await storage.projects.edit_project("mind_games", connect_application(SHOP, grant))
 
 
-def _with(*names: str, protected: bool = False) -> Callable[[ApplicationModel], Edited[ApplicationModel]]:
-    return becoming(roles={name: a_role(name, SHOP, protected=protected) for name in ("guest", *names)})
+def _with(*names: str, protected: bool = False) -> Callable[[ApplicationModel], EditResult[ApplicationModel]]:
+    return set_fields(roles={name: a_role(name, SHOP, protected=protected) for name in ("guest", *names)})
 
 
 async def come_and_go(storage: Storage, _n: int) -> None:
     """Someone is given things while his account ends."""
     user = await a_person(storage, new_user_id())
 
-    def join(state: Group) -> Edited[Group]:
-        return Edited(replace(state, users=(*state.users, user.user_id)), [a_record()])
+    def join(state: Group) -> EditResult[Group]:
+        return EditResult(replace(state, users=(*state.users, user.user_id)), [a_record()])
 
     acts = [
-        storage.user_records.edit_record(SHOP, user.user_id, becoming(scopes={P: holding("guest")}), NOW),
+        storage.user_records.edit_record(SHOP, user.user_id, set_fields(scopes={P: holdings_with("guest")}), NOW),
         storage.profile.erase(user.user_id, a_record(), even_last_administrator=True, now=NOW),
         storage.groups.edit_group(GROUP, join),
     ]
@@ -229,12 +231,12 @@ async def come_and_go(storage: Storage, _n: int) -> None:
 async def leave_project_while_given(storage: Storage, n: int) -> None:
     """Someone is given something on an application while that is removed, or moves to another project."""
     made = await create_application(storage, name=token_hex(8), project_id="mind_games")
-    scopes = {application_scope("mind_games", made.application_id): holding("app_developer")}
+    scopes = {application_scope("mind_games", made.application_id): holdings_with("app_developer")}
     user = await a_person(storage, new_user_id())
     away = {"removed": True} if n % 2 else {"project_id": "crowded"}
     acts = [
-        storage.user_records.edit_record(1, user.user_id, becoming(scopes=scopes), NOW),
-        storage.applications.edit_application(made.application_id, becoming(**away)),
+        storage.user_records.edit_record(1, user.user_id, set_fields(scopes=scopes), NOW),
+        storage.applications.edit_application(made.application_id, set_fields(**away)),
     ]
     SystemRandom().shuffle(acts)
     for outcome in await asyncio.gather(*acts, return_exceptions=True):

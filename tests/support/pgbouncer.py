@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.support.capabilities import PGBOUNCER, require
-from tests.support.postgres import ADMINISTRATOR, PostgresCluster, own_directory, server_user
+from tests.support.capabilities import PGBOUNCER, require_program
+from tests.support.postgres import ADMINISTRATOR, PostgresCluster, make_server_directory, server_user
 from tests.support.processes import LOOPBACK, WatchedProcess, free_port
 
 SETTINGS: Final = """\
@@ -25,10 +25,10 @@ default_pool_size = 4
 
 
 @contextmanager
-def pooled(cluster: PostgresCluster) -> Iterator[int]:
+def pgbouncer_before(cluster: PostgresCluster) -> Iterator[int]:
     """The port where it listens; the databases behind it have the same names."""
-    program = require(PGBOUNCER)
-    directory = own_directory()
+    program = require_program(PGBOUNCER)
+    directory = make_server_directory()
     try:
         port = free_port()
         settings = write_settings(directory, port, cluster)

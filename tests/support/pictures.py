@@ -3,10 +3,10 @@
 import struct
 import zlib
 
-from gatehouse.kernel.colours import Colour
+from gatehouse.kernel.colours import Color
 
 
-def png(width: int, height: int, colour: Colour) -> bytes:
+def png(width: int, height: int, colour: Color) -> bytes:
     row = b"\0" + bytes((colour.red, colour.green, colour.blue)) * width
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     parts = ((b"IHDR", header), (b"IDAT", zlib.compress(row * height)), (b"IEND", b""))

@@ -15,7 +15,7 @@ from typing import ClassVar, Final, Literal, Self, TypeVar
 
 import asyncpg
 
-from tests.support.capabilities import POSTGRES, require
+from tests.support.capabilities import POSTGRES, require_program
 from tests.support.processes import LOOPBACK, WatchedProcess, free_port
 
 Result = TypeVar("Result")
@@ -36,9 +36,9 @@ SETTINGS: Final = {
     "autovacuum": "off",  # nobody writes but the tests
 }
 # Skips waiting for the disk, nothing else: locking, visibility and commit order are those of production.
-WITHOUT_DISK: Final = {"fsync": "off", "full_page_writes": "off", "min_wal_size": "32MB", "max_wal_size": "128MB"}
+NO_DURABILITY: Final = {"fsync": "off", "full_page_writes": "off", "min_wal_size": "32MB", "max_wal_size": "128MB"}
 # A database is hundreds of files: made in memory in a tenth of the time. Containers have next to none of it there.
-MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a directory of our own is made in it
+MEMORY_DISK: Final = Path("/dev/shm")  # noqa: S108 - a directory of our own is made in it
 MEMORY_NEEDED: Final = 2**30
 
 
@@ -49,15 +49,15 @@ class PostgresCluster:
 
     def __init__(self, *, durable: bool = False, address: str = LOOPBACK) -> None:
         self.port = 0
-        self._programs = require(POSTGRES)
+        self._programs = require_program(POSTGRES)
         self._durable = durable
-        self._settings = SETTINGS if durable else SETTINGS | WITHOUT_DISK
+        self._settings = SETTINGS if durable else SETTINGS | NO_DURABILITY
         if address != LOOPBACK:
             self._settings = self._settings | {"listen_addresses": f"{LOOPBACK},{address}"}
         self._names = count(1)
         self._directory: Path | None = None
         self._server: WatchedProcess | None = None
-        self._clerk = Clerk()
+        self._clerk = DatabaseAdmin()
 
     def __enter__(self) -> Self:
         self.start()
@@ -69,7 +69,7 @@ class PostgresCluster:
     @property
     def data(self) -> Path:
         if self._directory is None:
-            self._directory = own_directory(None if self._durable else roomy_memory())
+            self._directory = make_server_directory(None if self._durable else memory_directory())
             atexit.register(self.remove)
             self._initialise(self._directory / "data")
         return self._directory / "data"
@@ -121,12 +121,12 @@ class PostgresCluster:
     def create_database_now(self, template: str | None = None) -> str:
         """`create_database` where nothing can be awaited, such as a fixture for both kinds of tests."""
         name = f"test_{next(self._names)}"
-        source = "template0" if template is None else database_of(template)
+        source = "template0" if template is None else database_name(template)
         self._clerk.execute(self.url(), f"CREATE DATABASE {name} TEMPLATE {source} STRATEGY FILE_COPY")
         return self.url(name)
 
     def drop_now(self, url: str) -> None:
-        self._clerk.execute(self.url(), f"DROP DATABASE IF EXISTS {database_of(url)} WITH (FORCE)")
+        self._clerk.execute(self.url(), f"DROP DATABASE IF EXISTS {database_name(url)} WITH (FORCE)")
 
     def _initialise(self, data: Path) -> None:
         command = [str(self._programs / "initdb"), "--pgdata", str(data), "--username", ADMINISTRATOR]
@@ -137,7 +137,7 @@ class PostgresCluster:
             access.write("host all all samenet trust\n")
 
 
-class Clerk:
+class DatabaseAdmin:
     """Makes and drops databases on a loop of his own, whoever may be awaiting what; he keeps his connection."""
 
     def __init__(self) -> None:
@@ -164,17 +164,21 @@ class Clerk:
         self._runner = asyncio.Runner()
 
 
-def database_of(url: str) -> str:
+def database_name(url: str) -> str:
     return url.rpartition("/")[2]
 
 
-def roomy_memory() -> Path | None:
-    if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= MEMORY_NEEDED:
-        return MEMORY
+def memory_directory() -> Path | None:
+    if (
+        MEMORY_DISK.is_dir()
+        and os.access(MEMORY_DISK, os.W_OK)
+        and shutil.disk_usage(MEMORY_DISK).free >= MEMORY_NEEDED
+    ):
+        return MEMORY_DISK
     return None
 
 
-def own_directory(parent: Path | None = None) -> Path:
+def make_server_directory(parent: Path | None = None) -> Path:
     """Not pytest's tmp_path: its parents let nobody but root in, and the server is not root."""
     directory = Path(tempfile.mkdtemp(prefix="gatehouse-postgres-", dir=parent))
     user = server_user()
@@ -193,7 +197,7 @@ def server_user() -> pwd.struct_passwd | None:
         return pwd.getpwnam("nobody")
 
 
-def run_elsewhere(work: Coroutine[object, object, Result]) -> Result:
+def run_in_thread(work: Coroutine[object, object, Result]) -> Result:
     """Run a coroutine on a loop of its own in a thread of its own: the caller may sit inside another."""
     with ThreadPoolExecutor(max_workers=1) as thread:
         return thread.submit(asyncio.run, work).result()

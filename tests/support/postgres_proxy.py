@@ -28,7 +28,7 @@ class PostgresProxy:
         self._wanted = ""  # a part of the statement whose commit is cut
         self._early = False
         self._stays_away = False
-        self._links: set[Link] = set()
+        self._links: set[ProxiedConnection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def cut_commit_of(self, part_of_statement: str, *, early: bool = False, stays_away: bool = False) -> None:
@@ -48,7 +48,7 @@ class PostgresProxy:
             writer.close()
             return
         there_reader, there_writer = await asyncio.open_connection(LOOPBACK, self._server_port)
-        link = Link(self, client=writer, server=there_writer)
+        link = ProxiedConnection(self, client=writer, server=there_writer)
         self._links.add(link)
         for carrying in (link.bring(reader), link.bring_back(there_reader)):
             self._tasks.add(asyncio.create_task(carrying))
@@ -56,7 +56,7 @@ class PostgresProxy:
     def is_wanted(self, sql: str) -> bool:
         return bool(self._wanted) and self._wanted in sql
 
-    def commit_is_sent(self, link: "Link") -> None:
+    def commit_is_sent(self, link: "ProxiedConnection") -> None:
         link.is_cut = True
         self._wanted = ""
         self.cuts += 1
@@ -65,7 +65,7 @@ class PostgresProxy:
         if self._early:
             link.close_client()
 
-    def left(self, link: "Link") -> None:
+    def left(self, link: "ProxiedConnection") -> None:
         self._links.discard(link)
         if link.is_cut and self.away:
             self.cut_all()
@@ -77,7 +77,7 @@ class PostgresProxy:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-class Link:
+class ProxiedConnection:
     """One connection of a node."""
 
     def __init__(self, proxy: PostgresProxy, *, client: asyncio.StreamWriter, server: asyncio.StreamWriter) -> None:
@@ -94,7 +94,7 @@ class Link:
         with suppress(ConnectionError, asyncio.IncompleteReadError):
             await self._bring_startup(reader)
             while True:
-                kind, body = await message(reader)
+                kind, body = await read_message(reader)
                 sql = self._statement(kind, body)
                 self._server.write(kind + struct.pack("!I", len(body) + LENGTH) + body)
                 if sql and self._commits_wanted(sql):
@@ -163,7 +163,7 @@ class Link:
         self._proxy.left(self)
 
 
-async def message(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
+async def read_message(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
     kind = await reader.readexactly(1)
     return kind, await reader.readexactly(struct.unpack("!I", await reader.readexactly(LENGTH))[0] - LENGTH)
 

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import IO, Final, Self
 
 LOOPBACK: Final = "127.0.0.1"
-GATEHOUSE: Final = (sys.executable, "-m", "gatehouse")
+GATEHOUSE_COMMAND: Final = (sys.executable, "-m", "gatehouse")
 SETTINGS_PREFIX: Final = "GATEHOUSE__"
 READY: Final = r"^ready (\S+)$"  # the line `serve` prints once it accepts requests (R8)
-STARTS_WITHIN: Final = 60.0  # seconds
-STOPS_WITHIN: Final = 30.0
+START_TIMEOUT: Final = 60.0  # seconds
+STOP_TIMEOUT: Final = 30.0
 
 # Below the ports Linux hands to outgoing connections: a server that is down for a moment finds its port free.
 LOWEST_PORT: Final = 20_000
@@ -94,11 +94,11 @@ class WatchedProcess:
     def running(self) -> bool:
         return self._child.poll() is None
 
-    def wait_for_line(self, pattern: str, lines: Sequence[str], *, within: float = STARTS_WITHIN) -> re.Match[str]:
+    def wait_for_line(self, pattern: str, lines: Sequence[str], *, within: float = START_TIMEOUT) -> re.Match[str]:
         """Wait for the first line of `stdout` or `stderr` like this; DidNotStart if none comes."""
         with self._changed:
-            self._changed.wait_for(lambda: first_like(pattern, lines) or not self._open_streams, within)
-            found = first_like(pattern, lines)
+            self._changed.wait_for(lambda: first_match(pattern, lines) or not self._open_streams, within)
+            found = first_match(pattern, lines)
         if found is None:
             state = "is silent" if self._open_streams else f"ended with {self.wait()}"
             raise DidNotStart(f"{self._command} {state}, no {pattern!r}; it said:\n{self.output()}")
@@ -119,12 +119,12 @@ class WatchedProcess:
         if self.running:
             self._child.send_signal(signal_number)
 
-    def stop(self, signal_number: signal.Signals = signal.SIGTERM, *, within: float = STOPS_WITHIN) -> int:
+    def stop(self, signal_number: signal.Signals = signal.SIGTERM, *, within: float = STOP_TIMEOUT) -> int:
         """Ask it to end; the exit code."""
         self.send(signal_number)
         return self.wait(within)
 
-    def wait(self, within: float = STOPS_WITHIN) -> int:
+    def wait(self, within: float = STOP_TIMEOUT) -> int:
         """The exit code; a process that does not end in time is killed, and that is an error."""
         try:
             self._child.wait(within)
@@ -140,7 +140,7 @@ class WatchedProcess:
                 os.killpg(self.pid, signal.SIGKILL)
         code = self._child.wait()
         for reader in self._readers:
-            reader.join(STOPS_WITHIN)
+            reader.join(STOP_TIMEOUT)
         atexit.unregister(self.kill)
         return code
 
@@ -160,7 +160,7 @@ class WatchedProcess:
             self._changed.notify_all()
 
 
-def first_like(pattern: str, lines: Sequence[str]) -> re.Match[str] | None:
+def first_match(pattern: str, lines: Sequence[str]) -> re.Match[str] | None:
     return next((found for line in lines if (found := re.search(pattern, line))), None)
 
 
@@ -180,7 +180,7 @@ class Node:
         database_url: str | None = None,
         flags: Sequence[str] = ("--dev",),
         environment: Mapping[str, str] | None = None,
-        program: Sequence[str] = GATEHOUSE,
+        program: Sequence[str] = GATEHOUSE_COMMAND,
     ) -> None:
         self.port = free_port()
         self.address = f"http://{LOOPBACK}:{self.port}"
@@ -231,7 +231,7 @@ def two_nodes(
     database_url: str,
     flags: Sequence[str] = ("--dev",),
     environment: Mapping[str, str] | None = None,
-    program: Sequence[str] = GATEHOUSE,
+    program: Sequence[str] = GATEHOUSE_COMMAND,
 ) -> Iterator[tuple[Node, Node]]:
     """Two nodes of one service: one database, one data directory (so one key), one base_url.
 
@@ -248,12 +248,12 @@ def two_nodes(
 def run_command(*arguments: str | Path, environment: Mapping[str, str] | None = None) -> str:
     """Run one `gatehouse` command and return what it printed; a failing one raises with both outputs."""
     finished = subprocess.run(
-        [*GATEHOUSE, *arguments],
+        [*GATEHOUSE_COMMAND, *arguments],
         env=inherited_environment(environment or {}),
         capture_output=True,
         text=True,
         check=False,
-        timeout=STARTS_WITHIN,
+        timeout=START_TIMEOUT,
     )
     assert finished.returncode == 0, f"{arguments}: {finished.stdout}{finished.stderr}"
     return finished.stdout

@@ -8,17 +8,17 @@ from gatehouse.permissions.model.group import GroupCondition
 from gatehouse.permissions.model.project import GrantAction, GroupGrant, ProjectSettings
 from gatehouse.permissions.model.role import ConditionMode, Role
 from gatehouse.permissions.model.scope import Scope
-from gatehouse.permissions.model.user_record import Holdings, UserRecord
-from gatehouse.permissions.store import Edited
+from gatehouse.permissions.model.user_record import ScopeHoldings, UserRecord
+from gatehouse.permissions.store import EditResult
 from tests.support.permission_builders import (
     GROUP,
     a_group,
     a_role,
     a_user_record,
-    becoming,
-    edited_project,
+    set_fields,
+    set_project_fields,
 )
-from tests.support.studio import PROJECT, Person, Studio, person
+from tests.support.studio import PROJECT, Person, Studio, create_person
 
 P: Final = Scope(PROJECT)
 REQUIRE: Final = ConditionMode.REQUIRE
@@ -27,7 +27,7 @@ GUEST: Final = "1000000004"
 SPELLED_LIKE_NO_PROJECT: Final = ("no-such-project", "MIND GAMES", "Minds", "", "a/b", "ü", "x" * 1_000)
 
 
-def says(**rules: bool) -> dict[str, object]:
+def role_meta(**rules: bool) -> dict[str, object]:
     """A role's meta: `user_kick=True` is about the private rule user.kick."""
     tree: dict[str, Any] = {}
     for name, value in rules.items():
@@ -36,50 +36,50 @@ def says(**rules: bool) -> dict[str, object]:
     return {"private_data": tree}
 
 
-def giving(name: str, **fields: Any) -> Role:
-    return a_role(name, **{"meta": says(user_kick=True), **fields})
+def role_granting(name: str, **fields: Any) -> Role:
+    return a_role(name, **{"meta": role_meta(user_kick=True), **fields})
 
 
-def leaf(*, value: bool = False) -> dict[str, object]:
+def rule_leaf(*, value: bool = False) -> dict[str, object]:
     return {"value": value, "protected": False, "description": ""}
 
 
 RULES: Final = {
-    "private_data": {"user": {"kick": leaf(), "ban": leaf()}},
-    "public_data": {"shown": {"name": leaf()}},
+    "private_data": {"user": {"kick": rule_leaf(), "ban": rule_leaf()}},
+    "public_data": {"shown": {"name": rule_leaf()}},
 }
 
 
 async def put_roles(studio: Studio, *roles: Role, **schema: Any) -> None:
     """Exactly these roles of the shop, and a schema with user.kick, user.ban and public_data.shown.name."""
 
-    def change(state: Any) -> Edited[Any]:
+    def change(state: Any) -> EditResult[Any]:
         rules = {
-            "private_data": {"user": {"kick": leaf(), "ban": leaf()}},
-            "public_data": {"shown": {"name": leaf()}},
+            "private_data": {"user": {"kick": rule_leaf(), "ban": rule_leaf()}},
+            "public_data": {"shown": {"name": rule_leaf()}},
         }
-        new = becoming(**{**rules, **schema})(state.schema).state
-        return becoming(schema=new, roles={role.key: role for role in roles})(state)
+        new = set_fields(**{**rules, **schema})(state.schema).state
+        return set_fields(schema=new, roles={role.key: role for role in roles})(state)
 
     await studio.service.house.storage.applications.edit_schema(studio.shop.application_id, change)
 
 
-async def hold(
+async def set_user_roles(
     studio: Studio, user_id: str, scopes: Mapping[Scope, Sequence[Any]], *, application_id: int = 0, **fields: Any
 ) -> None:
     """That is all the user has in the shop, or in another application."""
     there = application_id or studio.shop.application_id
     record = a_user_record(user_id, scopes, there, **fields)
-    await write(studio, record)
+    await write_record(studio, record)
 
 
-async def hold_directly(studio: Studio, user_id: str, held: Mapping[Scope, Holdings]) -> None:
-    await write(studio, UserRecord(application_id=studio.shop.application_id, user_id=user_id, scopes=held))
+async def set_user_holdings(studio: Studio, user_id: str, held: Mapping[Scope, ScopeHoldings]) -> None:
+    await write_record(studio, UserRecord(application_id=studio.shop.application_id, user_id=user_id, scopes=held))
 
 
-async def write(studio: Studio, record: UserRecord) -> None:
+async def write_record(studio: Studio, record: UserRecord) -> None:
     await studio.service.house.storage.user_records.edit_record(
-        record.application_id, record.user_id, lambda _: Edited(record, ()), studio.service.clock.now()
+        record.application_id, record.user_id, lambda _: EditResult(record, ()), studio.service.clock.now()
     )
 
 
@@ -89,16 +89,16 @@ async def put_group(studio: Studio, *users: str, conditions: Sequence[Mapping[st
     await studio.service.house.storage.groups.create_group(group, ())
 
 
-async def grant(studio: Studio, *roles: str, action: GrantAction = GrantAction.GRANT) -> None:
+async def grant_roles_to_group(studio: Studio, *roles: str, action: GrantAction = GrantAction.GRANT) -> None:
     """The project gives the group these roles of the shop."""
     grants = (GroupGrant(group_id=GROUP, roles=roles, action=action),)
     settings = ProjectSettings(services={studio.shop.application_id: grants})
-    await studio.service.house.storage.projects.edit_project(PROJECT, edited_project(settings=settings))
+    await studio.service.house.storage.projects.edit_project(PROJECT, set_project_fields(settings=settings))
 
 
-async def staff(studio: Studio, user_id: str = STAFF) -> Person:
-    return await person(studio.service, user_id)
+async def create_staff(studio: Studio, user_id: str = STAFF) -> Person:
+    return await create_person(studio.service, user_id)
 
 
-def about(studio: Studio, **data: object) -> dict[str, object]:
+def question_body(studio: Studio, **data: object) -> dict[str, object]:
     return {"application_id": studio.shop.application_id, "data": data}

@@ -15,7 +15,7 @@ T = TypeVar("T")
 TRIES: Final = 5
 
 
-async def answered_within(seconds: float, ask: Callable[[], Awaitable[T]]) -> T:
+async def await_within_cpu_seconds(seconds: float, ask: Callable[[], Awaitable[T]]) -> T:
     """The answer of the first try that was quick enough."""
     for _ in range(TRIES):
         began = time.process_time()
@@ -25,7 +25,7 @@ async def answered_within(seconds: float, ask: Callable[[], Awaitable[T]]) -> T:
     raise AssertionError(f"none of {TRIES} tries took less than {seconds} s")
 
 
-def done_within(seconds: float, work: Callable[[], T]) -> T:
+def run_within_cpu_seconds(seconds: float, work: Callable[[], T]) -> T:
     """The result of the first try that was quick enough."""
     for _ in range(TRIES):
         began = time.process_time()

@@ -15,18 +15,18 @@ from pathlib import Path
 from secrets import token_bytes, token_hex
 from typing import Final
 
-from gatehouse.accounts.devices import Devices
-from gatehouse.accounts.model import KeptLogin
+from gatehouse.accounts.devices import DeviceCookies
+from gatehouse.accounts.model import LoginTokenRecord
 from gatehouse.accounts.passwords import PasswordCost, Passwords
 from gatehouse.accounts.second_factors.errors import SecondFactorWrong
-from gatehouse.accounts.sign_in import Attempt, SignIn
-from gatehouse.audit.events import Event
-from gatehouse.audit.tally import Tally
-from gatehouse.gamesessions.model import PollMark, Turn
+from gatehouse.accounts.sign_in import PasswordAttempt, PasswordSignIn
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.tally import SignInTally
+from gatehouse.gamesessions.model import PollId, PollMark
 from gatehouse.kernel.errors import GatehouseError, NotFound
 from gatehouse.storage.opening import Storage, open_storage
-from gatehouse.throttle.guesses import Guesses
-from gatehouse.throttle.model import GuessLimit
+from gatehouse.throttle.guesses import AttemptLimiter
+from gatehouse.throttle.model import AttemptLimit
 from tests.support.builders import NOW, a_client, a_client_secret, a_passkey, a_record, a_user
 from tests.support.clock import MovableClock
 from tests.support.permission_racers import ACTS as PERMISSION_ACTS
@@ -39,15 +39,15 @@ WON: Final = "won"
 CODE: Final = bytes(32)  # of the grant that acts on grants race for
 GRANT: Final = "0" * 32
 GSID: Final = "00000000-0000-4000-8000-000000000000"  # the game session that is raced for
-RACED: Final = "1000000001"  # the account that acts on second factors race for
+RACED_USER: Final = "1000000001"  # the account that acts on second factors race for
 NODE: Final = token_hex(8)  # what this process is as a node
-CLAIMED: Final[dict[int, int]] = {}  # the number of each poll of the game session that began here
-STABLE: Final[list[Racer]] = []  # those that wait for their next race
-CHEAP: Final = Passwords(PasswordCost(memory_kib=64, time_cost=1, workers=1))
+POLL_NUMBERS: Final[dict[int, int]] = {}  # the number of each poll of the game session that began here
+IDLE_RACERS: Final[list[Racer]] = []  # those that wait for their next race
+FAST_PASSWORDS: Final = Passwords(PasswordCost(memory_kib=64, time_cost=1, workers=1))
 
 
 async def take_setup_link(storage: Storage, _n: int) -> None:
-    records = {"created": a_record(), "closed": a_record(Event.SETUP_CLOSED)}
+    records = {"created": a_record(), "closed": a_record(AuditEvent.SETUP_CLOSED)}
     await storage.accounts.set_up(b"link", a_user(), records, NOW)
 
 
@@ -68,7 +68,7 @@ async def rotate_client_secret(storage: Storage, n: int) -> None:
 
 
 async def guess(storage: Storage, _n: int) -> None:
-    await storage.throttle.failed([("anna", GuessLimit(free=10_000))], NOW)
+    await storage.throttle.failed([("anna", AttemptLimit(free=10_000))], NOW)
 
 
 async def guess_password_of_anna(storage: Storage, _n: int) -> None:
@@ -85,14 +85,14 @@ async def try_one_password_everywhere(storage: Storage, _n: int) -> None:
 
 async def sign_in(storage: Storage, *, login: str, source: str) -> None:
     clock = MovableClock(NOW)
-    door = SignIn(
+    door = PasswordSignIn(
         store=storage.accounts,
-        passwords=CHEAP,
-        guesses=Guesses(store=storage.throttle, limit=GuessLimit(), clock=clock),
-        devices=Devices(key=bytes(32), clock=clock),
-        tally=Tally(store=storage.tallies, clock=clock),
+        passwords=FAST_PASSWORDS,
+        guesses=AttemptLimiter(store=storage.throttle, limit=AttemptLimit(), clock=clock),
+        devices=DeviceCookies(key=bytes(32), clock=clock),
+        tally=SignInTally(store=storage.tallies, clock=clock),
     )
-    await door.with_password(Attempt(login=login, password="wrong", source=source))
+    await door.with_password(PasswordAttempt(login=login, password="wrong", source=source))
 
 
 async def claim_mail(storage: Storage, _n: int) -> None:
@@ -101,37 +101,39 @@ async def claim_mail(storage: Storage, _n: int) -> None:
 
 
 async def spend_totp_step(storage: Storage, _n: int) -> None:
-    expect(await storage.second_factors.spend_step(RACED, b"sealed", 100))
+    expect_true(await storage.second_factors.spend_step(RACED_USER, b"sealed", 100))
 
 
 async def use_recovery_code(storage: Storage, _n: int) -> None:
-    expect(await storage.second_factors.use_code(RACED, b"code", a_record(Event.RECOVERY_CODE_USED), (), NOW))
+    expect_true(
+        await storage.second_factors.use_code(RACED_USER, b"code", a_record(AuditEvent.RECOVERY_CODE_USED), (), NOW)
+    )
 
 
 async def try_right_email_code(storage: Storage, _n: int) -> None:
-    expect(await storage.second_factors.try_email_code(RACED, b"right", NOW))
+    expect_true(await storage.second_factors.try_email_code(RACED_USER, b"right", NOW))
 
 
 async def try_wrong_email_code(storage: Storage, _n: int) -> None:
-    expect(await storage.second_factors.try_email_code(RACED, b"wrong", NOW))
+    expect_true(await storage.second_factors.try_email_code(RACED_USER, b"wrong", NOW))
 
 
 async def take_challenge(storage: Storage, _n: int) -> None:
-    expect(await storage.passkeys.take_challenge("passkey-sign-in", b"digest", NOW))
+    expect_true(await storage.passkeys.take_challenge("passkey-sign-in", b"digest", NOW))
 
 
 async def use_passkey(storage: Storage, _n: int) -> None:
-    expect(await storage.passkeys.use_passkey(b"key", 7, a_record(Event.PASSKEY_SUSPECTED), NOW))
+    expect_true(await storage.passkeys.use_passkey(b"key", 7, a_record(AuditEvent.PASSKEY_SUSPECTED), NOW))
 
 
 async def add_passkey(storage: Storage, _n: int) -> None:
-    passkey = a_passkey(user_id=RACED, credential_id=token_bytes(16))
-    await storage.passkeys.add_passkey(passkey, [token_bytes(8)], a_record(Event.FACTOR_ADDED), ())
+    passkey = a_passkey(user_id=RACED_USER, credential_id=token_bytes(16))
+    await storage.passkeys.add_passkey(passkey, [token_bytes(8)], a_record(AuditEvent.FACTOR_ADDED), ())
 
 
 async def take_code(storage: Storage, _n: int) -> None:
-    record = a_record(Event.CODE_REUSED)
-    tell((await storage.grants.take_code(CODE, NOW, generation=1, reused=lambda: record)).name, won="TAKEN")
+    record = a_record(AuditEvent.CODE_REUSED)
+    expect_outcome((await storage.grants.take_code(CODE, NOW, generation=1, reused=lambda: record)).name, won="TAKEN")
 
 
 async def fail_code(storage: Storage, _n: int) -> None:
@@ -139,30 +141,30 @@ async def fail_code(storage: Storage, _n: int) -> None:
 
 
 async def turn_refresh_token(storage: Storage, _n: int) -> None:
-    turned = await storage.grants.turn(GRANT, 1, NOW, grace=0, reused=lambda: a_record(Event.REFRESH_REUSED))
-    tell(turned.turn.name, won="ROTATED")
+    turned = await storage.grants.turn(GRANT, 1, NOW, grace=0, reused=lambda: a_record(AuditEvent.REFRESH_REUSED))
+    expect_outcome(turned.turn.name, won="ROTATED")
 
 
 async def turn_refresh_token_with_grace(storage: Storage, _n: int) -> None:
-    turned = await storage.grants.turn(GRANT, 1, NOW, grace=10, reused=lambda: a_record(Event.REFRESH_REUSED))
-    tell(f"{turned.turn.name} {turned.generation}", won="ROTATED 2")
+    turned = await storage.grants.turn(GRANT, 1, NOW, grace=10, reused=lambda: a_record(AuditEvent.REFRESH_REUSED))
+    expect_outcome(f"{turned.turn.name} {turned.generation}", won="ROTATED 2")
 
 
 async def spend_assertion(storage: Storage, _n: int) -> None:
-    expect(await storage.grants.spend_assertion(b"digest", "web", NOW, ends_at=NOW + 60))
+    expect_true(await storage.grants.spend_assertion(b"digest", "web", NOW, ends_at=NOW + 60))
 
 
 async def claim_game(storage: Storage, n: int) -> None:
     mark = PollMark(gsid=GSID, number=1, polled_at=NOW, ends_at=NOW + 120)
-    CLAIMED[n] = await storage.game_sessions.claim(mark, NODE, tell=False)
-    raise Told(str(CLAIMED[n]))
+    POLL_NUMBERS[n] = await storage.game_sessions.claim(mark, NODE, tell=False)
+    raise RaceOutcome(str(POLL_NUMBERS[n]))
 
 
 async def take_game_answer(storage: Storage, n: int) -> None:
     """With the number it has from the claim before."""
-    user = await storage.accounts.user(RACED)
-    login = KeptLogin(
-        user_id=RACED,
+    user = await storage.accounts.user(RACED_USER)
+    login = LoginTokenRecord(
+        user_id=RACED_USER,
         rev=user.rev,
         application_id=0,
         token=token_bytes(8),
@@ -172,27 +174,29 @@ async def take_game_answer(storage: Storage, n: int) -> None:
         address="",
         now=NOW,
     )
-    turn = Turn(number=CLAIMED[n], node=NODE)
-    expect(await storage.game_sessions.take(GSID, turn, NOW, login, a_record(Event.LOGGED_IN)))
-    raise Told(f"taken by {turn.number}")
+    turn = PollId(number=POLL_NUMBERS[n], node=NODE)
+    expect_true(await storage.game_sessions.take(GSID, turn, NOW, login, a_record(AuditEvent.LOGGED_IN)))
+    raise RaceOutcome(f"taken by {turn.number}")
 
 
 async def confirm_game(storage: Storage, _n: int) -> None:
-    user = await storage.accounts.user(RACED)
-    entry = a_record(Event.GAME_CONFIRMED)
-    expect(await storage.game_sessions.confirm(GSID, NOW, user_id=RACED, rev=user.rev, auth="login", entry=entry))
+    user = await storage.accounts.user(RACED_USER)
+    entry = a_record(AuditEvent.GAME_CONFIRMED)
+    expect_true(
+        await storage.game_sessions.confirm(GSID, NOW, user_id=RACED_USER, rev=user.rev, auth="login", entry=entry)
+    )
 
 
-class Told(GatehouseError):
+class RaceOutcome(GatehouseError):
     """How an act ended that answers more than yes or no."""
 
 
-def tell(outcome: str, *, won: str) -> None:
+def expect_outcome(outcome: str, *, won: str) -> None:
     if outcome != won:
-        raise Told(outcome)
+        raise RaceOutcome(outcome)
 
 
-def expect(won: bool) -> None:  # noqa: FBT001
+def expect_true(won: bool) -> None:  # noqa: FBT001
     if not won:
         raise SecondFactorWrong
 
@@ -213,23 +217,23 @@ ACTS: Final[Mapping[str, Act]] = {
 
 def race(act: Act, url: str, *, racers: int = 4, each: int = 5) -> Counter[str]:
     """Let several processes try the act several times each; how often it was won, or refused with which error."""
-    return race_in_turn([act], url, racers=racers, each=each)[act.__name__]
+    return run_races([act], url, racers=racers, each=each)[act.__name__]
 
 
-def race_in_turn(acts: Sequence[Act], url: str, *, racers: int = 2, each: int = 10) -> dict[str, Counter[str]]:
+def run_races(acts: Sequence[Act], url: str, *, racers: int = 2, each: int = 10) -> dict[str, Counter[str]]:
     """Several races, one after the other, between the same processes."""
     asked = json.dumps({"acts": [act.__name__ for act in acts], "url": url, "each": each})
-    with kept_racers(racers) as processes:
-        say_to(processes, asked)
-        outcomes = {act.__name__: one_race(processes) for act in acts}
-        assert {heard_from(process) for process in processes} == {"left\n"}
+    with racer_pool(racers) as processes:
+        send_line(processes, asked)
+        outcomes = {act.__name__: run_race(processes) for act in acts}
+        assert {read_line(process) for process in processes} == {"left\n"}
     return outcomes
 
 
 @contextmanager
-def kept_racers(number: int) -> Iterator[Sequence[Racer]]:
+def racer_pool(number: int) -> Iterator[Sequence[Racer]]:
     """Processes that have raced before, for starting them is what takes time; whoever stumbles never races again."""
-    processes = [STABLE.pop() if STABLE else started() for _ in range(number)]
+    processes = [IDLE_RACERS.pop() if IDLE_RACERS else start_racer() for _ in range(number)]
     try:
         yield processes
     except BaseException:
@@ -237,33 +241,33 @@ def kept_racers(number: int) -> Iterator[Sequence[Racer]]:
             process.kill()
             process.communicate()
         raise
-    STABLE.extend(processes)
+    IDLE_RACERS.extend(processes)
 
 
-def started() -> Racer:
+def start_racer() -> Racer:
     command = [sys.executable, "-m", "tests.support.racers"]
     racer = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     atexit.register(racer.communicate)  # it ends with its input
     return racer
 
 
-def one_race(processes: Sequence[Racer]) -> Counter[str]:
-    assert {heard_from(process) for process in processes} == {"ready\n"}
-    say_to(processes, "go")
+def run_race(processes: Sequence[Racer]) -> Counter[str]:
+    assert {read_line(process) for process in processes} == {"ready\n"}
+    send_line(processes, "go")
     outcomes: Counter[str] = Counter()
     for process in processes:
-        outcomes.update(json.loads(heard_from(process)))
+        outcomes.update(json.loads(read_line(process)))
     return outcomes
 
 
-def say_to(processes: Sequence[Racer], line: str) -> None:
+def send_line(processes: Sequence[Racer], line: str) -> None:
     for process in processes:
         assert process.stdin is not None
         process.stdin.write(f"{line}\n")
         process.stdin.flush()
 
 
-def heard_from(process: Racer) -> str:
+def read_line(process: Racer) -> str:
     assert process.stdout is not None
     return process.stdout.readline()
 
@@ -273,15 +277,15 @@ async def run(acts: Sequence[str], url: str, each: int) -> None:
         for act in acts:
             print("ready", flush=True)  # noqa: T201 - told to the one who fires the gun
             sys.stdin.readline()
-            outcomes = await asyncio.gather(*(outcome(ACTS[act], storage, n) for n in range(each)))
+            outcomes = await asyncio.gather(*(run_act(ACTS[act], storage, n) for n in range(each)))
             print(json.dumps(outcomes), flush=True)  # noqa: T201
     print("left", flush=True)  # noqa: T201 - the database is nobody's again
 
 
-async def outcome(act: Act, storage: Storage, n: int) -> str:
+async def run_act(act: Act, storage: Storage, n: int) -> str:
     try:
         await act(storage, n)
-    except Told as told:
+    except RaceOutcome as told:
         return told.detail
     except GatehouseError as error:
         return type(error).__name__

@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
-PATIENCE: Final = 10  # seconds of real time until a test gives up on an answer
+RESPONSE_TIMEOUT: Final = 10  # seconds of real time until a test gives up on an answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class RawResponse:
     status: int
     headers: tuple[tuple[str, str], ...]
     body: bytes
@@ -32,17 +32,17 @@ class RawConnection:
 
     async def sent(self) -> None:
         """Wait until the sending side has room again."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(RESPONSE_TIMEOUT):
             await self._writer.drain()
 
-    async def answer(self) -> Answer:
-        async with asyncio.timeout(PATIENCE):
+    async def answer(self) -> RawResponse:
+        async with asyncio.timeout(RESPONSE_TIMEOUT):
             head = (await self._reader.readuntil(b"\r\n\r\n")).decode("ascii")
             lines = head.removesuffix("\r\n\r\n").split("\r\n")
             pairs = (line.partition(": ") for line in lines[1:])
             headers = tuple((name.lower(), value) for name, _, value in pairs)
             status = int(lines[0].split(" ")[1])
-            return Answer(status=status, headers=headers, body=await self._body(dict(headers)))
+            return RawResponse(status=status, headers=headers, body=await self._body(dict(headers)))
 
     async def _body(self, headers: dict[str, str]) -> bytes:
         if headers.get("transfer-encoding") == "chunked":
@@ -56,7 +56,7 @@ class RawConnection:
         await self._reader.readline()
         return body
 
-    async def rest(self, *, within: float = PATIENCE) -> bytes:
+    async def rest(self, *, within: float = RESPONSE_TIMEOUT) -> bytes:
         """Everything up to the end of the connection; a reset is an end too."""
         async with asyncio.timeout(within):
             with suppress(ConnectionError):
@@ -82,7 +82,7 @@ async def raw_connection(port: int, *, host: str = "127.0.0.1") -> AsyncIterator
         await connection.close()
 
 
-async def exchange(port: int, request: bytes) -> Answer:
+async def send_request(port: int, request: bytes) -> RawResponse:
     """One request on a connection of its own."""
     async with raw_connection(port) as connection:
         connection.send(request)

@@ -7,8 +7,8 @@ import httpx2
 import pyotp
 
 from tests.support.second_factors import code_at
-from tests.support.service import Service
-from tests.support.visitor import PASSWORD, Visitor, hidden_fields
+from tests.support.service import RunningService
+from tests.support.visitor import PASSWORD, HttpBrowser, hidden_fields
 
 LOGIN: Final = "anna@studio.example"
 SECRET: Final = re.compile(r'id="secret"[^>]*>([A-Z2-7 ]+)<')
@@ -17,7 +17,7 @@ NOTICE: Final = re.compile(r'role="status" class="notice">([^<]+)<')
 PROBLEM: Final = re.compile(r'role="alert" class="problem">([^<]+)<')
 
 
-class Resident(Visitor):
+class AccountBrowser(HttpBrowser):
     async def come_home(self, login: str = LOGIN, password: str = PASSWORD) -> httpx2.Response:
         """Sign in, and look at the account page."""
         await self.sign_in(login, password)
@@ -54,11 +54,11 @@ class Resident(Visitor):
         assert page.url.path == "/confirm"
         return await self.submit("/confirm", **proof)
 
-    async def set_up_totp(self, service: Service) -> tuple[str, list[str]]:
+    async def set_up_totp(self, service: RunningService) -> tuple[str, list[str]]:
         """Read the secret, type its first code; returns the secret and the recovery codes shown."""
         page = await self.get("/account/totp")
         secret = self.secret_in(page)
-        shown = await self.submit("/account/totp", otp=code_of(secret, service))
+        shown = await self.submit("/account/totp", otp=totp_code(secret, service))
         return secret, RECOVERY_CODE.findall(shown.text)
 
     def secret_in(self, page: httpx2.Response) -> str:
@@ -80,5 +80,5 @@ class Resident(Visitor):
         return (await self.client.get("/account")).status_code == 200
 
 
-def code_of(secret: str, service: Service, *, steps: int = 0) -> str:
+def totp_code(secret: str, service: RunningService, *, steps: int = 0) -> str:
     return code_at(pyotp.TOTP(secret), service.clock, steps=steps)

@@ -8,23 +8,23 @@ import pyotp
 
 from gatehouse.accounts.model import User
 from gatehouse.accounts.second_factors.email_code import EmailCodes
-from gatehouse.accounts.second_factors.model import Enrolment
+from gatehouse.accounts.second_factors.model import TotpEnrollment
 from gatehouse.accounts.second_factors.passkeys import Passkeys
 from gatehouse.accounts.second_factors.recovery import RecoveryCodes
 from gatehouse.accounts.second_factors.relying_party import RelyingParty
-from gatehouse.accounts.second_factors.telling import Telling
+from gatehouse.accounts.second_factors.telling import AccountNotifier
 from gatehouse.accounts.second_factors.totp import Totp
 from gatehouse.accounts.second_factors.verification import SecondFactors
 from gatehouse.audit.recorder import Recorder
 from gatehouse.mail.composer import Composer
-from gatehouse.mail.model import Letter, Mail, purpose_of
+from gatehouse.mail.model import Message, OutboxMail, mail_sealing_purpose
 from gatehouse.storage.opening import Storage
-from gatehouse.throttle.guesses import Guesses
-from gatehouse.throttle.model import GuessLimit
+from gatehouse.throttle.guesses import AttemptLimiter
+from gatehouse.throttle.model import AttemptLimit
 from tests.support.authenticator import Authenticator
 from tests.support.builders import AUDIT_KEY, ORIGIN, a_record, a_user
 from tests.support.clock import MovableClock
-from tests.support.keys import masters
+from tests.support.keys import master_keys
 
 BASE_URL = "https://id.studio.example:8443"
 BROWSER = bytes(32)
@@ -32,7 +32,7 @@ CODE_KEY = bytes(range(32))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
+class SecondFactorSetup:
     storage: Storage
     clock: MovableClock
     totp: Totp
@@ -83,22 +83,24 @@ class Bench:
         assert found is not None
         return found.group()
 
-    async def letters(self) -> list[Letter]:
+    async def letters(self) -> list[Message]:
         """What has been put into the outbox since the last look."""
         claims = await self.storage.mail.claim(self.clock.now(), 10**9, 100)
-        return [opened(claim.mail) for claim in claims]
+        return [open_message(claim.mail) for claim in claims]
 
     async def events(self, user: User) -> list[str]:
         """What the audit log says of him since his account was made; by name, for a second has no order."""
         newest = await self.storage.audit.newest(100, user.user_id, "")
         return sorted(record.event for record in newest)
 
-    def code_of(self, enrolment: Enrolment, *, steps: int = 0) -> str:
+    def code_of(self, enrolment: TotpEnrollment, *, steps: int = 0) -> str:
         return code_at(pyotp.TOTP(enrolment.secret), self.clock, steps=steps)
 
 
-def opened(mail: Mail) -> Letter:
-    return msgspec.json.decode(masters().open(mail.sealed, purpose=purpose_of(mail.mail_id)), type=Letter)
+def open_message(mail: OutboxMail) -> Message:
+    return msgspec.json.decode(
+        master_keys().open(mail.sealed, purpose=mail_sealing_purpose(mail.mail_id)), type=Message
+    )
 
 
 def code_at(app: pyotp.TOTP, clock: MovableClock, *, steps: int = 0) -> str:
@@ -106,22 +108,24 @@ def code_at(app: pyotp.TOTP, clock: MovableClock, *, steps: int = 0) -> str:
     return app.generate_otp(clock.now() // 30 + steps)
 
 
-def wrong(code: str) -> str:
+def wrong_code(code: str) -> str:
     return f"{(int(code) + 1) % 10**6:06}"
 
 
-def a_bench(storage: Storage) -> Bench:
+def second_factor_setup(storage: Storage) -> SecondFactorSetup:
     clock = MovableClock()
     store = storage.second_factors
-    composer = Composer(sealing=masters(), base_url=BASE_URL, name="Gatehouse", clock=clock)
-    telling = Telling(recorder=Recorder(mac_key=AUDIT_KEY, clock=clock), composer=composer)
+    composer = Composer(sealing=master_keys(), base_url=BASE_URL, name="Gatehouse", clock=clock)
+    telling = AccountNotifier(recorder=Recorder(mac_key=AUDIT_KEY, clock=clock), composer=composer)
     recovery = RecoveryCodes(store=store, key=CODE_KEY, telling=telling, clock=clock)
-    totp = Totp(store=store, masters=masters(), recovery=recovery, telling=telling, clock=clock, issuer="Gatehouse")
-    guesses = Guesses(store=storage.throttle, limit=GuessLimit(), clock=clock)
+    totp = Totp(
+        store=store, masters=master_keys(), recovery=recovery, telling=telling, clock=clock, issuer="Gatehouse"
+    )
+    guesses = AttemptLimiter(store=storage.throttle, limit=AttemptLimit(), clock=clock)
     email_codes = EmailCodes(
         store=store, key=CODE_KEY, recovery=recovery, guesses=guesses, telling=telling, clock=clock
     )
-    return Bench(
+    return SecondFactorSetup(
         storage=storage,
         clock=clock,
         totp=totp,

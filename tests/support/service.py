@@ -13,17 +13,17 @@ import pytest
 from gatehouse.accounts import passwords
 from gatehouse.accounts.passwords import PasswordCost
 from gatehouse.app import house as house_module
-from gatehouse.app.front import front
-from gatehouse.app.gamesessions import GameRoom
-from gatehouse.app.house import House, open_house
-from gatehouse.settings import Loaded, load
-from gatehouse.web.server import Stopping, serving
+from gatehouse.app.front import build_app
+from gatehouse.app.gamesessions import GameServices
+from gatehouse.app.house import Services, open_services
+from gatehouse.settings import LoadedSettings, load
+from gatehouse.web.server import ShutdownSignal, serve_in_loop
 from tests.support.clock import MovableClock
 from tests.support.processes import free_port
-from tests.support.trust import NOBODY
+from tests.support.trust import NO_TRUST_STORE
 
 # Of other processes: the least Argon2id that is allowed.
-QUICK: Final = {
+FAST_SETTINGS: Final = {
     "GATEHOUSE__PASSWORDS__MEMORY_KIB": "19456",
     "GATEHOUSE__PASSWORDS__TIME_COST": "2",
     "GATEHOUSE__LOG__LEVEL": "error",
@@ -35,42 +35,42 @@ CHEAP: Final = PasswordCost(memory_kib=64, time_cost=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Service:
-    house: House
+class RunningService:
+    house: Services
     client: httpx2.AsyncClient
     clock: MovableClock
     base_url: str
-    stopping: Stopping
-    game: GameRoom
+    stopping: ShutdownSignal
+    game: GameServices
 
 
-def settings_for(url: str, data: Path, *, port: int, **more: str) -> Loaded:
-    environment = {**QUICK, "GATEHOUSE__DATABASE__URL": url, **more}
+def load_test_settings(url: str, data: Path, *, port: int, **more: str) -> LoadedSettings:
+    environment = {**FAST_SETTINGS, "GATEHOUSE__DATABASE__URL": url, **more}
     return load(data=data, config=None, dev=True, environment=environment, flags={"server.port": str(port)})
 
 
 @asynccontextmanager
 async def running_service(
     url: str, data: Path, *, clock: MovableClock | None = None, environment: Mapping[str, str] | None = None
-) -> AsyncIterator[Service]:
+) -> AsyncIterator[RunningService]:
     clock = clock or MovableClock()
-    stopping = Stopping()
+    stopping = ShutdownSignal()
     port = free_port()
-    loaded = settings_for(url, data, port=port, **(environment or {}))
+    loaded = load_test_settings(url, data, port=port, **(environment or {}))
     base_url = loaded.settings.server.base_url
     with pytest.MonkeyPatch.context() as patch:
         # Hashing stands back for the event loop (P15): beside other tests it would wait for all of them.
-        patch.setattr(passwords, "LEAST_URGENT", os.getpriority(os.PRIO_PROCESS, 0))
+        patch.setattr(passwords, "LOWEST_PRIORITY", os.getpriority(os.PRIO_PROCESS, 0))
         if not any(name.startswith("GATEHOUSE__PASSWORDS__") for name in environment or {}):
             patch.setattr(house_module, "PasswordCost", lambda **_: CHEAP)
-        async with open_house(loaded, clock=clock, serving=True) as house:
-            served = front(house, stopping=stopping)
+        async with open_services(loaded, clock=clock, serving=True) as house:
+            served = build_app(house, stopping=stopping)
             async with (
-                serving(
+                serve_in_loop(
                     served.app, port=port, clock=clock, stopping=stopping, static_documents=served.static_documents
                 ),
-                httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=10, verify=NOBODY) as client,
+                httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=10, verify=NO_TRUST_STORE) as client,
             ):
-                yield Service(
+                yield RunningService(
                     house=house, client=client, clock=clock, base_url=base_url, stopping=stopping, game=served.game
                 )

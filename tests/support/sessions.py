@@ -11,16 +11,18 @@ from sqlalchemy import func, literal_column, select
 from gatehouse.storage.opening import Storage
 from gatehouse.storage.statements import Statement, Verb
 
-PATIENCE: Final = 30.0  # seconds
-STOP: Final = 77  # an advisory lock of the tests' own
-STOPPED: Final = Statement(select(func.pg_advisory_xact_lock(literal_column(str(STOP))).label("stopped")))
-WAITING: Final = (
+LOCK_TIMEOUT: Final = 30.0  # seconds
+ADVISORY_LOCK: Final = 77  # an advisory lock of the tests' own
+WAIT_AT_LOCK: Final = Statement(
+    select(func.pg_advisory_xact_lock(literal_column(str(ADVISORY_LOCK))).label("stopped"))
+)
+COUNT_LOCK_WAITERS: Final = (
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 )
 
 
 @asynccontextmanager
-async def session(url: str) -> AsyncIterator[Any]:
+async def postgres_session(url: str) -> AsyncIterator[Any]:
     connection = await asyncpg.connect(url)
     try:
         yield connection
@@ -28,14 +30,14 @@ async def session(url: str) -> AsyncIterator[Any]:
         await connection.close()
 
 
-async def until_somebody_waits(watcher: Any, *, sessions: int = 1) -> None:
+async def wait_for_lock_waiters(watcher: Any, *, sessions: int = 1) -> None:
     """Until another session, or that many, stand at a lock in the same database."""
-    async with asyncio.timeout(PATIENCE):
-        while await watcher.fetchval(WAITING) < sessions:
+    async with asyncio.timeout(LOCK_TIMEOUT):
+        while await watcher.fetchval(COUNT_LOCK_WAITERS) < sessions:
             pass
 
 
-async def second_waits(
+async def run_interleaved(
     storage: Storage, url: str, first: Callable[[], Verb[Any]], second: Coroutine[Any, Any, Any]
 ) -> tuple[Any, Any]:
     """What comes of two transactions, the second begun when the first had done everything but its commit.
@@ -46,20 +48,20 @@ async def second_waits(
 
     def stopping() -> Verb[Any]:
         done = yield from first()
-        yield STOPPED()
+        yield WAIT_AT_LOCK()
         return done
 
-    async with session(url) as watcher:
-        await watcher.execute(f"SELECT pg_advisory_lock({STOP})")
+    async with postgres_session(url) as watcher:
+        await watcher.execute(f"SELECT pg_advisory_lock({ADVISORY_LOCK})")
         begun = asyncio.create_task(storage.runner.act(stopping))
-        await until_somebody_waits(watcher)
+        await wait_for_lock_waiters(watcher)
         follows = asyncio.create_task(second)
-        waits = asyncio.create_task(until_somebody_waits(watcher, sessions=2))
+        waits = asyncio.create_task(wait_for_lock_waiters(watcher, sessions=2))
         await asyncio.wait([follows, waits], return_when=asyncio.FIRST_COMPLETED)
         waited = not follows.done()
         waits.cancel()  # no more questions on the connection that is to let the first go
         await asyncio.wait([waits])
-        await watcher.execute(f"SELECT pg_advisory_unlock({STOP})")
+        await watcher.execute(f"SELECT pg_advisory_unlock({ADVISORY_LOCK})")
         outcomes = await asyncio.gather(begun, follows, return_exceptions=True)
     assert waited, "the second did not wait for the first"
     return outcomes

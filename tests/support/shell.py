@@ -11,23 +11,23 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Scope
 
 from gatehouse.web.dialects import Dialect
-from gatehouse.web.errors import ErrorAnswers
+from gatehouse.web.errors import ErrorRenderer
 from gatehouse.web.metrics import Metrics
-from gatehouse.web.middleware.access_log import AccessLog
-from gatehouse.web.middleware.body_limit import BodyLimit
-from gatehouse.web.middleware.client_address import ClientAddress
-from gatehouse.web.middleware.request_id import RequestId
-from gatehouse.web.middleware.security_headers import SecurityHeaders
+from gatehouse.web.middleware.access_log import AccessLogMiddleware
+from gatehouse.web.middleware.body_limit import BodyLimitMiddleware
+from gatehouse.web.middleware.client_address import ClientAddressMiddleware
+from gatehouse.web.middleware.request_id import RequestIdMiddleware
+from gatehouse.web.middleware.security_headers import SecurityHeadersMiddleware
 from gatehouse.web.parse import ANY_BODY, JSON_OR_FORM, read_body, read_json, read_json_or_form
-from gatehouse.web.responses import html_answer, json_answer
+from gatehouse.web.responses import html_response, json_response
 from gatehouse.web.routes.table import (
-    Auth,
     Cors,
     Endpoint,
+    EndpointRateLimiter,
     RateClass,
-    VolumeLimiter,
-    application,
+    RequiredAuth,
     body_limits,
+    build_application,
 )
 from tests.support.clock import MovableClock
 
@@ -35,7 +35,7 @@ Headers = Iterable[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class AppResponse:
     status: int
     headers: Mapping[str, str]
     body: bytes
@@ -65,7 +65,7 @@ def a_scope(
     }
 
 
-def receiving(body: bytes) -> Callable[[], Awaitable[Message]]:
+def receive_body(body: bytes) -> Callable[[], Awaitable[Message]]:
     waiting = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive() -> Message:
@@ -74,7 +74,7 @@ def receiving(body: bytes) -> Callable[[], Awaitable[Message]]:
     return receive
 
 
-async def ask(
+async def call_app(
     app: ASGIApp,
     method: str,
     target: str,
@@ -82,27 +82,27 @@ async def ask(
     body: bytes = b"",
     headers: Headers = (),
     client: str = "192.0.2.1",
-) -> Answer:
+) -> AppResponse:
     sent: list[Message] = []
 
     async def send(message: Message) -> None:
         sent.append(message)
 
     scope: Scope = a_scope(method, target, headers, client)
-    await app(scope, receiving(body), send)
+    await app(scope, receive_body(body), send)
     start = sent[0]
     answered = {name.decode().lower(): value.decode("latin-1") for name, value in start["headers"]}
     content = b"".join(message.get("body", b"") for message in sent[1:])
-    return Answer(status=start["status"], headers=answered, body=content)
+    return AppResponse(status=start["status"], headers=answered, body=content)
 
 
-async def ask_json(app: ASGIApp, target: str, body: bytes) -> Answer:
-    return await ask(app, "POST", target, body=body, headers=[("Content-Type", "application/json")])
+async def call_app_with_json(app: ASGIApp, target: str, body: bytes) -> AppResponse:
+    return await call_app(app, "POST", target, body=body, headers=[("Content-Type", "application/json")])
 
 
 def a_request(body: bytes = b"", *, content_type: str | None = "application/json", target: str = "/") -> Request:
     headers = [] if content_type is None else [("Content-Type", content_type)]
-    return Request(a_scope("POST", target, headers), receiving(body))
+    return Request(a_scope("POST", target, headers), receive_body(body))
 
 
 class Role(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -132,7 +132,7 @@ class Echo(msgspec.Struct, frozen=True, kw_only=True):
     said: str
 
 
-class Open:
+class UnlimitedRates:
     """Lets everything pass, and remembers what it was asked."""
 
     def __init__(self) -> None:
@@ -144,28 +144,28 @@ class Open:
 
 
 async def save_role(request: Request) -> Response:
-    return json_answer({"status": "OK", "data": await read_json(request, RoleSave)})
+    return json_response({"status": "OK", "data": await read_json(request, RoleSave)})
 
 
 async def token(request: Request) -> Response:
     ask = await read_body(request, TokenAsk, kinds=JSON_OR_FORM)
-    return json_answer(Echo(said=ask.grant_type))
+    return json_response(Echo(said=ask.grant_type))
 
 
 async def register(request: Request) -> Response:
-    return json_answer(await read_json_or_form(request, SessionAsk))
+    return json_response(await read_json_or_form(request, SessionAsk))
 
 
 async def key_set(_request: Request) -> Response:
-    return json_answer({"keys": []})
+    return json_response({"keys": []})
 
 
 async def one_key(request: Request) -> Response:
-    return json_answer(Echo(said=request.path_params["key_id"]))
+    return json_response(Echo(said=request.path_params["key_id"]))
 
 
 async def front_page(_request: Request) -> Response:
-    return html_answer("<h1>Welcome</h1>")
+    return html_response("<h1>Welcome</h1>")
 
 
 def sample_endpoints() -> list[Endpoint]:
@@ -192,7 +192,7 @@ def sample_endpoints() -> list[Endpoint]:
             request=TokenAsk,
             accepts=JSON_OR_FORM,
             answers={200: Echo},
-            auth=Auth.CLIENT,
+            auth=RequiredAuth.CLIENT,
         ),
         Endpoint(
             name="oauth.keys",
@@ -238,7 +238,7 @@ def sample_endpoints() -> list[Endpoint]:
             summary="Read, save or delete a role",
             request=RoleSave,
             answers={200: Echo, 409: None},
-            auth=Auth.USER_JWT_AND_FACTOR,
+            auth=RequiredAuth.USER_JWT_AND_FACTOR,
         ),
     ]
 
@@ -251,24 +251,26 @@ def a_page(status: int, title: str, message: str, request_id: str, scope: Scope)
 
 
 @dataclass(slots=True)
-class Shell:
+class SampleAsgiApp:
     """The sample application in all its middleware; add endpoints, then `app()`."""
 
     endpoints: list[Endpoint] = field(default_factory=sample_endpoints)
-    limiter: VolumeLimiter = field(default_factory=Open)
-    errors: ErrorAnswers = field(default_factory=lambda: ErrorAnswers(render_error=a_page))
+    limiter: EndpointRateLimiter = field(default_factory=UnlimitedRates)
+    errors: ErrorRenderer = field(default_factory=lambda: ErrorRenderer(render_error=a_page))
     clock: MovableClock = field(default_factory=MovableClock)
     metrics: Metrics = field(init=False)
 
     def app(self) -> ASGIApp:
         self.metrics = Metrics(endpoint.name for endpoint in self.endpoints)
-        served = application(self.endpoints, limiter=self.limiter, errors=self.errors)
-        limited = BodyLimit(served, larger=body_limits(self.endpoints), refuse=self.errors.refuse)
-        known = ClientAddress(limited, refuse=self.errors.refuse)
-        return RequestId(SecurityHeaders(AccessLog(known, metrics=self.metrics, clock=self.clock), https=True))
+        served = build_application(self.endpoints, limiter=self.limiter, errors=self.errors)
+        limited = BodyLimitMiddleware(served, larger=body_limits(self.endpoints), refuse=self.errors.refuse)
+        known = ClientAddressMiddleware(limited, refuse=self.errors.refuse)
+        return RequestIdMiddleware(
+            SecurityHeadersMiddleware(AccessLogMiddleware(known, metrics=self.metrics, clock=self.clock), https=True)
+        )
 
 
-def raising(
+def raising_endpoint(
     error: Exception, *, path: str = "/fails", dialect: Dialect = Dialect.PLAIN, name: str = "fails"
 ) -> Endpoint:
     """An endpoint that only ever raises this."""

@@ -9,14 +9,14 @@ import httpx2
 
 from gatehouse.accounts.model import User
 from gatehouse.app.callers import service_tokens
-from gatehouse.app.house import House
-from gatehouse.audit.events import Event
+from gatehouse.app.house import Services
+from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.digests import sha256
-from gatehouse.keys.model import KeyLine, Purpose
-from gatehouse.keys.rotation import LINES, Manner
-from gatehouse.oauth.model import Client, Profile
+from gatehouse.keys.model import KeyLine, KeyPurpose
+from gatehouse.keys.rotation import KEY_LINES, RotationMode
+from gatehouse.oauth.model import Client, ClientProfile
 from tests.support.builders import ORIGIN, a_record
-from tests.support.oauth import DAY, REDIRECT, TOKEN, a_grant, basic, header_of, proof, told
+from tests.support.oauth import DAY, REDIRECT, TOKEN, a_grant, basic_auth, header_of, native_proof, success_body
 from tests.support.permission_builders import create_application
 from tests.support.studio import FACTOR
 from tests.support.visitor import PASSWORD
@@ -28,13 +28,13 @@ EXCHANGE_TOKEN: Final = "/proxy/oauth/exchangeToken"
 CLIENT: Final = "web"
 LOGIN: Final = "anna@studio.example"
 Use = Callable[[], Coroutine[Any, Any, bool]]
-TOKEN_LINES: Final[tuple[KeyLine, ...]] = tuple(line for line in LINES if line.purpose is not Purpose.AUDIT)
+TOKEN_LINES: Final[tuple[KeyLine, ...]] = tuple(line for line in KEY_LINES if line.purpose is not KeyPurpose.AUDIT)
 
 
-async def distrust_all(house: House) -> None:
+async def distrust_all(house: Services) -> None:
     """What `gatehouse key rotate --distrust` does."""
     for line in TOKEN_LINES:
-        await house.rotation.rotate(line, origin=ORIGIN, manner=Manner.DISTRUST)
+        await house.rotation.rotate(line, origin=ORIGIN, manner=RotationMode.DISTRUST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,14 +53,14 @@ class SignedTokens:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenWorld:
+class TokenScenario:
     """A person with a password, an application, and a native client that may exchange."""
 
     user: User
     application_id: int
     secret: str = field(repr=False)
 
-    async def code(self, house: House) -> str:
+    async def code(self, house: Services) -> str:
         """A code of the person for the client, straight into storage."""
         code, now = token_urlsafe(32), house.clock.now()
         grant = a_grant(
@@ -73,25 +73,25 @@ class TokenWorld:
             code_ends_at=now + 600,
             ends_at=now + 90 * DAY,
         )
-        assert await house.storage.grants.begin(grant, a_record(Event.GRANT_MADE))
+        assert await house.storage.grants.begin(grant, a_record(AuditEvent.GRANT_MADE))
         return code
 
     async def tokens(self, http: httpx2.AsyncClient, code: str) -> dict[str, Any]:
-        return told(await self._token(http, grant_type="authorization_code", code=code))
+        return success_body(await self._token(http, grant_type="authorization_code", code=code))
 
     async def refresh(self, http: httpx2.AsyncClient, refresh_token: str) -> httpx2.Response:
         return await self._token(http, grant_type="refresh_token", refresh_token=refresh_token)
 
     async def _token(self, http: httpx2.AsyncClient, **fields: str) -> httpx2.Response:
-        headers = bearer(proof(REDIRECT, self.secret))
+        headers = bearer(native_proof(REDIRECT, self.secret))
         return await http.post(TOKEN, data={"redirect_uri": REDIRECT, **fields}, headers=headers)
 
     async def log_in(self, http: httpx2.AsyncClient) -> str:
         body = {"login": LOGIN, "password": PASSWORD, "factor": FACTOR}
-        jwt: str = told(await http.post("/proxy/api/login", json=body))["jwt"]
+        jwt: str = success_body(await http.post("/proxy/api/login", json=body))["jwt"]
         return jwt
 
-    async def issue(self, http: httpx2.AsyncClient, house: House) -> SignedTokens:
+    async def issue(self, http: httpx2.AsyncClient, house: Services) -> SignedTokens:
         given = await self.tokens(http, await self.code(house))
         exchanged = await http.post(EXCHANGE_TOKEN, headers=bearer(given["access_token"]))
         service = await service_tokens(house).issue(self.application_id, origin=ORIGIN)
@@ -101,7 +101,7 @@ class TokenWorld:
             access_token=given["access_token"],
             refresh_token=given["refresh_token"],
             id_token=given["id_token"],
-            exchanged_jwt=told(exchanged)["token"],
+            exchanged_jwt=success_body(exchanged)["token"],
         )
 
     def uses(self, http: httpx2.AsyncClient, tokens: SignedTokens) -> Mapping[str, Use]:
@@ -139,25 +139,25 @@ class TokenWorld:
         return await http.post(RECORD, json=body, headers={"Service-Jwt": service_jwt})
 
     async def _is_active(self, http: httpx2.AsyncClient, token: str) -> bool:
-        headers = {"Authorization": basic(CLIENT, self.secret)}
+        headers = {"Authorization": basic_auth(CLIENT, self.secret)}
         answer = await http.post("/proxy/oauth/introspect", data={"token": token}, headers=headers)
-        active: bool = told(answer)["active"]
+        active: bool = success_body(answer)["active"]
         return active
 
 
-async def a_token_world(house: House) -> TokenWorld:
+async def token_scenario(house: Services) -> TokenScenario:
     user = await house.administration.create(login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN)
     client = Client(
         client_id=CLIENT,
         name="Web shop",
         created_at=house.clock.now(),
-        profile=Profile.NATIVE,
+        profile=ClientProfile.NATIVE,
         redirect_hosts=("shop.example",),
         first_party=True,
     )
     secret = await house.clients.create(client, ORIGIN) or ""
     application = await create_application(house.storage, name="Shop")
-    return TokenWorld(user=user, application_id=application.application_id, secret=secret)
+    return TokenScenario(user=user, application_id=application.application_id, secret=secret)
 
 
 async def is_ok(asking: Awaitable[httpx2.Response]) -> bool:
@@ -169,4 +169,4 @@ def bearer(token: str) -> dict[str, str]:
 
 
 async def published_kids(http: httpx2.AsyncClient) -> frozenset[str]:
-    return frozenset(key["kid"] for key in told(await http.get("/proxy/oauth/keys"))["keys"])
+    return frozenset(key["kid"] for key in success_body(await http.get("/proxy/oauth/keys"))["keys"])

@@ -9,11 +9,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from tests.support.tokens import application_private_key
 
 
-def public_key() -> str:
+def application_public_key() -> str:
     key = application_private_key().public_key()
     return b64encode(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).decode()
 
 
-def signed(message: bytes) -> str:
+def sign_as_application(message: bytes) -> str:
     """What goes into `Request-Sign`."""
     return b64encode(application_private_key().sign(message, PKCS1v15(), SHA256())).decode()

@@ -8,7 +8,7 @@ from typing import Final
 from tests.support.packaging import NODES
 from tests.support.postgres import ADMINISTRATOR, PostgresCluster, server_user
 from tests.support.processes import LOOPBACK, WatchedProcess
-from tests.support.sessions import session
+from tests.support.sessions import postgres_session
 
 # Every commit the primary acknowledges is then visible on the standby too.
 SYNCHRONOUS: Final = ("synchronous_standby_names = '*'", "synchronous_commit = 'remote_apply'")
@@ -24,13 +24,13 @@ class Standby(PostgresCluster):
         self._primary = primary
 
     async def follow_closely(self) -> None:
-        async with session(self._primary.url()) as primary:
+        async with postgres_session(self._primary.url()) as primary:
             for setting in SYNCHRONOUS:
                 await primary.execute(f"ALTER SYSTEM SET {setting}")
             await primary.execute("SELECT pg_reload_conf()")
 
     async def promote(self) -> None:
-        async with session(self.url()) as standby:
+        async with postgres_session(self.url()) as standby:
             assert await standby.fetchval("SELECT pg_promote()")
 
     def _initialise(self, data: Path) -> None:

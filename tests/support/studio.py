@@ -8,15 +8,15 @@ from typing import Any, Final
 import httpx2
 
 from gatehouse.app.callers import service_tokens
-from gatehouse.kernel.digests import keyed_digest
+from gatehouse.kernel.digests import hmac_sha256
 from gatehouse.permissions.model.application import Application
 from tests.support.builders import ORIGIN
 from tests.support.permission_builders import a_person, a_project, create_application, publish
-from tests.support.service import Service
+from tests.support.service import RunningService
 
 FACTOR: Final = "the device"
 OWNER: Final = "1000000001"
-VISITOR: Final = "1000000002"
+STRANGER: Final = "1000000002"
 PROJECT: Final = "mind_games"
 
 
@@ -34,7 +34,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Studio:
-    service: Service
+    service: RunningService
     shop: Application  # of the project
     other: Application  # of no project
     owner: Person
@@ -74,20 +74,20 @@ def own_record(application: Application, **more: object) -> dict[str, object]:
     return {"action": "get", "application_id": application.application_id, "data": {}, **more}
 
 
-def signed(body: Mapping[str, object], key: str, application: Application) -> tuple[bytes, dict[str, str]]:
+def signed_request(body: Mapping[str, object], key: str, application: Application) -> tuple[bytes, dict[str, str]]:
     """The bytes of a meta/data request, and the headers that sign them."""
     raw = json.dumps(body).encode()
     message = b"\n".join((b"POST", b"/api/permissions/meta/data", b"", raw))
     return raw, {
-        "Signature": keyed_digest(key.encode(), message).hex(),
+        "Signature": hmac_sha256(key.encode(), message).hex(),
         "Application-Id": str(application.application_id),
         "Content-Type": "application/json",
     }
 
 
-async def a_studio(service: Service) -> Studio:
+async def a_studio(service: RunningService) -> Studio:
     storage = service.house.storage
-    owner, visitor = await person(service, OWNER), await person(service, VISITOR)
+    owner, visitor = await create_person(service, OWNER), await create_person(service, STRANGER)
     await publish(storage, a_project(), owners=[OWNER])
     return Studio(
         service=service,
@@ -98,7 +98,7 @@ async def a_studio(service: Service) -> Studio:
     )
 
 
-async def person(service: Service, user_id: str) -> Person:
+async def create_person(service: RunningService, user_id: str) -> Person:
     user = await a_person(service.house.storage, user_id)
     jwt = await service.house.user_tokens.issue(user, auth="login", factor=FACTOR)
     return Person(user_id=user_id, jwt=jwt)

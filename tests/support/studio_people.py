@@ -3,21 +3,21 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from gatehouse.audit.events import Event
+from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.ids import new_user_id
-from gatehouse.permissions.model.rule import ENDLESS, End
+from gatehouse.permissions.model.rule import NO_END, End
 from gatehouse.permissions.model.schema import Tree
 from gatehouse.permissions.model.scope import ROOT, Scope
-from gatehouse.permissions.model.user_record import Holdings
+from gatehouse.permissions.model.user_record import ScopeHoldings
 from tests.support.builders import NOW, a_passkey, a_record
-from tests.support.permission_builders import becoming, holding
-from tests.support.studio import PROJECT, Person, Studio, person
-from tests.support.whole_database import whole_database
+from tests.support.permission_builders import holdings_with, set_fields
+from tests.support.studio import PROJECT, Person, Studio, create_person
+from tests.support.whole_database import read_all_tables
 
 IN_PROJECT: Final = Scope(PROJECT)
 
 
-def rules(*paths: str, value: bool = True, params: str = "", end: End = ENDLESS) -> Holdings:
+def holdings_with_rules(*paths: str, value: bool = True, params: str = "", end: End = NO_END) -> ScopeHoldings:
     """Private rules held directly."""
     leaf: dict[str, object] = {"value": value}
     if params:
@@ -31,10 +31,10 @@ def rules(*paths: str, value: bool = True, params: str = "", end: End = ENDLESS)
         for segment in way:
             node = node.setdefault(segment, {})
         node[last] = leaf
-    return Holdings(private_data=tree)
+    return ScopeHoldings(private_data=tree)
 
 
-def secret(*application: str, **meta: tuple[str, str]) -> dict[str, object]:
+def secret_document(*application: str, **meta: tuple[str, str]) -> dict[str, object]:
     """`secret("canSave", roles=("all", "self"))`: rules of the application; what is read and written of a part."""
     return {
         "application": {rule: {"value": True} for rule in application},
@@ -45,44 +45,44 @@ def secret(*application: str, **meta: tuple[str, str]) -> dict[str, object]:
     }
 
 
-def bearing(token: str, **more: str) -> dict[str, str]:
+def bearer_headers(token: str, **more: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}", **{name.replace("_", "-"): value for name, value in more.items()}}
 
 
-async def someone(
+async def create_person_with(
     studio: Studio,
-    scopes: Mapping[Scope, Holdings] | None = None,
+    scopes: Mapping[Scope, ScopeHoldings] | None = None,
     *,
     secret_data: Tree | None = None,
     application_id: int | None = None,
 ) -> Person:
     """Someone new with these Central rules and roles, and this secret_data in the shop or another application."""
-    found = await person(studio.service, new_user_id())
-    await give(studio, found, 1, scopes=scopes or {})
+    found = await create_person(studio.service, new_user_id())
+    await write_user_record(studio, found, 1, scopes=scopes or {})
     if secret_data is not None:
         about = studio.shop.application_id if application_id is None else application_id
-        await give(studio, found, about, secret_data=secret_data)
+        await write_user_record(studio, found, about, secret_data=secret_data)
     return found
 
 
-async def give(studio: Studio, who: Person, application_id: int, **fields: Any) -> None:
+async def write_user_record(studio: Studio, who: Person, application_id: int, **fields: Any) -> None:
     """Write a record past every check."""
     records = studio.service.house.storage.user_records
-    await records.edit_record(application_id, who.user_id, becoming(**fields), NOW)
+    await records.edit_record(application_id, who.user_id, set_fields(**fields), NOW)
 
 
-async def administrator(studio: Studio) -> Person:
-    return await someone(studio, {ROOT: holding("administrator")})
+async def create_administrator(studio: Studio) -> Person:
+    return await create_person_with(studio, {ROOT: holdings_with("administrator")})
 
 
-async def with_passkey(studio: Studio, who: Person) -> Person:
+async def add_passkey_to(studio: Studio, who: Person) -> Person:
     """The same person, who has a real second factor from now on."""
     passkey = a_passkey(user_id=who.user_id, credential_id=who.user_id.encode())
-    await studio.service.house.storage.passkeys.add_passkey(passkey, (), a_record(Event.FACTOR_ADDED), ())
+    await studio.service.house.storage.passkeys.add_passkey(passkey, (), a_record(AuditEvent.FACTOR_ADDED), ())
     return who
 
 
-async def audited(studio: Studio, event: Event) -> Sequence[Any]:
+async def audit_records(studio: Studio, event: AuditEvent) -> Sequence[Any]:
     """What the audit log has under this event, oldest first."""
-    rows = await whole_database(studio.service.house.storage)
+    rows = await read_all_tables(studio.service.house.storage)
     return [row for row in rows["audit_events"] if row.event == event.value]

@@ -11,7 +11,7 @@ CHUNK: Final = 65_536
 NOTIFICATION: Final = b"A"  # the first byte of such a message
 
 
-class Road:
+class HalfOpenProxy:
     """Leads to a server. What it says arrives, but never that it has closed the connection."""
 
     def __init__(self, server_port: int) -> None:
@@ -45,7 +45,7 @@ async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
         await writer.drain()
 
 
-class SlowRoad:
+class SlowProxy:
     """Leads to a server; whatever a client says takes `delay` seconds to arrive."""
 
     def __init__(self, server_port: int) -> None:
@@ -87,7 +87,7 @@ class SlowRoad:
         await asyncio.gather(*self._carrying, return_exceptions=True)
 
 
-class NoticeFilter:
+class NotificationFilter:
     """Leads to a PostgreSQL server; all it says arrives but its notices (NotificationResponse)."""
 
     def __init__(self, server_port: int) -> None:
@@ -125,24 +125,24 @@ class NoticeFilter:
         await asyncio.gather(*self._carrying, return_exceptions=True)
 
 
-AnyRoad = TypeVar("AnyRoad", Road, SlowRoad, NoticeFilter)
+AnyProxy = TypeVar("AnyProxy", HalfOpenProxy, SlowProxy, NotificationFilter)
 
 
-def without_endings(server_port: int) -> AbstractAsyncContextManager[Road]:
-    return opened(Road(server_port))
+def half_open_proxy(server_port: int) -> AbstractAsyncContextManager[HalfOpenProxy]:
+    return run_proxy(HalfOpenProxy(server_port))
 
 
-def slow_road(server_port: int) -> AbstractAsyncContextManager[SlowRoad]:
-    return opened(SlowRoad(server_port))
+def slow_proxy(server_port: int) -> AbstractAsyncContextManager[SlowProxy]:
+    return run_proxy(SlowProxy(server_port))
 
 
-def without_notices(server_port: int) -> AbstractAsyncContextManager[NoticeFilter]:
+def notification_filter(server_port: int) -> AbstractAsyncContextManager[NotificationFilter]:
     """For addresses with sslmode=disable: it reads the protocol from its first message on."""
-    return opened(NoticeFilter(server_port))
+    return run_proxy(NotificationFilter(server_port))
 
 
 @asynccontextmanager
-async def opened(road: AnyRoad) -> AsyncIterator[AnyRoad]:
+async def run_proxy(road: AnyProxy) -> AsyncIterator[AnyProxy]:
     proxy = await asyncio.start_server(road.carry, LOOPBACK, 0)
     road.port = proxy.sockets[0].getsockname()[1]
     try:

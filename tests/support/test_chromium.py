@@ -6,8 +6,8 @@ import pytest
 from playwright.async_api import Page
 
 from tests.support import chromium
-from tests.support.capabilities import CHROMIUM, require
-from tests.support.chromium import launch_blocking
+from tests.support.capabilities import CHROMIUM, require_program
+from tests.support.chromium import launch_browser_sync
 
 pytest_plugins = ["pytester"]
 
@@ -30,7 +30,7 @@ async def test_scripts_run(page: Page) -> None:
 
 
 def test_a_browser_can_be_driven_without_an_event_loop() -> None:
-    with launch_blocking() as browser:
+    with launch_browser_sync() as browser:
         page = browser.new_page()
         page.set_content("<h1>Gatehouse</h1>")
         assert page.inner_text("h1") == "Gatehouse"
@@ -39,7 +39,7 @@ def test_a_browser_can_be_driven_without_an_event_loop() -> None:
 def test_a_failing_page_test_leaves_a_screenshot(
     pytester: pytest.Pytester, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    require(CHROMIUM)
+    require_program(CHROMIUM)
     monkeypatch.setattr(chromium, "SCREENSHOTS", tmp_path / "screenshots")
     pytester.makepyfile(test_signing_in=A_FAILING_PAGE_TEST)
     pytester.makeini(

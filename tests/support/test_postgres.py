@@ -6,7 +6,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from tests.support.postgres import PostgresCluster, run_elsewhere
+from tests.support.postgres import PostgresCluster, run_in_thread
 
 TABLES = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
 
@@ -79,6 +79,6 @@ async def test_nothing_is_left_of_a_cluster() -> None:
 
 def test_a_database_of_each_kind_starts_empty(database_url: str) -> None:
     if database_url.startswith("postgresql://"):
-        assert run_elsewhere(ask(database_url, TABLES)) == 0
+        assert run_in_thread(ask(database_url, TABLES)) == 0
     else:
         assert not Path(database_url.removeprefix("sqlite:///")).exists()

@@ -15,23 +15,23 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from gatehouse.keys.base64url import encode_base64url
 from gatehouse.keys.keyring import Keyring
 from gatehouse.keys.material import PrivateKey, load_private
-from gatehouse.keys.model import Purpose
+from gatehouse.keys.model import KeyPurpose
 from gatehouse.tokens.claims import (
     Claims,
-    ExchangedClaims,
-    ExchangeIdClaims,
+    ExchangedIdClaims,
+    ExchangedUserClaims,
     GeneratedServiceClaims,
     IdClaims,
     OutboundServiceClaims,
     RefreshClaims,
     ServiceAccountClaims,
     StaticServiceClaims,
-    UserClaims,
+    UserJwtClaims,
 )
-from gatehouse.tokens.signing import Signer, quick_signature
-from gatehouse.tokens.verifying import ApplicationKey, Verifier
+from gatehouse.tokens.signing import Signer, sign_inline
+from gatehouse.tokens.verifying import ApplicationPublicKey, TokenVerifier
 from tests.support.clock import MovableClock
-from tests.support.keys import NOW, KeysInMemory, a_keyring, first_keys, key_of, masters
+from tests.support.keys import NOW, KeysInMemory, a_keyring, first_keys, key_of, master_keys
 
 ISSUER = "https://sso.example"
 APPLICATION = 50001
@@ -53,10 +53,10 @@ C = TypeVar("C", bound=Claims)
 Members = Mapping[str, object]
 
 EXAMPLES: Mapping[type[Claims], Members] = {
-    UserClaims: PERSON | TIMES | {"iss": ISSUER, "auth": "login", "fac": "f" * 64},
-    ExchangedClaims: PERSON | TIMES | {"iss": ISSUER, "auth": "openid", "azp": "web", "gid": "g1"},
+    UserJwtClaims: PERSON | TIMES | {"iss": ISSUER, "auth": "login", "fac": "f" * 64},
+    ExchangedUserClaims: PERSON | TIMES | {"iss": ISSUER, "auth": "openid", "azp": "web", "gid": "g1"},
     IdClaims: TIMES | {"iss": ISSUER, "sub": "1234567890", "aud": (ISSUER, "web"), "azp": "web", "nonce": "n"},
-    ExchangeIdClaims: TIMES | {"iss": ISSUER, "sub": "1234567890", "aud": (ISSUER,)},
+    ExchangedIdClaims: TIMES | {"iss": ISSUER, "sub": "1234567890", "aud": (ISSUER,)},
     RefreshClaims: TIMES
     | {"iss": ISSUER, "sub": "1234567890", "aud": (ISSUER, "web"), "azp": "web", "scopes": "openid", "jti": "j"},
     StaticServiceClaims: TIMES | {"iss": ISSUER, "aud": str(APPLICATION), "jti": "j"},
@@ -73,43 +73,43 @@ def application_private_key() -> RSAPrivateKey:
     return generate_private_key(65537, 2048)
 
 
-class OneApplication:
+class OneApplicationKeys:
     """The keys of application 50001, and a count of how often anybody asked."""
 
     def __init__(self) -> None:
         self.asked = 0
 
-    async def find(self, kid: str) -> ApplicationKey | None:
+    async def find(self, kid: str) -> ApplicationPublicKey | None:
         self.asked += 1
         if kid != APPLICATION_KID:
             return None
-        return ApplicationKey(application_id=APPLICATION, public=application_private_key().public_key())
+        return ApplicationPublicKey(application_id=APPLICATION, public=application_private_key().public_key())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
+class TokenSetup:
     clock: MovableClock
     store: KeysInMemory
     keyring: Keyring
     signer: Signer
-    verifier: Verifier
-    applications: OneApplication
+    verifier: TokenVerifier
+    applications: OneApplicationKeys
 
 
-async def a_desk(executor: ThreadPoolExecutor) -> Desk:
-    clock, store, applications = MovableClock(), KeysInMemory(first_keys()), OneApplication()
+async def token_setup(executor: ThreadPoolExecutor) -> TokenSetup:
+    clock, store, applications = MovableClock(), KeysInMemory(first_keys()), OneApplicationKeys()
     keyring = await a_keyring(store, clock)
-    return Desk(
+    return TokenSetup(
         clock=clock,
         store=store,
         keyring=keyring,
         signer=Signer(keyring=keyring, clock=clock, executor=executor),
-        verifier=Verifier(issuer=ISSUER, keyring=keyring, application_keys=applications, clock=clock),
+        verifier=TokenVerifier(issuer=ISSUER, keyring=keyring, application_keys=applications, clock=clock),
         applications=applications,
     )
 
 
-def example(kind: type[C], **changes: object) -> C:
+def example_claims(kind: type[C], **changes: object) -> C:
     return msgspec.convert({**EXAMPLES[kind], **changes}, kind)
 
 
@@ -124,9 +124,9 @@ def private_for(kind: type[Claims]) -> PrivateKey:
     return private_of(kind.purpose, kind)
 
 
-def private_of(purpose: Purpose, kind: type[Claims]) -> PrivateKey:
+def private_of(purpose: KeyPurpose, kind: type[Claims]) -> PrivateKey:
     key = key_of(purpose, kind.algs[0])
-    return load_private(masters().open(key.sealed_private, purpose=key.sealed_for))
+    return load_private(master_keys().open(key.sealed_private, purpose=key.sealed_for))
 
 
 def header_for(kind: type[Claims]) -> dict[str, object]:
@@ -134,19 +134,19 @@ def header_for(kind: type[Claims]) -> dict[str, object]:
 
 
 def payload_for(kind: type[Claims]) -> dict[str, object]:
-    payload: dict[str, object] = json.loads(msgspec.json.encode(example(kind)))
+    payload: dict[str, object] = json.loads(msgspec.json.encode(example_claims(kind)))
     return payload | {"kid": kid_for(kind)}
 
 
 def forge(kind: type[Claims], header: Members | bytes | None = None, payload: Members | bytes | None = None) -> str:
     """A token whose signature is right for its class, whatever the rest says."""
-    message = unsigned(
+    message = unsigned_token(
         header_for(kind) if header is None else header, payload_for(kind) if payload is None else payload
     )
     return with_signature(message, signature_by(private_for(kind), message))
 
 
-def unsigned(header: Members | bytes, payload: Members | bytes) -> str:
+def unsigned_token(header: Members | bytes, payload: Members | bytes) -> str:
     return f"{segment(header)}.{segment(payload)}"
 
 
@@ -162,4 +162,4 @@ def segment(content: Members | bytes) -> str:
 def signature_by(private: PrivateKey, message: str) -> bytes:
     if isinstance(private, RSAPrivateKey):
         return private.sign(message.encode(), PKCS1v15(), SHA256())
-    return quick_signature(private, message.encode())
+    return sign_inline(private, message.encode())

@@ -7,4 +7,4 @@ made, which takes longer than what most of them ask.
 import ssl
 from typing import Final
 
-NOBODY: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+NO_TRUST_STORE: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

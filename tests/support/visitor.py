@@ -7,8 +7,8 @@ from typing import Final
 
 import httpx2
 
-from tests.support.service import Service
-from tests.support.trust import NOBODY
+from tests.support.service import RunningService
+from tests.support.trust import NO_TRUST_STORE
 
 PASSWORD: Final = "correct horse battery staple"
 FIELD: Final = re.compile(r'<input[^>]*type="hidden"[^>]*>')
@@ -16,11 +16,11 @@ FORM: Final = re.compile(r"<form.*?</form>", re.DOTALL)
 ATTRIBUTE: Final = re.compile(r'(name|value)="([^"]*)"')
 
 
-class Visitor:
-    def __init__(self, service: Service, *, agent: str = "Mozilla/5.0 (X11; Linux) Firefox/140.0") -> None:
+class HttpBrowser:
+    def __init__(self, service: RunningService, *, agent: str = "Mozilla/5.0 (X11; Linux) Firefox/140.0") -> None:
         self._service = service
         self.client = httpx2.AsyncClient(
-            base_url=service.client.base_url, headers={"User-Agent": agent}, timeout=10, verify=NOBODY
+            base_url=service.client.base_url, headers={"User-Agent": agent}, timeout=10, verify=NO_TRUST_STORE
         )
         self.page: httpx2.Response | None = None
 

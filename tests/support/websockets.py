@@ -10,17 +10,17 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from tests.support.echo import until
+from tests.support.echo import wait_until
 from tests.support.game import Game
 from tests.support.rawhttp import RawConnection, raw_connection
-from tests.support.service import Service
+from tests.support.service import RunningService
 
 PATH: Final = "/ws/gameSession/refresh/"
-PATIENCE: Final = 10  # seconds
+SOCKET_TIMEOUT: Final = 10  # seconds
 KEY: Final = b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
 
 
-def socket_at(service: Service, target: str, *, address: str = "127.0.0.1", **headers: str) -> connect:
+def connect_socket(service: RunningService, target: str, *, address: str = "127.0.0.1", **headers: str) -> connect:
     """`target`: what follows the path; `address`: where the client is."""
     url = str(service.client.base_url).replace("http", "ws", 1).rstrip("/") + PATH + target
     return connect(
@@ -28,27 +28,27 @@ def socket_at(service: Service, target: str, *, address: str = "127.0.0.1", **he
         ping_interval=None,
         compression=None,
         proxy=None,
-        open_timeout=PATIENCE,
-        close_timeout=PATIENCE,
+        open_timeout=SOCKET_TIMEOUT,
+        close_timeout=SOCKET_TIMEOUT,
         local_addr=(address, 0),
         additional_headers={name.replace("_", "-"): value for name, value in headers.items()},
     )
 
 
-def socket_of(game: Game) -> connect:
+def connect_game_socket(game: Game) -> connect:
     """Of the session's owner."""
-    return socket_at(game.service, f"{game.gsid}?location={game.location}")
+    return connect_socket(game.service, f"{game.gsid}?location={game.location}")
 
 
-async def told(socket: ClientConnection) -> Mapping[str, Any]:
-    async with asyncio.timeout(PATIENCE):
+async def receive_json(socket: ClientConnection) -> Mapping[str, Any]:
+    async with asyncio.timeout(SOCKET_TIMEOUT):
         frame: Mapping[str, Any] = json.loads(await socket.recv())
         return frame
 
 
-async def closing(socket: ClientConnection) -> tuple[int, str]:
+async def close_code_and_reason(socket: ClientConnection) -> tuple[int, str]:
     """The code and reason the server closes it with; a frame before that fails."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(SOCKET_TIMEOUT):
         with pytest.raises(ConnectionClosed) as closed:
             await socket.recv()
     said = closed.value.rcvd
@@ -56,7 +56,7 @@ async def closing(socket: ClientConnection) -> tuple[int, str]:
     return said.code, said.reason
 
 
-async def refused(opening: connect) -> int:
+async def handshake_status(opening: connect) -> int:
     """The status a handshake is refused with."""
     with pytest.raises(InvalidStatus) as refusal:
         async with opening:
@@ -64,33 +64,33 @@ async def refused(opening: connect) -> int:
     return refusal.value.response.status_code
 
 
-async def in_step(*sockets: ClientConnection) -> None:
+async def wait_until_read(*sockets: ClientConnection) -> None:
     """Until the server has read all that these sent, the answers to its pings among it."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(SOCKET_TIMEOUT):
         for socket in sockets:
             await (await socket.ping())
 
 
-async def settled(service: Service) -> None:
+async def wait_until_idle(service: RunningService) -> None:
     """Until nothing is being looked up or stored for the sake of sockets."""
-    await until(lambda: not service.game.presence._tasks)
+    await wait_until(lambda: not service.game.presence._tasks)
 
 
-async def hears_nothing(socket: ClientConnection) -> None:
+async def expect_no_message(socket: ClientConnection) -> None:
     """What was sent to it has come by now, and there was nothing."""
-    await in_step(socket)
+    await wait_until_read(socket)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0):
             await socket.recv()
 
 
-async def present(service: Service, number: int) -> None:
+async def wait_until_connected(service: RunningService, number: int) -> None:
     """Until so many sockets take part."""
-    await until(lambda: len(service.game.presence) == number)
+    await wait_until(lambda: len(service.game.presence) == number)
 
 
 @asynccontextmanager
-async def bare_socket(port: int, target: bytes) -> AsyncIterator[RawConnection]:
+async def raw_websocket(port: int, target: bytes) -> AsyncIterator[RawConnection]:
     """An open socket whose client says nothing by itself, not even pong."""
     async with raw_connection(port) as connection:
         connection.send(

@@ -12,11 +12,11 @@ from gatehouse.storage.tables import metadata
 Rows = dict[str, Sequence[Any]]
 
 
-async def whole_database(storage: Storage) -> Rows:
-    return await storage.runner.survey(every_row)
+async def read_all_tables(storage: Storage) -> Rows:
+    return await storage.runner.survey(select_all_rows)
 
 
-def every_row() -> Verb[Rows]:
+def select_all_rows() -> Verb[Rows]:
     found: Rows = {}
     for table in metadata.sorted_tables:
         found[table.name] = yield Statement(select(table))()

@@ -10,29 +10,29 @@ from hypothesis import strategies as st
 from tools.rooms import ROOT
 
 from gatehouse import logs
-from tests.support.logs import Stream, caught_logs
+from tests.support.logs import LogStream, capture_logs
 
 
 @pytest.fixture
-def stream() -> Iterator[Stream]:
-    with caught_logs() as stream:
+def stream() -> Iterator[LogStream]:
+    with capture_logs() as stream:
         yield stream
 
 
-def test_a_line_is_one_json_object_with_its_time_level_and_logger(stream: Stream) -> None:
+def test_a_line_is_one_json_object_with_its_time_level_and_logger(stream: LogStream) -> None:
     structlog.get_logger("gatehouse.access").info("request", status=200, ms=1.5)
     line = stream.only()
     assert line.pop("timestamp").endswith("Z")
     assert line == {"event": "request", "level": "info", "logger": "gatehouse.access", "status": 200, "ms": 1.5}
 
 
-def test_the_request_id_is_bound_to_everything_said_meanwhile(stream: Stream) -> None:
+def test_the_request_id_is_bound_to_everything_said_meanwhile(stream: LogStream) -> None:
     with structlog.contextvars.bound_contextvars(request_id="5eed"):
         structlog.get_logger().info("inside")
     assert stream.only()["request_id"] == "5eed"
 
 
-def test_a_key_that_is_not_on_the_list_is_printed_without_its_value(stream: Stream) -> None:
+def test_a_key_that_is_not_on_the_list_is_printed_without_its_value(stream: LogStream) -> None:
     structlog.get_logger().info("signed in", password="hunter2", token={"a": "hunter2"}, user_id="1001")
     line = stream.only()
     assert (line["password"], line["token"]) == (logs.REDACTED, logs.REDACTED)
@@ -48,7 +48,7 @@ def calls_in_the_source() -> Iterator[tuple[str, ast.Call]]:
 
 
 def test_every_key_that_the_service_logs_is_on_the_list() -> None:
-    known = {*logs.ALLOWED, "exc_info", "extra"}
+    known = {*logs.ALLOWED_KEYS, "exc_info", "extra"}
     unknown = [
         f"{place}: {keyword.arg}"
         for place, call in calls_in_the_source()
@@ -71,7 +71,7 @@ def test_every_logger_of_the_service_has_a_name() -> None:
     assert nameless == []
 
 
-def test_an_object_under_a_listed_key_is_printed_as_bounded_text(stream: Stream) -> None:
+def test_an_object_under_a_listed_key_is_printed_as_bounded_text(stream: LogStream) -> None:
     structlog.get_logger().info("refused", detail=["x" * 2_000], count=None, attempt=True)
     line = stream.only()
     assert (len(line["detail"]), line["count"], line["attempt"]) == (515, None, True)
@@ -79,17 +79,17 @@ def test_an_object_under_a_listed_key_is_printed_as_bounded_text(stream: Stream)
 
 @given(st.text(max_size=2_000))
 def test_clean_text_is_one_bounded_printable_line(text: str) -> None:
-    cleaned = logs.clean(text)
+    cleaned = logs.clean_value(text)
     assert cleaned.isprintable()
     assert len(cleaned) <= 10 * (logs.MAX_VALUE + 3)
     assert cleaned == text or len(text) > logs.MAX_VALUE or not text.isprintable()
 
 
 def test_ordinary_text_stays_as_it_is() -> None:
-    assert logs.clean("Zoë signed in from 192.0.2.1") == "Zoë signed in from 192.0.2.1"
+    assert logs.clean_value("Zoë signed in from 192.0.2.1") == "Zoë signed in from 192.0.2.1"
 
 
-def test_a_traceback_is_in_the_line_and_its_text_cannot_break_it(stream: Stream) -> None:
+def test_a_traceback_is_in_the_line_and_its_text_cannot_break_it(stream: LogStream) -> None:
     def fail() -> None:
         hidden = "hunter2"
         raise ValueError("two\nlines \x1b[31m" + "x" * len(hidden))
@@ -105,20 +105,20 @@ def test_a_traceback_is_in_the_line_and_its_text_cannot_break_it(stream: Stream)
     assert "\x1b" not in trace
 
 
-def test_an_endless_exception_text_is_cut(stream: Stream) -> None:
+def test_an_endless_exception_text_is_cut(stream: LogStream) -> None:
     error = ValueError("\n".join(["x" * 10_000] * 1_000))
     structlog.get_logger().error("request failed", exc_info=error)
     assert len(stream.getvalue()) < 100_000
 
 
-def test_what_libraries_log_comes_the_same_way(stream: Stream) -> None:
+def test_what_libraries_log_comes_the_same_way(stream: LogStream) -> None:
     logging.getLogger("uvicorn.error").warning("Invalid request from %s\r\n\x1b[2J", "192.0.2.1")
     line = stream.only()
     assert (line["logger"], line["level"]) == ("uvicorn.error", "warning")
     assert line["event"] == "Invalid request from 192.0.2.1\\r\\n\\x1b[2J"
 
 
-def test_a_library_that_brought_its_own_handlers_loses_them(stream: Stream) -> None:
+def test_a_library_that_brought_its_own_handlers_loses_them(stream: LogStream) -> None:
     own = io.StringIO()
     logger = logging.getLogger("uvicorn")
     logger.addHandler(logging.StreamHandler(own))
@@ -128,24 +128,26 @@ def test_a_library_that_brought_its_own_handlers_loses_them(stream: Stream) -> N
     assert (stream.only()["event"], own.getvalue()) == ("once", "")
 
 
-def test_an_exception_logged_by_a_library_brings_its_traceback(stream: Stream) -> None:
+def test_an_exception_logged_by_a_library_brings_its_traceback(stream: LogStream) -> None:
     logging.getLogger("asyncio").error("Task failed", exc_info=LookupError("nothing"))
     assert "LookupError: nothing" in stream.only()["exception"]
 
 
-def test_a_library_that_logs_wrongly_does_not_break_anything(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_that_logs_wrongly_does_not_break_anything(
+    stream: LogStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(logging, "raiseExceptions", False)
     logging.getLogger("uvicorn.error").error("%d", "not a number")
     assert stream.lines() == []
 
 
-def test_access_lines_of_the_server_with_their_queries_are_not_logged(stream: Stream) -> None:
+def test_access_lines_of_the_server_with_their_queries_are_not_logged(stream: LogStream) -> None:
     logging.getLogger("uvicorn.access").info("GET /?token=hunter2")
     logging.getLogger("python_multipart.multipart").warning("odd form")
     assert stream.lines() == []
 
 
-def test_levels_below_the_wanted_one_are_silent(stream: Stream) -> None:
+def test_levels_below_the_wanted_one_are_silent(stream: LogStream) -> None:
     logs.configure(level="warning", stream=stream)
     structlog.get_logger().info("small talk")
     logging.getLogger("library").info("small talk")
@@ -153,7 +155,7 @@ def test_levels_below_the_wanted_one_are_silent(stream: Stream) -> None:
     assert stream.only()["event"] == "heard"
 
 
-def test_in_development_lines_are_for_people_and_just_as_safe(stream: Stream) -> None:
+def test_in_development_lines_are_for_people_and_just_as_safe(stream: LogStream) -> None:
     logs.configure(dev=True, stream=stream)
     structlog.get_logger("gatehouse.access").info("request", status=200, detail="a\nb\x1b[31m", password="hunter2")
     (line,) = stream.lines()
@@ -162,13 +164,13 @@ def test_in_development_lines_are_for_people_and_just_as_safe(stream: Stream) ->
     assert b"hunter2" not in line
 
 
-A_REQUEST = logs.RequestLine(
+A_REQUEST = logs.AccessLogLine(
     endpoint="oauth.token", method="POST", status=200, ms=1.5, source="192.0.2.1", request_id="5eed"
 )
 
 
-def test_the_line_of_a_request_has_the_form_of_all_the_others(stream: Stream) -> None:
-    logs.request_lines.tell(A_REQUEST)
+def test_the_line_of_a_request_has_the_form_of_all_the_others(stream: LogStream) -> None:
+    logs.access_log.tell(A_REQUEST)
     line = stream.only()
     assert line.pop("timestamp").endswith("Z")
     assert line == {
@@ -184,13 +186,13 @@ def test_the_line_of_a_request_has_the_form_of_all_the_others(stream: Stream) ->
     }
 
 
-def test_requests_are_not_told_where_only_warnings_are(stream: Stream) -> None:
+def test_requests_are_not_told_where_only_warnings_are(stream: LogStream) -> None:
     logs.configure(level="warning", stream=stream)
-    logs.request_lines.tell(A_REQUEST)
+    logs.access_log.tell(A_REQUEST)
     assert stream.lines() == []
 
 
-def test_a_person_reads_the_line_of_a_request_as_he_reads_the_others(stream: Stream) -> None:
+def test_a_person_reads_the_line_of_a_request_as_he_reads_the_others(stream: LogStream) -> None:
     logs.configure(dev=True, stream=stream)
-    logs.request_lines.tell(A_REQUEST)
+    logs.access_log.tell(A_REQUEST)
     assert b"endpoint=oauth.token" in stream.getvalue()

@@ -9,7 +9,7 @@ from bench import simulate as simulation
 from bench.costs import ASSUMED, Costs
 from bench.figures import Figure
 from bench.machine import Machine
-from bench.report import keep, newest
+from bench.report import newest_figures, save_run
 from bench.simulate import Habits, Plan, simulate, write_plans
 from bench.single_sign_on import limits
 
@@ -31,21 +31,21 @@ FIGURES = [
 
 
 def test_a_run_is_kept_with_ratios_first_and_plots_that_are_xml(tmp_path: Path) -> None:
-    place = keep({"sign-on": FIGURES}, MACHINE, 1_800_000_000, tmp_path)
+    place = save_run({"sign-on": FIGURES}, MACHINE, 1_800_000_000, tmp_path)
     page = (place / "table.md").read_text()
     assert page.index("times others") < page.index("flow, us")
     assert "over 2.3" in page
     assert "a processor, 2 cores" in page
     drawn = {file.stem: ET.fromstring(file.read_text()) for file in place.glob("*.svg")}  # noqa: S314 - our own
     assert drawn.keys() == {"peers", "growth"}
-    assert newest(tmp_path)["flow, us"] == 900.0
+    assert newest_figures(tmp_path)["flow, us"] == 900.0
 
 
 def test_a_later_run_of_one_part_leaves_the_others_known(tmp_path: Path) -> None:
-    keep({"sign-on": FIGURES}, MACHINE, 1_800_000_000, tmp_path)
-    keep({"sign-on": [replace(FIGURES[0], value=1_000.0)]}, MACHINE, 1_800_000_100, tmp_path)
-    assert newest(tmp_path)["flow, us"] == 1_000.0
-    assert newest(tmp_path)["flow: times others <&>"] == 3.0
+    save_run({"sign-on": FIGURES}, MACHINE, 1_800_000_000, tmp_path)
+    save_run({"sign-on": [replace(FIGURES[0], value=1_000.0)]}, MACHINE, 1_800_000_100, tmp_path)
+    assert newest_figures(tmp_path)["flow, us"] == 1_000.0
+    assert newest_figures(tmp_path)["flow: times others <&>"] == 3.0
 
 
 def test_a_limit_is_made_of_what_was_measured_in_the_same_run() -> None:

@@ -13,15 +13,15 @@ import httpx2
 import pytest
 from sqlalchemy import Connection, text
 
-from gatehouse.admin.model.paging import Wanted
+from gatehouse.admin.model.paging import PageRequest
 from gatehouse.permissions.commands.app_schemas import role_document, schema_document
 from gatehouse.storage.admin.schema_versions import SchemaVersionStorage
 from gatehouse.storage.migrations import run_in_child
-from gatehouse.storage.opening import connected
+from gatehouse.storage.opening import connect_storage
 from tests.conformance.test_migrations import differences, on
-from tests.support.capabilities import POSTGRES, require
+from tests.support.capabilities import POSTGRES, require_program
 from tests.support.processes import Node, run_command
-from tests.support.service import QUICK
+from tests.support.service import FAST_SETTINGS
 
 KEPT: Final = Path(__file__).parent
 REVISIONS: Final = sorted(path.name for path in KEPT.iterdir() if path.name.isdigit())
@@ -53,7 +53,15 @@ def kept(request: pytest.FixtureRequest, revision: str, tmp_path: Path) -> tuple
 
 
 def restore(url: str, dump: Path) -> None:
-    psql = [require(POSTGRES) / "psql", "--quiet", "--no-psqlrc", "--set", "ON_ERROR_STOP=1", "--output", "/dev/null"]
+    psql = [
+        require_program(POSTGRES) / "psql",
+        "--quiet",
+        "--no-psqlrc",
+        "--set",
+        "ON_ERROR_STOP=1",
+        "--output",
+        "/dev/null",
+    ]
     subprocess.run([*psql, url], input=gzip.decompress(dump.read_bytes()), check=True)
 
 
@@ -65,7 +73,7 @@ def password_of(login: str, data: Path) -> str:
 
 async def test_kept_database_upgrades_and_its_people_sign_in(kept: tuple[Path, str]) -> None:
     data, url = kept
-    with Node(data=data, database_url=url, environment=QUICK) as node:
+    with Node(data=data, database_url=url, environment=FAST_SETTINGS) as node:
         async with httpx2.AsyncClient(base_url=node.address) as client:
             login = {"login": MODERATOR, "password": password_of(MODERATOR, data), "factor": FACTOR}
             answer = (await client.post("/proxy/api/login", json=login)).json()
@@ -80,8 +88,8 @@ async def test_kept_database_upgrades_and_its_people_sign_in(kept: tuple[Path, s
 
 async def test_log_of_a_kept_database_verifies_after_the_upgrade(kept: tuple[Path, str]) -> None:
     data, url = kept
-    settings = {**QUICK, "GATEHOUSE__DATABASE__URL": url}
-    with Node(data=data, database_url=url, environment=QUICK) as node:
+    settings = {**FAST_SETTINGS, "GATEHOUSE__DATABASE__URL": url}
+    with Node(data=data, database_url=url, environment=FAST_SETTINGS) as node:
         assert node.terminate() == 0
     told = await asyncio.to_thread(run_command, "audit", "verify", "--dev", "--data", data, environment=settings)
     assert told.startswith("Sound: ")
@@ -104,11 +112,11 @@ async def test_versions_of_a_schema_read_as_they_were_stored_whole(kept: tuple[P
     before = await on(url, whole_versions)
     assert len(before) == 3
     await run_in_child(url)
-    async with connected(url) as storage:
+    async with connect_storage(url) as storage:
         application = await storage.applications.application(WITH_VERSIONS)
         versions = SchemaVersionStorage(storage.runner)
         past = {number: (await versions.version(application, number)).model for number in before}
-        listed = (await versions.versions(WITH_VERSIONS, Wanted())).rows
+        listed = (await versions.versions(WITH_VERSIONS, PageRequest())).rows
     assert {
         number: {**schema_document(model.schema), "roles": [role_document(role) for role in model.roles.values()]}
         for number, model in past.items()

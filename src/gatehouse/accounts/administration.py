@@ -1,14 +1,14 @@
 """Accounts made and stopped by an administrator or the operator."""
 
 from gatehouse.accounts.errors import BadAccount
-from gatehouse.accounts.labels import check_tags, check_words
+from gatehouse.accounts.labels import check_labels, check_tags
 from gatehouse.accounts.logins import check_login
-from gatehouse.accounts.model import NICK_LONGEST, User
+from gatehouse.accounts.model import MAX_NICK_LENGTH, User
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
 from gatehouse.accounts.store import AccountStore
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.ids import new_user_id
@@ -31,13 +31,13 @@ class Administration:
         login: str,
         nick: str,
         password: str | None,
-        origin: Origin,
+        origin: AuditOrigin,
         administrator: bool = False,
         lang: str = "en",
     ) -> User:
         user = await self.new_user(login=login, nick=nick, password=password, lang=lang)
         record = self._recorder.record(
-            Event.USER_CREATED,
+            AuditEvent.USER_CREATED,
             origin,
             subject=user.user_id,
             details={"administrator": administrator},
@@ -60,9 +60,9 @@ class Administration:
             reg_time=self._clock.now(),
         )
 
-    async def block(self, user_id: str, origin: Origin, *, even_last_administrator: bool = False) -> User:
+    async def block(self, user_id: str, origin: AuditOrigin, *, even_last_administrator: bool = False) -> User:
         """Raises UserNotFound, and LastAdministrator."""
-        record = self._recorder.record(Event.USER_BLOCKED, origin, subject=user_id)
+        record = self._recorder.record(AuditEvent.USER_BLOCKED, origin, subject=user_id)
         return await self._store.set_blocked(
             user_id,
             record,
@@ -71,28 +71,28 @@ class Administration:
             even_last_administrator=even_last_administrator,
         )
 
-    async def unblock(self, user_id: str, origin: Origin) -> User:
-        record = self._recorder.record(Event.USER_UNBLOCKED, origin, subject=user_id)
+    async def unblock(self, user_id: str, origin: AuditOrigin) -> User:
+        record = self._recorder.record(AuditEvent.USER_UNBLOCKED, origin, subject=user_id)
         return await self._store.set_blocked(user_id, record, blocked=False, now=self._clock.now())
 
-    async def put_tags(self, user_id: str, tags: frozenset[str], origin: Origin) -> User:
+    async def put_tags(self, user_id: str, tags: frozenset[str], origin: AuditOrigin) -> User:
         """Replace the tags that people write; those the service keeps in step are no matter of theirs."""
         words = check_tags(tags)
         record = self._recorder.record(
-            Event.USER_TAGS_SAVED, origin, subject=user_id, details={"tags": ", ".join(sorted(words))}
+            AuditEvent.USER_TAGS_SAVED, origin, subject=user_id, details={"tags": ", ".join(sorted(words))}
         )
         return await self._store.put_labels(user_id, record, tags=words)
 
-    async def put_purchases(self, user_id: str, purchases: frozenset[str], origin: Origin) -> User:
-        words = check_words(purchases)
+    async def put_purchases(self, user_id: str, purchases: frozenset[str], origin: AuditOrigin) -> User:
+        words = check_labels(purchases)
         record = self._recorder.record(
-            Event.USER_TAGS_SAVED, origin, subject=user_id, details={"purchases": ", ".join(sorted(words))}
+            AuditEvent.USER_TAGS_SAVED, origin, subject=user_id, details={"purchases": ", ".join(sorted(words))}
         )
         return await self._store.put_labels(user_id, record, purchases=words)
 
 
 def check_nick(text: str) -> str:
     nick = nfc(text.strip())
-    if not nick or len(nick) > NICK_LONGEST or not is_plain_line(nick):
-        raise BadAccount(f"the nick must be 1 to {NICK_LONGEST} visible characters on one line")
+    if not nick or len(nick) > MAX_NICK_LENGTH or not is_plain_line(nick):
+        raise BadAccount(f"the nick must be 1 to {MAX_NICK_LENGTH} visible characters on one line")
     return nick

@@ -11,12 +11,12 @@ from typing import BinaryIO, Final
 
 from gatehouse.kernel.errors import Misconfigured, Unavailable
 
-DIGITS: Final = 40
-LINE: Final = re.compile(rb"[0-9A-Fa-f]{40}:[0-9]{1,12}\r?\n?")
-LINE_LONGEST: Final = 64  # bytes; whatever is longer is no such line
+DIGEST_LENGTH: Final = 40
+DIGEST_LINE: Final = re.compile(rb"[0-9A-Fa-f]{40}:[0-9]{1,12}\r?\n?")
+MAX_LINE_LENGTH: Final = 64  # bytes; whatever is longer is no such line
 
 
-class BreachedFile:
+class BreachedPasswordFile:
     def __init__(self, path: Path) -> None:
         self._path = path
 
@@ -24,7 +24,7 @@ class BreachedFile:
         """Search by halves; a file that cannot be read is no answer, and raises Unavailable."""
         try:
             with self._path.open("rb") as lines:
-                return digest_at(lines, first_not_below(lines, sha1.encode())) == sha1.encode()
+                return digest_at(lines, lower_bound(lines, sha1.encode())) == sha1.encode()
         except OSError as error:
             raise Unavailable(f"the list of stolen passwords cannot be read: {error.strerror}") from error
 
@@ -32,14 +32,14 @@ class BreachedFile:
         """Raise Misconfigured for a file that is not such a list; only its beginning is looked at."""
         try:
             with self._path.open("rb") as lines:
-                first = lines.readline(LINE_LONGEST)
+                first = lines.readline(MAX_LINE_LENGTH)
         except OSError as error:
             raise Misconfigured(f"{self._path} cannot be read: {error.strerror}") from error
-        if not LINE.fullmatch(first):
+        if not DIGEST_LINE.fullmatch(first):
             raise Misconfigured(f"{self._path} does not begin with a line like SHA-1:COUNT")
 
 
-def first_not_below(lines: BinaryIO, wanted: bytes) -> int:
+def lower_bound(lines: BinaryIO, wanted: bytes) -> int:
     """The least position after which the next line is not below the wanted one."""
     low, high = 0, lines.seek(0, SEEK_END)
     while low < high:
@@ -56,5 +56,5 @@ def digest_at(lines: BinaryIO, position: int) -> bytes:
     """The digest in the first line that begins at the position or after it; nothing at the end."""
     lines.seek(max(position - 1, 0))
     if position:
-        lines.readline(LINE_LONGEST)
-    return lines.readline(LINE_LONGEST)[:DIGITS].upper()
+        lines.readline(MAX_LINE_LENGTH)
+    return lines.readline(MAX_LINE_LENGTH)[:DIGEST_LENGTH].upper()

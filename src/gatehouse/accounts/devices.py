@@ -8,14 +8,14 @@ proves nothing else.
 from typing import Final
 
 from gatehouse.kernel.clock import Clock
-from gatehouse.kernel.digests import keyed_digest, same_secret, sha256
+from gatehouse.kernel.digests import constant_time_equal, hmac_sha256, sha256
 from gatehouse.kernel.ids import new_record_id
 
-LIFETIME: Final = 365 * 86_400  # seconds
-FIELDS: Final = 3
+COOKIE_LIFETIME: Final = 365 * 86_400  # seconds
+COOKIE_FIELDS: Final = 3
 
 
-class Devices:
+class DeviceCookies:
     def __init__(self, *, key: bytes, clock: Clock) -> None:
         self._key = key
         self._clock = clock
@@ -23,18 +23,18 @@ class Devices:
     def issue(self, login_key: str) -> str:
         """A cookie that says: this browser has signed in to that login."""
         now = self._clock.now()
-        body = f"{new_record_id(now)}.{now + LIFETIME}"
+        body = f"{new_record_id(now)}.{now + COOKIE_LIFETIME}"
         return f"{body}.{self._code(body, login_key)}"
 
     def recognise(self, cookie: str, login_key: str) -> str | None:
         """The browser's own name if the cookie is ours, for this login, and has not ended."""
         parts = cookie.split(".")
-        if len(parts) != FIELDS or not cookie.isascii():
+        if len(parts) != COOKIE_FIELDS or not cookie.isascii():
             return None
         name, ends_at, code = parts
-        if not same_secret(code, self._code(f"{name}.{ends_at}", login_key)):
+        if not constant_time_equal(code, self._code(f"{name}.{ends_at}", login_key)):
             return None
         return name if int(ends_at) > self._clock.now() else None
 
     def _code(self, body: str, login_key: str) -> str:
-        return keyed_digest(self._key, body.encode() + sha256(login_key)).hex()
+        return hmac_sha256(self._key, body.encode() + sha256(login_key)).hex()

@@ -6,23 +6,23 @@ from typing import Final, Protocol
 
 from gatehouse.accounts.administration import check_nick
 from gatehouse.accounts.errors import UserChanged
-from gatehouse.accounts.labels import check_country, check_lang, check_tags, check_words
+from gatehouse.accounts.labels import check_country, check_labels, check_lang, check_tags
 from gatehouse.accounts.logins import check_login
-from gatehouse.accounts.model import Kind, User
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin, Record
+from gatehouse.accounts.model import AccountKind, User
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder
 from gatehouse.mail.composer import Composer
-from gatehouse.mail.model import Mail, Template
+from gatehouse.mail.model import MailTemplate, OutboxMail
 
-LABELS: Final = ("tags", "purchases")
-FIELDS: Final = ("nick", "login", "email_verified", "lang", "country", *LABELS)
-PERSONAL: Final = ("nick", "login")
+LABEL_FIELDS: Final = ("tags", "purchases")
+EDITABLE_FIELDS: Final = ("nick", "login", "email_verified", "lang", "country", *LABEL_FIELDS)
+PERSONAL_FIELDS: Final = ("nick", "login")
 
 
 class EditStore(Protocol):
     async def change_account(
-        self, whole: User, entries: Sequence[Record], mails: Sequence[Mail], *, ends_links: bool
+        self, whole: User, entries: Sequence[AuditRecord], mails: Sequence[OutboxMail], *, ends_links: bool
     ) -> None:
         """Replace the account whose version is still that one, all or nothing. Raises UserChanged, LoginTaken.
 
@@ -44,55 +44,55 @@ class AccountDraft:
     version: int
 
 
-class Editing:
+class AccountEditor:
     def __init__(self, *, store: EditStore, composer: Composer, recorder: Recorder) -> None:
         self._store = store
         self._composer = composer
         self._recorder = recorder
 
-    async def change(self, user: User, draft: AccountDraft, origin: Origin) -> None:
+    async def change(self, user: User, draft: AccountDraft, origin: AuditOrigin) -> None:
         """Raises BadAccount, UserChanged and LoginTaken; a save that changes nothing leaves no trace."""
         if draft.version != user.version:
             raise UserChanged
-        after = merged(user, draft)
-        changed = [name for name in FIELDS if getattr(after, name) != getattr(user, name)]
+        after = apply_draft(user, draft)
+        changed = [name for name in EDITABLE_FIELDS if getattr(after, name) != getattr(user, name)]
         if changed:
             moved = after.login_key != user.login_key
             mails = tuple(self._farewell(user, origin)) if moved else ()
             entries = tuple(self._entries(after, changed, origin))
             await self._store.change_account(after, entries, mails, ends_links=moved)
 
-    def _entries(self, after: User, changed: Sequence[str], origin: Origin) -> Iterator[Record]:
+    def _entries(self, after: User, changed: Sequence[str], origin: AuditOrigin) -> Iterator[AuditRecord]:
         """The general event, and the one that people look for by name."""
-        personal = {name: str(getattr(after, name) or "") for name in PERSONAL if name in changed}
+        personal = {name: str(getattr(after, name) or "") for name in PERSONAL_FIELDS if name in changed}
         yield self._recorder.record(
-            Event.USER_CHANGED,
+            AuditEvent.USER_CHANGED,
             origin,
             subject=after.user_id,
             details={"fields": ", ".join(changed)},
             personal=personal,
         )
-        labels = {name: ", ".join(sorted(getattr(after, name))) for name in LABELS if name in changed}
+        labels = {name: ", ".join(sorted(getattr(after, name))) for name in LABEL_FIELDS if name in changed}
         if labels:
-            yield self._recorder.record(Event.USER_TAGS_SAVED, origin, subject=after.user_id, details=labels)
+            yield self._recorder.record(AuditEvent.USER_TAGS_SAVED, origin, subject=after.user_id, details=labels)
 
-    def _farewell(self, user: User, origin: Origin) -> Iterator[Mail]:
+    def _farewell(self, user: User, origin: AuditOrigin) -> Iterator[OutboxMail]:
         """Whoever reads the old mailbox is told, as with a change of his own."""
         if user.login is not None:
             yield self._composer.compose(
-                Template.EMAIL_CHANGED_OLD, to=user.login, lang=user.lang, address=origin.address, device=""
+                MailTemplate.EMAIL_CHANGED_OLD, to=user.login, lang=user.lang, address=origin.address, device=""
             )
 
 
-def merged(user: User, draft: AccountDraft) -> User:
+def apply_draft(user: User, draft: AccountDraft) -> User:
     """The account as it is to be, every field in the spelling that is kept."""
     return replace(
         user,
         nick=check_nick(draft.nick),
-        login=check_login(draft.login) if user.kind is Kind.PERSON else user.login,
-        email_verified=draft.email_verified if user.kind is Kind.PERSON else user.email_verified,
+        login=check_login(draft.login) if user.kind is AccountKind.PERSON else user.login,
+        email_verified=draft.email_verified if user.kind is AccountKind.PERSON else user.email_verified,
         lang=check_lang(draft.lang),
         country=check_country(draft.country),
         tags=check_tags(draft.tags),
-        purchases=check_words(draft.purchases),
+        purchases=check_labels(draft.purchases),
     )

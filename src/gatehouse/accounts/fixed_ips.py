@@ -7,8 +7,8 @@ from typing import Final
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.kernel.addresses import Network, parse_address, parse_network
 
-RANGES_MOST: Final = 32
-PRIVATE: Final[tuple[Network, ...]] = tuple(
+MAX_RANGES: Final = 32
+PRIVATE_NETWORKS: Final[tuple[Network, ...]] = tuple(
     ip_network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
 )
 
@@ -18,8 +18,8 @@ def check_fixed_ips(texts: Sequence[str]) -> tuple[str, ...]:
 
     They are counted as sent, before any is read: equal ones cost as much as different ones.
     """
-    if len(texts) > RANGES_MOST:
-        raise BadAccount(f"fixed_ips takes at most {RANGES_MOST} ranges")
+    if len(texts) > MAX_RANGES:
+        raise BadAccount(f"fixed_ips takes at most {MAX_RANGES} ranges")
     return tuple(dict.fromkeys(_private_range(text) for text in texts))
 
 
@@ -28,12 +28,12 @@ def _private_range(text: str) -> str:
         network = parse_network(text)
     except ValueError as error:
         raise BadAccount("fixed_ips takes canonical CIDR ranges") from error
-    if not any(network.version == home.version and network.subnet_of(home) for home in PRIVATE):  # type: ignore[arg-type]
+    if not any(network.version == home.version and network.subnet_of(home) for home in PRIVATE_NETWORKS):  # type: ignore[arg-type]
         raise BadAccount("fixed_ips takes private networks only")
     return str(network)
 
 
-def range_of(address: str) -> str:
+def single_address_range(address: str) -> str:
     """The one-address range of a caller, for fixed_ip=1."""
     parsed = parse_address(address)
     if parsed is None:

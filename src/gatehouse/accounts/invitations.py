@@ -2,14 +2,14 @@
 
 from gatehouse.accounts.administration import Administration, check_nick
 from gatehouse.accounts.errors import LoginTaken
-from gatehouse.accounts.links import Links, by_the_owner
+from gatehouse.accounts.links import EmailLinks, as_owner
 from gatehouse.accounts.logins import check_login, login_key
 from gatehouse.accounts.model import LinkKind, User
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
 from gatehouse.accounts.store import InvitationStore
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
@@ -20,7 +20,7 @@ class Invitations:
         self,
         *,
         store: InvitationStore,
-        links: Links,
+        links: EmailLinks,
         administration: Administration,
         passwords: Passwords,
         rules: PasswordRules,
@@ -35,7 +35,7 @@ class Invitations:
         self._recorder = recorder
         self._clock = clock
 
-    async def invite(self, *, login: str, nick: str, lang: str, origin: Origin) -> User:
+    async def invite(self, *, login: str, nick: str, lang: str, origin: AuditOrigin) -> User:
         """Make the account and mail the invitation; one that was not accepted yet is mailed anew.
 
         Raises LoginTaken when the account has a password already, and BadAccount.
@@ -52,7 +52,7 @@ class Invitations:
         """Who is invited by this link. Raises LinkDead."""
         return await self._links.owner(LinkKind.INVITE, secret)
 
-    async def accept(self, secret: str, *, nick: str, password: str, lang: str, origin: Origin) -> User:
+    async def accept(self, secret: str, *, nick: str, password: str, lang: str, origin: AuditOrigin) -> User:
         """Spend the link: nick, first password and language are set, the address is confirmed.
 
         The language is the one the person has just read; whoever invited could only suppose it. Raises LinkDead and
@@ -63,19 +63,19 @@ class Invitations:
         await self._rules.check(password, owner.login or "", chosen)
         hashed = await self._passwords.hash(password)
         entry = self._recorder.record(
-            Event.INVITATION_ACCEPTED,
-            by_the_owner(origin, owner),
+            AuditEvent.INVITATION_ACCEPTED,
+            as_owner(origin, owner),
             subject=owner.user_id,
             personal={"nick": chosen},
         )
         await self._store.accept(sha256(secret), chosen, hashed, entry, self._clock.now(), lang=lang)
         return owner
 
-    async def _create(self, *, login: str, nick: str, lang: str, origin: Origin) -> User:
+    async def _create(self, *, login: str, nick: str, lang: str, origin: AuditOrigin) -> User:
         user = await self._administration.new_user(login=login, nick=nick, password=None, lang=lang)
         prepared = self._links.prepare(LinkKind.INVITE, to=user.login or "", lang=lang, origin=origin)
         entry = self._recorder.record(
-            Event.USER_INVITED, origin, subject=user.user_id, personal={"login": login, "nick": user.nick}
+            AuditEvent.USER_INVITED, origin, subject=user.user_id, personal={"login": login, "nick": user.nick}
         )
         await self._store.register(user, prepared.link, entry, prepared.mails)
         return user

@@ -4,42 +4,42 @@ import re
 from typing import Final
 
 from gatehouse.accounts.errors import BadAccount
-from gatehouse.accounts.model import KEPT_TAGS, TAG_LONGEST, TAGS_MOST
+from gatehouse.accounts.model import MAX_TAG_LENGTH, MAX_TAGS, SYSTEM_TAGS
 from gatehouse.kernel.text import is_plain_line
-from gatehouse.tokens.sizes import TAG_BYTES_MOST, json_length
+from gatehouse.tokens.sizes import MAX_TAG_BYTES, json_length
 
-OWN_TAG_BYTES_MOST: Final = TAG_BYTES_MOST - 128  # the rest is for the tags that the service keeps
-LANG: Final = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}", re.ASCII)
-COUNTRY: Final = re.compile(r"([A-Z]{2})?", re.ASCII)
+MAX_CUSTOM_TAG_BYTES: Final = MAX_TAG_BYTES - 128  # the rest is for the tags that the service keeps
+LANGUAGE_TAG: Final = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}", re.ASCII)
+COUNTRY_CODE: Final = re.compile(r"([A-Z]{2})?", re.ASCII)
 
 
 def check_lang(text: str) -> str:
-    if not LANG.fullmatch(text):
+    if not LANGUAGE_TAG.fullmatch(text):
         raise BadAccount("must be a language tag such as en or pt-BR")
     return text
 
 
 def check_country(text: str) -> str:
-    if not COUNTRY.fullmatch(text):
+    if not COUNTRY_CODE.fullmatch(text):
         raise BadAccount("must be two capital letters such as DE")
     return text
 
 
 def check_tags(tags: frozenset[str]) -> frozenset[str]:
-    own = tags & KEPT_TAGS
+    own = tags & SYSTEM_TAGS
     if own:
         raise BadAccount(f"{', '.join(sorted(own))}: the service itself keeps this in step with the account")
     if any("," in tag for tag in tags):
         raise BadAccount("a tag holds no comma")  # they travel joined by commas (R2, claim tgs)
-    if json_length(",".join(check_words(tags))) > OWN_TAG_BYTES_MOST:
-        raise BadAccount(f"all tags together take at most {OWN_TAG_BYTES_MOST} bytes")
+    if json_length(",".join(check_labels(tags))) > MAX_CUSTOM_TAG_BYTES:
+        raise BadAccount(f"all tags together take at most {MAX_CUSTOM_TAG_BYTES} bytes")
     return tags
 
 
-def check_words(words: frozenset[str]) -> frozenset[str]:
-    if len(words) > TAGS_MOST:
-        raise BadAccount(f"has more than {TAGS_MOST} entries")
+def check_labels(words: frozenset[str]) -> frozenset[str]:
+    if len(words) > MAX_TAGS:
+        raise BadAccount(f"has more than {MAX_TAGS} entries")
     for word in words:
-        if not 0 < len(word) <= TAG_LONGEST or word != word.strip() or not is_plain_line(word):
-            raise BadAccount(f"each entry is 1 to {TAG_LONGEST} visible characters on one line")
+        if not 0 < len(word) <= MAX_TAG_LENGTH or word != word.strip() or not is_plain_line(word):
+            raise BadAccount(f"each entry is 1 to {MAX_TAG_LENGTH} visible characters on one line")
     return words

@@ -7,12 +7,12 @@ from typing import Final
 import msgspec
 
 from gatehouse.accounts.errors import LoginDenied
-from gatehouse.accounts.model import Auth, KeptLogin, User
-from gatehouse.accounts.ports import ApplicationRules, Countries
+from gatehouse.accounts.model import LoginTokenRecord, SignInMethod, User
+from gatehouse.accounts.ports import ApplicationAccess, CountryLookup
 from gatehouse.accounts.store import LoginStore
 from gatehouse.accounts.tokens import UserTokens
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin, Record
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
@@ -45,7 +45,7 @@ class LoginOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedApplications:
     """The applications a login names: by app_id, by a service JWT, by gapp_id (R4)."""
 
     applications: tuple[int, ...]
@@ -57,7 +57,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoginTerms:
+class LoginSettings:
     vendor_nick_field: str
     jwt_without_factor: bool
 
@@ -67,21 +67,21 @@ class PreparedLogin:
     """An answer that nobody has seen yet: it counts once `kept` is stored with its record."""
 
     data: dict[str, object]
-    kept: KeptLogin
-    entry: Record
+    kept: LoginTokenRecord
+    entry: AuditRecord
 
 
-class LoginDesk:
+class LoginResult:
     def __init__(
         self,
         *,
         store: LoginStore,
-        rules: ApplicationRules,
-        countries: Countries,
+        rules: ApplicationAccess,
+        countries: CountryLookup,
         tokens: UserTokens,
         recorder: Recorder,
         clock: Clock,
-        terms: LoginTerms,
+        terms: LoginSettings,
     ) -> None:
         self._store = store
         self._rules = rules
@@ -91,14 +91,18 @@ class LoginDesk:
         self._clock = clock
         self._terms = terms
 
-    async def login_data(self, user: User, auth: Auth, options: LoginOptions, origin: Origin) -> dict[str, object]:
+    async def login_data(
+        self, user: User, auth: SignInMethod, options: LoginOptions, origin: AuditOrigin
+    ) -> dict[str, object]:
         """Issue what was asked for and return the login data; raises LoginDenied."""
         prepared = await self.prepare(user, auth, options, origin)
         if not await self._store.keep_login(prepared.kept, prepared.entry):
             raise LoginDenied
         return prepared.data
 
-    async def prepare(self, user: User, auth: Auth, options: LoginOptions, origin: Origin) -> PreparedLogin:
+    async def prepare(
+        self, user: User, auth: SignInMethod, options: LoginOptions, origin: AuditOrigin
+    ) -> PreparedLogin:
         """Ask the rules and sign, and leave it to the caller to keep what comes of it; raises LoginDenied."""
         named = await self._named(options)
         if user.blocked or not await self._rules.may_log_in(user, named.applications):
@@ -114,20 +118,22 @@ class LoginDesk:
             **await self._jwt(replace(user, country=country), auth, options, named),
         }
         entry = self._recorder.record(
-            Event.LOGGED_IN, origin, subject=user.user_id, details={"auth": auth.value, "app_id": options.app_id}
+            AuditEvent.LOGGED_IN, origin, subject=user.user_id, details={"auth": auth.value, "app_id": options.app_id}
         )
         return PreparedLogin(data=data, kept=self._kept(user, named, token, stoken, origin), entry=entry)
 
-    async def _named(self, options: LoginOptions) -> Named:
+    async def _named(self, options: LoginOptions) -> NamedApplications:
         """Raises InvalidToken for a service JWT that is none: every credential given must be valid (R6)."""
         if options.service_jwt:
             application = await self._rules.service_application(options.service_jwt)
             options = msgspec.structs.replace(options, service_application=application)
-        return Named(options.applications)
+        return NamedApplications(options.applications)
 
-    def _kept(self, user: User, named: Named, token: str, stoken: str | None, origin: Origin) -> KeptLogin:
+    def _kept(
+        self, user: User, named: NamedApplications, token: str, stoken: str | None, origin: AuditOrigin
+    ) -> LoginTokenRecord:
         now = self._clock.now()
-        return KeptLogin(
+        return LoginTokenRecord(
             user_id=user.user_id,
             rev=user.rev,
             application_id=named.told or 0,
@@ -140,7 +146,7 @@ class LoginDesk:
         )
 
     def _account(
-        self, user: User, auth: Auth, options: LoginOptions, origin: Origin, country: str
+        self, user: User, auth: SignInMethod, options: LoginOptions, origin: AuditOrigin, country: str
     ) -> dict[str, object]:
         data: dict[str, object] = {
             "status": "OK",
@@ -162,14 +168,16 @@ class LoginDesk:
             }
         return data
 
-    async def _emails(self, user: User, options: LoginOptions, named: Named) -> Mapping[str, object]:
+    async def _emails(self, user: User, options: LoginOptions, named: NamedApplications) -> Mapping[str, object]:
         """The login e-mail for an application that knows its secret; a wrong one silently leaves it out (R1)."""
         if not options.with_email or user.login is None or named.told is None:
             return {}
         shared = await self._rules.shares_email(named.told, options.with_email)
         return {"login": user.login} if shared else {}
 
-    async def _jwt(self, user: User, auth: Auth, options: LoginOptions, named: Named) -> Mapping[str, object]:
+    async def _jwt(
+        self, user: User, auth: SignInMethod, options: LoginOptions, named: NamedApplications
+    ) -> Mapping[str, object]:
         """No factor, no JWT (R2), unless the operator lets game clients have one without."""
         if options.nojwt or (options.factor is None and not self._terms.jwt_without_factor):
             return {}

@@ -6,12 +6,12 @@ from typing import Final
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.kernel.text import is_plain_line, nfc
 
-LOGIN_LONGEST: Final = 254  # RFC 5321 §4.5.3.1.3, less the angle brackets
-LOCAL_LONGEST: Final = 64
+MAX_LOGIN_LENGTH: Final = 254  # RFC 5321 §4.5.3.1.3, less the angle brackets
+MAX_LOCAL_LENGTH: Final = 64
 # Dots apart, anything that needs no quoting (RFC 5322 §3.2.3), and letters of any script.
-LOCAL: Final = re.compile(r"[^\s\"(),:;<>@\[\\\].]+(\.[^\s\"(),:;<>@\[\\\].]+)*")
-LABEL: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
-DOMAIN: Final = re.compile(rf"{LABEL}(\.{LABEL})*", re.ASCII)
+LOCAL_PART: Final = re.compile(r"[^\s\"(),:;<>@\[\\\].]+(\.[^\s\"(),:;<>@\[\\\].]+)*")
+DOMAIN_LABEL: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+DOMAIN: Final = re.compile(rf"{DOMAIN_LABEL}(\.{DOMAIN_LABEL})*", re.ASCII)
 
 
 def check_login(text: str) -> str:
@@ -20,10 +20,10 @@ def check_login(text: str) -> str:
     local, at, domain = login.rpartition("@")
     well_formed = (
         at
-        and len(login) <= LOGIN_LONGEST
-        and len(local) <= LOCAL_LONGEST
+        and len(login) <= MAX_LOGIN_LENGTH
+        and len(local) <= MAX_LOCAL_LENGTH
         and is_plain_line(login)
-        and LOCAL.fullmatch(local)
+        and LOCAL_PART.fullmatch(local)
         and DOMAIN.fullmatch(_ascii_lower(domain))
     )
     if not well_formed:

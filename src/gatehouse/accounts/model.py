@@ -7,23 +7,23 @@ from typing import Final
 
 from gatehouse.accounts.logins import login_key
 
-ADMINISTRATOR: Final = "administrator"  # the root role of application 1 that opens everything (R5)
-CENTRAL: Final = 1  # the application that is the service itself
+ADMINISTRATOR_ROLE: Final = "administrator"  # the root role of application 1 that opens everything (R5)
+CENTRAL_APPLICATION: Final = 1  # the application that is the service itself
 
-JOINED: Final = "joined"  # in `meta`: how the account came to be
-REGISTERED: Final = "registered"  # by whoever typed the address
+JOINED_KEY: Final = "joined"  # in `meta`: how the account came to be
+SELF_REGISTERED: Final = "registered"  # by whoever typed the address
 
-NICK_LONGEST: Final = 64
-TAG_LONGEST: Final = 64
-TAGS_MOST: Final = 100
+MAX_NICK_LENGTH: Final = 64
+MAX_TAG_LENGTH: Final = 64
+MAX_TAGS: Final = 100
 
 
-class Kind(StrEnum):
+class AccountKind(StrEnum):
     PERSON = "person"
     SERVICE = "service"  # a service account: no login, no password, belongs to a project
 
 
-class Auth(StrEnum):
+class SignInMethod(StrEnum):
     """How a person proved who he is (R1)."""
 
     LOGIN = "login"
@@ -35,7 +35,7 @@ class Auth(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
     user_id: str
-    kind: Kind = Kind.PERSON
+    kind: AccountKind = AccountKind.PERSON
     login: str | None
     nick: str
     password_hash: str | None = field(default=None, repr=False)
@@ -62,7 +62,7 @@ class User:
         Else a stranger could register another person's address, add a passkey, and still be in after the
         owner has come and set a password of his own.
         """
-        return self.email_verified or self.meta.get(JOINED) != REGISTERED
+        return self.email_verified or self.meta.get(JOINED_KEY) != SELF_REGISTERED
 
     @property
     def login_key(self) -> str | None:
@@ -90,7 +90,7 @@ class User:
         return frozenset(tag for tag, holds in facts.items() if holds)
 
 
-KEPT_TAGS: Final = frozenset(
+SYSTEM_TAGS: Final = frozenset(
     {"email_verified", "phone_verified", "2step", "2step_totp", "2step_passkey", "2step_email"}
 )
 
@@ -114,7 +114,7 @@ class LinkKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class EmailLink:
     """Goes to an account's address by mail; whoever opens it reads that mailbox. Works once."""
 
     kind: LinkKind
@@ -123,7 +123,7 @@ class Link:
     expires_at: int
 
 
-class Strength(StrEnum):
+class SessionStrength(StrEnum):
     FULL = "full"
     LIMITED = "limited"  # from a short-lived token: signs in to first-party clients only (R1)
 
@@ -134,8 +134,8 @@ class Session:
     session_id: str
     user_id: str
     rev: int
-    auth: Auth
-    strength: Strength
+    auth: SignInMethod
+    strength: SessionStrength
     created_at: int
     proved_at: int
     seen_at: int
@@ -146,13 +146,13 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SignedIn:
+class UserSession:
     session: Session
     user: User
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptLogin:
+class LoginTokenRecord:
     """What is stored of a login: digests only."""
 
     user_id: str

@@ -16,17 +16,17 @@ from gatehouse.accounts.errors import BadAccount, PasswordBreached, PasswordWeak
 from gatehouse.kernel.text import nfc
 
 ESTIMATOR: Final = "zxcvbn_rs_py"  # loaded when the first password is judged: it takes 2 MB
-SHORTEST: Final = 10  # characters
-LONGEST_BYTES: Final = 1_024
+MIN_LENGTH: Final = 10  # characters
+MAX_BYTES: Final = 1_024
 # What zxcvbn scores 3: at the cost of our digests a machine is busy for months with so many guesses.
-ENOUGH_GUESSES: Final = 8  # power of ten
+MIN_GUESSES_LOG10: Final = 8  # power of ten
 
 # The estimate tries every reading of digits and signs as letters, which for some passwords takes seconds, and
 # keeps the interpreter to itself meanwhile. So only a beginning is judged: what is strong so far stays strong.
-JUDGED: Final = 32  # characters
+MAX_ESTIMATED_LENGTH: Final = 32  # characters
 LOOK_ALIKES: Final = frozenset("0123456789@({[<!|$+%")
-LOOK_ALIKES_MOST: Final = 12  # different ones
-OWN_WORD_SHORTEST: Final = 3
+MAX_LOOK_ALIKES: Final = 12  # different ones
+MIN_WORD_LENGTH: Final = 3
 WORD: Final = re.compile(r"[^\W_]+")
 
 
@@ -46,14 +46,14 @@ class PasswordRules:
         """Raise BadAccount, PasswordWeak or PasswordBreached; the own words are login, nick and the like."""
         refuse_too_long(password)
         text = nfc(password)
-        if len(text) < SHORTEST:
-            raise BadAccount(f"the password needs at least {SHORTEST} characters")
+        if len(text) < MIN_LENGTH:
+            raise BadAccount(f"the password needs at least {MIN_LENGTH} characters")
         words = [*words_of(own_words), *self._service_words]
         await asyncio.get_running_loop().run_in_executor(self._pool, self._judge, text, words)
 
     def _judge(self, text: str, words: list[str]) -> None:
         estimate = import_module(ESTIMATOR).zxcvbn
-        if estimate(judged(without(text, words)), words).guesses_log10 < ENOUGH_GUESSES:
+        if estimate(estimated_part(remove_words(text, words)), words).guesses_log10 < MIN_GUESSES_LOG10:
             raise PasswordWeak("the password is too easy to guess")
         if self._breached is not None and self._breached.hold(sha1(text)):
             raise PasswordBreached("the password is in a list of stolen passwords")
@@ -61,25 +61,25 @@ class PasswordRules:
 
 def refuse_too_long(password: str) -> None:
     if is_too_long(password):
-        raise BadAccount(f"the password is longer than {LONGEST_BYTES} bytes")
+        raise BadAccount(f"the password is longer than {MAX_BYTES} bytes")
 
 
 def is_too_long(password: str) -> bool:
     """Measured as it is hashed; a megabyte is turned away before anything is done with it (LG-17)."""
-    return len(password) > 4 * LONGEST_BYTES or len(nfc(password).encode("utf-8", "surrogatepass")) > LONGEST_BYTES
+    return len(password) > 4 * MAX_BYTES or len(nfc(password).encode("utf-8", "surrogatepass")) > MAX_BYTES
 
 
-def judged(text: str) -> str:
+def estimated_part(text: str) -> str:
     """The beginning that is estimated."""
     seen: set[str] = set()
-    for place, character in enumerate(text[:JUDGED]):
+    for place, character in enumerate(text[:MAX_ESTIMATED_LENGTH]):
         seen |= LOOK_ALIKES & {character}
-        if len(seen) > LOOK_ALIKES_MOST:
+        if len(seen) > MAX_LOOK_ALIKES:
             return text[:place]
-    return text[:JUDGED]
+    return text[:MAX_ESTIMATED_LENGTH]
 
 
-def without(text: str, words: Iterable[str]) -> str:
+def remove_words(text: str, words: Iterable[str]) -> str:
     """What is left when the words are taken out: they add nothing for someone who knows them."""
     known = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
     return re.sub(known, "", text, flags=re.IGNORECASE) if known else text
@@ -89,7 +89,7 @@ def words_of(texts: Iterable[str]) -> Iterator[str]:
     """Each text as a whole and word by word, in lower case, as the estimate compares them."""
     for text in texts:
         whole = nfc(text).lower()
-        yield from (word for word in (whole, *WORD.findall(whole)) if len(word) >= OWN_WORD_SHORTEST)
+        yield from (word for word in (whole, *WORD.findall(whole)) if len(word) >= MIN_WORD_LENGTH)
 
 
 def sha1(text: str) -> str:

@@ -13,15 +13,15 @@ from typing import Final, TypeVar
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
-from gatehouse.kernel.digests import keyed_digest
+from gatehouse.kernel.digests import hmac_sha256
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.kernel.ids import new_secret
 from gatehouse.kernel.text import nfc
 
 T = TypeVar("T")
 
-LEAST_URGENT: Final = 19  # of a thread, to Linux
-WAITING_MOST: Final = 64  # hashes under way and waiting; at 0.1 s each the last one waits some seconds
+LOWEST_PRIORITY: Final = 19  # of a thread, to Linux
+MAX_WAITING: Final = 64  # hashes under way and waiting; at 0.1 s each the last one waits some seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +32,10 @@ class PasswordCost:
     workers: int = 2
 
 
-def stand_back() -> None:
+def lower_thread_priority() -> None:
     """Let the event loop have the processor first: a storm of logins slows nobody but those who log in (P15)."""
     with suppress(OSError):  # where that is forbidden, logins are merely as urgent as the rest
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LEAST_URGENT)
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOWEST_PRIORITY)
 
 
 class Passwords:
@@ -48,7 +48,7 @@ class Passwords:
         self._pepper = pepper
         self._decoy: str | None = None
         self._waiting = 0
-        self._pool = ThreadPoolExecutor(cost.workers, thread_name_prefix="argon2", initializer=stand_back)
+        self._pool = ThreadPoolExecutor(cost.workers, thread_name_prefix="argon2", initializer=lower_thread_priority)
 
     async def hash(self, password: str) -> str:
         return await self._run(partial(self._hasher.hash, self._prepared(password)))
@@ -67,7 +67,7 @@ class Passwords:
         return self._hasher.check_needs_rehash(password_hash)
 
     def refuse_when_full(self) -> None:
-        if self._waiting >= WAITING_MOST:
+        if self._waiting >= MAX_WAITING:
             raise Unavailable("too many passwords are being checked")
 
     def close(self) -> None:
@@ -91,4 +91,4 @@ class Passwords:
     def _prepared(self, password: str) -> bytes:
         """The bytes that are hashed: NFC, so that a password typed on two systems stays one (LG-18)."""
         text = nfc(password).encode()
-        return keyed_digest(self._pepper, text) if self._pepper else text
+        return hmac_sha256(self._pepper, text) if self._pepper else text

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from gatehouse.accounts.model import User
-from gatehouse.tokens.claims import Permissions
+from gatehouse.tokens.claims import PermissionClaims
 
 
-class ApplicationRules(Protocol):
+class ApplicationAccess(Protocol):
     """The permission room's word about signing in to applications."""
 
     async def may_log_in(self, user: User, application_ids: Sequence[int]) -> bool:
@@ -16,14 +16,14 @@ class ApplicationRules(Protocol):
     async def service_application(self, service_jwt: str) -> int:
         """Whose service JWT this is. Raises InvalidToken."""
 
-    async def permissions(self, user: User, application_id: int) -> Permissions | None:
+    async def permissions(self, user: User, application_id: int) -> PermissionClaims | None:
         """What the user holds there, for his JWT; None when there is no such application."""
 
     async def shares_email(self, application_id: int, secret: str) -> bool:
         """Whether the secret is one that lets this application see login e-mails (R1)."""
 
 
-class Countries(Protocol):
+class CountryLookup(Protocol):
     """What an operator's GeoIP file tells."""
 
     def country(self, address: str) -> str:

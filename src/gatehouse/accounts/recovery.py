@@ -4,31 +4,31 @@ Nobody is signed in by it, and second factors are still asked for at the next si
 """
 
 from gatehouse.accounts.errors import UserBlocked
-from gatehouse.accounts.links import Asker, Links, by_the_owner
+from gatehouse.accounts.links import EmailLinks, LinkRequester, as_owner
 from gatehouse.accounts.logins import check_login, login_key
 from gatehouse.accounts.model import LinkKind, User
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
-from gatehouse.accounts.sign_in import SignIn
+from gatehouse.accounts.sign_in import PasswordSignIn
 from gatehouse.accounts.store import RecoveryStore
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.mail.composer import Composer
-from gatehouse.mail.model import Template
+from gatehouse.mail.model import MailTemplate
 
 
-class Recovery:
+class PasswordRecovery:
     def __init__(
         self,
         *,
         store: RecoveryStore,
-        links: Links,
+        links: EmailLinks,
         passwords: Passwords,
         rules: PasswordRules,
-        sign_in: SignIn,
+        sign_in: PasswordSignIn,
         composer: Composer,
         recorder: Recorder,
         clock: Clock,
@@ -42,7 +42,7 @@ class Recovery:
         self._recorder = recorder
         self._clock = clock
 
-    async def ask(self, login: str, asker: Asker) -> None:
+    async def ask(self, login: str, asker: LinkRequester) -> None:
         """Mail a link to the account's owner, whether the address was confirmed or not.
 
         No account, a blocked one and too many letters look the same. Raises BadAccount for what is no address.
@@ -54,7 +54,7 @@ class Recovery:
         owner = None if known is None or known.blocked else known
         await self._links.send_or_pretend(LinkKind.RESET, owner, checked, asker)
 
-    async def send(self, user: User, origin: Origin) -> None:
+    async def send(self, user: User, origin: AuditOrigin) -> None:
         """Mail him a link, on an administrator's word. Raises UserBlocked, for whom it would not open."""
         if user.blocked or user.login is None:
             raise UserBlocked(f"no link for {user.user_id}")
@@ -65,7 +65,7 @@ class Recovery:
         return await self._links.owner(LinkKind.RESET, secret)
 
     async def reset(
-        self, secret: str, password: str, *, origin: Origin, device: str, source: str, cookie: str = ""
+        self, secret: str, password: str, *, origin: AuditOrigin, device: str, source: str, cookie: str = ""
     ) -> None:
         """Spend the link: the new password is set, and whatever was signed in is signed out.
 
@@ -77,12 +77,12 @@ class Recovery:
         await self._rules.check(password, owner.login or "", owner.nick)
         hashed = await self._passwords.hash(password)
         mail = self._composer.compose(
-            Template.PASSWORD_CHANGED,
+            MailTemplate.PASSWORD_CHANGED,
             to=owner.login or "",
             lang=owner.lang,
             address=origin.address,
             device=device,
         )
-        entry = self._recorder.record(Event.PASSWORD_RESET, by_the_owner(origin, owner), subject=owner.user_id)
+        entry = self._recorder.record(AuditEvent.PASSWORD_RESET, as_owner(origin, owner), subject=owner.user_id)
         await self._store.reset_password(sha256(secret), hashed, entry, (mail,), self._clock.now())
         await self._sign_in.forgive(owner.login or "", source=source, device=cookie)

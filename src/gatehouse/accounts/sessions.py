@@ -4,35 +4,35 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gatehouse.accounts.model import Auth, Session, SignedIn, Strength, User
+from gatehouse.accounts.model import Session, SessionStrength, SignInMethod, User, UserSession
 from gatehouse.accounts.store import SessionStore
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.ids import new_record_id, new_secret
-from gatehouse.mail.model import Mail
+from gatehouse.mail.model import OutboxMail
 
-AGENT_LONGEST: Final = 256
-SEEN_EVERY: Final = 60  # seconds between two writes of "last seen"
+MAX_AGENT_LENGTH: Final = 256
+LAST_SEEN_INTERVAL: Final = 60  # seconds between two writes of "last seen"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionLife:
+class SessionLifetimes:
     idle: int = 3 * 86_400  # seconds without a request
     absolute: int = 30 * 86_400
     fresh: int = 600  # seconds for which a proof lets a person change how he signs in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
+class OpenedSession:
     secret: str  # of the cookie
     session: Session
 
 
 class Sessions:
-    def __init__(self, *, store: SessionStore, recorder: Recorder, clock: Clock, life: SessionLife) -> None:
+    def __init__(self, *, store: SessionStore, recorder: Recorder, clock: Clock, life: SessionLifetimes) -> None:
         self._store = store
         self._recorder = recorder
         self._clock = clock
@@ -41,14 +41,14 @@ class Sessions:
     async def open(
         self,
         user: User,
-        auth: Auth,
+        auth: SignInMethod,
         *,
-        origin: Origin,
+        origin: AuditOrigin,
         agent: str,
         replaces: str | None = None,
-        mails: Sequence[Mail] = (),
-        strength: Strength = Strength.FULL,
-    ) -> Opened:
+        mails: Sequence[OutboxMail] = (),
+        strength: SessionStrength = SessionStrength.FULL,
+    ) -> OpenedSession:
         """Begin a session for someone who has just proved himself."""
         secret = new_secret()
         now = self._clock.now()
@@ -65,39 +65,42 @@ class Sessions:
             idle_ends_at=now + self._life.idle,
             ends_at=now + self._life.absolute,
             address=origin.address,
-            agent=agent[:AGENT_LONGEST],
+            agent=agent[:MAX_AGENT_LENGTH],
         )
         entry = self._recorder.record(
-            Event.SIGNED_IN, origin, subject=user.user_id, details={"auth": auth.value, "strength": strength.value}
+            AuditEvent.SIGNED_IN,
+            origin,
+            subject=user.user_id,
+            details={"auth": auth.value, "strength": strength.value},
         )
         old = None if replaces is None else sha256(replaces)
         kept = await self._store.open(session, entry, replaces=old, mails=mails)
-        return Opened(secret=secret, session=kept)
+        return OpenedSession(secret=secret, session=kept)
 
-    async def find(self, secret: str) -> SignedIn | None:
+    async def find(self, secret: str) -> UserSession | None:
         """Who is signed in with this cookie; an unknown one is nobody and is never adopted (LG-01)."""
         now = self._clock.now()
         found = await self._store.find(sha256(secret), now)
-        if found is not None and found.session.seen_at + SEEN_EVERY <= now:
+        if found is not None and found.session.seen_at + LAST_SEEN_INTERVAL <= now:
             await self._store.seen(found.session.digest, now, now + self._life.idle)
         return found
 
     def is_fresh(self, session: Session) -> bool:
         """Whether the person proved himself recently enough to change how he signs in."""
-        return session.strength is Strength.FULL and self._clock.now() < session.proved_at + self._life.fresh
+        return session.strength is SessionStrength.FULL and self._clock.now() < session.proved_at + self._life.fresh
 
-    async def end(self, signed_in: SignedIn, session_id: str, origin: Origin) -> bool:
-        entry = self._recorder.record(Event.SIGNED_OUT, origin, subject=signed_in.user.user_id)
+    async def end(self, signed_in: UserSession, session_id: str, origin: AuditOrigin) -> bool:
+        entry = self._recorder.record(AuditEvent.SIGNED_OUT, origin, subject=signed_in.user.user_id)
         return await self._store.end(signed_in.user.user_id, session_id, entry)
 
-    async def close(self, user_id: str, session_id: str, origin: Origin) -> bool:
+    async def close(self, user_id: str, session_id: str, origin: AuditOrigin) -> bool:
         """End somebody else's, on an administrator's word."""
-        entry = self._recorder.record(Event.SESSION_CLOSED, origin, subject=user_id)
+        entry = self._recorder.record(AuditEvent.SESSION_CLOSED, origin, subject=user_id)
         return await self._store.end(user_id, session_id, entry)
 
     async def of_user(self, user_id: str) -> Sequence[Session]:
         return await self._store.of_user(user_id, self._clock.now())
 
-    async def sign_out_everywhere(self, user_id: str, origin: Origin, *, keep: Session | None = None) -> None:
-        entry = self._recorder.record(Event.SIGNED_OUT_EVERYWHERE, origin, subject=user_id)
+    async def sign_out_everywhere(self, user_id: str, origin: AuditOrigin, *, keep: Session | None = None) -> None:
+        entry = self._recorder.record(AuditEvent.SIGNED_OUT_EVERYWHERE, origin, subject=user_id)
         await self._store.revoke(user_id, entry, keep=keep.digest if keep else None, now=self._clock.now())

@@ -6,14 +6,14 @@ from gatehouse.accounts.administration import Administration
 from gatehouse.accounts.errors import SetupLinkDead
 from gatehouse.accounts.model import SetupLink, User
 from gatehouse.accounts.store import AccountStore
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.ids import new_secret
 
-LINK_LIFETIME: Final = 1_800  # seconds a setup link can be used
+SETUP_LINK_LIFETIME: Final = 1_800  # seconds a setup link can be used
 
 
 class Setup:
@@ -28,12 +28,12 @@ class Setup:
     async def is_closed(self) -> bool:
         return await self._store.setup_is_closed()
 
-    async def new_link(self, origin: Origin) -> str:
+    async def new_link(self, origin: AuditOrigin) -> str:
         """Return the secret of a new link; whoever reads it may become administrator. Raises SetupClosed."""
         secret = new_secret()
         now = self._clock.now()
-        link = SetupLink(digest=sha256(secret), created_at=now, expires_at=now + LINK_LIFETIME)
-        record = self._recorder.record(Event.SETUP_LINK_MADE, origin, subject="installation")
+        link = SetupLink(digest=sha256(secret), created_at=now, expires_at=now + SETUP_LINK_LIFETIME)
+        record = self._recorder.record(AuditEvent.SETUP_LINK_MADE, origin, subject="installation")
         await self._store.put_setup_link(link, record)
         return secret
 
@@ -41,18 +41,18 @@ class Setup:
         if not await self._store.setup_link_is_open(sha256(secret), self._clock.now()):
             raise SetupLinkDead
 
-    async def complete(self, secret: str, *, login: str, nick: str, password: str, origin: Origin) -> User:
+    async def complete(self, secret: str, *, login: str, nick: str, password: str, origin: AuditOrigin) -> User:
         await self.check_link(secret)  # before the costly hash: a dead link costs nothing
         user = await self._administration.new_user(login=login, nick=nick, password=password)
         records = {
             "created": self._recorder.record(
-                Event.USER_CREATED,
+                AuditEvent.USER_CREATED,
                 origin,
                 subject=user.user_id,
                 details={"administrator": True},
                 personal={"login": login, "nick": user.nick},
             ),
-            "closed": self._recorder.record(Event.SETUP_CLOSED, origin, subject="installation"),
+            "closed": self._recorder.record(AuditEvent.SETUP_CLOSED, origin, subject="installation"),
         }
         await self._store.set_up(sha256(secret), user, records, self._clock.now())
         return user

@@ -4,22 +4,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from gatehouse.accounts.devices import Devices
+from gatehouse.accounts.devices import DeviceCookies
 from gatehouse.accounts.errors import SignInRefused
 from gatehouse.accounts.logins import login_key
 from gatehouse.accounts.model import User
 from gatehouse.accounts.password_rules import is_too_long
 from gatehouse.accounts.passwords import Passwords
-from gatehouse.audit.model import Counted
-from gatehouse.audit.tally import Tally
+from gatehouse.audit.model import TallyKind
+from gatehouse.audit.tally import SignInTally
 from gatehouse.kernel.errors import Unavailable
-from gatehouse.throttle.guesses import Guesses, Subject
-from gatehouse.throttle.model import GuessLimit
+from gatehouse.throttle.guesses import AttemptLimiter, ThrottleSubject
+from gatehouse.throttle.model import AttemptLimit
 
-ACCOUNT_LIMIT: Final = GuessLimit(free=10)
-PAIR_LIMIT: Final = GuessLimit(free=10)
-SOURCE_LIMIT: Final = GuessLimit(free=100)  # an office, a school, a mobile carrier's gateway
-DEVICE_LIMIT: Final = GuessLimit(free=10)
+ACCOUNT_LIMIT: Final = AttemptLimit(free=10)
+PAIR_LIMIT: Final = AttemptLimit(free=10)
+SOURCE_LIMIT: Final = AttemptLimit(free=100)  # an office, a school, a mobile carrier's gateway
+DEVICE_LIMIT: Final = AttemptLimit(free=10)
 
 
 class SignInStore(Protocol):
@@ -31,16 +31,22 @@ class SignInStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class PasswordAttempt:
     login: str
     password: str
     source: str
     device: str = ""  # the device cookie, if the browser sent one
 
 
-class SignIn:
+class PasswordSignIn:
     def __init__(
-        self, *, store: SignInStore, passwords: Passwords, guesses: Guesses, devices: Devices, tally: Tally
+        self,
+        *,
+        store: SignInStore,
+        passwords: Passwords,
+        guesses: AttemptLimiter,
+        devices: DeviceCookies,
+        tally: SignInTally,
     ) -> None:
         self._tally = tally
         self._store = store
@@ -48,7 +54,7 @@ class SignIn:
         self._guesses = guesses
         self._devices = devices
 
-    async def with_password(self, attempt: Attempt) -> User:
+    async def with_password(self, attempt: PasswordAttempt) -> User:
         """Return the account; raise SignInRefused, alike for wrong, unknown and blocked, or TooMany.
 
         An unknown account costs the same hash as a known one, and its failures count the same (LG-05, LG-06). An
@@ -64,7 +70,7 @@ class SignIn:
             await self._guesses.was_not_made(guess)
             raise
         if user is None or not proved or user.blocked:
-            self._tally.count(Counted.REFUSED)
+            self._tally.count(TallyKind.REFUSED)
             raise SignInRefused
         await self._guesses.was_right(guess)
         await self._upgrade(user, attempt.password)
@@ -89,17 +95,17 @@ class SignIn:
             fresh = await self._passwords.hash(password)
             await self._store.replace_password_hash(user.user_id, user.password_hash, fresh)
 
-    def _subjects(self, attempt: Attempt, key: str) -> Sequence[Subject]:
+    def _subjects(self, attempt: PasswordAttempt, key: str) -> Sequence[ThrottleSubject]:
         known = self._known(key, attempt.device)
         return self._strange(key, attempt.source) if known is None else [known]
 
-    def _known(self, key: str, device: str) -> Subject | None:
+    def _known(self, key: str, device: str) -> ThrottleSubject | None:
         name = self._devices.recognise(device, key) if device else None
-        return None if name is None else Subject(("device", key, name), DEVICE_LIMIT)
+        return None if name is None else ThrottleSubject(("device", key, name), DEVICE_LIMIT)
 
-    def _strange(self, key: str, source: str) -> Sequence[Subject]:
+    def _strange(self, key: str, source: str) -> Sequence[ThrottleSubject]:
         return [
-            Subject(("account", key), ACCOUNT_LIMIT),
-            Subject(("source", source), SOURCE_LIMIT, is_shared=True),
-            Subject(("pair", key, source), PAIR_LIMIT),
+            ThrottleSubject(("account", key), ACCOUNT_LIMIT),
+            ThrottleSubject(("source", source), SOURCE_LIMIT, is_shared=True),
+            ThrottleSubject(("pair", key, source), PAIR_LIMIT),
         ]

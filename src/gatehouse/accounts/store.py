@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from gatehouse.accounts.model import KeptLogin, Link, LinkKind, Session, SetupLink, SignedIn, User
-from gatehouse.audit.model import Record
-from gatehouse.mail.model import Mail
+from gatehouse.accounts.model import EmailLink, LinkKind, LoginTokenRecord, Session, SetupLink, User, UserSession
+from gatehouse.audit.model import AuditRecord
+from gatehouse.mail.model import OutboxMail
 
 
 class AccountStore(Protocol):
-    async def create(self, user: User, record: Record, *, administrator: bool = False) -> None:
+    async def create(self, user: User, record: AuditRecord, *, administrator: bool = False) -> None:
         """Keep a new account under an id that was never used and a login nobody has, all or nothing.
 
         With `administrator` it holds that role of application 1 from the same moment on, and setup is closed.
@@ -23,7 +23,7 @@ class AccountStore(Protocol):
         """Return the account whose login has this spelling."""
 
     async def set_blocked(
-        self, user_id: str, record: Record, *, blocked: bool, now: int, even_last_administrator: bool = False
+        self, user_id: str, record: AuditRecord, *, blocked: bool, now: int, even_last_administrator: bool = False
     ) -> User:
         """Block or unblock; blocking raises `rev` in the same act, so that no token outlives it.
 
@@ -34,17 +34,17 @@ class AccountStore(Protocol):
     async def put_labels(
         self,
         user_id: str,
-        record: Record,
+        record: AuditRecord,
         *,
         tags: frozenset[str] | None = None,
         purchases: frozenset[str] | None = None,
     ) -> User:
         """Replace the account's tags or purchases, or both; None leaves them. Raises UserNotFound."""
 
-    async def note(self, record: Record) -> None:
+    async def note(self, record: AuditRecord) -> None:
         """Keep the record of an act that changes nothing else."""
 
-    async def put_setup_link(self, link: SetupLink, record: Record) -> None:
+    async def put_setup_link(self, link: SetupLink, record: AuditRecord) -> None:
         """Keep the link; older ones die with it. Raises SetupClosed once an administrator was made."""
 
     async def setup_is_closed(self) -> bool:
@@ -53,7 +53,7 @@ class AccountStore(Protocol):
     async def setup_link_is_open(self, digest: bytes, now: int) -> bool:
         """True while the link can be used; uses nothing."""
 
-    async def set_up(self, digest: bytes, user: User, records: Mapping[str, Record], now: int) -> None:
+    async def set_up(self, digest: bytes, user: User, records: Mapping[str, AuditRecord], now: int) -> None:
         """Take the link, create the first administrator and close setup, in one atomic act.
 
         Of any number of callers on any number of nodes exactly one succeeds. Raises SetupLinkDead or
@@ -63,7 +63,7 @@ class AccountStore(Protocol):
 
 class SessionStore(Protocol):
     async def open(
-        self, session: Session, entry: Record, *, replaces: bytes | None, mails: Sequence[Mail] = ()
+        self, session: Session, entry: AuditRecord, *, replaces: bytes | None, mails: Sequence[OutboxMail] = ()
     ) -> Session:
         """Keep the session, and end the one it replaces in the same act: an old cookie never lives on (LG-01).
 
@@ -71,19 +71,19 @@ class SessionStore(Protocol):
         clients know it by that. What clients were granted by another person's ends, and they are told.
         """
 
-    async def find(self, digest: bytes, now: int) -> SignedIn | None:
+    async def find(self, digest: bytes, now: int) -> UserSession | None:
         """The session and its account, while neither has ended: not idle too long, not revoked, not blocked."""
 
     async def seen(self, digest: bytes, now: int, idle_ends_at: int) -> None:
         """Note that it was used; the later of two times wins."""
 
-    async def end(self, user_id: str, session_id: str, entry: Record) -> bool:
+    async def end(self, user_id: str, session_id: str, entry: AuditRecord) -> bool:
         """End one session of that user; False, and nothing recorded, when he has none of that id."""
 
     async def of_user(self, user_id: str, now: int) -> Sequence[Session]:
         """His live sessions, the last seen first."""
 
-    async def revoke(self, user_id: str, entry: Record, *, keep: bytes | None, now: int) -> int:
+    async def revoke(self, user_id: str, entry: AuditRecord, *, keep: bytes | None, now: int) -> int:
         """Raise the account's rev, which ends every session, login token and user JWT; returns the new one.
 
         The session `keep`, if any, is carried over in the same act. Raises UserNotFound.
@@ -98,10 +98,10 @@ class LinkStore(Protocol):
         blocked, or has another address than the one the link was mailed to.
         """
 
-    async def send_link(self, owner: User, link: Link, entry: Record, mails: Sequence[Mail]) -> None:
+    async def send_link(self, owner: User, link: EmailLink, entry: AuditRecord, mails: Sequence[OutboxMail]) -> None:
         """Keep the link, bound to the account and its address; older ones of its kind die with it."""
 
-    async def pretend(self, nobody: User, link: Link, entry: Record, mails: Sequence[Mail]) -> None:
+    async def pretend(self, nobody: User, link: EmailLink, entry: AuditRecord, mails: Sequence[OutboxMail]) -> None:
         """Do what `send_link` does, step by step, and leave nothing that anyone could find or read.
 
         For addresses without an account: how long it takes tells nothing (LG-05).
@@ -112,16 +112,16 @@ class RegistrationStore(LinkStore, Protocol):
     async def user_by_login(self, login_key: str) -> User | None:
         """Return the account whose login has this spelling."""
 
-    async def register(self, user: User, link: Link, entry: Record, mails: Sequence[Mail]) -> None:
+    async def register(self, user: User, link: EmailLink, entry: AuditRecord, mails: Sequence[OutboxMail]) -> None:
         """Keep the new account and the link that will confirm its address.
 
         Raises LoginTaken or UserIdTaken, and then nothing is changed.
         """
 
-    async def registered_again(self, known: User, entry: Record, mails: Sequence[Mail]) -> None:
+    async def registered_again(self, known: User, entry: AuditRecord, mails: Sequence[OutboxMail]) -> None:
         """End links that would confirm the account's address; nothing else about it changes."""
 
-    async def verify_email(self, digest: bytes, entry: Record, now: int) -> None:
+    async def verify_email(self, digest: bytes, entry: AuditRecord, now: int) -> None:
         """Take the link and confirm the address it was mailed to, in one act. Raises LinkDead.
 
         Of any number of callers exactly one succeeds; the address of the account is still that one.
@@ -130,7 +130,7 @@ class RegistrationStore(LinkStore, Protocol):
 
 class InvitationStore(RegistrationStore, Protocol):
     async def accept(
-        self, digest: bytes, nick: str, password_hash: str, entry: Record, now: int, *, lang: str
+        self, digest: bytes, nick: str, password_hash: str, entry: AuditRecord, now: int, *, lang: str
     ) -> None:
         """Take the link, give the account its nick, first password and language, and confirm its address.
 
@@ -143,7 +143,7 @@ class RecoveryStore(LinkStore, Protocol):
         """Return the account whose login has this spelling."""
 
     async def reset_password(
-        self, digest: bytes, password_hash: str, entry: Record, mails: Sequence[Mail], now: int
+        self, digest: bytes, password_hash: str, entry: AuditRecord, mails: Sequence[OutboxMail], now: int
     ) -> None:
         """Take the link and replace the password, in one act; the address counts as confirmed.
 
@@ -153,7 +153,7 @@ class RecoveryStore(LinkStore, Protocol):
 
 
 class LoginStore(Protocol):
-    async def keep_login(self, login: KeptLogin, entry: Record) -> bool:
+    async def keep_login(self, login: LoginTokenRecord, entry: AuditRecord) -> bool:
         """Keep tokens and record in one act; False, and nothing kept, when the account was revoked meanwhile."""
 
 

@@ -7,11 +7,11 @@ from typing import Literal
 from gatehouse.accounts.errors import UserBlocked
 from gatehouse.accounts.model import User
 from gatehouse.accounts.store import AccountStore
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
-from gatehouse.tokens.claims import Permissions, UserClaims, factor_digest, location_digest
+from gatehouse.tokens.claims import PermissionClaims, UserJwtClaims, factor_digest, location_digest
 from gatehouse.tokens.signing import Signer
 from gatehouse.tokens.sizes import tag_claims, without_long_perm
 
@@ -29,12 +29,12 @@ class UserTokens:
         self._issuer = issuer
         self._lifetime = lifetime
 
-    async def issue_for_script(self, user_id: str, *, factor: str, origin: Origin) -> str:
+    async def issue_for_script(self, user_id: str, *, factor: str, origin: AuditOrigin) -> str:
         """Issue a JWT without a sign-in, on the operator's word; recorded before it is signed."""
         user = await self._store.user(user_id)
         if user.blocked:
             raise UserBlocked(f"user {user_id} is blocked")
-        record = self._recorder.record(Event.USER_TOKEN_MADE, origin, subject=user_id)
+        record = self._recorder.record(AuditEvent.USER_TOKEN_MADE, origin, subject=user_id)
         await self._store.note(record)
         return await self._signer.sign(self.claims(user, auth="login", factor=factor))
 
@@ -46,7 +46,7 @@ class UserTokens:
         factor: str | None,
         jwt_public_key: str | None = None,
         fixed_ips: Sequence[str] = (),
-        permissions: Permissions | None = None,
+        permissions: PermissionClaims | None = None,
     ) -> str:
         """Sign a JWT for someone who has just proved himself; whoever calls has recorded it."""
         claims = self.claims(
@@ -67,12 +67,12 @@ class UserTokens:
         factor: str | None,
         jwt_public_key: str | None = None,
         fixed_ips: Sequence[str] = (),
-        permissions: Permissions | None = None,
-    ) -> UserClaims:
+        permissions: PermissionClaims | None = None,
+    ) -> UserJwtClaims:
         """The claims of a fresh JWT; without a factor there is no `fac`, and no factor check ever passes."""
         slt = secrets.token_urlsafe(SALT_BYTES)
         now = self._clock.now()
-        claims = UserClaims(
+        claims = UserJwtClaims(
             iss=self._issuer,
             iat=now,
             exp=now + self._lifetime,

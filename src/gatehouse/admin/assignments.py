@@ -12,25 +12,31 @@ from typing import Final
 
 from gatehouse.kernel.errors import GatehouseError
 from gatehouse.permissions.commands.user_schemas import RecordDraft, private_data_to_save, role_names
-from gatehouse.permissions.documents.ends import LATEST
+from gatehouse.permissions.documents.ends import MAX_EXPIRED
 from gatehouse.permissions.documents.records import project_access_document, record_document
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.evaluation.gathering import Situation, SourceKind, gather_below, gather_root, situation
-from gatehouse.permissions.explanation.contributions import named
+from gatehouse.permissions.evaluation.gathering import (
+    EvaluationContext,
+    SourceKind,
+    evaluation_context,
+    gather_below_root,
+    gather_root,
+)
+from gatehouse.permissions.explanation.contributions import group_reference
 from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
 from gatehouse.permissions.model.role import ConditionMode, Role
-from gatehouse.permissions.model.rule import ENDLESS, End
+from gatehouse.permissions.model.rule import NO_END, End
 from gatehouse.permissions.model.scope import Scope
-from gatehouse.permissions.model.user_record import NOTHING, Assignment, Holdings, UserRecord
+from gatehouse.permissions.model.user_record import NO_HOLDINGS, Assignment, ScopeHoldings, UserRecord
 from gatehouse.permissions.rights.granting import Granter
 from gatehouse.permissions.rights.rights import Rights
 
 TTL: Final = "ttl:"
-NOT_GIVEN: Final = ""
-DIGITS_MOST: Final = len(str(LATEST))
+NOT_ASSIGNED: Final = ""
+DIGITS_MOST: Final = len(str(MAX_EXPIRED))
 
 
-class Held(StrEnum):
+class RoleCellState(StrEnum):
     """How a role is held; the words are `assignments.held_<value>`."""
 
     NONE = "none"
@@ -42,10 +48,10 @@ class Held(StrEnum):
     EVERYONE = "everyone"
 
 
-THROUGH: Final = {
-    SourceKind.CONDITION: Held.CONDITION,
-    SourceKind.GROUP_GRANT: Held.GROUP,
-    SourceKind.DEFAULT_ROLE: Held.EVERYONE,
+STATE_BY_SOURCE: Final = {
+    SourceKind.CONDITION: RoleCellState.CONDITION,
+    SourceKind.GROUP_GRANT: RoleCellState.GROUP,
+    SourceKind.DEFAULT_ROLE: RoleCellState.EVERYONE,
 }
 
 
@@ -62,7 +68,7 @@ class RoleColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleCell:
-    held: Held
+    held: RoleCellState
     end: End | None = None  # None when it is not given
     group: str = ""  # title of the one it comes through
     reason: str = ""  # why it does not count: condition, revoked, closed
@@ -73,7 +79,7 @@ class RoleCell:
 
     @property
     def is_through(self) -> bool:
-        return self.end is None and self.held is not Held.NONE
+        return self.end is None and self.held is not RoleCellState.NONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +101,7 @@ class RoleChange:
 
 def end_text(end: End | None) -> str:
     if end is None:
-        return NOT_GIVEN
+        return NOT_ASSIGNED
     if not end.ttl:
         return str(end.expired)
     return f"{TTL}{end.ttl}" + (f":{end.expired}" if end.expired else "")
@@ -103,39 +109,39 @@ def end_text(end: End | None) -> str:
 
 def read_end(text: str, now: int, place: str) -> End | None:
     """As end_text writes it, `+seconds`, or a date as people write it (ISO 8601, UTC)."""
-    if text == NOT_GIVEN:
+    if text == NOT_ASSIGNED:
         return None
     if text.startswith(TTL):
         ttl, _, expired = text.removeprefix(TTL).partition(":")
         return End(ttl=_number(ttl, place), expired=_number(expired or "0", place))
     if text.startswith("+"):
         return End(expired=now + _number(text[1:], place))
-    return End(expired=_number(text, place) if text.isdigit() else _moment(text, place))
+    return End(expired=_number(text, place) if text.isdigit() else _timestamp(text, place))
 
 
 def _number(text: str, place: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= DIGITS_MOST and int(text) <= LATEST):
+    if not (text.isascii() and text.isdigit() and len(text) <= DIGITS_MOST and int(text) <= MAX_EXPIRED):
         raise Malformed(f"{place}: an end in Unix seconds, or a date")
     return int(text)
 
 
-def _moment(text: str, place: str) -> int:
+def _timestamp(text: str, place: str) -> int:
     try:
         when = datetime.fromisoformat(text)
-        seconds = past_the_epoch(int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()))
+        seconds = require_after_epoch(int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()))
     except ValueError:
         raise Malformed(f"{place}: a date such as 2030-01-31 or 2030-01-31T12:00:00Z") from None
     return _number(str(seconds), place)
 
 
-def past_the_epoch(seconds: int) -> int:
+def require_after_epoch(seconds: int) -> int:
     """A date of 1970 or before is no end: the number 0 says that there is none. Raises ValueError."""
     if seconds <= 0:
         raise ValueError(seconds)
     return seconds
 
 
-def can_give(granter: Granter, scope: Scope, role: Role) -> bool:
+def may_assign(granter: Granter, scope: Scope, role: Role) -> bool:
     """Whether the save would take it: asked of the very code that judges it."""
     try:
         granter.refuse_role(scope, role.key, Assignment(role=role.key))
@@ -144,62 +150,62 @@ def can_give(granter: Granter, scope: Scope, role: Role) -> bool:
     return True
 
 
-def cells(
+def role_cells(
     model: ApplicationModel, facts: Facts, structure: Structure, scope: Scope, *, roles: Iterable[Role], now: int
 ) -> list[RoleCell]:
     """What one person has of these roles in the scope."""
-    this = situation(model, facts, structure, now=now, address=None)
+    this = evaluation_context(model, facts, structure, now=now, address=None)
     is_open = scope.is_root or this.gate(scope.project_id).is_open
-    gathered = gather_root(this) if scope.is_root else gather_below(this, scope, ENDLESS)
+    gathered = gather_root(this) if scope.is_root else gather_below_root(this, scope, NO_END)
     voices = [voice.source for tier in gathered.tiers for voice in tier if voice.source.role is not None]
     counting = {source.role.key for source in voices if source.role and source.kind is SourceKind.ASSIGNED_ROLE}
-    through = {source.role.key: source for source in voices if source.role and source.kind in THROUGH}
-    given = {one.role: one.end for one in this.holdings.get(scope, NOTHING).roles}
+    through = {source.role.key: source for source in voices if source.role and source.kind in STATE_BY_SOURCE}
+    given = {one.role: one.end for one in this.holdings.get(scope, NO_HOLDINGS).roles}
 
     def cell(role: Role) -> RoleCell:
         end = given.get(role.key)
         if end is not None:
-            return given_cell(this, role, end, counts=is_open and role.key in counting, is_open=is_open)
+            return assigned_cell(this, role, end, counts=is_open and role.key in counting, is_open=is_open)
         source = through.get(role.key) if is_open else None
         if source is None:
-            return RoleCell(held=Held.NONE)
-        group = named(this, scope, source.group_id).title if source.group_id else ""
-        return RoleCell(held=THROUGH[source.kind], group=group)
+            return RoleCell(held=RoleCellState.NONE)
+        group = group_reference(this, scope, source.group_id).title if source.group_id else ""
+        return RoleCell(held=STATE_BY_SOURCE[source.kind], group=group)
 
     return [cell(role) for role in roles]
 
 
-def given_cell(this: Situation, role: Role, end: End, *, counts: bool, is_open: bool) -> RoleCell:
+def assigned_cell(this: EvaluationContext, role: Role, end: End, *, counts: bool, is_open: bool) -> RoleCell:
     if end.is_past(this.now):
-        return RoleCell(held=Held.ENDED, end=end)
+        return RoleCell(held=RoleCellState.ENDED, end=end)
     if counts:
-        return RoleCell(held=Held.GIVEN, end=end)
+        return RoleCell(held=RoleCellState.GIVEN, end=end)
     unmet = role.condition_mode is ConditionMode.REQUIRE and not this.meets(role)
     reason = "closed" if not is_open else "condition" if unmet else "revoked"
-    return RoleCell(held=Held.IDLE, end=end, reason=reason)
+    return RoleCell(held=RoleCellState.IDLE, end=end, reason=reason)
 
 
-def changes(record: UserRecord, edits: Sequence[RoleEdit]) -> list[RoleChange]:
+def role_changes(record: UserRecord, edits: Sequence[RoleEdit]) -> list[RoleChange]:
     """What differs from the record."""
     found = (
-        RoleChange(role=one.role, scope=one.scope, was=given_end(record, one.scope, one.role.key), becomes=one.end)
+        RoleChange(role=one.role, scope=one.scope, was=assigned_end(record, one.scope, one.role.key), becomes=one.end)
         for one in edits
     )
     return [one for one in found if one.was != one.becomes]
 
 
-def given_end(record: UserRecord, scope: Scope, role_key: str) -> End | None:
-    held = record.scopes.get(scope, NOTHING)
+def assigned_end(record: UserRecord, scope: Scope, role_key: str) -> End | None:
+    held = record.scopes.get(scope, NO_HOLDINGS)
     return next((one.end for one in held.roles if one.role == role_key), None)
 
 
-def draft_of(
+def record_draft(
     rights: Rights, model: ApplicationModel, record: UserRecord, changed: Sequence[RoleChange], version: int
 ) -> RecordDraft:
     """The one save that changes these cells and nothing else; a section that is not touched is not named (R6)."""
     scopes = dict(record.scopes)
     for one in changed:
-        scopes[one.scope] = with_role(scopes.get(one.scope, NOTHING), one)
+        scopes[one.scope] = with_role_change(scopes.get(one.scope, NO_HOLDINGS), one)
     kept = {scope: held for scope, held in scopes.items() if not held.is_empty}
     document = record_document(replace(record, scopes=kept), role_names(model))
     sections: dict[str, object] = {}
@@ -211,7 +217,7 @@ def draft_of(
     return RecordDraft(user_id=record.user_id, version=version, **sections)  # type: ignore[arg-type]
 
 
-def with_role(held: Holdings, change: RoleChange) -> Holdings:
+def with_role_change(held: ScopeHoldings, change: RoleChange) -> ScopeHoldings:
     """In its place where it was given, else at the end: parameters merge in this order (R5)."""
     key, end = change.role.key, change.becomes
     if end is None:
@@ -229,5 +235,5 @@ def holds_anywhere(record: UserRecord, role_key: str, now: int) -> bool:
     )
 
 
-def only_takes(changed: Iterable[RoleChange]) -> bool:
+def only_removes(changed: Iterable[RoleChange]) -> bool:
     return all(one.becomes is None for one in changed)

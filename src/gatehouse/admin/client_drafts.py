@@ -4,13 +4,13 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from gatehouse.oauth.client_document import ClientFields, merged
+from gatehouse.oauth.client_document import ClientPatch, apply_patch
 from gatehouse.oauth.model import Client
 from gatehouse.permissions.commands.versions import refuse_old_version
 from gatehouse.permissions.errors import Malformed
 
 
-class ClientDraft(ClientFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ClientDraft(ClientPatch, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`data` of client. What else a record shows is accepted and ignored (R6)."""
 
     client_id: str = ""
@@ -25,22 +25,22 @@ def new_client(draft: ClientDraft, application_id: int | None, *, administers: b
     if draft.name is UNSET:
         raise Malformed("data.name: a new client needs one")
     blank = Client(client_id=draft.client_id, name="", application_id=application_id, created_at=now)
-    refuse_other_home(draft, blank)
-    return merged(draft, blank, is_new=True, exchanges=administers)
+    refuse_other_application(draft, blank)
+    return apply_patch(draft, blank, is_new=True, exchanges=administers)
 
 
 def changed_client(draft: ClientDraft, before: Client, *, administers: bool) -> Client:
-    refuse_other_home(draft, before)
+    refuse_other_application(draft, before)
     refuse_old_version(draft.version, before.version)
-    return merged(draft, before, is_new=False, exchanges=administers)
+    return apply_patch(draft, before, is_new=False, exchanges=administers)
 
 
-def refuse_other_home(draft: ClientDraft, client: Client) -> None:
+def refuse_other_application(draft: ClientDraft, client: Client) -> None:
     """Ignored, a wrong one would be believed: the client would not be where it is thought to be."""
     if draft.application_id is not UNSET and draft.application_id != client.application_id:
         raise Malformed("data.application_id: a client stays with the application it is made for")
 
 
-def in_dialect(field: str, detail: str) -> Malformed:
+def malformed_field(field: str, detail: str) -> Malformed:
     """What a client cannot be, at the place in the request where it is written."""
     return Malformed(f"data.{field}: {detail}" if field else f"data: {detail}")

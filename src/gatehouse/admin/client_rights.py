@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gatehouse.oauth.model import Client, Profile
+from gatehouse.oauth.model import Client, ClientProfile
 from gatehouse.permissions.errors import AdministratorsOnly
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import Operation, is_open
@@ -18,7 +18,7 @@ def privileges(client: Client) -> Iterator[str]:
         yield "first_party"
     if client.redirect_hosts:
         yield "redirect_hosts"
-    if client.may_exchange and client.profile is Profile.OIDC:
+    if client.may_exchange and client.profile is ClientProfile.OIDC:
         yield "may_exchange in profile oidc"
     if any(source.application_id != client.application_id for source in client.claims.values()):
         yield "claims of another application"

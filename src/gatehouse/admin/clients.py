@@ -6,25 +6,25 @@ from typing import Final
 
 from msgspec import UNSET, UnsetType
 
-from gatehouse.admin.client_drafts import ClientDraft, changed_client, in_dialect, new_client
+from gatehouse.admin.client_drafts import ClientDraft, changed_client, malformed_field, new_client
 from gatehouse.admin.client_rights import administers, require_client_right
 from gatehouse.kernel.clock import Clock
-from gatehouse.oauth.client_rules import checked_id
+from gatehouse.oauth.client_rules import check_client_id
 from gatehouse.oauth.clients import Clients
 from gatehouse.oauth.errors import BadClient, ClientChanged, ClientNotFound
 from gatehouse.oauth.model import Client
-from gatehouse.permissions.commands.custom_keys import may_manage
-from gatehouse.permissions.commands.versions import version_named
+from gatehouse.permissions.commands.custom_keys import find_managed_application
+from gatehouse.permissions.commands.versions import expected_version
 from gatehouse.permissions.errors import VersionConflict
 from gatehouse.permissions.rights.actor import Actor
-from gatehouse.permissions.rights.guard import Operation, require
+from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.permissions.store import ApplicationStore
 
-TRIES: Final = 8  # of a save without a version, which wins over whatever is saved beside it (R6)
+SAVE_ATTEMPTS: Final = 8  # of a save without a version, which wins over whatever is saved beside it (R6)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MadeClient:
+class ClientWithSecret:
     """A client with a new secret, which is shown here and nowhere else; without one when it is public."""
 
     client: Client
@@ -48,7 +48,7 @@ class ApplicationClients:
     async def get(self, actor: Actor, application_id: int | None, client_id: str) -> Client:
         """Raises ClientNotFound, also for a client of another application."""
         await self.require(actor, application_id)
-        client = await self._clients.show(checked_id(client_id))
+        client = await self._clients.show(check_client_id(client_id))
         if application_id is not None and client.application_id != application_id:
             raise ClientNotFound
         return client
@@ -85,14 +85,14 @@ class ApplicationClients:
         self, actor: Actor, application_id: int | None, client_id: str, version: int | UnsetType = UNSET
     ) -> None:
         await self.changeable(actor, application_id, client_id)
-        await self._clients.remove(client_id, actor.origin, seen=version_named(version))
+        await self._clients.remove(client_id, actor.origin, seen=expected_version(version))
 
     async def require(self, actor: Actor, application_id: int | None) -> None:
         """Raises NoRight before anything is told."""
         if application_id is None:
-            require(actor.rights, Operation.ADMINISTER)
+            require_operation(actor.rights, Operation.ADMINISTER)
         else:
-            await may_manage(self._applications, actor, Operation.APPLICATION_SAVE, application_id)
+            await find_managed_application(self._applications, actor, Operation.APPLICATION_SAVE, application_id)
 
 
 class DraftedClients:
@@ -102,35 +102,35 @@ class DraftedClients:
         self._clients = clients
         self._clock = clock
 
-    async def create(self, actor: Actor, application_id: int | None, draft: ClientDraft) -> MadeClient:
+    async def create(self, actor: Actor, application_id: int | None, draft: ClientDraft) -> ClientWithSecret:
         await self._clients.require(actor, application_id)  # no right comes before what is wrong with it (R6)
         try:
             client = new_client(draft, application_id, administers=administers(actor), now=self._clock.now())
             secret = await self._clients.create(actor, client)
         except BadClient as error:
-            raise in_dialect(error.field, error.detail) from None
+            raise malformed_field(error.field, error.detail) from None
         return await self._made(actor, client, secret)
 
     async def save(self, actor: Actor, application_id: int | None, draft: ClientDraft) -> Client:
         """Raises VersionConflict for the version that another save has followed; one without a version wins."""
-        for _ in range(TRIES):
+        for _ in range(SAVE_ATTEMPTS):
             before = await self._clients.changeable(actor, application_id, draft.client_id)
             try:
                 await self._clients.change(actor, changed_client(draft, before, administers=administers(actor)))
             except BadClient as error:
-                raise in_dialect(error.field, error.detail) from None
+                raise malformed_field(error.field, error.detail) from None
             except ClientChanged:
                 continue  # whoever named a version hears of it when it is compared again
             return await self._clients.get(actor, application_id, draft.client_id)
         raise VersionConflict("others kept changing it")
 
-    async def rotate(self, actor: Actor, application_id: int | None, client_id: str) -> MadeClient:
+    async def rotate(self, actor: Actor, application_id: int | None, client_id: str) -> ClientWithSecret:
         try:
             secret = await self._clients.rotate_secret(actor, application_id, client_id)
         except BadClient as error:
-            raise in_dialect(error.field, error.detail) from None
-        return MadeClient(client=await self._clients.get(actor, application_id, client_id), secret=secret)
+            raise malformed_field(error.field, error.detail) from None
+        return ClientWithSecret(client=await self._clients.get(actor, application_id, client_id), secret=secret)
 
-    async def _made(self, actor: Actor, client: Client, secret: str | None) -> MadeClient:
+    async def _made(self, actor: Actor, client: Client, secret: str | None) -> ClientWithSecret:
         made = await self._clients.get(actor, client.application_id, client.client_id)
-        return MadeClient(client=made, secret=secret or "")
+        return ClientWithSecret(client=made, secret=secret or "")

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
-from gatehouse.kernel.sorting import sorted_in_slices
-from gatehouse.permissions.evaluation.effective import Effective, ScopeHeld
-from gatehouse.permissions.evaluation.gathering import SourceKind, Voice
+from gatehouse.kernel.sorting import sort_in_slices
+from gatehouse.permissions.evaluation.effective import EffectivePermissions, ScopePermissions
+from gatehouse.permissions.evaluation.gathering import Contribution, SourceKind
 from gatehouse.permissions.model.facts import Structure
 from gatehouse.permissions.model.rule import Rule
 from gatehouse.permissions.model.scope import Scope
@@ -25,7 +25,7 @@ class RuleSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldLine:
+class EffectiveRule:
     rule: Rule
     sources: tuple[RuleSource, ...]
     params: tuple[str, ...]
@@ -33,50 +33,54 @@ class HeldLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Family:
+class RuleFamily:
     """Rules whose paths begin alike; "" for those of one word."""
 
     prefix: str
-    lines: tuple[HeldLine, ...]
+    lines: tuple[EffectiveRule, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldScope:
     scope: Scope
     project: str  # its title
-    families: tuple[Family, ...]
+    families: tuple[RuleFamily, ...]
 
     @property
     def count(self) -> int:
         return sum(len(family.lines) for family in self.families)
 
 
-def held_scopes(held: Effective, structure: Structure, now: int) -> tuple[HeldScope, ...]:
+def held_scopes(held: EffectivePermissions, structure: Structure, now: int) -> tuple[HeldScope, ...]:
     """Every place in which a rule is held, the root first."""
-    return tuple(_scope(scope, held.rules(scope), structure, now) for scope in held.scopes if held.rules(scope).held)
+    return tuple(
+        _held_scope(scope, held.rules(scope), structure, now) for scope in held.scopes if held.rules(scope).held
+    )
 
 
-def _scope(scope: Scope, rules: ScopeHeld, structure: Structure, now: int) -> HeldScope:
+def _held_scope(scope: Scope, rules: ScopePermissions, structure: Structure, now: int) -> HeldScope:
     model = structure.projects.get(scope.project_id)
     titles = {} if model is None else {group_id: group.title for group_id, group in model.groups.items()}
-    sources, lefts = deciding(rules), rules.lefts(rules.held, now)
+    sources, lefts = deciding_contributions(rules), rules.lefts(rules.held, now)
     lines = [
-        HeldLine(
+        EffectiveRule(
             rule=rule,
-            sources=tuple(dict.fromkeys(_source(voice, titles) for voice in sources[rule])),
+            sources=tuple(dict.fromkeys(_rule_source(voice, titles) for voice in sources[rule])),
             params=rules.params.get(rule, ()),
             ends_at=now + lefts[rule] if rule in lefts else 0,
         )
-        for rule in sorted_in_slices(rules.held, key=lambda rule: (prefix_of(rule), rule.path))
+        for rule in sort_in_slices(rules.held, key=lambda rule: (rule_prefix(rule), rule.path))
     ]
-    return HeldScope(scope=scope, project=model.project.title if model else "", families=tuple(_families(lines)))
+    return HeldScope(
+        scope=scope, project=model.project.title if model else "", families=tuple(_group_by_prefix(lines))
+    )
 
 
-def deciding(rules: ScopeHeld) -> Mapping[Rule, list[Voice]]:
+def deciding_contributions(rules: ScopePermissions) -> Mapping[Rule, list[Contribution]]:
     """For every rule that is held the voices of the highest tier that speaks of it: all of them say yes."""
-    found: dict[Rule, list[Voice]] = {}
+    found: dict[Rule, list[Contribution]] = {}
     for tier in reversed(rules.gathered.tiers):
-        speaking: dict[Rule, list[Voice]] = {}
+        speaking: dict[Rule, list[Contribution]] = {}
         for voice in tier:
             for rule in voice.says.yes & rules.held:
                 speaking.setdefault(rule, []).append(voice)
@@ -85,7 +89,7 @@ def deciding(rules: ScopeHeld) -> Mapping[Rule, list[Voice]]:
     return found
 
 
-def _source(voice: Voice, titles: Mapping[str, str]) -> RuleSource:
+def _rule_source(voice: Contribution, titles: Mapping[str, str]) -> RuleSource:
     source = voice.source
     return RuleSource(
         kind=source.kind,
@@ -94,11 +98,11 @@ def _source(voice: Voice, titles: Mapping[str, str]) -> RuleSource:
     )
 
 
-def _families(lines: Iterable[HeldLine]) -> Iterator[Family]:
-    for prefix, members in groupby(lines, key=lambda line: prefix_of(line.rule)):
-        yield Family(prefix=prefix, lines=tuple(members))
+def _group_by_prefix(lines: Iterable[EffectiveRule]) -> Iterator[RuleFamily]:
+    for prefix, members in groupby(lines, key=lambda line: rule_prefix(line.rule)):
+        yield RuleFamily(prefix=prefix, lines=tuple(members))
 
 
-def prefix_of(rule: Rule) -> str:
+def rule_prefix(rule: Rule) -> str:
     head, dot, _ = rule.path.partition(".")
     return head if dot else ""

@@ -4,62 +4,63 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gatehouse.keys.model import KeyLine, SigningKey, State, state
+from gatehouse.keys.model import KeyLine, KeyState, SigningKey, key_state
 
 WIDTH: Final = 1_000  # of the picture, in its own units
-SHOWN_MOST: Final = 6  # keys of one line, the newest
-THINNEST: Final = 8  # units: what lasts an hour is still to be seen beside a year
+KEYS_PER_LINE: Final = 6  # keys of one line, the newest
+MIN_SEGMENT_WIDTH: Final = 8  # units: what lasts an hour is still to be seen beside a year
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
-    state: State
+class KeySegment:
+    state: KeyState
     x: int
     width: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
+class KeyBar:
     """One key. Times are Unix seconds; an end of 0 is open."""
 
     kid: str
-    state: State
+    state: KeyState
     created_at: int
     signs_from: int
     signs_until: int
     verifies_until: int
-    segments: tuple[Segment, ...]
+    segments: tuple[KeySegment, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Strip:
+class KeyLineTimeline:
     line: KeyLine
-    bars: tuple[Bar, ...]  # the newest first
+    bars: tuple[KeyBar, ...]  # the newest first
 
     @property
     def waits(self) -> bool:
         """Whether the next key is published already: then a planned rotation is under way."""
-        return any(bar.state is State.NEXT for bar in self.bars)
+        return any(bar.state is KeyState.NEXT for bar in self.bars)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
-    strips: tuple[Strip, ...]
+class KeyTimeline:
+    strips: tuple[KeyLineTimeline, ...]
     begins_at: int
     ends_at: int
     now_x: int
 
 
-def picture(keys: Sequence[SigningKey], lines: Sequence[KeyLine], *, now: int, every: int) -> Picture:
+def key_timeline(keys: Sequence[SigningKey], lines: Sequence[KeyLine], *, now: int, every: int) -> KeyTimeline:
     """One axis for all lines; `every` is how long a key signs, so that the next change is in the picture."""
     chosen = {line: _newest(keys, line) for line in lines}
     shown = [key for own in chosen.values() for key in own]
     begins = min([now - every // 6, *(key.created_at for key in shown)])
     ends = max([now + every, *(key.verifies_until for key in shown), *(key.signs_until for key in shown)])
-    axis = Axis(begins=begins, ends=ends)
-    return Picture(
+    axis = TimeAxis(begins=begins, ends=ends)
+    return KeyTimeline(
         strips=tuple(
-            Strip(line=line, bars=tuple(_bar(key, axis, now) for key in own)) for line, own in chosen.items()
+            KeyLineTimeline(line=line, bars=tuple(_bar(key, axis, now) for key in own))
+            for line, own in chosen.items()
         ),
         begins_at=begins,
         ends_at=ends,
@@ -68,7 +69,7 @@ def picture(keys: Sequence[SigningKey], lines: Sequence[KeyLine], *, now: int, e
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
+class TimeAxis:
     begins: int
     ends: int
 
@@ -78,29 +79,31 @@ class Axis:
 
 def _newest(keys: Sequence[SigningKey], line: KeyLine) -> list[SigningKey]:
     own = [key for key in keys if key.line == line]
-    return sorted(own, key=lambda key: (key.signs_from, key.created_at), reverse=True)[:SHOWN_MOST]
+    return sorted(own, key=lambda key: (key.signs_from, key.created_at), reverse=True)[:KEYS_PER_LINE]
 
 
-def _bar(key: SigningKey, axis: Axis, now: int) -> Bar:
-    standing = state(key, now)
-    return Bar(
+def _bar(key: SigningKey, axis: TimeAxis, now: int) -> KeyBar:
+    standing = key_state(key, now)
+    return KeyBar(
         kid=key.kid,
         state=standing,
         created_at=key.created_at,
         signs_from=max(key.signs_from, key.created_at),
         signs_until=key.signs_until,
         verifies_until=key.verifies_until,
-        segments=tuple(_segments(key, axis, retired=standing is State.RETIRED)),
+        segments=tuple(_segments(key, axis, retired=standing is KeyState.RETIRED)),
     )
 
 
-def _segments(key: SigningKey, axis: Axis, *, retired: bool) -> Iterator[Segment]:
+def _segments(key: SigningKey, axis: TimeAxis, *, retired: bool) -> Iterator[KeySegment]:
     signs_from = max(key.signs_from, key.created_at)
     stops = key.signs_until or axis.ends
-    spans = [(State.NEXT, key.created_at, signs_from), (State.SIGNING, signs_from, stops)]
+    spans = [(KeyState.NEXT, key.created_at, signs_from), (KeyState.SIGNING, signs_from, stops)]
     if key.signs_until:
-        spans.append((State.VERIFYING, key.signs_until, key.verifies_until or axis.ends))
+        spans.append((KeyState.VERIFYING, key.signs_until, key.verifies_until or axis.ends))
     for kind, begins, ends in spans:
         if ends > begins:
-            x = min(axis.x(begins), WIDTH - THINNEST)
-            yield Segment(state=State.RETIRED if retired else kind, x=x, width=max(THINNEST, axis.x(ends) - x))
+            x = min(axis.x(begins), WIDTH - MIN_SEGMENT_WIDTH)
+            yield KeySegment(
+                state=KeyState.RETIRED if retired else kind, x=x, width=max(MIN_SEGMENT_WIDTH, axis.x(ends) - x)
+            )

@@ -1,19 +1,19 @@
 """Signing keys in an administrator's hand: looked at, and rotated before their time."""
 
-from gatehouse.admin.key_strip import Picture, picture
+from gatehouse.admin.key_strip import KeyTimeline, key_timeline
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import BadInput
 from gatehouse.keys.keyring import Keyring
-from gatehouse.keys.model import KeyLine, Purpose
-from gatehouse.keys.rotation import LINES, Manner, Rotation, RotationPolicy
+from gatehouse.keys.model import KeyLine, KeyPurpose
+from gatehouse.keys.rotation import KEY_LINES, KeyRotation, RotationMode, RotationPolicy
 from gatehouse.keys.store import KeyStore
 from gatehouse.permissions.rights.actor import Actor
-from gatehouse.permissions.rights.guard import Operation, require
+from gatehouse.permissions.rights.guard import Operation, require_operation
 
 
-class KeyOffice:
+class KeyAdmin:
     def __init__(
-        self, *, store: KeyStore, rotation: Rotation, keyring: Keyring, policy: RotationPolicy, clock: Clock
+        self, *, store: KeyStore, rotation: KeyRotation, keyring: Keyring, policy: RotationPolicy, clock: Clock
     ) -> None:
         self._store = store
         self._rotation = rotation
@@ -21,18 +21,18 @@ class KeyOffice:
         self._clock = clock
         self.policy = policy
 
-    async def picture(self, actor: Actor) -> Picture:
-        require(actor.rights, Operation.ADMINISTER)
+    async def picture(self, actor: Actor) -> KeyTimeline:
+        require_operation(actor.rights, Operation.ADMINISTER)
         keys = (await self._store.load()).keys
-        return picture(keys, LINES, now=self._clock.now(), every=self.policy.every)
+        return key_timeline(keys, KEY_LINES, now=self._clock.now(), every=self.policy.every)
 
-    async def rotate(self, actor: Actor, line: KeyLine, manner: Manner) -> None:
+    async def rotate(self, actor: Actor, line: KeyLine, manner: RotationMode) -> None:
         """Raises RotationPending when a planned one is under way.
 
         Nothing is ever said against what sealed the audit log: then nobody could verify it any more.
         """
-        require(actor.rights, Operation.ADMINISTER)
-        if line.purpose is Purpose.AUDIT and manner is Manner.DISTRUST:
+        require_operation(actor.rights, Operation.ADMINISTER)
+        if line.purpose is KeyPurpose.AUDIT and manner is RotationMode.DISTRUST:
             raise BadInput("the keys of the audit log stay believed, or its old seals could not be verified")
         await self._rotation.rotate(line, origin=actor.origin, manner=manner)
         await self._keyring.reload()

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from gatehouse.kernel.sorting import sorted_in_slices
+from gatehouse.kernel.sorting import sort_in_slices
 from gatehouse.permissions.commands.app_schemas import CENTRAL_ROLES, applies_to_all
-from gatehouse.permissions.documents.rules import leaves, meta_entries, parse_params
+from gatehouse.permissions.documents.rules import meta_entries, parse_params, schema_rules
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.evaluation.compiled import compiled_model
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.rule import Entry, Leaf, Rule
+from gatehouse.permissions.model.rule import Rule, RuleDefinition, RuleEntry
 from gatehouse.permissions.model.schema import Tree
 
 RULES_ON_A_PAGE: Final = 50
@@ -26,7 +26,7 @@ VALUES: Final[Mapping[str, bool | None]] = {"true": True, "false": False, DEFAUL
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class CellValue:
     """What a cell is to say; `params` None leaves those that are there."""
 
     value: bool | None  # None: nothing
@@ -41,15 +41,15 @@ class Said:
         return self.word if not self.params else f"{self.word}|{','.join(self.params)}"
 
 
-NOT_SAID: Final = Said(None)
+NOT_SET: Final = CellValue(None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellChange:
     rule: Rule
     role: Role
-    was: Said
-    becomes: Said
+    was: CellValue
+    becomes: CellValue
 
     @property
     def loses_params(self) -> bool:
@@ -61,20 +61,20 @@ class CellChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class PermissionColumn:
     role: Role
-    says: Mapping[Rule, Entry]
+    says: Mapping[Rule, RuleEntry]
     is_open: bool  # its cells can be changed
     applies_to_all: bool
 
-    def said(self, rule: Rule) -> Said:
-        return said_of(self.says.get(rule))
+    def said(self, rule: Rule) -> CellValue:
+        return cell_value(self.says.get(rule))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class PermissionRow:
     rule: Rule
-    leaf: Leaf | None  # None: roles speak of it, the schema does not know it
+    leaf: RuleDefinition | None  # None: roles speak of it, the schema does not know it
 
     @property
     def prefix(self) -> str:
@@ -88,56 +88,56 @@ class Row:
     def protected(self) -> bool:
         return self.leaf is not None and self.leaf.protected
 
-    def is_open_to(self, column: Column) -> bool:
+    def is_open_to(self, column: PermissionColumn) -> bool:
         """A public role holds no protected rule (interface §3)."""
         return column.is_open and (column.role.protected or not self.protected)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class PermissionRowGroup:
     """Rules with the same prefix; `continued` when the page before has some of them."""
 
     section: str
     prefix: str
-    rows: Sequence[Row]
+    rows: Sequence[PermissionRow]
     continued: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Matrix:
+class PermissionMatrix:
     """All of it, to be looked up."""
 
-    columns: Mapping[str, Column]  # by role key
-    rows: Mapping[Rule, Row]
+    columns: Mapping[str, PermissionColumn]  # by role key
+    rows: Mapping[Rule, PermissionRow]
 
 
-def matrix_of(model: ApplicationModel, *, may_save: bool = True) -> Matrix:
-    return Matrix(
-        columns={column.role.key: column for column in columns(model, may_save=may_save)},
-        rows={row.rule: row for row in rows(model)},
+def build_matrix(model: ApplicationModel, *, may_save: bool = True) -> PermissionMatrix:
+    return PermissionMatrix(
+        columns={column.role.key: column for column in matrix_columns(model, may_save=may_save)},
+        rows={row.rule: row for row in matrix_rows(model)},
     )
 
 
-def said_of(entry: Entry | None) -> Said:
-    return NOT_SAID if entry is None else Said(entry.value, entry.params)
+def cell_value(entry: RuleEntry | None) -> CellValue:
+    return NOT_SET if entry is None else CellValue(entry.value, entry.params)
 
 
-def read_said(text: str, place: str) -> Said:
+def parse_cell_value(text: str, place: str) -> CellValue:
     """`true`, `false`, `default`; parameters behind a bar are put in place of those that are there."""
     word, bar, params = text.strip().partition("|")
     if word.lower() not in VALUES:
         raise Malformed(f"{place}: true, false or {DEFAULT}")
     value = VALUES[word.lower()]
-    return Said(value, parse_params(params, place) if bar and value is not None else None)
+    return CellValue(value, parse_params(params, place) if bar and value is not None else None)
 
 
-def columns(model: ApplicationModel, *, may_save: bool) -> list[Column]:
+def matrix_columns(model: ApplicationModel, *, may_save: bool) -> list[PermissionColumn]:
     """By name; the roles that application 1 is run by stay as they are."""
-    return [column_of(model, role, may_save=may_save) for _, role in sorted(model.roles.items())]
+    return [matrix_column(model, role, may_save=may_save) for _, role in sorted(model.roles.items())]
 
 
-def column_of(model: ApplicationModel, role: Role, *, may_save: bool) -> Column:
-    return Column(
+def matrix_column(model: ApplicationModel, role: Role, *, may_save: bool) -> PermissionColumn:
+    return PermissionColumn(
         role=role,
         says=meta_entries(role.meta),
         is_open=may_save and not (model.application.is_central and role.key in CENTRAL_ROLES),
@@ -145,29 +145,31 @@ def column_of(model: ApplicationModel, role: Role, *, may_save: bool) -> Column:
     )
 
 
-def rows(model: ApplicationModel) -> list[Row]:
+def matrix_rows(model: ApplicationModel) -> list[PermissionRow]:
     """Every rule of the schema, and those that only roles speak of, in the order of groups."""
-    known = leaves(model.schema.private_data, model.schema.public_data)
-    found = [Row(rule=rule, leaf=known.get(rule)) for rule in compiled_model(model).named]
-    return sorted_in_slices(found, key=_order)
+    known = schema_rules(model.schema.private_data, model.schema.public_data)
+    found = [PermissionRow(rule=rule, leaf=known.get(rule)) for rule in compiled_model(model).named]
+    return sort_in_slices(found, key=_row_order)
 
 
-def _order(row: Row) -> tuple[str, str, str]:
+def _row_order(row: PermissionRow) -> tuple[str, str, str]:
     return row.rule.section, row.prefix, row.name
 
 
-def pages(found: Iterable[Row], size: int = RULES_ON_A_PAGE) -> list[list[Group]]:
+def paginate_rows(found: Iterable[PermissionRow], size: int = RULES_ON_A_PAGE) -> list[list[PermissionRowGroup]]:
     """Groups stay together where they fit on a page; one that is larger than a page goes on on the next."""
-    made: list[list[Group]] = [[]]
+    made: list[list[PermissionRowGroup]] = [[]]
     room = size
-    for group in _groups(found):
+    for group in _group_rows(found):
         rest, continued = list(group.rows), False
         while rest:
             if room < min(len(rest), size) and room < size:
                 made.append([])
                 room = size
             now, rest = rest[:room], rest[room:]
-            made[-1].append(Group(section=group.section, prefix=group.prefix, rows=now, continued=continued))
+            made[-1].append(
+                PermissionRowGroup(section=group.section, prefix=group.prefix, rows=now, continued=continued)
+            )
             room -= len(now)
             continued = True
             if not room:
@@ -176,34 +178,34 @@ def pages(found: Iterable[Row], size: int = RULES_ON_A_PAGE) -> list[list[Group]
     return [page for page in made if page] or [[]]
 
 
-def _groups(found: Iterable[Row]) -> Iterator[Group]:
+def _group_rows(found: Iterable[PermissionRow]) -> Iterator[PermissionRowGroup]:
     for (section, prefix), together in groupby(found, key=lambda row: (row.rule.section.value, row.prefix)):
-        yield Group(section=section, prefix=prefix, rows=list(together))
+        yield PermissionRowGroup(section=section, prefix=prefix, rows=list(together))
 
 
-def changes(known: Matrix, wanted: Mapping[tuple[Rule, str], Said]) -> list[CellChange]:
+def cell_changes(known: PermissionMatrix, wanted: Mapping[tuple[Rule, str], CellValue]) -> list[CellChange]:
     """What differs from what is stored, by role and rule; `wanted` is by rule and role key."""
     found = (
         CellChange(rule=rule, role=known.columns[key].role, was=known.columns[key].said(rule), becomes=said)
         for (rule, key), said in wanted.items()
     )
-    changed = [one for one in map(_settled, found) if one.was != one.becomes]
+    changed = [one for one in map(_with_final_params, found) if one.was != one.becomes]
     return sorted(changed, key=lambda one: (one.role.key, one.rule))
 
 
-def _settled(change: CellChange) -> CellChange:
+def _with_final_params(change: CellChange) -> CellChange:
     """With the parameters that it will have."""
     becomes = change.becomes
     if becomes.value is None:
-        settled = NOT_SAID
+        settled = NOT_SET
     elif becomes.params is None:
-        settled = Said(becomes.value, change.was.params or ())
+        settled = CellValue(becomes.value, change.was.params or ())
     else:
         settled = becomes
     return CellChange(rule=change.rule, role=change.role, was=change.was, becomes=settled)
 
 
-def save_of(model: ApplicationModel, changed: Iterable[CellChange], version: int) -> dict[str, object]:
+def save_payload(model: ApplicationModel, changed: Iterable[CellChange], version: int) -> dict[str, object]:
     """The data of the one save that changes these cells and nothing else (R6: a role that is missing is deleted)."""
     metas: dict[str, Tree] = {}
     for one in changed:
@@ -212,21 +214,21 @@ def save_of(model: ApplicationModel, changed: Iterable[CellChange], version: int
     return {"version": version, "roles": drafts}
 
 
-def with_cell(meta: Tree, rule: Rule, said: Said) -> Tree:
-    return _planted(meta, (rule.section.value, *rule.path.split(".")), said)
+def with_cell(meta: Tree, rule: Rule, said: CellValue) -> Tree:
+    return _with_node(meta, (rule.section.value, *rule.path.split(".")), said)
 
 
-def _planted(tree: Tree, path: Sequence[str], said: Said) -> Tree:
+def _with_node(tree: Tree, path: Sequence[str], said: CellValue) -> Tree:
     segment, *rest = path
     below = tree.get(segment)
     node = below if isinstance(below, Mapping) else {}
-    new = _planted(node, rest, said) if rest else _leaf(node, said)
+    new = _with_node(node, rest, said) if rest else _leaf_node(node, said)
     if new:
         return {**tree, segment: new}
     return {name: child for name, child in tree.items() if name != segment}
 
 
-def _leaf(stored: Tree, said: Said) -> Tree:
+def _leaf_node(stored: Tree, said: CellValue) -> Tree:
     """Other members of the leaf stay."""
     if said.value is None:
         return {}

@@ -8,22 +8,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from gatehouse.admin.holding import HeldLine, HeldScope, RuleSource, held_scopes
+from gatehouse.admin.holding import EffectiveRule, HeldScope, RuleSource, held_scopes
 from gatehouse.admin.model.names import NamedApplication
-from gatehouse.admin.model.own_permissions import ConcernStore, Conditional
+from gatehouse.admin.model.own_permissions import ConditionalGrant, OwnPermissionsStore
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.background import run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.callers.callers import Caller
-from gatehouse.permissions.callers.desk import Desk, Visit
+from gatehouse.permissions.callers.desk import AuthenticatedRequest, Authenticator
 from gatehouse.permissions.callers.standing import CallerKind
-from gatehouse.permissions.evaluation.conditions import holds
-from gatehouse.permissions.evaluation.effective import Effective
-from gatehouse.permissions.evaluation.reading import Reading
+from gatehouse.permissions.evaluation.conditions import condition_holds
+from gatehouse.permissions.evaluation.effective import EffectivePermissions
+from gatehouse.permissions.evaluation.reading import PermissionLoader
 from gatehouse.permissions.model.application import CENTRAL_ID
-from gatehouse.permissions.model.condition import Subject
+from gatehouse.permissions.model.condition import ConditionSubject
 from gatehouse.permissions.model.scope import Scope
-from gatehouse.permissions.rights.guard import About, Operation, is_open
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 
 APPLICATIONS_MOST: Final = 20
 PLACES_MOST: Final = 100
@@ -37,12 +37,12 @@ class Reason:
 
     sources: tuple[RuleSource, ...]
     ends_at: int  # 0 for no end
-    lines: tuple[HeldLine, ...]
+    lines: tuple[EffectiveRule, ...]
     more: int  # that are not named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnPlace:
+class OwnScope:
     application: str
     scope: Scope
     project: str  # its title
@@ -51,15 +51,17 @@ class OwnPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnPermissions:
-    places: Sequence[OwnPlace] = ()
+    places: Sequence[OwnScope] = ()
     is_cut: bool = False  # there are more applications or places
 
 
 NO_PERMISSIONS: Final = OwnPermissions()
 
 
-class OwnOffice:
-    def __init__(self, *, store: ConcernStore, desk: Desk, reading: Reading, clock: Clock) -> None:
+class OwnPermissionsLoader:
+    def __init__(
+        self, *, store: OwnPermissionsStore, desk: Authenticator, reading: PermissionLoader, clock: Clock
+    ) -> None:
         self._store = store
         self._desk = desk
         self._reading = reading
@@ -73,7 +75,7 @@ class OwnOffice:
         written = await self._store.concerned(user_id, APPLICATIONS_MOST + 1)
         conditional = await self._store.by_condition(CONDITIONS_MOST)
         met = [one.application for one in conditional if _is_met(one, person.subject, address)]
-        named = sorted({*written, *met}, key=_central_last_by_name)[: APPLICATIONS_MOST + 1]
+        named = sorted({*written, *met}, key=_application_order)[: APPLICATIONS_MOST + 1]
         facts = await self._reading.facts(user_id, {CENTRAL_ID, *(one.application_id for one in named)})
         if facts is None:
             return NO_PERMISSIONS
@@ -83,33 +85,37 @@ class OwnOffice:
         is_cut = len(named) > APPLICATIONS_MOST or len(places) > PLACES_MOST
         return OwnPermissions(places=places[:PLACES_MOST], is_cut=is_cut)
 
-    async def _places(self, visit: Visit, one: NamedApplication, address: Address | None) -> list[OwnPlace]:
+    async def _places(
+        self, visit: AuthenticatedRequest, one: NamedApplication, address: Address | None
+    ) -> list[OwnScope]:
         case = visit.case
         if one.application_id not in case.models:  # removed for good in this moment
             return []
         held = await self._reading.effective(case, one.application_id, address)
-        return await run_off_loop(held.work, _places, visit, one.name, held, self._clock.now())
+        return await run_off_loop(held.work, _own_scopes_of, visit, one.name, held, self._clock.now())
 
 
-def _places(visit: Visit, application: str, held: Effective, now: int) -> list[OwnPlace]:
+def _own_scopes_of(
+    visit: AuthenticatedRequest, application: str, held: EffectivePermissions, now: int
+) -> list[OwnScope]:
     found = []
     for place in held_scopes(held, visit.case.structure, now):
-        names_groups = is_open(visit.rights, Operation.PROJECT_GET, About(project_id=place.scope.project_id))
+        names_groups = is_open(visit.rights, Operation.PROJECT_GET, GuardTarget(project_id=place.scope.project_id))
         reasons = tuple(_reasons(place, names_groups=names_groups))
-        found.append(OwnPlace(application=application, scope=place.scope, project=place.project, reasons=reasons))
+        found.append(OwnScope(application=application, scope=place.scope, project=place.project, reasons=reasons))
     return found
 
 
-def _is_met(conditional: Conditional, who: Subject, address: Address | None) -> bool:
-    return any(holds(one.test, who, address) for one in conditional.conditions)
+def _is_met(conditional: ConditionalGrant, who: ConditionSubject, address: Address | None) -> bool:
+    return any(condition_holds(one.test, who, address) for one in conditional.conditions)
 
 
-def _central_last_by_name(one: NamedApplication) -> tuple[bool, str, int]:
+def _application_order(one: NamedApplication) -> tuple[bool, str, int]:
     return one.application_id == CENTRAL_ID, one.name.lower(), one.application_id
 
 
 def _reasons(place: HeldScope, *, names_groups: bool) -> Iterator[Reason]:
-    alike: dict[tuple[tuple[RuleSource, ...], int], list[HeldLine]] = {}
+    alike: dict[tuple[tuple[RuleSource, ...], int], list[EffectiveRule]] = {}
     for family in place.families:
         for line in family.lines:
             sources = line.sources if names_groups else _without_groups(line.sources)

@@ -5,7 +5,7 @@ from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.schema_version import PastSchema, SchemaVersion
 
 
-async def past_schema(versions: SchemaVersionStore, model: ApplicationModel, version: int) -> PastSchema:
+async def schema_at_version(versions: SchemaVersionStore, model: ApplicationModel, version: int) -> PastSchema:
     """What nobody has saved since it was made is not kept yet, but it is there. Raises VersionNotFound."""
     if not 1 <= version <= model.schema.version:
         raise VersionNotFound

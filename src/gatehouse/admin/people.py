@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from gatehouse.accounts.administration import Administration
-from gatehouse.accounts.editing import AccountDraft, Editing
+from gatehouse.accounts.editing import AccountDraft, AccountEditor
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.invitations import Invitations
 from gatehouse.accounts.labels import check_lang
-from gatehouse.accounts.model import ADMINISTRATOR, Kind, Session, User
+from gatehouse.accounts.model import ADMINISTRATOR_ROLE, AccountKind, Session, User
 from gatehouse.accounts.own.erasure import Erasure
-from gatehouse.accounts.recovery import Recovery
+from gatehouse.accounts.recovery import PasswordRecovery
 from gatehouse.accounts.second_factors.email_code import EmailCodes
 from gatehouse.accounts.second_factors.model import Factor
 from gatehouse.accounts.second_factors.passkeys import Passkeys
@@ -24,19 +24,19 @@ from gatehouse.accounts.sessions import Sessions
 from gatehouse.accounts.store import AccountStore
 from gatehouse.kernel.text import is_plain_line
 from gatehouse.oauth.consent import Consents
-from gatehouse.permissions.commands.user_schemas import RecordDraft, UserSchemas
+from gatehouse.permissions.commands.user_schemas import RecordDraft, UserRecordCommands
 from gatehouse.permissions.documents.ends import end_members
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.user_record import Assignment, UserRecord
 from gatehouse.permissions.rights.actor import Actor
-from gatehouse.permissions.rights.guard import Operation, require
+from gatehouse.permissions.rights.guard import Operation, require_operation
 
 REASON_LONGEST: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SignInRooms:
+class SignInServices:
     """How a person proves who he is, room by room."""
 
     sessions: Sessions
@@ -46,19 +46,19 @@ class SignInRooms:
     email_codes: EmailCodes
 
 
-class PeopleOffice:
+class PeopleAdmin:
     def __init__(
         self,
         *,
         accounts: AccountStore,
         administration: Administration,
-        editing: Editing,
+        editing: AccountEditor,
         invitations: Invitations,
-        recovery: Recovery,
+        recovery: PasswordRecovery,
         erasure: Erasure,
         consents: Consents,
-        schemas: UserSchemas,
-        rooms: SignInRooms,
+        schemas: UserRecordCommands,
+        rooms: SignInServices,
     ) -> None:
         self._accounts = accounts
         self._administration = administration
@@ -72,28 +72,28 @@ class PeopleOffice:
 
     async def person(self, actor: Actor, user_id: str) -> User:
         """Raises UserNotFound."""
-        require(actor.rights, Operation.ADMINISTER)
+        require_operation(actor.rights, Operation.ADMINISTER)
         return await self._accounts.user(user_id)
 
     # -- accounts ---------------------------------------------------------------------------------------
 
     async def create(self, actor: Actor, *, login: str, nick: str, lang: str, password: str | None) -> User:
-        require(actor.rights, Operation.ADMINISTER)
+        require_operation(actor.rights, Operation.ADMINISTER)
         return await self._administration.create(
             login=login, nick=nick, password=password, origin=actor.origin, lang=check_lang(lang)
         )
 
     async def invite(self, actor: Actor, *, login: str, nick: str, lang: str) -> User:
-        require(actor.rights, Operation.ADMINISTER)
+        require_operation(actor.rights, Operation.ADMINISTER)
         named = nick.strip() or login.partition("@")[0]
         return await self._invitations.invite(login=login, nick=named, lang=check_lang(lang), origin=actor.origin)
 
     async def change(self, actor: Actor, user: User, draft: AccountDraft) -> None:
-        require(actor.rights, Operation.ADMINISTER)
+        require_operation(actor.rights, Operation.ADMINISTER)
         await self._editing.change(user, draft, actor.origin)
 
     async def block(self, actor: Actor, user_id: str, *, blocked: bool) -> None:
-        require(actor.rights, Operation.ADMINISTER)
+        require_operation(actor.rights, Operation.ADMINISTER)
         change = self._administration.block if blocked else self._administration.unblock
         await change(user_id, actor.origin)
 
@@ -114,16 +114,16 @@ class PeopleOffice:
 
     async def sign_out(self, actor: Actor, user_id: str, *, keep: Session | None) -> None:
         """Every session, token and JWT ends; whoever does it to himself keeps the session he does it in."""
-        require(actor.rights, Operation.ADMINISTER)
+        require_operation(actor.rights, Operation.ADMINISTER)
         kept = keep if keep is not None and keep.user_id == user_id else None
         await self._rooms.sessions.sign_out_everywhere(user_id, actor.origin, keep=kept)
 
     async def end_session(self, actor: Actor, user_id: str, session_id: str) -> None:
-        require(actor.rights, Operation.ADMINISTER)
+        require_operation(actor.rights, Operation.ADMINISTER)
         await self._rooms.sessions.close(user_id, session_id, actor.origin)
 
     async def disconnect(self, actor: Actor, user_id: str, client_id: str) -> None:
-        require(actor.rights, Operation.ADMINISTER)
+        require_operation(actor.rights, Operation.ADMINISTER)
         await self._consents.withdraw(user_id, client_id, actor.origin)
 
     # -- second factors ---------------------------------------------------------------------------------
@@ -153,17 +153,17 @@ class PeopleOffice:
     async def set_administrator(self, actor: Actor, central: ApplicationModel, user_id: str, *, holds: bool) -> None:
         """Give or take the role as any other, by the user's record in application 1. Raises NobodyAdministers."""
         user = await self.person(actor, user_id)
-        if user.kind is Kind.SERVICE:
+        if user.kind is AccountKind.SERVICE:
             raise BadAccount("a service account administers nothing")
         record = (await self._schemas.person(actor, user_id, CENTRAL_ID)).records[CENTRAL_ID]
-        draft = RecordDraft(roles=roles_with(record, holds=holds), version=record.version)
+        draft = RecordDraft(roles=root_roles_to_save(record, holds=holds), version=record.version)
         await self._schemas.save(actor, central, user_id, draft, 0)
 
 
-def roles_with(record: UserRecord, *, holds: bool) -> list[object]:
+def root_roles_to_save(record: UserRecord, *, holds: bool) -> list[object]:
     """The roles at the root as a save is given them, with that of administrators or without."""
-    others = [one for one in record.root.roles if one.role != ADMINISTRATOR]
-    wanted: Sequence[Assignment] = [*others, Assignment(role=ADMINISTRATOR)] if holds else others
+    others = [one for one in record.root.roles if one.role != ADMINISTRATOR_ROLE]
+    wanted: Sequence[Assignment] = [*others, Assignment(role=ADMINISTRATOR_ROLE)] if holds else others
     return [{"name": one.role, **end_members(one.end)} for one in wanted]
 
 

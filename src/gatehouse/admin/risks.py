@@ -7,7 +7,7 @@ from typing import Final
 from gatehouse.kernel.addresses import Network
 
 WIDE_PREFIX: Final = 8  # bits; a network wider than this is no network of one's own
-ROTATES_OFTEN: Final = 7  # days; verifiers that look once a week would miss a key
+SHORT_ROTATION: Final = 7  # days; verifiers that look once a week would miss a key
 SHORT_LEAD: Final = 600  # seconds; less than many verifiers keep a key set for
 LONG_JWT: Final = 180  # days
 SHORT_RETENTION: Final = 90  # days
@@ -47,22 +47,28 @@ class Risk:
     serious: bool = False
 
 
-def risks(posture: Posture) -> tuple[Risk, ...]:
+def find_risks(posture: Posture) -> tuple[Risk, ...]:
     """The serious ones first."""
     every = (
         (posture.dev, Risk(name="dev", setting="", serious=True)),
-        (is_plain(posture), Risk(name="plain_http", setting="server.base_url", serious=True)),
-        (is_bare(posture), Risk(name="no_proxy", setting="server.trusted_proxies")),
-        (is_wide(posture.trusted_proxies), Risk(name="wide_proxies", setting="server.trusted_proxies", serious=True)),
+        (is_plain_http(posture), Risk(name="plain_http", setting="server.base_url", serious=True)),
+        (lacks_proxy(posture), Risk(name="no_proxy", setting="server.trusted_proxies")),
+        (
+            has_wide_network(posture.trusted_proxies),
+            Risk(name="wide_proxies", setting="server.trusted_proxies", serious=True),
+        ),
         (not posture.operations_locally, Risk(name="open_operations", setting="operations.bind")),
         (not posture.rates_enabled, Risk(name="no_rates", setting="rates.enabled", serious=True)),
-        (is_wide(posture.outbound), Risk(name="wide_outbound", setting="outbound.allow", serious=True)),
-        (is_wide(posture.session_info), Risk(name="wide_info", setting="game.session_info_allow", serious=True)),
+        (has_wide_network(posture.outbound), Risk(name="wide_outbound", setting="outbound.allow", serious=True)),
+        (
+            has_wide_network(posture.session_info),
+            Risk(name="wide_info", setting="game.session_info_allow", serious=True),
+        ),
         (posture.jwt_without_factor, Risk(name="without_factor", setting="tokens.jwt_without_factor", serious=True)),
-        (is_open(posture), Risk(name="registration", setting="accounts.registration")),
+        (has_open_registration(posture), Risk(name="registration", setting="accounts.registration")),
         (not posture.mail_host, Risk(name="no_mail", setting="mail.host")),
         (not posture.mail_encrypted, Risk(name="mail_in_clear", setting="mail.security", serious=True)),
-        (posture.rotate_days < ROTATES_OFTEN, Risk(name="short_keys", setting="keys.rotate_days")),
+        (posture.rotate_days < SHORT_ROTATION, Risk(name="short_keys", setting="keys.rotate_days")),
         (posture.publish_lead_seconds < SHORT_LEAD, Risk(name="short_lead", setting="keys.publish_lead_seconds")),
         (posture.user_jwt_days > LONG_JWT, Risk(name="long_jwt", setting="tokens.user_jwt_days")),
         (0 < posture.retention_days < SHORT_RETENTION, Risk(name="short_audit", setting="audit.retention_days")),
@@ -72,17 +78,17 @@ def risks(posture: Posture) -> tuple[Risk, ...]:
     return tuple(sorted(found, key=lambda risk: not risk.serious))
 
 
-def is_plain(posture: Posture) -> bool:
+def is_plain_http(posture: Posture) -> bool:
     return posture.base_url.startswith("http:") and not posture.is_local
 
 
-def is_bare(posture: Posture) -> bool:
+def lacks_proxy(posture: Posture) -> bool:
     return not posture.listens_locally and not posture.trusted_proxies
 
 
-def is_open(posture: Posture) -> bool:
+def has_open_registration(posture: Posture) -> bool:
     return posture.registration and not posture.allowed_domains
 
 
-def is_wide(networks: Sequence[Network]) -> bool:
+def has_wide_network(networks: Sequence[Network]) -> bool:
     return any(network.prefixlen < WIDE_PREFIX for network in networks)

@@ -2,22 +2,22 @@
 
 from collections.abc import Collection
 
-from gatehouse.admin.model.sight import Sight, SightStore
+from gatehouse.admin.model.sight import Visibility, VisibilityStore
 from gatehouse.kernel.addresses import Address
 from gatehouse.permissions.callers.callers import Caller
-from gatehouse.permissions.callers.desk import Desk
+from gatehouse.permissions.callers.desk import Authenticator
 from gatehouse.permissions.callers.standing import CallerKind
-from gatehouse.permissions.evaluation.reading import Reading
+from gatehouse.permissions.evaluation.reading import PermissionLoader
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.scope import ResourceKind
-from gatehouse.permissions.rights.guard import About, Operation, is_open
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 from gatehouse.permissions.rights.rights import Rights
 
 
-class Doorway:
+class ConsoleAccess:
     """Whether the console has anything for somebody: what the account page asks before it points there."""
 
-    def __init__(self, *, desk: Desk, reading: Reading, sights: "Sights") -> None:
+    def __init__(self, *, desk: Authenticator, reading: PermissionLoader, sights: "VisibilityLoader") -> None:
         self._desk = desk
         self._reading = reading
         self._sights = sights
@@ -30,20 +30,20 @@ class Doorway:
         return (await self._sights.of(visit.rights)).is_anything
 
 
-class Sights:
-    def __init__(self, store: SightStore) -> None:
+class VisibilityLoader:
+    def __init__(self, store: VisibilityStore) -> None:
         self._store = store
 
-    async def of(self, rights: Rights) -> Sight:
+    async def of(self, rights: Rights) -> Visibility:
         if rights.administers:
-            return Sight(everything=True, may_publish=True, may_create=True)
+            return Visibility(everything=True, may_publish=True, may_create=True)
         own = await self._store.own_applications(rights.user_id)
         scopes = [scope for scope in rights.central.open_scopes if not scope.is_root]
         projects = {scope.project_id for scope in scopes if scope.kind is None}
         held = {int(scope.resource_id) for scope in scopes if scope.kind is ResourceKind.APPLICATION}
-        managed = opened(rights, Operation.APPLICATION_CREATE_IN_PROJECT, projects)
-        return Sight(
-            projects=opened(rights, Operation.PROJECT_GET, projects),
+        managed = projects_open_to(rights, Operation.APPLICATION_CREATE_IN_PROJECT, projects)
+        return Visibility(
+            projects=projects_open_to(rights, Operation.PROJECT_GET, projects),
             managed=managed,
             applications=frozenset({*own, *held, *(await self._store.applications_in(managed) if managed else ())}),
             groups=frozenset(scope.resource_id for scope in scopes if scope.kind is ResourceKind.GROUP),
@@ -52,5 +52,5 @@ class Sights:
         )
 
 
-def opened(rights: Rights, operation: Operation, projects: Collection[str]) -> frozenset[str]:
-    return frozenset(one for one in projects if is_open(rights, operation, About(project_id=one)))
+def projects_open_to(rights: Rights, operation: Operation, projects: Collection[str]) -> frozenset[str]:
+    return frozenset(one for one in projects if is_open(rights, operation, GuardTarget(project_id=one)))

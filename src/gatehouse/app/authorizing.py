@@ -2,54 +2,54 @@
 
 from dataclasses import dataclass
 
-from gatehouse.accounts.model import CENTRAL, User
-from gatehouse.app.callers import proofs
-from gatehouse.app.house import DAY, House
+from gatehouse.accounts.model import CENTRAL_APPLICATION, User
+from gatehouse.app.callers import authentication_services
+from gatehouse.app.house import DAY, Services
 from gatehouse.kernel.errors import NotFound
-from gatehouse.oauth.authorize import Authorize
+from gatehouse.oauth.authorize import AuthorizeService
 from gatehouse.oauth.consent import Consents
-from gatehouse.oauth.granting import Granting, GrantLife
-from gatehouse.oauth.occasion import AuthorizeOccasion
+from gatehouse.oauth.granting import GrantCreator, GrantLifetimes
+from gatehouse.oauth.occasion import AuthorizeSignInPurpose
 from gatehouse.permissions.evaluation.places import CAN_ADMINISTER
-from gatehouse.permissions.evaluation.reading import Reading
+from gatehouse.permissions.evaluation.reading import PermissionLoader
 from gatehouse.permissions.login import LoginRules
 from gatehouse.permissions.model.scope import ROOT
 from gatehouse.permissions.store import ApplicationStore, ProjectStore
-from gatehouse.web.pages.denied import DeniedReasons
+from gatehouse.web.pages.denied import DenialReasons
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Authorizing:
-    authorize: Authorize
+class AuthorizationServices:
+    authorize: AuthorizeService
     consents: Consents
-    granting: Granting
-    occasion: AuthorizeOccasion
+    granting: GrantCreator
+    occasion: AuthorizeSignInPurpose
 
 
-def authorizing_room(house: House, rules: LoginRules) -> Authorizing:
+def authorization_services(house: Services, rules: LoginRules) -> AuthorizationServices:
     clock, recorder, storage = house.clock, house.recorder, house.storage
     consents = Consents(store=storage.consents, recorder=recorder, clock=clock)
     wanted = house.settings.oauth
-    granting = Granting(
+    granting = GrantCreator(
         store=storage.grants,
         recorder=recorder,
         clock=clock,
-        life=GrantLife(code=wanted.code_seconds, family=wanted.refresh_family_days * DAY),
+        life=GrantLifetimes(code=wanted.code_seconds, family=wanted.refresh_family_days * DAY),
     )
-    authorize = Authorize(
+    authorize = AuthorizeService(
         clients=storage.oauth,
         consents=consents,
         granting=granting,
         rules=rules,
-        verifier=proofs(house).verifier,
+        verifier=authentication_services(house).verifier,
         clock=clock,
         issuer=house.settings.server.base_url,
     )
-    occasion = AuthorizeOccasion(authorize=authorize, clients=storage.oauth, accounts=storage.accounts)
-    return Authorizing(authorize=authorize, consents=consents, granting=granting, occasion=occasion)
+    occasion = AuthorizeSignInPurpose(authorize=authorize, clients=storage.oauth, accounts=storage.accounts)
+    return AuthorizationServices(authorize=authorize, consents=consents, granting=granting, occasion=occasion)
 
 
-class Owners:
+class ApplicationOwners:
     """Fills web/pages/consent.py Owners."""
 
     def __init__(self, *, applications: ApplicationStore, projects: ProjectStore) -> None:
@@ -66,23 +66,23 @@ class Owners:
             return ""
 
 
-class Administrators:
+class AdministratorCheck:
     """Fills web/pages/denied.py Administrators."""
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: PermissionLoader) -> None:
         self._reading = reading
 
     async def is_administrator(self, user: User) -> bool:
-        facts = await self._reading.facts(user.user_id, (CENTRAL,))
+        facts = await self._reading.facts(user.user_id, (CENTRAL_APPLICATION,))
         if facts is None:
             return False
         case = await self._reading.case(facts)
-        return (await self._reading.effective(case, CENTRAL, None)).allows(ROOT, CAN_ADMINISTER)
+        return (await self._reading.effective(case, CENTRAL_APPLICATION, None)).allows(ROOT, CAN_ADMINISTER)
 
 
-def owners_of(house: House) -> Owners:
-    return Owners(applications=house.storage.applications, projects=house.storage.projects)
+def application_owners(house: Services) -> ApplicationOwners:
+    return ApplicationOwners(applications=house.storage.applications, projects=house.storage.projects)
 
 
-def denied_reasons(house: House, rules: LoginRules) -> DeniedReasons:
-    return DeniedReasons(administrators=Administrators(house.reading), refusals=rules)
+def denied_reasons(house: Services, rules: LoginRules) -> DenialReasons:
+    return DenialReasons(administrators=AdministratorCheck(house.reading), refusals=rules)

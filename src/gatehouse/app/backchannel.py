@@ -1,9 +1,9 @@
 """The part of the composition root that tells clients of sign-outs."""
 
-from gatehouse.app.personal_data import outbound
+from gatehouse.app.personal_data import outbound_client
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
-from gatehouse.oauth.backchannel import BackchannelLogout
+from gatehouse.oauth.backchannel import BackchannelLogoutWorker
 from gatehouse.oauth.store import ClientStore, LogoutStore
 from gatehouse.settings import Settings
 from gatehouse.tokens.signing import Signer
@@ -17,11 +17,11 @@ def backchannel_logout(
     signer: Signer,
     recorder: Recorder,
     clock: Clock,
-) -> BackchannelLogout:
-    return BackchannelLogout(
+) -> BackchannelLogoutWorker:
+    return BackchannelLogoutWorker(
         store=store,
         clients=clients,
-        poster=outbound(settings),
+        poster=outbound_client(settings),
         signer=signer,
         recorder=recorder,
         clock=clock,

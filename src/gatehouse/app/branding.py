@@ -2,24 +2,24 @@
 
 from pathlib import Path
 
-from gatehouse.kernel.colours import Colour
-from gatehouse.kernel.pictures import media_type_of
+from gatehouse.kernel.colours import Color
+from gatehouse.kernel.pictures import image_media_type
 from gatehouse.settings import Settings
-from gatehouse.web.branding import LOGO, LOGO_DARK, BrandFile, Branding
+from gatehouse.web.branding import DARK_LOGO_FILE, LOGO_FILE, BrandAssets, BrandFile
 
 
-def branding(settings: Settings) -> Branding:
+def branding(settings: Settings) -> BrandAssets:
     chosen = settings.branding
-    paths = {LOGO: chosen.logo, LOGO_DARK: chosen.logo_dark}
-    return Branding(
+    paths = {LOGO_FILE: chosen.logo, DARK_LOGO_FILE: chosen.logo_dark}
+    return BrandAssets(
         name=chosen.name,
         wordmark=chosen.wordmark,
-        accent=Colour.parse(chosen.accent) if chosen.accent else None,
-        logos={name: picture(Path(path)) for name, path in paths.items() if path},
+        accent=Color.parse(chosen.accent) if chosen.accent else None,
+        logos={name: load_logo(Path(path)) for name, path in paths.items() if path},
     )
 
 
-def picture(path: Path) -> BrandFile:
+def load_logo(path: Path) -> BrandFile:
     """Of a file that the settings have checked."""
     content = path.read_bytes()
-    return BrandFile(media_type=media_type_of(content), content=content)
+    return BrandFile(media_type=image_media_type(content), content=content)

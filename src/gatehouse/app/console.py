@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gatehouse.admin.risks import risks
-from gatehouse.admin.sights import Sights
+from gatehouse.admin.risks import find_risks
+from gatehouse.admin.sights import VisibilityLoader
 from gatehouse.app.console_access import access_screens, activity_screens, game_screens
 from gatehouse.app.console_applications import application_screens
 from gatehouse.app.console_people import people_screens
@@ -12,47 +12,47 @@ from gatehouse.app.console_projects import project_screens
 from gatehouse.app.console_roles import role_screens
 from gatehouse.app.console_settings import setting_screens
 from gatehouse.app.console_tables import table_screens
-from gatehouse.app.house import House
-from gatehouse.app.people import People
-from gatehouse.app.permissions import PermissionRooms
+from gatehouse.app.house import Services
+from gatehouse.app.people import AccountServices
+from gatehouse.app.permissions import PermissionServices
 from gatehouse.app.posture import posture
 from gatehouse.app.webhooks import webhooks
 from gatehouse.storage.admin.home import HomeStorage
-from gatehouse.storage.admin.sight import SightStorage
+from gatehouse.storage.admin.sight import VisibilityStorage
 from gatehouse.storage.admin.webhooks import DeliveryListStorage
 from gatehouse.web.console.conditions import condition_words
-from gatehouse.web.console.desk import ConsoleDesk
-from gatehouse.web.console.door import Answer, Threshold
+from gatehouse.web.console.desk import ConsoleView
+from gatehouse.web.console.door import ConsoleHandler, SignInGate
 from gatehouse.web.console.home import HomeScreens
-from gatehouse.web.console.notes import Notes
-from gatehouse.web.console.places import Entry
-from gatehouse.web.console.screens import Screens
+from gatehouse.web.console.notes import FlashMessages
+from gatehouse.web.console.places import ConsoleEntry
+from gatehouse.web.console.screens import ConsoleRouter
 from gatehouse.web.console.webhooks import WebhookScreens
-from gatehouse.web.pages.rendering import Pages
+from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.setup import SampleCommands
 
-CHOICES: Final[Mapping[str, object]] = {"Entry": Entry, "condition_words": condition_words}
+TEMPLATE_GLOBALS: Final[Mapping[str, object]] = {"Entry": ConsoleEntry, "condition_words": condition_words}
 
 
 def console(
-    house: House,
-    them: People,
+    house: Services,
+    them: AccountServices,
     *,
-    threshold: Threshold,
-    rooms: PermissionRooms,
-    pages: Pages,
+    threshold: SignInGate,
+    rooms: PermissionServices,
+    pages: PageRenderer,
     samples: SampleCommands,
-) -> Answer:
+) -> ConsoleHandler:
     """Built in a thread: nothing here may need the event loop."""
     https = house.settings.server.base_url.startswith("https:")
-    desk = ConsoleDesk(
+    desk = ConsoleView(
         threshold=threshold,
         sessions=them.sessions,
         desk=rooms.desk,
         reading=house.reading,
-        sights=Sights(SightStorage(house.storage.runner)),
-        pages=pages.extended("console", CHOICES),
-        notes=Notes(https=https),
+        sights=VisibilityLoader(VisibilityStorage(house.storage.runner)),
+        pages=pages.extended("console", TEMPLATE_GLOBALS),
+        notes=FlashMessages(https=https),
         clock=house.clock,
     )
     screens = [
@@ -68,22 +68,22 @@ def console(
         *webhook_screens(house, desk).screens(),
         *setting_screens(house, them, desk, rooms.readiness),
     ]
-    return Screens(screens, threshold, desk.nowhere).answer
+    return ConsoleRouter(screens, threshold, desk.nowhere).answer
 
 
-def home_screens(house: House, desk: ConsoleDesk, samples: SampleCommands) -> HomeScreens:
+def home_screens(house: Services, desk: ConsoleView, samples: SampleCommands) -> HomeScreens:
     return HomeScreens(
         store=HomeStorage(house.storage.runner),
         tallies=house.storage.tallies,
         desk=desk,
         clock=house.clock,
         sends_mail=bool(house.settings.mail.host),
-        risks=risks(posture(house.settings, dev=house.dev)),
+        risks=find_risks(posture(house.settings, dev=house.dev)),
         samples=samples,
     )
 
 
-def webhook_screens(house: House, desk: ConsoleDesk) -> WebhookScreens:
+def webhook_screens(house: Services, desk: ConsoleView) -> WebhookScreens:
     return WebhookScreens(
         webhooks=webhooks(
             house.settings,

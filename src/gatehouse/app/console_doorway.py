@@ -1,10 +1,12 @@
 """Whether the console has anything for somebody, composed; without the console itself."""
 
-from gatehouse.admin.sights import Doorway, Sights
-from gatehouse.app.house import House
-from gatehouse.permissions.callers.desk import Desk
-from gatehouse.storage.admin.sight import SightStorage
+from gatehouse.admin.sights import ConsoleAccess, VisibilityLoader
+from gatehouse.app.house import Services
+from gatehouse.permissions.callers.desk import Authenticator
+from gatehouse.storage.admin.sight import VisibilityStorage
 
 
-def doorway(house: House, desk: Desk) -> Doorway:
-    return Doorway(desk=desk, reading=house.reading, sights=Sights(SightStorage(house.storage.runner)))
+def doorway(house: Services, desk: Authenticator) -> ConsoleAccess:
+    return ConsoleAccess(
+        desk=desk, reading=house.reading, sights=VisibilityLoader(VisibilityStorage(house.storage.runner))
+    )

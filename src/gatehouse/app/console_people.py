@@ -1,63 +1,65 @@
 """People in the console, composed."""
 
-from gatehouse.accounts.editing import Editing
-from gatehouse.accounts.own.profile import Profile
-from gatehouse.admin.people import PeopleOffice, SignInRooms
-from gatehouse.app.house import House
-from gatehouse.app.joining import joining
+from gatehouse.accounts.editing import AccountEditor
+from gatehouse.accounts.own.profile import AccountProfile
+from gatehouse.admin.people import PeopleAdmin, SignInServices
+from gatehouse.app.house import Services
+from gatehouse.app.joining import registration_services
 from gatehouse.app.own_account import erasure
-from gatehouse.app.people import People
-from gatehouse.app.permissions import PermissionRooms, views
-from gatehouse.permissions.commands.user_schemas import UserSchemas
+from gatehouse.app.people import AccountServices
+from gatehouse.app.permissions import PermissionServices, record_views
+from gatehouse.permissions.commands.user_schemas import UserRecordCommands
 from gatehouse.storage.admin.nicks import NickStorage
 from gatehouse.storage.admin.people import PeopleListStorage
-from gatehouse.web.console.desk import ConsoleDesk
+from gatehouse.web.console.desk import ConsoleView
 from gatehouse.web.console.people import PeopleScreens
-from gatehouse.web.console.person import Persons, PersonScreens
-from gatehouse.web.console.person_access import AccessScreens
-from gatehouse.web.console.person_signs import SignScreens
-from gatehouse.web.console.screens import Screen
-from gatehouse.web.places import places
+from gatehouse.web.console.person import PersonLoader, PersonScreens
+from gatehouse.web.console.person_access import PersonAccessScreens
+from gatehouse.web.console.person_signs import PersonSessionScreens
+from gatehouse.web.console.screens import ConsoleRoute
+from gatehouse.web.places import open_geoip
 
 
-def people_screens(house: House, them: People, desk: ConsoleDesk, rooms: PermissionRooms) -> list[Screen]:
-    office, lists = people_office(house, them), PeopleListStorage(house.storage.runner)
-    persons = Persons(office=office, lists=lists, desk=desk, clock=house.clock)
-    profile = Profile(store=house.storage.profile, recorder=house.recorder, clock=house.clock)
-    signs = SignScreens(
+def people_screens(
+    house: Services, them: AccountServices, desk: ConsoleView, rooms: PermissionServices
+) -> list[ConsoleRoute]:
+    office, lists = people_admin(house, them), PeopleListStorage(house.storage.runner)
+    persons = PersonLoader(office=office, lists=lists, desk=desk, clock=house.clock)
+    profile = AccountProfile(store=house.storage.profile, recorder=house.recorder, clock=house.clock)
+    signs = PersonSessionScreens(
         persons,
         sessions=them.sessions,
         consents=them.authorizing.consents,
         profile=profile,
         nicks=NickStorage(house.storage.runner),
-        places=places(house.settings.accounts.geoip_file),
+        places=open_geoip(house.settings.accounts.geoip_file),
     )
     return [
         *PeopleScreens(office=office, lists=lists, desk=desk, clock=house.clock).screens(),
         *PersonScreens(persons).screens(),
-        *AccessScreens(persons, reading=house.reading, views=views(house, rooms.desk)).screens(),
+        *PersonAccessScreens(persons, reading=house.reading, views=record_views(house, rooms.desk)).screens(),
         *signs.screens(),
     ]
 
 
-def people_office(house: House, them: People) -> PeopleOffice:
-    storage, recorder, ways_in = house.storage, house.recorder, joining(house)
-    return PeopleOffice(
+def people_admin(house: Services, them: AccountServices) -> PeopleAdmin:
+    storage, recorder, ways_in = house.storage, house.recorder, registration_services(house)
+    return PeopleAdmin(
         accounts=storage.accounts,
         administration=house.administration,
-        editing=Editing(store=storage.profile, composer=them.composer, recorder=recorder),
+        editing=AccountEditor(store=storage.profile, composer=them.composer, recorder=recorder),
         invitations=ways_in.invitations,
         recovery=ways_in.recovery,
         erasure=erasure(house),
         consents=them.authorizing.consents,
-        schemas=UserSchemas(
+        schemas=UserRecordCommands(
             store=storage.user_records,
             people=storage.permissions,
             projects=storage.projects,
             recorder=recorder,
             clock=house.clock,
         ),
-        rooms=SignInRooms(
+        rooms=SignInServices(
             sessions=them.sessions,
             factors=them.factors,
             totp=them.totp,

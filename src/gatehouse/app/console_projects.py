@@ -1,41 +1,41 @@
 """The part of the composition root that is the console's projects and their tabs."""
 
-from gatehouse.app.console_forecast import foresight
+from gatehouse.app.console_forecast import impact_forecast
 from gatehouse.app.console_roles import conditions
 from gatehouse.app.full_removal import full_removal
-from gatehouse.app.house import House
+from gatehouse.app.house import Services
 from gatehouse.app.permissions import service_accounts
-from gatehouse.permissions.commands.applications import Applications
-from gatehouse.permissions.commands.groups import Groups
-from gatehouse.permissions.commands.memberships import Memberships
-from gatehouse.permissions.commands.projects import Projects
-from gatehouse.permissions.commands.publish import Publishing
-from gatehouse.storage.admin.matching import MatchStorage
+from gatehouse.permissions.commands.applications import ApplicationCommands
+from gatehouse.permissions.commands.groups import GroupCommands
+from gatehouse.permissions.commands.memberships import MembershipCommands
+from gatehouse.permissions.commands.projects import ProjectCommands
+from gatehouse.permissions.commands.publish import ProjectPublisher
+from gatehouse.storage.admin.matching import ConditionMatchStorage
 from gatehouse.storage.admin.names import NameStorage
 from gatehouse.storage.admin.projects import ProjectListStorage
-from gatehouse.web.console.desk import ConsoleDesk
+from gatehouse.web.console.desk import ConsoleView
 from gatehouse.web.console.group_access import GroupAccessScreens
-from gatehouse.web.console.group_door import GroupDoor
-from gatehouse.web.console.project_accounts import AccountScreens
+from gatehouse.web.console.group_door import GroupLoader
+from gatehouse.web.console.project_accounts import ServiceAccountScreens
 from gatehouse.web.console.project_applications import ProjectApplicationScreens
-from gatehouse.web.console.project_door import ProjectDoor
-from gatehouse.web.console.project_erasure import ErasureScreens
+from gatehouse.web.console.project_door import ProjectLoader
+from gatehouse.web.console.project_erasure import ProjectErasureScreens
 from gatehouse.web.console.project_group_list import GroupListScreens
 from gatehouse.web.console.project_groups import GroupScreens
-from gatehouse.web.console.project_lists import ListScreens
+from gatehouse.web.console.project_lists import AllowListScreens
 from gatehouse.web.console.project_members import MemberScreens
-from gatehouse.web.console.project_services import ServiceScreens
+from gatehouse.web.console.project_services import ProjectServiceScreens
 from gatehouse.web.console.projects import ProjectScreens
-from gatehouse.web.console.screens import Screen
+from gatehouse.web.console.screens import ConsoleRoute
 
 
-def project_screens(house: House, desk: ConsoleDesk) -> list[Screen]:
+def project_screens(house: Services, desk: ConsoleView) -> list[ConsoleRoute]:
     storage = house.storage
-    projects = Projects(store=storage.projects, models=storage.permissions, recorder=house.recorder)
+    projects = ProjectCommands(store=storage.projects, models=storage.permissions, recorder=house.recorder)
     lists = ProjectListStorage(storage.runner)
     overview = ProjectScreens(
         projects=projects,
-        publishing=Publishing(
+        publishing=ProjectPublisher(
             store=storage.projects, people=storage.permissions, recorder=house.recorder, clock=house.clock
         ),
         lists=lists,
@@ -43,13 +43,15 @@ def project_screens(house: House, desk: ConsoleDesk) -> list[Screen]:
         desk=desk,
         clock=house.clock,
     )
-    door = ProjectDoor(projects=projects, store=storage.projects)
-    services = ServiceScreens(door=door, projects=projects, lists=lists, foresight=foresight(house, desk), desk=desk)
-    applications = ProjectApplicationScreens(
-        door=door, applications=application_commands(house), lists=lists, desk=desk
+    door = ProjectLoader(projects=projects, store=storage.projects)
+    services = ProjectServiceScreens(
+        door=door, projects=projects, lists=lists, foresight=impact_forecast(house, desk), desk=desk
     )
-    accounts = AccountScreens(door=door, accounts=service_accounts(house), lists=lists, desk=desk)
-    erasure = ErasureScreens(removal=full_removal(house), desk=desk)
+    applications = ProjectApplicationScreens(
+        door=door, applications=project_application_commands(house), lists=lists, desk=desk
+    )
+    accounts = ServiceAccountScreens(door=door, accounts=service_accounts(house), lists=lists, desk=desk)
+    erasure = ProjectErasureScreens(removal=full_removal(house), desk=desk)
     return [
         *overview.screens(),
         *erasure.screens(),
@@ -61,17 +63,19 @@ def project_screens(house: House, desk: ConsoleDesk) -> list[Screen]:
     ]
 
 
-def member_screens(house: House, desk: ConsoleDesk, door: ProjectDoor, lists: ProjectListStorage) -> list[Screen]:
+def member_screens(
+    house: Services, desk: ConsoleView, door: ProjectLoader, lists: ProjectListStorage
+) -> list[ConsoleRoute]:
     """The lists of groups stand before people: their path could be somebody's."""
     storage = house.storage
-    memberships = Memberships(
+    memberships = MembershipCommands(
         projects=storage.projects,
         records=storage.user_records,
         recorder=house.recorder,
         clock=house.clock,
     )
-    ahead = foresight(house, desk)
-    groups = ListScreens(door=door, memberships=memberships, foresight=ahead, desk=desk)
+    ahead = impact_forecast(house, desk)
+    groups = AllowListScreens(door=door, memberships=memberships, foresight=ahead, desk=desk)
     people = MemberScreens(
         door=door,
         memberships=memberships,
@@ -83,23 +87,23 @@ def member_screens(house: House, desk: ConsoleDesk, door: ProjectDoor, lists: Pr
     return [*groups.screens(), *people.screens()]
 
 
-def group_screens(house: House, desk: ConsoleDesk, door: ProjectDoor) -> list[Screen]:
+def group_screens(house: Services, desk: ConsoleView, door: ProjectLoader) -> list[ConsoleRoute]:
     storage, runner = house.storage, house.storage.runner
-    groups = Groups(
+    groups = GroupCommands(
         store=storage.groups,
         projects=storage.projects,
         people=storage.permissions,
         recorder=house.recorder,
         clock=house.clock,
     )
-    built, ahead = conditions(house), foresight(house, desk)
-    one = GroupDoor(groups=groups, projects=storage.projects)
+    built, ahead = conditions(house), impact_forecast(house, desk)
+    one = GroupLoader(groups=groups, projects=storage.projects)
     listed = GroupListScreens(door=door, groups=groups, conditions=built, desk=desk)
     pages = GroupScreens(
         door=one,
         groups=groups,
         conditions=built,
-        matches=MatchStorage(runner),
+        matches=ConditionMatchStorage(runner),
         names=NameStorage(runner),
         foresight=ahead,
         desk=desk,
@@ -108,8 +112,8 @@ def group_screens(house: House, desk: ConsoleDesk, door: ProjectDoor) -> list[Sc
     return [*listed.screens(), *pages.screens(), *access.screens()]
 
 
-def application_commands(house: House) -> Applications:
-    return Applications(
+def project_application_commands(house: Services) -> ApplicationCommands:
+    return ApplicationCommands(
         store=house.storage.applications,
         projects=house.storage.projects,
         masters=house.masters,

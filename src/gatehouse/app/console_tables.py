@@ -2,35 +2,35 @@
 
 from collections.abc import Sequence
 
-from gatehouse.app.house import House
+from gatehouse.app.house import Services
 from gatehouse.app.questions import simulation
-from gatehouse.permissions.commands.app_schemas import AppSchemas
-from gatehouse.permissions.commands.user_schemas import UserSchemas
+from gatehouse.permissions.commands.app_schemas import SchemaCommands
+from gatehouse.permissions.commands.user_schemas import UserRecordCommands
 from gatehouse.storage.admin.assignments import AssignmentListStorage
-from gatehouse.web.console.assignment_changes import UserChanges
-from gatehouse.web.console.assignments import UsersTable
-from gatehouse.web.console.desk import ConsoleDesk
+from gatehouse.web.console.assignment_changes import AssignmentEditor
+from gatehouse.web.console.assignments import AssignmentTable
+from gatehouse.web.console.desk import ConsoleView
 from gatehouse.web.console.matrix import MatrixTable
-from gatehouse.web.console.matrix_changes import MatrixChanges
-from gatehouse.web.console.screens import Screen
+from gatehouse.web.console.matrix_changes import MatrixEditor
+from gatehouse.web.console.screens import ConsoleRoute
 
 
-def table_screens(house: House, desk: ConsoleDesk) -> Sequence[Screen]:
+def table_screens(house: Services, desk: ConsoleView) -> Sequence[ConsoleRoute]:
     storage = house.storage
     people = AssignmentListStorage(storage.runner)
-    matrix = MatrixChanges(
+    matrix = MatrixEditor(
         table=MatrixTable(desk=desk),
-        schemas=AppSchemas(store=storage.applications, recorder=house.recorder, clock=house.clock),
+        schemas=SchemaCommands(store=storage.applications, recorder=house.recorder, clock=house.clock),
         simulation=simulation(house),
         people=people,
         audit=storage.audit,
         desk=desk,
     )
-    users = UserChanges(
-        table=UsersTable(
+    users = AssignmentEditor(
+        table=AssignmentTable(
             people=people, crowds=storage.crowds, applications=storage.applications, desk=desk, clock=house.clock
         ),
-        schemas=UserSchemas(
+        schemas=UserRecordCommands(
             store=storage.user_records,
             people=storage.permissions,
             projects=storage.projects,

@@ -1,23 +1,23 @@
 """The part of the composition root that is about devices without a browser (RFC 8628)."""
 
 from gatehouse.app import guessing
-from gatehouse.app.house import DAY, House
-from gatehouse.interaction.dispatcher import Interactions
-from gatehouse.oauth.client_authentication import ClientAuthentication
+from gatehouse.app.house import DAY, Services
+from gatehouse.interaction.dispatcher import SignInFlows
+from gatehouse.oauth.client_authentication import ClientAuthenticator
 from gatehouse.oauth.consent import Consents
-from gatehouse.oauth.device import DeviceDesk
-from gatehouse.oauth.device_occasion import DeviceOccasion
-from gatehouse.oauth.ports import ApplicationRules
-from gatehouse.throttle.volume import Volume, VolumeLimit
-from gatehouse.web.browser import Browsers
-from gatehouse.web.oauth.denied_page import DeniedPage
-from gatehouse.web.oauth.device import ASKING, DeviceAuthorizationEndpoint, DevicePages
-from gatehouse.web.pages.rendering import Pages
+from gatehouse.oauth.device import DeviceAuthorization
+from gatehouse.oauth.device_occasion import DeviceSignInPurpose
+from gatehouse.oauth.ports import ApplicationLoginRules
+from gatehouse.throttle.volume import RateLimit, RateLimiter
+from gatehouse.web.browser import BrowserSessions
+from gatehouse.web.oauth.denied_page import AccessDeniedPage
+from gatehouse.web.oauth.device import DEVICE_LIMIT_KEY, DeviceAuthorizationEndpoint, DevicePages
+from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.routes.table import Endpoint
 
 
-def device_occasion(house: House, *, rules: ApplicationRules, consents: Consents) -> DeviceOccasion:
-    return DeviceOccasion(
+def device_purpose(house: Services, *, rules: ApplicationLoginRules, consents: Consents) -> DeviceSignInPurpose:
+    return DeviceSignInPurpose(
         store=house.storage.device_requests,
         clients=house.storage.oauth,
         accounts=house.storage.accounts,
@@ -30,20 +30,22 @@ def device_occasion(house: House, *, rules: ApplicationRules, consents: Consents
 
 
 def device_endpoints(
-    house: House,
+    house: Services,
     *,
-    authentication: ClientAuthentication,
-    interactions: Interactions,
-    browsers: Browsers,
-    denied_page: DeniedPage,
-    pages: Pages,
+    authentication: ClientAuthenticator,
+    interactions: SignInFlows,
+    browsers: BrowserSessions,
+    denied_page: AccessDeniedPage,
+    pages: PageRenderer,
 ) -> list[Endpoint]:
-    desk = DeviceDesk(store=house.storage.device_requests, guesses=guessing.guesses(house), clock=house.clock)
+    desk = DeviceAuthorization(
+        store=house.storage.device_requests, guesses=guessing.guesses(house), clock=house.clock
+    )
     rates = house.settings.rates
     asked = DeviceAuthorizationEndpoint(
         authentication=authentication,
         desk=desk,
-        volume=Volume({ASKING: VolumeLimit(rates.login)} if rates.enabled else {}, clock=house.clock),
+        volume=RateLimiter({DEVICE_LIMIT_KEY: RateLimit(rates.login)} if rates.enabled else {}, clock=house.clock),
         base_url=house.settings.server.base_url,
     )
     shown = DevicePages(

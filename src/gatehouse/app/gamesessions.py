@@ -4,55 +4,55 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from gatehouse.accounts.login_data import LoginDesk
+from gatehouse.accounts.login_data import LoginResult
 from gatehouse.app.callers import key_proofs
-from gatehouse.app.house import House
-from gatehouse.audit.refusals import Refusals
-from gatehouse.gamesessions.crowd import Crowd
-from gatehouse.gamesessions.desk import GameDesk
-from gatehouse.gamesessions.missed_notices import MissedNotices
-from gatehouse.gamesessions.occasion import GameOccasion
-from gatehouse.gamesessions.pace import Pace, PaceLimits
-from gatehouse.gamesessions.poll import Polls
-from gatehouse.gamesessions.ports import GameTerms
+from gatehouse.app.house import Services
+from gatehouse.audit.refusals import RefusalLog
+from gatehouse.gamesessions.crowd import PendingLimit
+from gatehouse.gamesessions.desk import GameSessionService
+from gatehouse.gamesessions.missed_notices import NoticeListener
+from gatehouse.gamesessions.occasion import GameSignInPurpose
+from gatehouse.gamesessions.pace import PollThrottle, PollThrottleLimits
+from gatehouse.gamesessions.poll import PollService
+from gatehouse.gamesessions.ports import GameLoginSettings
 from gatehouse.gamesessions.presence import Presence
-from gatehouse.gamesessions.pulse import Pulse
-from gatehouse.gamesessions.records import GameRecords
-from gatehouse.gamesessions.registration import Registration
-from gatehouse.gamesessions.result import Results
+from gatehouse.gamesessions.pulse import WriteBehind
+from gatehouse.gamesessions.records import GameRefusals
+from gatehouse.gamesessions.registration import GameSessionRegistration
+from gatehouse.gamesessions.result import GameLoginResults
 from gatehouse.gamesessions.store import GameSessionStore
-from gatehouse.gamesessions.unsent import UnsentAnswers
+from gatehouse.gamesessions.unsent import UnsentAnswerRetry
 from gatehouse.gamesessions.waiters import Waiters
-from gatehouse.interaction.dispatcher import Interactions
+from gatehouse.interaction.dispatcher import SignInFlows
 from gatehouse.kernel.ids import new_request_id
 from gatehouse.permissions.errors import ApplicationNotFound
 from gatehouse.permissions.login import LoginRules
 from gatehouse.permissions.store import ApplicationStore
-from gatehouse.throttle.volume import Volume, VolumeLimit
-from gatehouse.web.browser import Browsers
-from gatehouse.web.errors import ErrorAnswers
-from gatehouse.web.gamesessions import GameSessionEndpoints, KeySignatures
-from gatehouse.web.gamesessions_ws import GameSockets
-from gatehouse.web.pages.consent import Owners
-from gatehouse.web.pages.denied import DeniedReasons
-from gatehouse.web.pages.game import BEGINNING, GamePages
-from gatehouse.web.pages.rendering import Pages
-from gatehouse.web.routes.table import Endpoint, VolumeLimiter
-from gatehouse.web.server import Stopping
+from gatehouse.throttle.volume import RateLimit, RateLimiter
+from gatehouse.web.browser import BrowserSessions
+from gatehouse.web.errors import ErrorRenderer
+from gatehouse.web.gamesessions import AccessKeySignatureVerifier, GameSessionEndpoints
+from gatehouse.web.gamesessions_ws import GameSocketEndpoint
+from gatehouse.web.pages.consent import ApplicationOwnerLookup
+from gatehouse.web.pages.denied import DenialReasons
+from gatehouse.web.pages.game import GAME_SIGN_IN_LIMIT_KEY, GamePages
+from gatehouse.web.pages.rendering import PageRenderer
+from gatehouse.web.routes.table import Endpoint, EndpointRateLimiter
+from gatehouse.web.server import ShutdownSignal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GameRoom:
+class GameServices:
     node: str  # this process, as other nodes tell it from themselves
     waiters: Waiters
-    missed_notices: MissedNotices
-    pulse: Pulse
-    unsent: UnsentAnswers
+    missed_notices: NoticeListener
+    pulse: WriteBehind
+    unsent: UnsentAnswerRetry
     presence: Presence
-    results: Results
-    records: GameRecords
+    results: GameLoginResults
+    records: GameRefusals
     rules: LoginRules
-    occasion: GameOccasion
+    occasion: GameSignInPurpose
 
     async def leave(self, store: GameSessionStore) -> None:
         """At the end of the process: what was gathered is written, and nobody is thought to sit here any more."""
@@ -61,37 +61,37 @@ class GameRoom:
         await store.forget(self.node)
 
 
-class ApplicationTerms:
+class ApplicationGameSettings:
     def __init__(self, applications: ApplicationStore) -> None:
         self._applications = applications
 
-    async def terms(self, application_id: int) -> GameTerms:
+    async def terms(self, application_id: int) -> GameLoginSettings:
         try:
             application = await self._applications.application(application_id)
         except ApplicationNotFound:
-            return GameTerms()
+            return GameLoginSettings()
         said = cast("Mapping[str, bool]", application.settings.get("game", {}))  # as documents/grammar.py checked it
-        return GameTerms(
+        return GameLoginSettings(
             name=application.name, enabled=said.get("enabled", True), code_match=said.get("code_match", False)
         )
 
 
-def game_room(house: House, *, desk: LoginDesk, rules: LoginRules) -> GameRoom:
+def game_services(house: Services, *, desk: LoginResult, rules: LoginRules) -> GameServices:
     store, node = house.storage.game_sessions, new_request_id()
     kept = house.settings.audit.refusals_kept
-    refusals = Refusals(store=house.storage.audit, recorder=house.recorder, kept=kept)
-    records = GameRecords(refusals=refusals, recorder=house.recorder, kept=kept, clock=house.clock)
-    results = Results(accounts=house.storage.accounts, desk=desk, masters=house.masters)
+    refusals = RefusalLog(store=house.storage.audit, recorder=house.recorder, kept=kept)
+    records = GameRefusals(refusals=refusals, recorder=house.recorder, kept=kept, clock=house.clock)
+    results = GameLoginResults(accounts=house.storage.accounts, desk=desk, masters=house.masters)
     waiters = Waiters()
-    missed_notices = MissedNotices(store=store, waiters=waiters, clock=house.clock)
+    missed_notices = NoticeListener(store=store, waiters=waiters, clock=house.clock)
     store.listen(missed_notices.hear)
-    pulse = Pulse(store=store, node=node, clock=house.clock)
-    return GameRoom(
+    pulse = WriteBehind(store=store, node=node, clock=house.clock)
+    return GameServices(
         node=node,
         waiters=waiters,
         missed_notices=missed_notices,
         pulse=pulse,
-        unsent=UnsentAnswers(store=store, records=records, clock=house.clock),
+        unsent=UnsentAnswerRetry(store=store, records=records, clock=house.clock),
         presence=Presence(
             store=store,
             waiters=waiters,
@@ -104,10 +104,10 @@ def game_room(house: House, *, desk: LoginDesk, rules: LoginRules) -> GameRoom:
         results=results,
         records=records,
         rules=rules,
-        occasion=GameOccasion(
+        occasion=GameSignInPurpose(
             store=store,
             accounts=house.storage.accounts,
-            applications=ApplicationTerms(house.storage.applications),
+            applications=ApplicationGameSettings(house.storage.applications),
             rules=rules,
             results=results,
             records=records,
@@ -118,14 +118,14 @@ def game_room(house: House, *, desk: LoginDesk, rules: LoginRules) -> GameRoom:
 
 
 def game_pages(
-    house: House,
-    room: GameRoom,
+    house: Services,
+    room: GameServices,
     *,
-    owners: Owners,
-    reasons: DeniedReasons,
-    interactions: Interactions,
-    browsers: Browsers,
-    pages: Pages,
+    owners: ApplicationOwnerLookup,
+    reasons: DenialReasons,
+    interactions: SignInFlows,
+    browsers: BrowserSessions,
+    pages: PageRenderer,
 ) -> GamePages:
     rates = house.settings.rates
     return GamePages(
@@ -135,37 +135,39 @@ def game_pages(
         interactions=interactions,
         browsers=browsers,
         pages=pages,
-        volume=Volume({BEGINNING: VolumeLimit(rates.login)} if rates.enabled else {}, clock=house.clock),
+        volume=RateLimiter(
+            {GAME_SIGN_IN_LIMIT_KEY: RateLimit(rates.login)} if rates.enabled else {}, clock=house.clock
+        ),
         clock=house.clock,
     )
 
 
-def game_endpoints(house: House, room: GameRoom, *, stopping: Stopping) -> list[Endpoint]:
+def game_endpoints(house: Services, room: GameServices, *, stopping: ShutdownSignal) -> list[Endpoint]:
     settings, store = house.settings.game, house.storage.game_sessions
     stopping.when_begun(room.waiters.stop)
-    limits = PaceLimits(
+    limits = PollThrottleLimits(
         early=settings.early_polls,
         block=settings.block_seconds,
         longest=settings.block_longest_seconds,
         blocked_most=settings.blocked_most,
     )
     endpoints = GameSessionEndpoints(
-        registration=Registration(
+        registration=GameSessionRegistration(
             store=store,
             results=room.results,
             service_jwts=room.rules,
-            applications=ApplicationTerms(house.storage.applications),
+            applications=ApplicationGameSettings(house.storage.applications),
             records=room.records,
-            crowd=Crowd(store=store, clock=house.clock, most=settings.pending_most),
+            crowd=PendingLimit(store=store, clock=house.clock, most=settings.pending_most),
             clock=house.clock,
             node=room.node,
             code_match=settings.code_match,
         ),
-        polls=Polls(
+        polls=PollService(
             store=store,
             waiters=room.waiters,
             pulse=room.pulse,
-            pace=Pace(limits=limits, clock=house.clock),
+            pace=PollThrottle(limits=limits, clock=house.clock),
             results=room.results,
             unsent=room.unsent,
             records=room.records,
@@ -173,14 +175,14 @@ def game_endpoints(house: House, room: GameRoom, *, stopping: Stopping) -> list[
             node=room.node,
             delay=settings.retry_delay,
         ),
-        desk=GameDesk(
+        desk=GameSessionService(
             store=store,
             results=room.results,
             records=room.records,
             clock=house.clock,
             info_allow=settings.session_info_allow,
         ),
-        keys=KeySignatures(key_proofs(house)),
+        keys=AccessKeySignatureVerifier(key_proofs(house)),
         records=room.records,
         clock=house.clock,
         base_url=house.settings.server.base_url,
@@ -189,10 +191,15 @@ def game_endpoints(house: House, room: GameRoom, *, stopping: Stopping) -> list[
 
 
 def game_sockets(
-    house: House, room: GameRoom, *, errors: ErrorAnswers, limiter: VolumeLimiter, stopping: Stopping
-) -> GameSockets:
+    house: Services,
+    room: GameServices,
+    *,
+    errors: ErrorRenderer,
+    limiter: EndpointRateLimiter,
+    stopping: ShutdownSignal,
+) -> GameSocketEndpoint:
     stopping.when_begun(room.presence.stop)
-    return GameSockets(
+    return GameSocketEndpoint(
         presence=room.presence,
         records=room.records,
         errors=errors,

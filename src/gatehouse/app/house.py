@@ -10,58 +10,58 @@ from pathlib import Path as FilePath
 from typing import Final
 
 from gatehouse.accounts.administration import Administration
-from gatehouse.accounts.breached import BreachedFile
+from gatehouse.accounts.breached import BreachedPasswordFile
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import PasswordCost, Passwords
 from gatehouse.accounts.setup import Setup
 from gatehouse.accounts.tokens import UserTokens
 from gatehouse.app.backchannel import backchannel_logout
-from gatehouse.app.instance_key import instance_key, refuse_wrong_master_key
-from gatehouse.app.mailing import postman
-from gatehouse.app.personal_data import data_desk, data_errands
+from gatehouse.app.instance_key import ensure_instance_key, refuse_wrong_master_key
+from gatehouse.app.mailing import outbox_worker
+from gatehouse.app.personal_data import data_jobs, data_requests
 from gatehouse.app.webhooks import webhook_deliveries
-from gatehouse.audit.events import Event
-from gatehouse.audit.head import HeadBox, HeadNotes
-from gatehouse.audit.model import Origin
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.head import HeadCodec, HeadExporter
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.audit.retention import Retention
 from gatehouse.audit.sealer import Sealer
-from gatehouse.audit.tally import Tally
-from gatehouse.audit.verification import Verification
+from gatehouse.audit.tally import SignInTally
+from gatehouse.audit.verification import ChainVerifier
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
-from gatehouse.keys.audit_seal import AuditSeal
+from gatehouse.keys.audit_seal import AuditSigner
 from gatehouse.keys.keyring import Keyring
-from gatehouse.keys.rotation import CLOCK_DIFFERENCE, Rotation, RotationPolicy
-from gatehouse.keys.sealing import MasterKeys, expand, parse_master_key
-from gatehouse.mail.outbox import Postman
-from gatehouse.oauth.backchannel import BackchannelLogout
+from gatehouse.keys.rotation import MAX_CLOCK_SKEW, KeyRotation, RotationPolicy
+from gatehouse.keys.sealing import MasterKeys, derive_key, parse_master_key
+from gatehouse.mail.outbox import OutboxWorker
+from gatehouse.oauth.backchannel import BackchannelLogoutWorker
 from gatehouse.oauth.clients import Clients
-from gatehouse.permissions.evaluation.reading import Reading
+from gatehouse.permissions.evaluation.reading import PermissionLoader
 from gatehouse.permissions.model import central
-from gatehouse.personal_data.errands import DataErrands
-from gatehouse.personal_data.requests import DataDesk
-from gatehouse.settings import Loaded, Settings
+from gatehouse.personal_data.errands import DataJobs
+from gatehouse.personal_data.requests import DataRequests
+from gatehouse.settings import LoadedSettings, Settings
 from gatehouse.storage.migrations import ensure_current
-from gatehouse.storage.opening import Storage, connected
+from gatehouse.storage.opening import Storage, connect_storage
 from gatehouse.storage.pool_limits import PoolLimits
-from gatehouse.storage.promotion import note_timeline
+from gatehouse.storage.promotion import record_timeline
 from gatehouse.storage.statements import Verb
 from gatehouse.tokens.signing import Signer
-from gatehouse.webhooks.delivering import Deliveries
-from gatehouse.webhooks.heads import HeadOffers
+from gatehouse.webhooks.delivering import DeliveryWorker
+from gatehouse.webhooks.heads import HeadPublisher
 
 MINUTE: Final = 60
 DAY: Final = 86_400
 BASE_URL: Final = "base_url"
-INSTALLATION_CHARACTERS: Final = 16
+INSTALLATION_ID_LENGTH: Final = 16
 RSA_THREADS: Final = 2
 MEGABYTE: Final = 2**20
-THE_SERVICE: Final = Origin(actor="service")
+SERVICE_ORIGIN: Final = AuditOrigin(actor="service")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class House:
+class Services:
     """Every room, built once: what the server serves and the commands use."""
 
     settings: Settings
@@ -72,24 +72,24 @@ class House:
     clock: Clock
     masters: MasterKeys
     instance_key: bytes
-    tally: Tally
+    tally: SignInTally
     recorder: Recorder
     passwords: Passwords
     password_rules: PasswordRules
     administration: Administration
     setup: Setup
     clients: Clients
-    reading: Reading
+    reading: PermissionLoader
     keyring: Keyring
-    rotation: Rotation
+    rotation: KeyRotation
     signer: Signer
     user_tokens: UserTokens
     sealer: Sealer
-    postman: Postman
-    data_desk: DataDesk
-    data_errands: DataErrands
-    backchannel_logout: BackchannelLogout
-    webhook_deliveries: Deliveries
+    postman: OutboxWorker
+    data_desk: DataRequests
+    data_errands: DataJobs
+    backchannel_logout: BackchannelLogoutWorker
+    webhook_deliveries: DeliveryWorker
 
     @property
     def mail_is_shown(self) -> bool:
@@ -98,18 +98,18 @@ class House:
 
     @property
     def audit_key(self) -> bytes:
-        return expand(self.instance_key, "audit")
+        return derive_key(self.instance_key, "audit")
 
     @property
-    def head_notes(self) -> HeadNotes:
+    def head_notes(self) -> HeadExporter:
         return head_notes(self.instance_key)
 
     @property
-    def head_offers(self) -> HeadOffers:
-        return HeadOffers(
+    def head_offers(self) -> HeadPublisher:
+        return HeadPublisher(
             store=self.storage.webhooks,
             audit=self.storage.audit,
-            box=HeadBox(self.masters),
+            box=HeadCodec(self.masters),
             notes=self.head_notes,
             clock=self.clock,
             every=self.settings.audit.head_minutes * MINUTE,
@@ -117,25 +117,27 @@ class House:
 
     @property
     def retention(self) -> Retention:
-        return Retention(store=self.storage.audit, key=self.audit_seal, box=HeadBox(self.masters))
+        return Retention(store=self.storage.audit, key=self.audit_seal, box=HeadCodec(self.masters))
 
-    def verification(self, progress: Callable[[int], object] = lambda _: None) -> Verification:
-        return Verification(
+    def verification(self, progress: Callable[[int], object] = lambda _: None) -> ChainVerifier:
+        return ChainVerifier(
             store=self.storage.audit,
             mac_key=self.audit_key,
             key=self.audit_seal,
-            box=HeadBox(self.masters),
+            box=HeadCodec(self.masters),
             notes=self.head_notes,
             progress=progress,
         )
 
     @property
-    def audit_seal(self) -> AuditSeal:
-        return AuditSeal(keyring=self.keyring, clock=self.clock)
+    def audit_seal(self) -> AuditSigner:
+        return AuditSigner(keyring=self.keyring, clock=self.clock)
 
 
 @asynccontextmanager
-async def open_house(loaded: Loaded, *, clock: Clock, serving: bool, founding: bool = False) -> AsyncIterator[House]:
+async def open_services(
+    loaded: LoadedSettings, *, clock: Clock, serving: bool, founding: bool = False
+) -> AsyncIterator[Services]:
     """Open the database and build every room on it.
 
     The master key is tried before anything is changed: a wrong one raises WrongMasterKey and leaves the
@@ -144,30 +146,30 @@ async def open_house(loaded: Loaded, *, clock: Clock, serving: bool, founding: b
     or founds, and is SchemaBehind to all others: it is more likely the wrong one than a new one.
     """
     masters = master_keys(loaded.settings)
-    async with database(loaded) as storage:
+    async with open_database(loaded) as storage:
         held = await storage.runner.revision()
         if held:
             await refuse_wrong_master_key(storage, masters)
         await ensure_current(
             storage.runner, loaded.settings.database.url.reveal(), migrate=serving or (founding and not held)
         )
-        known = await with_base_url(loaded, storage, serving=serving)
-        key = await instance_key(storage, masters, clock)
-        house = build(known, storage=storage, masters=masters, clock=clock, key=key)
+        known = await resolve_base_url(loaded, storage, serving=serving)
+        key = await ensure_instance_key(storage, masters, clock)
+        house = build_services(known, storage=storage, masters=masters, clock=clock, key=key)
         try:
-            await move_in(house)
+            await bootstrap(house)
             yield house
         finally:
             house.passwords.close()
 
 
 @asynccontextmanager
-async def database(loaded: Loaded) -> AsyncIterator[Storage]:
+async def open_database(loaded: LoadedSettings) -> AsyncIterator[Storage]:
     """Reach the database that the settings name, whatever its schema; SQLite's file is made when it is missing."""
     named = loaded.settings.database
     async with AsyncExitStack() as stack:
         try:
-            reaching = connected(
+            reaching = connect_storage(
                 named.url.reveal(), limits=pool_limits(loaded.settings), listen_url=named.listen_url.reveal()
             )
             storage = await stack.enter_async_context(reaching)
@@ -176,7 +178,7 @@ async def database(loaded: Loaded) -> AsyncIterator[Storage]:
         yield storage
 
 
-async def with_base_url(loaded: Loaded, storage: Storage, *, serving: bool) -> Loaded:
+async def resolve_base_url(loaded: LoadedSettings, storage: Storage, *, serving: bool) -> LoadedSettings:
     remembered = await storage.installation.fact(BASE_URL)
     if serving:
         if remembered != loaded.settings.server.base_url:
@@ -185,10 +187,12 @@ async def with_base_url(loaded: Loaded, storage: Storage, *, serving: bool) -> L
     return loaded if remembered is None else loaded.remembering(remembered)
 
 
-def build(loaded: Loaded, *, storage: Storage, masters: MasterKeys, clock: Clock, key: bytes) -> House:
+def build_services(
+    loaded: LoadedSettings, *, storage: Storage, masters: MasterKeys, clock: Clock, key: bytes
+) -> Services:
     settings, dev = loaded.settings, loaded.dev
-    tally = Tally(store=storage.tallies, clock=clock)
-    recorder = Recorder(mac_key=expand(key, "audit"), clock=clock, tally=tally)
+    tally = SignInTally(store=storage.tallies, clock=clock)
+    recorder = Recorder(mac_key=derive_key(key, "audit"), clock=clock, tally=tally)
     passwords = Passwords(
         PasswordCost(
             memory_kib=settings.passwords.memory_kib,
@@ -204,7 +208,7 @@ def build(loaded: Loaded, *, storage: Storage, masters: MasterKeys, clock: Clock
     )
     keyring = Keyring(store=storage.keys, masters=masters, clock=clock)
     signer = Signer(keyring=keyring, clock=clock, executor=ThreadPoolExecutor(RSA_THREADS, thread_name_prefix="rsa"))
-    return House(
+    return Services(
         settings=settings,
         sources=loaded.sources,
         dev=dev,
@@ -222,9 +226,11 @@ def build(loaded: Loaded, *, storage: Storage, masters: MasterKeys, clock: Clock
         clients=Clients(
             store=storage.oauth, grants=storage.grants, master_keys=masters, recorder=recorder, clock=clock
         ),
-        reading=Reading(store=storage.permissions, clock=clock, cache_bytes=settings.permissions.cache_mb * MEGABYTE),
+        reading=PermissionLoader(
+            store=storage.permissions, clock=clock, cache_bytes=settings.permissions.cache_mb * MEGABYTE
+        ),
         keyring=keyring,
-        rotation=Rotation(
+        rotation=KeyRotation(
             store=storage.keys, masters=masters, recorder=recorder, clock=clock, policy=rotation_policy(settings)
         ),
         signer=signer,
@@ -236,11 +242,11 @@ def build(loaded: Loaded, *, storage: Storage, masters: MasterKeys, clock: Clock
             issuer=settings.server.base_url,
             lifetime=settings.tokens.user_jwt_days * DAY,
         ),
-        postman=postman(
-            settings, store=storage.mail, masters=masters, clock=clock, show=print_letter if dev else None
+        postman=outbox_worker(
+            settings, store=storage.mail, masters=masters, clock=clock, show=print_message if dev else None
         ),
-        data_desk=data_desk(store=storage.personal_data, masters=masters, recorder=recorder, clock=clock),
-        data_errands=data_errands(
+        data_desk=data_requests(store=storage.personal_data, masters=masters, recorder=recorder, clock=clock),
+        data_errands=data_jobs(
             settings, store=storage.personal_data, signer=signer, masters=masters, recorder=recorder, clock=clock
         ),
         backchannel_logout=backchannel_logout(
@@ -256,28 +262,28 @@ def build(loaded: Loaded, *, storage: Storage, masters: MasterKeys, clock: Clock
         ),
         sealer=Sealer(
             store=storage.audit,
-            key=AuditSeal(keyring=keyring, clock=clock),
-            box=HeadBox(masters),
+            key=AuditSigner(keyring=keyring, clock=clock),
+            box=HeadCodec(masters),
             recorder=recorder,
-            mac_key=expand(key, "audit"),
+            mac_key=derive_key(key, "audit"),
             clock=clock,
         ),
     )
 
 
-def print_letter(text: str) -> None:
+def print_message(text: str) -> None:
     sys.stderr.write(f"{text}\n")
 
 
-async def move_in(house: House) -> None:
+async def bootstrap(house: Services) -> None:
     """What must be there before anyone is served; every step is safe to repeat and to race."""
     now = house.clock.now()
     await house.storage.permissions.install(central.application(now), central.schema(now), central.roles())
-    await house.rotation.ensure_first_keys(origin=THE_SERVICE)
+    await house.rotation.ensure_first_keys(origin=SERVICE_ORIGIN)
     await house.keyring.reload()
 
 
-async def notice_promotion(house: House) -> None:
+async def check_promotion(house: Services) -> None:
     """A database that was promoted meanwhile may have lost revocations (R3).
 
     Asked at the start and whenever notices were missed; each new connection is looked at by the runner itself.
@@ -285,22 +291,22 @@ async def notice_promotion(house: House) -> None:
     runner = house.storage.runner
     timeline = await runner.timeline()
     if timeline:
-        await runner.act(partial(promotion_noted, house, timeline))
-        runner.when_promoted(timeline, partial(promotion_noted, house))
+        await runner.act(partial(record_promotion, house, timeline))
+        runner.when_promoted(timeline, partial(record_promotion, house))
 
 
-def promotion_noted(house: House, timeline: str) -> Verb[bool]:
-    return note_timeline(
+def record_promotion(house: Services, timeline: str) -> Verb[bool]:
+    return record_timeline(
         timeline,
         lossless=house.settings.database.standby_synchronous,
         epoch=house.clock.now() * 1_000,
-        entry=house.recorder.record(Event.PROMOTED, THE_SERVICE, subject="installation"),
+        entry=house.recorder.record(AuditEvent.PROMOTED, SERVICE_ORIGIN, subject="installation"),
     )
 
 
-def head_notes(key: bytes) -> HeadNotes:
-    installation = expand(key, "installation").hex()[:INSTALLATION_CHARACTERS]
-    return HeadNotes(key=expand(key, "audit-head"), installation=installation)
+def head_notes(key: bytes) -> HeadExporter:
+    installation = derive_key(key, "installation").hex()[:INSTALLATION_ID_LENGTH]
+    return HeadExporter(key=derive_key(key, "audit-head"), installation=installation)
 
 
 def master_keys(settings: Settings) -> MasterKeys:
@@ -326,7 +332,7 @@ def pool_limits(settings: Settings) -> PoolLimits:
 def password_rules(settings: Settings) -> PasswordRules:
     path = settings.accounts.breached_passwords
     return PasswordRules(
-        breached=BreachedFile(FilePath(path)) if path else None,
+        breached=BreachedPasswordFile(FilePath(path)) if path else None,
         service_words=(settings.server.base_url, settings.branding.name, settings.mail.from_name, "gatehouse"),
     )
 
@@ -335,6 +341,6 @@ def rotation_policy(settings: Settings) -> RotationPolicy:
     return RotationPolicy(
         every=settings.keys.rotate_days * DAY,
         publish_lead=settings.keys.publish_lead_seconds,
-        grace=settings.tokens.expired_grace_days * DAY + CLOCK_DIFFERENCE,
+        grace=settings.tokens.expired_grace_days * DAY + MAX_CLOCK_SKEW,
         rsa_bits=settings.keys.rsa_bits,
     )

@@ -7,7 +7,7 @@ from typing import Final
 
 import structlog
 
-from gatehouse.app.house import DAY, THE_SERVICE, House, notice_promotion
+from gatehouse.app.house import DAY, SERVICE_ORIGIN, Services, check_promotion
 from gatehouse.kernel.errors import GatehouseError
 from gatehouse.storage.keys import CHANNEL as KEYS_CHANGED
 from gatehouse.storage.logout_calls import CHANNEL as SIGNED_OUT
@@ -29,7 +29,7 @@ TALLY_EVERY: Final = 10.0
 
 
 @asynccontextmanager
-async def housekeeping(house: House) -> AsyncIterator[None]:
+async def housekeeping(house: Services) -> AsyncIterator[None]:
     """Keep house while the body runs; at the end whatever was recorded is sealed."""
     told = asyncio.Event()
     forget = house.storage.runner.listen(KEYS_CHANGED, lambda _: told.set())
@@ -45,22 +45,22 @@ async def housekeeping(house: House) -> AsyncIterator[None]:
     webhooks = asyncio.Event()
     webhooks.set()
     forget_webhooks = house.storage.runner.listen(WEBHOOK_DUE, lambda _: webhooks.set())
-    await notice_promotion(house)
+    await check_promotion(house)
     duties = [
-        asyncio.create_task(repeat(house, SEAL_EVERY, lambda: seal(house, webhooks)), name="seal"),
-        asyncio.create_task(repeat(house, HEADS_EVERY, house.head_offers.run_once), name="audit-head"),
-        asyncio.create_task(repeat(house, KEYS_EVERY, lambda: tend_keys(house)), name="keys"),
-        asyncio.create_task(repeat(house, TALLY_EVERY, house.tally.write), name="tally"),
-        asyncio.create_task(repeat(house, SWEEP_EVERY, lambda: sweep(house)), name="sweep"),
-        asyncio.create_task(repeat(house, MAIL_EVERY, house.postman.run_once), name="retry-mail"),
-        asyncio.create_task(do_when_told(house.postman.run_once, mail), name="mail"),
-        asyncio.create_task(repeat(house, DATA_EVERY, house.data_errands.run_once), name="retry-data"),
-        asyncio.create_task(do_when_told(house.data_errands.run_once, data), name="data"),
-        asyncio.create_task(repeat(house, LOGOUT_EVERY, house.backchannel_logout.run_once), name="retry-logout"),
-        asyncio.create_task(do_when_told(house.backchannel_logout.run_once, logout), name="logout"),
-        asyncio.create_task(repeat(house, WEBHOOKS_EVERY, house.webhook_deliveries.tend), name="retry-webhooks"),
-        asyncio.create_task(do_when_told(house.webhook_deliveries.tend, webhooks), name="webhooks"),
-        asyncio.create_task(look_when_told(house, told), name="look-again"),
+        asyncio.create_task(run_every(house, SEAL_EVERY, lambda: seal_audit_log(house, webhooks)), name="seal"),
+        asyncio.create_task(run_every(house, HEADS_EVERY, house.head_offers.run_once), name="audit-head"),
+        asyncio.create_task(run_every(house, KEYS_EVERY, lambda: rotate_and_reload_keys(house)), name="keys"),
+        asyncio.create_task(run_every(house, TALLY_EVERY, house.tally.write), name="tally"),
+        asyncio.create_task(run_every(house, SWEEP_EVERY, lambda: delete_expired(house)), name="sweep"),
+        asyncio.create_task(run_every(house, MAIL_EVERY, house.postman.run_once), name="retry-mail"),
+        asyncio.create_task(run_on_event(house.postman.run_once, mail), name="mail"),
+        asyncio.create_task(run_every(house, DATA_EVERY, house.data_errands.run_once), name="retry-data"),
+        asyncio.create_task(run_on_event(house.data_errands.run_once, data), name="data"),
+        asyncio.create_task(run_every(house, LOGOUT_EVERY, house.backchannel_logout.run_once), name="retry-logout"),
+        asyncio.create_task(run_on_event(house.backchannel_logout.run_once, logout), name="logout"),
+        asyncio.create_task(run_every(house, WEBHOOKS_EVERY, house.webhook_deliveries.tend), name="retry-webhooks"),
+        asyncio.create_task(run_on_event(house.webhook_deliveries.tend, webhooks), name="webhooks"),
+        asyncio.create_task(reload_keys_on_notice(house, told), name="look-again"),
     ]
     try:
         yield
@@ -73,18 +73,18 @@ async def housekeeping(house: House) -> AsyncIterator[None]:
         for duty in duties:
             duty.cancel()
         await asyncio.gather(*duties, return_exceptions=True)
-        await attempt(house.tally.write)
+        await run_job(house.tally.write)
         await house.webhook_deliveries.stop()
-        await attempt(house.sealer.seal_all)
+        await run_job(house.sealer.seal_all)
 
 
-async def repeat(house: House, seconds: float, duty: Callable[[], Awaitable[object]]) -> None:
+async def run_every(house: Services, seconds: float, duty: Callable[[], Awaitable[object]]) -> None:
     while True:
         await house.clock.sleep(seconds)
-        await attempt(duty)
+        await run_job(duty)
 
 
-async def attempt(duty: Callable[[], Awaitable[object]]) -> None:
+async def run_job(duty: Callable[[], Awaitable[object]]) -> None:
     """A duty that fails is told and tried again at its next time; it never ends the service."""
     try:
         await duty()
@@ -94,34 +94,34 @@ async def attempt(duty: Callable[[], Awaitable[object]]) -> None:
         log.exception("housekeeping failed")
 
 
-async def seal(house: House, sealed: asyncio.Event) -> None:
+async def seal_audit_log(house: Services, sealed: asyncio.Event) -> None:
     """Whoever seals goes on to tell webhooks of it; should he die, others do with their next round."""
     if await house.sealer.seal_all():
         sealed.set()
 
 
-async def tend_keys(house: House) -> None:
-    await house.rotation.rotate_due(origin=THE_SERVICE)
+async def rotate_and_reload_keys(house: Services) -> None:
+    await house.rotation.rotate_due(origin=SERVICE_ORIGIN)
     await house.keyring.reload()
 
 
-async def look_when_told(house: House, told: asyncio.Event) -> None:
+async def reload_keys_on_notice(house: Services, told: asyncio.Event) -> None:
     """Another node changed the keys, or notices were missed because the database was away."""
     while True:
         await told.wait()
         told.clear()
-        await attempt(house.keyring.reload)
-        await attempt(lambda: notice_promotion(house))
+        await run_job(house.keyring.reload)
+        await run_job(lambda: check_promotion(house))
 
 
-async def do_when_told(duty: Callable[[], Awaitable[object]], told: asyncio.Event) -> None:
+async def run_on_event(duty: Callable[[], Awaitable[object]], told: asyncio.Event) -> None:
     while True:
         await told.wait()
         told.clear()
-        await attempt(duty)
+        await run_job(duty)
 
 
-async def sweep(house: House) -> None:
+async def delete_expired(house: Services) -> None:
     """Remove what has ended; nothing relies on it, for every reader looks at the time itself (faults I15)."""
     now = house.clock.now()
     await house.storage.sweep(now)

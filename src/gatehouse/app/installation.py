@@ -4,20 +4,20 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from gatehouse import __version__
-from gatehouse.admin.keys import KeyOffice
-from gatehouse.admin.model.settings import MailServer, Policy, SettingLine
-from gatehouse.admin.risks import risks
-from gatehouse.app.house import House, rotation_policy
+from gatehouse.admin.keys import KeyAdmin
+from gatehouse.admin.model.settings import MailServer, SettingGroup, SettingListItem
+from gatehouse.admin.risks import find_risks
+from gatehouse.app.house import Services, rotation_policy
 from gatehouse.app.posture import posture
-from gatehouse.audit.head import HeadBox
-from gatehouse.kernel.colours import Colour
-from gatehouse.settings.entries import ENTRIES
-from gatehouse.settings.showing import cell, shown
-from gatehouse.storage.admin.settings import InstallationReads
+from gatehouse.audit.head import HeadCodec
+from gatehouse.kernel.colours import Color
+from gatehouse.settings.entries import ALL_SETTINGS
+from gatehouse.settings.showing import display_line, display_value
+from gatehouse.storage.admin.settings import InstallationReadStorage
 from gatehouse.storage.migrations import HEAD
-from gatehouse.web.branding import OURS, swatches
+from gatehouse.web.branding import DEFAULT_ACCENT, swatches
 from gatehouse.web.health import Readiness
-from gatehouse.web.installation import Installation, InstallationDesk
+from gatehouse.web.installation import Installation, InstallationReader
 from gatehouse.web.permissions.setting_parts import SettingParts
 
 POLICIES: Final[Mapping[str, Sequence[str]]] = {  # sections, or single settings of one
@@ -30,20 +30,20 @@ POLICIES: Final[Mapping[str, Sequence[str]]] = {  # sections, or single settings
 }
 
 
-def setting_parts(house: House, readiness: Readiness) -> SettingParts:
-    return SettingParts(installation_desk(house, readiness))
+def setting_parts(house: Services, readiness: Readiness) -> SettingParts:
+    return SettingParts(installation_admin(house, readiness))
 
 
-def installation_desk(house: House, readiness: Readiness) -> InstallationDesk:
+def installation_admin(house: Services, readiness: Readiness) -> InstallationReader:
     storage = house.storage
-    return InstallationDesk(
+    return InstallationReader(
         installation=installation(house),
-        reads=InstallationReads(storage.runner),
+        reads=InstallationReadStorage(storage.runner),
         outbox=storage.mail,
         audit=storage.audit,
-        box=HeadBox(house.masters),
+        box=HeadCodec(house.masters),
         readiness=readiness,
-        keys=KeyOffice(
+        keys=KeyAdmin(
             store=storage.keys,
             rotation=house.rotation,
             keyring=house.keyring,
@@ -53,9 +53,9 @@ def installation_desk(house: House, readiness: Readiness) -> InstallationDesk:
     )
 
 
-def installation(house: House) -> Installation:
+def installation(house: Services) -> Installation:
     settings = house.settings
-    lines = [line_of(house, name) for name in ENTRIES]
+    lines = [setting_line(house, name) for name in ALL_SETTINGS]
     return Installation(
         version=__version__,
         opened_at=house.opened_at,
@@ -71,23 +71,23 @@ def installation(house: House) -> Installation:
             is_shown=house.mail_is_shown,
         ),
         lines=lines,
-        policies=[Policy(name=name, lines=chosen(lines, parts)) for name, parts in POLICIES.items()],
-        risks=risks(posture(settings, dev=house.dev)),
-        swatches=swatches(Colour.parse(settings.branding.accent or OURS)),
-        branding=chosen(lines, ("branding", "mail.from_name")),
+        policies=[SettingGroup(name=name, lines=lines_in_sections(lines, parts)) for name, parts in POLICIES.items()],
+        risks=find_risks(posture(settings, dev=house.dev)),
+        swatches=swatches(Color.parse(settings.branding.accent or DEFAULT_ACCENT)),
+        branding=lines_in_sections(lines, ("branding", "mail.from_name")),
     )
 
 
-def line_of(house: House, name: str) -> SettingLine:
-    about = ENTRIES[name].about
-    return SettingLine(
+def setting_line(house: Services, name: str) -> SettingListItem:
+    about = ALL_SETTINGS[name].about
+    return SettingListItem(
         name=name,
-        value=cell(shown(house.settings, name)),
-        unit="" if ENTRIES[name].is_secret else about.unit,
+        value=display_line(display_value(house.settings, name)),
+        unit="" if ALL_SETTINGS[name].is_secret else about.unit,
         meaning=about.meaning,
         source=house.sources[name],
     )
 
 
-def chosen(lines: Sequence[SettingLine], parts: Sequence[str]) -> list[SettingLine]:
+def lines_in_sections(lines: Sequence[SettingListItem], parts: Sequence[str]) -> list[SettingListItem]:
     return [line for part in parts for line in lines if line.name == part or line.name.startswith(f"{part}.")]

@@ -3,47 +3,47 @@
 from dataclasses import dataclass
 
 from gatehouse.accounts.invitations import Invitations
-from gatehouse.accounts.links import Links
-from gatehouse.accounts.own.proofs import AddressProofs
-from gatehouse.accounts.recovery import Recovery
-from gatehouse.accounts.registration import Policy, Registration
+from gatehouse.accounts.links import EmailLinks
+from gatehouse.accounts.own.proofs import EmailVerification
+from gatehouse.accounts.recovery import PasswordRecovery
+from gatehouse.accounts.registration import RegistrationPolicy, SelfRegistration
 from gatehouse.app.guessing import sign_in
-from gatehouse.app.house import House
-from gatehouse.app.mailing import composer
+from gatehouse.app.house import Services
+from gatehouse.app.mailing import mail_composer
 from gatehouse.app.own_account import new_address
-from gatehouse.throttle.allowance import Allowance
-from gatehouse.web.browser import Browsers
-from gatehouse.web.pages.desk import Desk
+from gatehouse.throttle.allowance import Quota
+from gatehouse.web.browser import BrowserSessions
+from gatehouse.web.pages.desk import PublicForms
 from gatehouse.web.pages.forgot import ForgotPage
 from gatehouse.web.pages.invite import InvitePage
 from gatehouse.web.pages.register import RegisterPage
-from gatehouse.web.pages.rendering import Pages
+from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.reset import ResetPage
 from gatehouse.web.pages.verify_email import VerifyEmailPage
 from gatehouse.web.routes.table import Endpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Joining:
-    registration: Registration
+class RegistrationServices:
+    registration: SelfRegistration
     invitations: Invitations
-    recovery: Recovery
+    recovery: PasswordRecovery
 
 
-def joining(house: House) -> Joining:
+def registration_services(house: Services) -> RegistrationServices:
     store, clock, recorder = house.storage.registration, house.clock, house.recorder
     passwords, rules = house.passwords, house.password_rules
-    letters = composer(house.settings, masters=house.masters, clock=clock)
-    links = Links(
+    letters = mail_composer(house.settings, masters=house.masters, clock=clock)
+    links = EmailLinks(
         store=store,
         composer=letters,
         recorder=recorder,
-        allowance=Allowance(store=house.storage.throttle, clock=clock),
+        allowance=Quota(store=house.storage.throttle, clock=clock),
         clock=clock,
     )
     accounts = house.settings.accounts
-    return Joining(
-        registration=Registration(
+    return RegistrationServices(
+        registration=SelfRegistration(
             store=store,
             links=links,
             passwords=passwords,
@@ -51,7 +51,7 @@ def joining(house: House) -> Joining:
             composer=letters,
             recorder=recorder,
             clock=clock,
-            policy=Policy(is_open=accounts.registration, domains=accounts.allowed_domains),
+            policy=RegistrationPolicy(is_open=accounts.registration, domains=accounts.allowed_domains),
         ),
         invitations=Invitations(
             store=store,
@@ -62,7 +62,7 @@ def joining(house: House) -> Joining:
             recorder=recorder,
             clock=clock,
         ),
-        recovery=Recovery(
+        recovery=PasswordRecovery(
             store=store,
             links=links,
             passwords=passwords,
@@ -75,11 +75,11 @@ def joining(house: House) -> Joining:
     )
 
 
-def joining_pages(house: House, *, browsers: Browsers, pages: Pages) -> list[Endpoint]:
-    rooms = joining(house)
-    desk = Desk(browsers=browsers, pages=pages)
+def registration_pages(house: Services, *, browsers: BrowserSessions, pages: PageRenderer) -> list[Endpoint]:
+    rooms = registration_services(house)
+    desk = PublicForms(browsers=browsers, pages=pages)
     is_logged = house.mail_is_shown
-    proofs = AddressProofs(registration=rooms.registration, new_address=new_address(house))
+    proofs = EmailVerification(registration=rooms.registration, new_address=new_address(house))
     return [
         *RegisterPage(registration=rooms.registration, desk=desk, mail_is_logged=is_logged).endpoints(),
         *VerifyEmailPage(

@@ -3,50 +3,50 @@
 from collections.abc import Callable
 
 from gatehouse.kernel.clock import Clock
-from gatehouse.kernel.colours import Colour
+from gatehouse.kernel.colours import Color
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.mail.composer import Composer
-from gatehouse.mail.delivery import Carrier, PrintingCarrier, Security, Sender, SmtpCarrier, SmtpServer
-from gatehouse.mail.inks import OURS, inks_of
-from gatehouse.mail.outbox import Postman
+from gatehouse.mail.delivery import MailTransport, PrintingTransport, Sender, SmtpSecurity, SmtpServer, SmtpTransport
+from gatehouse.mail.inks import DEFAULT_THEME, theme_for_accent
+from gatehouse.mail.outbox import OutboxWorker
 from gatehouse.mail.store import OutboxStore
 from gatehouse.settings import Settings
 
-Show = Callable[[str], object]
+PrintMessage = Callable[[str], object]
 
 
-def composer(settings: Settings, *, masters: MasterKeys, clock: Clock) -> Composer:
+def mail_composer(settings: Settings, *, masters: MasterKeys, clock: Clock) -> Composer:
     accent = settings.branding.accent
     return Composer(
         sealing=masters,
         base_url=settings.server.base_url,
         name=settings.mail.from_name,
         clock=clock,
-        inks=inks_of(Colour.parse(accent)) if accent else OURS,
+        inks=theme_for_accent(Color.parse(accent)) if accent else DEFAULT_THEME,
     )
 
 
-def postman(
-    settings: Settings, *, store: OutboxStore, masters: MasterKeys, clock: Clock, show: Show | None
-) -> Postman:
-    return Postman(store=store, carrier=carrier(settings, show), sealing=masters, clock=clock)
+def outbox_worker(
+    settings: Settings, *, store: OutboxStore, masters: MasterKeys, clock: Clock, show: PrintMessage | None
+) -> OutboxWorker:
+    return OutboxWorker(store=store, carrier=mail_transport(settings, show), sealing=masters, clock=clock)
 
 
-def carrier(settings: Settings, show: Show | None) -> Carrier | None:
+def mail_transport(settings: Settings, show: PrintMessage | None) -> MailTransport | None:
     """The configured server; without one whoever is shown all mail, which is for --dev only; or nobody."""
     if settings.mail.host:
-        return smtp(settings)
-    return None if show is None else PrintingCarrier(show)
+        return smtp_transport(settings)
+    return None if show is None else PrintingTransport(show)
 
 
-def smtp(settings: Settings) -> SmtpCarrier:
+def smtp_transport(settings: Settings) -> SmtpTransport:
     mail = settings.mail
     server = SmtpServer(
         host=mail.host,
         port=mail.port,
-        security=Security(mail.security),
+        security=SmtpSecurity(mail.security),
         timeout=mail.timeout_seconds,
         username=mail.username,
         password=mail.password.reveal(),
     )
-    return SmtpCarrier(server, Sender(address=mail.from_address, name=mail.from_name))
+    return SmtpTransport(server, Sender(address=mail.from_address, name=mail.from_name))

@@ -11,36 +11,38 @@ from typing import Final
 
 from gatehouse.kernel.clock import Clock
 
-EVERY: Final = 0.1  # seconds between two looks at what is new
-WHOLE_EVERY: Final = 600.0  # seconds between two looks at everything: requests leave nothing behind that needs one
-YOUNG_MOST: Final = 7_000  # objects made and not let go at which the new ones are looked at without being asked
-MIDDLE_MOST: Final = 2  # such looks in between: each look at what they left is short, however much is made
+COLLECT_EVERY: Final = 0.1  # seconds between two looks at what is new
+COLLECT_ALL_EVERY: Final = (
+    600.0  # seconds between two looks at everything: requests leave nothing behind that needs one
+)
+YOUNG_THRESHOLD: Final = 7_000  # objects made and not let go at which the new ones are looked at without being asked
+MIDDLE_THRESHOLD: Final = 2  # such looks in between: each look at what they left is short, however much is made
 NEVER: Final = 1_000_000_000
 
 
-class Tidying:
+class GarbageCollector:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._whole_at = 0.0
 
     def begin(self) -> None:
-        gc.set_threshold(YOUNG_MOST, MIDDLE_MOST, NEVER)
-        self._whole_at = self._clock.monotonic() + WHOLE_EVERY
+        gc.set_threshold(YOUNG_THRESHOLD, MIDDLE_THRESHOLD, NEVER)
+        self._whole_at = self._clock.monotonic() + COLLECT_ALL_EVERY
         self._next()
 
     def _next(self) -> None:
-        self._clock.call_later(EVERY, self._look)
+        self._clock.call_later(COLLECT_EVERY, self._look)
 
     def _look(self) -> None:
         if self._clock.monotonic() < self._whole_at:
             gc.collect(1)
         else:
             gc.collect()
-            self._whole_at = self._clock.monotonic() + WHOLE_EVERY
+            self._whole_at = self._clock.monotonic() + COLLECT_ALL_EVERY
         self._next()
 
 
-def settle_memory() -> None:
+def freeze_startup_objects() -> None:
     """What the start has made either stays for good, and need not be looked through again and again, or goes."""
     gc.collect()
     gc.freeze()

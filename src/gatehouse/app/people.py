@@ -3,53 +3,58 @@
 from dataclasses import dataclass
 from typing import Final
 
-from gatehouse.accounts.devices import Devices
-from gatehouse.accounts.login_data import LoginDesk, LoginTerms
+from gatehouse.accounts.devices import DeviceCookies
+from gatehouse.accounts.login_data import LoginResult, LoginSettings
 from gatehouse.accounts.second_factors.email_code import EmailCodes
 from gatehouse.accounts.second_factors.passkeys import Passkeys
 from gatehouse.accounts.second_factors.recovery import RecoveryCodes
 from gatehouse.accounts.second_factors.relying_party import RelyingParty
-from gatehouse.accounts.second_factors.telling import Telling
+from gatehouse.accounts.second_factors.telling import AccountNotifier
 from gatehouse.accounts.second_factors.totp import Totp
 from gatehouse.accounts.second_factors.verification import SecondFactors
-from gatehouse.accounts.sessions import SessionLife, Sessions
+from gatehouse.accounts.sessions import SessionLifetimes, Sessions
 from gatehouse.accounts.short_tokens import ShortTokens
-from gatehouse.accounts.sign_in import SignIn
+from gatehouse.accounts.sign_in import PasswordSignIn
 from gatehouse.app import guessing
-from gatehouse.app.authorizing import Authorizing, authorizing_room, denied_reasons, owners_of
-from gatehouse.app.callers import proofs
-from gatehouse.app.devices import device_occasion
-from gatehouse.app.gamesessions import GameRoom, game_pages, game_room
-from gatehouse.app.house import House
-from gatehouse.app.joining import joining_pages
-from gatehouse.app.mailing import composer
+from gatehouse.app.authorizing import (
+    AuthorizationServices,
+    application_owners,
+    authorization_services,
+    denied_reasons,
+)
+from gatehouse.app.callers import authentication_services
+from gatehouse.app.devices import device_purpose
+from gatehouse.app.gamesessions import GameServices, game_pages, game_services
+from gatehouse.app.house import Services
+from gatehouse.app.joining import registration_pages
+from gatehouse.app.mailing import mail_composer
 from gatehouse.app.own_account import account_pages
 from gatehouse.gamesessions.occasion import KIND as GAME
-from gatehouse.interaction.account import KIND as ACCOUNT
-from gatehouse.interaction.account import AccountOccasion
-from gatehouse.interaction.dispatcher import Interactions
-from gatehouse.keys.sealing import expand
+from gatehouse.interaction.account import ACCOUNT_KIND as ACCOUNT
+from gatehouse.interaction.account import AccountSignInPurpose
+from gatehouse.interaction.dispatcher import SignInFlows
+from gatehouse.keys.sealing import derive_key
 from gatehouse.mail.composer import Composer
 from gatehouse.oauth.device_occasion import KIND as DEVICE
-from gatehouse.oauth.device_occasion import DeviceOccasion
+from gatehouse.oauth.device_occasion import DeviceSignInPurpose
 from gatehouse.oauth.occasion import KIND as AUTHORIZE
-from gatehouse.permissions.callers.desk import Desk
+from gatehouse.permissions.callers.desk import Authenticator
 from gatehouse.permissions.login import LoginRules
 from gatehouse.settings.grammar import parse_origin
-from gatehouse.throttle.guesses import Guesses
-from gatehouse.web.browser import Browsers
+from gatehouse.throttle.guesses import AttemptLimiter
+from gatehouse.web.browser import BrowserSessions
 from gatehouse.web.login import LoginEndpoint
 from gatehouse.web.pages.choose_account import ChooseAccountPage
 from gatehouse.web.pages.confirm_sign_in import ConfirmSignInPage
 from gatehouse.web.pages.consent import ConsentPage
-from gatehouse.web.pages.entrance import Entrance
+from gatehouse.web.pages.entrance import SignInCompletion
 from gatehouse.web.pages.home import HomePage
-from gatehouse.web.pages.rendering import Pages
+from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.second_factor import SecondFactorPages
 from gatehouse.web.pages.short_token import ShortTokenPage
 from gatehouse.web.pages.sign_in import SignInPages
-from gatehouse.web.pages.way import Way
-from gatehouse.web.places import places
+from gatehouse.web.pages.way import SignInFlowPages
+from gatehouse.web.places import open_geoip
 from gatehouse.web.routes.table import Endpoint
 
 HOUR: Final = 3_600
@@ -57,32 +62,32 @@ DAY: Final = 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class People:
+class AccountServices:
     composer: Composer
-    guesses: Guesses
-    devices: Devices
+    guesses: AttemptLimiter
+    devices: DeviceCookies
     sessions: Sessions
-    sign_in: SignIn
+    sign_in: PasswordSignIn
     totp: Totp
     email_codes: EmailCodes
     recovery: RecoveryCodes
     passkeys: Passkeys
     factors: SecondFactors
-    interactions: Interactions
-    authorizing: Authorizing
-    device_occasion: DeviceOccasion
-    game: GameRoom
-    telling: Telling
-    desk: LoginDesk
+    interactions: SignInFlows
+    authorizing: AuthorizationServices
+    device_occasion: DeviceSignInPurpose
+    game: GameServices
+    telling: AccountNotifier
+    desk: LoginResult
 
 
-def people(house: House) -> People:
+def account_services(house: Services) -> AccountServices:
     """Build everything about accounts on the house's rooms."""
     clock, storage, name = house.clock, house.storage, house.settings.branding.name
-    letters = composer(house.settings, masters=house.masters, clock=clock)
-    telling = Telling(recorder=house.recorder, composer=letters)
+    letters = mail_composer(house.settings, masters=house.masters, clock=clock)
+    telling = AccountNotifier(recorder=house.recorder, composer=letters)
     guesses = guessing.guesses(house)
-    factor_key = expand(house.instance_key, "factors")
+    factor_key = derive_key(house.instance_key, "factors")
     recovery = RecoveryCodes(store=storage.second_factors, key=factor_key, telling=telling, clock=clock)
     totp = Totp(
         store=storage.second_factors,
@@ -101,12 +106,12 @@ def people(house: House) -> People:
         clock=clock,
     )
     rules = login_rules(house)
-    authorizing = authorizing_room(house, rules)
-    device = device_occasion(house, rules=rules, consents=authorizing.consents)
-    desk = login_desk(house, rules)
-    game = game_room(house, desk=desk, rules=rules)
+    authorizing = authorization_services(house, rules)
+    device = device_purpose(house, rules=rules, consents=authorizing.consents)
+    desk = login_result(house, rules)
+    game = game_services(house, desk=desk, rules=rules)
     origin = parse_origin(house.settings.server.base_url, "http", "https")
-    return People(
+    return AccountServices(
         composer=letters,
         guesses=guesses,
         devices=guessing.devices(house),
@@ -131,10 +136,10 @@ def people(house: House) -> People:
             telling=telling,
             clock=clock,
         ),
-        interactions=Interactions(
+        interactions=SignInFlows(
             store=storage.interactions,
             occasions={
-                ACCOUNT: AccountOccasion(),
+                ACCOUNT: AccountSignInPurpose(),
                 AUTHORIZE: authorizing.occasion,
                 DEVICE: device,
                 GAME: game.occasion,
@@ -149,32 +154,32 @@ def people(house: House) -> People:
     )
 
 
-def login_desk(house: House, rules: LoginRules) -> LoginDesk:
-    return LoginDesk(
+def login_result(house: Services, rules: LoginRules) -> LoginResult:
+    return LoginResult(
         store=house.storage.logins,
         rules=rules,
-        countries=places(house.settings.accounts.geoip_file),
+        countries=open_geoip(house.settings.accounts.geoip_file),
         tokens=house.user_tokens,
         recorder=house.recorder,
         clock=house.clock,
-        terms=LoginTerms(
+        terms=LoginSettings(
             vendor_nick_field=house.settings.accounts.vendor_nick_field,
             jwt_without_factor=house.settings.tokens.jwt_without_factor,
         ),
     )
 
 
-def login_rules(house: House) -> LoginRules:
+def login_rules(house: Services) -> LoginRules:
     """What every way of signing in asks about applications."""
     return LoginRules(
         store=house.storage.permissions,
         reading=house.reading,
-        service_jwts=proofs(house).service_jwts,
+        service_jwts=authentication_services(house).service_jwts,
         clock=house.clock,
     )
 
 
-def login_endpoint(house: House, them: People) -> Endpoint:
+def login_endpoint(house: Services, them: AccountServices) -> Endpoint:
     return LoginEndpoint(
         sign_in=them.sign_in,
         accounts=house.storage.accounts,
@@ -186,26 +191,26 @@ def login_endpoint(house: House, them: People) -> Endpoint:
     ).endpoint()
 
 
-def session_life(house: House) -> SessionLife:
+def session_life(house: Services) -> SessionLifetimes:
     wanted = house.settings.sessions
-    return SessionLife(
+    return SessionLifetimes(
         idle=wanted.idle_hours * HOUR, absolute=wanted.absolute_days * DAY, fresh=wanted.fresh_minutes * 60
     )
 
 
-def browsers_of(house: House, them: People) -> Browsers:
-    return Browsers(
+def build_browsers(house: Services, them: AccountServices) -> BrowserSessions:
+    return BrowserSessions(
         sessions=them.sessions,
-        csrf_key=expand(house.instance_key, "csrf"),
+        csrf_key=derive_key(house.instance_key, "csrf"),
         base_url=house.settings.server.base_url,
     )
 
 
-def people_pages(house: House, them: People, *, pages: Pages, desk: Desk) -> list[Endpoint]:
+def user_pages(house: Services, them: AccountServices, *, pages: PageRenderer, desk: Authenticator) -> list[Endpoint]:
     """The pages of design order: the way in, then the account."""
-    browsers = browsers_of(house, them)
-    way = Way(interactions=them.interactions, browsers=browsers, pages=pages)
-    entrance = Entrance(
+    browsers = build_browsers(house, them)
+    way = SignInFlowPages(interactions=them.interactions, browsers=browsers, pages=pages)
+    entrance = SignInCompletion(
         sessions=them.sessions,
         devices=them.devices,
         interactions=them.interactions,
@@ -242,7 +247,7 @@ def people_pages(house: House, them: People, *, pages: Pages, desk: Desk) -> lis
         way=way,
         mail_is_logged=house.mail_is_shown,
     )
-    owners = owners_of(house)
+    owners = application_owners(house)
     consent = ConsentPage(
         consents=them.authorizing.consents,
         owners=owners,
@@ -257,7 +262,7 @@ def people_pages(house: House, them: People, *, pages: Pages, desk: Desk) -> lis
         interactions=them.interactions,
         browsers=browsers,
         pages=pages,
-        places=places(house.settings.accounts.geoip_file),
+        places=open_geoip(house.settings.accounts.geoip_file),
         clock=house.clock,
         base_url=house.settings.server.base_url,
     )
@@ -279,7 +284,7 @@ def people_pages(house: House, them: People, *, pages: Pages, desk: Desk) -> lis
         *consent.endpoints(),
         *confirm.endpoints(),
         *game.endpoints(),
-        *joining_pages(house, browsers=browsers, pages=pages),
+        *registration_pages(house, browsers=browsers, pages=pages),
         *account_pages(
             house,
             sessions=them.sessions,

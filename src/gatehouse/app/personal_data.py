@@ -3,23 +3,23 @@
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.keys.sealing import MasterKeys
-from gatehouse.outbound.calling import Outbound
-from gatehouse.outbound.model import Limits
+from gatehouse.outbound.calling import OutboundClient
+from gatehouse.outbound.model import CallLimits
 from gatehouse.outbound.network import SystemResolver, TcpConnector
-from gatehouse.personal_data.errands import DataErrands
-from gatehouse.personal_data.requests import DataDesk
+from gatehouse.personal_data.errands import DataJobs
+from gatehouse.personal_data.requests import DataRequests
 from gatehouse.personal_data.store import PersonalDataStore
 from gatehouse.settings import Settings
 from gatehouse.tokens.signing import Signer
 
 
-def outbound(settings: Settings, limits: Limits | None = None) -> Outbound:
-    return Outbound(
+def outbound_client(settings: Settings, limits: CallLimits | None = None) -> OutboundClient:
+    return OutboundClient(
         allowed=settings.outbound.allow, resolver=SystemResolver(), connector=TcpConnector(), limits=limits
     )
 
 
-def data_errands(
+def data_jobs(
     settings: Settings,
     *,
     store: PersonalDataStore,
@@ -27,10 +27,10 @@ def data_errands(
     masters: MasterKeys,
     recorder: Recorder,
     clock: Clock,
-) -> DataErrands:
-    return DataErrands(
+) -> DataJobs:
+    return DataJobs(
         store=store,
-        poster=outbound(settings),
+        poster=outbound_client(settings),
         signer=signer,
         sealing=masters,
         recorder=recorder,
@@ -39,5 +39,5 @@ def data_errands(
     )
 
 
-def data_desk(*, store: PersonalDataStore, masters: MasterKeys, recorder: Recorder, clock: Clock) -> DataDesk:
-    return DataDesk(store=store, sealing=masters, recorder=recorder, clock=clock)
+def data_requests(*, store: PersonalDataStore, masters: MasterKeys, recorder: Recorder, clock: Clock) -> DataRequests:
+    return DataRequests(store=store, sealing=masters, recorder=recorder, clock=clock)

@@ -1,12 +1,12 @@
 """The part of the composition root that is about files which describe an installation."""
 
-from gatehouse.app.house import House
+from gatehouse.app.house import Services
 from gatehouse.provision.provisioning import Provisioning
 from gatehouse.provision.service_account_tokens import ServiceAccountTokens
 from gatehouse.storage.provision import ProvisionStorage
 
 
-def provisioning_of(house: House) -> Provisioning:
+def build_provisioning(house: Services) -> Provisioning:
     return Provisioning(
         store=ProvisionStorage(house.storage.runner),
         masters=house.masters,

@@ -5,27 +5,27 @@ from typing import Final
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.keys.keyring import Keyring
-from gatehouse.keys.model import Algorithm, Purpose
+from gatehouse.keys.model import Algorithm, KeyPurpose
 from gatehouse.storage.migrations import HEAD
 from gatehouse.storage.opening import Storage
-from gatehouse.web.health import Check, CheckResult
+from gatehouse.web.health import CheckResult, HealthCheck
 
-CLOCKS_MAY_DIFFER: Final = 30  # seconds between this node and the database (faults R-10)
+MAX_CLOCK_SKEW: Final = 30  # seconds between this node and the database (faults R-10)
 
 
-def checks(storage: Storage, keyring: Keyring, clock: Clock) -> Mapping[str, Check]:
+def readiness_checks(storage: Storage, keyring: Keyring, clock: Clock) -> Mapping[str, HealthCheck]:
     async def database() -> CheckResult:
         held = await storage.runner.revision()
         return CheckResult(ok=held == HEAD, detail=f"schema revision {held}, {HEAD} is needed")
 
     async def keys() -> CheckResult:
         await keyring.confirm()  # a node that cannot open the present keys decides about no token
-        key = keyring.signing(Purpose.TOKENS, Algorithm.RS256, clock.now())
+        key = keyring.signing(KeyPurpose.TOKENS, Algorithm.RS256, clock.now())
         return CheckResult(ok=True, detail=f"signing with {key.record.kid}")
 
     async def clocks() -> CheckResult:
         theirs = await storage.runner.time()
         apart = 0 if theirs is None else abs(theirs - clock.now())
-        return CheckResult(ok=apart <= CLOCKS_MAY_DIFFER, detail=f"{apart} seconds from the database's clock")
+        return CheckResult(ok=apart <= MAX_CLOCK_SKEW, detail=f"{apart} seconds from the database's clock")
 
     return {"database": database, "keys": keys, "clock": clocks}

@@ -8,24 +8,24 @@ from typing import Final
 
 import structlog
 
-from gatehouse.accounts.second_factors.model import totp_purpose
-from gatehouse.app.house import House
+from gatehouse.accounts.second_factors.model import totp_sealing_purpose
+from gatehouse.app.house import Services
 from gatehouse.app.instance_key import INSTANCE_KEY
-from gatehouse.audit.events import Event
-from gatehouse.audit.head import PURPOSE as AUDIT_HEAD_PURPOSE
-from gatehouse.audit.model import Origin
-from gatehouse.gamesessions.model import purpose_of as game_options_purpose
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.head import AUDIT_HEAD_PURPOSE
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.gamesessions.model import game_options_purpose
 from gatehouse.keys.errors import Tampered, WrongMasterKey
 from gatehouse.keys.sealing import VERSION, MasterKeys
-from gatehouse.mail.model import purpose_of
-from gatehouse.oauth.clients import sealed_for
+from gatehouse.mail.model import mail_sealing_purpose
+from gatehouse.oauth.clients import client_secret_purpose
 from gatehouse.oauth.model import SecretKind
 from gatehouse.permissions.model.access_key import access_key_purpose
-from gatehouse.permissions.model.application import PRIVATE_KEY_SEALED_FOR
-from gatehouse.personal_data.model import answer_purpose
-from gatehouse.storage.audit import HEAD as AUDIT_HEAD
+from gatehouse.permissions.model.application import PRIVATE_KEY_PURPOSE
+from gatehouse.personal_data.model import answer_sealing_purpose
+from gatehouse.storage.audit import AUDIT_HEAD
 from gatehouse.storage.opening import Storage
-from gatehouse.storage.sealed import Moved, SealedColumn
+from gatehouse.storage.sealed import RewrappedRow, SealedColumn
 from gatehouse.storage.statements import Row
 from gatehouse.storage.tables.accounts import totp_factors
 from gatehouse.storage.tables.applications import access_keys, applications
@@ -36,12 +36,12 @@ from gatehouse.storage.tables.mail import outbox
 from gatehouse.storage.tables.oauth import client_secrets
 from gatehouse.storage.tables.personal_data import gdpr_calls
 from gatehouse.storage.tables.webhooks import webhooks
-from gatehouse.webhooks.model import secret_purpose
+from gatehouse.webhooks.model import webhook_secret_purpose
 
 log = structlog.get_logger(__name__)
 
 BATCH: Final = 500
-PASSES: Final = 3  # a node that still seals under the former key adds to what is left while we work
+MAX_PASSES: Final = 3  # a node that still seals under the former key adds to what is left while we work
 
 # Moved by the keys room itself, because a rotation might put an old seal back otherwise.
 SIGNING_KEYS: Final = SealedColumn(
@@ -49,29 +49,29 @@ SIGNING_KEYS: Final = SealedColumn(
 )
 # Whatever else is sealed: a new kind of secret adds a line. The instance key is the last to move, so that a
 # former master key that is taken away too early is noticed at the next start and not later.
-SEALED: Final = (
+SEALED_COLUMNS: Final = (
     SealedColumn(
         client_secrets,
         "secret",
-        purpose=lambda row: sealed_for(row.client_id),
+        purpose=lambda row: client_secret_purpose(row.client_id),
         where=client_secrets.c.kind == SecretKind.SEALED.value,
     ),
-    SealedColumn(totp_factors, "sealed_secret", purpose=lambda row: totp_purpose(row.user_id)),
+    SealedColumn(totp_factors, "sealed_secret", purpose=lambda row: totp_sealing_purpose(row.user_id)),
     SealedColumn(access_keys, "sealed", purpose=lambda row: access_key_purpose(row.key_id)),
-    SealedColumn(applications, "sealed_private_key", purpose=lambda _: PRIVATE_KEY_SEALED_FOR),
+    SealedColumn(applications, "sealed_private_key", purpose=lambda _: PRIVATE_KEY_PURPOSE),
     SealedColumn(game_sessions, "options", purpose=lambda row: game_options_purpose(row.gsid)),
-    SealedColumn(outbox, "sealed", purpose=lambda row: purpose_of(row.mail_id)),
+    SealedColumn(outbox, "sealed", purpose=lambda row: mail_sealing_purpose(row.mail_id)),
     SealedColumn(
         gdpr_calls,
         "sealed",
-        purpose=lambda row: answer_purpose(row.request_id, row.position),
+        purpose=lambda row: answer_sealing_purpose(row.request_id, row.position),
         where=gdpr_calls.c.sealed.is_not(None),
     ),
-    SealedColumn(webhooks, "sealed_secret", purpose=lambda row: secret_purpose(row.webhook_id)),
+    SealedColumn(webhooks, "sealed_secret", purpose=lambda row: webhook_secret_purpose(row.webhook_id)),
     SealedColumn(
         webhooks,
         "sealed_old_secret",
-        purpose=lambda row: secret_purpose(row.webhook_id),
+        purpose=lambda row: webhook_secret_purpose(row.webhook_id),
         where=webhooks.c.sealed_old_secret.is_not(None),
     ),
     # A sealer may replace it meanwhile; then it is under the primary key.
@@ -93,42 +93,48 @@ SEALED: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class RewrapOutcome:
     moved: Mapping[str, int]  # by table
     left: Mapping[str, int]  # damaged, or sealed under a key that was not given
 
 
-async def left_elsewhere(storage: Storage, masters: MasterKeys) -> dict[str, int]:
+async def count_under_old_keys(storage: Storage, masters: MasterKeys) -> dict[str, int]:
     """How many secrets of each table are not sealed under the primary master key; tables with none left out."""
     counts: Counter[str] = Counter()
-    for place in (SIGNING_KEYS, *SEALED):  # a table may hold several kinds
-        counts[place.name] += await storage.runner.survey(partial(place.left, beginning(masters)))
+    for place in (SIGNING_KEYS, *SEALED_COLUMNS):  # a table may hold several kinds
+        counts[place.name] += await storage.runner.survey(partial(place.left, primary_key_prefix(masters)))
     return +counts
 
 
-async def rewrap_all(house: House, origin: Origin, tell: Callable[[int], object] = lambda _: None) -> Outcome:
+async def rewrap_all(
+    house: Services, origin: AuditOrigin, tell: Callable[[int], object] = lambda _: None
+) -> RewrapOutcome:
     """Bring everything under the primary master key; safe to stop, to repeat, and while the service runs."""
     moved: Counter[str] = Counter()
-    for _ in range(PASSES):
+    for _ in range(MAX_PASSES):
         keys = await house.rotation.rewrap_all(origin=origin)
         before = moved.total()
         moved[SIGNING_KEYS.name] += keys
         tell(keys)
-        for place in SEALED:
+        for place in SEALED_COLUMNS:
             moved[place.name] += await rewrap_column(house, place, origin, tell)
         if moved.total() == before:
             break
-    return Outcome(moved=+moved, left=await left_elsewhere(house.storage, house.masters))
+    return RewrapOutcome(moved=+moved, left=await count_under_old_keys(house.storage, house.masters))
 
 
-async def rewrap_column(house: House, place: SealedColumn, origin: Origin, tell: Callable[[int], object]) -> int:
+async def rewrap_column(
+    house: Services, place: SealedColumn, origin: AuditOrigin, tell: Callable[[int], object]
+) -> int:
     count = 0
     last: Row | None = None
-    while rows := await house.storage.runner.survey(partial(place.page, beginning(house.masters), last, BATCH)):
-        moved = [one for row in rows if (one := rewrapped(place, row, house.masters)) is not None]
+    while rows := await house.storage.runner.survey(
+        partial(place.page, primary_key_prefix(house.masters), last, BATCH)
+    ):
+        moved = [one for row in rows if (one := rewrap_row(place, row, house.masters)) is not None]
         if moved:
             entry = house.recorder.record(
-                Event.REWRAPPED, origin, subject=place.name, details={"records": len(moved)}
+                AuditEvent.REWRAPPED, origin, subject=place.name, details={"records": len(moved)}
             )
             await house.storage.runner.act(partial(place.move, moved, entry))
         count += len(moved)
@@ -137,14 +143,14 @@ async def rewrap_column(house: House, place: SealedColumn, origin: Origin, tell:
     return count
 
 
-def rewrapped(place: SealedColumn, row: Row, masters: MasterKeys) -> Moved | None:
+def rewrap_row(place: SealedColumn, row: Row, masters: MasterKeys) -> RewrappedRow | None:
     try:
-        return Moved(row, masters.rewrap(place.sealed(row), purpose=place.purpose(row)))
+        return RewrappedRow(row, masters.rewrap(place.sealed(row), purpose=place.purpose(row)))
     except (Tampered, WrongMasterKey) as error:
         log.error("cannot be re-wrapped", reason=error.detail)  # noqa: TRY400 - the others are moved all the same
         return None
 
 
-def beginning(masters: MasterKeys) -> bytes:
+def primary_key_prefix(masters: MasterKeys) -> bytes:
     """How everything that is sealed under the primary key begins."""
     return VERSION + bytes.fromhex(masters.primary_id)

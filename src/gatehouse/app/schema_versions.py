@@ -2,19 +2,19 @@
 
 from collections.abc import Sequence
 
-from gatehouse.admin.model.paging import Wanted
-from gatehouse.app.house import House
-from gatehouse.permissions.model.schema_version import VERSIONS_MOST, PastSchema, SchemaVersion
+from gatehouse.admin.model.paging import PageRequest
+from gatehouse.app.house import Services
+from gatehouse.permissions.model.schema_version import MAX_VERSIONS, PastSchema, SchemaVersion
 from gatehouse.storage.admin.schema_versions import SchemaVersionStorage
 
 
-async def schema_versions(house: House, application_id: int) -> Sequence[SchemaVersion]:
+async def schema_versions(house: Services, application_id: int) -> Sequence[SchemaVersion]:
     """All that are kept, the newest first."""
     store = SchemaVersionStorage(house.storage.runner)
-    return (await store.versions(application_id, Wanted(size=VERSIONS_MOST))).rows
+    return (await store.versions(application_id, PageRequest(size=MAX_VERSIONS))).rows
 
 
-async def schema_version(house: House, application_id: int, version: int) -> PastSchema:
+async def schema_version(house: Services, application_id: int, version: int) -> PastSchema:
     """Raises ApplicationNotFound, VersionNotFound."""
     application = await house.storage.applications.application(application_id)
     return await SchemaVersionStorage(house.storage.runner).version(application, version)

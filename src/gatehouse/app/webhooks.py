@@ -1,14 +1,14 @@
 """The part of the composition root that tells webhooks what happened."""
 
-from gatehouse.app.personal_data import outbound
+from gatehouse.app.personal_data import outbound_client
 from gatehouse.audit.recorder import Recorder
 from gatehouse.audit.store import AuditStore
 from gatehouse.kernel.clock import Clock
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.settings import Settings
-from gatehouse.webhooks.delivering import LIMITS, Deliveries
+from gatehouse.webhooks.delivering import DELIVERY_LIMITS, DeliveryWorker
 from gatehouse.webhooks.desk import Webhooks
-from gatehouse.webhooks.following import Follower
+from gatehouse.webhooks.following import AuditLogConsumer
 from gatehouse.webhooks.store import WebhookStore
 
 
@@ -20,11 +20,11 @@ def webhook_deliveries(
     masters: MasterKeys,
     recorder: Recorder,
     clock: Clock,
-) -> Deliveries:
-    return Deliveries(
+) -> DeliveryWorker:
+    return DeliveryWorker(
         store=store,
-        follower=Follower(store=store, log=log, clock=clock),
-        poster=outbound(settings, LIMITS),
+        follower=AuditLogConsumer(store=store, log=log, clock=clock),
+        poster=outbound_client(settings, DELIVERY_LIMITS),
         opening=masters,
         recorder=recorder,
         clock=clock,

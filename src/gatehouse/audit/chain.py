@@ -5,20 +5,20 @@ from dataclasses import replace
 
 import msgspec
 
-from gatehouse.audit.model import Record, Seal
-from gatehouse.kernel.digests import keyed_digest, same_secret, sha256
+from gatehouse.audit.model import AuditRecord, Seal
+from gatehouse.kernel.digests import constant_time_equal, hmac_sha256, sha256
 
-CANONICAL = msgspec.json.Encoder(order="sorted")
+CANONICAL_JSON = msgspec.json.Encoder(order="sorted")
 
 
-def commit(salt: bytes, personal: Mapping[str, str]) -> bytes:
+def commitment_of(salt: bytes, personal: Mapping[str, str]) -> bytes:
     """Bind a record to its personal part without telling it; once the salt is erased, guessing is useless."""
-    return sha256(salt + CANONICAL.encode(personal))
+    return sha256(salt + CANONICAL_JSON.encode(personal))
 
 
-def body(record: Record) -> bytes:
+def canonical_bytes(record: AuditRecord) -> bytes:
     """The bytes that are authenticated and chained, in one spelling."""
-    return CANONICAL.encode(
+    return CANONICAL_JSON.encode(
         (
             record.record_id,
             record.at,
@@ -32,26 +32,26 @@ def body(record: Record) -> bytes:
     )
 
 
-def authenticate(record: Record, mac_key: bytes) -> Record:
-    return replace(record, mac=keyed_digest(mac_key, body(record)))
+def with_mac(record: AuditRecord, mac_key: bytes) -> AuditRecord:
+    return replace(record, mac=hmac_sha256(mac_key, canonical_bytes(record)))
 
 
-def is_authentic(record: Record, mac_key: bytes) -> bool:
-    return same_secret(keyed_digest(mac_key, body(record)), record.mac)
+def is_authentic(record: AuditRecord, mac_key: bytes) -> bool:
+    return constant_time_equal(hmac_sha256(mac_key, canonical_bytes(record)), record.mac)
 
 
-def keeps_its_commitment(record: Record) -> bool:
+def matches_commitment(record: AuditRecord) -> bool:
     """True for an erased personal part, and for one that is exactly what was committed to."""
     if record.personal is None or record.salt is None:
         return record.personal is None and record.salt is None
-    return same_secret(commit(record.salt, record.personal), record.commitment)
+    return constant_time_equal(commitment_of(record.salt, record.personal), record.commitment)
 
 
-def next_link(previous: bytes, place: int, record: Record) -> bytes:
-    return sha256(previous + place.to_bytes(8, "big") + sha256(body(record)))
+def next_link(previous: bytes, place: int, record: AuditRecord) -> bytes:
+    return sha256(previous + place.to_bytes(8, "big") + sha256(canonical_bytes(record)))
 
 
-def head_after(previous: bytes, first_place: int, records: Sequence[Record]) -> bytes:
+def link_after(previous: bytes, first_place: int, records: Sequence[AuditRecord]) -> bytes:
     link = previous
     for place, record in enumerate(records, first_place):
         link = next_link(link, place, record)

@@ -4,7 +4,7 @@ from enum import StrEnum
 from typing import Self
 
 
-class Event(StrEnum):
+class AuditEvent(StrEnum):
     def __new__(cls, name: str, meaning: str) -> Self:
         member = str.__new__(cls, name)
         member._value_ = name

@@ -14,16 +14,18 @@ from typing import Final, Protocol
 import msgspec
 
 from gatehouse.audit.model import GENESIS, ChainEnd
-from gatehouse.kernel.digests import keyed_digest, same_secret
+from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
 
-PURPOSE: Final = "audit_head"  # what the sealed head is bound to
-BREAKS_KEPT: Final = 20  # the newest; `broken` counts all
+AUDIT_HEAD_PURPOSE: Final = "audit_head"  # what the sealed head is bound to
+MAX_BREAKS: Final = 20  # the newest; `broken` counts all
 MAC_CHARACTERS: Final = 32
 # Version, installation, place, link, authentication code.
-NOTED: Final = re.compile(r"gh1\.([0-9a-f]{16})\.(0|[1-9][0-9]{0,17})\.([0-9a-f]{64})\.([0-9a-f]{32})", re.ASCII)
+EXPORTED_HEAD: Final = re.compile(
+    r"gh1\.([0-9a-f]{16})\.(0|[1-9][0-9]{0,17})\.([0-9a-f]{64})\.([0-9a-f]{32})", re.ASCII
+)
 
 
-class Break(msgspec.Struct, frozen=True, kw_only=True):
+class ChainBreak(msgspec.Struct, frozen=True, kw_only=True):
     """The sealer found that the log does not end where the head says; it went on behind `place`."""
 
     at: int
@@ -34,7 +36,7 @@ class Break(msgspec.Struct, frozen=True, kw_only=True):
     link: bytes
 
 
-class Head(msgspec.Struct, frozen=True, kw_only=True):
+class ChainHead(msgspec.Struct, frozen=True, kw_only=True):
     place: int = 0  # of the newest sealed record
     link: bytes = GENESIS
     at: int
@@ -42,11 +44,11 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     unlinked: int = 0  # seals up to here were made before seals named their predecessor
     offered: int = 0  # the place last written to the service's log and to webhooks
     offered_at: int = 0
-    breaks: tuple[Break, ...] = ()
+    breaks: tuple[ChainBreak, ...] = ()
     broken: int = 0  # how many breaks there were
 
 
-class NotedHead(msgspec.Struct, frozen=True, kw_only=True):
+class ExportedHead(msgspec.Struct, frozen=True, kw_only=True):
     """A head that was written down elsewhere."""
 
     text: str
@@ -55,10 +57,10 @@ class NotedHead(msgspec.Struct, frozen=True, kw_only=True):
     authentic: bool  # made by this installation
 
 
-HEAD: Final = msgspec.json.Decoder(Head)
+HEAD_DECODER: Final = msgspec.json.Decoder(ChainHead)
 
 
-class Sealing(Protocol):
+class HeadSealing(Protocol):
     """The master keys, handed in: this package knows no keys."""
 
     def seal(self, plain: bytes, *, purpose: str) -> bytes:
@@ -68,56 +70,56 @@ class Sealing(Protocol):
         """Return what was sealed for that purpose; None, with an alarm, for anything else."""
 
 
-class HeadBox:
+class HeadCodec:
     """Seals the head for the installation table and opens it again."""
 
-    def __init__(self, sealing: Sealing) -> None:
+    def __init__(self, sealing: HeadSealing) -> None:
         self._sealing = sealing
 
-    def close(self, head: Head) -> str:
-        return base64.b64encode(self._sealing.seal(msgspec.json.encode(head), purpose=PURPOSE)).decode()
+    def close(self, head: ChainHead) -> str:
+        return base64.b64encode(self._sealing.seal(msgspec.json.encode(head), purpose=AUDIT_HEAD_PURPOSE)).decode()
 
-    def open(self, value: str | None) -> Head | None:
+    def open(self, value: str | None) -> ChainHead | None:
         """Return the head; None when there is none or it does not open."""
         if value is None:
             return None
         try:
-            plain = self._sealing.opened(base64.b64decode(value, validate=True), purpose=PURPOSE)
-            return None if plain is None else HEAD.decode(plain)
+            plain = self._sealing.opened(base64.b64decode(value, validate=True), purpose=AUDIT_HEAD_PURPOSE)
+            return None if plain is None else HEAD_DECODER.decode(plain)
         except (binascii.Error, msgspec.DecodeError):
             return None
 
 
-class HeadNotes:
+class HeadExporter:
     """Heads as text, to be kept outside the database; only this installation can make one."""
 
     def __init__(self, *, key: bytes, installation: str) -> None:
         self._key = key
         self._installation = installation
 
-    def write(self, head: Head) -> str:
+    def write(self, head: ChainHead) -> str:
         text = f"gh1.{self._installation}.{head.place}.{head.link.hex()}"
         return f"{text}.{self._mac(text)}"
 
-    def find(self, text: str) -> Sequence[NotedHead]:
+    def find(self, text: str) -> Sequence[ExportedHead]:
         """Every head in the text, which may be a log of the service, in the order of their places."""
-        found = {match[0]: self._read(match) for match in NOTED.finditer(text)}
+        found = {match[0]: self._read(match) for match in EXPORTED_HEAD.finditer(text)}
         return sorted(found.values(), key=lambda noted: noted.place)
 
-    def _read(self, match: re.Match[str]) -> NotedHead:
+    def _read(self, match: re.Match[str]) -> ExportedHead:
         signed, _, mac = match[0].rpartition(".")
-        return NotedHead(
+        return ExportedHead(
             text=match[0],
             place=int(match[2]),
             link=bytes.fromhex(match[3]),
-            authentic=match[1] == self._installation and same_secret(self._mac(signed), mac),
+            authentic=match[1] == self._installation and constant_time_equal(self._mac(signed), mac),
         )
 
     def _mac(self, text: str) -> str:
-        return keyed_digest(self._key, text.encode()).hex()[:MAC_CHARACTERS]
+        return hmac_sha256(self._key, text.encode()).hex()[:MAC_CHARACTERS]
 
 
-def agrees(head: Head, end: ChainEnd) -> bool:
+def head_matches_end(head: ChainHead, end: ChainEnd) -> bool:
     """Whether seals and records end where the head says."""
     sealed = (end.seal.place, end.seal.link) if end.seal else (0, GENESIS)
     # Retention may have removed every record.
@@ -125,7 +127,7 @@ def agrees(head: Head, end: ChainEnd) -> bool:
     return sealed == (head.place, head.link) and recorded
 
 
-def describe_break(found: Break) -> str:
+def describe_break(found: ChainBreak) -> str:
     """What was found, and when, in words for operators."""
     at = datetime.fromtimestamp(found.at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     if found.expected is None:
@@ -136,7 +138,7 @@ def describe_break(found: Break) -> str:
     return f"found broken at {at}: {before}; {ends}; it goes on at record {found.place + 1}"
 
 
-def problems_at_end(head: Head | None, end: ChainEnd) -> list[str]:
+def problems_at_end(head: ChainHead | None, end: ChainEnd) -> list[str]:
     """What head, seals and records say against each other, and every break that was found before.
 
     They are read by one statement: a service that seals meanwhile makes no difference.
@@ -146,14 +148,14 @@ def problems_at_end(head: Head | None, end: ChainEnd) -> list[str]:
     problems = [describe_break(found) for found in head.breaks]
     if head.broken > len(head.breaks):
         problems.append(f"found broken {head.broken} times in all; the first are not named any more")
-    if not agrees(head, end):
-        problems += list(disagreements(head, end))
+    if not head_matches_end(head, end):
+        problems += list(end_mismatches(head, end))
     if end.first_place < head.begins and end.first_place != 0:
         problems.append(f"record {end.first_place} has a place before the log begins, at {head.begins}")
     return problems
 
 
-def disagreements(head: Head, end: ChainEnd) -> Iterator[str]:
+def end_mismatches(head: ChainHead, end: ChainEnd) -> Iterator[str]:
     sealed = end.seal.place if end.seal else 0
     if sealed < head.place:
         yield f"the seals end at record {sealed}; the log was sealed up to record {head.place}"
@@ -167,12 +169,12 @@ def disagreements(head: Head, end: ChainEnd) -> Iterator[str]:
     if end.last_place > max(head.place, sealed):
         yield f"record {end.last_place} has a place beyond the end of the log"
     elif end.last_place < head.place and head.begins <= head.place:
-        yield missing_at_end(max(end.last_place + 1, head.begins), head.place)
+        yield missing_at_end_text(max(end.last_place + 1, head.begins), head.place)
 
 
-def missing(first: int, last: int) -> str:
+def missing_text(first: int, last: int) -> str:
     return f"record {first} is missing" if first == last else f"records {first} to {last} are missing"
 
 
-def missing_at_end(first: int, last: int) -> str:
-    return f"{missing(first, last)} at the end"
+def missing_at_end_text(first: int, last: int) -> str:
+    return f"{missing_text(first, last)} at the end"

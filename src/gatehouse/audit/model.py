@@ -12,7 +12,7 @@ GENESIS: Final = bytes(32)  # what the first record is chained to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class AuditOrigin:
     """By whose hand: a user id, an application, `cli`, `setup` or `service`, and from where."""
 
     actor: str
@@ -22,7 +22,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class AuditRecord:
     """One event. The chain covers everything but `personal` and `salt`, which an erasure deletes."""
 
     record_id: str
@@ -62,7 +62,7 @@ class ChainEnd:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeadMove:
+class HeadSwap:
     """Replaces one sealed head by another, provided that it is still the one that was read."""
 
     before: str | None
@@ -83,7 +83,7 @@ class Refusal:
     personal: Mapping[str, str]
 
 
-class Counted(StrEnum):
+class TallyKind(StrEnum):
     """What is counted by the hour (audit/tally.py)."""
 
     SIGNED_IN = "signed_in"
@@ -92,7 +92,7 @@ class Counted(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tallied:
+class HourlyTally:
     hour: int  # its beginning, in Unix seconds
-    what: Counted
+    what: TallyKind
     times: int

@@ -4,10 +4,10 @@ import secrets
 from collections.abc import Mapping
 from typing import Final
 
-from gatehouse.audit.chain import authenticate, commit
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Details, Origin, Record, Refusal
-from gatehouse.audit.tally import Tally
+from gatehouse.audit.chain import commitment_of, with_mac
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin, AuditRecord, Details, Refusal
+from gatehouse.audit.tally import SignInTally
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.ids import new_record_id
 
@@ -15,27 +15,27 @@ SALT_BYTES: Final = 16
 
 
 class Recorder:
-    def __init__(self, *, mac_key: bytes, clock: Clock, tally: Tally | None = None) -> None:
+    def __init__(self, *, mac_key: bytes, clock: Clock, tally: SignInTally | None = None) -> None:
         self._tally = tally
         self._mac_key = mac_key
         self._clock = clock
 
     def record(
         self,
-        event: Event,
-        origin: Origin,
+        event: AuditEvent,
+        origin: AuditOrigin,
         *,
         subject: str,
         details: Details | None = None,
         personal: Mapping[str, str] | None = None,
-    ) -> Record:
+    ) -> AuditRecord:
         """Build the record; it becomes true with the transaction that stores it."""
         if self._tally is not None:
             self._tally.note(event)
         salt = secrets.token_bytes(SALT_BYTES)
         told = {"address": origin.address, **(personal or {})}
         now = self._clock.now()
-        record = Record(
+        record = AuditRecord(
             record_id=new_record_id(now),
             at=now,
             event=event.value,
@@ -45,12 +45,12 @@ class Recorder:
             details=details or {},
             personal=told,
             salt=salt,
-            commitment=commit(salt, told),
+            commitment=commitment_of(salt, told),
             mac=b"",
         )
-        return authenticate(record, self._mac_key)
+        return with_mac(record, self._mac_key)
 
-    def refusal(self, event: str, origin: Origin, *, reason: str, subject: str) -> Refusal:
+    def refusal(self, event: str, origin: AuditOrigin, *, reason: str, subject: str) -> Refusal:
         now = self._clock.now()
         return Refusal(
             record_id=new_record_id(now),

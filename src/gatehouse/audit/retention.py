@@ -6,18 +6,18 @@ import msgspec
 import structlog
 
 from gatehouse.audit.errors import SealedMeanwhile
-from gatehouse.audit.head import Head, HeadBox
-from gatehouse.audit.model import HeadMove
-from gatehouse.audit.seals import SealKey, predecessor
+from gatehouse.audit.head import ChainHead, HeadCodec
+from gatehouse.audit.model import HeadSwap
+from gatehouse.audit.seals import SealSigner, verified_predecessor
 from gatehouse.audit.store import AuditStore
 
 log = structlog.get_logger(__name__)
 
-TRIES: Final = 5  # sealers move the head too
+MAX_TRIES: Final = 5  # sealers move the head too
 
 
 class Retention:
-    def __init__(self, *, store: AuditStore, key: SealKey, box: HeadBox) -> None:
+    def __init__(self, *, store: AuditStore, key: SealSigner, box: HeadCodec) -> None:
         self._store = store
         self._key = key
         self._box = box
@@ -25,7 +25,7 @@ class Retention:
     async def forget_before(self, at: int) -> int:
         """Delete whole sealed batches that ended before that time; how many records."""
         forgotten = lost = 0
-        while lost < TRIES:
+        while lost < MAX_TRIES:
             try:
                 some = await self._forget_some(at)
             except SealedMeanwhile:
@@ -43,14 +43,14 @@ class Retention:
         if head is None or last is None:
             return None
         moved = self._box.close(msgspec.structs.replace(head, begins=last + 1))
-        return await self._store.forget_up_to(last, HeadMove(before=value, after=moved))
+        return await self._store.forget_up_to(last, HeadSwap(before=value, after=moved))
 
-    async def _last_to_forget(self, head: Head, at: int) -> int | None:
+    async def _last_to_forget(self, head: ChainHead, at: int) -> int | None:
         """The place of a genuine seal: the time of any other proves nothing."""
         begins = head.begins
         while found := await self._store.seal_to_forget(begins, at):
             seal, previous = found
-            if await predecessor(self._key, seal, previous, head) is not None:
+            if await verified_predecessor(self._key, seal, previous, head) is not None:
                 return seal.place
             log.error("audit.seal_not_genuine", place=seal.place)
             begins = seal.place + 1

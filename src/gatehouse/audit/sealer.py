@@ -14,13 +14,13 @@ from typing import Final
 import msgspec
 import structlog
 
-from gatehouse.audit.chain import head_after, is_authentic, seal_message
+from gatehouse.audit.chain import is_authentic, link_after, seal_message
 from gatehouse.audit.errors import SealedMeanwhile
-from gatehouse.audit.events import Event
-from gatehouse.audit.head import BREAKS_KEPT, Break, Head, HeadBox, agrees, describe_break
-from gatehouse.audit.model import GENESIS, ChainEnd, HeadMove, Origin, Record, Seal
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.head import MAX_BREAKS, ChainBreak, ChainHead, HeadCodec, describe_break, head_matches_end
+from gatehouse.audit.model import GENESIS, AuditOrigin, AuditRecord, ChainEnd, HeadSwap, Seal
 from gatehouse.audit.recorder import Recorder
-from gatehouse.audit.seals import SealKey, predecessor
+from gatehouse.audit.seals import SealSigner, verified_predecessor
 from gatehouse.audit.store import AuditStore
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Conflict
@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 BATCH: Final = 500
 HIGHEST_PLACE: Final = 2**62  # the database counts up to 2**63
-THE_SERVICE: Final = Origin(actor="service")
+SERVICE_ORIGIN: Final = AuditOrigin(actor="service")
 
 
 class Sealer:
@@ -37,8 +37,8 @@ class Sealer:
         self,
         *,
         store: AuditStore,
-        key: SealKey,
-        box: HeadBox,
+        key: SealSigner,
+        box: HeadCodec,
         recorder: Recorder,
         mac_key: bytes,
         clock: Clock,
@@ -71,29 +71,29 @@ class Sealer:
             return 0
         head = self._box.open(end.head)
         broken = None
-        if head is None or not agrees(head, end):
+        if head is None or not head_matches_end(head, end):
             broken = await self._break(head, end)
-            head = after_break(head, end, broken)
+            head = head_after_break(head, end, broken)
         break_record = None if broken is None else self._break_record(broken)
         chained = records if break_record is None else [break_record, *records]
-        seal = self._seal(head.place, head_after(head.link, head.place + 1, chained), len(chained))
+        seal = self._seal(head.place, link_after(head.link, head.place + 1, chained), len(chained))
         moved = msgspec.structs.replace(head, place=seal.place, link=seal.link, at=seal.at)
         await self._store.append(
             [record.record_id for record in records],
             seal,
-            HeadMove(before=end.head, after=self._box.close(moved)),
+            HeadSwap(before=end.head, after=self._box.close(moved)),
             break_record,
         )
         if broken is not None:
             log.critical("audit.broken", reason=describe_break(broken))
         return len(records)
 
-    async def _authentic_records(self) -> Sequence[Record]:
+    async def _authentic_records(self) -> Sequence[AuditRecord]:
         """A record changed before it was sealed stays outside, where `audit verify` names it.
 
         However many of those there are, the records behind them are sealed.
         """
-        last: Record | None = None
+        last: AuditRecord | None = None
         while records := await self._store.unsealed(BATCH, last):
             refused = {record.record_id for record in records if not is_authentic(record, self._mac_key)}
             if refused:
@@ -103,16 +103,20 @@ class Sealer:
             last = records[-1]
         return ()
 
-    async def _break(self, head: Head | None, end: ChainEnd) -> Break:
+    async def _break(self, head: ChainHead | None, end: ChainEnd) -> ChainBreak:
         """What is wrong with the end of the log, and where to go on: behind the head and all that is there."""
         place, link = (0, GENESIS) if head is None else (head.place, head.link)
         sealed = end.seal.place if end.seal else 0
-        if end.seal and sealed > place and await predecessor(self._key, end.seal, end.previous, head) is not None:
+        if (
+            end.seal
+            and sealed > place
+            and await verified_predecessor(self._key, end.seal, end.previous, head) is not None
+        ):
             link = end.seal.link
         beyond = max(place, sealed, end.last_place)
         if beyond < HIGHEST_PLACE:
             place = beyond
-        return Break(
+        return ChainBreak(
             at=self._clock.now(),
             expected=None if head is None else head.place,
             sealed=sealed,
@@ -121,10 +125,10 @@ class Sealer:
             link=link,
         )
 
-    def _break_record(self, broken: Break) -> Record:
+    def _break_record(self, broken: ChainBreak) -> AuditRecord:
         record = self._recorder.record(
-            Event.LOG_BROKEN,
-            THE_SERVICE,
+            AuditEvent.LOG_BROKEN,
+            SERVICE_ORIGIN,
             subject="installation",
             details={
                 "expected": broken.expected,
@@ -141,10 +145,12 @@ class Sealer:
         return replace(seal, kid=kid, signature=signature)
 
 
-def after_break(head: Head | None, end: ChainEnd, broken: Break) -> Head:
+def head_after_break(head: ChainHead | None, end: ChainEnd, broken: ChainBreak) -> ChainHead:
     """The head from which sealing goes on, with the break in it."""
     if head is None:
         begins = max(end.first_place, 1) if end.first_place else broken.place + 1
-        return Head(place=broken.place, link=broken.link, at=broken.at, begins=begins, breaks=(broken,), broken=1)
-    breaks = (*head.breaks, broken)[-BREAKS_KEPT:]
+        return ChainHead(
+            place=broken.place, link=broken.link, at=broken.at, begins=begins, breaks=(broken,), broken=1
+        )
+    breaks = (*head.breaks, broken)[-MAX_BREAKS:]
     return msgspec.structs.replace(head, place=broken.place, link=broken.link, breaks=breaks, broken=head.broken + 1)

@@ -3,11 +3,11 @@
 from typing import Protocol
 
 from gatehouse.audit.chain import seal_message, unlinked_seal_message
-from gatehouse.audit.head import Head
+from gatehouse.audit.head import ChainHead
 from gatehouse.audit.model import Seal
 
 
-class SealKey(Protocol):
+class SealSigner(Protocol):
     """The audit key of the keys package, handed in: this package knows no keys."""
 
     def sign(self, message: bytes) -> tuple[str, bytes]:
@@ -17,7 +17,7 @@ class SealKey(Protocol):
         """Whether a signature was made by an audit key of this installation."""
 
 
-async def predecessor(key: SealKey, seal: Seal, previous: int, head: Head | None) -> int | None:
+async def verified_predecessor(key: SealSigner, seal: Seal, previous: int, head: ChainHead | None) -> int | None:
     """The place of the seal before this one, as it was signed; None for a seal that is not genuine.
 
     `previous` is the place of the seal that the log has before it. Where the log was broken the signed one is gone,

@@ -8,32 +8,32 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Counted
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import TallyKind
 from gatehouse.audit.store import TallyStore
 from gatehouse.kernel.clock import Clock
 
 HOUR: Final = 3_600
-COUNTED: Final[Mapping[Event, Counted]] = {
-    Event.SIGNED_IN: Counted.SIGNED_IN,
-    Event.LOGGED_IN: Counted.SIGNED_IN,
-    Event.GAME_CONFIRMED: Counted.GAME,
+TALLIED_EVENTS: Final[Mapping[AuditEvent, TallyKind]] = {
+    AuditEvent.SIGNED_IN: TallyKind.SIGNED_IN,
+    AuditEvent.LOGGED_IN: TallyKind.SIGNED_IN,
+    AuditEvent.GAME_CONFIRMED: TallyKind.GAME,
 }
 
 
-class Tally:
+class SignInTally:
     def __init__(self, *, store: TallyStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._waiting: Counter[tuple[int, Counted]] = Counter()
+        self._waiting: Counter[tuple[int, TallyKind]] = Counter()
 
-    def count(self, what: Counted) -> None:
+    def count(self, what: TallyKind) -> None:
         now = self._clock.now()
         self._waiting[now - now % HOUR, what] += 1
 
-    def note(self, event: Event) -> None:
+    def note(self, event: AuditEvent) -> None:
         """Count it if it is one of those."""
-        what = COUNTED.get(event)
+        what = TALLIED_EVENTS.get(event)
         if what is not None:
             self.count(what)
 

@@ -4,18 +4,26 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gatehouse.audit.chain import is_authentic, keeps_its_commitment, next_link
-from gatehouse.audit.head import Head, HeadBox, HeadNotes, NotedHead, missing, missing_at_end, problems_at_end
-from gatehouse.audit.model import GENESIS, Record, Seal
-from gatehouse.audit.seals import SealKey, predecessor
+from gatehouse.audit.chain import is_authentic, matches_commitment, next_link
+from gatehouse.audit.head import (
+    ChainHead,
+    ExportedHead,
+    HeadCodec,
+    HeadExporter,
+    missing_at_end_text,
+    missing_text,
+    problems_at_end,
+)
+from gatehouse.audit.model import GENESIS, AuditRecord, Seal
+from gatehouse.audit.seals import SealSigner, verified_predecessor
 from gatehouse.audit.store import AuditStore
 
-CHUNK: Final = 1_000
-LOWEST: Final = -(2**63)
+CHUNK_SIZE: Final = 1_000
+LOWEST_PLACE: Final = -(2**63)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class VerificationResult:
     records: int
     seals: int
     unsealed: int
@@ -25,7 +33,7 @@ class Verdict:
 
 
 @dataclass(slots=True, kw_only=True)
-class Walk:
+class ChainWalk:
     """How far the records were read, and how much of that is certain."""
 
     place: int  # of the next record
@@ -37,15 +45,15 @@ class Walk:
     checked: int = 0
 
 
-class Verification:
+class ChainVerifier:
     def __init__(
         self,
         *,
         store: AuditStore,
         mac_key: bytes,
-        key: SealKey,
-        box: HeadBox,
-        notes: HeadNotes,
+        key: SealSigner,
+        box: HeadCodec,
+        notes: HeadExporter,
         progress: Callable[[int], object] = lambda _: None,
     ) -> None:
         self._store = store
@@ -57,7 +65,7 @@ class Verification:
         self._problems: list[str] = []
         self._links = {0: GENESIS}  # what is certain: the links that genuine seals and the head name, by place
 
-    async def verify(self, noted: Sequence[NotedHead] = ()) -> Verdict:
+    async def verify(self, noted: Sequence[ExportedHead] = ()) -> VerificationResult:
         """Compare records, seals and head with each other, and heads that were noted elsewhere with them."""
         end = await self._store.chain_end()
         head = self._box.open(end.head)
@@ -66,10 +74,10 @@ class Verification:
         await self._check_seals(seals, head)
         first = head.begins if head else end.first_place or 1
         last = max([head.place if head else end.last_place, *self._links])
-        walk = Walk(place=first, since=first, last=last, link=self._links.get(first - 1), links={})
+        walk = ChainWalk(place=first, since=first, last=last, link=self._links.get(first - 1), links={})
         await self._walk(walk, {one.place for one in noted})
         self._compare_noted(noted, walk)
-        return Verdict(
+        return VerificationResult(
             records=walk.checked,
             seals=len(seals),
             unsealed=await self._check_unsealed(),
@@ -78,12 +86,12 @@ class Verification:
             problems=tuple(self._problems),
         )
 
-    async def _check_seals(self, seals: Sequence[Seal], head: Head | None) -> None:
+    async def _check_seals(self, seals: Sequence[Seal], head: ChainHead | None) -> None:
         if head is not None:
             self._links |= {found.place: found.link for found in head.breaks} | {head.place: head.link}
         previous = 0
         for seal in seals:
-            signed = await predecessor(self._key, seal, previous, head)
+            signed = await verified_predecessor(self._key, seal, previous, head)
             if signed is None:
                 self._problems.append(
                     f"the seal at record {seal.place} was changed, or a seal after record {previous} was deleted"
@@ -94,8 +102,8 @@ class Verification:
                 self._links[seal.place] = seal.link
             previous = seal.place
 
-    async def _walk(self, walk: Walk, noted: Container[int]) -> None:
-        while walk.place <= walk.last and (chunk := await self._store.records_from(walk.place, CHUNK)):
+    async def _walk(self, walk: ChainWalk, noted: Container[int]) -> None:
+        while walk.place <= walk.last and (chunk := await self._store.records_from(walk.place, CHUNK_SIZE)):
             for record in chunk:
                 found = record.place or 0
                 if found > walk.last:
@@ -109,18 +117,18 @@ class Verification:
                 self._progress(walk.checked)
                 continue
             break
-        problem = missing_at_end(walk.place, walk.last)
+        problem = missing_at_end_text(walk.place, walk.last)
         if walk.place <= walk.last and problem not in self._problems:
             self._problems.append(problem)
 
-    async def _skip_to(self, found: int, walk: Walk) -> None:
+    async def _skip_to(self, found: int, walk: ChainWalk) -> None:
         """Go on at the record that was found; those before it are missing, unless retention took them meanwhile."""
         head = self._box.open((await self._store.chain_end()).head)
         if head is None or head.begins < found:
-            self._problems.append(missing(walk.place, found - 1))
+            self._problems.append(missing_text(walk.place, found - 1))
         walk.place, walk.since, walk.link = found, found, self._links.get(found - 1)
 
-    def _check(self, record: Record, walk: Walk) -> None:
+    def _check(self, record: AuditRecord, walk: ChainWalk) -> None:
         place = walk.place
         if not self._check_record(record, f"record {place}"):
             walk.is_whole = False
@@ -135,22 +143,22 @@ class Verification:
         walk.place = place + 1
         walk.checked += 1
 
-    def _check_record(self, record: Record, where: str) -> bool:
+    def _check_record(self, record: AuditRecord, where: str) -> bool:
         """False for a record whose chained part was changed."""
         if not is_authentic(record, self._mac_key):
             self._problems.append(f"{where} ({record.record_id}) was changed")
             return False
-        if not keeps_its_commitment(record):
+        if not matches_commitment(record):
             self._problems.append(f"{where} ({record.record_id}): its personal part was changed")
         return True
 
     async def _check_unsealed(self) -> int:
-        unsealed = await self._store.unsealed(CHUNK)
+        unsealed = await self._store.unsealed(CHUNK_SIZE)
         for record in unsealed:
             self._check_record(record, "not sealed yet")
         return len(unsealed)
 
-    def _compare_noted(self, noted: Sequence[NotedHead], walk: Walk) -> None:
+    def _compare_noted(self, noted: Sequence[ExportedHead], walk: ChainWalk) -> None:
         agreed = 0
         for one in noted:
             link = self._links.get(one.place) or walk.links.get(one.place)
@@ -172,10 +180,10 @@ class Verification:
                 agreed = one.place
 
     async def _all_seals(self) -> list[Seal]:
-        seals = list(await self._store.seals_from(LOWEST, CHUNK))
+        seals = list(await self._store.seals_from(LOWEST_PLACE, CHUNK_SIZE))
         count = len(seals)
-        while count == CHUNK:
-            more = await self._store.seals_from(seals[-1].place + 1, CHUNK)
+        while count == CHUNK_SIZE:
+            more = await self._store.seals_from(seals[-1].place + 1, CHUNK_SIZE)
             seals += more
             count = len(more)
         return seals

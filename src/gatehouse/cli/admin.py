@@ -7,12 +7,12 @@ import click
 
 from gatehouse.accounts.errors import SetupClosed
 from gatehouse.accounts.model import User
-from gatehouse.accounts.setup import LINK_LIFETIME
-from gatehouse.app.house import House
-from gatehouse.app.people import people
-from gatehouse.audit.events import Event
+from gatehouse.accounts.setup import SETUP_LINK_LIFETIME
+from gatehouse.app.house import Services
+from gatehouse.app.people import account_services
+from gatehouse.audit.events import AuditEvent
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
-from gatehouse.cli.house import in_house, operator
+from gatehouse.cli.house import operator_origin, run_with_services
 from gatehouse.cli.people import PasswordSource, find_user, password_options
 from gatehouse.storage.administrators import create_administrator
 
@@ -28,9 +28,9 @@ def admin() -> None:
 def setup_link(invocation: Invocation, *, as_json: bool) -> None:
     """Print a new one-time link that makes the first administrator; links made before are dead."""
 
-    async def work(house: House) -> str:
+    async def work(house: Services) -> str:
         try:
-            secret = await house.setup.new_link(operator())
+            secret = await house.setup.new_link(operator_origin())
         except SetupClosed:
             raise SetupClosed(
                 "an administrator exists already, so setup is closed for good; "
@@ -38,12 +38,12 @@ def setup_link(invocation: Invocation, *, as_json: bool) -> None:
             ) from None
         return f"{house.settings.server.base_url}/setup?token={secret}"
 
-    link = in_house(invocation, work, founding=True)
+    link = run_with_services(invocation, work, founding=True)
     if as_json:
-        print_json({"url": link, "expires_in": LINK_LIFETIME})
+        print_json({"url": link, "expires_in": SETUP_LINK_LIFETIME})
     else:
         click.echo(link)
-        click.echo(f"Open it within {LINK_LIFETIME // 60} minutes; it works once.", err=True)
+        click.echo(f"Open it within {SETUP_LINK_LIFETIME // 60} minutes; it works once.", err=True)
 
 
 @admin.command()
@@ -63,7 +63,9 @@ def create(
 ) -> None:
     """Make an administrator, whether the service runs or not; setup is closed with it."""
     password = PasswordSource(file=password_file, stdin=password_stdin).read()
-    made = in_house(invocation, partial(make, login=login, nick=nick, password=password), founding=True)
+    made = run_with_services(
+        invocation, partial(create_administrator_account, login=login, nick=nick, password=password), founding=True
+    )
     if as_json:
         print_json({"user_id": made.user_id, "login": made.login, "nick": made.nick, "administrator": True})
     else:
@@ -80,30 +82,30 @@ def reset_2fa(invocation: Invocation, *, user_name: str, as_json: bool) -> None:
     USER is a user id or a login, of anyone. Make sure that it is the owner who asks.
     """
 
-    async def work(house: House) -> User:
+    async def work(house: Services) -> User:
         found = await find_user(house, user_name)
-        await people(house).factors.reset(found, origin=operator())
+        await account_services(house).factors.reset(found, origin=operator_origin())
         return await find_user(house, found.user_id)
 
-    changed = in_house(invocation, work)
+    changed = run_with_services(invocation, work)
     if as_json:
         print_json({"user_id": changed.user_id, "second_factor": changed.has_second_factor, "rev": changed.rev})
     else:
         click.echo(f"{changed.user_id} has no second factor now")
 
 
-async def make(house: House, *, login: str, nick: str, password: str) -> User:
+async def create_administrator_account(house: Services, *, login: str, nick: str, password: str) -> User:
     user = await house.administration.new_user(login=login, nick=nick, password=password)
-    origin = operator()
+    origin = operator_origin()
     records = {
         "created": house.recorder.record(
-            Event.USER_CREATED,
+            AuditEvent.USER_CREATED,
             origin,
             subject=user.user_id,
             details={"administrator": True},
             personal={"login": login, "nick": user.nick},
         ),
-        "closed": house.recorder.record(Event.SETUP_CLOSED, origin, subject="installation"),
+        "closed": house.recorder.record(AuditEvent.SETUP_CLOSED, origin, subject="installation"),
     }
     await house.storage.runner.act(partial(create_administrator, user, records, house.clock.now()))
     return user

@@ -6,15 +6,15 @@ from typing import Final
 import click
 
 from gatehouse.app.callers import email_secrets
-from gatehouse.app.house import House
+from gatehouse.app.house import Services
 from gatehouse.app.schema_versions import schema_version, schema_versions
 from gatehouse.cli.common import ApplicationId, Invocation, common_options, json_option, print_json
-from gatehouse.cli.house import in_house, operator
-from gatehouse.cli.output import moment, print_table
-from gatehouse.permissions.commands.schema_documents import whole_document
+from gatehouse.cli.house import operator_origin, run_with_services
+from gatehouse.cli.output import format_time, print_table
+from gatehouse.permissions.commands.schema_documents import full_schema_document
 from gatehouse.permissions.model.schema_version import SchemaVersion
 
-LISTED: Final = ("version", "saved", "by", "changes")
+VERSION_HEADINGS: Final = ("version", "saved", "by", "changes")
 
 
 @click.group()
@@ -32,10 +32,10 @@ def email_secret(invocation: Invocation, *, application_id: int, as_json: bool) 
     Who sends it with a login of this application gets the user's e-mail address in the answer.
     """
 
-    async def work(house: House) -> str:
-        return await email_secrets(house).make(application_id, operator())
+    async def work(house: Services) -> str:
+        return await email_secrets(house).make(application_id, operator_origin())
 
-    secret = in_house(invocation, work)
+    secret = run_with_services(invocation, work)
     if as_json:
         print_json({"application_id": application_id, "email_secret": secret})
     else:
@@ -51,18 +51,23 @@ def email_secret(invocation: Invocation, *, application_id: int, as_json: bool) 
 def versions(invocation: Invocation, *, application_id: int, number: int | None, as_json: bool) -> None:
     """List the saves of an application's rules and roles that are kept, the newest first."""
     if number is not None:
-        past = in_house(invocation, lambda house: schema_version(house, application_id, number))
-        print_json(whole_document(past.model))
+        past = run_with_services(invocation, lambda house: schema_version(house, application_id, number))
+        print_json(full_schema_document(past.model))
         return
-    show_versions(in_house(invocation, lambda house: schema_versions(house, application_id)), as_json=as_json)
+    show_versions(
+        run_with_services(invocation, lambda house: schema_versions(house, application_id)), as_json=as_json
+    )
 
 
 def show_versions(found: Sequence[SchemaVersion], *, as_json: bool) -> None:
     if as_json:
         print_json(found)
     else:
-        print_table(LISTED, [(str(one.version), moment(one.saved_at), one.actor, changes(one)) for one in found])
+        print_table(
+            VERSION_HEADINGS,
+            [(str(one.version), format_time(one.saved_at), one.actor, changes_text(one)) for one in found],
+        )
 
 
-def changes(saved: SchemaVersion) -> str:
+def changes_text(saved: SchemaVersion) -> str:
     return ", ".join(f"{one.count} {one.what} {one.how}" for one in saved.changes)

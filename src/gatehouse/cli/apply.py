@@ -6,23 +6,23 @@ from typing import Final
 
 import click
 
-from gatehouse.app.house import House
-from gatehouse.app.provisioning import provisioning_of
+from gatehouse.app.house import Services
+from gatehouse.app.provisioning import build_provisioning
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
-from gatehouse.cli.house import in_house, operator
+from gatehouse.cli.house import operator_origin, run_with_services
 from gatehouse.kernel.errors import BadInput
 from gatehouse.provision.document import read_document
-from gatehouse.provision.entries import Asked, read_entries
+from gatehouse.provision.entries import SectionEntries, read_entries
 from gatehouse.provision.errors import Unfit
-from gatehouse.provision.given import SecretSources
+from gatehouse.provision.given import SecretResolver
 from gatehouse.provision.model import Action, Change, Plan
-from gatehouse.provision.sections.section import Terms
+from gatehouse.provision.sections.section import Options
 from gatehouse.provision.sections.table import SECTIONS
-from gatehouse.settings import privacy_in, process_environment
-from gatehouse.settings.files import Privacy, read_private
+from gatehouse.settings import file_privacy, process_environment
+from gatehouse.settings.files import FilePrivacy, read_private
 
-REFUSED: Final = 1
-WOULD_CHANGE: Final = 2
+EXIT_REFUSED: Final = 1
+EXIT_WOULD_CHANGE: Final = 2
 STANDARD_INPUT: Final = Path("-")
 MARKS: Final = {Action.ADD: ("+", "green"), Action.CHANGE: ("~", "yellow"), Action.REMOVE: ("-", "red")}
 
@@ -41,25 +41,27 @@ def apply(invocation: Invocation, *, file: Path, dry_run: bool, prune: bool, all
     absent is left alone, null clears it, a value replaces it whole. The service may be running or not.
     """
     environment = process_environment()
-    secret_file = SecretFile(file, privacy_in(environment, dev=invocation.dev))
-    sources = SecretSources(environment=environment, read_file=secret_file)
-    terms = Terms(secrets=sources, prune=prune, allow_weak=allow_weak or invocation.dev)
+    secret_file = SecretFileReader(file, file_privacy(environment, dev=invocation.dev))
+    sources = SecretResolver(environment=environment, read_file=secret_file)
+    terms = Options(secrets=sources, prune=prune, allow_weak=allow_weak or invocation.dev)
     try:
         asked = read_file(file)
         invocation.data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        plan = in_house(invocation, lambda house: carry_out(house, asked, terms, dry_run=dry_run), founding=True)
+        plan = run_with_services(
+            invocation, lambda house: run_apply(house, asked, terms, dry_run=dry_run), founding=True
+        )
     except Unfit as unfit:
         print_refusal(unfit, as_json=as_json)
-        sys.exit(REFUSED)
+        sys.exit(EXIT_REFUSED)
     if as_json:
-        print_json(summary(plan, dry_run=dry_run))
+        print_json(plan_summary(plan, dry_run=dry_run))
     else:
         print_plan(plan, dry_run=dry_run)
     if dry_run and plan.changes:
-        sys.exit(WOULD_CHANGE)
+        sys.exit(EXIT_WOULD_CHANGE)
 
 
-def read_file(file: Path) -> tuple[Asked, ...]:
+def read_file(file: Path) -> tuple[SectionEntries, ...]:
     if file == STANDARD_INPUT:
         return read_entries(read_document(sys.stdin.buffer.read(), ".yaml"), SECTIONS)
     try:
@@ -73,15 +75,15 @@ def read_file(file: Path) -> tuple[Asked, ...]:
     return read_entries(document, SECTIONS)
 
 
-async def carry_out(house: House, asked: tuple[Asked, ...], terms: Terms, *, dry_run: bool) -> Plan:
-    provisioning = provisioning_of(house)
-    return await (provisioning.rehearse if dry_run else provisioning.apply)(asked, terms, operator())
+async def run_apply(house: Services, asked: tuple[SectionEntries, ...], terms: Options, *, dry_run: bool) -> Plan:
+    provisioning = build_provisioning(house)
+    return await (provisioning.rehearse if dry_run else provisioning.apply)(asked, terms, operator_origin())
 
 
-class SecretFile:
+class SecretFileReader:
     """Reads what `{file: PATH}` names; a relative path starts at the applied file's directory."""
 
-    def __init__(self, applied: Path, privacy: Privacy) -> None:
+    def __init__(self, applied: Path, privacy: FilePrivacy) -> None:
         self._directory = applied.parent
         self._privacy = privacy
 
@@ -101,7 +103,7 @@ def print_refusal(unfit: Unfit, *, as_json: bool) -> None:
         click.echo(f"  {problem}", err=True)
 
 
-def summary(plan: Plan, *, dry_run: bool) -> dict[str, object]:
+def plan_summary(plan: Plan, *, dry_run: bool) -> dict[str, object]:
     return {
         "applied": not dry_run,
         "changes": [
@@ -109,28 +111,28 @@ def summary(plan: Plan, *, dry_run: bool) -> dict[str, object]:
             for change in plan.changes
         ],
         "spared": plan.spared,
-        "generated_secrets": {} if dry_run else generated(plan),
+        "generated_secrets": {} if dry_run else generated_secrets(plan),
     }
 
 
 def print_plan(plan: Plan, *, dry_run: bool) -> None:
     for change in plan.changes:
         mark, colour = MARKS[change.action]
-        click.secho(f"{mark} {line(change)}", fg=colour)
+        click.secho(f"{mark} {change_line(change)}", fg=colour)
     for spared in plan.spared:
         click.echo(f"! {spared}")
-    click.echo(closing(plan, dry_run=dry_run))
+    click.echo(closing_line(plan, dry_run=dry_run))
     for change in () if dry_run else plan.changes:
         if change.generated_secret is not None:
             what = f"{change.kind} {change.name} has the new secret {change.generated_secret}"
             click.echo(f"{what} (it is not shown again)")
 
 
-def line(change: Change) -> str:
+def change_line(change: Change) -> str:
     return f"{change.kind} {change.name}" + (f": {', '.join(change.fields)}" if change.fields else "")
 
 
-def closing(plan: Plan, *, dry_run: bool) -> str:
+def closing_line(plan: Plan, *, dry_run: bool) -> str:
     if not plan.changes:
         return "Nothing to change."
     counts = {action: sum(change.action is action for change in plan.changes) for action in Action}
@@ -138,7 +140,7 @@ def closing(plan: Plan, *, dry_run: bool) -> str:
     return f"{counts[Action.ADD]} {would}added, {counts[Action.CHANGE]} changed, {counts[Action.REMOVE]} removed."
 
 
-def generated(plan: Plan) -> dict[str, str]:
+def generated_secrets(plan: Plan) -> dict[str, str]:
     """What was made for records that came without a secret: told once, here."""
     return {
         change.name if change.kind == "client" else f"{change.kind} {change.name}": change.generated_secret

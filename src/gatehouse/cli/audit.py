@@ -7,19 +7,19 @@ from typing import Final
 
 import click
 
-from gatehouse.app.house import DAY, House
-from gatehouse.audit.events import Event
-from gatehouse.audit.head import NOTED, HeadBox
-from gatehouse.audit.model import Record, Refusal
-from gatehouse.audit.verification import Verdict
+from gatehouse.app.house import DAY, Services
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.head import EXPORTED_HEAD, HeadCodec
+from gatehouse.audit.model import AuditRecord, Refusal
+from gatehouse.audit.verification import VerificationResult
 from gatehouse.cli.common import Invocation, common_options, did_you_mean, json_option, print_json
-from gatehouse.cli.house import in_house
-from gatehouse.cli.output import moment, print_table, progress
+from gatehouse.cli.house import run_with_services
+from gatehouse.cli.output import format_time, print_table, show_progress
 from gatehouse.cli.people import find_user
 from gatehouse.gamesessions.model import short_gsid, short_gsids
 from gatehouse.kernel.errors import NotFound
 
-LISTED: Final = ("at", "event", "subject", "actor", "details", "personal", "record")
+RECORD_HEADINGS: Final = ("at", "event", "subject", "actor", "details", "personal", "record")
 
 
 @click.group()
@@ -35,7 +35,7 @@ def audit() -> None:
     "heads",
     metavar="FILE|VALUE",
     multiple=True,
-    callback=lambda _context, _option, given: [noted_in(one) for one in given],
+    callback=lambda _context, _option, given: [read_heads(one) for one in given],
     help="A head that was noted elsewhere, or a file with any number of them, such as a log of the service.",
 )
 def verify(invocation: Invocation, *, heads: Sequence[str], as_json: bool) -> None:
@@ -45,24 +45,24 @@ def verify(invocation: Invocation, *, heads: Sequence[str], as_json: bool) -> No
     was replaced by an older one: note what `gatehouse audit head` prints, and compare with --head.
     """
 
-    async def verified(house: House) -> Verdict:
+    async def verified(house: Services) -> VerificationResult:
         noted = house.head_notes.find("\n".join(heads))
         last = (await house.storage.audit.chain_end()).last_place
-        with progress("Verifying, records", last) as tell:
+        with show_progress("Verifying, records", last) as tell:
             return await house.verification(tell).verify(noted)
 
-    verdict = in_house(invocation, verified)
+    verdict = run_with_services(invocation, verified)
     if as_json:
         print_json(verdict)
     else:
-        report(verdict)
+        print_verdict(verdict)
     if verdict.problems:
         raise SystemExit(1)
 
 
-def noted_in(given: str) -> str:
+def read_heads(given: str) -> str:
     """Return the text that names heads: what was given, or what the file of that name holds."""
-    if NOTED.fullmatch(given.strip()):
+    if EXPORTED_HEAD.fullmatch(given.strip()):
         return given
     try:
         text = Path(given).read_text(encoding="utf-8", errors="replace")
@@ -70,12 +70,12 @@ def noted_in(given: str) -> str:
         raise click.BadParameter(
             f"{given} is neither a head nor a file that can be read: {error.strerror}"
         ) from error
-    if not NOTED.search(text):
+    if not EXPORTED_HEAD.search(text):
         raise click.BadParameter(f"there is no head in {given}")
     return text
 
 
-def report(verdict: Verdict) -> None:
+def print_verdict(verdict: VerificationResult) -> None:
     for problem in verdict.problems:
         click.echo(problem, err=True)
     counted = f"{verdict.records:,} records from {verdict.first_place:,} on, {verdict.seals:,} seals"
@@ -92,13 +92,13 @@ def head(invocation: Invocation) -> None:
     It names the newest sealed record and holds no secret. Only this installation can make one.
     """
 
-    async def work(house: House) -> str:
-        found = HeadBox(house.masters).open((await house.storage.audit.chain_end()).head)
+    async def work(house: Services) -> str:
+        found = HeadCodec(house.masters).open((await house.storage.audit.chain_end()).head)
         if found is None:
             raise NotFound("the head of the log is missing from the installation, or was changed")
         return house.head_notes.write(found)
 
-    click.echo(in_house(invocation, work))
+    click.echo(run_with_services(invocation, work))
 
 
 @audit.command()
@@ -111,15 +111,15 @@ def prune(invocation: Invocation, *, days: int) -> None:
     Records that are deleted in another way are missing to `gatehouse audit verify`.
     """
 
-    async def work(house: House) -> int:
+    async def work(house: Services) -> int:
         return await house.retention.forget_before(house.clock.now() - days * DAY)
 
-    click.echo(f"Deleted {in_house(invocation, work):,} records.")
+    click.echo(f"Deleted {run_with_services(invocation, work):,} records.")
 
 
-def known_event(_context: click.Context, _option: click.Parameter, event: str | None) -> str | None:
-    if event is not None and event not in [one.value for one in Event]:
-        raise click.BadParameter(f"there is no event {event}.{did_you_mean(event, Event)}")
+def check_event_name(_context: click.Context, _option: click.Parameter, event: str | None) -> str | None:
+    if event is not None and event not in [one.value for one in AuditEvent]:
+        raise click.BadParameter(f"there is no event {event}.{did_you_mean(event, AuditEvent)}")
     return event
 
 
@@ -128,7 +128,7 @@ def known_event(_context: click.Context, _option: click.Parameter, event: str | 
 @json_option
 @click.option("--record", metavar="ID", help="The one record, or refused request, with this id.")
 @click.option("--subject", help="Only about this: a user id or login, a client id, …")
-@click.option("--event", callback=known_event, help="Only this kind of event, such as user.blocked.")
+@click.option("--event", callback=check_event_name, help="Only this kind of event, such as user.blocked.")
 @click.option(
     "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many, newest first."
 )
@@ -143,32 +143,32 @@ def show(
 ) -> None:
     """Print records, the newest first, or the one a refused caller was shown the id of."""
 
-    async def work(house: House) -> Sequence[Record | Refusal]:
+    async def work(house: Services) -> Sequence[AuditRecord | Refusal]:
         if record is not None:
-            return [await one_record(house, record)]
+            return [await find_record(house, record)]
         about = (await find_user(house, subject)).user_id if subject and "@" in subject else subject
         return await house.storage.audit.newest(limit, about or "", event or "")
 
-    found = [shown(one) for one in in_house(invocation, work)]
+    found = [shorten_gsids(one) for one in run_with_services(invocation, work)]
     if as_json:
-        print_json([entry(one) for one in found])
+        print_json([record_entry(one) for one in found])
     else:
-        print_table(LISTED, [row(one) for one in found])
+        print_table(RECORD_HEADINGS, [record_row(one) for one in found])
 
 
-async def one_record(house: House, record_id: str) -> Record | Refusal:
+async def find_record(house: Services, record_id: str) -> AuditRecord | Refusal:
     found = await house.storage.audit.find(record_id)
     if found is None:
         raise NotFound(f"there is no record {record_id}")
     return found
 
 
-def shown(one: Record | Refusal) -> Record | Refusal:
+def shorten_gsids(one: AuditRecord | Refusal) -> AuditRecord | Refusal:
     """No whole gsid, here as in the console: whoever reads over a shoulder could go on with it (checklist GS-32)."""
     return replace(one, subject=short_gsid(one.subject), details=short_gsids(one.details))
 
 
-def entry(one: Record | Refusal) -> dict[str, object]:
+def record_entry(one: AuditRecord | Refusal) -> dict[str, object]:
     common = {
         "record_id": one.record_id,
         "at": one.at,
@@ -183,14 +183,14 @@ def entry(one: Record | Refusal) -> dict[str, object]:
     return {**common, "refused": False, "actor": one.actor, "place": one.place}
 
 
-def row(one: Record | Refusal) -> tuple[str, ...]:
+def record_row(one: AuditRecord | Refusal) -> tuple[str, ...]:
     if isinstance(one, Refusal):
         event, actor = f"{one.event}: {one.reason}", "refused"
     else:
         event, actor = one.event, one.actor
-    told = "" if one.personal is None else words(one.personal)
-    return (moment(one.at), event, one.subject, actor, words(one.details), told, one.record_id)
+    told = "" if one.personal is None else facts_text(one.personal)
+    return (format_time(one.at), event, one.subject, actor, facts_text(one.details), told, one.record_id)
 
 
-def words(facts: Mapping[str, object]) -> str:
+def facts_text(facts: Mapping[str, object]) -> str:
     return " ".join(f"{name}={value}" for name, value in facts.items() if value != "")

@@ -12,15 +12,15 @@ import click
 from gatehouse import __version__, logs
 from gatehouse.app.house import BASE_URL, head_notes, master_keys
 from gatehouse.app.instance_key import INSTANCE_KEY, open_instance_key
-from gatehouse.audit.head import HeadBox
+from gatehouse.audit.head import HeadCodec
 from gatehouse.cli.common import Invocation, common_options, json_option, load_settings, print_json
-from gatehouse.cli.opening import NoInstallation, existing_database
-from gatehouse.cli.output import progress
+from gatehouse.cli.opening import NoInstallation, open_existing_database
+from gatehouse.cli.output import show_progress
 from gatehouse.kernel.clock import SystemClock
-from gatehouse.keys.sealing import expand, key_id_of
-from gatehouse.settings import Loaded
-from gatehouse.storage.archive import FORMAT, ArchiveWriter, Closing, Manifest, new_file
-from gatehouse.storage.backup import dump, shape
+from gatehouse.keys.sealing import derive_key, sealing_key_id
+from gatehouse.settings import LoadedSettings
+from gatehouse.storage.archive import FORMAT, ArchiveEnd, ArchiveWriter, Manifest, create_file_atomically
+from gatehouse.storage.backup import dump_rows, table_columns
 from gatehouse.storage.migrations import HEAD, ensure_current
 from gatehouse.storage.opening import Storage
 from gatehouse.storage.statements import Row
@@ -29,10 +29,10 @@ MAC_LABEL = "backup"  # what the key that closes a backup is derived under
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class BackupResult:
     file: Path
     manifest: Manifest
-    closing: Closing
+    closing: ArchiveEnd
     audit_head: str  # not later than the backup
 
 
@@ -50,12 +50,12 @@ def backup(invocation: Invocation, *, file: Path, as_json: bool) -> None:
     loaded = load_settings(invocation)
     logs.configure(dev=True, level="warning")
     try:
-        with progress("Backing up, rows") as tell:
-            made = asyncio.run(back_up(loaded, file.absolute(), tell))
+        with show_progress("Backing up, rows") as tell:
+            made = asyncio.run(write_backup(loaded, file.absolute(), tell))
     except OSError as error:
         raise click.ClickException(f"{file} cannot be written: {error.strerror}") from error
     if as_json:
-        print_json(summary(made))
+        print_json(backup_summary(made))
     else:
         click.echo(f"Backed up {made.closing.total:,} rows to {file}, checksum {made.closing.sha256}.")
         if made.audit_head:
@@ -63,22 +63,22 @@ def backup(invocation: Invocation, *, file: Path, as_json: bool) -> None:
         click.echo(f"It opens with master key {made.manifest.master_key}, which is not in it: keep both, apart.")
 
 
-async def back_up(loaded: Loaded, file: Path, tell: Callable[[int], object]) -> Made:
-    async with existing_database(loaded) as storage:
+async def write_backup(loaded: LoadedSettings, file: Path, tell: Callable[[int], object]) -> BackupResult:
+    async with open_existing_database(loaded) as storage:
         await ensure_current(storage.runner, loaded.settings.database.url.reveal(), migrate=False)
-        manifest = await describe(storage)
+        manifest = await build_manifest(storage)
         masters = master_keys(loaded.settings)
         key = open_instance_key(masters, manifest.instance_key)
-        head = HeadBox(masters).open((await storage.audit.chain_end()).head)
-        with new_file(file) as out:
+        head = HeadCodec(masters).open((await storage.audit.chain_end()).head)
+        with create_file_atomically(file) as out:
             writer = ArchiveWriter(out, manifest)
-            await storage.runner.survey(partial(dump, counting(writer, tell)))
-            closing = writer.close(expand(key, MAC_LABEL))
+            await storage.runner.survey(partial(dump_rows, count_rows(writer, tell)))
+            closing = writer.close(derive_key(key, MAC_LABEL))
     noted = head_notes(key).write(head) if head else ""
-    return Made(file=file, manifest=manifest, closing=closing, audit_head=noted)
+    return BackupResult(file=file, manifest=manifest, closing=closing, audit_head=noted)
 
 
-async def describe(storage: Storage) -> Manifest:
+async def build_manifest(storage: Storage) -> Manifest:
     sealed = await storage.installation.fact(INSTANCE_KEY)
     if sealed is None:
         raise NoInstallation("the database was never served from: there is nothing to back up")
@@ -88,13 +88,13 @@ async def describe(storage: Storage) -> Manifest:
         revision=HEAD,
         created_at=SystemClock().now(),
         base_url=await storage.installation.fact(BASE_URL) or "",
-        master_key=key_id_of(base64.b64decode(sealed)),
+        master_key=sealing_key_id(base64.b64decode(sealed)),
         instance_key=sealed,
-        tables=shape(),
+        tables=table_columns(),
     )
 
 
-def counting(writer: ArchiveWriter, tell: Callable[[int], object]) -> Callable[[str, Sequence[Row]], None]:
+def count_rows(writer: ArchiveWriter, tell: Callable[[int], object]) -> Callable[[str, Sequence[Row]], None]:
     written = 0
 
     def put(table: str, rows: Sequence[Row]) -> None:
@@ -106,7 +106,7 @@ def counting(writer: ArchiveWriter, tell: Callable[[int], object]) -> Callable[[
     return put
 
 
-def summary(made: Made) -> dict[str, object]:
+def backup_summary(made: BackupResult) -> dict[str, object]:
     return {
         "file": str(made.file),
         "bytes": made.file.stat().st_size,

@@ -6,24 +6,24 @@ from typing import Final
 
 import click
 
-from gatehouse.app.house import House
+from gatehouse.app.house import Services
 from gatehouse.cli.common import ApplicationId, Invocation, common_options, json_option, print_json
-from gatehouse.cli.house import in_house
-from gatehouse.cli.questions import case_of, place_options, question_of
+from gatehouse.cli.house import run_with_services
+from gatehouse.cli.questions import load_evaluation_input, parse_question, scope_options
 from gatehouse.kernel.errors import GatehouseError
-from gatehouse.permissions.questions.check import NOWHERE, Checked, decided
+from gatehouse.permissions.questions.check import NO_ADDRESS, CheckOutcome, answer_questions
 
-DENIED: Final = 1
+EXIT_DENIED: Final = 1
 
 
-class NoTelling(click.ClickException):
+class Undecided(click.ClickException):
     exit_code = 2
 
 
 @click.command()
 @common_options
 @json_option
-@place_options
+@scope_options
 @click.argument("application_id", type=ApplicationId())
 @click.argument("user")
 @click.argument("rule")
@@ -42,25 +42,25 @@ def check(
     Exits with 0 if so, with 1 if not, and with 2 if there is no telling.
     """
 
-    async def work(house: House) -> Checked:
-        question = question_of(rule, project, resource)
-        case = await case_of(house, application_id, user, question)
-        held = await house.reading.effective(case, application_id, NOWHERE)
-        return decided(case, held, [question], house.clock.now())
+    async def work(house: Services) -> CheckOutcome:
+        question = parse_question(rule, project, resource)
+        case = await load_evaluation_input(house, application_id, user, question)
+        held = await house.reading.effective(case, application_id, NO_ADDRESS)
+        return answer_questions(case, held, [question], house.clock.now())
 
-    checked = answered(invocation, work)
+    checked = run_check(invocation, work)
     [allowed] = checked.allowed
     if as_json:
         print_json({"allowed": allowed, "user_id": checked.user_id, "expired": checked.expired})
     else:
         click.echo("allowed" if allowed else "denied")
     if not allowed:
-        sys.exit(DENIED)
+        sys.exit(EXIT_DENIED)
 
 
-def answered(invocation: Invocation, work: Callable[[House], Awaitable[Checked]]) -> Checked:
+def run_check(invocation: Invocation, work: Callable[[Services], Awaitable[CheckOutcome]]) -> CheckOutcome:
     """An error is not a denial: scripts tell the two by the exit code."""
     try:
-        return in_house(invocation, work)
+        return run_with_services(invocation, work)
     except GatehouseError as error:
-        raise NoTelling(str(error)) from error
+        raise Undecided(str(error)) from error

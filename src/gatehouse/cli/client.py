@@ -7,17 +7,17 @@ from typing import Final
 
 import click
 
-from gatehouse.app.house import House
-from gatehouse.cli.client_facts import LISTED, entry, row
+from gatehouse.app.house import Services
+from gatehouse.cli.client_facts import CLIENT_HEADINGS, client_entry, client_row
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
-from gatehouse.cli.house import in_house, operator
+from gatehouse.cli.house import operator_origin, run_with_services
 from gatehouse.cli.output import print_facts, print_table
 from gatehouse.keys.model import Algorithm
-from gatehouse.oauth.clients import OLD_SECRET_LIVES
-from gatehouse.oauth.model import SCOPES, ClaimSource, Client, Profile, TokenSettings, Told
+from gatehouse.oauth.clients import OLD_SECRET_LIFETIME
+from gatehouse.oauth.model import SCOPES, ClaimContent, ClaimSource, Client, ClientProfile, TokenSettings
 
 DAY: Final = 86_400
-USUAL: Final = TokenSettings()
+DEFAULT_TOKEN_SETTINGS: Final = TokenSettings()
 
 
 @click.group()
@@ -35,9 +35,9 @@ class ClaimOption(click.ParamType[tuple[str, ClaimSource]]):
     ) -> tuple[str, ClaimSource]:
         claim, _, source = str(value).partition("=")
         number, _, told = source.partition(":")
-        if not claim or not number.isdecimal() or told not in list(Told):
-            self.fail(f"{value!r} is not NAME=APPLICATION_ID:{'|'.join(Told)}", param, ctx)
-        return claim, ClaimSource(application_id=int(number), told=Told(told))
+        if not claim or not number.isdecimal() or told not in list(ClaimContent):
+            self.fail(f"{value!r} is not NAME=APPLICATION_ID:{'|'.join(ClaimContent)}", param, ctx)
+        return claim, ClaimSource(application_id=int(number), told=ClaimContent(told))
 
 
 @client.command()
@@ -47,8 +47,8 @@ class ClaimOption(click.ParamType[tuple[str, ClaimSource]]):
 @click.option("--name", required=True, help="Name that people see when they sign in.")
 @click.option(
     "--profile",
-    type=click.Choice([profile.value for profile in Profile]),
-    default=Profile.NATIVE.value,
+    type=click.Choice([profile.value for profile in ClientProfile]),
+    default=ClientProfile.NATIVE.value,
     show_default=True,
     help="Dialect: native is the interface document's own, oidc plain OpenID Connect.",
 )
@@ -81,12 +81,22 @@ class ClaimOption(click.ParamType[tuple[str, ClaimSource]]):
 @click.option(
     "--id-token-alg",
     type=click.Choice([alg.value for alg in Algorithm]),
-    default=USUAL.id_token_alg.value,
+    default=DEFAULT_TOKEN_SETTINGS.id_token_alg.value,
     show_default=True,
     help="Algorithm its id_tokens are signed with.",
 )
-@click.option("--access-seconds", default=USUAL.access_seconds, show_default=True, help="Life of an access token.")
-@click.option("--refresh-seconds", default=USUAL.refresh_seconds, show_default=True, help="Life of a refresh token.")
+@click.option(
+    "--access-seconds",
+    default=DEFAULT_TOKEN_SETTINGS.access_seconds,
+    show_default=True,
+    help="Life of an access token.",
+)
+@click.option(
+    "--refresh-seconds",
+    default=DEFAULT_TOKEN_SETTINGS.refresh_seconds,
+    show_default=True,
+    help="Life of a refresh token.",
+)
 @click.option(
     "--refresh-grace-seconds", type=int, help="How long a parallel refresh gets the same token.  [default: setting]"
 )
@@ -132,11 +142,11 @@ def create(
         refresh_grace_seconds=refresh_grace_seconds,
     )
 
-    async def work(house: House) -> str | None:
+    async def work(house: Services) -> str | None:
         made = Client(
             client_id=client_id,
             name=name,
-            profile=Profile(profile),
+            profile=ClientProfile(profile),
             application_id=application_id,
             redirect_uris=redirect_uri,
             redirect_hosts=redirect_host,
@@ -150,14 +160,14 @@ def create(
             device_grant=device_grant,
             explain_errors=explain_errors,
             first_party=first_party,
-            may_exchange=profile == Profile.NATIVE.value if may_exchange is None else may_exchange,  # R2
+            may_exchange=profile == ClientProfile.NATIVE.value if may_exchange is None else may_exchange,  # R2
             require_pkce=require_pkce,
             public=public,
             created_at=house.clock.now(),
         )
-        return await house.clients.create(made, operator())
+        return await house.clients.create(made, operator_origin())
 
-    print_secret(client_id, in_house(invocation, work), as_json=as_json)
+    print_secret(client_id, run_with_services(invocation, work), as_json=as_json)
 
 
 def read_jwks(path: Path) -> Mapping[str, object]:
@@ -177,10 +187,10 @@ def read_jwks(path: Path) -> Mapping[str, object]:
 def show(invocation: Invocation, *, client_id: str, as_json: bool) -> None:
     """Print what is kept about a client, secrets left out."""
 
-    async def work(house: House) -> Client:
+    async def work(house: Services) -> Client:
         return await house.clients.show(client_id)
 
-    found = entry(in_house(invocation, work))
+    found = client_entry(run_with_services(invocation, work))
     if as_json:
         print_json(found)
     else:
@@ -193,10 +203,10 @@ def show(invocation: Invocation, *, client_id: str, as_json: bool) -> None:
 def remove(invocation: Invocation, *, client_id: str) -> None:
     """Take a client away, with everything people granted it. Its id is never given again."""
 
-    async def work(house: House) -> None:
-        await house.clients.remove(client_id, operator())
+    async def work(house: Services) -> None:
+        await house.clients.remove(client_id, operator_origin())
 
-    in_house(invocation, work)
+    run_with_services(invocation, work)
     click.echo(f"{client_id} is removed.", err=True)
 
 
@@ -207,10 +217,10 @@ def remove(invocation: Invocation, *, client_id: str) -> None:
 def revoke_tokens(invocation: Invocation, *, client_id: str, as_json: bool) -> None:
     """End everything people have granted a client: its codes, access tokens and refresh tokens."""
 
-    async def work(house: House) -> int:
-        return await house.clients.revoke_tokens(client_id, operator())
+    async def work(house: Services) -> int:
+        return await house.clients.revoke_tokens(client_id, operator_origin())
 
-    ended = in_house(invocation, work)
+    ended = run_with_services(invocation, work)
     if as_json:
         print_json({"client_id": client_id, "revoked": ended})
     else:
@@ -224,12 +234,12 @@ def revoke_tokens(invocation: Invocation, *, client_id: str, as_json: bool) -> N
 def rotate_secret(invocation: Invocation, *, client_id: str, as_json: bool) -> None:
     """Give a client a new secret and print it; the one before stays good for a week."""
 
-    async def work(house: House) -> str:
-        return await house.clients.rotate_secret(client_id, operator())
+    async def work(house: Services) -> str:
+        return await house.clients.rotate_secret(client_id, operator_origin())
 
-    print_secret(client_id, in_house(invocation, work), as_json=as_json)
+    print_secret(client_id, run_with_services(invocation, work), as_json=as_json)
     if not as_json:
-        click.echo(f"The secret before it is accepted for {OLD_SECRET_LIVES // DAY} more days.", err=True)
+        click.echo(f"The secret before it is accepted for {OLD_SECRET_LIFETIME // DAY} more days.", err=True)
 
 
 def print_secret(client_id: str, secret: str | None, *, as_json: bool) -> None:
@@ -248,11 +258,11 @@ def print_secret(client_id: str, secret: str | None, *, as_json: bool) -> None:
 def list_clients(invocation: Invocation, *, as_json: bool) -> None:
     """List the clients."""
 
-    async def work(house: House) -> Sequence[Client]:
+    async def work(house: Services) -> Sequence[Client]:
         return await house.clients.list()
 
-    found = in_house(invocation, work)
+    found = run_with_services(invocation, work)
     if as_json:
-        print_json([entry(one) for one in found])
+        print_json([client_entry(one) for one in found])
     else:
-        print_table(LISTED, [row(one) for one in found])
+        print_table(CLIENT_HEADINGS, [client_row(one) for one in found])

@@ -2,24 +2,24 @@
 
 from typing import Final
 
-from gatehouse.cli.output import moment
+from gatehouse.cli.output import format_time
 from gatehouse.oauth.model import Client
 
-LISTED: Final = ("client_id", "name", "profile", "redirects", "scopes", "created")
+CLIENT_HEADINGS: Final = ("client_id", "name", "profile", "redirects", "scopes", "created")
 
 
-def row(found: Client) -> tuple[str, ...]:
+def client_row(found: Client) -> tuple[str, ...]:
     return (
         found.client_id,
         found.name,
         found.profile.value,
         " ".join(found.redirect_uris + found.redirect_hosts),
         " ".join(found.scopes),
-        moment(found.created_at),
+        format_time(found.created_at),
     )
 
 
-def entry(found: Client) -> dict[str, object]:
+def client_entry(found: Client) -> dict[str, object]:
     return {
         "client_id": found.client_id,
         "name": found.name,

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 import click
 import msgspec
 
-from gatehouse.settings import Loaded, Purpose, SettingsRefused, load, process_environment
+from gatehouse.settings import LoadedSettings, LoadPurpose, SettingsRefused, load, process_environment
 
 EX_CONFIG: Final = 78  # sysexits.h: something was found in an unconfigured or misconfigured state
 DEFAULT_DATA: Final = Path("data")
@@ -74,8 +74,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def load_settings(
-    invocation: Invocation, flags: Mapping[str, str] = NO_FLAGS, *, purpose: Purpose = Purpose.COMMAND
-) -> Loaded:
+    invocation: Invocation, flags: Mapping[str, str] = NO_FLAGS, *, purpose: LoadPurpose = LoadPurpose.COMMAND
+) -> LoadedSettings:
     """Load them, or say on standard error all that is wrong and exit with 78."""
     try:
         return read_settings(invocation, flags, purpose=purpose)
@@ -84,7 +84,7 @@ def load_settings(
         sys.exit(EX_CONFIG)
 
 
-def read_settings(invocation: Invocation, flags: Mapping[str, str], *, purpose: Purpose) -> Loaded:
+def read_settings(invocation: Invocation, flags: Mapping[str, str], *, purpose: LoadPurpose) -> LoadedSettings:
     return load(
         data=invocation.data,
         config=invocation.config,
@@ -95,14 +95,14 @@ def read_settings(invocation: Invocation, flags: Mapping[str, str], *, purpose: 
     )
 
 
-def command_for(loaded: Loaded, command: str) -> str:
+def command_for(loaded: LoadedSettings, command: str) -> str:
     """What to type, here, to have a command of this very program about this installation."""
     program = f"{sys.executable} -m gatehouse" if sys.argv[0].endswith(MAIN) else sys.argv[0]
-    data = f" --data {shlex.quote(str(shortest(loaded.data)))}" if loaded.data != DEFAULT_DATA.absolute() else ""
+    data = f" --data {shlex.quote(str(shortest_path(loaded.data)))}" if loaded.data != DEFAULT_DATA.absolute() else ""
     return f"{program} {command}{' --dev' if loaded.dev else ''}{data}"
 
 
-def shortest(path: Path) -> Path:
+def shortest_path(path: Path) -> Path:
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
 

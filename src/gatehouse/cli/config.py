@@ -15,11 +15,11 @@ from gatehouse.cli.common import (
     print_problems,
     read_settings,
 )
-from gatehouse.settings import Loaded, Purpose, SettingsRefused
-from gatehouse.settings.entries import ENTRIES
-from gatehouse.settings.showing import cell, shown
+from gatehouse.settings import LoadedSettings, LoadPurpose, SettingsRefused
+from gatehouse.settings.entries import ALL_SETTINGS
+from gatehouse.settings.showing import display_line, display_value
 
-REFUSED: Final = 1
+EXIT_REFUSED: Final = 1
 
 
 @click.group()
@@ -35,10 +35,13 @@ def show(invocation: Invocation, *, as_json: bool) -> None:
     loaded = load_settings(invocation)
     if as_json:
         print_json(
-            {name: {"value": shown(loaded.settings, name), "source": loaded.sources[name]} for name in ENTRIES}
+            {
+                name: {"value": display_value(loaded.settings, name), "source": loaded.sources[name]}
+                for name in ALL_SETTINGS
+            }
         )
     else:
-        print_table(loaded)
+        print_settings(loaded)
 
 
 @config.command()
@@ -47,31 +50,31 @@ def show(invocation: Invocation, *, as_json: bool) -> None:
 def check(invocation: Invocation, *, as_json: bool) -> None:
     """Say whether `gatehouse serve` would start with these settings, and if not, everything that is wrong."""
     try:
-        read_settings(invocation, NO_FLAGS, purpose=Purpose.SERVE)
+        read_settings(invocation, NO_FLAGS, purpose=LoadPurpose.SERVE)
     except SettingsRefused as refused:
-        report(refused, as_json=as_json)
-        sys.exit(REFUSED)
+        print_refusal(refused, as_json=as_json)
+        sys.exit(EXIT_REFUSED)
     if as_json:
         print_json({"ok": True, "problems": []})
     else:
         click.echo("ok")
 
 
-def report(refused: SettingsRefused, *, as_json: bool) -> None:
+def print_refusal(refused: SettingsRefused, *, as_json: bool) -> None:
     if as_json:
         print_json({"ok": False, "problems": refused.problems})
     else:
         print_problems(refused)
 
 
-def print_table(loaded: Loaded) -> None:
+def print_settings(loaded: LoadedSettings) -> None:
     from rich.console import Console
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
     for heading in ("setting", "value", "source"):
         table.add_column(heading, overflow="fold")
-    for name in ENTRIES:
-        table.add_row(name, cell(shown(loaded.settings, name)), loaded.sources[name])
+    for name in ALL_SETTINGS:
+        table.add_row(name, display_line(display_value(loaded.settings, name)), loaded.sources[name])
     # Values are other people's text: no markup, no emoji codes.
     Console(markup=False, emoji=False, highlight=False).print(table)

@@ -6,30 +6,30 @@ from functools import partial
 
 from gatehouse.app.house import DAY, master_keys
 from gatehouse.app.instance_key import INSTANCE_KEY, has_head, refuse_wrong_master_key
-from gatehouse.app.readiness import CLOCKS_MAY_DIFFER
-from gatehouse.app.rewrapping import left_elsewhere
-from gatehouse.audit.head import HeadBox, problems_at_end
+from gatehouse.app.readiness import MAX_CLOCK_SKEW
+from gatehouse.app.rewrapping import count_under_old_keys
+from gatehouse.audit.head import HeadCodec, problems_at_end
 from gatehouse.cli.findings import Finding, bad, ok, warn
-from gatehouse.cli.output import moment
+from gatehouse.cli.output import format_time
 from gatehouse.kernel.clock import Clock
 from gatehouse.keys.errors import Tampered, WrongMasterKey
-from gatehouse.keys.keyring import opened
-from gatehouse.keys.model import SigningKey, State, state
-from gatehouse.keys.rotation import LINES
+from gatehouse.keys.keyring import open_key
+from gatehouse.keys.model import KeyState, SigningKey, key_state
+from gatehouse.keys.rotation import KEY_LINES
 from gatehouse.keys.sealing import MasterKeys
-from gatehouse.settings import Loaded, Settings
-from gatehouse.storage.inspection import postgres_state, reserved_rules, sqlite_state
+from gatehouse.settings import LoadedSettings, Settings
+from gatehouse.storage.inspection import find_reserved_names, postgres_state, sqlite_state
 from gatehouse.storage.migrations import HEAD
 from gatehouse.storage.opening import Storage
 from gatehouse.storage.sqlite_file import SYNCHRONOUS_FULL
 
-RESERVED_TOLD = 20  # rules with a reserved name that are listed
-UNSEALED_FOR = 60  # seconds after which a record should have found its place
+MAX_RESERVED_LISTED = 20  # rules with a reserved name that are listed
+MAX_UNSEALED_SECONDS = 60  # seconds after which a record should have found its place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patient:
-    loaded: Loaded
+class CheckedInstallation:
+    loaded: LoadedSettings
     storage: Storage
     masters: MasterKeys
     clock: Clock
@@ -39,10 +39,10 @@ class Patient:
         return self.loaded.settings
 
 
-Examination = Callable[[Patient], AsyncIterator[Finding]]
+DatabaseCheck = Callable[[CheckedInstallation], AsyncIterator[Finding]]
 
 
-async def about_schema(patient: Patient) -> AsyncIterator[Finding]:
+async def about_schema(patient: CheckedInstallation) -> AsyncIterator[Finding]:
     held = await patient.storage.runner.revision()
     if held < HEAD:
         yield bad("schema", f"revision {held}, {HEAD} is needed: back up, then run `gatehouse migrate`")
@@ -52,13 +52,13 @@ async def about_schema(patient: Patient) -> AsyncIterator[Finding]:
         yield ok("schema", f"revision {held}")
 
 
-async def about_database(patient: Patient) -> AsyncIterator[Finding]:
+async def about_database(patient: CheckedInstallation) -> AsyncIterator[Finding]:
     on_sqlite = patient.settings.database.url.is_sqlite
     for finding in await (sqlite_findings(patient) if on_sqlite else postgres_findings(patient)):
         yield finding
 
 
-async def sqlite_findings(patient: Patient) -> list[Finding]:
+async def sqlite_findings(patient: CheckedInstallation) -> list[Finding]:
     found = await patient.storage.runner.survey(sqlite_state)
     problems = [bad("database", f"SQLite finds damage: {line}; restore a backup") for line in found.damage]
     if found.journal_mode != "wal" or found.synchronous != SYNCHRONOUS_FULL:
@@ -69,11 +69,11 @@ async def sqlite_findings(patient: Patient) -> list[Finding]:
                 "acknowledged writes at a power cut: put the file on a local disk",
             )
         )
-    problems += indices(found.missing_indices)
+    problems += missing_indices(found.missing_indices)
     return problems or [ok("database", "SQLite, journal_mode wal, synchronous full, integrity ok")]
 
 
-async def postgres_findings(patient: Patient) -> list[Finding]:
+async def postgres_findings(patient: CheckedInstallation) -> list[Finding]:
     found = await patient.storage.runner.survey(postgres_state)
     problems = [
         bad("database", f"PostgreSQL runs with {name} off, and loses acknowledged writes in a crash: turn it on")
@@ -84,7 +84,7 @@ async def postgres_findings(patient: Patient) -> list[Finding]:
         )
         if value == "off"
     ]
-    problems += indices(found.missing_indices)
+    problems += missing_indices(found.missing_indices)
     if found.rewritable:
         problems.append(
             warn(
@@ -96,29 +96,29 @@ async def postgres_findings(patient: Patient) -> list[Finding]:
     return problems or [ok("database", f"PostgreSQL {found.version}, durable, history cannot be rewritten")]
 
 
-def indices(missing: frozenset[str]) -> list[Finding]:
+def missing_indices(missing: frozenset[str]) -> list[Finding]:
     names = ", ".join(sorted(missing))
     return [bad("database", f"these indices are missing: {names}; restore a backup")] if missing else []
 
 
-async def about_clock(patient: Patient) -> AsyncIterator[Finding]:
+async def about_clock(patient: CheckedInstallation) -> AsyncIterator[Finding]:
     theirs = await patient.storage.runner.time()
     if theirs is None:
         return
     apart = abs(theirs - patient.clock.now())
-    if apart > CLOCKS_MAY_DIFFER:
+    if apart > MAX_CLOCK_SKEW:
         yield bad("clock", f"this machine and the database are {apart} seconds apart: run NTP on both")
     else:
         yield ok("clock", f"{apart} seconds from the database's")
 
 
-async def about_master_key(patient: Patient) -> AsyncIterator[Finding]:
+async def about_master_key(patient: CheckedInstallation) -> AsyncIterator[Finding]:
     try:
         await refuse_wrong_master_key(patient.storage, patient.masters)
     except (WrongMasterKey, Tampered) as error:
         yield bad("master key", f"it does not open this database ({error}): name the right one")
         return
-    left = await left_elsewhere(patient.storage, patient.masters)
+    left = await count_under_old_keys(patient.storage, patient.masters)
     for table, count in left.items():
         yield warn("master key", f"{count:,} secrets in {table} are under another key: run `gatehouse key rewrap`")
     if not left and patient.settings.security.previous_master_keys:
@@ -127,40 +127,40 @@ async def about_master_key(patient: Patient) -> AsyncIterator[Finding]:
         yield ok("master key", f"{patient.masters.primary_id} seals everything")
 
 
-async def about_signing_keys(patient: Patient) -> AsyncIterator[Finding]:
+async def about_signing_keys(patient: CheckedInstallation) -> AsyncIterator[Finding]:
     now = patient.clock.now()
-    live = [key for key in (await patient.storage.keys.load()).keys if state(key, now) is not State.RETIRED]
+    live = [key for key in (await patient.storage.keys.load()).keys if key_state(key, now) is not KeyState.RETIRED]
     problems = [*damaged_keys(live, patient.masters), *unsigned_lines(live, now), *old_keys(live, now, patient)]
     for problem in problems:
         yield problem
     if not problems:
-        counts = {kind: sum(state(key, now) is kind for key in live) for kind in State}
+        counts = {kind: sum(key_state(key, now) is kind for key in live) for kind in KeyState}
         yield ok("signing keys", ", ".join(f"{count} {kind}" for kind, count in counts.items() if count))
 
 
 def damaged_keys(live: list[SigningKey], masters: MasterKeys) -> Iterator[Finding]:
     for key in live:
         try:
-            opened(key, masters)
+            open_key(key, masters)
         except (Tampered, WrongMasterKey) as error:
             yield bad("signing keys", f"{key.kid} cannot be used ({error}): restore it from a backup")
 
 
 def unsigned_lines(live: list[SigningKey], now: int) -> Iterator[Finding]:
-    signing = {key.line for key in live if state(key, now) is State.SIGNING}
-    for line in LINES:
+    signing = {key.line for key in live if key_state(key, now) is KeyState.SIGNING}
+    for line in KEY_LINES:
         if line not in signing:
             yield bad("signing keys", f"no {line.alg} key signs for {line.purpose}: start the service, it makes one")
 
 
-def old_keys(live: list[SigningKey], now: int, patient: Patient) -> Iterator[Finding]:
+def old_keys(live: list[SigningKey], now: int, patient: CheckedInstallation) -> Iterator[Finding]:
     due = (patient.settings.keys.rotate_days + 1) * DAY
     for key in live:
         if not key.signs_until and now - max(key.signs_from, key.created_at) > due:
             yield warn("signing keys", f"{key.kid} is due for rotation: the service does it while it runs")
 
 
-async def about_audit(patient: Patient) -> AsyncIterator[Finding]:
+async def about_audit(patient: CheckedInstallation) -> AsyncIterator[Finding]:
     waiting = await patient.storage.audit.unsealed(1)
     end = await patient.storage.audit.chain_end()
     head = end.seal
@@ -168,36 +168,36 @@ async def about_audit(patient: Patient) -> AsyncIterator[Finding]:
     if end.head is None and (key is None or not has_head(patient.masters, key)):
         yield warn("audit log", "it has no head yet: the service makes one when it starts")
         return
-    problems = problems_at_end(HeadBox(patient.masters).open(end.head), end)
+    problems = problems_at_end(HeadCodec(patient.masters).open(end.head), end)
     for problem in problems:
         yield bad("audit log", f"{problem}: run `gatehouse audit verify`")
     if problems:
         return
-    if waiting and patient.clock.now() - waiting[0].at > UNSEALED_FOR:
-        since = moment(waiting[0].at)
+    if waiting and patient.clock.now() - waiting[0].at > MAX_UNSEALED_SECONDS:
+        since = format_time(waiting[0].at)
         yield warn("audit log", f"records wait to be sealed since {since}: the service seals them while it runs")
     elif head is None:
         yield ok("audit log", "nothing is sealed yet")
     else:
-        yield ok("audit log", f"{head.place:,} records sealed, the last at {moment(head.at)}")
+        yield ok("audit log", f"{head.place:,} records sealed, the last at {format_time(head.at)}")
 
 
-async def about_setup(patient: Patient) -> AsyncIterator[Finding]:
+async def about_setup(patient: CheckedInstallation) -> AsyncIterator[Finding]:
     if await patient.storage.accounts.setup_is_closed():
         yield ok("setup", "closed")
     else:
         yield warn("setup", "there is no administrator yet: open the setup link, or run `gatehouse admin create`")
 
 
-async def about_rules(patient: Patient) -> AsyncIterator[Finding]:
-    found = await patient.storage.runner.survey(partial(reserved_rules, RESERVED_TOLD))
+async def about_rules(patient: CheckedInstallation) -> AsyncIterator[Finding]:
+    found = await patient.storage.runner.survey(partial(find_reserved_names, MAX_RESERVED_LISTED))
     for line in found:
         yield warn("rules", f"{line}: the name is reserved now and cannot be saved again, rename it")
     if not found:
         yield ok("rules", "none has a reserved name")
 
 
-EXAMINATIONS: tuple[Examination, ...] = (
+DATABASE_CHECKS: tuple[DatabaseCheck, ...] = (
     about_database,
     about_clock,
     about_master_key,
@@ -208,19 +208,19 @@ EXAMINATIONS: tuple[Examination, ...] = (
 )
 
 
-async def examine(loaded: Loaded, storage: Storage, clock: Clock) -> AsyncIterator[Finding]:
+async def run_database_checks(loaded: LoadedSettings, storage: Storage, clock: Clock) -> AsyncIterator[Finding]:
     """The schema first: with another one than the code knows nothing else can be asked."""
     from apsw import Error as SQLiteError
     from asyncpg import PostgresError
 
     from gatehouse.kernel.errors import GatehouseError
 
-    patient = Patient(loaded=loaded, storage=storage, masters=master_keys(loaded.settings), clock=clock)
+    patient = CheckedInstallation(loaded=loaded, storage=storage, masters=master_keys(loaded.settings), clock=clock)
     async for finding in about_schema(patient):
         yield finding
         if finding.level != "ok":
             return
-    for examination in EXAMINATIONS:
+    for examination in DATABASE_CHECKS:
         try:
             async for finding in examination(patient):
                 yield finding

@@ -13,73 +13,75 @@ import click
 from click.core import ParameterSource
 
 from gatehouse import logs
-from gatehouse.app.house import House
+from gatehouse.app.house import Services
 from gatehouse.cli.common import EX_CONFIG, Invocation, command_for, print_problems, read_settings
 from gatehouse.demo import connecting
-from gatehouse.demo.accounts import FILE, table
-from gatehouse.demo.sample_app.application import application
+from gatehouse.demo.accounts import ACCOUNTS_FILE, accounts_table
+from gatehouse.demo.sample_app.application import create_app
 from gatehouse.demo.seeding import seed
 from gatehouse.kernel.clock import Clock
-from gatehouse.settings import Loaded, Purpose, SettingsRefused
-from gatehouse.settings.sources import Problem
-from gatehouse.web.server import serving
+from gatehouse.settings import LoadedSettings, LoadPurpose, SettingsRefused
+from gatehouse.settings.sources import SettingProblem
+from gatehouse.web.server import serve_in_loop
 
-DEFAULT_DATA: Final = Path("demo-data")
+DEMO_DATA: Final = Path("demo-data")
 LOOPBACK: Final = "127.0.0.1"
-WHY: Final = "--demo is for this machine: its studio is invented, and whoever reaches it may look at everything."
+LOCAL_ONLY: Final = (
+    "--demo is for this machine: its studio is invented, and whoever reaches it may look at everything."
+)
 
 
-def load_settings(invocation: Invocation, flags: Mapping[str, str]) -> Loaded:
+def load_demo_settings(invocation: Invocation, flags: Mapping[str, str]) -> LoadedSettings:
     """Those of --dev in a directory of its own; all that would let others reach a demo is refused with 78."""
     is_default = click.get_current_context().get_parameter_source("data") is ParameterSource.DEFAULT
-    data = DEFAULT_DATA if is_default else invocation.data
+    data = DEMO_DATA if is_default else invocation.data
     try:
-        loaded = read_settings(replace(invocation, data=data, dev=True), flags, purpose=Purpose.SERVE)
+        loaded = read_settings(replace(invocation, data=data, dev=True), flags, purpose=LoadPurpose.SERVE)
         refuse_other_addresses(loaded)
     except SettingsRefused as refused:
         print_problems(refused)
-        click.echo(WHY, err=True)
+        click.echo(LOCAL_ONLY, err=True)
         sys.exit(EX_CONFIG)
     return loaded
 
 
-def refuse_other_addresses(loaded: Loaded) -> None:
+def refuse_other_addresses(loaded: LoadedSettings) -> None:
     """Only a proxy speaks https for us, and a proxy serves others."""
-    if not connecting.is_here(loaded.settings.server.base_url):
+    if not connecting.is_this_machine(loaded.settings.server.base_url):
         what = "must be http on localhost, 127.0.0.1 or [::1] with --demo"
-        raise SettingsRefused([Problem(where="server.base_url", what=what)])
+        raise SettingsRefused([SettingProblem(where="server.base_url", what=what)])
 
 
-async def prepare(loaded: Loaded, clock: Clock) -> None:
+async def seed_demo(loaded: LoadedSettings, clock: Clock) -> None:
     """At the first start: make the studio, and tell its passwords once."""
     log = loaded.settings.log
     logs.configure(dev=True, level="error")  # the day that is lived through is nobody's news
     secrets = await asyncio.create_task(seed(loaded, clock))  # what it binds to log lines ends with it
     logs.configure(dev=log.format == "console", level=log.level)
     if secrets is None:
-        click.echo(f"Demo        who can sign in is in {loaded.data / FILE}")
+        click.echo(f"Demo        who can sign in is in {loaded.data / ACCOUNTS_FILE}")
         return
     click.echo("A studio to look at. These passwords are shown once; they are kept in")
-    click.echo(f"{loaded.data / FILE}\n\n{table(secrets)}\n")
+    click.echo(f"{loaded.data / ACCOUNTS_FILE}\n\n{accounts_table(secrets)}\n")
 
 
 @asynccontextmanager
-async def sample_app(house: House, loaded: Loaded) -> AsyncIterator[None]:
+async def serve_sample_app(house: Services, loaded: LoadedSettings) -> AsyncIterator[None]:
     """Serve it beside the service, on a port of its own if that is free."""
-    port = connecting.port_beside(house.settings.server.port)
+    port = connecting.sample_app_port(house.settings.server.port)
     command = command_for(loaded, "sample-app")
     click.echo(f"Game        {command_for(loaded, 'sample-game')}")
-    if not is_free(port):
+    if not is_port_free(port):
         click.echo(f"Sample app  port {port} is taken; `{command} --port PORT` starts it elsewhere")
         yield
         return
-    settings = await connecting.sample_app(house, loaded.data, port=port)
-    async with serving(application(settings), host=LOOPBACK, port=port, clock=house.clock):
+    settings = await connecting.prepare_sample_app(house, loaded.data, port=port)
+    async with serve_in_loop(create_app(settings), host=LOOPBACK, port=port, clock=house.clock):
         click.echo(f"Sample app  {settings.home}")
         yield
 
 
-def is_free(port: int) -> bool:
+def is_port_free(port: int) -> bool:
     with socket.socket() as candidate:
         candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -15,12 +15,12 @@ from gatehouse.cli.common import (
     print_json,
     read_settings,
 )
-from gatehouse.cli.database_findings import examine
+from gatehouse.cli.database_findings import run_database_checks
 from gatehouse.cli.findings import Finding, Level, about_files, about_settings, about_space, bad
-from gatehouse.cli.opening import existing_database
+from gatehouse.cli.opening import open_existing_database
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.kernel.errors import GatehouseError
-from gatehouse.settings import Loaded, Purpose, SettingsRefused
+from gatehouse.settings import LoadedSettings, LoadPurpose, SettingsRefused
 
 COLOURS: Final = {Level.OK: "green", Level.WARN: "yellow", Level.BAD: "red"}
 
@@ -34,7 +34,7 @@ def doctor(invocation: Invocation, *, as_json: bool) -> None:
     Nothing is changed, and the service may be running.
     """
     logs.configure(dev=True, level="critical")
-    findings = examined(invocation)
+    findings = collect_findings(invocation)
     is_sound = all(finding.level is not Level.BAD for finding in findings)
     if as_json:
         print_json({"ok": is_sound, "findings": findings})
@@ -46,25 +46,25 @@ def doctor(invocation: Invocation, *, as_json: bool) -> None:
         raise SystemExit(1)
 
 
-def examined(invocation: Invocation) -> list[Finding]:
+def collect_findings(invocation: Invocation) -> list[Finding]:
     try:
-        loaded = read_settings(invocation, NO_FLAGS, purpose=Purpose.COMMAND)
+        loaded = read_settings(invocation, NO_FLAGS, purpose=LoadPurpose.COMMAND)
     except SettingsRefused as refused:
         return [bad("settings", problem) for problem in refused.problems]
     return asyncio.run(all_findings(loaded))
 
 
-async def all_findings(loaded: Loaded) -> list[Finding]:
+async def all_findings(loaded: LoadedSettings) -> list[Finding]:
     local = [*about_settings(loaded), *about_files(loaded), *about_space(loaded)]
-    return [*local, *[finding async for finding in in_database(loaded)]]
+    return [*local, *[finding async for finding in database_findings(loaded)]]
 
 
-async def in_database(loaded: Loaded) -> AsyncIterator[Finding]:
+async def database_findings(loaded: LoadedSettings) -> AsyncIterator[Finding]:
     from apsw import Error as SQLiteError
 
     try:
-        async with existing_database(loaded) as storage:
-            async for finding in examine(loaded, storage, SystemClock()):
+        async with open_existing_database(loaded) as storage:
+            async for finding in run_database_checks(loaded, storage, SystemClock()):
                 yield finding
     except (GatehouseError, SQLiteError) as error:
         yield bad("database", str(error))

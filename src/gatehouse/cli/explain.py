@@ -3,21 +3,21 @@
 import click
 from msgspec.structs import asdict
 
-from gatehouse.app.house import House
-from gatehouse.app.questions import explained
+from gatehouse.app.house import Services
+from gatehouse.app.questions import explainer
 from gatehouse.cli.common import ApplicationId, Invocation, common_options, json_option, print_json
-from gatehouse.cli.house import in_house
-from gatehouse.cli.questions import case_of, place_options, question_of
+from gatehouse.cli.house import run_with_services
+from gatehouse.cli.questions import load_evaluation_input, parse_question, scope_options
 from gatehouse.permissions.explanation.reasons import Explanation
-from gatehouse.permissions.explanation.wording import words
+from gatehouse.permissions.explanation.wording import explanation_sentences
 from gatehouse.permissions.questions.explain import read_ip
-from gatehouse.web.permissions.question_records import explained as record
+from gatehouse.web.permissions.question_records import explanation_record as record
 
 
 @click.command()
 @common_options
 @json_option
-@place_options
+@scope_options
 @click.option("--ip", help="As if the person came from that address.  [default: from none]")
 @click.argument("application_id", type=ApplicationId())
 @click.argument("user")
@@ -34,15 +34,15 @@ def explain(
     as_json: bool,
 ) -> None:
     """Explain why USER (an id or a login) holds RULE in an application or not, and what is missing."""
-    question = question_of(rule, project, resource)
+    question = parse_question(rule, project, resource)
     address = None if ip is None else read_ip(ip)
 
-    async def work(house: House) -> Explanation:
-        case = await case_of(house, application_id, user, question)
-        return await explained(house).of(case, application_id, question, address)
+    async def work(house: Services) -> Explanation:
+        case = await load_evaluation_input(house, application_id, user, question)
+        return await explainer(house).of(case, application_id, question, address)
 
-    explanation = in_house(invocation, work)
+    explanation = run_with_services(invocation, work)
     if as_json:
         print_json({"user_id": explanation.user_id, **asdict(record(explanation))})
     else:
-        click.echo("\n".join(words(explanation)))
+        click.echo("\n".join(explanation_sentences(explanation)))

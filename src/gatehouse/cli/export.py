@@ -6,10 +6,10 @@ from typing import Final
 
 import click
 
-from gatehouse.app.house import House
-from gatehouse.app.provisioning import provisioning_of
+from gatehouse.app.house import Services
+from gatehouse.app.provisioning import build_provisioning
 from gatehouse.cli.common import Invocation, common_options
-from gatehouse.cli.house import in_house
+from gatehouse.cli.house import run_with_services
 from gatehouse.provision.document import Document, write_json, write_yaml
 
 WRITERS: Final = {"yaml": write_yaml, "json": write_json}
@@ -29,17 +29,17 @@ def export(invocation: Invocation, *, no_secrets: bool, form: str, output: Path 
     nobody else. Two exports of an unchanged installation are equal, byte for byte.
     """
 
-    async def read(house: House) -> Document:
-        return await provisioning_of(house).export(secrets=not no_secrets, tell=left_out)
+    async def read(house: Services) -> Document:
+        return await build_provisioning(house).export(secrets=not no_secrets, tell=print_left_out)
 
-    text = WRITERS[form](in_house(invocation, read))
+    text = WRITERS[form](run_with_services(invocation, read))
     if output is None:
         click.echo(text, nl=False)
     else:
         write_private(output, text)
 
 
-def left_out(line: str) -> None:
+def print_left_out(line: str) -> None:
     click.echo(f"left out, it could not be applied: {line}", err=True)
 
 

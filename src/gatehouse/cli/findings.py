@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from gatehouse.cli.opening import sqlite_file
-from gatehouse.settings import Loaded
-from gatehouse.settings.files import DEV_KEY, OTHERS, is_there
+from gatehouse.settings import LoadedSettings
+from gatehouse.settings.files import DEV_KEY_FILE, GROUP_AND_WORLD, path_exists
 from gatehouse.settings.grammar import is_loopback
 
 MEBIBYTE: Final = 2**20
@@ -44,14 +44,14 @@ def bad(topic: str, text: str) -> Finding:
     return Finding(level=Level.BAD, topic=topic, text=text)
 
 
-def about_settings(loaded: Loaded) -> Iterator[Finding]:
+def about_settings(loaded: LoadedSettings) -> Iterator[Finding]:
     risks = [*address_risks(loaded), *risky_choices(loaded)]
     yield from (warn("settings", risk) for risk in risks)
     if not risks:
         yield ok("settings", "no risky setting")
 
 
-def address_risks(loaded: Loaded) -> Iterator[str]:
+def address_risks(loaded: LoadedSettings) -> Iterator[str]:
     server, operations = loaded.settings.server, loaded.settings.operations
     if loaded.dev:
         yield "--dev is for development on this machine only"
@@ -66,7 +66,7 @@ def address_risks(loaded: Loaded) -> Iterator[str]:
         yield f"operations.bind shows metrics to whoever can reach {operations.bind}: keep it in a private network"
 
 
-def risky_choices(loaded: Loaded) -> Iterator[str]:
+def risky_choices(loaded: LoadedSettings) -> Iterator[str]:
     settings = loaded.settings
     if not settings.rates.enabled:
         yield "rates.enabled is off: nothing limits how often a caller may ask"
@@ -78,8 +78,8 @@ def risky_choices(loaded: Loaded) -> Iterator[str]:
         yield "log.level is debug, which writes a lot"
 
 
-def about_files(loaded: Loaded) -> Iterator[Finding]:
-    exposed = [path for path in guarded(loaded) if is_exposed(path)]
+def about_files(loaded: LoadedSettings) -> Iterator[Finding]:
+    exposed = [path for path in paths_to_check(loaded) if is_exposed(path)]
     for path in exposed:
         mode = stat.S_IMODE(path.stat().st_mode)
         yield warn("files", f"{path} is open to other users (mode {mode:04o}): chmod go-rwx it")
@@ -87,30 +87,30 @@ def about_files(loaded: Loaded) -> Iterator[Finding]:
         yield ok("files", "nobody else can read the data directory")
 
 
-def guarded(loaded: Loaded) -> Iterator[Path]:
+def paths_to_check(loaded: LoadedSettings) -> Iterator[Path]:
     """Files need no look where nobody gets into their directory."""
     database = sqlite_file(loaded)
     for directory in dict.fromkeys([loaded.data, *([database.parent] if database else [])]):
-        if is_there(directory) and is_exposed(directory):
+        if path_exists(directory) and is_exposed(directory):
             yield directory
-            yield from (path for path in secrets_in(directory, database) if is_there(path))
+            yield from (path for path in secrets_in(directory, database) if path_exists(path))
 
 
 def secrets_in(directory: Path, database: Path | None) -> list[Path]:
-    files = [directory / DEV_KEY]
+    files = [directory / DEV_KEY_FILE]
     if database is not None and database.parent == directory:
         files += [database, Path(f"{database}-wal")]
     return files
 
 
 def is_exposed(path: Path) -> bool:
-    return bool(path.stat().st_mode & OTHERS)
+    return bool(path.stat().st_mode & GROUP_AND_WORLD)
 
 
-def about_space(loaded: Loaded) -> Iterator[Finding]:
+def about_space(loaded: LoadedSettings) -> Iterator[Finding]:
     database = sqlite_file(loaded)
     place = database.parent if database else loaded.data
-    if not is_there(place):
+    if not path_exists(place):
         return
     free = shutil.disk_usage(place).free
     text = f"{free // MEBIBYTE:,} MiB are free in {place}"

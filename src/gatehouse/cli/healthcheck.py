@@ -7,7 +7,7 @@ import click
 
 from gatehouse.cli.common import Invocation, common_options, json_option, load_settings, print_json
 
-PATIENCE: Final = 4.0  # seconds
+TIMEOUT_SECONDS: Final = 4.0  # seconds
 OK: Final = 200
 ANY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - asked, not listened on
 
@@ -22,7 +22,7 @@ def healthcheck(invocation: Invocation, *, host: str | None, port: str | None, a
     given = {"server.host": host, "server.port": port}
     flags = {name: value for name, value in given.items() if value is not None}
     server = load_settings(invocation, flags).settings.server
-    ready, answer = ask(ANY_ADDRESS.get(server.host, server.host), server.port)
+    ready, answer = ask_readiness(ANY_ADDRESS.get(server.host, server.host), server.port)
     if as_json:
         print_json({"ready": ready, "answer": answer})
     else:
@@ -31,8 +31,8 @@ def healthcheck(invocation: Invocation, *, host: str | None, port: str | None, a
         raise SystemExit(1)
 
 
-def ask(host: str, port: int) -> tuple[bool, str]:
-    connection = HTTPConnection(host, port, timeout=PATIENCE)
+def ask_readiness(host: str, port: int) -> tuple[bool, str]:
+    connection = HTTPConnection(host, port, timeout=TIMEOUT_SECONDS)
     try:
         connection.request("GET", "/readyz")
         status = connection.getresponse().status

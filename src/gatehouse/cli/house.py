@@ -6,8 +6,8 @@ from getpass import getuser
 from typing import TypeVar
 
 from gatehouse import logs
-from gatehouse.app.house import House, open_house
-from gatehouse.audit.model import Origin
+from gatehouse.app.house import Services, open_services
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.cli.common import Invocation, load_settings
 from gatehouse.cli.opening import refuse_missing_file
 from gatehouse.kernel.clock import SystemClock
@@ -15,7 +15,9 @@ from gatehouse.kernel.clock import SystemClock
 T = TypeVar("T")
 
 
-def in_house(invocation: Invocation, work: Callable[[House], Awaitable[T]], *, founding: bool = False) -> T:
+def run_with_services(
+    invocation: Invocation, work: Callable[[Services], Awaitable[T]], *, founding: bool = False
+) -> T:
     """Run the work with every room at hand; the server may be running or not.
 
     Raises NoInstallation where there is no database yet, unless the command is one that founds an installation.
@@ -26,12 +28,12 @@ def in_house(invocation: Invocation, work: Callable[[House], Awaitable[T]], *, f
         refuse_missing_file(loaded)
 
     async def run() -> T:
-        async with open_house(loaded, clock=SystemClock(), serving=False, founding=founding) as house:
+        async with open_services(loaded, clock=SystemClock(), serving=False, founding=founding) as house:
             return await work(house)
 
     return asyncio.run(run())
 
 
-def operator() -> Origin:
+def operator_origin() -> AuditOrigin:
     """Whoever types commands, as the audit log names him."""
-    return Origin(actor=f"cli:{getuser()}")
+    return AuditOrigin(actor=f"cli:{getuser()}")

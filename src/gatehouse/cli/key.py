@@ -8,25 +8,24 @@ from typing import Final
 import click
 
 from gatehouse import logs
-from gatehouse.app.house import House, open_house
-from gatehouse.app.rewrapping import Outcome, left_elsewhere, rewrap_all
+from gatehouse.app.house import Services, open_services
+from gatehouse.app.rewrapping import RewrapOutcome, count_under_old_keys, rewrap_all
 from gatehouse.cli.common import Invocation, common_options, json_option, load_settings, print_json
-from gatehouse.cli.house import in_house, operator
+from gatehouse.cli.house import operator_origin, run_with_services
 from gatehouse.cli.opening import refuse_missing_file
-from gatehouse.cli.output import moment, print_table, progress
+from gatehouse.cli.output import format_time, print_table, show_progress
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.keys.errors import RotationPending
-from gatehouse.keys.model import Algorithm, KeyLine, SigningKey, State, state
-from gatehouse.keys.model import Purpose as KeyPurpose
-from gatehouse.keys.rotation import LINES, Manner
-from gatehouse.keys.sealing import id_of, new_master_key, parse_master_key
-from gatehouse.settings import Loaded, Purpose
-from gatehouse.settings.entries import ENTRIES, FILE_SUFFIX
-from gatehouse.settings.files import DEV_KEY, is_there, write_once
+from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose, KeyState, SigningKey, key_state
+from gatehouse.keys.rotation import KEY_LINES, RotationMode
+from gatehouse.keys.sealing import master_key_id, new_master_key, parse_master_key
+from gatehouse.settings import LoadedSettings, LoadPurpose
+from gatehouse.settings.entries import ALL_SETTINGS, FILE_SUFFIX
+from gatehouse.settings.files import DEV_KEY_FILE, path_exists, write_if_missing
 
 MASTER_KEY_FILE: Final = "master.key"
-MASTER_KEY_VARIABLE: Final = f"{ENTRIES['security.master_key'].variable}{FILE_SUFFIX}"
-LISTED: Final = ("kid", "purpose", "alg", "state", "created", "signs from", "signs until", "verifies until")
+MASTER_KEY_VARIABLE: Final = f"{ALL_SETTINGS['security.master_key'].variable}{FILE_SUFFIX}"
+KEY_HEADINGS: Final = ("kid", "purpose", "alg", "state", "created", "signs from", "signs until", "verifies until")
 
 
 @click.group()
@@ -41,23 +40,23 @@ def key() -> None:
 def list_keys(invocation: Invocation, *, everything: bool, as_json: bool) -> None:
     """List the signing keys: next, signing, verifying or retired."""
 
-    async def work(house: House) -> tuple[Sequence[SigningKey], int]:
+    async def work(house: Services) -> tuple[Sequence[SigningKey], int]:
         return (await house.storage.keys.load()).keys, house.clock.now()
 
-    keys, now = in_house(invocation, work)
-    shown = [one for one in keys if everything or state(one, now) is not State.RETIRED]
+    keys, now = run_with_services(invocation, work)
+    shown = [one for one in keys if everything or key_state(one, now) is not KeyState.RETIRED]
     if as_json:
-        print_json([entry(one, now) for one in shown])
+        print_json([key_entry(one, now) for one in shown])
     else:
-        print_table(LISTED, [row(one, now) for one in shown])
+        print_table(KEY_HEADINGS, [key_row(one, now) for one in shown])
 
 
-def entry(one: SigningKey, now: int) -> dict[str, object]:
+def key_entry(one: SigningKey, now: int) -> dict[str, object]:
     return {
         "kid": one.kid,
         "purpose": one.purpose.value,
         "alg": one.alg.value,
-        "state": state(one, now).value,
+        "state": key_state(one, now).value,
         "created_at": one.created_at,
         "signs_from": one.signs_from,
         "signs_until": one.signs_until,
@@ -65,9 +64,9 @@ def entry(one: SigningKey, now: int) -> dict[str, object]:
     }
 
 
-def row(one: SigningKey, now: int) -> tuple[str, ...]:
+def key_row(one: SigningKey, now: int) -> tuple[str, ...]:
     times = (one.created_at, one.signs_from, one.signs_until, one.verifies_until)
-    return (one.kid, one.purpose.value, one.alg.value, state(one, now).value, *map(moment, times))
+    return (one.kid, one.purpose.value, one.alg.value, key_state(one, now).value, *map(format_time, times))
 
 
 @key.command()
@@ -85,29 +84,29 @@ def rotate(
     All keys that sign, unless --purpose or --alg says which. --distrust leaves out the key of the audit log,
     whose old seals must stay verifiable.
     """
-    lines = [line for line in LINES if purpose in (None, line.purpose) and alg in (None, line.alg)]
+    lines = [line for line in KEY_LINES if purpose in (None, line.purpose) and alg in (None, line.alg)]
     if distrust:
         lines = [line for line in lines if line.purpose is not KeyPurpose.AUDIT]
     if not lines:
         raise click.UsageError("there are no such keys to rotate")
-    manner = Manner.DISTRUST if distrust else Manner.AT_ONCE if at_once else Manner.PLANNED
+    manner = RotationMode.DISTRUST if distrust else RotationMode.AT_ONCE if at_once else RotationMode.PLANNED
 
-    async def work(house: House) -> tuple[list[SigningKey], int]:
+    async def work(house: Services) -> tuple[list[SigningKey], int]:
         return await rotate_lines(house, lines, manner), house.clock.now()
 
-    made, now = in_house(invocation, work)
+    made, now = run_with_services(invocation, work)
     if as_json:
-        print_json([entry(one, now) for one in made])
+        print_json([key_entry(one, now) for one in made])
     else:
-        print_table(LISTED, [row(one, now) for one in made])
+        print_table(KEY_HEADINGS, [key_row(one, now) for one in made])
 
 
-async def rotate_lines(house: House, lines: Sequence[KeyLine], manner: Manner) -> list[SigningKey]:
+async def rotate_lines(house: Services, lines: Sequence[KeyLine], manner: RotationMode) -> list[SigningKey]:
     """A line whose next key waits already is left at that; raises RotationPending when all are."""
     made: list[SigningKey] = []
     for line in lines:
         try:
-            made.append(await house.rotation.rotate(line, origin=operator(), manner=manner))
+            made.append(await house.rotation.rotate(line, origin=operator_origin(), manner=manner))
         except RotationPending:
             click.echo(f"{line.purpose} {line.alg}: the next key is published already", err=True)
     if not made:
@@ -129,17 +128,17 @@ async def rotate_lines(house: House, lines: Sequence[KeyLine], manner: Manner) -
 def init(invocation: Invocation, *, path: Path, as_json: bool) -> None:
     """Write a new master key to a file that only its owner can read, and say how to name it."""
     path = path.absolute()
-    if is_there(path):
+    if path_exists(path):
         raise click.ClickException(f"{path} exists already; a master key is never overwritten")
     fresh = new_master_key()
     try:
-        write_once(path, fresh)
+        write_if_missing(path, fresh)
     except ValueError as error:
         raise click.ClickException(str(error)) from error
     if as_json:
-        print_json({"file": str(path), "master_key": id_of(parse_master_key(fresh))})
+        print_json({"file": str(path), "master_key": master_key_id(parse_master_key(fresh))})
         return
-    click.echo(f"Wrote master key {id_of(parse_master_key(fresh))}. Name it in the environment:")
+    click.echo(f"Wrote master key {master_key_id(parse_master_key(fresh))}. Name it in the environment:")
     click.echo(f"  {MASTER_KEY_VARIABLE}={path}")
     click.echo("or in gatehouse.toml:")
     click.echo(f'  security.master_key = {{ file = "{path}" }}')
@@ -157,26 +156,26 @@ def rewrap(invocation: Invocation, *, as_json: bool) -> None:
     First start the service with the new key as security.master_key and the old one among
     security.previous_master_keys; then run this; then take the old one away. It can be stopped and repeated.
     """
-    loaded = load_settings(invocation, purpose=Purpose.REWRAP)
+    loaded = load_settings(invocation, purpose=LoadPurpose.REWRAP)
     logs.configure(dev=True, level="warning")
     refuse_missing_file(loaded)
-    outcome = asyncio.run(rewrap_in(loaded))
+    outcome = asyncio.run(rewrap_installation(loaded))
     if as_json:
         print_json(outcome)
     else:
-        report(outcome, loaded)
+        print_rewrap(outcome, loaded)
     if outcome.left:
         raise SystemExit(1)
 
 
-async def rewrap_in(loaded: Loaded) -> Outcome:
-    async with open_house(loaded, clock=SystemClock(), serving=False) as house:
-        expected = sum((await left_elsewhere(house.storage, house.masters)).values())
-        with progress("Sealing anew", expected) as tell:
-            return await rewrap_all(house, operator(), adding(tell))
+async def rewrap_installation(loaded: LoadedSettings) -> RewrapOutcome:
+    async with open_services(loaded, clock=SystemClock(), serving=False) as house:
+        expected = sum((await count_under_old_keys(house.storage, house.masters)).values())
+        with show_progress("Sealing anew", expected) as tell:
+            return await rewrap_all(house, operator_origin(), running_total(tell))
 
 
-def adding(tell: Callable[[int], None]) -> Callable[[int], None]:
+def running_total(tell: Callable[[int], None]) -> Callable[[int], None]:
     done = 0
 
     def add(more: int) -> None:
@@ -187,12 +186,12 @@ def adding(tell: Callable[[int], None]) -> Callable[[int], None]:
     return add
 
 
-def report(outcome: Outcome, loaded: Loaded) -> None:
+def print_rewrap(outcome: RewrapOutcome, loaded: LoadedSettings) -> None:
     for table, count in outcome.moved.items():
         click.echo(f"{table}: {count:,} sealed anew")
     for table, count in outcome.left.items():
         click.echo(f"{table}: {count:,} cannot be opened, and were left", err=True)
     if not outcome.moved and not outcome.left:
         click.echo("Everything is sealed under the present master key.")
-    if not outcome.left and not loaded.dev and is_there(loaded.data / DEV_KEY):
-        click.echo(f"Now delete {loaded.data / DEV_KEY}: it opens nothing any more.")
+    if not outcome.left and not loaded.dev and path_exists(loaded.data / DEV_KEY_FILE):
+        click.echo(f"Now delete {loaded.data / DEV_KEY_FILE}: it opens nothing any more.")

@@ -3,11 +3,11 @@
 import click
 
 from gatehouse.app import mailing
-from gatehouse.app.house import House
+from gatehouse.app.house import Services
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
-from gatehouse.cli.house import in_house
+from gatehouse.cli.house import run_with_services
 from gatehouse.mail.composer import LANGUAGES
-from gatehouse.mail.model import Template
+from gatehouse.mail.model import MailTemplate
 
 
 @click.group()
@@ -23,25 +23,25 @@ def mail() -> None:
 def test(invocation: Invocation, *, address: str, lang: str, as_json: bool) -> None:
     """Send a test mail to ADDRESS now, past the outbox, and say what the server says."""
 
-    async def work(house: House) -> str:
-        composer = mailing.composer(house.settings, masters=house.masters, clock=house.clock)
-        postman = mailing.postman(
+    async def work(house: Services) -> str:
+        composer = mailing.mail_composer(house.settings, masters=house.masters, clock=house.clock)
+        postman = mailing.outbox_worker(
             house.settings,
             store=house.storage.mail,
             masters=house.masters,
             clock=house.clock,
             show=click.echo if invocation.dev and not as_json else None,
         )
-        await postman.deliver_now(composer.compose(Template.TEST, to=address, lang=lang))
-        return taker(house)
+        await postman.deliver_now(composer.compose(MailTemplate.TEST, to=address, lang=lang))
+        return mail_server_name(house)
 
-    took = in_house(invocation, work)
+    took = run_with_services(invocation, work)
     if as_json:
         print_json({"to": address, "taken_by": took})
     else:
         click.echo(f"{took} has taken a test mail to {address}. Look whether it arrives, also among the spam.")
 
 
-def taker(house: House) -> str:
+def mail_server_name(house: Services) -> str:
     server = house.settings.mail
     return f"{server.host}:{server.port}" if server.host else "this terminal"

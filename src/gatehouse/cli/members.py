@@ -6,22 +6,22 @@ from typing import Final
 
 import click
 
-from gatehouse.app.house import House
+from gatehouse.app.house import Services
 from gatehouse.app.questions import member_search
 from gatehouse.cli.common import ApplicationId, Invocation, common_options, json_option, print_json
-from gatehouse.cli.house import in_house
-from gatehouse.cli.output import moment, print_table
-from gatehouse.cli.questions import place_options, resource_of
-from gatehouse.permissions.questions.members import Member, MembersDraft, Way
-from gatehouse.web.permissions.question_records import csv_text, member
+from gatehouse.cli.house import run_with_services
+from gatehouse.cli.output import format_time, print_table
+from gatehouse.cli.questions import parse_resource, scope_options
+from gatehouse.permissions.questions.members import FoundMember, GrantSource, MembersDraft
+from gatehouse.web.permissions.question_records import member_record, members_csv
 
-HEADINGS: Final = ("user_id", "until", "how")
+MEMBER_HEADINGS: Final = ("user_id", "until", "how")
 
 
 @click.command()
 @common_options
 @json_option
-@place_options
+@scope_options
 @click.option("--rule", help="Who holds this rule?")
 @click.option("--role", help="Who has this role?")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
@@ -40,20 +40,20 @@ def members(
     """List everyone who has a rule or a role in an application, by what path and until when."""
     if (rule is None) == (role is None) or (as_csv and as_json):
         raise click.UsageError("give --rule or --role, and --csv or --json, not both")
-    draft = MembersDraft(rule=rule, role=role, project_id=project, resource=resource_of(resource))
-    found = in_house(invocation, lambda house: all_members(house, application_id, draft))
+    draft = MembersDraft(rule=rule, role=role, project_id=project, resource=parse_resource(resource))
+    found = run_with_services(invocation, lambda house: all_members(house, application_id, draft))
     if as_json:
-        print_json([member(one) for one in found])
+        print_json([member_record(one) for one in found])
     elif as_csv:
-        click.echo(csv_text(found), nl=False)
+        click.echo(members_csv(found), nl=False)
     else:
-        print_table(HEADINGS, [(one.user_id, moment(one.until), how(one)) for one in found])
+        print_table(MEMBER_HEADINGS, [(one.user_id, format_time(one.until), paths_text(one)) for one in found])
 
 
-async def all_members(house: House, application_id: int, draft: MembersDraft) -> Sequence[Member]:
+async def all_members(house: Services, application_id: int, draft: MembersDraft) -> Sequence[FoundMember]:
     search = member_search(house)
     wanted = await search.wanted(draft, tells=True)
-    found: list[Member] = []
+    found: list[FoundMember] = []
     after: str | None = ""
     while after is not None:
         page = await search.find(application_id, replace(wanted, after=after))
@@ -62,10 +62,10 @@ async def all_members(house: House, application_id: int, draft: MembersDraft) ->
     return found
 
 
-def how(one: Member) -> str:
-    return "; ".join(map(told, one.path))
+def paths_text(one: FoundMember) -> str:
+    return "; ".join(map(path_text, one.path))
 
 
-def told(way: Way) -> str:
+def path_text(way: GrantSource) -> str:
     through = f"through the group {way.membership.group.title}" if way.membership else ""
     return " ".join(part for part in (way.kind.value.replace("_", " "), way.role, through) if part)

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 import click
 
 from gatehouse import logs
-from gatehouse.app.house import database, master_keys
+from gatehouse.app.house import master_keys, open_database
 from gatehouse.app.instance_key import refuse_wrong_master_key
 from gatehouse.cli.common import Invocation, common_options, json_option, load_settings, print_json
-from gatehouse.cli.opening import NoInstallation, existing_database
-from gatehouse.settings import Loaded
+from gatehouse.cli.opening import NoInstallation, open_existing_database
+from gatehouse.settings import LoadedSettings
 from gatehouse.storage.migrations import HEAD, SchemaTooNew, ensure_current
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class MigrationStep:
     before: str  # "" for an empty database
     after: str
 
@@ -32,36 +32,36 @@ def migrate(invocation: Invocation, *, only_check: bool, as_json: bool) -> None:
     """
     loaded = load_settings(invocation)
     logs.configure(dev=True, level="warning")
-    step = asyncio.run(look(loaded) if only_check else carry_out(loaded))
+    step = asyncio.run(read_revision(loaded) if only_check else run_migration(loaded))
     if as_json:
         print_json({"before": step.before, "after": step.after, "head": HEAD})
     else:
-        click.echo(told(step, only_check=only_check))
+        click.echo(migration_text(step, only_check=only_check))
     if step.after != HEAD:
         raise SystemExit(1)
 
 
-async def look(loaded: Loaded) -> Step:
+async def read_revision(loaded: LoadedSettings) -> MigrationStep:
     try:
-        async with existing_database(loaded) as storage:
+        async with open_existing_database(loaded) as storage:
             held = await storage.runner.revision()
     except NoInstallation:
         held = ""
     if held > HEAD:
         raise SchemaTooNew(f"the database is at revision {held}, this Gatehouse knows {HEAD}: upgrade Gatehouse")
-    return Step(before=held, after=held)
+    return MigrationStep(before=held, after=held)
 
 
-async def carry_out(loaded: Loaded) -> Step:
-    async with database(loaded) as storage:
+async def run_migration(loaded: LoadedSettings) -> MigrationStep:
+    async with open_database(loaded) as storage:
         held = await storage.runner.revision()
         if held:
             await refuse_wrong_master_key(storage, master_keys(loaded.settings))
         await ensure_current(storage.runner, loaded.settings.database.url.reveal(), migrate=True)
-        return Step(before=held, after=await storage.runner.revision())
+        return MigrationStep(before=held, after=await storage.runner.revision())
 
 
-def told(step: Step, *, only_check: bool) -> str:
+def migration_text(step: MigrationStep, *, only_check: bool) -> str:
     held = f"at revision {step.before}" if step.before else "empty"
     if step.after != step.before:
         return f"The database was {held}, and is at {step.after} now."

@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from gatehouse.app.house import database
+from gatehouse.app.house import open_database
 from gatehouse.kernel.errors import Misconfigured
-from gatehouse.settings import Loaded
+from gatehouse.settings import LoadedSettings
 from gatehouse.storage.opening import Storage
-from gatehouse.storage.sqlite import path_of
+from gatehouse.storage.sqlite import sqlite_path
 
 
 class NoInstallation(Misconfigured):
@@ -16,22 +16,22 @@ class NoInstallation(Misconfigured):
 
 
 @asynccontextmanager
-async def existing_database(loaded: Loaded) -> AsyncIterator[Storage]:
+async def open_existing_database(loaded: LoadedSettings) -> AsyncIterator[Storage]:
     """Reach a database that has a schema. Raises NoInstallation."""
     refuse_missing_file(loaded)
-    async with database(loaded) as storage:
+    async with open_database(loaded) as storage:
         if not await storage.runner.revision():
             raise NoInstallation(f"the database {loaded.settings.database.url.shown} is empty")
         yield storage
 
 
-def refuse_missing_file(loaded: Loaded) -> None:
+def refuse_missing_file(loaded: LoadedSettings) -> None:
     """SQLite would make it, and a command would answer from an installation that nobody meant."""
     path = sqlite_file(loaded)
     if path is not None and not path.exists():
         raise NoInstallation(f"there is no database at {path}; is --data right?")
 
 
-def sqlite_file(loaded: Loaded) -> Path | None:
+def sqlite_file(loaded: LoadedSettings) -> Path | None:
     url = loaded.settings.database.url
-    return Path(path_of(url.reveal())) if url.is_sqlite else None
+    return Path(sqlite_path(url.reveal())) if url.is_sqlite else None

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Final
 
-UNFOLDED: Final = 10_000  # columns
+NO_WRAP_WIDTH: Final = 10_000  # columns
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -19,7 +19,7 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> No
     for row in rows:
         table.add_row(*(printable(str(cell)) for cell in row))
     # Values are other people's text: no markup, no emoji codes. Where nobody looks, nothing is folded.
-    width = None if sys.stdout.isatty() else UNFOLDED
+    width = None if sys.stdout.isatty() else NO_WRAP_WIDTH
     Console(markup=False, emoji=False, highlight=False, width=width).print(table)
 
 
@@ -29,10 +29,10 @@ def printable(text: str) -> str:
 
 
 def print_facts(facts: Mapping[str, object]) -> None:
-    print_table((), [(name, shown(value)) for name, value in facts.items()])
+    print_table((), [(name, format_value(value)) for name, value in facts.items()])
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple | frozenset):
@@ -40,13 +40,13 @@ def shown(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def moment(at: int) -> str:
+def format_time(at: int) -> str:
     """A time as people read it; a 0 is no time."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if at else ""
 
 
 @contextmanager
-def progress(work: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+def show_progress(work: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
     """Show on standard error how far the work has got, where someone is watching.
 
     Gives what is told the number reached so far; it may be told from any thread.

@@ -11,12 +11,12 @@ import click
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.logins import login_key
 from gatehouse.accounts.model import User
-from gatehouse.app.house import House
+from gatehouse.app.house import Services
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
-async def find_user(house: House, name: str) -> User:
+async def find_user(house: Services, name: str) -> User:
     """The account of that login or user id. Raises UserNotFound."""
     if "@" not in name:
         return await user_by_id(house, name)
@@ -26,7 +26,7 @@ async def find_user(house: House, name: str) -> User:
     return found
 
 
-async def user_by_id(house: House, user_id: str) -> User:
+async def user_by_id(house: Services, user_id: str) -> User:
     try:
         return await house.storage.accounts.user(user_id)
     except UserNotFound:
@@ -43,16 +43,16 @@ class PasswordSource:
         if self.file is not None and self.stdin:
             raise click.UsageError("give --password-file or --password-stdin, not both")
         if self.file is not None:
-            return one_line(self.file.read_bytes())
+            return password_line(self.file.read_bytes())
         if self.stdin:
-            return one_line(sys.stdin.buffer.read())
+            return password_line(sys.stdin.buffer.read())
         if not sys.stdin.isatty():
             raise click.UsageError("there is nobody to ask: give --password-file or --password-stdin")
         password: str = click.prompt("Password", hide_input=True, confirmation_prompt=True)
         return password
 
 
-def one_line(content: bytes) -> str:
+def password_line(content: bytes) -> str:
     try:
         text = content.decode().removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError:

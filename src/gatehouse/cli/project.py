@@ -5,11 +5,11 @@ from dataclasses import asdict
 import click
 
 from gatehouse.app.full_removal import full_removal
-from gatehouse.app.house import House
+from gatehouse.app.house import Services
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
-from gatehouse.cli.house import in_house, operator
+from gatehouse.cli.house import operator_origin, run_with_services
 from gatehouse.cli.output import print_facts, printable
-from gatehouse.permissions.model.full_removal import Belongings
+from gatehouse.permissions.model.full_removal import ErasureCounts
 
 
 @click.group()
@@ -28,21 +28,21 @@ def erase(invocation: Invocation, *, project_id: str, yes: bool, dry_run: bool, 
 
     What goes is printed first. The ids of all of them, and the project's aliases, are never given out again.
     """
-    found = in_house(invocation, lambda house: full_removal(house).count(project_id))
+    found = run_with_services(invocation, lambda house: full_removal(house).count(project_id))
     if not as_json:
         print_facts(asdict(found))
     if not dry_run:
         if not yes:
             click.confirm(f"Remove {printable(found.title)} for good?", abort=True, err=True)
-        found = carry_out(invocation, found.project_id)
+        found = erase_project(invocation, found.project_id)
     if as_json:
         print_json({**asdict(found), "erased": not dry_run})
     elif not dry_run:
         click.echo(f"{found.project_id} is removed for good")
 
 
-def carry_out(invocation: Invocation, project_id: str) -> Belongings:
-    async def work(house: House) -> Belongings:
-        return await full_removal(house).erase(project_id, operator())
+def erase_project(invocation: Invocation, project_id: str) -> ErasureCounts:
+    async def work(house: Services) -> ErasureCounts:
+        return await full_removal(house).erase(project_id, operator_origin())
 
-    return in_house(invocation, work)
+    return run_with_services(invocation, work)

@@ -5,17 +5,17 @@ from typing import TypeVar
 
 import click
 
-from gatehouse.app.house import House
+from gatehouse.app.house import Services
 from gatehouse.cli.people import find_user
 from gatehouse.permissions.errors import ApplicationNotFound, ProjectNotFound
-from gatehouse.permissions.evaluation.reading import Case
+from gatehouse.permissions.evaluation.reading import EvaluationInput
 from gatehouse.permissions.questions.asked import ResourceDraft, read_rule, read_scope
-from gatehouse.permissions.questions.check import Question
+from gatehouse.permissions.questions.check import PermissionQuestion
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
-def place_options(command: Function) -> Function:
+def scope_options(command: Function) -> Function:
     project = click.option("--project", metavar="ID", help="In that project, by id or alias; else at the root.")
     resource = click.option(
         "--resource", metavar="KIND/ID", help="On that resource of the project: applications, services or groups."
@@ -23,27 +23,31 @@ def place_options(command: Function) -> Function:
     return project(resource(command))
 
 
-def resource_of(text: str | None) -> ResourceDraft | None:
+def parse_resource(text: str | None) -> ResourceDraft | None:
     if text is None:
         return None
     kind, _, resource_id = text.partition("/")
     return ResourceDraft(kind=kind, id=resource_id)
 
 
-def question_of(rule: str, project: str | None, resource: str | None) -> Question:
-    return Question(rule=read_rule(rule, "RULE"), scope=read_scope(project, resource_of(resource), "--project"))
+def parse_question(rule: str, project: str | None, resource: str | None) -> PermissionQuestion:
+    return PermissionQuestion(
+        rule=read_rule(rule, "RULE"), scope=read_scope(project, parse_resource(resource), "--project")
+    )
 
 
-async def case_of(house: House, application_id: int, user: str, question: Question) -> Case:
+async def load_evaluation_input(
+    house: Services, application_id: int, user: str, question: PermissionQuestion
+) -> EvaluationInput:
     """What decides about the person in the application. Raises UserNotFound, ApplicationNotFound."""
     found = await find_user(house, user)
     facts = await house.reading.facts(found.user_id, (application_id,))
     if facts is None or application_id not in facts.applications:
         raise ApplicationNotFound
-    return await house.reading.case(facts, projects=await known(house, question.scope.scope.project_id))
+    return await house.reading.case(facts, projects=await known_project_ids(house, question.scope.scope.project_id))
 
 
-async def known(house: House, project: str) -> tuple[str, ...]:
+async def known_project_ids(house: Services, project: str) -> tuple[str, ...]:
     """The id of a project given by id or alias; of none that there is not."""
     if not project:
         return ()

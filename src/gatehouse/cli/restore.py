@@ -11,46 +11,46 @@ from pathlib import Path
 import click
 
 from gatehouse import __version__, logs
-from gatehouse.app.house import database, master_keys
+from gatehouse.app.house import master_keys, open_database
 from gatehouse.app.instance_key import open_instance_key
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Record
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditRecord
 from gatehouse.audit.recorder import Recorder
 from gatehouse.cli.backup import MAC_LABEL
 from gatehouse.cli.common import Invocation, common_options, json_option, load_settings, print_json
-from gatehouse.cli.house import operator
+from gatehouse.cli.house import operator_origin
 from gatehouse.cli.opening import sqlite_file
-from gatehouse.cli.output import moment, progress
+from gatehouse.cli.output import format_time, show_progress
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.kernel.errors import Misconfigured, Refused
 from gatehouse.keys.errors import Tampered, WrongMasterKey
-from gatehouse.keys.sealing import MasterKeys, expand
-from gatehouse.settings import Loaded
+from gatehouse.keys.sealing import MasterKeys, derive_key
+from gatehouse.settings import LoadedSettings
 from gatehouse.storage.archive import (
     Archive,
+    ArchiveEnd,
+    ArchiveRows,
     BackupDamaged,
     BackupForeign,
-    Closing,
     Manifest,
-    Rows,
-    Told,
-    refuse_unkeyed,
+    OnProgress,
+    refuse_wrong_mac,
 )
-from gatehouse.storage.backup import DatabaseInUse, Fence, put_back, shape
+from gatehouse.storage.backup import DatabaseInUse, RestoreFence, restore_rows, table_columns
 from gatehouse.storage.migrations import HEAD, ensure_current
-from gatehouse.storage.sqlite import serving_alone
+from gatehouse.storage.sqlite import serve_lock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class CheckedBackup:
     """A backup that is whole, for this Gatehouse, and closed by the installation it says."""
 
     archive: Archive
     manifest: Manifest
-    closing: Closing
+    closing: ArchiveEnd
     instance_key: bytes = field(repr=False)
 
-    def chunks(self, tell: Told) -> Generator[Rows, None, Closing]:
+    def chunks(self, tell: OnProgress) -> Generator[ArchiveRows, None, ArchiveEnd]:
         closing = yield from self.archive.chunks(tell)
         if closing != self.closing:
             raise BackupDamaged("the file has changed while it was being restored")
@@ -73,31 +73,31 @@ def restore(invocation: Invocation, *, file: Path, replace: bool, as_json: bool)
     loaded = load_settings(invocation)
     logs.configure(dev=True, level="warning")
     archive = Archive(file)
-    with progress("Checking, bytes", archive.size) as tell:
-        checked = check(archive, master_keys(loaded.settings), tell)
-    with not_served(loaded), progress("Restoring, bytes", archive.size) as tell:
-        asyncio.run(fill(loaded, checked, tell, replace=replace))
-    report(checked, as_json=as_json)
+    with show_progress("Checking, bytes", archive.size) as tell:
+        checked = check_backup(archive, master_keys(loaded.settings), tell)
+    with refuse_while_served(loaded), show_progress("Restoring, bytes", archive.size) as tell:
+        asyncio.run(restore_database(loaded, checked, tell, replace=replace))
+    print_restored(checked, as_json=as_json)
 
 
-def check(archive: Archive, masters: MasterKeys, tell: Told) -> Checked:
+def check_backup(archive: Archive, masters: MasterKeys, tell: OnProgress) -> CheckedBackup:
     manifest = archive.manifest()
     refuse_other_schema(manifest)
-    key = opened(manifest, masters)
-    closing = exhaust(archive.chunks(tell))
-    refuse_unkeyed(closing, expand(key, MAC_LABEL))
-    return Checked(archive=archive, manifest=manifest, closing=closing, instance_key=key)
+    key = open_backup_key(manifest, masters)
+    closing = read_to_end(archive.chunks(tell))
+    refuse_wrong_mac(closing, derive_key(key, MAC_LABEL))
+    return CheckedBackup(archive=archive, manifest=manifest, closing=closing, instance_key=key)
 
 
 def refuse_other_schema(manifest: Manifest) -> None:
-    if manifest.revision != HEAD or manifest.tables != shape():
+    if manifest.revision != HEAD or manifest.tables != table_columns():
         raise BackupForeign(
             f"the backup is of schema revision {manifest.revision}, Gatehouse {__version__} has {HEAD}: "
             f"restore it with Gatehouse {manifest.gatehouse}, which wrote it, and upgrade afterwards"
         )
 
 
-def opened(manifest: Manifest, masters: MasterKeys) -> bytes:
+def open_backup_key(manifest: Manifest, masters: MasterKeys) -> bytes:
     try:
         return open_instance_key(masters, manifest.instance_key)
     except (binascii.Error, Tampered) as error:
@@ -109,50 +109,52 @@ def opened(manifest: Manifest, masters: MasterKeys) -> bytes:
         ) from error
 
 
-def exhaust(chunks: Generator[Rows, None, Closing]) -> Closing:
+def read_to_end(chunks: Generator[ArchiveRows, None, ArchiveEnd]) -> ArchiveEnd:
     while True:
         try:
             next(chunks)
         except StopIteration as end:
-            closing: Closing = end.value
+            closing: ArchiveEnd = end.value
             return closing
 
 
 @contextmanager
-def not_served(loaded: Loaded) -> Iterator[None]:
+def refuse_while_served(loaded: LoadedSettings) -> Iterator[None]:
     """Keep a server from starting on SQLite's file meanwhile; PostgreSQL is asked who else is connected."""
     path = sqlite_file(loaded)
     with ExitStack() as stack:
         if path is not None:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             try:
-                stack.enter_context(serving_alone(str(path)))
+                stack.enter_context(serve_lock(str(path)))
             except Misconfigured as error:
                 raise DatabaseInUse(f"{path} is being served: stop the service first") from error
         yield
 
 
-async def fill(loaded: Loaded, checked: Checked, tell: Told, *, replace: bool) -> None:
+async def restore_database(
+    loaded: LoadedSettings, checked: CheckedBackup, tell: OnProgress, *, replace: bool
+) -> None:
     from asyncpg import InsufficientPrivilegeError
 
-    async with database(loaded) as storage:
+    async with open_database(loaded) as storage:
         is_empty = not await storage.runner.revision()
         await ensure_current(storage.runner, loaded.settings.database.url.reveal(), migrate=is_empty)
-        fence = Fence(now=SystemClock().now())
-        entry = restored(checked, replace=replace)
-        verb = partial(put_back, partial(checked.chunks, tell), fence, entry, replace=replace)
+        fence = RestoreFence(now=SystemClock().now())
+        entry = restore_record(checked, replace=replace)
+        verb = partial(restore_rows, partial(checked.chunks, tell), fence, entry, replace=replace)
         try:
             await storage.runner.act(verb)
         except InsufficientPrivilegeError as error:
             raise Refused(f"restoring takes the role that owns the tables: {error}") from error
 
 
-def restored(checked: Checked, *, replace: bool) -> Record:
+def restore_record(checked: CheckedBackup, *, replace: bool) -> AuditRecord:
     """The record that shows in the audit log where it was cut; made as the restored installation makes them."""
-    recorder = Recorder(mac_key=expand(checked.instance_key, "audit"), clock=SystemClock())
+    recorder = Recorder(mac_key=derive_key(checked.instance_key, "audit"), clock=SystemClock())
     return recorder.record(
-        Event.RESTORED,
-        operator(),
+        AuditEvent.RESTORED,
+        operator_origin(),
         subject="installation",
         details={
             "backup_made_at": checked.manifest.created_at,
@@ -163,7 +165,7 @@ def restored(checked: Checked, *, replace: bool) -> Record:
     )
 
 
-def report(checked: Checked, *, as_json: bool) -> None:
+def print_restored(checked: CheckedBackup, *, as_json: bool) -> None:
     manifest, closing = checked.manifest, checked.closing
     if as_json:
         print_json(
@@ -176,6 +178,6 @@ def report(checked: Checked, *, as_json: bool) -> None:
         )
         return
     click.echo(f"Restored {closing.total:,} rows of {manifest.base_url or 'an installation'},")
-    click.echo(f"as they were at {moment(manifest.created_at)}. Every token issued before now is refused.")
+    click.echo(f"as they were at {format_time(manifest.created_at)}. Every token issued before now is refused.")
     click.echo("Accounts blocked and secrets or signing keys replaced after that time are as they were before it:")
     click.echo("if a key was distrusted since, run `gatehouse key rotate --distrust` before you start the service.")

@@ -10,19 +10,19 @@ from typing import Final
 import click
 import uvicorn
 
-from gatehouse.app.house import House
+from gatehouse.app.house import Services
 from gatehouse.cli.common import Invocation, common_options
-from gatehouse.cli.house import in_house
+from gatehouse.cli.house import run_with_services
 from gatehouse.demo import connecting
-from gatehouse.demo.sample_app.application import application
+from gatehouse.demo.sample_app.application import create_app
 from gatehouse.demo.sample_app.settings import SampleSettings
-from gatehouse.web.server import bound
+from gatehouse.web.server import bind_sockets
 
-LOOPBACK: Final = "127.0.0.1"
+SAMPLE_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 8090
-GAME: Final = Path("sample_game", "sky_raiders.py")
-IN_THE_PACKAGE: Final = Path(str(files("gatehouse.demo"))) / "clients"
-IN_THE_SOURCES: Final = Path(__file__).parents[3] / "clients"
+GAME_FILE: Final = Path("sample_game", "sky_raiders.py")
+PACKAGED_CLIENTS: Final = Path(str(files("gatehouse.demo"))) / "clients"
+SOURCE_CLIENTS: Final = Path(__file__).parents[3] / "clients"
 
 
 @click.command("sample-app")
@@ -35,14 +35,14 @@ def sample_app(invocation: Invocation, *, port: int) -> None:
     kept in sample-app.json in the data directory.
     """
 
-    async def work(house: House) -> SampleSettings:
-        return await connecting.sample_app(house, invocation.data, port=port)
+    async def work(house: Services) -> SampleSettings:
+        return await connecting.prepare_sample_app(house, invocation.data, port=port)
 
-    with bound(LOOPBACK, port) as sockets:
-        settings = in_house(invocation, work)
+    with bind_sockets(SAMPLE_HOST, port) as sockets:
+        settings = run_with_services(invocation, work)
         click.echo(f"Open {settings.home} and sign in. Ctrl-C ends it.")
         with suppress(KeyboardInterrupt):
-            uvicorn.Server(uvicorn.Config(application(settings), log_level="warning")).run(sockets)
+            uvicorn.Server(uvicorn.Config(create_app(settings), log_level="warning")).run(sockets)
 
 
 @click.command("sample-game", context_settings={"ignore_unknown_options": True})
@@ -54,10 +54,10 @@ def sample_game(invocation: Invocation, *, options: tuple[str, ...]) -> None:
     GAME_OPTIONS are --plain (no colours, no QR code), --no-browser and --no-code.
     """
 
-    async def work(house: House) -> tuple[str, int]:
-        return house.settings.server.base_url, await connecting.sample_game(house)
+    async def work(house: Services) -> tuple[str, int]:
+        return house.settings.server.base_url, await connecting.prepare_sample_game(house)
 
-    base_url, number = in_house(invocation, work)
-    game = next(place / GAME for place in (IN_THE_PACKAGE, IN_THE_SOURCES) if (place / GAME).exists())
+    base_url, number = run_with_services(invocation, work)
+    game = next(place / GAME_FILE for place in (PACKAGED_CLIENTS, SOURCE_CLIENTS) if (place / GAME_FILE).exists())
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, str(game), base_url, "--app-id", str(number), *options])  # noqa: S606

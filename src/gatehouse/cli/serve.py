@@ -10,20 +10,20 @@ import click
 import uvloop
 
 from gatehouse import logs
-from gatehouse.app.front import Front, front
-from gatehouse.app.house import House, open_house
-from gatehouse.app.housekeeping import attempt, housekeeping
-from gatehouse.app.memory import Tidying, settle_memory
-from gatehouse.audit.model import Origin
+from gatehouse.app.front import ServedApp, build_app
+from gatehouse.app.house import Services, open_services
+from gatehouse.app.housekeeping import housekeeping, run_job
+from gatehouse.app.memory import GarbageCollector, freeze_startup_objects
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.cli.common import Invocation, command_for, common_options, load_settings
 from gatehouse.cli.supervisor import supervise
-from gatehouse.kernel.background import switch_often
+from gatehouse.kernel.background import shorten_switch_interval
 from gatehouse.kernel.clock import Clock, SystemClock
-from gatehouse.settings import Loaded, Purpose
-from gatehouse.storage.sqlite import path_of, serving_alone
+from gatehouse.settings import LoadedSettings, LoadPurpose
+from gatehouse.storage.sqlite import serve_lock, sqlite_path
 from gatehouse.web.health import operations_app
 from gatehouse.web.pages.setup import NO_SAMPLES, SampleCommands
-from gatehouse.web.server import Stopping, bound, make_server, serving
+from gatehouse.web.server import ShutdownSignal, bind_sockets, make_server, serve_in_loop
 
 
 @click.command()
@@ -46,36 +46,38 @@ def serve(
     if demo:
         from gatehouse.cli import demo as showing
 
-        loaded = showing.load_settings(invocation, flags)
+        loaded = showing.load_demo_settings(invocation, flags)
     else:
-        loaded = load_settings(invocation, flags, purpose=Purpose.SERVE)
+        loaded = load_settings(invocation, flags, purpose=LoadPurpose.SERVE)
     loaded.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     logs.configure(dev=loaded.settings.log.format == "console", level=loaded.settings.log.level)
     if loaded.settings.server.workers > 1 and worker is None:
         raise SystemExit(supervise(loaded))
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(run(loaded, worker=worker, demo=demo))
+        runner.run(run_service(loaded, worker=worker, demo=demo))
 
 
-async def run(loaded: Loaded, *, worker: int | None, demo: bool) -> None:
+async def run_service(loaded: LoadedSettings, *, worker: int | None, demo: bool) -> None:
     settings = loaded.settings
     clock = SystemClock()
-    stopping = Stopping()
+    stopping = ShutdownSignal()
     async with AsyncExitStack() as stack:
-        stack.enter_context(alone(settings.database.url.reveal()))
-        sockets = stack.enter_context(bound(settings.server.host, settings.server.port, shared=worker is not None))
+        stack.enter_context(lock_sqlite_file(settings.database.url.reveal()))
+        sockets = stack.enter_context(
+            bind_sockets(settings.server.host, settings.server.port, shared=worker is not None)
+        )
         if demo and not worker:
             from gatehouse.cli import demo as showing
 
-            await showing.prepare(loaded, clock)
-        house = await stack.enter_async_context(open_house(loaded, clock=clock, serving=True))
-        served = front(house, stopping=stopping, samples=sample_commands(loaded), demo=demo)
+            await showing.seed_demo(loaded, clock)
+        house = await stack.enter_async_context(open_services(loaded, clock=clock, serving=True))
+        served = build_app(house, stopping=stopping, samples=sample_commands(loaded), demo=demo)
         await stack.enter_async_context(housekeeping(house))
-        await stack.enter_async_context(operations(settings.operations.bind, worker or 0, served, house))
+        await stack.enter_async_context(serve_operations(settings.operations.bind, worker or 0, served, house))
         if not worker:
-            await greet(house, loaded.data)
+            await print_addresses(house, loaded.data)
         if demo and not worker:
-            await stack.enter_async_context(showing.sample_app(house, loaded))
+            await stack.enter_async_context(showing.serve_sample_app(house, loaded))
         server = make_server(
             served.app,
             host=settings.server.host,
@@ -83,49 +85,49 @@ async def run(loaded: Loaded, *, worker: int | None, demo: bool) -> None:
             clock=clock,
             stopping=stopping,
             static_documents=served.static_documents,
-            when_ready=lambda: tell_ready(settings.server.base_url, clock),
+            when_ready=lambda: report_ready(settings.server.base_url, clock),
             leave_seconds=settings.server.leave_seconds,
         )
         await server.serve(sockets)
-        await attempt(partial(served.game.leave, house.storage.game_sessions))
+        await run_job(partial(served.game.leave, house.storage.game_sessions))
 
 
-def sample_commands(loaded: Loaded) -> SampleCommands:
+def sample_commands(loaded: LoadedSettings) -> SampleCommands:
     """What the first administrator is told to try, on the machine of a developer only."""
     if not loaded.dev:
         return NO_SAMPLES
     return SampleCommands(app=command_for(loaded, "sample-app"), game=command_for(loaded, "sample-game"))
 
 
-def tell_ready(base_url: str, clock: Clock) -> None:
-    settle_memory()
-    switch_often()
-    Tidying(clock).begin()
+def report_ready(base_url: str, clock: Clock) -> None:
+    freeze_startup_objects()
+    shorten_switch_interval()
+    GarbageCollector(clock).begin()
     click.echo(f"ready {base_url}")
 
 
-def alone(url: str) -> AbstractContextManager[None]:
-    return serving_alone(path_of(url)) if url.startswith("sqlite:") else nullcontext()
+def lock_sqlite_file(url: str) -> AbstractContextManager[None]:
+    return serve_lock(sqlite_path(url)) if url.startswith("sqlite:") else nullcontext()
 
 
 @asynccontextmanager
-async def operations(bind: str, worker: int, served: Front, house: House) -> AsyncIterator[None]:
+async def serve_operations(bind: str, worker: int, served: ServedApp, house: Services) -> AsyncIterator[None]:
     """Figures are a process's own, so every worker has a listener: the port named, and those above it."""
     if not bind:
         yield
         return
     host, _, port = bind.rpartition(":")
     app = operations_app(readiness=served.readiness, metrics=served.metrics)
-    async with serving(app, host=host.strip("[]"), port=int(port) + worker, clock=house.clock):
+    async with serve_in_loop(app, host=host.strip("[]"), port=int(port) + worker, clock=house.clock):
         yield
 
 
-async def greet(house: House, data: Path) -> None:
+async def print_addresses(house: Services, data: Path) -> None:
     base_url = house.settings.server.base_url
     click.echo(f"Gatehouse   {base_url}")
     click.echo(f"API docs    {base_url}/docs")
     click.echo(f"Data        {data}")
     if not await house.setup.is_closed():
-        secret = await house.setup.new_link(Origin(actor="serve"))
+        secret = await house.setup.new_link(AuditOrigin(actor="serve"))
         click.echo(f"Setup       {base_url}/setup?token={secret}")
         click.echo("            Open it within 30 minutes to make the first administrator; it works once.")

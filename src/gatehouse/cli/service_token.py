@@ -6,21 +6,21 @@ from typing import Final
 import click
 
 from gatehouse.app.callers import service_tokens
-from gatehouse.app.house import House
+from gatehouse.app.house import Services
 from gatehouse.cli.common import ApplicationId, Invocation, common_options, json_option, print_json
-from gatehouse.cli.house import in_house, operator
-from gatehouse.cli.output import moment, print_table
-from gatehouse.permissions.callers.service_jwts import DAYS_MOST, Issued
+from gatehouse.cli.house import operator_origin, run_with_services
+from gatehouse.cli.output import format_time, print_table
+from gatehouse.permissions.callers.service_jwts import MAX_TOKEN_DAYS, IssuedServiceToken
 from gatehouse.permissions.model.service_token import ServiceToken
 
-LISTED: Final = ("jti", "comment", "created", "ends", "revoked")
+TOKEN_HEADINGS: Final = ("jti", "comment", "created", "ends", "revoked")
 
 
 @click.command("service-token")
 @common_options
 @json_option
 @click.argument("application_id", type=ApplicationId())
-@click.option("--days", type=click.IntRange(1, DAYS_MOST), help="Lifetime.  [default: tokens.service_jwt_days]")
+@click.option("--days", type=click.IntRange(1, MAX_TOKEN_DAYS), help="Lifetime.  [default: tokens.service_jwt_days]")
 @click.option("--comment", default="", help="What it is for, as the list will show it.")
 @click.option("--list", "as_list", is_flag=True, help="Issue none; list those of the application.")
 @click.option("--revoke", "revoked", metavar="JTI", default="", help="Issue none; refuse that one from now on.")
@@ -38,47 +38,57 @@ def service_token(
     if bool(as_list) + bool(revoked) + bool(days or comment) > 1:
         raise click.UsageError("--list, --revoke and the options of a new token do not go together")
     if as_list:
-        show(in_house(invocation, lambda house: service_tokens(house).list(application_id)), as_json=as_json)
+        show_tokens(
+            run_with_services(invocation, lambda house: service_tokens(house).list(application_id)), as_json=as_json
+        )
     elif revoked:
-        revoke(invocation, application_id, revoked, as_json=as_json)
+        revoke_token(invocation, application_id, revoked, as_json=as_json)
     else:
-        issue(invocation, application_id, days=days, comment=comment, as_json=as_json)
+        issue_token(invocation, application_id, days=days, comment=comment, as_json=as_json)
 
 
-def issue(invocation: Invocation, application_id: int, *, days: int | None, comment: str, as_json: bool) -> None:
-    async def work(house: House) -> Issued:
-        return await service_tokens(house).issue(application_id, days=days, comment=comment, origin=operator())
+def issue_token(
+    invocation: Invocation, application_id: int, *, days: int | None, comment: str, as_json: bool
+) -> None:
+    async def work(house: Services) -> IssuedServiceToken:
+        return await service_tokens(house).issue(application_id, days=days, comment=comment, origin=operator_origin())
 
-    issued = in_house(invocation, work)
+    issued = run_with_services(invocation, work)
     if as_json:
-        print_json({"jwt": issued.jwt, **entry(issued.token)})
+        print_json({"jwt": issued.jwt, **token_entry(issued.token)})
     else:
         click.echo(issued.jwt)
 
 
-def revoke(invocation: Invocation, application_id: int, jti: str, *, as_json: bool) -> None:
-    async def work(house: House) -> None:
-        await service_tokens(house).revoke(application_id, jti, operator())
+def revoke_token(invocation: Invocation, application_id: int, jti: str, *, as_json: bool) -> None:
+    async def work(house: Services) -> None:
+        await service_tokens(house).revoke(application_id, jti, operator_origin())
 
-    in_house(invocation, work)
+    run_with_services(invocation, work)
     if as_json:
         print_json({"jti": jti, "revoked": True})
     else:
         click.echo(f"{jti} is revoked")
 
 
-def show(tokens: Sequence[ServiceToken], *, as_json: bool) -> None:
+def show_tokens(tokens: Sequence[ServiceToken], *, as_json: bool) -> None:
     if as_json:
-        print_json([entry(token) for token in tokens])
+        print_json([token_entry(token) for token in tokens])
         return
     rows = [
-        (token.jti, token.comment, moment(token.created_at), moment(token.ends_at), "yes" if token.revoked else "no")
+        (
+            token.jti,
+            token.comment,
+            format_time(token.created_at),
+            format_time(token.ends_at),
+            "yes" if token.revoked else "no",
+        )
         for token in tokens
     ]
-    print_table(LISTED, rows)
+    print_table(TOKEN_HEADINGS, rows)
 
 
-def entry(token: ServiceToken) -> dict[str, object]:
+def token_entry(token: ServiceToken) -> dict[str, object]:
     return {
         "jti": token.jti,
         "application_id": token.application_id,

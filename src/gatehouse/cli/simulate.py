@@ -8,15 +8,15 @@ from typing import Final
 import click
 import msgspec
 
-from gatehouse.app.house import House
+from gatehouse.app.house import Services
 from gatehouse.app.questions import simulation
 from gatehouse.cli.common import ApplicationId, Invocation, common_options, json_option, print_json
-from gatehouse.cli.house import in_house, operator
+from gatehouse.cli.house import operator_origin, run_with_services
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.questions.proposals import AnyProposal, Proposer
 from gatehouse.permissions.questions.simulate import Effect
-from gatehouse.permissions.rights.operators import operator as acting
+from gatehouse.permissions.rights.operators import operator_actor as acting
 from gatehouse.provision.document import read_document
 
 STANDARD_INPUT: Final = Path("-")
@@ -35,11 +35,11 @@ def simulate(invocation: Invocation, *, application_id: int, file: Path, as_json
     project, membership or record) and the data of that save, as `change` of POST /api/permissions/simulate does.
     """
     change = read_change(file)
-    found = in_house(invocation, lambda house: effects(house, application_id, change))
+    found = run_with_services(invocation, lambda house: simulate_effects(house, application_id, change))
     if as_json:
         print_json(found)
         return
-    for line in (line for one in found for line in lines(one)):
+    for line in (line for one in found for line in effect_lines(one)):
         click.echo(line)
     click.echo(f"{len(found)} affected")
 
@@ -57,11 +57,11 @@ def read_change(file: Path) -> AnyProposal:
     return change
 
 
-async def effects(house: House, application_id: int, change: AnyProposal) -> Sequence[Effect]:
+async def simulate_effects(house: Services, application_id: int, change: AnyProposal) -> Sequence[Effect]:
     models = await house.storage.permissions.application_models([CENTRAL_ID, application_id])
     if application_id not in models:
         raise ApplicationNotFound
-    actor = acting(models[CENTRAL_ID], operator(), house.clock.now())
+    actor = acting(models[CENTRAL_ID], operator_origin(), house.clock.now())
     by = Proposer(actor=actor, model=models[application_id], central=models[CENTRAL_ID])
     found: list[Effect] = []
     after: str | None = ""
@@ -72,7 +72,7 @@ async def effects(house: House, application_id: int, change: AnyProposal) -> Seq
     return found
 
 
-def lines(one: Effect) -> Sequence[str]:
+def effect_lines(one: Effect) -> Sequence[str]:
     return [
         one.user_id,
         *(f"  + role {name}" for name in one.gains_roles),

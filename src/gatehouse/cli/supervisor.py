@@ -13,7 +13,7 @@ from typing import Final
 import click
 import structlog
 
-from gatehouse.settings import Loaded
+from gatehouse.settings import LoadedSettings
 
 log = structlog.get_logger(__name__)
 
@@ -21,7 +21,7 @@ RESTART_SECONDS: Final = 1.0
 STOP_SECONDS: Final = 40.0  # a worker ends within 35 by itself, once it has left
 
 
-def supervise(loaded: Loaded) -> int:
+def supervise(loaded: LoadedSettings) -> int:
     """Run until told to stop; the exit code. A first worker that cannot start ends everything."""
     server = loaded.settings.server
     return asyncio.run(Supervisor(sys.argv[1:], server.workers, STOP_SECONDS + server.leave_seconds).run())

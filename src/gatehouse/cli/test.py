@@ -10,7 +10,7 @@ import click
 import msgspec
 from msgspec import UNSET
 
-from gatehouse.cli.apply import SecretFile
+from gatehouse.cli.apply import SecretFileReader
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
 from gatehouse.client.errors import ClientError
 from gatehouse.client.transport import Request, StandardTransport
@@ -19,15 +19,15 @@ from gatehouse.kernel.errors import BadInput
 from gatehouse.permissions.errors import Malformed
 from gatehouse.provision.document import Document, read_document
 from gatehouse.provision.errors import Unfit
-from gatehouse.provision.given import GivenSecret, SecretSources, Source
-from gatehouse.provision.permission_tests.modelled import model_of
-from gatehouse.provision.permission_tests.results import Failure, Result, failed, junit
-from gatehouse.provision.permission_tests.served import Service
-from gatehouse.provision.permission_tests.suite import Suite, Token, read_suite
-from gatehouse.settings import privacy_in, process_environment
+from gatehouse.provision.given import FileSecret, SecretResolver, SecretSource
+from gatehouse.provision.permission_tests.modelled import build_model_runner
+from gatehouse.provision.permission_tests.results import CaseFailure, CaseResult, count_failed, junit_xml
+from gatehouse.provision.permission_tests.served import ServiceRunner
+from gatehouse.provision.permission_tests.suite import CaseCredentials, Suite, read_suite
+from gatehouse.settings import file_privacy, process_environment
 
-FAILED: Final = 1
-UNREADABLE: Final = 2
+EXIT_FAILED: Final = 1
+EXIT_UNREADABLE: Final = 2
 OK: Final = 200
 VARIABLES: Final = {  # what the token is taken from when the file does not say
     "jwt": "GATEHOUSE_TEST_JWT",
@@ -54,64 +54,64 @@ def test(invocation: Invocation, *, files: tuple[Path, ...], report: Path | None
         results = [
             result
             for file in files
-            for result in run(
+            for result in run_file(
                 file,
-                SecretSources(
+                SecretResolver(
                     environment=environment,
-                    read_file=SecretFile(file, privacy_in(environment, dev=invocation.dev)),
+                    read_file=SecretFileReader(file, file_privacy(environment, dev=invocation.dev)),
                 ),
             )
         ]
     except Unfit as unfit:
         for problem in unfit.problems:
             click.echo(problem, err=True)
-        sys.exit(UNREADABLE)
+        sys.exit(EXIT_UNREADABLE)
     if report is not None:
         write_report(report, results)
     print_results(results, as_json=as_json)
-    if failed(results):
-        sys.exit(FAILED)
+    if count_failed(results):
+        sys.exit(EXIT_FAILED)
 
 
-def write_report(report: Path, results: list[Result]) -> None:
+def write_report(report: Path, results: list[CaseResult]) -> None:
     try:
-        report.write_bytes(junit(results))
+        report.write_bytes(junit_xml(results))
     except OSError as error:
         raise click.ClickException(f"{report} cannot be written: {error.strerror}") from error
 
 
-def run(file: Path, sources: SecretSources) -> list[Result]:
+def run_file(file: Path, sources: SecretResolver) -> list[CaseResult]:
     try:
-        suite = read_suite(read(file))
-        return asyncio.run(results_of(suite, file, sources, SystemClock()))
+        suite = read_suite(read_test_file(file))
+        return asyncio.run(run_suite(suite, file, sources, SystemClock()))
     except Unfit as unfit:
         raise Unfit(f"{file}: {problem}" for problem in unfit.problems) from unfit
     except (BadInput, ClientError, ValueError) as error:
         raise Unfit([f"{file}: {error}"]) from error
 
 
-def read(file: Path) -> Document:
+def read_test_file(file: Path) -> Document:
     try:
         return read_document(file.read_bytes(), file.suffix)
     except OSError as error:
         raise Unfit([f"cannot be read: {error.strerror}"]) from error
 
 
-async def results_of(suite: Suite, file: Path, sources: SecretSources, clock: Clock) -> list[Result]:
+async def run_suite(suite: Suite, file: Path, sources: SecretResolver, clock: Clock) -> list[CaseResult]:
     if suite.server is not None:
-        return await served(suite, suite.server, file, sources)
+        return await run_against_server(suite, suite.server, file, sources)
     given = suite.model
-    document = read(file.parent / given) if isinstance(given, str) else given
-    model = await model_of(document or {}, clock)
+    document = read_test_file(file.parent / given) if isinstance(given, str) else given
+    model = await build_model_runner(document or {}, clock)
     return [
-        Result(file=str(file), place=case.place, name=case.name, failures=tuple(model.failures(case)))
+        CaseResult(file=str(file), place=case.place, name=case.name, failures=tuple(model.failures(case)))
         for case in suite.cases
     ]
 
 
-async def served(suite: Suite, server: str, file: Path, sources: SecretSources) -> list[Result]:
+async def run_against_server(suite: Suite, server: str, file: Path, sources: SecretResolver) -> list[CaseResult]:
     transport = StandardTransport(server)
-    headers, credentials = told(suite.token, sources)
+    headers, credentials = request_credentials(suite.token, sources)
 
     async def post(endpoint: str, body: Mapping[str, object]) -> Any:  # noqa: ANN401 - what the endpoint answers
         request = Request(
@@ -121,31 +121,31 @@ async def served(suite: Suite, server: str, file: Path, sources: SecretSources) 
             body=msgspec.json.encode({**body, **credentials}),
         )
         reply = await transport.send(request)
-        answer = decoded(reply.body, f"{server} answers {endpoint} with {reply.status}")
+        answer = decode_answer(reply.body, f"{server} answers {endpoint} with {reply.status}")
         if reply.status != OK or answer.get("status") != "OK":
             raise Malformed(f"{server} answers {endpoint} with {reply.status}: {answer.get('error', '')}")
         return answer["data"]
 
-    service = Service(post)
+    service = ServiceRunner(post)
     try:
         return [
-            Result(file=str(file), place=case.place, name=case.name, failures=tuple(await service.failures(case)))
+            CaseResult(file=str(file), place=case.place, name=case.name, failures=tuple(await service.failures(case)))
             for case in suite.cases
         ]
     finally:
         await transport.close()
 
 
-def decoded(body: bytes, otherwise: str) -> dict[str, Any]:
+def decode_answer(body: bytes, otherwise: str) -> dict[str, Any]:
     try:
         return msgspec.json.decode(body, type=dict[str, Any])
     except msgspec.MsgspecError:
         raise Malformed(f"{otherwise}, and not in JSON") from None
 
 
-def told(token: Token, sources: SecretSources) -> tuple[dict[str, str], dict[str, str]]:
+def request_credentials(token: CaseCredentials, sources: SecretResolver) -> tuple[dict[str, str], dict[str, str]]:
     """Headers, and what goes into the body: beside an access key that is the user's JWT (R6)."""
-    secrets = {name: secret(getattr(token, name), variable, sources) for name, variable in VARIABLES.items()}
+    secrets = {name: read_secret(getattr(token, name), variable, sources) for name, variable in VARIABLES.items()}
     if not secrets["jwt"]:
         raise Malformed(f"token.jwt: a service is asked with a user's JWT; set {VARIABLES['jwt']}")
     if secrets["access_key"]:
@@ -153,44 +153,44 @@ def told(token: Token, sources: SecretSources) -> tuple[dict[str, str], dict[str
     return {"Authorization": f"Bearer {secrets['jwt']}", "Factor": secrets["factor"]}, {}
 
 
-def secret(given: GivenSecret | msgspec.UnsetType, variable: str, sources: SecretSources) -> str:
+def read_secret(given: FileSecret | msgspec.UnsetType, variable: str, sources: SecretResolver) -> str:
     if given is UNSET:
         return sources.environment.get(variable, "")
-    readers: Mapping[Source, Callable[[str], str]] = {
-        Source.PLAIN: str,
-        Source.ENV: lambda name: sources.environment.get(name, ""),
-        Source.FILE: sources.read_file,
+    readers: Mapping[SecretSource, Callable[[str], str]] = {
+        SecretSource.PLAIN: str,
+        SecretSource.ENV: lambda name: sources.environment.get(name, ""),
+        SecretSource.FILE: sources.read_file,
     }
     if given.source not in readers:
         raise Malformed("token: env, file or text")
     return readers[given.source](given.text)
 
 
-def print_results(results: list[Result], *, as_json: bool) -> None:
+def print_results(results: list[CaseResult], *, as_json: bool) -> None:
     if as_json:
         print_json(
             {
                 "cases": len(results),
-                "failed": failed(results),
-                "results": [summary(result) for result in results],
+                "failed": count_failed(results),
+                "results": [result_entry(result) for result in results],
             }
         )
         return
     for result in results:
         if not result.passed:
             click.secho(result.line, fg="red")
-    click.echo(f"{len(results)} cases, {failed(results)} failed.")
+    click.echo(f"{len(results)} cases, {count_failed(results)} failed.")
 
 
-def summary(result: Result) -> dict[str, object]:
+def result_entry(result: CaseResult) -> dict[str, object]:
     return {
         "file": result.file,
         "place": result.place,
         "name": result.name,
         "passed": result.passed,
-        "failures": [shown(failure) for failure in result.failures],
+        "failures": [failure_entry(failure) for failure in result.failures],
     }
 
 
-def shown(failure: Failure) -> dict[str, object]:
+def failure_entry(failure: CaseFailure) -> dict[str, object]:
     return {"expected": failure.expected, "sentences": failure.sentences}

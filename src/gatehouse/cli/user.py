@@ -7,17 +7,17 @@ from pathlib import Path
 
 import click
 
-from gatehouse.accounts.links import A_WEEK
-from gatehouse.accounts.model import CENTRAL, User
-from gatehouse.app.house import House
-from gatehouse.app.joining import joining
+from gatehouse.accounts.links import INVITATION_LIFETIME
+from gatehouse.accounts.model import CENTRAL_APPLICATION, User
+from gatehouse.app.house import Services
+from gatehouse.app.joining import registration_services
 from gatehouse.app.own_account import erasure
-from gatehouse.app.people import people
+from gatehouse.app.people import account_services
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
-from gatehouse.cli.house import in_house, operator
-from gatehouse.cli.output import moment, print_facts
+from gatehouse.cli.house import operator_origin, run_with_services
+from gatehouse.cli.output import format_time, print_facts
 from gatehouse.cli.people import PasswordSource, find_user, password_options
-from gatehouse.cli.personal_data import Exported, Request, exported, print_requests, requests_named
+from gatehouse.cli.personal_data import DataRequestEntry, UserExport, export_user_data, find_requests, print_requests
 from gatehouse.mail.composer import LANGUAGES
 
 Facts = dict[str, object]
@@ -50,10 +50,10 @@ def create(
         raise click.UsageError("--no-password goes with no password")
     password = None if no_password else PasswordSource(file=password_file, stdin=password_stdin).read()
 
-    async def work(house: House) -> User:
-        return await house.administration.create(login=login, nick=nick, password=password, origin=operator())
+    async def work(house: Services) -> User:
+        return await house.administration.create(login=login, nick=nick, password=password, origin=operator_origin())
 
-    made = in_house(invocation, work)
+    made = run_with_services(invocation, work)
     if as_json:
         print_json({"user_id": made.user_id, "login": made.login, "nick": made.nick})
     else:
@@ -72,14 +72,14 @@ def invite(invocation: Invocation, *, login: str, nick: str, lang: str, as_json:
     The link works once, for a week. Inviting again whoever has not accepted yet sends a new one.
     """
 
-    async def work(house: House) -> User:
-        return await joining(house).invitations.invite(
-            login=login, nick=nick or login.partition("@")[0], lang=lang, origin=operator()
+    async def work(house: Services) -> User:
+        return await registration_services(house).invitations.invite(
+            login=login, nick=nick or login.partition("@")[0], lang=lang, origin=operator_origin()
         )
 
-    invited = in_house(invocation, work)
+    invited = run_with_services(invocation, work)
     if as_json:
-        print_json({"user_id": invited.user_id, "login": invited.login, "expires_in": A_WEEK})
+        print_json({"user_id": invited.user_id, "login": invited.login, "expires_in": INVITATION_LIFETIME})
     else:
         click.echo(invited.user_id)
         click.echo(f"An invitation to {invited.login} is in the outbox.", err=True)
@@ -92,29 +92,31 @@ def invite(invocation: Invocation, *, login: str, nick: str, lang: str, as_json:
 def show(invocation: Invocation, *, user_name: str, as_json: bool) -> None:
     """Print what is kept about an account, secrets left out."""
 
-    async def work(house: House) -> Facts:
-        return await facts(house, await find_user(house, user_name))
+    async def work(house: Services) -> Facts:
+        return await user_facts(house, await find_user(house, user_name))
 
-    found = in_house(invocation, work)
+    found = run_with_services(invocation, work)
     if as_json:
         print_json(found)
     else:
         print_facts(found)
 
 
-async def facts(house: House, found: User) -> Facts:
+async def user_facts(house: Services, found: User) -> Facts:
     return {
         "user_id": found.user_id,
         "login": found.login,
         "nick": found.nick,
         "kind": found.kind.value,
-        "registered": moment(found.reg_time),
+        "registered": format_time(found.reg_time),
         "blocked": found.blocked,
         "email_verified": found.email_verified,
         "phone_verified": found.phone_verified,
         "password": found.password_hash is not None,
         "totp": found.sealed_totp is not None,
-        "roles": list(await house.storage.permissions.root_roles(CENTRAL, found.user_id, house.clock.now())),
+        "roles": list(
+            await house.storage.permissions.root_roles(CENTRAL_APPLICATION, found.user_id, house.clock.now())
+        ),
         "tags": sorted(found.tags | found.kept_tags),
         "purchases": sorted(found.purchases),
         "lang": found.lang,
@@ -144,14 +146,14 @@ def unblock(invocation: Invocation, *, user_name: str, as_json: bool) -> None:
 
 
 def set_blocked(invocation: Invocation, user_name: str, *, blocked: bool, as_json: bool) -> None:
-    async def work(house: House) -> User:
+    async def work(house: Services) -> User:
         found = await find_user(house, user_name)
         if not blocked:
-            return await house.administration.unblock(found.user_id, operator())
+            return await house.administration.unblock(found.user_id, operator_origin())
         # Whoever has this machine makes another administrator when he needs one; a stolen account cannot wait.
-        return await house.administration.block(found.user_id, operator(), even_last_administrator=True)
+        return await house.administration.block(found.user_id, operator_origin(), even_last_administrator=True)
 
-    changed = in_house(invocation, work)
+    changed = run_with_services(invocation, work)
     if as_json:
         print_json({"user_id": changed.user_id, "blocked": changed.blocked, "rev": changed.rev})
     else:
@@ -165,12 +167,12 @@ def set_blocked(invocation: Invocation, user_name: str, *, blocked: bool, as_jso
 def revoke_all(invocation: Invocation, *, user_name: str, as_json: bool) -> None:
     """Sign a person out everywhere; every session, token and JWT ends at once."""
 
-    async def work(house: House) -> User:
+    async def work(house: Services) -> User:
         found = await find_user(house, user_name)
-        await people(house).sessions.sign_out_everywhere(found.user_id, operator())
+        await account_services(house).sessions.sign_out_everywhere(found.user_id, operator_origin())
         return await find_user(house, found.user_id)
 
-    changed = in_house(invocation, work)
+    changed = run_with_services(invocation, work)
     if as_json:
         print_json({"user_id": changed.user_id, "rev": changed.rev})
     else:
@@ -191,12 +193,12 @@ def erase(invocation: Invocation, *, user_name: str, yes: bool, even_last_admini
     if not yes:
         click.confirm(f"Erase {user_name} for good?", abort=True, err=True)
 
-    async def work(house: House) -> User:
+    async def work(house: Services) -> User:
         found = await find_user(house, user_name)
-        await erasure(house).erase(found, operator(), even_last_administrator=even_last_administrator)
+        await erasure(house).erase(found, operator_origin(), even_last_administrator=even_last_administrator)
         return found
 
-    gone = in_house(invocation, work)
+    gone = run_with_services(invocation, work)
     if as_json:
         print_json({"user_id": gone.user_id, "erased": True})
     else:
@@ -215,11 +217,11 @@ def export_user(invocation: Invocation, *, user_name: str, wait: bool, seconds: 
     Answers are kept for seven days and handed out once. Asking again shows how far they are.
     """
 
-    async def work(house: House) -> Exported:
+    async def work(house: Services) -> UserExport:
         found = await find_user(house, user_name)
-        return await exported(house, found, operator(), seconds=seconds if wait else 0)
+        return await export_user_data(house, found, operator_origin(), seconds=seconds if wait else 0)
 
-    result = in_house(invocation, work)
+    result = run_with_services(invocation, work)
     if as_json or wait:
         print_json(result)
     else:
@@ -233,10 +235,10 @@ def export_user(invocation: Invocation, *, user_name: str, wait: bool, seconds: 
 def gdpr(invocation: Invocation, *, name: str, as_json: bool) -> None:
     """Show what applications were asked about a person, also one who is erased, and what became of it."""
 
-    async def work(house: House) -> list[Request]:
-        return await requests_named(house, name)
+    async def work(house: Services) -> list[DataRequestEntry]:
+        return await find_requests(house, name)
 
-    found = in_house(invocation, work)
+    found = run_with_services(invocation, work)
     if as_json:
         print_json(found)
     else:
@@ -251,12 +253,12 @@ def gdpr(invocation: Invocation, *, name: str, as_json: bool) -> None:
 def token(invocation: Invocation, *, user_name: str, factor: str, as_json: bool) -> None:
     """Print a user JWT for a script, without a sign-in; on record."""
 
-    async def work(house: House) -> tuple[str, str]:
+    async def work(house: Services) -> tuple[str, str]:
         found = await find_user(house, user_name)
-        jwt = await house.user_tokens.issue_for_script(found.user_id, factor=factor, origin=operator())
+        jwt = await house.user_tokens.issue_for_script(found.user_id, factor=factor, origin=operator_origin())
         return found.user_id, jwt
 
-    user_id, jwt = in_house(invocation, work)
+    user_id, jwt = run_with_services(invocation, work)
     if as_json:
         print_json({"user_id": user_id, "factor": factor, "jwt": jwt})
     else:

@@ -6,20 +6,28 @@ from typing import Final, TypeVar, cast
 import click
 from msgspec import UNSET
 
-from gatehouse.app.house import House
+from gatehouse.app.house import Services
 from gatehouse.app.webhooks import webhooks
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
-from gatehouse.cli.house import in_house, operator
-from gatehouse.cli.output import moment, print_facts, print_table
+from gatehouse.cli.house import operator_origin, run_with_services
+from gatehouse.cli.output import format_time, print_facts, print_table
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.rights.actor import Actor
-from gatehouse.permissions.rights.operators import operator as acting
-from gatehouse.webhooks.desk import Made, WebhookDraft, Webhooks
-from gatehouse.webhooks.model import DAY, LOG_MOST, OLD_SECRET_LIVES, Delivery, DeliveryState, Topic, Webhook
+from gatehouse.permissions.rights.operators import operator_actor as acting
+from gatehouse.webhooks.desk import WebhookDraft, Webhooks, WebhookWithSecret
+from gatehouse.webhooks.model import (
+    DAY,
+    MAX_LOGGED_DELIVERIES,
+    OLD_SECRET_LIFETIME,
+    Delivery,
+    DeliveryState,
+    Topic,
+    Webhook,
+)
 
-LISTED: Final = ("webhook", "url", "events", "enabled", "description")
-DELIVERED: Final = ("delivery", "event", "created", "state", "tries", "status", "ms", "next try", "trouble")
-TIMES: Final = ("stopped_at", "old_secret_ends_at", "created_at")
+WEBHOOK_HEADINGS: Final = ("webhook", "url", "events", "enabled", "description")
+DELIVERY_HEADINGS: Final = ("delivery", "event", "created", "state", "tries", "status", "ms", "next try", "trouble")
+TIME_FIELDS: Final = ("stopped_at", "old_secret_ends_at", "created_at")
 TOPICS: Final = click.Choice([topic.value for topic in Topic])
 
 T = TypeVar("T")
@@ -35,11 +43,11 @@ def webhook() -> None:
 @json_option
 def list_webhooks(invocation: Invocation, *, as_json: bool) -> None:
     """List the webhooks."""
-    found = asked(invocation, lambda desk, actor: desk.list(actor))
+    found = run_webhook_command(invocation, lambda desk, actor: desk.list(actor))
     if as_json:
-        print_json([entry(one) for one in found])
+        print_json([webhook_entry(one) for one in found])
     else:
-        print_table(LISTED, [row(one) for one in found])
+        print_table(WEBHOOK_HEADINGS, [webhook_row(one) for one in found])
 
 
 @webhook.command()
@@ -54,7 +62,7 @@ def add(
 ) -> None:
     """Make a webhook and print its secret, which is never shown again."""
     draft = WebhookDraft(url=url, events=unique(events), description=description, enabled=not disabled)
-    print_made(asked(invocation, lambda desk, actor: desk.create(actor, draft)), as_json=as_json)
+    print_with_secret(run_webhook_command(invocation, lambda desk, actor: desk.create(actor, draft)), as_json=as_json)
 
 
 @webhook.command()
@@ -86,11 +94,16 @@ def change(
         enabled=UNSET if enabled is None else enabled,
         from_now=from_now,
     )
-    changed = entry(asked(invocation, lambda desk, actor: desk.change(actor, draft)))
+    changed = webhook_entry(run_webhook_command(invocation, lambda desk, actor: desk.change(actor, draft)))
     if as_json:
         print_json(changed)
     else:
-        print_facts({name: moment(cast("int", value)) if name in TIMES else value for name, value in changed.items()})
+        print_facts(
+            {
+                name: format_time(cast("int", value)) if name in TIME_FIELDS else value
+                for name, value in changed.items()
+            }
+        )
 
 
 @webhook.command("rotate-secret")
@@ -99,9 +112,11 @@ def change(
 @click.argument("webhook_id")
 def rotate_secret(invocation: Invocation, *, webhook_id: str, as_json: bool) -> None:
     """Give a webhook a new secret and print it; the one before signs beside it for a week."""
-    print_made(asked(invocation, lambda desk, actor: desk.rotate(actor, webhook_id)), as_json=as_json)
+    print_with_secret(
+        run_webhook_command(invocation, lambda desk, actor: desk.rotate(actor, webhook_id)), as_json=as_json
+    )
     if not as_json:
-        click.echo(f"The secret before it signs too, for {OLD_SECRET_LIVES // DAY} more days.", err=True)
+        click.echo(f"The secret before it signs too, for {OLD_SECRET_LIFETIME // DAY} more days.", err=True)
 
 
 @webhook.command()
@@ -109,7 +124,7 @@ def rotate_secret(invocation: Invocation, *, webhook_id: str, as_json: bool) -> 
 @click.argument("webhook_id")
 def remove(invocation: Invocation, *, webhook_id: str) -> None:
     """Take a webhook away, with the log of its deliveries."""
-    asked(invocation, lambda desk, actor: desk.remove(actor, webhook_id))
+    run_webhook_command(invocation, lambda desk, actor: desk.remove(actor, webhook_id))
     click.echo(f"{webhook_id} is removed.", err=True)
 
 
@@ -118,10 +133,14 @@ def remove(invocation: Invocation, *, webhook_id: str) -> None:
 @json_option
 @click.argument("webhook_id")
 @click.option("--state", type=click.Choice([state.value for state in DeliveryState]), help="Only these.")
-@click.option("--limit", type=click.IntRange(1, LOG_MOST), default=50, show_default=True, help="How many, at most.")
+@click.option(
+    "--limit", type=click.IntRange(1, MAX_LOGGED_DELIVERIES), default=50, show_default=True, help="How many, at most."
+)
 def deliveries(invocation: Invocation, *, webhook_id: str, state: str | None, limit: int, as_json: bool) -> None:
     """Show what was sent to a webhook, the newest first, and what became of it."""
-    found = asked(invocation, lambda desk, actor: desk.deliveries(actor, webhook_id, state=state or "", limit=limit))
+    found = run_webhook_command(
+        invocation, lambda desk, actor: desk.deliveries(actor, webhook_id, state=state or "", limit=limit)
+    )
     print_deliveries(found, as_json=as_json)
 
 
@@ -144,25 +163,25 @@ def test(invocation: Invocation, *, webhook_id: str, as_json: bool) -> None:
     send_now(invocation, lambda desk, actor: desk.test(actor, webhook_id), as_json=as_json)
 
 
-def asked(invocation: Invocation, ask: Callable[[Webhooks, Actor], Awaitable[T]]) -> T:
-    async def work(house: House) -> T:
-        return await ask(desk_of(house), await actor_in(house))
+def run_webhook_command(invocation: Invocation, ask: Callable[[Webhooks, Actor], Awaitable[T]]) -> T:
+    async def work(house: Services) -> T:
+        return await ask(webhook_service(house), await operator_actor(house))
 
-    return in_house(invocation, work)
+    return run_with_services(invocation, work)
 
 
 def send_now(invocation: Invocation, ask: Callable[[Webhooks, Actor], Awaitable[Delivery]], *, as_json: bool) -> None:
     """What is asked for here is sent from here: a server may not be running."""
 
-    async def work(house: House) -> Delivery:
-        asked_for = await ask(desk_of(house), await actor_in(house))
+    async def work(house: Services) -> Delivery:
+        asked_for = await ask(webhook_service(house), await operator_actor(house))
         await house.webhook_deliveries.send(asked_for.webhook_id, asked_for.delivery_id)
         return await house.storage.webhooks.delivery(asked_for.webhook_id, asked_for.delivery_id)
 
-    print_deliveries([in_house(invocation, work)], as_json=as_json)
+    print_deliveries([run_with_services(invocation, work)], as_json=as_json)
 
 
-def desk_of(house: House) -> Webhooks:
+def webhook_service(house: Services) -> Webhooks:
     return webhooks(
         house.settings,
         store=house.storage.webhooks,
@@ -172,16 +191,16 @@ def desk_of(house: House) -> Webhooks:
     )
 
 
-async def actor_in(house: House) -> Actor:
+async def operator_actor(house: Services) -> Actor:
     models = await house.storage.permissions.application_models([CENTRAL_ID])
-    return acting(models[CENTRAL_ID], operator(), house.clock.now())
+    return acting(models[CENTRAL_ID], operator_origin(), house.clock.now())
 
 
 def unique(events: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(events))
 
 
-def entry(one: Webhook) -> dict[str, object]:
+def webhook_entry(one: Webhook) -> dict[str, object]:
     return {
         "webhook_id": one.webhook_id,
         "url": one.url,
@@ -196,15 +215,15 @@ def entry(one: Webhook) -> dict[str, object]:
     }
 
 
-def row(one: Webhook) -> Sequence[str]:
-    stopped = f"stopped {moment(one.stopped_at)}" if one.stopped_at else "no"
+def webhook_row(one: Webhook) -> Sequence[str]:
+    stopped = f"stopped {format_time(one.stopped_at)}" if one.stopped_at else "no"
     events = ", ".join(topic.value for topic in one.topics)
     return (one.webhook_id, one.url, events, "yes" if one.enabled else stopped, one.description)
 
 
-def print_made(made: Made, *, as_json: bool) -> None:
+def print_with_secret(made: WebhookWithSecret, *, as_json: bool) -> None:
     if as_json:
-        print_json({**entry(made.webhook), "secret": made.secret})
+        print_json({**webhook_entry(made.webhook), "secret": made.secret})
         return
     click.echo(made.webhook.webhook_id)
     click.echo(made.secret)
@@ -215,7 +234,7 @@ def print_deliveries(found: Sequence[Delivery], *, as_json: bool) -> None:
     if as_json:
         print_json([delivery_entry(one) for one in found])
     else:
-        print_table(DELIVERED, [delivery_row(one) for one in found])
+        print_table(DELIVERY_HEADINGS, [delivery_row(one) for one in found])
 
 
 def delivery_entry(one: Delivery) -> dict[str, object]:
@@ -236,6 +255,6 @@ def delivery_entry(one: Delivery) -> dict[str, object]:
 
 
 def delivery_row(one: Delivery) -> Sequence[object]:
-    next_try = moment(one.next_try_at) if one.waits else ""
+    next_try = format_time(one.next_try_at) if one.waits else ""
     answered = (one.status or "", one.duration_ms, next_try, one.trouble)
-    return (one.delivery_id, one.event, moment(one.created_at), one.state.value, one.tries, *answered)
+    return (one.delivery_id, one.event, format_time(one.created_at), one.state.value, one.tries, *answered)

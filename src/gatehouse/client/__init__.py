@@ -6,12 +6,12 @@ application that has it carries no part of the server; never decides by itself w
 
 from gatehouse.client.addresses import peer_address
 from gatehouse.client.clock import Clock
-from gatehouse.client.credentials import AccessKey, Credential, Question, ServiceJwt, ServiceKey, sign
+from gatehouse.client.credentials import AccessKey, Credential, PermissionQuery, ServiceJwt, ServiceKey, sign_request
 from gatehouse.client.errors import ClientError, Denied, Unauthenticated, Unavailable
 from gatehouse.client.gatehouse import Gatehouse
 from gatehouse.client.middleware import GatehouseMiddleware
 from gatehouse.client.permissions import Permissions, Resource
-from gatehouse.client.requirement import Requirement, guarded, require
+from gatehouse.client.requirement import Requirement, permission_required, require
 from gatehouse.client.transport import Reply, Request, StandardTransport, Transport
 from gatehouse.client.user import User
 
@@ -23,8 +23,8 @@ __all__ = [
     "Denied",
     "Gatehouse",
     "GatehouseMiddleware",
+    "PermissionQuery",
     "Permissions",
-    "Question",
     "Reply",
     "Request",
     "Requirement",
@@ -36,8 +36,8 @@ __all__ = [
     "Unauthenticated",
     "Unavailable",
     "User",
-    "guarded",
     "peer_address",
+    "permission_required",
     "require",
-    "sign",
+    "sign_request",
 ]

@@ -4,15 +4,15 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-WRITTEN: Final = re.compile(
+BASE_URL_PATTERN: Final = re.compile(
     r"(?P<scheme>https?)://(?P<host>[a-z0-9.-]{1,253}|\[[0-9a-f:.]+\])(?::(?P<port>[1-9][0-9]{0,4}))?", re.ASCII
 )
-LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
-PORTS: Final = {"http": 80, "https": 443}
+LOOPBACK_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
+DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ServerAddress:
     """What to connect to."""
 
     secure: bool
@@ -20,12 +20,14 @@ class Place:
     port: int
 
 
-def parse_base_url(text: str) -> Place:
+def parse_base_url(text: str) -> ServerAddress:
     """Raise ValueError unless it is an origin, with https wherever a network lies between."""
-    found = WRITTEN.fullmatch(text)
+    found = BASE_URL_PATTERN.fullmatch(text)
     if found is None:
         raise ValueError("base_url is scheme and host, like https://sso.studio.example: no path, no final slash")
     scheme, host = found["scheme"], found["host"]
-    if scheme == "http" and host not in LOOPBACK:
+    if scheme == "http" and host not in LOOPBACK_HOSTS:
         raise ValueError("base_url: plain http would send tokens and keys readable for everyone; use https")
-    return Place(secure=scheme == "https", host=host.strip("[]"), port=int(found["port"] or PORTS[scheme]))
+    return ServerAddress(
+        secure=scheme == "https", host=host.strip("[]"), port=int(found["port"] or DEFAULT_PORTS[scheme])
+    )

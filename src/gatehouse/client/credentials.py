@@ -16,13 +16,13 @@ from gatehouse.client.clock import Clock, SystemClock
 from gatehouse.client.decoding import encode_base64url
 from gatehouse.client.transport import Request
 
-PATH: Final = "/api/permissions/meta/data"
-LIFE: Final = 300  # seconds: the longest that a service JWT signed by an application may live (R2)
-RENEWED_AFTER: Final = 240
+PERMISSIONS_PATH: Final = "/api/permissions/meta/data"
+JWT_LIFETIME: Final = 300  # seconds: the longest that a service JWT signed by an application may live (R2)
+RENEW_AFTER: Final = 240
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class PermissionQuery:
     """What the owner of this JWT holds in the application; without one, which roles `about` has there."""
 
     base_url: str
@@ -37,14 +37,14 @@ class Question:
         ask = {"action": "get", "application_id": self.application_id, "data": data, **more}
         return Request(
             method="POST",
-            path=PATH,
+            path=PERMISSIONS_PATH,
             headers={"Content-Type": "application/json", **headers},
             body=msgspec.json.encode(ask),
         )
 
 
 class Credential(Protocol):
-    def ask(self, question: Question) -> Request:
+    def ask(self, question: PermissionQuery) -> Request:
         """The request that asks, with whatever proves who is asking."""
 
 
@@ -54,13 +54,13 @@ class AccessKey:
 
     value: str = field(repr=False)
 
-    def ask(self, question: Question) -> Request:
+    def ask(self, question: PermissionQuery) -> Request:
         if question.address is None:
-            return question.request(bearer(self.value), jwt=question.jwt)
-        plain = question.request(bearer(question.jwt), ip=question.address, ts=question.now)
+            return question.request(bearer_header(self.value), jwt=question.jwt)
+        plain = question.request(bearer_header(question.jwt), ip=question.address, ts=question.now)
         proof = {
             "Application-Id": str(question.application_id),
-            "Signature": sign(self.value, plain.method, plain.path, body=plain.body),
+            "Signature": sign_request(self.value, plain.method, plain.path, body=plain.body),
         }
         return Request(method=plain.method, path=plain.path, headers={**plain.headers, **proof}, body=plain.body)
 
@@ -71,8 +71,8 @@ class ServiceJwt:
 
     value: str = field(repr=False)
 
-    def ask(self, question: Question) -> Request:
-        return question.request({**bearer(question.jwt), "Service-Jwt": self.value})
+    def ask(self, question: PermissionQuery) -> Request:
+        return question.request({**bearer_header(question.jwt), "Service-Jwt": self.value})
 
 
 @dataclass(frozen=True)
@@ -92,21 +92,21 @@ class ServiceKey:
             "iss": str(self.application_id),
             "aud": base_url,
             "iat": now,
-            "exp": now + LIFE,
+            "exp": now + JWT_LIFETIME,
             "typ": "service_jwt",
             "kid": self.kid,
         }
-        message = segment({"alg": "RS256", "kid": self.kid, "typ": "JWT"}) + b"." + segment(claims)
+        message = encode_segment({"alg": "RS256", "kid": self.kid, "typ": "JWT"}) + b"." + encode_segment(claims)
         signature = self._private.sign(message, PKCS1v15(), SHA256())
         return (message + b"." + encode_base64url(signature)).decode()
 
-    def ask(self, question: Question) -> Request:
-        return question.request({**bearer(question.jwt), "Service-Jwt": self._recent(question.base_url)})
+    def ask(self, question: PermissionQuery) -> Request:
+        return question.request({**bearer_header(question.jwt), "Service-Jwt": self._recent(question.base_url)})
 
     def _recent(self, base_url: str) -> str:
         """Signing takes a millisecond; one JWT serves for minutes."""
         made_at, jwt = self._made.get(base_url, (0, ""))
-        if not 0 <= self.clock.now() - made_at < RENEWED_AFTER:
+        if not 0 <= self.clock.now() - made_at < RENEW_AFTER:
             made_at, jwt = self.clock.now(), self.jwt(base_url)
             self._made[base_url] = made_at, jwt
         return jwt
@@ -119,7 +119,7 @@ class ServiceKey:
         return key
 
 
-def sign(key: str, method: str, path: str, *, query: str = "", body: bytes = b"") -> str:
+def sign_request(key: str, method: str, path: str, *, query: str = "", body: bytes = b"") -> str:
     """The `Signature` header of a request; its query or body holds `ip` and `ts`, `Application-Id` says whose key.
 
     Path and query are signed as they stand in the request line, still percent-encoded (R6).
@@ -128,9 +128,9 @@ def sign(key: str, method: str, path: str, *, query: str = "", body: bytes = b""
     return hmac.digest(key.encode(), message, "sha256").hex()
 
 
-def bearer(token: str) -> dict[str, str]:
+def bearer_header(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 
-def segment(members: Mapping[str, object]) -> bytes:
+def encode_segment(members: Mapping[str, object]) -> bytes:
     return encode_base64url(msgspec.json.encode(members))

@@ -18,14 +18,14 @@ KID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Jws:
+class DecodedJws:
     kid: str
     payload: dict[str, object]
     signing_input: bytes
     signature: bytes
 
 
-def take_apart(token: str) -> Jws:
+def decode_jws(token: str) -> DecodedJws:
     """Raise Unauthenticated unless this is one compact JWS with RS256 in its one canonical spelling."""
     if len(token) > MAX_TOKEN or not token.isascii() or token.count(".") != DOTS:
         raise Unauthenticated("not a compact JWS")
@@ -34,7 +34,7 @@ def take_apart(token: str) -> Jws:
     try:
         header, payload = decode_object(decode_base64url(first)), decode_object(decode_base64url(second))
         refuse_header(header)
-        return Jws(
+        return DecodedJws(
             kid=kid_of(header, payload),
             payload=payload,
             signing_input=signing_input,
@@ -77,19 +77,21 @@ def decode_object(raw: bytes) -> dict[str, object]:
     """Raise ValueError for duplicates, fractions, NaN, NUL and lone surrogates at any depth."""
     if b"\\u0000" in raw:
         raise ValueError("NUL in a string")
-    value = json.loads(raw.decode(), object_pairs_hook=without_duplicates, parse_float=refuse, parse_constant=refuse)
+    value = json.loads(
+        raw.decode(), object_pairs_hook=reject_duplicates, parse_float=reject_number, parse_constant=reject_number
+    )
     msgspec.json.encode(value)  # the standard decoder lets lone surrogates pass; they fail here
     if not isinstance(value, dict):
         raise ValueError("not a JSON object")  # noqa: TRY004 - about what was sent, not about our types
     return value
 
 
-def without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def reject_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     members = dict(pairs)
     if len(members) != len(pairs):
         raise ValueError("a member twice")
     return members
 
 
-def refuse(_number: str) -> Never:
+def reject_number(_number: str) -> Never:
     raise ValueError("a number that no token has")

@@ -7,12 +7,12 @@ from gatehouse.client.base_url import parse_base_url
 from gatehouse.client.clock import Clock, SystemClock
 from gatehouse.client.credentials import Credential
 from gatehouse.client.errors import Denied, Unauthenticated
-from gatehouse.client.keys import PublishedKeys
-from gatehouse.client.lists import Lists
+from gatehouse.client.keys import PublishedKeyCache
+from gatehouse.client.lists import PermissionCache
 from gatehouse.client.permissions import Permissions, Resource
 from gatehouse.client.transport import StandardTransport, Transport
 from gatehouse.client.user import User
-from gatehouse.client.verifying import Verifier
+from gatehouse.client.verifying import UserJwtVerifier
 
 MOST_USERS: Final = 10_000
 
@@ -40,13 +40,13 @@ class Gatehouse:
         clock = clock or SystemClock()
         self._transport = transport or StandardTransport(base_url)
         self._needs_factor = needs_factor
-        self._verifier = Verifier(
+        self._verifier = UserJwtVerifier(
             issuer=base_url,
             application_id=application_id,
-            keys=PublishedKeys(transport=self._transport, clock=clock),
+            keys=PublishedKeyCache(transport=self._transport, clock=clock),
             clock=clock,
         )
-        self._lists = Lists(
+        self._lists = PermissionCache(
             base_url=base_url,
             application_id=application_id,
             credential=credential,

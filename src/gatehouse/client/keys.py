@@ -11,16 +11,16 @@ from gatehouse.client.decoding import KID, decode_base64url
 from gatehouse.client.errors import Unavailable
 from gatehouse.client.transport import Request, Transport
 
-PATH: Final = "/api/permissions/keys"
-LOOK_AGAIN: Final = 300.0  # seconds: what the service's Cache-Control says of this document
-LOOK_AT_MOST_EVERY: Final = 5.0  # seconds: made-up key ids must not become a flood of questions
+KEYS_PATH: Final = "/api/permissions/keys"
+REFRESH_AFTER: Final = 300.0  # seconds: what the service's Cache-Control says of this document
+MIN_REFRESH_INTERVAL: Final = 5.0  # seconds: made-up key ids must not become a flood of questions
 BITS: Final = range(2048, 8193)
-LEAST_EXPONENT: Final = 65_537
-MOST_EXPONENT_BITS: Final = 64
+MIN_EXPONENT: Final = 65_537
+MAX_EXPONENT_BITS: Final = 64
 OK: Final = 200
 
 
-class Jwk(msgspec.Struct, frozen=True, kw_only=True):
+class PublishedJwk(msgspec.Struct, frozen=True, kw_only=True):
     kty: str = ""
     kid: str = ""
     use: str = ""
@@ -29,11 +29,11 @@ class Jwk(msgspec.Struct, frozen=True, kw_only=True):
     e: str = ""
 
 
-class JwkSet(msgspec.Struct, frozen=True):
-    keys: tuple[Jwk, ...]
+class PublishedJwkSet(msgspec.Struct, frozen=True):
+    keys: tuple[PublishedJwk, ...]
 
 
-class PublishedKeys:
+class PublishedKeyCache:
     """Keys stay while the service cannot be reached: tokens it signed before are as good as they were."""
 
     def __init__(self, *, transport: Transport, clock: Clock) -> None:
@@ -46,7 +46,7 @@ class PublishedKeys:
 
     async def find(self, kid: str) -> RSAPublicKey | None:
         """None when the service publishes no such key; raise Unavailable when that cannot be known."""
-        if kid not in self._keys or self._age(self._read_at) >= LOOK_AGAIN:
+        if kid not in self._keys or self._age(self._read_at) >= REFRESH_AFTER:
             await self._look()
         key = self._keys.get(kid)
         if key is None and self._read_at != self._tried_at:
@@ -59,7 +59,7 @@ class PublishedKeys:
     async def _look(self) -> None:
         """One question at a time, however many wait for its answer."""
         if self._looking is None or self._looking.done():
-            if self._age(self._tried_at) < LOOK_AT_MOST_EVERY:
+            if self._age(self._tried_at) < MIN_REFRESH_INTERVAL:
                 return
             self._looking = asyncio.create_task(self._read(), name="gatehouse keys")
         await asyncio.shield(self._looking)
@@ -67,7 +67,7 @@ class PublishedKeys:
     async def _read(self) -> None:
         self._tried_at = self._clock.monotonic()
         try:
-            reply = await self._transport.send(Request(method="GET", path=PATH))
+            reply = await self._transport.send(Request(method="GET", path=KEYS_PATH))
             self._keys = parse_keys(reply.body) if reply.status == OK else refuse_status(reply.status)
         except Unavailable:
             return
@@ -75,29 +75,29 @@ class PublishedKeys:
 
 
 def refuse_status(status: int) -> dict[str, RSAPublicKey]:
-    raise Unavailable(f"{PATH} answered {status}")
+    raise Unavailable(f"{KEYS_PATH} answered {status}")
 
 
 def parse_keys(body: bytes) -> dict[str, RSAPublicKey]:
     """Those that may sign user JWTs; keys of other kinds are for other tokens."""
     try:
-        published = msgspec.json.decode(body, type=JwkSet)
+        published = msgspec.json.decode(body, type=PublishedJwkSet)
         return {jwk.kid: public_key(jwk) for jwk in published.keys if signs_user_jwts(jwk)}
     except ValueError as error:  # msgspec's errors are of this kind
-        raise Unavailable(f"{PATH}: {error}") from None
+        raise Unavailable(f"{KEYS_PATH}: {error}") from None
 
 
-def signs_user_jwts(jwk: Jwk) -> bool:
+def signs_user_jwts(jwk: PublishedJwk) -> bool:
     return (jwk.kty, jwk.use, jwk.alg) == ("RSA", "sig", "RS256") and KID.fullmatch(jwk.kid) is not None
 
 
-def public_key(jwk: Jwk) -> RSAPublicKey:
-    key = RSAPublicNumbers(e=number(jwk.e), n=number(jwk.n)).public_key()
+def public_key(jwk: PublishedJwk) -> RSAPublicKey:
+    key = RSAPublicNumbers(e=decode_integer(jwk.e), n=decode_integer(jwk.n)).public_key()
     exponent = key.public_numbers().e
-    if key.key_size not in BITS or exponent < LEAST_EXPONENT or exponent.bit_length() > MOST_EXPONENT_BITS:
+    if key.key_size not in BITS or exponent < MIN_EXPONENT or exponent.bit_length() > MAX_EXPONENT_BITS:
         raise ValueError(f"key {jwk.kid} is weak")
     return key
 
 
-def number(text: str) -> int:
+def decode_integer(text: str) -> int:
     return int.from_bytes(decode_base64url(text.encode()))

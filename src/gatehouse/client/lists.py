@@ -8,10 +8,10 @@ from typing import Final, Never, TypeAlias
 import msgspec
 
 from gatehouse.client.clock import Clock
-from gatehouse.client.credentials import Credential, Question
+from gatehouse.client.credentials import Credential, PermissionQuery
 from gatehouse.client.errors import Denied, Unauthenticated, Unavailable
-from gatehouse.client.permissions import Permissions, parse_list
-from gatehouse.client.standing import INVALID_TOKEN, Standing
+from gatehouse.client.permissions import Permissions, parse_permissions
+from gatehouse.client.standing import INVALID_TOKEN, CredentialProbe
 from gatehouse.client.transport import Reply, Transport
 from gatehouse.client.user import User
 
@@ -19,10 +19,10 @@ OK: Final = 200
 NOT_MODIFIED: Final = 304
 REFUSALS: Final = {401: Unauthenticated, 403: Denied, 404: Denied}
 
-Session: TypeAlias = tuple[bytes, str]
+CacheKey: TypeAlias = tuple[bytes, str]
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class PermissionListResponse(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     error: str = ""
     data: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class CachedPermissions:
     """An answer, and the moment up to which it surely tells everything: when it was asked for."""
 
     permissions: Permissions
@@ -42,7 +42,7 @@ class Known:
     ends_at: int  # Unix time at which something in it ends; 0 for never
 
 
-class Lists:
+class PermissionCache:
     """One question for each user at a time; the least recently used are forgotten first."""
 
     def __init__(
@@ -63,15 +63,15 @@ class Lists:
         self._clock = clock
         self._most = most
         self._stale = stale_seconds
-        self._standing = Standing(
+        self._standing = CredentialProbe(
             base_url=base_url,
             application_id=application_id,
             credential=credential,
             transport=transport,
             clock=clock,
         )
-        self._known: OrderedDict[Session, Known] = OrderedDict()
-        self._asking: dict[Session, asyncio.Task[Known]] = {}
+        self._known: OrderedDict[CacheKey, CachedPermissions] = OrderedDict()
+        self._asking: dict[CacheKey, asyncio.Task[CachedPermissions]] = {}
 
     async def get(self, user: User) -> Permissions:
         """Raise Unauthenticated or Denied as the service says, Unavailable when it says nothing, or not to us."""
@@ -83,16 +83,16 @@ class Lists:
             self._known.move_to_end(user.session)
         return known.permissions
 
-    def _counts(self, known: Known, began: float) -> bool:
+    def _counts(self, known: CachedPermissions, began: float) -> bool:
         """Whether it is new enough for a question put then. One asked for since always is, at any age allowed."""
         if known.asked_at >= began:
             return True
         return began - known.asked_at < known.max_age and not self._has_ended(known)
 
-    def _has_ended(self, known: Known) -> bool:
+    def _has_ended(self, known: CachedPermissions) -> bool:
         return 0 < known.ends_at <= self._clock.now()
 
-    async def _asked(self, user: User, began: float) -> Known:
+    async def _asked(self, user: User, began: float) -> CachedPermissions:
         task = self._asking.get(user.session)
         if task is None:
             task = asyncio.create_task(self._ask(user), name="gatehouse permissions")
@@ -104,21 +104,21 @@ class Lists:
         except Unavailable as silence:
             return self._remembered(user, began, silence)
 
-    def _over(self, session: Session, task: asyncio.Task[Known]) -> None:
+    def _over(self, session: CacheKey, task: asyncio.Task[CachedPermissions]) -> None:
         del self._asking[session]
         if not task.cancelled():
             task.exception()  # looked at here too, in case nobody waits any more
 
-    def _remembered(self, user: User, began: float, silence: Unavailable) -> Known:
+    def _remembered(self, user: User, began: float, silence: Unavailable) -> CachedPermissions:
         """While the service is silent: what is known, for `stale_seconds` longer than usual."""
         known = self._known.get(user.session)
         if known is None or began - known.asked_at >= known.max_age + self._stale or self._has_ended(known):
             raise silence
         return replace(known, asked_at=began)
 
-    async def _ask(self, user: User) -> Known:
+    async def _ask(self, user: User) -> CachedPermissions:
         asked_at, before = self._clock.monotonic(), self._known.get(user.session)
-        question = Question(
+        question = PermissionQuery(
             base_url=self._base_url,
             application_id=self._application_id,
             jwt=user.jwt,
@@ -130,7 +130,7 @@ class Lists:
             request = replace(request, headers={**request.headers, "If-None-Match": before.etag})
         reply = await self._transport.send(request)
         try:
-            known = read(reply, before, user.user_id, asked_at)
+            known = parse_reply(reply, before, user.user_id, asked_at)
         except (Unauthenticated, Denied) as refusal:
             self._known.pop(user.session, None)
             if await self._standing.is_refused(user.user_id):
@@ -142,27 +142,27 @@ class Lists:
         self._keep(user.session, known)
         return known
 
-    def _keep(self, session: Session, known: Known) -> None:
+    def _keep(self, session: CacheKey, known: CachedPermissions) -> None:
         self._known[session] = known
         self._known.move_to_end(session)
         while len(self._known) > self._most:
             self._known.popitem(last=False)
 
 
-def read(reply: Reply, before: Known | None, user_id: str, asked_at: float) -> Known:
+def parse_reply(reply: Reply, before: CachedPermissions | None, user_id: str, asked_at: float) -> CachedPermissions:
     if reply.status == NOT_MODIFIED and before is not None:
         return replace(before, asked_at=asked_at)
     if reply.status in REFUSALS:
         raise REFUSALS[reply.status](f"the service answered {reply.status} about this JWT")
     if reply.status != OK:
         raise Unavailable(f"the service answered {reply.status}")
-    answer = decoded(reply.body)
+    answer = decode_response(reply.body)
     if answer.status != "OK":
-        refuse(answer)
+        raise_refusal(answer)
     if answer.user_id != user_id:
         raise Denied("the service answered about somebody else")
-    return Known(
-        permissions=parse_list(answer.data),
+    return CachedPermissions(
+        permissions=parse_permissions(answer.data),
         etag=reply.etag,
         asked_at=asked_at,
         max_age=answer.max_age,
@@ -170,13 +170,13 @@ def read(reply: Reply, before: Known | None, user_id: str, asked_at: float) -> K
     )
 
 
-def refuse(answer: Answer) -> Never:
+def raise_refusal(answer: PermissionListResponse) -> Never:
     """A service with `permissions.always_200` says it in words only."""
     raise (Unauthenticated if answer.error == INVALID_TOKEN else Denied)(f"the service answered {answer.error!r}")
 
 
-def decoded(body: bytes) -> Answer:
+def decode_response(body: bytes) -> PermissionListResponse:
     try:
-        return msgspec.json.decode(body, type=Answer)
+        return msgspec.json.decode(body, type=PermissionListResponse)
     except msgspec.DecodeError as error:
         raise Unavailable(f"no answer of the service: {error}") from None

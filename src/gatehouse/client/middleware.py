@@ -22,7 +22,7 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 AddressOf: TypeAlias = Callable[[Scope], str | None]
 
 log: Final = logging.getLogger("gatehouse.client")
-PLACE: Final = "gatehouse.client"  # in the scope: whom `require` asks
+SCOPE_KEY: Final = "gatehouse.client"  # in the scope: whom `require` asks
 BEARER: Final = re.compile(rb"bearer +([^\s,]+)", re.IGNORECASE)
 POLICY_VIOLATION: Final = 1008  # RFC 6455 §7.4.1; before the handshake is accepted the server makes it a 403
 UNAVAILABLE: Final = 503
@@ -62,29 +62,29 @@ class GatehouseMiddleware:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        exchange = Exchange(scope, receive, send)
+        exchange = AsgiExchange(scope, receive, send)
         try:
             user = await self._user(scope)
             state = {**scope.get("state", {}), "user": user}
-            known = {**scope, "user": user, "state": state, PLACE: self._gatehouse}
+            known = {**scope, "user": user, "state": state, SCOPE_KEY: self._gatehouse}
             await self._app(known, exchange.receive, exchange.send)
         except ClientError as error:
             if not await exchange.refuse(error):
                 raise
 
     async def _user(self, scope: Scope) -> User | None:
-        jwt = bearer_of(scope)
+        jwt = bearer_token(scope)
         if jwt is None:
             if self._anonymous or scope["path"] in self._open:
                 return None
             raise Unauthenticated("no user JWT")
-        user = await self._gatehouse.user(jwt, factor=header_of(scope, b"factor"), address=self._address(scope))
+        user = await self._gatehouse.user(jwt, factor=header_text(scope, b"factor"), address=self._address(scope))
         if not self._offline:
             await self._gatehouse.permissions(user)
         return user
 
 
-class Exchange:
+class AsgiExchange:
     """Knows whether the application has begun to answer: until then a refusal can still be the answer."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -124,20 +124,20 @@ class Exchange:
             (b"content-type", b"application/json"),
             (b"content-length", b"%d" % len(body)),
             (b"cache-control", b"no-store"),
-            *EXTRA.get(error.status, ()),
+            *EXTRA_HEADERS.get(error.status, ()),
         ]
         await self._send({"type": "http.response.start", "status": error.status, "headers": headers})
         await self._send({"type": "http.response.body", "body": body})
 
 
-EXTRA: Final = {
+EXTRA_HEADERS: Final = {
     401: ((b"www-authenticate", b"Bearer"),),
     UNAVAILABLE: ((b"retry-after", RETRY_AFTER),),
 }
 
 
-def bearer_of(scope: Scope) -> str | None:
-    given = raw_header(scope, b"authorization")
+def bearer_token(scope: Scope) -> str | None:
+    given = single_header(scope, b"authorization")
     if given is None:
         return None
     found = BEARER.fullmatch(given)
@@ -146,9 +146,9 @@ def bearer_of(scope: Scope) -> str | None:
     return found[1].decode("latin-1")
 
 
-def header_of(scope: Scope, name: bytes) -> str | None:
+def header_text(scope: Scope, name: bytes) -> str | None:
     """What a client wrote as UTF-8."""
-    given = raw_header(scope, name)
+    given = single_header(scope, name)
     if given is None:
         return None
     try:
@@ -157,7 +157,7 @@ def header_of(scope: Scope, name: bytes) -> str | None:
         return given.decode("latin-1")
 
 
-def raw_header(scope: Scope, name: bytes) -> bytes | None:
+def single_header(scope: Scope, name: bytes) -> bytes | None:
     """Raise Unauthenticated when it is there twice: who reads the other one would see somebody else."""
     given: list[bytes] = [value for key, value in scope["headers"] if key.lower() == name]
     if len(given) > 1:

@@ -12,7 +12,7 @@ class Resource(NamedTuple):
     resource_id: str
 
 
-class Held(NamedTuple):
+class PermissionKey(NamedTuple):
     """A rule and where it is held. Compared member by member: joined text could be read in two ways."""
 
     project: str | None  # None is the root
@@ -25,7 +25,7 @@ Params: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Permissions:
-    held: Mapping[Held, Params]
+    held: Mapping[PermissionKey, Params]
 
     def allows(self, rule: str, project: str | None = None, resource: Resource | None = None) -> bool:
         """True when the rule is held there, or on the whole project of a resource.
@@ -34,35 +34,35 @@ class Permissions:
         without a section, and by id, never by an alias. The resource has to be one of the project: a list does not
         tell what a project has, so a name that somebody else gave is a question for the service's `check`.
         """
-        return any(place in self.held for place in places(rule, project, resource))
+        return any(place in self.held for place in lookup_keys(rule, project, resource))
 
     def params(self, rule: str, project: str | None = None, resource: Resource | None = None) -> Params:
         """Of the narrowest place where the rule is held; empty when it has none, or is not held."""
-        return next((self.held[place] for place in places(rule, project, resource) if place in self.held), ())
+        return next((self.held[place] for place in lookup_keys(rule, project, resource) if place in self.held), ())
 
 
-def places(rule: str, project: str | None, resource: Resource | None) -> list[Held]:
+def lookup_keys(rule: str, project: str | None, resource: Resource | None) -> list[PermissionKey]:
     """Where a rule may be held that decides about this one, the narrowest first."""
     if resource is None:
-        return [Held(project, None, rule)]
+        return [PermissionKey(project, None, rule)]
     if project is None:
         raise ValueError("a resource is one of a project: which?")
-    return [Held(project, resource, rule), Held(project, None, rule)]
+    return [PermissionKey(project, resource, rule), PermissionKey(project, None, rule)]
 
 
-def parse_list(entries: Iterable[str]) -> Permissions:
+def parse_permissions(entries: Iterable[str]) -> Permissions:
     return Permissions(dict(filter(None, map(parse_entry, entries))))
 
 
-def parse_entry(entry: str) -> tuple[Held, Params] | None:
+def parse_entry(entry: str) -> tuple[PermissionKey, Params] | None:
     """`rule`, `P/rule` or `P/applications/A/rule`, with `|a,b` behind it; any other form gives no right."""
     place, _, params = entry.partition("|")
     listed = tuple(params.split(",")) if params else ()
     match place.split("/"):
         case [rule]:
-            return Held(None, None, rule), listed
+            return PermissionKey(None, None, rule), listed
         case [project, rule]:
-            return Held(project, None, rule), listed
+            return PermissionKey(project, None, rule), listed
         case [project, "applications" | "services" | "groups" as kind, resource_id, rule]:
-            return Held(project, Resource(kind, resource_id), rule), listed
+            return PermissionKey(project, Resource(kind, resource_id), rule), listed
     return None

@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from gatehouse.client.errors import Denied, Unauthenticated
 from gatehouse.client.gatehouse import Gatehouse
-from gatehouse.client.middleware import PLACE
+from gatehouse.client.middleware import SCOPE_KEY
 from gatehouse.client.permissions import Resource
 from gatehouse.client.user import User
 
@@ -26,10 +26,10 @@ R = TypeVar("R")
 P = ParamSpec("P")
 C = TypeVar("C", bound=Connection)
 # A value, or how to find it in the request: `lambda request: request.path_params["project"]`.
-Given: TypeAlias = V | Callable[[Any], V]
+ValueOrGetter: TypeAlias = V | Callable[[Any], V]
 
 
-class SeenByFastApi:
+class FastApiSignature:
     """A signature as FastAPI wants to see it: it hands the request to a parameter of Starlette's class only.
 
     Whoever asks that way has Starlette loaded, so it need not be imported here.
@@ -46,26 +46,28 @@ class SeenByFastApi:
 @dataclass(frozen=True, kw_only=True)
 class Requirement:
     rule: str
-    project: Given[str] | None = None
-    resource: Given[Resource] | None = None
+    project: ValueOrGetter[str] | None = None
+    resource: ValueOrGetter[Resource] | None = None
 
-    __signature__ = SeenByFastApi()
+    __signature__ = FastApiSignature()
 
     async def __call__(self, connection: Connection) -> User:
         """The user, who holds the rule; raise Unauthenticated or Denied, which the middleware answers."""
-        user, gatehouse = who_asks(connection)
-        project, resource = found(self.project, connection), found(self.resource, connection)
+        user, gatehouse = user_and_client(connection)
+        project, resource = resolve_value(self.project, connection), resolve_value(self.resource, connection)
         await gatehouse.require(user, self.rule, project, resource)
         return user
 
 
-def require(rule: str, *, project: Given[str] | None = None, resource: Given[Resource] | None = None) -> Requirement:
+def require(
+    rule: str, *, project: ValueOrGetter[str] | None = None, resource: ValueOrGetter[Resource] | None = None
+) -> Requirement:
     """`Depends(require("user.kick"))`."""
     return Requirement(rule=rule, project=project, resource=resource)
 
 
-def guarded(
-    rule: str, *, project: Given[str] | None = None, resource: Given[Resource] | None = None
+def permission_required(
+    rule: str, *, project: ValueOrGetter[str] | None = None, resource: ValueOrGetter[Resource] | None = None
 ) -> Callable[[Callable[Concatenate[C, P], Awaitable[R]]], Callable[Concatenate[C, P], Awaitable[R]]]:
     """Around an endpoint whose first argument is the request."""
     needed = require(rule, project=project, resource=resource)
@@ -81,7 +83,7 @@ def guarded(
     return around
 
 
-def found(given: Given[V] | None, connection: Connection) -> V | None:
+def resolve_value(given: ValueOrGetter[V] | None, connection: Connection) -> V | None:
     """Raise Denied when the request should say and does not: None would ask about the root instead."""
     if not callable(given):
         return given
@@ -91,10 +93,10 @@ def found(given: Given[V] | None, connection: Connection) -> V | None:
     return value
 
 
-def who_asks(connection: Connection) -> tuple[User, Gatehouse]:
+def user_and_client(connection: Connection) -> tuple[User, Gatehouse]:
     scope = connection.scope
-    if PLACE not in scope:
+    if SCOPE_KEY not in scope:
         raise RuntimeError("GatehouseMiddleware is not around this application")
     if scope["user"] is None:
         raise Unauthenticated("no user JWT")
-    return scope["user"], scope[PLACE]
+    return scope["user"], scope[SCOPE_KEY]

@@ -11,21 +11,21 @@ from typing import Final
 import msgspec
 
 from gatehouse.client.clock import Clock
-from gatehouse.client.credentials import Credential, Question
+from gatehouse.client.credentials import Credential, PermissionQuery
 from gatehouse.client.errors import Unavailable
 from gatehouse.client.transport import Reply, Transport
 
-ASK_AGAIN: Final = 10.0  # seconds: made-up JWTs must not become a flood of questions
-REFUSED: Final = (401, 403)
+PROBE_INTERVAL: Final = 10.0  # seconds: made-up JWTs must not become a flood of questions
+REFUSED_STATUSES: Final = (401, 403)
 INVALID_TOKEN: Final = "invalid token"  # noqa: S105 - what the service says instead of 401 to old clients
 
 
-class Said(msgspec.Struct, frozen=True):
+class ErrorBody(msgspec.Struct, frozen=True):
     error: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
-class Standing:
+class CredentialProbe:
     base_url: str
     application_id: int
     credential: Credential
@@ -36,24 +36,26 @@ class Standing:
 
     async def is_refused(self, user_id: str) -> bool:
         """False also while nobody can tell. One question at a time, however many visitors wait for its answer."""
-        is_old = self.clock.monotonic() - self._asked_at >= ASK_AGAIN
+        is_old = self.clock.monotonic() - self._asked_at >= PROBE_INTERVAL
         if self._asking is None or (self._asking.done() and is_old):
             self._asked_at = self.clock.monotonic()
             self._asking = asyncio.create_task(self._ask(user_id), name="gatehouse standing")
         return await asyncio.shield(self._asking)
 
     async def _ask(self, user_id: str) -> bool:
-        question = Question(
+        question = PermissionQuery(
             base_url=self.base_url, application_id=self.application_id, about=user_id, now=self.clock.now()
         )
         try:
-            return says_no(await self.transport.send(self.credential.ask(question)))
+            return is_refusal(await self.transport.send(self.credential.ask(question)))
         except Unavailable:
             return False
 
 
-def says_no(reply: Reply) -> bool:
+def is_refusal(reply: Reply) -> bool:
     try:
-        return reply.status in REFUSED or msgspec.json.decode(reply.body, type=Said).error == INVALID_TOKEN
+        return (
+            reply.status in REFUSED_STATUSES or msgspec.json.decode(reply.body, type=ErrorBody).error == INVALID_TOKEN
+        )
     except msgspec.DecodeError:
         return False

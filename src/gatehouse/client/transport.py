@@ -17,7 +17,7 @@ from gatehouse.client.base_url import parse_base_url
 from gatehouse.client.errors import Unavailable
 
 TIMEOUT: Final = 5.0  # seconds, for a whole exchange
-MOST_BYTES: Final = 8 * 2**20  # of an answer
+MAX_RESPONSE_BYTES: Final = 8 * 2**20  # of an answer
 THREADS: Final = 8
 
 
@@ -90,7 +90,7 @@ class StandardTransport:
         try:
             connection.request(request.method, request.path, request.body or None, dict(request.headers))
             answer = connection.getresponse()
-            body = bounded(answer)
+            body = read_bounded(answer)
         except BaseException:
             connection.close()
             raise
@@ -101,9 +101,9 @@ class StandardTransport:
         return Reply(status=answer.status, etag=answer.headers.get("ETag", ""), body=body)
 
 
-def bounded(answer: HTTPResponse) -> bytes:
+def read_bounded(answer: HTTPResponse) -> bytes:
     """Raise HTTPException for too much, and for half an answer: `read` with a limit takes that for a whole one."""
-    body = answer.read(MOST_BYTES + 1)
-    if len(body) > MOST_BYTES or answer.length:
+    body = answer.read(MAX_RESPONSE_BYTES + 1)
+    if len(body) > MAX_RESPONSE_BYTES or answer.length:
         raise HTTPException("an answer cut short, or longer than any of the service")
     return body

@@ -15,29 +15,29 @@ from cryptography.hazmat.primitives.hashes import SHA256
 
 from gatehouse.client.addresses import Address, is_within, parse_address
 from gatehouse.client.clock import Clock
-from gatehouse.client.decoding import Jws, take_apart
+from gatehouse.client.decoding import DecodedJws, decode_jws
 from gatehouse.client.errors import Denied, Unauthenticated
-from gatehouse.client.keys import PublishedKeys
+from gatehouse.client.keys import PublishedKeyCache
 from gatehouse.client.user import User
 
 log: Final = logging.getLogger("gatehouse.client")
 LEEWAY: Final = 60  # seconds iat may lie ahead; exp has none (checklist UI-24)
-FACTOR_LONGEST: Final = 1_024  # characters
+MAX_FACTOR_LENGTH: Final = 1_024  # characters
 
 Seconds = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
-Name = Annotated[str, msgspec.Meta(min_length=1)]
+NonEmpty = Annotated[str, msgspec.Meta(min_length=1)]
 
 
-class UserClaims(msgspec.Struct, frozen=True, kw_only=True):
+class UserJwtClaims(msgspec.Struct, frozen=True, kw_only=True):
     """Of the service's own user JWT. Members that a newer service adds are not refused."""
 
-    iss: Name
+    iss: NonEmpty
     iat: Seconds
     exp: Seconds
-    uid: Name
-    sub: Name
+    uid: NonEmpty
+    sub: NonEmpty
     auth: Literal["login", "2step", "openid", "passkey"]
-    slt: Name
+    slt: NonEmpty
     nick: str
     tgs: str  # comma-separated
     tgs_omitted: bool = False
@@ -52,10 +52,10 @@ class UserClaims(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("uid and sub must be the same person")
 
 
-class Verifier:
+class UserJwtVerifier:
     """`application_id` is the one that a JWT with `aud` must name."""
 
-    def __init__(self, *, issuer: str, application_id: int, keys: PublishedKeys, clock: Clock) -> None:
+    def __init__(self, *, issuer: str, application_id: int, keys: PublishedKeyCache, clock: Clock) -> None:
         self._issuer = issuer
         self._application_id = application_id
         self._keys = keys
@@ -63,9 +63,9 @@ class Verifier:
 
     async def verify(self, jwt: str, *, factor: str | None, address: str | None) -> User:
         """Raise Unauthenticated, or Denied for a JWT that is good, but not here: another `aud`, another address."""
-        jws = take_apart(jwt)
+        jws = decode_jws(jwt)
         await self._refuse_signature(jws)
-        claims = claims_of(jws)
+        claims = parse_claims(jws)
         self._refuse_foreign(claims)
         self._refuse_untimely(claims)
         if factor is not None:
@@ -87,7 +87,7 @@ class Verifier:
             jwt=jwt,
         )
 
-    async def _refuse_signature(self, jws: Jws) -> None:
+    async def _refuse_signature(self, jws: DecodedJws) -> None:
         key = await self._keys.find(jws.kid)
         if key is None:
             raise Unauthenticated(f"the service publishes no key {jws.kid}")
@@ -96,39 +96,39 @@ class Verifier:
         except InvalidSignature:
             raise Unauthenticated("the signature is wrong") from None
 
-    def _refuse_foreign(self, claims: UserClaims) -> None:
+    def _refuse_foreign(self, claims: UserJwtClaims) -> None:
         if claims.iss != self._issuer:
             # Signed by the service that was asked for its keys: most likely it only calls itself otherwise.
             log.warning("base_url is %s, but a JWT of the service there is from %s", self._issuer, claims.iss)
             raise Unauthenticated("another issuer")
 
-    def _refuse_untimely(self, claims: UserClaims) -> None:
+    def _refuse_untimely(self, claims: UserJwtClaims) -> None:
         now = self._clock.now()
         if claims.iat > now + LEEWAY:
             raise Unauthenticated("issued in the future")
         if claims.exp <= now:
             raise Unauthenticated("expired")
 
-    def _refuse_elsewhere(self, claims: UserClaims, place: Address | None) -> None:
+    def _refuse_elsewhere(self, claims: UserJwtClaims, place: Address | None) -> None:
         if claims.aud is not None and claims.aud != str(self._application_id):
             raise Denied(f"a JWT for application {claims.aud}")
         if claims.fip and not is_within(place, claims.fip):
             raise Denied("not from an address of its fip")
 
 
-def claims_of(jws: Jws) -> UserClaims:
+def parse_claims(jws: DecodedJws) -> UserJwtClaims:
     if "typ" in jws.payload:  # absence is what tells this class from all others (R2)
         raise Unauthenticated("a token of another class")
     try:
-        return msgspec.convert(jws.payload, UserClaims)
+        return msgspec.convert(jws.payload, UserJwtClaims)
     except msgspec.ValidationError as error:
         raise Unauthenticated(str(error)) from None
 
 
-def refuse_other_factor(claims: UserClaims, factor: str) -> None:
+def refuse_other_factor(claims: UserJwtClaims, factor: str) -> None:
     """Raise Unauthenticated unless `fac` was made from it; without `fac` nothing passes (R2)."""
     expected = sha256((factor + claims.slt).encode("utf-8", "surrogatepass")).hexdigest()
-    if claims.fac is None or len(factor) > FACTOR_LONGEST:
+    if claims.fac is None or len(factor) > MAX_FACTOR_LENGTH:
         raise Unauthenticated("a factor beside a JWT that has none, or one that nobody has")
     if not hmac.compare_digest(expected.encode(), claims.fac.encode()):
         raise Unauthenticated("not the factor of this JWT")

@@ -4,20 +4,20 @@ import os
 from pathlib import Path
 from typing import Final
 
-from gatehouse.demo.cast import CAST, Secrets
+from gatehouse.demo.cast import DEMO_PEOPLE, DemoSecrets
 
-FILE: Final = "demo-accounts.txt"
+ACCOUNTS_FILE: Final = "demo-accounts.txt"
 HEADING: Final = ("who", "sign in as", "password")
 
 
-def table(secrets: Secrets) -> str:
-    rows = [HEADING, *((person.role, person.login, secrets.passwords[person.name]) for person in CAST)]
+def accounts_table(secrets: DemoSecrets) -> str:
+    rows = [HEADING, *((person.role, person.login, secrets.passwords[person.name]) for person in DEMO_PEOPLE)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADING))]
     return "\n".join(
         "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows
     )
 
 
-def write_accounts(data: Path, secrets: Secrets) -> None:
-    with os.fdopen(os.open(data / FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(f"{table(secrets)}\n")
+def write_accounts(data: Path, secrets: DemoSecrets) -> None:
+    with os.fdopen(os.open(data / ACCOUNTS_FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(f"{accounts_table(secrets)}\n")

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from gatehouse.kernel.ids import new_secret
 
-LETTERS: Final = "abcdefghjkmnpqrstuvwxyz23456789"  # none that looks like another
+PASSWORD_ALPHABET: Final = "abcdefghjkmnpqrstuvwxyz23456789"  # noqa: S105 - none that looks like another
 GROUPS: Final = 4
 GROUP_LENGTH: Final = 4  # 4 x 4 letters: 79 bit
 ACCESS_KEY_BYTES: Final = 32  # interface §2.6
@@ -20,7 +20,7 @@ PHONE: Final = (
 )
 
 
-class Person(NamedTuple):
+class DemoPerson(NamedTuple):
     name: str  # as the variables of studio.yaml have it, in small letters
     user_id: str
     login: str
@@ -34,25 +34,31 @@ class Person(NamedTuple):
 
 
 STUDIO: Final = "@lanternfish.example"
-CAST: Final = (
-    Person("mara", "1000000001", f"mara.lindgren{STUDIO}", "administrator", "198.51.100.11", MAC),
-    Person(
+DEMO_PEOPLE: Final = (
+    DemoPerson("mara", "1000000001", f"mara.lindgren{STUDIO}", "administrator", "198.51.100.11", MAC),
+    DemoPerson(
         "tobias", "1000000002", f"tobias.kern{STUDIO}", "owner of the project Sky Raiders", "198.51.100.12", LINUX
     ),
-    Person("aiko", "1000000003", f"aiko.tanaka{STUDIO}", "owner of the project Studio Tools", "198.51.100.13", MAC),
-    Person("priya", "1000000004", f"priya.nair{STUDIO}", "developer of Raiders Hub", "198.51.100.14", LINUX),
-    Person("emil", "1000000005", f"emil.sorensen{STUDIO}", "user manager of game and Hub", "198.51.100.15", WINDOWS),
-    Person("lucas", "1000000006", "lucas.ferreira@northgate-qa.example", "hired tester", "192.0.2.60", WINDOWS),
-    Person("noor", "1000000007", "noor.haddad@mail.example", "player and moderator", "203.0.113.70", MAC),
-    Person("jonas", "1000000008", "jonas.weber@mail.example", "player with a season pass", "203.0.113.80", WINDOWS),
-    Person("chloe", "1000000009", "chloe.martin@post.example", "player on a phone", "203.0.113.90", PHONE),
-    Person("rick", "1000000010", "rick.barlow@post.example", "blocked player", "203.0.113.100", WINDOWS),
+    DemoPerson(
+        "aiko", "1000000003", f"aiko.tanaka{STUDIO}", "owner of the project Studio Tools", "198.51.100.13", MAC
+    ),
+    DemoPerson("priya", "1000000004", f"priya.nair{STUDIO}", "developer of Raiders Hub", "198.51.100.14", LINUX),
+    DemoPerson(
+        "emil", "1000000005", f"emil.sorensen{STUDIO}", "user manager of game and Hub", "198.51.100.15", WINDOWS
+    ),
+    DemoPerson("lucas", "1000000006", "lucas.ferreira@northgate-qa.example", "hired tester", "192.0.2.60", WINDOWS),
+    DemoPerson("noor", "1000000007", "noor.haddad@mail.example", "player and moderator", "203.0.113.70", MAC),
+    DemoPerson(
+        "jonas", "1000000008", "jonas.weber@mail.example", "player with a season pass", "203.0.113.80", WINDOWS
+    ),
+    DemoPerson("chloe", "1000000009", "chloe.martin@post.example", "player on a phone", "203.0.113.90", PHONE),
+    DemoPerson("rick", "1000000010", "rick.barlow@post.example", "blocked player", "203.0.113.100", WINDOWS),
 )
-BY_NAME: Final[Mapping[str, Person]] = {person.name: person for person in CAST}
+BY_NAME: Final[Mapping[str, DemoPerson]] = {person.name: person for person in DEMO_PEOPLE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Secrets:
+class DemoSecrets:
     """Made at the first start, never the same twice, told once."""
 
     passwords: Mapping[str, str]  # by the name of the person
@@ -63,15 +69,15 @@ class Secrets:
     def variables(self) -> Mapping[str, str]:
         """As studio.yaml asks for them."""
         return {
-            **{person.variable: self.passwords[person.name] for person in CAST},
+            **{person.variable: self.passwords[person.name] for person in DEMO_PEOPLE},
             "SAMPLE_CLIENT_SECRET": self.client_secret,
             "SAMPLE_ACCESS_KEY": self.access_key,
         }
 
 
-def new_secrets() -> Secrets:
-    return Secrets(
-        passwords={person.name: new_password() for person in CAST},
+def new_secrets() -> DemoSecrets:
+    return DemoSecrets(
+        passwords={person.name: new_password() for person in DEMO_PEOPLE},
         client_secret=new_secret(),
         access_key=new_access_key(),
     )
@@ -79,7 +85,7 @@ def new_secrets() -> Secrets:
 
 def new_password() -> str:
     """Easy to type from one window into another."""
-    return "-".join("".join(secrets.choice(LETTERS) for _ in range(GROUP_LENGTH)) for _ in range(GROUPS))
+    return "-".join("".join(secrets.choice(PASSWORD_ALPHABET) for _ in range(GROUP_LENGTH)) for _ in range(GROUPS))
 
 
 def new_access_key() -> str:

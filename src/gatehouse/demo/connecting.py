@@ -5,28 +5,28 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from gatehouse.app.house import House
-from gatehouse.app.provisioning import provisioning_of
-from gatehouse.audit.model import Origin
-from gatehouse.client.base_url import LOOPBACK, WRITTEN
+from gatehouse.app.house import Services
+from gatehouse.app.provisioning import build_provisioning
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.client.base_url import BASE_URL_PATTERN, LOOPBACK_HOSTS
 from gatehouse.demo.cast import new_access_key
-from gatehouse.demo.sample_app.settings import SampleSettings, read, write
+from gatehouse.demo.sample_app.settings import SampleSettings, read_settings, write_settings
 from gatehouse.kernel.errors import BadInput, Misconfigured
 from gatehouse.kernel.ids import new_secret
 from gatehouse.provision.document import Document
 from gatehouse.provision.entries import read_entries
-from gatehouse.provision.given import SecretSources
+from gatehouse.provision.given import SecretResolver
 from gatehouse.provision.model import Plan
-from gatehouse.provision.sections.section import Terms
+from gatehouse.provision.sections.section import Options
 from gatehouse.provision.sections.table import SECTIONS
 
-FILE: Final = "sample-app.json"
+SETTINGS_FILE: Final = "sample-app.json"
 SAMPLE_APP: Final = "sample_app"  # facts of the installation: which applications the samples are
 SAMPLE_GAME: Final = "sample_game"
-CLIENT: Final = "sample-app"
-PORTS_ABOVE: Final = 10  # where the sample application is, seen from the service
+CLIENT_ID: Final = "sample-app"
+PORT_OFFSET: Final = 10  # where the sample application is, seen from the service
 HIGHEST_PORT: Final = 65_535
-THE_DEMO: Final = Origin(actor="demo")
+DEMO_ORIGIN: Final = AuditOrigin(actor="demo")
 RULES: Final = {
     "note.read": "Read notes",
     "note.write": "Write notes",
@@ -39,14 +39,14 @@ class NotOnThisMachine(Misconfigured):
     public = "Samples are for trying Gatehouse on this machine."
 
 
-def port_beside(port: int) -> int:
-    return port + PORTS_ABOVE if port + PORTS_ABOVE <= HIGHEST_PORT else port - PORTS_ABOVE
+def sample_app_port(port: int) -> int:
+    return port + PORT_OFFSET if port + PORT_OFFSET <= HIGHEST_PORT else port - PORT_OFFSET
 
 
-async def applied(house: House, document: Document, variables: Mapping[str, str]) -> Plan:
-    sources = SecretSources(environment=variables, read_file=refuse_file)
-    return await provisioning_of(house).apply(
-        read_entries(document, SECTIONS), Terms(secrets=sources, prune=False, allow_weak=False), THE_DEMO
+async def apply_document(house: Services, document: Document, variables: Mapping[str, str]) -> Plan:
+    sources = SecretResolver(environment=variables, read_file=refuse_file)
+    return await build_provisioning(house).apply(
+        read_entries(document, SECTIONS), Options(secrets=sources, prune=False, allow_weak=False), DEMO_ORIGIN
     )
 
 
@@ -54,52 +54,52 @@ def refuse_file(path: str) -> str:
     raise BadInput(f"{path}: samples read no files")
 
 
-async def sample_app(house: House, data: Path, *, port: int) -> SampleSettings:
+async def prepare_sample_app(house: Services, data: Path, *, port: int) -> SampleSettings:
     """What it needs to run there: connected already, or now. Raises NotOnThisMachine."""
     refuse_elsewhere(house)
-    kept = read(data / FILE) if (data / FILE).exists() else await connected(house)
+    kept = read_settings(data / SETTINGS_FILE) if (data / SETTINGS_FILE).exists() else await connect_sample_app(house)
     settings = replace(kept, base_url=house.settings.server.base_url, port=port)
     addresses = {"redirect_uris": [settings.redirect_uri], "post_logout_uris": [settings.home]}
-    await applied(house, {"clients": [{"client_id": settings.client_id, **addresses}]}, {})
-    write(data / FILE, settings)
+    await apply_document(house, {"clients": [{"client_id": settings.client_id, **addresses}]}, {})
+    write_settings(data / SETTINGS_FILE, settings)
     return settings
 
 
-async def sample_game(house: House) -> int:
+async def prepare_sample_game(house: Services) -> int:
     """The application that stands for the game. Raises NotOnThisMachine."""
     refuse_elsewhere(house)
-    return await application(house, SAMPLE_GAME, {"name": "Sky Raiders", "description": "The sample game"})
+    return await ensure_application(house, SAMPLE_GAME, {"name": "Sky Raiders", "description": "The sample game"})
 
 
-def refuse_elsewhere(house: House) -> None:
+def refuse_elsewhere(house: Services) -> None:
     base_url = house.settings.server.base_url
-    if not is_here(base_url):
+    if not is_this_machine(base_url):
         raise NotOnThisMachine(f"{NotOnThisMachine.public} This installation is {base_url or 'not started yet'}.")
 
 
-def is_here(base_url: str) -> bool:
+def is_this_machine(base_url: str) -> bool:
     """Whether it is of this machine, and spelt as the client and the game take it without TLS."""
-    found = WRITTEN.fullmatch(base_url)
-    return found is not None and found["scheme"] == "http" and found["host"] in LOOPBACK
+    found = BASE_URL_PATTERN.fullmatch(base_url)
+    return found is not None and found["scheme"] == "http" and found["host"] in LOOPBACK_HOSTS
 
 
-async def connected(house: House) -> SampleSettings:
+async def connect_sample_app(house: Services) -> SampleSettings:
     """A new client and a new key, also where those there were are lost."""
     client_secret, access_key = new_secret(), new_access_key()
     variables = {"CLIENT_SECRET": client_secret, "ACCESS_KEY": access_key}
-    number = await application(house, SAMPLE_APP, sample_application(), variables)
+    number = await ensure_application(house, SAMPLE_APP, sample_application_entry(), variables)
     placeholder = SampleSettings(
         name="Sample application",
         base_url=house.settings.server.base_url,
         port=1,
-        client_id=CLIENT,
+        client_id=CLIENT_ID,
         client_secret=client_secret,
         application_id=number,
         access_key=access_key,
         rules=RULES,
     )
     client = {
-        "client_id": CLIENT,
+        "client_id": CLIENT_ID,
         "name": placeholder.name,
         "profile": "oidc",
         "client_secret": {"env": "CLIENT_SECRET"},
@@ -109,11 +109,11 @@ async def connected(house: House) -> SampleSettings:
         "may_exchange": True,
         "explain_errors": True,
     }
-    await applied(house, {"clients": [client]}, variables)
+    await apply_document(house, {"clients": [client]}, variables)
     return placeholder
 
 
-def sample_application() -> dict[str, Any]:
+def sample_application_entry() -> dict[str, Any]:
     tree: dict[str, dict[str, Any]] = {}
     for rule, meaning in RULES.items():
         group, _, name = rule.partition(".")
@@ -142,13 +142,13 @@ def sample_application() -> dict[str, Any]:
     }
 
 
-async def application(
-    house: House, fact: str, wanted: Mapping[str, Any], variables: Mapping[str, str] | None = None
+async def ensure_application(
+    house: Services, fact: str, wanted: Mapping[str, Any], variables: Mapping[str, str] | None = None
 ) -> int:
     """The id of the application that this installation remembers by that fact; made when there is none."""
     known = await house.storage.installation.fact(fact)
     record = dict(wanted) if known is None else {**wanted, "application_id": int(known)}
-    plan = await applied(house, {"applications": [record]}, variables or {})
+    plan = await apply_document(house, {"applications": [record]}, variables or {})
     if known is not None:
         return int(known)
     number = next(int(change.name) for change in plan.changes if change.kind == "application")

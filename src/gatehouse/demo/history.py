@@ -10,16 +10,16 @@ from urllib.parse import parse_qs, urlencode
 
 from starlette.types import ASGIApp
 
-from gatehouse.app.house import House
-from gatehouse.audit.model import Origin
-from gatehouse.demo.cast import BY_NAME, Person, Secrets
-from gatehouse.demo.past import PastClock
-from gatehouse.demo.visitor import Answer, Visitor, WentWrong
+from gatehouse.app.house import Services
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.demo.cast import BY_NAME, DemoPerson, DemoSecrets
+from gatehouse.demo.past import SimulatedClock
+from gatehouse.demo.visitor import InProcessClient, InProcessResponse, WentWrong
 from gatehouse.kernel.ids import new_secret
 
 MINUTE: Final = 60
 DAY: Final = 86_400
-CLOSED_AFTER: Final = 6 * 3_600  # seconds after which somebody has closed his browser
+BROWSER_CLOSED_SECONDS: Final = 6 * 3_600  # seconds after which somebody has closed his browser
 GAME: Final = 50001
 HUB: Final = 50002
 HUB_CLIENT: Final = "raiders-hub"
@@ -28,7 +28,7 @@ OK: Final = 200
 LOCATION: Final = re.compile(r"location=([^&]+)")
 
 # Minutes before now. Evenings are busy, nights are not, wherever in the day "now" is.
-PLAYED: Final[Mapping[str, Sequence[int]]] = {
+GAME_MINUTES: Final[Mapping[str, Sequence[int]]] = {
     "jonas": (1411, 1322, 655, 402, 96, 41),
     "noor": (1396, 590, 133, 62),
     "chloe": (1377, 471, 88, 27),
@@ -36,7 +36,7 @@ PLAYED: Final[Mapping[str, Sequence[int]]] = {
     "tobias": (820, 118),
     "emil": (531,),
 }
-VISITED: Final[Mapping[str, Sequence[int]]] = {
+VISIT_MINUTES: Final[Mapping[str, Sequence[int]]] = {
     "noor": (1401, 1316, 938, 612, 366, 151, 83, 9),
     "emil": (1342, 884, 676, 419, 207, 124),
     "jonas": (1408, 648, 211, 92),
@@ -46,28 +46,37 @@ VISITED: Final[Mapping[str, Sequence[int]]] = {
     "tobias": (449, 112, 16),
     "aiko": (1153, 516, 187),
 }
-MISTYPED: Final = (("chloe", 1378), ("jonas", 1413), ("emil", 1345), ("rick", 431), ("rick", 430), ("rick", 429))
+FAILED_SIGN_INS: Final = (
+    ("chloe", 1378),
+    ("jonas", 1413),
+    ("emil", 1345),
+    ("rick", 431),
+    ("rick", 430),
+    ("rick", 429),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happening:
+class ScheduledAction:
     minutes: int  # before now
     act: Callable[[], Awaitable[None]]
 
 
-class Day:
+class DemoDay:
     """Everybody who comes and goes, each with a browser of his own."""
 
-    def __init__(self, app: ASGIApp, *, house: House, clock: PastClock, secrets: Secrets, redirect_uri: str) -> None:
+    def __init__(
+        self, app: ASGIApp, *, house: Services, clock: SimulatedClock, secrets: DemoSecrets, redirect_uri: str
+    ) -> None:
         self._app = app
         self._house = house
         self._clock = clock
         self._secrets = secrets
         self._redirect_uri = redirect_uri
         self._host = house.settings.server.base_url.partition("://")[2]
-        self._browsers: dict[str, Visitor] = {}
+        self._browsers: dict[str, InProcessClient] = {}
         self._signed_in_at: dict[str, int] = {}
-        self._scripts: dict[str, tuple[Visitor, dict[str, str]]] = {}
+        self._scripts: dict[str, tuple[InProcessClient, dict[str, str]]] = {}
         self._hub = self._visitor("198.51.100.30", "raiders-hub/2.3")
 
     async def live(self, now: int) -> None:
@@ -77,28 +86,28 @@ class Day:
             await happening.act()
         self._clock.move_to(now)
 
-    def _happenings(self) -> list[Happening]:
-        played = [self._at(at, self.plays, name) for name, times in PLAYED.items() for at in times]
-        visited = [self._at(at, self.visits, name) for name, times in VISITED.items() for at in times]
-        mistyped = [self._at(at, self.mistypes, name) for name, at in MISTYPED]
+    def _happenings(self) -> list[ScheduledAction]:
+        played = [self._at(at, self.plays, name) for name, times in GAME_MINUTES.items() for at in times]
+        visited = [self._at(at, self.visits, name) for name, times in VISIT_MINUTES.items() for at in times]
+        mistyped = [self._at(at, self.mistypes, name) for name, at in FAILED_SIGN_INS]
         return [*played, *visited, *mistyped, *self._incidents(), *self._office()]
 
-    def _at(self, minutes: int, act: Callable[[Person], Awaitable[None]], name: str) -> Happening:
-        return Happening(minutes=minutes, act=lambda: act(BY_NAME[name]))
+    def _at(self, minutes: int, act: Callable[[DemoPerson], Awaitable[None]], name: str) -> ScheduledAction:
+        return ScheduledAction(minutes=minutes, act=lambda: act(BY_NAME[name]))
 
-    def _incidents(self) -> list[Happening]:
+    def _incidents(self) -> list[ScheduledAction]:
         return [
             self._at(1106, self.cancels_a_game, "chloe"),
             self._at(653, self.picks_a_wrong_code, "jonas"),
             self._at(427, self.is_not_let_in, "rick"),
-            Happening(minutes=425, act=self.rick_is_blocked),
-            Happening(minutes=417, act=self.somebody_guesses_the_secret_of_the_hub),
+            ScheduledAction(minutes=425, act=self.rick_is_blocked),
+            ScheduledAction(minutes=417, act=self.somebody_guesses_the_secret_of_the_hub),
             self._at(80, self.signs_out, "aiko"),
             self._at(2, self.leaves_a_game_waiting, "noor"),
             self._at(1, self.leaves_a_game_open, "jonas"),
         ]
 
-    def _office(self) -> list[Happening]:
+    def _office(self) -> list[ScheduledAction]:
         """What people with rights saved, each by his own."""
         in_two_weeks = self._clock.now() + 15 * DAY
         jonas, chloe = BY_NAME["jonas"].user_id, BY_NAME["chloe"].user_id
@@ -120,7 +129,7 @@ class Day:
 
     # -- in the browser --
 
-    async def visits(self, person: Person) -> None:
+    async def visits(self, person: DemoPerson) -> None:
         """Signs in to the Hub, which asks for his consent the first time."""
         browser = await self._signed_in(person)
         verifier = new_secret()
@@ -143,20 +152,20 @@ class Day:
         given = await self._turn_in(code, verifier, self._secrets.client_secret)
         self._expect(given.status == OK, f"{person.name} could not sign in to the Hub: {given.body!r}")
 
-    async def mistypes(self, person: Person) -> None:
+    async def mistypes(self, person: DemoPerson) -> None:
         browser = self._browser(person)
         page = await browser.get("/sign-in")
         await browser.submit("/sign-in", page, login=person.login, password=new_secret())
 
-    async def signs_out(self, person: Person) -> None:
+    async def signs_out(self, person: DemoPerson) -> None:
         browser = await self._signed_in(person)
         await browser.submit("/sign-out", await browser.get("/account"))
         del self._signed_in_at[person.name]
 
-    async def _signed_in(self, person: Person) -> Visitor:
+    async def _signed_in(self, person: DemoPerson) -> InProcessClient:
         """His browser; one that was closed meanwhile has forgotten who he is."""
         browser, now = self._browser(person), self._clock.now()
-        if self._signed_in_at.get(person.name, 0) + CLOSED_AFTER < now:
+        if self._signed_in_at.get(person.name, 0) + BROWSER_CLOSED_SECONDS < now:
             page = await browser.get("/sign-in")
             self._wait(11)
             password = self._secrets.passwords[person.name]
@@ -165,7 +174,7 @@ class Day:
             self._signed_in_at[person.name] = now
         return browser
 
-    async def _turn_in(self, code: str, verifier: str, secret: str) -> Answer:
+    async def _turn_in(self, code: str, verifier: str, secret: str) -> InProcessResponse:
         proof = base64.b64encode(f"{HUB_CLIENT}:{secret}".encode()).decode()
         fields = {
             "grant_type": "authorization_code",
@@ -180,7 +189,7 @@ class Day:
 
     # -- in the game --
 
-    async def plays(self, person: Person) -> None:
+    async def plays(self, person: DemoPerson) -> None:
         game, session = await self._starts_a_game(person)
         answer = await self._decides(person, session["gsid"], "confirm")
         self._expect("/game/done" in answer.location, f"{person.name} could not confirm: {answer.status}")
@@ -189,29 +198,31 @@ class Day:
         self._expect(told.json()["status"] == "OK", f"{person.name} was not told to be in: {told.body!r}")
         await game.post(f"{GAME_API}closeGsid", {**shown, "status": "Success"})
 
-    async def cancels_a_game(self, person: Person) -> None:
+    async def cancels_a_game(self, person: DemoPerson) -> None:
         _, session = await self._starts_a_game(person)
         await self._decides(person, session["gsid"], "cancel")
 
-    async def picks_a_wrong_code(self, person: Person) -> None:
+    async def picks_a_wrong_code(self, person: DemoPerson) -> None:
         """On a phone in another network, where the code of the game has to be picked."""
         _, session = await self._starts_a_game(person, address="203.0.113.181")
         wrong = "10" if session["code"] != "10" else "11"
         await self._decides(person, session["gsid"], "confirm", code=wrong)
 
-    async def is_not_let_in(self, person: Person) -> None:
+    async def is_not_let_in(self, person: DemoPerson) -> None:
         _, session = await self._starts_a_game(person)
         answer = await self._decides(person, session["gsid"], "confirm")
         self._expect("/game/denied" in answer.location, f"{person.name} was let in")
 
-    async def leaves_a_game_waiting(self, person: Person) -> None:
+    async def leaves_a_game_waiting(self, person: DemoPerson) -> None:
         await self._starts_a_game(person)
 
-    async def leaves_a_game_open(self, person: Person) -> None:
+    async def leaves_a_game_open(self, person: DemoPerson) -> None:
         _, session = await self._starts_a_game(person)
         await (await self._signed_in(person)).get(f"/?gsid={session['gsid']}")
 
-    async def _starts_a_game(self, person: Person, *, address: str = "") -> tuple[Visitor, dict[str, Any]]:
+    async def _starts_a_game(
+        self, person: DemoPerson, *, address: str = ""
+    ) -> tuple[InProcessClient, dict[str, Any]]:
         game = self._visitor(address or person.address, "SkyRaiders/1.8")
         asked = {"app_id": str(GAME), "factor": f"device of {person.name}", "code": "1"}
         answer = await game.post(f"{GAME_API}getGsid", asked)
@@ -219,7 +230,7 @@ class Day:
         self._expect(location is not None, f"no game session: {answer.body!r}")
         return game, {**answer.json(), "location": location[1] if location else ""}
 
-    async def _decides(self, person: Person, gsid: str, decision: str, **more: str) -> Answer:
+    async def _decides(self, person: DemoPerson, gsid: str, decision: str, **more: str) -> InProcessResponse:
         browser = await self._signed_in(person)
         page = await browser.get(f"/?gsid={gsid}")
         self._wait(4)
@@ -229,10 +240,12 @@ class Day:
 
     async def rick_is_blocked(self) -> None:
         mara = BY_NAME["mara"]
-        by = Origin(actor=mara.user_id, address=mara.address)
+        by = AuditOrigin(actor=mara.user_id, address=mara.address)
         await self._house.administration.block(BY_NAME["rick"].user_id, by)
 
-    def _saves(self, minutes: int, who: str, endpoint: str, application: int | None, /, **data: object) -> Happening:
+    def _saves(
+        self, minutes: int, who: str, endpoint: str, application: int | None, /, **data: object
+    ) -> ScheduledAction:
         async def act() -> None:
             about = {} if application is None else {"application_id": application}
             program, headers = await self._with_jwt(BY_NAME[who])
@@ -240,9 +253,9 @@ class Day:
             answer = await program.post_json(f"/api/permissions/{endpoint}", asked, **headers)
             self._expect(answer.status == OK, f"{who} may not use {endpoint}: {answer.body!r}")
 
-        return Happening(minutes=minutes, act=act)
+        return ScheduledAction(minutes=minutes, act=act)
 
-    async def _with_jwt(self, person: Person) -> tuple[Visitor, dict[str, str]]:
+    async def _with_jwt(self, person: DemoPerson) -> tuple[InProcessClient, dict[str, str]]:
         """The login operation, as a script of his uses it the first time."""
         if person.name not in self._scripts:
             program = self._visitor(person.address, "studio-scripts/0.9")
@@ -255,7 +268,7 @@ class Day:
 
     # -- everybody --
 
-    def _browser(self, person: Person) -> Visitor:
+    def _browser(self, person: DemoPerson) -> InProcessClient:
         if person.name not in self._browsers:
             self._browsers[person.name] = self._visitor(person.address, person.agent)
         return self._browsers[person.name]
@@ -264,8 +277,8 @@ class Day:
         """People read, type and think."""
         self._clock.move_to(self._clock.now() + seconds)
 
-    def _visitor(self, address: str, agent: str) -> Visitor:
-        return Visitor(self._app, host=self._host, address=address, agent=agent)
+    def _visitor(self, address: str, agent: str) -> InProcessClient:
+        return InProcessClient(self._app, host=self._host, address=address, agent=agent)
 
     @staticmethod
     def _expect(was_so: bool, otherwise: str) -> None:  # noqa: FBT001 - reads as a sentence

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from gatehouse.kernel.clock import Timer
 
 
-class PastClock:
+class SimulatedClock:
     """Moves on only when it is told to. Timers are real ones, and are let go with the past."""
 
     def __init__(self, now: int) -> None:

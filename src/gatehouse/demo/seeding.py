@@ -5,28 +5,28 @@ from dataclasses import replace
 from importlib.resources import files
 from typing import Any, Final, cast
 
-from gatehouse.app.front import front
-from gatehouse.app.house import House, database, open_house
-from gatehouse.app.mailing import postman
+from gatehouse.app.front import build_app
+from gatehouse.app.house import Services, open_database, open_services
+from gatehouse.app.mailing import outbox_worker
 from gatehouse.demo.accounts import write_accounts
-from gatehouse.demo.cast import Secrets, new_secrets
-from gatehouse.demo.connecting import FILE, SAMPLE_APP, SAMPLE_GAME, applied, port_beside
-from gatehouse.demo.history import DAY, GAME, HUB, HUB_CLIENT, Day
-from gatehouse.demo.past import PastClock
-from gatehouse.demo.sample_app.settings import SampleSettings, write
+from gatehouse.demo.cast import DemoSecrets, new_secrets
+from gatehouse.demo.connecting import SAMPLE_APP, SAMPLE_GAME, SETTINGS_FILE, apply_document, sample_app_port
+from gatehouse.demo.history import DAY, GAME, HUB, HUB_CLIENT, DemoDay
+from gatehouse.demo.past import SimulatedClock
+from gatehouse.demo.sample_app.settings import SampleSettings, write_settings
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.provision.document import read_document
-from gatehouse.settings import Loaded
-from gatehouse.web.server import Stopping
+from gatehouse.settings import LoadedSettings
+from gatehouse.web.server import ShutdownSignal
 
 FACT: Final = "demo"  # of the installation
-BEGUN: Final = "begun"
+STARTED: Final = "begun"
 DONE: Final = "done"
-AHEAD: Final = re.compile(rb"IN_([0-9]+)_DAYS")
-LIVED: Final = DAY + 3_600  # how long ago the studio was made: long enough for a whole day
+DAYS_AHEAD: Final = re.compile(rb"IN_([0-9]+)_DAYS")
+HISTORY_SECONDS: Final = DAY + 3_600  # how long ago the studio was made: long enough for a whole day
 # The least that is allowed (S-02): a password is hashed anew, as the settings say, when it is first used afterwards.
-QUICK: Final = {"memory_kib": 19_456, "time_cost": 2}
+FAST_HASHING: Final = {"memory_kib": 19_456, "time_cost": 2}
 
 
 class NotADemo(Misconfigured):
@@ -37,7 +37,7 @@ class HalfADemo(Misconfigured):
     public = "The first start of --demo was cut short here. Remove what it left, and start again."
 
 
-async def seed(loaded: Loaded, clock: Clock) -> Secrets | None:
+async def seed(loaded: LoadedSettings, clock: Clock) -> DemoSecrets | None:
     """Fill an empty database and return what to tell about it; None when a demo is there already.
 
     Raises NotADemo and HalfADemo, and leaves such a database as it is.
@@ -45,22 +45,22 @@ async def seed(loaded: Loaded, clock: Clock) -> Secrets | None:
     if await is_seeded(loaded):
         return None
     now, secrets = clock.now(), new_secrets()
-    past = PastClock(now - LIVED)
-    port = port_beside(loaded.settings.server.port)
-    async with open_house(hurried(loaded), clock=past, serving=True) as house:
-        await house.storage.installation.state(FACT, BEGUN)
-        sample = await furnish(house, secrets, port=port, now=now)
-        write(loaded.data / FILE, sample)
-        await live(house, past, secrets, redirect_uri=sample.redirect_uri, now=now)
+    past = SimulatedClock(now - HISTORY_SECONDS)
+    port = sample_app_port(loaded.settings.server.port)
+    async with open_services(with_fast_hashing(loaded), clock=past, serving=True) as house:
+        await house.storage.installation.state(FACT, STARTED)
+        sample = await apply_studio(house, secrets, port=port, now=now)
+        write_settings(loaded.data / SETTINGS_FILE, sample)
+        await replay_day(house, past, secrets, redirect_uri=sample.redirect_uri, now=now)
         await house.tally.write()
         await house.storage.installation.state(FACT, DONE)
     write_accounts(loaded.data, secrets)
     return secrets
 
 
-async def is_seeded(loaded: Loaded) -> bool:
+async def is_seeded(loaded: LoadedSettings) -> bool:
     url = loaded.settings.database.url
-    async with database(loaded) as storage:
+    async with open_database(loaded) as storage:
         if not await storage.runner.revision():
             return False
         fact = await storage.installation.fact(FACT)
@@ -71,15 +71,15 @@ async def is_seeded(loaded: Loaded) -> bool:
     return True
 
 
-def hurried(loaded: Loaded) -> Loaded:
-    passwords = replace(loaded.settings.passwords, **QUICK)
+def with_fast_hashing(loaded: LoadedSettings) -> LoadedSettings:
+    passwords = replace(loaded.settings.passwords, **FAST_HASHING)
     return replace(loaded, settings=replace(loaded.settings, passwords=passwords))
 
 
-async def furnish(house: House, secrets: Secrets, *, port: int, now: int) -> SampleSettings:
+async def apply_studio(house: Services, secrets: DemoSecrets, *, port: int, now: int) -> SampleSettings:
     """Everything in studio.yaml, and which of it the samples are."""
     text = (files("gatehouse.demo") / "studio.yaml").read_bytes()
-    dated = AHEAD.sub(lambda found: b"%d" % (now + int(found[1]) * DAY), text)
+    dated = DAYS_AHEAD.sub(lambda found: b"%d" % (now + int(found[1]) * DAY), text)
     document = cast("dict[str, list[dict[str, Any]]]", read_document(dated, ".yaml"))
     sample = SampleSettings(
         name="Raiders Hub",
@@ -93,7 +93,7 @@ async def furnish(house: House, secrets: Secrets, *, port: int, now: int) -> Sam
     )
     client = next(one for one in document["clients"] if one["client_id"] == HUB_CLIENT)
     client |= {"redirect_uris": [sample.redirect_uri], "post_logout_uris": [sample.home]}
-    await applied(house, {**document}, secrets.variables)
+    await apply_document(house, {**document}, secrets.variables)
     await house.storage.installation.state(SAMPLE_APP, str(HUB))
     await house.storage.installation.state(SAMPLE_GAME, str(GAME))
     return sample
@@ -104,13 +104,15 @@ def rules_of(application: dict[str, Any]) -> dict[str, str]:
     return {f"{group}.{name}": rule["description"] for group, rules in tree.items() for name, rule in rules.items()}
 
 
-async def live(house: House, past: PastClock, secrets: Secrets, *, redirect_uri: str, now: int) -> None:
+async def replay_day(
+    house: Services, past: SimulatedClock, secrets: DemoSecrets, *, redirect_uri: str, now: int
+) -> None:
     """A day of visitors; the letters that came of it were read long ago."""
-    served = front(house, stopping=Stopping())
-    day = Day(served.app, house=house, clock=past, secrets=secrets, redirect_uri=redirect_uri)
+    served = build_app(house, stopping=ShutdownSignal())
+    day = DemoDay(served.app, house=house, clock=past, secrets=secrets, redirect_uri=redirect_uri)
     await day.live(now)
     await served.game.leave(house.storage.game_sessions)
-    reading = postman(
+    reading = outbox_worker(
         house.settings, store=house.storage.mail, masters=house.masters, clock=past, show=lambda _letter: None
     )
     await reading.run_once()

@@ -15,13 +15,13 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message
 
 from gatehouse.kernel.errors import GatehouseError
-from gatehouse.web.protocol import LINE
+from gatehouse.web.protocol import CONNECTION_KEY
 
 FORM: Final = "application/x-www-form-urlencoded"
-HIDDEN: Final = re.compile(r'<input[^>]*type="hidden"[^>]*>')
+HIDDEN_INPUT: Final = re.compile(r'<input[^>]*type="hidden"[^>]*>')
 ATTRIBUTE: Final = re.compile(r'(name|value)="([^"]*)"')
-MOVED: Final = (302, 303)
-WORST_THAT_IS_FINE: Final = 499
+REDIRECTS: Final = (302, 303)
+MAX_EXPECTED_STATUS: Final = 499
 
 
 class WentWrong(GatehouseError):
@@ -29,7 +29,7 @@ class WentWrong(GatehouseError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class InProcessResponse:
     status: int
     headers: Headers
     body: bytes
@@ -42,11 +42,11 @@ class Answer:
         return json.loads(self.body)
 
     def hidden(self) -> dict[str, str]:
-        tags = [dict(ATTRIBUTE.findall(tag)) for tag in HIDDEN.findall(self.body.decode())]
+        tags = [dict(ATTRIBUTE.findall(tag)) for tag in HIDDEN_INPUT.findall(self.body.decode())]
         return {unescape(tag["name"]): unescape(tag.get("value", "")) for tag in tags}
 
 
-class OpenLine:
+class OpenConnection:
     """The connection of a poll that is answered at once."""
 
     def is_open(self) -> bool:
@@ -56,35 +56,35 @@ class OpenLine:
         """It is never lost."""
 
 
-class Visitor:
+class InProcessClient:
     def __init__(self, app: ASGIApp, *, host: str, address: str, agent: str) -> None:
         self._app = app
         self._address = address
         self._headers = {"host": host, "user-agent": agent}
         self._cookies: dict[str, str] = {}
 
-    async def get(self, target: str) -> Answer:
+    async def get(self, target: str) -> InProcessResponse:
         """The page; one that only leads on to another of ours is followed."""
         answer = await self._ask("GET", target)
-        while answer.status in MOVED and answer.location.startswith("/"):
+        while answer.status in REDIRECTS and answer.location.startswith("/"):
             answer = await self._ask("GET", answer.location)
         return answer
 
-    async def submit(self, path: str, page: Answer, **fields: str) -> Answer:
+    async def submit(self, path: str, page: InProcessResponse, **fields: str) -> InProcessResponse:
         """Send the form of a page."""
         return await self.post(path, {**page.hidden(), **fields})
 
-    async def post(self, path: str, fields: Mapping[str, str], **headers: str) -> Answer:
+    async def post(self, path: str, fields: Mapping[str, str], **headers: str) -> InProcessResponse:
         return await self._ask("POST", path, urlencode(fields).encode(), {"content-type": FORM, **headers})
 
-    async def post_json(self, path: str, value: object, **headers: str) -> Answer:
+    async def post_json(self, path: str, value: object, **headers: str) -> InProcessResponse:
         return await self._ask(
             "POST", path, json.dumps(value).encode(), {"content-type": "application/json", **headers}
         )
 
     async def _ask(
         self, method: str, target: str, body: bytes = b"", headers: Mapping[str, str] | None = None
-    ) -> Answer:
+    ) -> InProcessResponse:
         path, _, query = target.partition("?")
         sent = {**self._headers, **(headers or {}), "content-length": str(len(body))}
         if self._cookies:
@@ -103,21 +103,21 @@ class Visitor:
             "client": (self._address, 50_000),
             "server": ("127.0.0.1", 80),
             "state": {},
-            LINE: OpenLine(),
+            CONNECTION_KEY: OpenConnection(),
         }
-        answer = await answered(self._app, scope, body)
-        if answer.status > WORST_THAT_IS_FINE:
+        answer = await call_app(self._app, scope, body)
+        if answer.status > MAX_EXPECTED_STATUS:
             raise WentWrong(f"{method} {path} was answered with {answer.status}")
         self._keep_cookies(answer)
         return answer
 
-    def _keep_cookies(self, answer: Answer) -> None:
+    def _keep_cookies(self, answer: InProcessResponse) -> None:
         for line in answer.headers.getlist("set-cookie"):
             name, _, value = line.partition(";")[0].partition("=")
             self._cookies[name] = value
 
 
-async def answered(app: ASGIApp, scope: dict[str, Any], body: bytes) -> Answer:
+async def call_app(app: ASGIApp, scope: dict[str, Any], body: bytes) -> InProcessResponse:
     said: list[Message] = []
 
     async def receive() -> Message:
@@ -127,7 +127,7 @@ async def answered(app: ASGIApp, scope: dict[str, Any], body: bytes) -> Answer:
         said.append(message)
 
     await app(scope, receive, send)
-    return Answer(
+    return InProcessResponse(
         status=said[0]["status"],
         headers=Headers(raw=[(bytes(name), bytes(value)) for name, value in said[0]["headers"]]),
         body=b"".join(message.get("body", b"") for message in said[1:]),

@@ -2,28 +2,28 @@
 
 from typing import Final
 
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
-from gatehouse.gamesessions.records import GameRecords
+from gatehouse.gamesessions.records import GameRefusals
 from gatehouse.gamesessions.store import GameSessionStore
 from gatehouse.kernel.clock import Clock
 
-REASON_LONGEST: Final = 200
+MAX_REASON_LENGTH: Final = 200
 
 
-class GameAdministration:
-    def __init__(self, *, store: GameSessionStore, records: GameRecords, recorder: Recorder, clock: Clock) -> None:
+class GameSessionAdmin:
+    def __init__(self, *, store: GameSessionStore, records: GameRefusals, recorder: Recorder, clock: Clock) -> None:
         self._store = store
         self._records = records
         self._recorder = recorder
         self._clock = clock
 
-    async def close(self, gsid: str, reason: str, origin: Origin) -> bool:
+    async def close(self, gsid: str, reason: str, origin: AuditOrigin) -> bool:
         """The game is told ERROR with the record's id, now or at its next poll; False when it is over already."""
-        said = "".join(filter(str.isprintable, reason))[:REASON_LONGEST]
+        said = "".join(filter(str.isprintable, reason))[:MAX_REASON_LENGTH]
         refusal = self._records.ended(gsid, origin, f"closed by an administrator: {said or 'no reason given'}")
         entry = self._recorder.record(
-            Event.GAME_CLOSED, origin, subject=gsid, details={"reason": said, "record": refusal.record_id}
+            AuditEvent.GAME_CLOSED, origin, subject=gsid, details={"reason": said, "record": refusal.record_id}
         )
         return await self._store.shut(gsid, self._clock.now(), refusal, self._records.kept, entry=entry)

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Protocol
 
-from gatehouse.audit.model import Origin
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.gamesessions.errors import Violation
-from gatehouse.gamesessions.model import Stage
+from gatehouse.gamesessions.model import SignInStage
 from gatehouse.kernel.clock import Timer
 
 
-class Ending(Enum):
+class SocketCloseReason(Enum):
     """Why we end a socket."""
 
     UNKNOWN = auto()  # no such session, or nobody to be told of it
@@ -24,30 +24,32 @@ class SessionFailed(Violation):
     """It came to nothing; the record tells why."""
 
 
-class Seat(Protocol):
+class ClientSocket(Protocol):
     """A socket."""
 
     @property
-    def origin(self) -> Origin:
+    def origin(self) -> AuditOrigin:
         """Whose it is."""
 
     def is_open(self) -> bool:
         """False while its handshake is not finished: it is told nothing yet."""
 
-    def tell(self, stage: Stage) -> None:
+    def tell(self, stage: SignInStage) -> None:
         """The person in the browser has come this far."""
 
-    def end(self, ending: Ending, record_id: str) -> None:
+    def end(self, ending: SocketCloseReason, record_id: str) -> None:
         """Say why, and close; it leaves by that."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Attendance:
+class SessionSockets:
     gsid: str
     ends_at: int  # of the session when it was last looked at; it may have moved on since
     changed: Callable[[], object]  # what hears of it
-    owners: dict[Seat, Stage] = field(default_factory=dict)  # with the stage each knows of
-    others: list[Seat] = field(default_factory=list)  # without proof: with a key registered they are only seen
+    owners: dict[ClientSocket, SignInStage] = field(default_factory=dict)  # with the stage each knows of
+    others: list[ClientSocket] = field(
+        default_factory=list
+    )  # without proof: with a key registered they are only seen
     leaving: Timer | None = None  # running since the last of the owners left
     watched: bool = False  # stored, for other nodes to know
     storing: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -56,7 +58,7 @@ class Attendance:
     def is_empty(self) -> bool:
         return not (self.owners or self.others or self.leaving)
 
-    def seats(self) -> tuple[Seat, ...]:
+    def seats(self) -> tuple[ClientSocket, ...]:
         return (*self.owners, *self.others)
 
     def stay(self) -> None:

@@ -9,12 +9,12 @@ from gatehouse.gamesessions.store import GameSessionStore
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import GatehouseError
 
-COUNTED_EVERY: Final = 10.0  # seconds, while sessions are registered at all
+COUNT_INTERVAL: Final = 10.0  # seconds, while sessions are registered at all
 
 log = logging.getLogger("gatehouse.gamesessions")
 
 
-class Crowd:
+class PendingLimit:
     def __init__(self, *, store: GameSessionStore, clock: Clock, most: int) -> None:
         self._store = store
         self._clock = clock
@@ -25,7 +25,7 @@ class Crowd:
 
     async def admit(self) -> None:
         """Count one more. Raises TooManySessions; whoever would be the first to hear it waits for the count."""
-        if self._clock.monotonic() - self._counted_at >= COUNTED_EVERY:
+        if self._clock.monotonic() - self._counted_at >= COUNT_INTERVAL:
             self._counted_at = self._clock.monotonic()
             self._counting = asyncio.get_running_loop().create_task(self.count(), name="game-crowd")
         if self._waiting >= self._most and self._counting is not None:

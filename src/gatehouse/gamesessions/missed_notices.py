@@ -14,12 +14,12 @@ from gatehouse.gamesessions.waiters import Waiters
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import GatehouseError
 
-TOGETHER: Final = 500  # sessions in one query: their rows take the event loop about a millisecond
+BATCH_SIZE: Final = 500  # sessions in one query: their rows take the event loop about a millisecond
 
 log = logging.getLogger("gatehouse.gamesessions")
 
 
-class MissedNotices:
+class NoticeListener:
     def __init__(self, *, store: GameSessionStore, waiters: Waiters, clock: Clock) -> None:
         self._store = store
         self._waiters = waiters
@@ -50,7 +50,7 @@ class MissedNotices:
 
     async def _look_at_all(self) -> None:
         rest = iter(self._waiters.gsids())
-        while some := list(islice(rest, TOGETHER)):
+        while some := list(islice(rest, BATCH_SIZE)):
             found = await self._store.glimpses(some, self._clock.now())
             for gsid in some:
                 self._waiters.compare(gsid, found.get(gsid))

@@ -8,25 +8,27 @@ from typing import Final, NamedTuple
 from gatehouse.audit.model import Details
 from gatehouse.kernel.digests import sha256
 
-GSID: Final = re.compile(r"[0-9a-f-]{36}", re.ASCII)  # what registration makes; all else is unknown without asking
+GSID_PATTERN: Final = re.compile(
+    r"[0-9a-f-]{36}", re.ASCII
+)  # what registration makes; all else is unknown without asking
 LIFETIME: Final = 120  # seconds from the registration, and from each accepted poll
-LONGEST: Final = 1_200  # seconds in all
-HOLD: Final = 30.0  # seconds a poll is held
-SHOWN_OF_GSID: Final = 8  # letters
-PURPOSE_LETTERS: Final = 32
-SILENCE: Final = 40  # seconds without a poll or a heartbeat after which the game seems to wait no more
+MAX_LIFETIME: Final = 1_200  # seconds in all
+POLL_HOLD_SECONDS: Final = 30.0  # seconds a poll is held
+SHORT_GSID_LENGTH: Final = 8  # letters
+SEAL_PURPOSE_LENGTH: Final = 32
+SILENCE_SECONDS: Final = 40  # seconds without a poll or a heartbeat after which the game seems to wait no more
 
 
 def short_gsid(text: str) -> str:
     """Whoever knows a whole one may open its page, or poll from the same address: enough is shown to recognise it."""
-    return f"{text[:SHOWN_OF_GSID]}…" if GSID.fullmatch(text) else text
+    return f"{text[:SHORT_GSID_LENGTH]}…" if GSID_PATTERN.fullmatch(text) else text
 
 
 def short_gsids(details: Details) -> Details:
     return {name: short_gsid(one) if isinstance(one, str) else one for name, one in details.items()}
 
 
-class State(StrEnum):
+class GameSessionState(StrEnum):
     """How far it has come; what happened is never taken back."""
 
     PENDING = "pending"
@@ -35,7 +37,7 @@ class State(StrEnum):
     FAILED = "failed"  # cancelled, refused or closed before the delivery; `failure` says which record tells why
 
 
-class Stage(StrEnum):
+class SignInStage(StrEnum):
     """What the game is told while it waits: where the person is."""
 
     WAITING = "waiting"
@@ -45,17 +47,17 @@ class Stage(StrEnum):
     CANCELLED = "cancelled"
 
 
-class Closing(StrEnum):
+class CloseStatus(StrEnum):
     """What the game says at the end (interface §4.3, closeGsid)."""
 
     SUCCESS = "Success"
     ERROR = "Error"
 
 
-class Glimpse(NamedTuple):
+class SessionSnapshot(NamedTuple):
     """What a held poll or a socket would act on: equal while there is nothing new for them."""
 
-    state: State
+    state: GameSessionState
     opened_at: int
     signing_in_at: int
     cancels: int
@@ -75,7 +77,7 @@ class GameSession:
     app_id: int = 0
     gapp_id: int = 0
     options: bytes = field(repr=False)  # sealed: what shapes the answer, the factor among it
-    state: State = State.PENDING
+    state: GameSessionState = GameSessionState.PENDING
     failure: str = ""  # the record id every later poll is answered with
     closed: str = ""  # a Closing, or "" until closed
     user_id: str = ""
@@ -95,30 +97,30 @@ class GameSession:
     closed_at: int = 0
 
     @property
-    def stage(self) -> Stage:
-        if self.state is State.FAILED:
-            return Stage.CANCELLED
-        if self.state is not State.PENDING:
-            return Stage.CONFIRMED
+    def stage(self) -> SignInStage:
+        if self.state is GameSessionState.FAILED:
+            return SignInStage.CANCELLED
+        if self.state is not GameSessionState.PENDING:
+            return SignInStage.CONFIRMED
         if self.signing_in_at:
-            return Stage.SIGNING_IN
-        return Stage.OPENED if self.opened_at else Stage.WAITING
+            return SignInStage.SIGNING_IN
+        return SignInStage.OPENED if self.opened_at else SignInStage.WAITING
 
     @property
-    def glimpse(self) -> Glimpse:
-        return Glimpse(self.state, self.opened_at, self.signing_in_at, self.cancels, self.holder)
+    def glimpse(self) -> SessionSnapshot:
+        return SessionSnapshot(self.state, self.opened_at, self.signing_in_at, self.cancels, self.holder)
 
     @property
     def latest_end(self) -> int:
-        return self.created_at + LONGEST
+        return self.created_at + MAX_LIFETIME
 
     def is_waited_for(self, now: int) -> bool:
         """Whether the game was heard of lately; its registration counts."""
-        return now - max(self.created_at, self.polled_at, self.last_seen) < SILENCE
+        return now - max(self.created_at, self.polled_at, self.last_seen) < SILENCE_SECONDS
 
     def may_be_held(self, now: int) -> bool:
         """Whether a poll that was stored, or came right after the registration, may be waiting still."""
-        return now - max(self.created_at, self.polled_at) <= HOLD
+        return now - max(self.created_at, self.polled_at) <= POLL_HOLD_SECONDS
 
     def lasts(self, now: int) -> bool:
         return now < self.ends_at
@@ -137,13 +139,13 @@ class PollMark:
     ends_at: int
 
 
-def purpose_of(gsid: str) -> str:
+def game_options_purpose(gsid: str) -> str:
     """What the options of a session are sealed for. Alarms name it, and no log may hold a gsid (checklist GS-32)."""
-    return f"game-session:{sha256(gsid).hex()[:PURPOSE_LETTERS]}"
+    return f"game-session:{sha256(gsid).hex()[:SEAL_PURPOSE_LENGTH]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class PollId:
     """Which poll it is that wants the answer: its number counts while its node is the holder."""
 
     number: int

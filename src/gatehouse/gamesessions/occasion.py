@@ -5,43 +5,43 @@ from typing import Final
 from urllib.parse import urlencode
 
 from gatehouse.accounts.model import User
-from gatehouse.accounts.ports import ApplicationRules
+from gatehouse.accounts.ports import ApplicationAccess
 from gatehouse.accounts.store import AccountStore
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Details, Origin
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin, Details
 from gatehouse.audit.recorder import Recorder
-from gatehouse.gamesessions.choices import choices_of
+from gatehouse.gamesessions.choices import code_choices
 from gatehouse.gamesessions.errors import OptionsDamaged
-from gatehouse.gamesessions.model import GameSession, State
-from gatehouse.gamesessions.ports import Applications
-from gatehouse.gamesessions.records import GameRecords
-from gatehouse.gamesessions.result import Results
+from gatehouse.gamesessions.model import GameSession, GameSessionState
+from gatehouse.gamesessions.ports import GameApplications
+from gatehouse.gamesessions.records import GameRefusals
+from gatehouse.gamesessions.result import GameLoginResults
 from gatehouse.gamesessions.store import GameSessionStore
-from gatehouse.interaction.confirming import Nearness, Question, nearness
-from gatehouse.interaction.errors import InteractionGone, OccasionOver
-from gatehouse.interaction.model import Destination, Interaction, Step, proof_of
+from gatehouse.interaction.confirming import ConfirmationQuestion, NetworkNearness, compare_networks
+from gatehouse.interaction.errors import SignInFlowGone, SignInPurposeEnded
+from gatehouse.interaction.model import Destination, FlowStep, SignInFlow, proof_of_flow
 from gatehouse.kernel.clock import Clock
-from gatehouse.kernel.digests import same_secret
+from gatehouse.kernel.digests import constant_time_equal
 
 KIND: Final = "game"
-GSID: Final = "gsid"
-LINK: Final = "/"  # what the game shows or opens
-DONE: Final = "/game/done"
-CANCELLED: Final = "/game/cancelled"
-WRONG_CODE: Final = "/game/wrong-code"
-DENIED: Final = "/game/denied"
+GSID_KEY: Final = "gsid"
+LINK_PATH: Final = "/"  # what the game shows or opens
+DONE_PATH: Final = "/game/done"
+CANCELLED_PATH: Final = "/game/cancelled"
+WRONG_CODE_PATH: Final = "/game/wrong-code"
+DENIED_PATH: Final = "/game/denied"
 
 
-class GameOccasion:
+class GameSignInPurpose:
     def __init__(
         self,
         *,
         store: GameSessionStore,
         accounts: AccountStore,
-        applications: Applications,
-        rules: ApplicationRules,
-        results: Results,
-        records: GameRecords,
+        applications: GameApplications,
+        rules: ApplicationAccess,
+        results: GameLoginResults,
+        records: GameRefusals,
         recorder: Recorder,
         clock: Clock,
     ) -> None:
@@ -59,75 +59,75 @@ class GameOccasion:
         session = await self._waiting(gsid)
         self.applications(session)  # nobody begins a sign-in that cannot end
         await self._store.move(session.gsid, self._clock.now(), signing_in=False)
-        return {GSID: session.gsid}
+        return {GSID_KEY: session.gsid}
 
     async def standing(self, gsid: str) -> GameSession | None:
         """The session while it lasts, whatever became of it: for the pages that follow it."""
         return await self._store.find(gsid, self._clock.now())
 
-    async def destination(self, interaction: Interaction) -> Destination:
-        session = await self._waiting(interaction.ask[GSID])
-        return Destination(application=await self.name(session), hand_over=page(LINK, session.gsid))
+    async def destination(self, interaction: SignInFlow) -> Destination:
+        session = await self._waiting(interaction.ask[GSID_KEY])
+        return Destination(application=await self.name(session), hand_over=page_url(LINK_PATH, session.gsid))
 
-    async def next_step(self, interaction: Interaction) -> Step:
+    async def next_step(self, interaction: SignInFlow) -> FlowStep:
         """Always asked, also of someone who is signed in: anyone can mail him the link (R4).
 
         A session from a short-lived token does not do: it came out of a game itself.
         """
-        if proof_of(interaction).limited:
-            return Step.LOGIN
-        await self._store.move(interaction.ask[GSID], self._clock.now(), signing_in=True)
-        return Step.CONFIRM
+        if proof_of_flow(interaction).limited:
+            return FlowStep.LOGIN
+        await self._store.move(interaction.ask[GSID_KEY], self._clock.now(), signing_in=True)
+        return FlowStep.CONFIRM
 
-    async def question(self, interaction: Interaction, origin: Origin) -> Question:
-        session = await self._waiting(interaction.ask[GSID])
-        return Question(
+    async def question(self, interaction: SignInFlow, origin: AuditOrigin) -> ConfirmationQuestion:
+        session = await self._waiting(interaction.ask[GSID_KEY])
+        return ConfirmationQuestion(
             kind=KIND,
             application=await self.name(session),
-            choices=asked_to_pick(session, origin),
+            choices=code_choices_for(session, origin),
             asked_at=session.created_at,
             address=session.address,
-            nearness=closeness(session, origin),
+            nearness=network_nearness(session, origin),
             watched=session.gsid,
             is_waited_for=session.is_waited_for(self._clock.now()),
         )
 
-    async def check(self, interaction: Interaction, picked: str, origin: Origin) -> str:
-        session = await self._waiting(interaction.ask[GSID])
-        if not asked_to_pick(session, origin) or same_secret(picked, session.code):
+    async def check(self, interaction: SignInFlow, picked: str, origin: AuditOrigin) -> str:
+        session = await self._waiting(interaction.ask[GSID_KEY])
+        if not code_choices_for(session, origin) or constant_time_equal(picked, session.code):
             return ""
         await self._fail(session, origin, "another code was picked than the game shows")
-        return page(WRONG_CODE, session.gsid)
+        return page_url(WRONG_CODE_PATH, session.gsid)
 
-    async def finish(self, interaction: Interaction, origin: Origin) -> str:
-        session, proof = await self._waiting(interaction.ask[GSID]), proof_of(interaction)
+    async def finish(self, interaction: SignInFlow, origin: AuditOrigin) -> str:
+        session, proof = await self._waiting(interaction.ask[GSID_KEY]), proof_of_flow(interaction)
         if proof.limited:
-            raise InteractionGone
+            raise SignInFlowGone
         if not await self._lets_in(await self._accounts.user(proof.user_id), session):
             await self._fail(session, origin, "the application does not let this account in", user_id=proof.user_id)
-            return page(DENIED, session.gsid)
+            return page_url(DENIED_PATH, session.gsid)
         details: Details = {
             "gsid": session.gsid,
             "app_id": session.app_id,
-            "network": closeness(session, origin).value,
+            "network": network_nearness(session, origin).value,
         }
-        entry = self._recorder.record(Event.GAME_CONFIRMED, origin, subject=proof.user_id, details=details)
+        entry = self._recorder.record(AuditEvent.GAME_CONFIRMED, origin, subject=proof.user_id, details=details)
         confirmed = await self._store.confirm(
             session.gsid, self._clock.now(), user_id=proof.user_id, rev=proof.rev, auth=proof.auth, entry=entry
         )
         if not confirmed:
-            raise InteractionGone
-        return page(DONE, session.gsid)
+            raise SignInFlowGone
+        return page_url(DONE_PATH, session.gsid)
 
-    async def refuse(self, interaction: Interaction, origin: Origin) -> str:
-        session = await self._waiting(interaction.ask[GSID])
+    async def refuse(self, interaction: SignInFlow, origin: AuditOrigin) -> str:
+        session = await self._waiting(interaction.ask[GSID_KEY])
         await self._fail(session, origin, "cancelled in the browser")
-        return page(CANCELLED, session.gsid)
+        return page_url(CANCELLED_PATH, session.gsid)
 
     async def _waiting(self, gsid: str) -> GameSession:
         session = await self._store.find(gsid, self._clock.now())
-        if session is None or session.state is not State.PENDING:
-            raise OccasionOver
+        if session is None or session.state is not GameSessionState.PENDING:
+            raise SignInPurposeEnded
         return session
 
     async def _lets_in(self, user: User, session: GameSession) -> bool:
@@ -138,7 +138,7 @@ class GameOccasion:
         try:
             return self._results.options(session).applications
         except OptionsDamaged:
-            raise InteractionGone from None
+            raise SignInFlowGone from None
 
     def application(self, session: GameSession) -> int:
         """The first application it names; 0 when it names none."""
@@ -151,23 +151,23 @@ class GameOccasion:
     async def name_of(self, application_id: int) -> str:
         return (await self._applications.terms(application_id)).name if application_id else ""
 
-    async def _fail(self, session: GameSession, origin: Origin, reason: str, *, user_id: str = "") -> None:
+    async def _fail(self, session: GameSession, origin: AuditOrigin, reason: str, *, user_id: str = "") -> None:
         refusal = self._records.ended(session.gsid, origin, reason)
         failed = await self._store.fail(session.gsid, self._clock.now(), refusal, self._records.kept, user_id=user_id)
         if not failed:
-            raise OccasionOver
+            raise SignInPurposeEnded
 
 
-def asked_to_pick(session: GameSession, origin: Origin) -> tuple[str, ...]:
+def code_choices_for(session: GameSession, origin: AuditOrigin) -> tuple[str, ...]:
     """The codes to pick from, for somebody who is not known to be in the network the game is in (R4)."""
-    if not session.code or closeness(session, origin) is Nearness.SAME:
+    if not session.code or network_nearness(session, origin) is NetworkNearness.SAME:
         return ()
-    return choices_of(session)
+    return code_choices(session)
 
 
-def closeness(session: GameSession, origin: Origin) -> Nearness:
-    return nearness(session.address, origin, proven=session.address_proven)
+def network_nearness(session: GameSession, origin: AuditOrigin) -> NetworkNearness:
+    return compare_networks(session.address, origin, proven=session.address_proven)
 
 
-def page(path: str, gsid: str) -> str:
-    return f"{path}?{urlencode({GSID: gsid})}"
+def page_url(path: str, gsid: str) -> str:
+    return f"{path}?{urlencode({GSID_KEY: gsid})}"

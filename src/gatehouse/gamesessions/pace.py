@@ -11,14 +11,14 @@ from typing import Final, TypeVar
 
 from gatehouse.kernel.clock import Clock
 
-WINDOW: Final = 60.0  # seconds in which early polls are counted
-KEPT_MOST: Final = 100_000  # entries of each table
-DOUBLED_MOST: Final = 16
+EARLY_WINDOW: Final = 60.0  # seconds in which early polls are counted
+MAX_ENTRIES: Final = 100_000  # entries of each table
+MAX_DOUBLINGS: Final = 16
 V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PaceLimits:
+class PollThrottleLimits:
     early: int = 5
     block: int = 60  # seconds; each further block is twice as long
     longest: int = 3_600
@@ -26,14 +26,14 @@ class PaceLimits:
 
 
 @dataclass(slots=True, kw_only=True)
-class Behaviour:
+class PollerHistory:
     early: list[float] = field(default_factory=list)
     blocks: int = 0
     until: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comer:
+class Poller:
     """Whose poll it is."""
 
     gsid: str
@@ -41,18 +41,18 @@ class Comer:
     source: str | None  # the address, where nothing but it told who it was
 
 
-class Pace:
-    def __init__(self, *, limits: PaceLimits, clock: Clock) -> None:
+class PollThrottle:
+    def __init__(self, *, limits: PollThrottleLimits, clock: Clock) -> None:
         self._limits = limits
         self._clock = clock
         self._not_before: OrderedDict[str, float] = OrderedDict()  # by gsid: the last RETRY and its delay
-        self._behaviour: OrderedDict[str, Behaviour] = OrderedDict()
+        self._behaviour: OrderedDict[str, PollerHistory] = OrderedDict()
         self._blocked: OrderedDict[str, dict[str, float]] = OrderedDict()  # by source: its subjects, until when
 
     def retried(self, gsid: str, delay: int) -> None:
-        put(self._not_before, gsid, self._clock.monotonic() + delay)
+        put_bounded(self._not_before, gsid, self._clock.monotonic() + delay)
 
-    def blocked_for(self, comer: Comer) -> int:
+    def blocked_for(self, comer: Poller) -> int:
         """Seconds until this client is heard again; 0 when it is heard now."""
         now = self._clock.monotonic()
         known = self._behaviour.get(comer.subject)
@@ -63,17 +63,17 @@ class Pace:
                 left = max(left, max(ends) - now)
         return max(0, math.ceil(left))
 
-    def arrives(self, comer: Comer) -> int:
+    def arrives(self, comer: Poller) -> int:
         """Count a poll that was let in; returns the seconds it is blocked for from now on, 0 for none."""
         now = self._clock.monotonic()
         if now >= self._not_before.get(comer.gsid, 0.0):
             return 0
-        behaviour = put(self._behaviour, comer.subject, self._behaviour.get(comer.subject) or Behaviour())
-        behaviour.early = [at for at in behaviour.early if at > now - WINDOW] + [now]
+        behaviour = put_bounded(self._behaviour, comer.subject, self._behaviour.get(comer.subject) or PollerHistory())
+        behaviour.early = [at for at in behaviour.early if at > now - EARLY_WINDOW] + [now]
         if len(behaviour.early) < self._limits.early:
             return 0
         lasts = min(self._limits.block << behaviour.blocks, self._limits.longest)
-        behaviour.blocks = min(behaviour.blocks + 1, DOUBLED_MOST)
+        behaviour.blocks = min(behaviour.blocks + 1, MAX_DOUBLINGS)
         behaviour.early = []
         behaviour.until = now + lasts
         if comer.source is not None:
@@ -87,12 +87,12 @@ class Pace:
     def _note(self, source: str, subject: str, until: float) -> None:
         now = self._clock.monotonic()
         live = {one: end for one, end in self._blocked.get(source, {}).items() if end > now}
-        put(self._blocked, source, {**live, subject: until})
+        put_bounded(self._blocked, source, {**live, subject: until})
 
 
-def put(table: "OrderedDict[str, V]", key: str, value: V) -> V:
+def put_bounded(table: "OrderedDict[str, V]", key: str, value: V) -> V:
     table[key] = value
     table.move_to_end(key)
-    if len(table) > KEPT_MOST:
+    if len(table) > MAX_ENTRIES:
         table.popitem(last=False)
     return value

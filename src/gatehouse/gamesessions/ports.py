@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 
-class Line(Protocol):
+class ClientConnection(Protocol):
     """The connection a poll came on."""
 
     def is_open(self) -> bool:
@@ -16,7 +16,7 @@ class Line(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GameTerms:
+class GameLoginSettings:
     """What an application says about signing in to it from games."""
 
     name: str = ""  # what people call it; empty when there is no such application
@@ -24,11 +24,11 @@ class GameTerms:
     code_match: bool = False  # whoever is elsewhere picks the code that the game shows
 
 
-class Applications(Protocol):
-    async def terms(self, application_id: int) -> GameTerms:
+class GameApplications(Protocol):
+    async def terms(self, application_id: int) -> GameLoginSettings:
         """Those of an application, or the usual ones when there is none."""
 
 
-class ServiceJwts(Protocol):
+class ServiceJwtReader(Protocol):
     async def service_application(self, service_jwt: str) -> int:
         """Whose service JWT this is. Raises InvalidToken."""

@@ -7,29 +7,29 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from gatehouse.audit.model import Origin
-from gatehouse.gamesessions.attendance import Attendance, Ending, Seat, SessionFailed
-from gatehouse.gamesessions.model import GameSession, Stage, State
-from gatehouse.gamesessions.proof import Presented, socket_fault
-from gatehouse.gamesessions.pulse import LATE, Pulse
-from gatehouse.gamesessions.records import GameRecords
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.gamesessions.attendance import ClientSocket, SessionFailed, SessionSockets, SocketCloseReason
+from gatehouse.gamesessions.model import GameSession, GameSessionState, SignInStage
+from gatehouse.gamesessions.proof import GameClientProof, socket_proof_fault
+from gatehouse.gamesessions.pulse import MAX_WRITE_LAG, WriteBehind
+from gatehouse.gamesessions.records import GameRefusals
 from gatehouse.gamesessions.store import GameSessionStore
 from gatehouse.gamesessions.waiters import Waiters
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import GatehouseError, TooMany
-from gatehouse.kernel.rounds import Rounds
+from gatehouse.kernel.rounds import TimerWheel
 
 HEARTBEAT: Final = 5.0  # seconds (interface §6)
-STEPS: Final = 5
-GRACE: Final = 2.0  # seconds in which a client may come back before anything is cancelled (R4)
-LOOKS: Final = 16  # sessions looked at side by side, when notices were missed
-COME_BACK: Final = 5  # seconds
+HEARTBEAT_STEPS: Final = 5
+LEAVE_GRACE: Final = 2.0  # seconds in which a client may come back before anything is cancelled (R4)
+CHECK_CONCURRENCY: Final = 16  # sessions looked at side by side, when notices were missed
+RETRY_AFTER: Final = 5  # seconds
 
 log = logging.getLogger("gatehouse.gamesessions")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Admission:
+class SocketAdmission:
     session: GameSession
     is_owner: bool
 
@@ -40,8 +40,8 @@ class Presence:
         *,
         store: GameSessionStore,
         waiters: Waiters,
-        pulse: Pulse,
-        records: GameRecords,
+        pulse: WriteBehind,
+        records: GameRefusals,
         clock: Clock,
         node: str,
         seats_most: int,
@@ -54,8 +54,8 @@ class Presence:
         self._clock = clock
         self._node = node
         self._seats_most = seats_most
-        self._attended: dict[str, Attendance] = {}
-        self._rounds = Rounds(self._beat, clock=clock, every=HEARTBEAT, steps=STEPS)
+        self._attended: dict[str, SessionSockets] = {}
+        self._rounds = TimerWheel(self._beat, clock=clock, every=HEARTBEAT, steps=HEARTBEAT_STEPS)
         self._unseen: set[str] = set()  # to be looked at
         self._looking = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -63,48 +63,48 @@ class Presence:
 
     # Coming
 
-    async def join(self, gsid: str, presented: Presented, origin: Origin, seat: Seat) -> None:
+    async def join(self, gsid: str, presented: GameClientProof, origin: AuditOrigin, seat: ClientSocket) -> None:
         """Let it take part. Raises Violation, which looks like an unknown gsid; SessionFailed; TooMany."""
         admission = await self._admitted(gsid, presented, origin)
         attendance = self._attendance(admission.session)
         taken = attendance.owners if admission.is_owner else attendance.others
         if len(taken) >= self._seats_most:
-            raise TooMany(COME_BACK, "sockets of one game session")
+            raise TooMany(RETRY_AFTER, "sockets of one game session")
         if not admission.is_owner:
             attendance.others.append(seat)
             self._pulse.seen(gsid)
             return
         attendance.stay()
-        attendance.owners[seat] = Stage.WAITING
+        attendance.owners[seat] = SignInStage.WAITING
         try:
             await self._watch(attendance)
         except BaseException:
             self.leave(gsid, seat, by_client=False)
             raise
 
-    async def _admitted(self, gsid: str, presented: Presented, origin: Origin) -> Admission:
+    async def _admitted(self, gsid: str, presented: GameClientProof, origin: AuditOrigin) -> SocketAdmission:
         session = await self._store.find(gsid, self._clock.now())
         if session is None:
             raise await self._records.unknown(gsid, origin, presented.source)
-        wrong = socket_fault(session, presented)
+        wrong = socket_proof_fault(session, presented)
         if wrong and not session.public_key:
             raise await self._records.violation(gsid, origin, wrong)
-        if session.state is State.FAILED:
+        if session.state is GameSessionState.FAILED:
             raise SessionFailed(session.failure, "the session came to nothing")
-        return Admission(session=session, is_owner=not wrong)
+        return SocketAdmission(session=session, is_owner=not wrong)
 
-    def _attendance(self, session: GameSession) -> Attendance:
+    def _attendance(self, session: GameSession) -> SessionSockets:
         """Listened to from now on, so that nothing is missed that is stored after the next look."""
         attendance = self._attended.get(session.gsid)
         if attendance is None:
             changed = partial(self.look, session.gsid)
-            attendance = Attendance(gsid=session.gsid, ends_at=session.ends_at, changed=changed)
+            attendance = SessionSockets(gsid=session.gsid, ends_at=session.ends_at, changed=changed)
             self._attended[session.gsid] = attendance
             self._waiters.watch(session.gsid, changed)
             self._rounds.add(attendance)
         return attendance
 
-    async def _watch(self, attendance: Attendance) -> None:
+    async def _watch(self, attendance: SessionSockets) -> None:
         """Written for the first socket only: the heartbeats do the rest."""
         async with attendance.storing:
             if not attendance.watched:
@@ -113,7 +113,7 @@ class Presence:
 
     # Going
 
-    def leave(self, gsid: str, seat: Seat, *, by_client: bool) -> None:
+    def leave(self, gsid: str, seat: ClientSocket, *, by_client: bool) -> None:
         """`by_client`: it closed the socket, or was lost; what we end ourselves never cancels."""
         attendance = self._attended[gsid]
         if seat in attendance.others:
@@ -124,10 +124,10 @@ class Presence:
                 self._give_time(attendance)
         self._tidy(attendance)
 
-    def _give_time(self, attendance: Attendance) -> None:
-        attendance.leaving = self._clock.call_later(GRACE, lambda: self._start(self._unwatch(attendance)))
+    def _give_time(self, attendance: SessionSockets) -> None:
+        attendance.leaving = self._clock.call_later(LEAVE_GRACE, lambda: self._start(self._unwatch(attendance)))
 
-    async def _unwatch(self, attendance: Attendance) -> None:
+    async def _unwatch(self, attendance: SessionSockets) -> None:
         """One who comes back meanwhile waits for his turn, and is stored after this."""
         async with attendance.storing:
             if attendance.owners:
@@ -143,7 +143,7 @@ class Presence:
             attendance.leaving = None
         self._tidy(attendance)
 
-    def _tidy(self, attendance: Attendance) -> None:
+    def _tidy(self, attendance: SessionSockets) -> None:
         if attendance.is_empty and self._attended.get(attendance.gsid) is attendance:
             del self._attended[attendance.gsid]
             self._waiters.unwatch(attendance.gsid, attendance.changed)
@@ -158,10 +158,10 @@ class Presence:
 
     # Being there
 
-    def _beat(self, attendance: Attendance) -> None:
+    def _beat(self, attendance: SessionSockets) -> None:
         if not attendance.seats():
             return
-        if self._clock.now() >= attendance.ends_at + LATE:
+        if self._clock.now() >= attendance.ends_at + MAX_WRITE_LAG:
             self.look(attendance.gsid)
         else:
             self._pulse.seen(attendance.gsid)
@@ -176,12 +176,12 @@ class Presence:
     async def _look_around(self) -> None:
         try:
             while self._unseen:
-                some = [self._unseen.pop() for _ in range(min(LOOKS, len(self._unseen)))]
+                some = [self._unseen.pop() for _ in range(min(CHECK_CONCURRENCY, len(self._unseen)))]
                 await asyncio.gather(*(self._look(self._attended[gsid]) for gsid in some if gsid in self._attended))
         finally:
             self._looking = False
 
-    async def _look(self, attendance: Attendance) -> None:
+    async def _look(self, attendance: SessionSockets) -> None:
         try:
             session = await self._store.find(attendance.gsid, self._clock.now())
             if session is None:
@@ -192,20 +192,20 @@ class Presence:
             log.warning("a game session was not looked at: %s", error)
             attendance.ends_at = 0  # its next turn does
 
-    def _tell(self, attendance: Attendance, session: GameSession) -> None:
+    def _tell(self, attendance: SessionSockets, session: GameSession) -> None:
         attendance.ends_at = session.ends_at
         for seat, known in tuple(attendance.owners.items()):
             if seat.is_open() and known is not session.stage:
                 attendance.owners[seat] = session.stage
                 seat.tell(session.stage)
-        if session.state is State.FAILED:
-            end_all(attendance, session.failure)
+        if session.state is GameSessionState.FAILED:
+            close_all_sockets(attendance, session.failure)
 
-    async def _time_is_over(self, attendance: Attendance) -> None:
+    async def _time_is_over(self, attendance: SessionSockets) -> None:
         seats = attendance.seats()
         if seats:
             over = await self._records.violation(attendance.gsid, seats[0].origin, "the session's time is over")
-            end_all(attendance, over.record_id)
+            close_all_sockets(attendance, over.record_id)
 
     def _start(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work, name="game-presence")
@@ -216,6 +216,6 @@ class Presence:
         return sum(len(attendance.seats()) for attendance in self._attended.values())
 
 
-def end_all(attendance: Attendance, record_id: str) -> None:
+def close_all_sockets(attendance: SessionSockets, record_id: str) -> None:
     for seat in attendance.seats():
-        seat.end(Ending.OVER, record_id)
+        seat.end(SocketCloseReason.OVER, record_id)

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from gatehouse.gamesessions.model import GameSession
 from gatehouse.kernel.addresses import Address
-from gatehouse.kernel.digests import same_secret, sha256
+from gatehouse.kernel.digests import constant_time_equal, sha256
 from gatehouse.tokens.request_signatures import is_same_key, is_signed_request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Vouched:
+class VouchedAddress:
     """An application gives its word for the address of its client, by a Signature with its access key."""
 
     application_id: int
@@ -18,7 +18,7 @@ class Vouched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Presented:
+class GameClientProof:
     """What a request brings along."""
 
     address: Address
@@ -28,7 +28,7 @@ class Presented:
     signature: str = ""
     public_key: str = ""
     message: bytes = b""  # what the signature is over
-    vouched: Vouched | None = None
+    vouched: VouchedAddress | None = None
 
     def address_for(self, applications: Collection[int]) -> tuple[Address, bool]:
         """The address, and whether it proves anything; an application's word counts for sessions that name it."""
@@ -37,7 +37,7 @@ class Presented:
         return self.address, self.proven
 
 
-def fault(session: GameSession, presented: Presented) -> str:
+def proof_fault(session: GameSession, presented: GameClientProof) -> str:
     """What is wrong with the proof, for the record; empty when nothing is."""
     if session.public_key:
         return signature_fault(session, presented)
@@ -49,17 +49,17 @@ def fault(session: GameSession, presented: Presented) -> str:
     return "" if str(address) == session.address else "another address"
 
 
-def socket_fault(session: GameSession, presented: Presented) -> str:
+def socket_proof_fault(session: GameSession, presented: GameClientProof) -> str:
     """As `fault`, but the Location makes the owner of a socket also where a key is registered (R4, WebSocket)."""
-    return "" if has_location(session, presented) else fault(session, presented)
+    return "" if has_location(session, presented) else proof_fault(session, presented)
 
 
-def has_location(session: GameSession, presented: Presented) -> bool:
+def has_location(session: GameSession, presented: GameClientProof) -> bool:
     given = presented.location
-    return given is not None and same_secret(sha256(given).hex(), session.location.hex())
+    return given is not None and constant_time_equal(sha256(given).hex(), session.location.hex())
 
 
-def signature_fault(session: GameSession, presented: Presented) -> str:
+def signature_fault(session: GameSession, presented: GameClientProof) -> str:
     """The address does not matter. A key sent along is no new one: it must be the one that was registered."""
     if presented.public_key and not is_same_key(presented.public_key, session.public_key):
         return "another public key"
@@ -67,6 +67,6 @@ def signature_fault(session: GameSession, presented: Presented) -> str:
     return "" if signed else "wrong signature"
 
 
-def is_by_address(session: GameSession, presented: Presented) -> bool:
+def is_identified_by_address(session: GameSession, presented: GameClientProof) -> bool:
     """Whether nothing but the address told who it was: neighbours behind it then look alike."""
     return not session.public_key and presented.location is None

@@ -11,14 +11,14 @@ from gatehouse.gamesessions.store import GameSessionStore
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import GatehouseError
 
-EVERY: Final = 1.0  # seconds
-LATE: Final = 2  # seconds by which the stored end of a session may lag behind an accepted poll
-TOGETHER: Final = 200  # polls in one transaction: nobody's answer waits long for such a one
+FLUSH_INTERVAL: Final = 1.0  # seconds
+MAX_WRITE_LAG: Final = 2  # seconds by which the stored end of a session may lag behind an accepted poll
+BATCH_SIZE: Final = 200  # polls in one transaction: nobody's answer waits long for such a one
 
 log = logging.getLogger("gatehouse.gamesessions")
 
 
-class Pulse:
+class WriteBehind:
     """A second of it may be lost with the process, never more; nothing else depends on it."""
 
     def __init__(self, *, store: GameSessionStore, node: str, clock: Clock) -> None:
@@ -48,7 +48,7 @@ class Pulse:
         marks, seen = dict(self._marks), self._seen
         self._seen = set()  # whoever is seen while this is written is written next
         try:
-            for some in batched(marks.values(), TOGETHER):
+            for some in batches_of(marks.values(), BATCH_SIZE):
                 await self._store.mark(some, self._node)
             if seen:
                 await self._store.seen(seen, self._node, self._clock.now())
@@ -64,14 +64,14 @@ class Pulse:
     def _soon(self) -> None:
         if not self._due:
             self._due = True
-            self._clock.call_later(EVERY, self._beat)
+            self._clock.call_later(FLUSH_INTERVAL, self._beat)
 
     def _beat(self) -> None:
         self._due = False
         self._beating = asyncio.get_running_loop().create_task(self.flush(), name="game-pulse")
 
 
-def batched(marks: Iterable[PollMark], most: int) -> Iterator[list[PollMark]]:
+def batches_of(marks: Iterable[PollMark], most: int) -> Iterator[list[PollMark]]:
     rest = iter(marks)
     while some := list(islice(rest, most)):
         yield some

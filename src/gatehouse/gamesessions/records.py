@@ -6,20 +6,20 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin, Record, Refusal
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin, AuditRecord, Refusal
 from gatehouse.audit.recorder import Recorder
-from gatehouse.audit.refusals import Refusals
+from gatehouse.audit.refusals import RefusalLog
 from gatehouse.gamesessions.errors import TooEarly, Violation
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 
-SHOWN_MOST: Final = 64  # characters
-REPEATED_FOR: Final = 3_600.0  # seconds in which the same refusal is answered with the same record
-REPEATED_MOST: Final = 20_000  # entries of one size, about 6 MB in all
+MAX_SUBJECT_LENGTH: Final = 64  # characters
+RECORD_CACHE_SECONDS: Final = 3_600.0  # seconds in which the same refusal is answered with the same record
+RECORD_CACHE_SIZE: Final = 20_000  # entries of one size, about 6 MB in all
 
 
-class RepeatedRecords:
+class RefusalRecordCache:
     """Ids of records by what was refused, so that asking in a loop stores one record an hour.
 
     Per process. An id is given out again only after its record was committed. What is dropped early because there
@@ -46,9 +46,9 @@ class RepeatedRecords:
             record_id = await keep()
         finally:
             del self._storing[key]
-        self._known[key] = (self._clock.monotonic() + REPEATED_FOR, record_id)
+        self._known[key] = (self._clock.monotonic() + RECORD_CACHE_SECONDS, record_id)
         self._known.move_to_end(key)
-        if len(self._known) > REPEATED_MOST:
+        if len(self._known) > RECORD_CACHE_SIZE:
             self._known.popitem(last=False)
         return record_id
 
@@ -56,44 +56,44 @@ class RepeatedRecords:
         return len(self._known)
 
 
-class GameRecords:
-    def __init__(self, *, refusals: Refusals, recorder: Recorder, kept: int, clock: Clock) -> None:
+class GameRefusals:
+    def __init__(self, *, refusals: RefusalLog, recorder: Recorder, kept: int, clock: Clock) -> None:
         self._refusals = refusals
         self._recorder = recorder
-        self._repeated = RepeatedRecords(clock)
+        self._repeated = RefusalRecordCache(clock)
         self.kept = kept  # how many refusals there may be
 
-    async def violation(self, gsid: str, origin: Origin, reason: str) -> Violation:
+    async def violation(self, gsid: str, origin: AuditOrigin, reason: str) -> Violation:
         """Whatever a stranger calls a session, little of it is kept."""
         return Violation(await self._keep(gsid, origin, reason), reason)
 
-    async def unknown(self, gsid: str, origin: Origin, source: str) -> Violation:
+    async def unknown(self, gsid: str, origin: AuditOrigin, source: str) -> Violation:
         """No such session: one record an hour for each source, whatever sessions it names."""
         reason = "no such session"
         keep = partial(self._keep, gsid, origin, reason)
         return Violation(await self._repeated.record_id(f"unknown {source}", keep), reason)
 
-    async def delivered(self, gsid: str, origin: Origin) -> Violation:
+    async def delivered(self, gsid: str, origin: AuditOrigin) -> Violation:
         """The answer was given before: one record an hour for each session."""
         reason = "the answer was delivered before"
         keep = partial(self._keep, gsid, origin, reason)
         return Violation(await self._repeated.record_id(f"delivered {gsid}", keep), reason)
 
-    async def _keep(self, gsid: str, origin: Origin, reason: str) -> str:
-        shown = "".join(filter(str.isprintable, gsid[:SHOWN_MOST]))
-        return await self._refusals.keep(Event.GAME_VIOLATION, origin, reason=reason, subject=shown)
+    async def _keep(self, gsid: str, origin: AuditOrigin, reason: str) -> str:
+        shown = "".join(filter(str.isprintable, gsid[:MAX_SUBJECT_LENGTH]))
+        return await self._refusals.keep(AuditEvent.GAME_VIOLATION, origin, reason=reason, subject=shown)
 
-    async def blocked(self, gsid: str, origin: Origin, seconds: int) -> TooEarly:
+    async def blocked(self, gsid: str, origin: AuditOrigin, seconds: int) -> TooEarly:
         reason = f"polls before the delay is over; blocked for {seconds} s"
-        record_id = await self._refusals.keep(Event.GAME_BLOCKED, origin, reason=reason, subject=gsid)
+        record_id = await self._refusals.keep(AuditEvent.GAME_BLOCKED, origin, reason=reason, subject=gsid)
         return TooEarly(seconds, record_id)
 
-    def ended(self, gsid: str, origin: Origin, reason: str) -> Refusal:
+    def ended(self, gsid: str, origin: AuditOrigin, reason: str) -> Refusal:
         """Stored together with the end it explains."""
-        return self._recorder.refusal(Event.GAME_ENDED.value, origin, reason=reason, subject=gsid)
+        return self._recorder.refusal(AuditEvent.GAME_ENDED.value, origin, reason=reason, subject=gsid)
 
-    def returned(self, taken: Record) -> Record:
+    def returned(self, taken: AuditRecord) -> AuditRecord:
         """Stored when an answer that was taken, with that record, is given back unsent."""
-        origin = Origin(actor=taken.actor)
+        origin = AuditOrigin(actor=taken.actor)
         details = {"record": taken.record_id}
-        return self._recorder.record(Event.GAME_RETURNED, origin, subject=taken.subject, details=details)
+        return self._recorder.record(AuditEvent.GAME_RETURNED, origin, subject=taken.subject, details=details)

@@ -8,13 +8,13 @@ from typing import Final
 from msgspec.structs import replace
 
 from gatehouse.accounts.login_data import LoginOptions
-from gatehouse.audit.model import Origin
-from gatehouse.gamesessions.crowd import Crowd
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.gamesessions.crowd import PendingLimit
 from gatehouse.gamesessions.errors import ServiceJwtRefused
 from gatehouse.gamesessions.model import LIFETIME, GameSession
-from gatehouse.gamesessions.ports import Applications, ServiceJwts
-from gatehouse.gamesessions.records import GameRecords
-from gatehouse.gamesessions.result import Results
+from gatehouse.gamesessions.ports import GameApplications, ServiceJwtReader
+from gatehouse.gamesessions.records import GameRefusals
+from gatehouse.gamesessions.result import GameLoginResults
 from gatehouse.gamesessions.store import GameSessionStore
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.clock import Clock
@@ -26,7 +26,7 @@ GSID_BYTES: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class RegistrationRequest:
     """What a game asks for, checked at the edge."""
 
     options: LoginOptions
@@ -38,21 +38,21 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Registered:
+class RegisteredSession:
     session: GameSession
     location: str = field(repr=False)  # told once; only its digest is kept
 
 
-class Registration:
+class GameSessionRegistration:
     def __init__(
         self,
         *,
         store: GameSessionStore,
-        results: Results,
-        service_jwts: ServiceJwts,
-        applications: Applications,
-        records: GameRecords,
-        crowd: Crowd,
+        results: GameLoginResults,
+        service_jwts: ServiceJwtReader,
+        applications: GameApplications,
+        records: GameRefusals,
+        crowd: PendingLimit,
         clock: Clock,
         node: str,
         code_match: bool,
@@ -68,7 +68,7 @@ class Registration:
         self._node = node
         self._code_match = code_match
 
-    async def register(self, wish: Wish, origin: Origin) -> Registered:
+    async def register(self, wish: RegistrationRequest, origin: AuditOrigin) -> RegisteredSession:
         """Raises Violation when one of the applications it names has no game login.
 
         And ServiceJwtRefused for a service JWT that is none, TooManySessions when there are too many.
@@ -82,9 +82,9 @@ class Registration:
         with_code = wish.wants_code or self._code_match or any(one.code_match for one in terms)
         session = self._session(wish, options, location, with_code=with_code)
         await self._store.register(session)
-        return Registered(session=session, location=location)
+        return RegisteredSession(session=session, location=location)
 
-    async def _with_application(self, options: LoginOptions, origin: Origin) -> LoginOptions:
+    async def _with_application(self, options: LoginOptions, origin: AuditOrigin) -> LoginOptions:
         """A service JWT lives five minutes, a session twenty: whose it is counts, and is found out now."""
         if not options.service_jwt:
             return options
@@ -95,7 +95,9 @@ class Registration:
             raise ServiceJwtRefused(violation.record_id, violation.detail) from error
         return replace(options, service_jwt="", service_application=application)
 
-    def _session(self, wish: Wish, options: LoginOptions, location: str, *, with_code: bool) -> GameSession:
+    def _session(
+        self, wish: RegistrationRequest, options: LoginOptions, location: str, *, with_code: bool
+    ) -> GameSession:
         now = self._clock.now()
         gsid = str(uuid.UUID(bytes=secrets.token_bytes(GSID_BYTES), version=4))
         return GameSession(

@@ -3,18 +3,18 @@
 import msgspec
 
 from gatehouse.accounts.errors import LoginDenied
-from gatehouse.accounts.login_data import LoginDesk, LoginOptions, PreparedLogin
-from gatehouse.accounts.model import Auth
+from gatehouse.accounts.login_data import LoginOptions, LoginResult, PreparedLogin
+from gatehouse.accounts.model import SignInMethod
 from gatehouse.accounts.store import AccountStore
-from gatehouse.audit.model import Origin
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.gamesessions.errors import OptionsDamaged
-from gatehouse.gamesessions.model import GameSession, purpose_of
+from gatehouse.gamesessions.model import GameSession, game_options_purpose
 from gatehouse.kernel.errors import NotFound
 from gatehouse.keys.sealing import MasterKeys
 
 
-class Results:
-    def __init__(self, *, accounts: AccountStore, desk: LoginDesk, masters: MasterKeys) -> None:
+class GameLoginResults:
+    def __init__(self, *, accounts: AccountStore, desk: LoginResult, masters: MasterKeys) -> None:
         self._accounts = accounts
         self._desk = desk
         self._masters = masters
@@ -27,15 +27,15 @@ class Results:
             raise LoginDenied from error
         if user.rev != session.rev:
             raise LoginDenied
-        origin = Origin(actor=user.user_id, address=session.address, request_id=request_id)
-        return await self._desk.prepare(user, Auth(session.auth), self.options(session), origin)
+        origin = AuditOrigin(actor=user.user_id, address=session.address, request_id=request_id)
+        return await self._desk.prepare(user, SignInMethod(session.auth), self.options(session), origin)
 
     def options(self, session: GameSession) -> LoginOptions:
         """Raises OptionsDamaged."""
-        opened = self._masters.opened(session.options, purpose=purpose_of(session.gsid))
+        opened = self._masters.opened(session.options, purpose=game_options_purpose(session.gsid))
         if opened is None:
             raise OptionsDamaged
         return msgspec.json.decode(opened, type=LoginOptions)
 
     def seal(self, gsid: str, options: LoginOptions) -> bytes:
-        return self._masters.seal(msgspec.json.encode(options), purpose=purpose_of(gsid))
+        return self._masters.seal(msgspec.json.encode(options), purpose=game_options_purpose(gsid))

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
-from gatehouse.accounts.model import KeptLogin
-from gatehouse.audit.model import Record, Refusal
-from gatehouse.gamesessions.model import Closing, GameSession, Glimpse, PollMark, Turn
+from gatehouse.accounts.model import LoginTokenRecord
+from gatehouse.audit.model import AuditRecord, Refusal
+from gatehouse.gamesessions.model import CloseStatus, GameSession, PollId, PollMark, SessionSnapshot
 
 
 class GameSessionStore(Protocol):
@@ -17,7 +17,7 @@ class GameSessionStore(Protocol):
     async def find(self, gsid: str, now: int) -> GameSession | None:
         """Return it while it lasts."""
 
-    async def glimpses(self, gsids: Collection[str], now: int) -> Mapping[str, Glimpse]:
+    async def glimpses(self, gsids: Collection[str], now: int) -> Mapping[str, SessionSnapshot]:
         """Those of these sessions that last, in one query."""
 
     async def mark(self, marks: Sequence[PollMark], node: str) -> None:
@@ -38,7 +38,7 @@ class GameSessionStore(Protocol):
     async def move(self, gsid: str, now: int, *, signing_in: bool) -> None:
         """The page was opened, or somebody is about to answer it; the first time counts."""
 
-    async def confirm(self, gsid: str, now: int, *, user_id: str, rev: int, auth: str, entry: Record) -> bool:
+    async def confirm(self, gsid: str, now: int, *, user_id: str, rev: int, auth: str, entry: AuditRecord) -> bool:
         """Somebody said yes: the first one only, and only while it is pending and his account as it was."""
 
     async def fail(self, gsid: str, now: int, refusal: Refusal, kept: int, *, user_id: str = "") -> bool:
@@ -47,23 +47,23 @@ class GameSessionStore(Protocol):
         `user_id`: whose account was not let in.
         """
 
-    async def take(self, gsid: str, turn: Turn, now: int, login: KeptLogin, entry: Record) -> bool:
+    async def take(self, gsid: str, turn: PollId, now: int, login: LoginTokenRecord, entry: AuditRecord) -> bool:
         """Mark the answer as delivered and keep what it gives out, in one transaction: once, ever.
 
         False when it is not there to be taken, when a newer poll is known, here or at another node, or when the
         account is no longer as it was at the confirmation. Raises OutcomeUnknown.
         """
 
-    async def give_back(self, gsid: str, turn: Turn, login: KeptLogin, entry: Record) -> None:
+    async def give_back(self, gsid: str, turn: PollId, login: LoginTokenRecord, entry: AuditRecord) -> None:
         """Undo a take whose answer was never sent, with what it gave out, if it was committed at all.
 
         The session can be delivered to a later poll then, and never again to this one. May be repeated.
         """
 
-    async def close(self, gsid: str, now: int, closing: Closing, refusal: Refusal, kept: int) -> bool:
+    async def close(self, gsid: str, now: int, closing: CloseStatus, refusal: Refusal, kept: int) -> bool:
         """Note what the game says; before the delivery that ends it, for the reason in the refusal."""
 
-    async def shut(self, gsid: str, now: int, refusal: Refusal, kept: int, *, entry: Record) -> bool:
+    async def shut(self, gsid: str, now: int, refusal: Refusal, kept: int, *, entry: AuditRecord) -> bool:
         """End one that is not delivered yet, for the reason in the refusal; False when it is over."""
 
     async def watch(self, gsid: str, node: str, now: int) -> None:

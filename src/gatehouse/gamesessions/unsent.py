@@ -6,37 +6,37 @@ from dataclasses import dataclass
 from typing import Final
 
 from gatehouse.accounts.login_data import PreparedLogin
-from gatehouse.gamesessions.model import Turn
-from gatehouse.gamesessions.records import GameRecords
+from gatehouse.gamesessions.model import PollId
+from gatehouse.gamesessions.records import GameRefusals
 from gatehouse.gamesessions.store import GameSessionStore
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import GatehouseError
 
-AGAIN_AFTER: Final = 1.0  # seconds
+RETRY_INTERVAL: Final = 1.0  # seconds
 
 log = logging.getLogger("gatehouse.gamesessions")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unsent:
+class UnsentAnswer:
     gsid: str
-    turn: Turn
+    turn: PollId
     prepared: PreparedLogin
     ends_at: int  # of the session at the latest: nothing can be delivered after that
 
 
-class UnsentAnswers:
+class UnsentAnswerRetry:
     """Tries until the database has said yes. With the process this is lost, as an answer on its way is."""
 
-    def __init__(self, *, store: GameSessionStore, records: GameRecords, clock: Clock) -> None:
+    def __init__(self, *, store: GameSessionStore, records: GameRefusals, clock: Clock) -> None:
         self._store = store
         self._records = records
         self._clock = clock
-        self._waiting: dict[tuple[str, Turn], Unsent] = {}
+        self._waiting: dict[tuple[str, PollId], UnsentAnswer] = {}
         self._working: asyncio.Task[None] | None = None
         self._due = False
 
-    def give_back(self, unsent: Unsent) -> None:
+    def give_back(self, unsent: UnsentAnswer) -> None:
         """Now if possible, else as soon as it is; nobody has to wait for it."""
         self._waiting[unsent.gsid, unsent.turn] = unsent
         self._work()
@@ -50,7 +50,7 @@ class UnsentAnswers:
         for unsent in tuple(self._waiting.values()):
             await self._try(unsent)
 
-    async def _try(self, unsent: Unsent) -> None:
+    async def _try(self, unsent: UnsentAnswer) -> None:
         try:
             if self._clock.now() < unsent.ends_at:
                 entry = self._records.returned(unsent.prepared.entry)
@@ -64,7 +64,7 @@ class UnsentAnswers:
     def _soon(self) -> None:
         if not self._due:
             self._due = True
-            self._clock.call_later(AGAIN_AFTER, self._work)
+            self._clock.call_later(RETRY_INTERVAL, self._work)
 
     def _work(self) -> None:
         self._due = False

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import TypeVar
 
-from gatehouse.gamesessions.model import Glimpse
+from gatehouse.gamesessions.model import SessionSnapshot
 
 T = TypeVar("T")
 
 
-class Woken(Enum):
+class WakeReason(Enum):
     CHANGED = auto()  # something was stored about the session: look
     DISPLACED = auto()  # a newer poll of the same session came
     TIME_OUT = auto()
@@ -25,20 +25,20 @@ class Waiter:
 
     def __init__(self) -> None:
         self.number = 0  # 0 until it has proved to be one
-        self.seen: Glimpse | None = None  # what it goes by; None until it has looked
-        self._future: asyncio.Future[Woken] = asyncio.get_running_loop().create_future()
+        self.seen: SessionSnapshot | None = None  # what it goes by; None until it has looked
+        self._future: asyncio.Future[WakeReason] = asyncio.get_running_loop().create_future()
 
-    def wake(self, why: Woken) -> None:
+    def wake(self, why: WakeReason) -> None:
         if not self._future.done():
             self._future.set_result(why)
-        elif why is not Woken.CHANGED and self._future.result() is Woken.CHANGED:
+        elif why is not WakeReason.CHANGED and self._future.result() is WakeReason.CHANGED:
             self._future = asyncio.get_running_loop().create_future()
             self._future.set_result(why)
 
-    async def wait(self) -> Woken:
+    async def wait(self) -> WakeReason:
         waited_for = self._future
         why = await waited_for
-        if why is Woken.CHANGED and self._future is waited_for:  # else something more important came meanwhile
+        if why is WakeReason.CHANGED and self._future is waited_for:  # else something more important came meanwhile
             self._future = asyncio.get_running_loop().create_future()
         return why
 
@@ -47,14 +47,14 @@ class Waiters:
     def __init__(self) -> None:
         self._polls: dict[str, list[Waiter]] = {}
         self._others: dict[str, list[Callable[[], object]]] = {}
-        self._compared: dict[str, Glimpse | None] = {}  # what the others were last told to look at
+        self._compared: dict[str, SessionSnapshot | None] = {}  # what the others were last told to look at
         self._stopping = False
 
     def join(self, gsid: str) -> Waiter:
         waiter = Waiter()
         self._polls.setdefault(gsid, []).append(waiter)
         if self._stopping:
-            waiter.wake(Woken.STOPPING)
+            waiter.wake(WakeReason.STOPPING)
         return waiter
 
     def leave(self, gsid: str, waiter: Waiter) -> None:
@@ -69,7 +69,7 @@ class Waiters:
         newest = self.newest(gsid)
         for one in self._polls.get(gsid, ()):
             if 0 < one.number < newest:
-                one.wake(Woken.DISPLACED)
+                one.wake(WakeReason.DISPLACED)
 
     def watch(self, gsid: str, changed: Callable[[], object]) -> None:
         """Call whenever something was stored about the session: for sockets."""
@@ -83,18 +83,18 @@ class Waiters:
     def hear(self, gsid: str) -> None:
         """A notice about one session."""
         for waiter in tuple(self._polls.get(gsid, ())):
-            waiter.wake(Woken.CHANGED)
+            waiter.wake(WakeReason.CHANGED)
         for tell in tuple(self._others.get(gsid, ())):
             tell()
 
     def gsids(self) -> set[str]:
         return {*self._polls, *self._others}
 
-    def compare(self, gsid: str, found: Glimpse | None) -> None:
+    def compare(self, gsid: str, found: SessionSnapshot | None) -> None:
         """Wake those who go by something else than what was found; None: it lasts no longer."""
         for waiter in tuple(self._polls.get(gsid, ())):
             if found is None or waiter.seen != found:
-                waiter.wake(Woken.CHANGED)
+                waiter.wake(WakeReason.CHANGED)
         if gsid in self._others and (found is None or self._compared.get(gsid) != found):
             self._compared[gsid] = found
             for tell in tuple(self._others[gsid]):
@@ -105,7 +105,7 @@ class Waiters:
         self._stopping = True
         for waiting in tuple(self._polls.values()):
             for waiter in tuple(waiting):
-                waiter.wake(Woken.STOPPING)
+                waiter.wake(WakeReason.STOPPING)
 
     def all_numbered(self) -> bool:
         """Whether every poll here has proved to be one."""

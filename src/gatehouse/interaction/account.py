@@ -2,19 +2,19 @@
 
 from typing import Final
 
-from gatehouse.audit.model import Origin
-from gatehouse.interaction.model import Destination, Interaction, Step
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.interaction.model import Destination, FlowStep, SignInFlow
 
-KIND: Final = "account"
-TO: Final = "to"  # in `ask`: the page to go on to; written by us alone
+ACCOUNT_KIND: Final = "account"
+RETURN_TO: Final = "to"  # in `ask`: the page to go on to; written by us alone
 
 
-class AccountOccasion:
-    async def destination(self, interaction: Interaction) -> Destination:  # noqa: ARG002 - the protocol's signature
+class AccountSignInPurpose:
+    async def destination(self, interaction: SignInFlow) -> Destination:  # noqa: ARG002 - the protocol's signature
         return Destination()
 
-    async def next_step(self, interaction: Interaction) -> Step:  # noqa: ARG002
-        return Step.DONE
+    async def next_step(self, interaction: SignInFlow) -> FlowStep:  # noqa: ARG002
+        return FlowStep.DONE
 
-    async def finish(self, interaction: Interaction, origin: Origin) -> str:  # noqa: ARG002
-        return interaction.ask.get(TO, "/account")
+    async def finish(self, interaction: SignInFlow, origin: AuditOrigin) -> str:  # noqa: ARG002
+        return interaction.ask.get(RETURN_TO, "/account")

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from gatehouse.audit.model import Origin
-from gatehouse.interaction.model import Interaction
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.interaction.model import SignInFlow
 from gatehouse.kernel.addresses import parse_address, source_of
 
 
-class Nearness(StrEnum):
+class NetworkNearness(StrEnum):
     """Whether it was asked for from the network the browser is in, as far as addresses tell."""
 
     SAME = "same"
@@ -18,7 +18,7 @@ class Nearness(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class ConfirmationQuestion:
     kind: str  # whose occasion it is: device, game
     application: str  # its name
     code: str = ""  # what is shown there, to compare; empty when nothing is
@@ -26,27 +26,27 @@ class Question:
     scopes: tuple[str, ...] = ()  # what it gets to know, where that needs consent
     asked_at: int
     address: str  # where it was asked for from
-    nearness: Nearness
+    nearness: NetworkNearness
     watched: str = ""  # what the page asks about while it is open: whether anybody still waits
     is_waited_for: bool = True  # whether somebody did a moment ago
 
 
-class Confirmable(Protocol):
+class ConfirmablePurpose(Protocol):
     """An occasion whose last step is CONFIRM; `finish` is the yes."""
 
-    async def question(self, interaction: Interaction, origin: Origin) -> Question:
+    async def question(self, interaction: SignInFlow, origin: AuditOrigin) -> ConfirmationQuestion:
         """What to tell the person. Raises InteractionGone when nobody is waiting any more."""
 
-    async def check(self, interaction: Interaction, picked: str, origin: Origin) -> str:
+    async def check(self, interaction: SignInFlow, picked: str, origin: AuditOrigin) -> str:
         """Look at what he picked before his yes counts: "" when right, else it is over and the browser goes there."""
 
-    async def refuse(self, interaction: Interaction, origin: Origin) -> str:
+    async def refuse(self, interaction: SignInFlow, origin: AuditOrigin) -> str:
         """He said no; returns the address the browser goes to."""
 
 
-def nearness(asked_from: str, origin: Origin, *, proven: bool = True) -> Nearness:
+def compare_networks(asked_from: str, origin: AuditOrigin, *, proven: bool = True) -> NetworkNearness:
     """`proven`: whether the address it was asked for from proves anything. Two proxies alike are no closeness."""
     asked, near = parse_address(asked_from), parse_address(origin.address)
     if asked is None or near is None or asked.version != near.version or not (proven and origin.proven):
-        return Nearness.UNKNOWN
-    return Nearness.SAME if source_of(asked) == source_of(near) else Nearness.DIFFERENT
+        return NetworkNearness.UNKNOWN
+    return NetworkNearness.SAME if source_of(asked) == source_of(near) else NetworkNearness.DIFFERENT

@@ -5,43 +5,43 @@ from dataclasses import replace
 from typing import Protocol
 
 from gatehouse.accounts.model import User
-from gatehouse.audit.model import Origin, Record
-from gatehouse.interaction.errors import InteractionGone
+from gatehouse.audit.model import AuditOrigin, AuditRecord
+from gatehouse.interaction.errors import SignInFlowGone
 from gatehouse.interaction.model import (
     BROWSER,
-    FAILURES_MOST,
-    LIFETIME,
+    FLOW_LIFETIME,
+    MAX_FAILURES,
     Destination,
-    Interaction,
-    Proof,
-    Step,
-    with_first_step,
+    FlowStep,
+    SignInFlow,
+    SignInProof,
+    with_first_factor,
     with_proof,
 )
-from gatehouse.interaction.store import InteractionStore
+from gatehouse.interaction.store import SignInFlowStore
 from gatehouse.kernel.clock import Clock
-from gatehouse.kernel.digests import same_secret, sha256
+from gatehouse.kernel.digests import constant_time_equal, sha256
 from gatehouse.kernel.ids import new_secret
 
 
-class Occasion(Protocol):
+class SignInPurpose(Protocol):
     """What a sign-in is for: declared by the room that begins it, handed in by the composition root."""
 
-    async def destination(self, interaction: Interaction) -> Destination:
+    async def destination(self, interaction: SignInFlow) -> Destination:
         """What its pages tell about it, before and after anybody has proved who he is."""
 
-    async def next_step(self, interaction: Interaction) -> Step:
+    async def next_step(self, interaction: SignInFlow) -> FlowStep:
         """What is left to ask of someone who has proved who he is: CONSENT, CONFIRM or DONE.
 
         LOGIN when that proof does not do: too old, or of another kind than is asked for.
         """
 
-    async def finish(self, interaction: Interaction, origin: Origin) -> str:
+    async def finish(self, interaction: SignInFlow, origin: AuditOrigin) -> str:
         """Carry out what it was for and return the address the browser goes to."""
 
 
-class Interactions:
-    def __init__(self, *, store: InteractionStore, occasions: Mapping[str, Occasion], clock: Clock) -> None:
+class SignInFlows:
+    def __init__(self, *, store: SignInFlowStore, occasions: Mapping[str, SignInPurpose], clock: Clock) -> None:
         self._store = store
         self._occasions = occasions
         self._clock = clock
@@ -56,12 +56,12 @@ class Interactions:
         """
         handle = new_handle(request)
         new = self._new(handle, kind, ask, browser)
-        await self._store.begin(new if user is None else with_first_step(new, user))
+        await self._store.begin(new if user is None else with_first_factor(new, user))
         return handle
 
     async def begin_proved(
-        self, kind: str, ask: Mapping[str, str], proof: Proof, *, browser: str, request: str = ""
-    ) -> tuple[str, Interaction]:
+        self, kind: str, ask: Mapping[str, str], proof: SignInProof, *, browser: str, request: str = ""
+    ) -> tuple[str, SignInFlow]:
         """The same for someone who is signed in already: straight to what the occasion asks for."""
         handle = new_handle(request)
         known = with_proof(self._new(handle, kind, ask, browser), proof)
@@ -69,56 +69,56 @@ class Interactions:
         await self._store.begin(interaction)
         return handle, interaction
 
-    def _new(self, handle: str, kind: str, ask: Mapping[str, str], browser: str) -> Interaction:
+    def _new(self, handle: str, kind: str, ask: Mapping[str, str], browser: str) -> SignInFlow:
         now = self._clock.now()
         bound = {**ask, BROWSER: sha256(browser).hex()}
-        return Interaction(digest=sha256(handle), kind=kind, ask=bound, created_at=now, ends_at=now + LIFETIME)
+        return SignInFlow(digest=sha256(handle), kind=kind, ask=bound, created_at=now, ends_at=now + FLOW_LIFETIME)
 
-    async def find(self, handle: str, *, browser: str) -> Interaction:
+    async def find(self, handle: str, *, browser: str) -> SignInFlow:
         """Return the way this browser is on; a handle alone opens nothing. Raises InteractionGone."""
         interaction = await self._store.find(sha256(handle), self._clock.now())
-        if interaction is None or not same_secret(interaction.ask[BROWSER], sha256(browser).hex()):
-            raise InteractionGone
+        if interaction is None or not constant_time_equal(interaction.ask[BROWSER], sha256(browser).hex()):
+            raise SignInFlowGone
         return interaction
 
-    async def proved_first(self, interaction: Interaction, user: User) -> Interaction:
+    async def proved_first(self, interaction: SignInFlow, user: User) -> SignInFlow:
         """The password was right; a second factor is still asked for."""
-        return await self._store.move(with_first_step(interaction, user))
+        return await self._store.move(with_first_factor(interaction, user))
 
-    async def destination(self, interaction: Interaction) -> Destination:
+    async def destination(self, interaction: SignInFlow) -> Destination:
         return await self._occasion(interaction).destination(interaction)
 
-    async def proved(self, interaction: Interaction, proof: Proof) -> Interaction:
+    async def proved(self, interaction: SignInFlow, proof: SignInProof) -> SignInFlow:
         """Everything was proved; the occasion says what comes next."""
         known = with_proof(interaction, proof)
         return await self._store.move(replace(known, step=await self._occasion(known).next_step(known)))
 
-    async def agreed(self, interaction: Interaction) -> Interaction:
+    async def agreed(self, interaction: SignInFlow) -> SignInFlow:
         """What the occasion asked for was answered; nothing is left to ask."""
-        if interaction.step not in (Step.CONSENT, Step.CONFIRM):
-            raise InteractionGone
-        return await self._store.move(replace(interaction, step=Step.DONE))
+        if interaction.step not in (FlowStep.CONSENT, FlowStep.CONFIRM):
+            raise SignInFlowGone
+        return await self._store.move(replace(interaction, step=FlowStep.DONE))
 
-    async def failed(self, interaction: Interaction) -> Interaction:
+    async def failed(self, interaction: SignInFlow) -> SignInFlow:
         """Count a wrong code; after too many the way ends, and the password is asked for again."""
-        if interaction.failures + 1 >= FAILURES_MOST:
+        if interaction.failures + 1 >= MAX_FAILURES:
             await self._store.finish(interaction.digest, self._clock.now())
-            raise InteractionGone
+            raise SignInFlowGone
         return await self._store.move(replace(interaction, failures=interaction.failures + 1))
 
-    async def drop(self, interaction: Interaction, record: Record | None = None) -> None:
+    async def drop(self, interaction: SignInFlow, record: AuditRecord | None = None) -> None:
         """Take away a way that its own room finishes: the login operation answers instead of sending on."""
         if await self._store.finish(interaction.digest, self._clock.now(), record) is None:
-            raise InteractionGone
+            raise SignInFlowGone
 
-    async def finish(self, interaction: Interaction, origin: Origin) -> str:
+    async def finish(self, interaction: SignInFlow, origin: AuditOrigin) -> str:
         """Take the interaction and carry out what it was for, once; returns where the browser goes."""
         taken = await self._store.finish(interaction.digest, self._clock.now())
-        if taken is None or taken.step is not Step.DONE:
-            raise InteractionGone
+        if taken is None or taken.step is not FlowStep.DONE:
+            raise SignInFlowGone
         return await self._occasion(taken).finish(taken, origin)
 
-    def _occasion(self, interaction: Interaction) -> Occasion:
+    def _occasion(self, interaction: SignInFlow) -> SignInPurpose:
         return self._occasions[interaction.kind]
 
 
@@ -126,6 +126,6 @@ def new_handle(request: str) -> str:
     return f"{new_secret()}.{request}" if request else new_secret()
 
 
-def request_in(handle: str) -> str:
+def request_of_handle(handle: str) -> str:
     """The request a handle carries; whoever uses it checks it as if it came from a stranger, which it may."""
     return handle.partition(".")[2]

@@ -3,15 +3,15 @@
 from gatehouse.kernel.errors import Conflict, NotFound
 
 
-class InteractionGone(NotFound):
+class SignInFlowGone(NotFound):
     """It has ended, was finished, or belongs to another browser; all three look alike."""
 
     public = "This page was open too long, or was opened elsewhere."
 
 
-class OccasionOver(InteractionGone):
+class SignInPurposeEnded(SignInFlowGone):
     """What it was for was answered elsewhere, or has ended: there is nothing to start again here."""
 
 
-class InteractionMoved(Conflict):
+class SignInFlowMoved(Conflict):
     public = "This sign-in has moved on in another window."

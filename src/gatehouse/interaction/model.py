@@ -5,17 +5,17 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from gatehouse.accounts.model import Session, Strength, User
+from gatehouse.accounts.model import Session, SessionStrength, User
 
-LIFETIME: Final = 600  # seconds from the first request to the end of the sign-in; interface §8
-FAILURES_MOST: Final = 10  # wrong codes after which the way starts anew
+FLOW_LIFETIME: Final = 600  # seconds from the first request to the end of the sign-in; interface §8
+MAX_FAILURES: Final = 10  # wrong codes after which the way starts anew
 BROWSER: Final = "browser"  # reserved in `ask`: whose way it is
-SIGN_IN_DIGITS: Final = 16
+SIGN_IN_ID_DIGITS: Final = 16
 PROOF: Final = "proof"  # reserved in `ask`: the session that was proved
-FIRST: Final = "first"  # reserved in `ask`: the account's rev when the password was right
+FIRST_FACTOR: Final = "first"  # reserved in `ask`: the account's rev when the password was right
 
 
-class Step(StrEnum):
+class FlowStep(StrEnum):
     LOGIN = "login"
     FACTOR = "factor"
     CONSENT = "consent"
@@ -24,10 +24,10 @@ class Step(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interaction:
+class SignInFlow:
     digest: bytes
     kind: str  # whose occasion it is: account, login, authorize, game, device
-    step: Step = Step.LOGIN
+    step: FlowStep = FlowStep.LOGIN
     ask: Mapping[str, str]  # what it is for, as its kind wrote it, and the reserved ones
     user_id: str | None = None
     auth: str = ""  # empty until everything asked for was proved
@@ -38,7 +38,7 @@ class Interaction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proof:
+class SignInProof:
     """How somebody proved who he is: the browser session that came of it."""
 
     user_id: str
@@ -63,46 +63,46 @@ class Destination:
     hand_over: str = ""  # a path of ours where the person may go on with another device; empty when there is none
 
 
-def with_first_step(interaction: Interaction, user: User) -> Interaction:
+def with_first_factor(interaction: SignInFlow, user: User) -> SignInFlow:
     """The interaction of somebody whose second factor is still asked for."""
-    ask = {**interaction.ask, FIRST: str(user.rev)}
-    return replace(interaction, step=Step.FACTOR, user_id=user.user_id, auth="", ask=ask)
+    ask = {**interaction.ask, FIRST_FACTOR: str(user.rev)}
+    return replace(interaction, step=FlowStep.FACTOR, user_id=user.user_id, auth="", ask=ask)
 
 
-def first_step_holds(interaction: Interaction, user: User) -> bool:
+def first_factor_is_valid(interaction: SignInFlow, user: User) -> bool:
     """Not after a changed password or a sign-out everywhere: what was proved before them is worth nothing (R2)."""
-    return interaction.ask[FIRST] == str(user.rev)
+    return interaction.ask[FIRST_FACTOR] == str(user.rev)
 
 
-def proof_of_session(session: Session, *, is_new: bool = False) -> Proof:
-    return Proof(
+def proof_of_session(session: Session, *, is_new: bool = False) -> SignInProof:
+    return SignInProof(
         user_id=session.user_id,
         rev=session.rev,
         session_id=session.session_id,
-        sign_in=sign_in_of(session),
+        sign_in=sign_in_id_of(session),
         auth=session.auth.value,
         proved_at=session.proved_at,
-        limited=session.strength is not Strength.FULL,
+        limited=session.strength is not SessionStrength.FULL,
         is_new=is_new,
     )
 
 
-def sign_in_of(session: Session) -> str:
+def sign_in_id_of(session: Session) -> str:
     """Tells two sign-ins under one session id apart; good for nothing else."""
-    return session.digest.hex()[:SIGN_IN_DIGITS]
+    return session.digest.hex()[:SIGN_IN_ID_DIGITS]
 
 
-def with_proof(interaction: Interaction, proof: Proof) -> Interaction:
+def with_proof(interaction: SignInFlow, proof: SignInProof) -> SignInFlow:
     """The interaction of somebody who has proved everything; the session is kept beside what it is for."""
     marks = f"{int(proof.limited)} {int(proof.is_new)}"
     kept = f"{proof.session_id} {proof.sign_in} {proof.rev} {proof.proved_at} {marks}"
     return replace(interaction, user_id=proof.user_id, auth=proof.auth, ask={**interaction.ask, PROOF: kept})
 
 
-def proof_of(interaction: Interaction) -> Proof:
+def proof_of_flow(interaction: SignInFlow) -> SignInProof:
     """Raises KeyError where nothing was proved yet."""
     session_id, sign_in, rev, proved_at, limited, is_new = interaction.ask[PROOF].split(" ")
-    return Proof(
+    return SignInProof(
         user_id=interaction.user_id or "",
         rev=int(rev),
         session_id=session_id,

@@ -2,23 +2,23 @@
 
 from typing import Protocol
 
-from gatehouse.audit.model import Record
-from gatehouse.interaction.model import Interaction
+from gatehouse.audit.model import AuditRecord
+from gatehouse.interaction.model import SignInFlow
 
 
-class InteractionStore(Protocol):
-    async def begin(self, interaction: Interaction) -> None:
+class SignInFlowStore(Protocol):
+    async def begin(self, interaction: SignInFlow) -> None:
         """Keep a new one."""
 
-    async def find(self, digest: bytes, now: int) -> Interaction | None:
+    async def find(self, digest: bytes, now: int) -> SignInFlow | None:
         """Return it while it lasts."""
 
-    async def move(self, interaction: Interaction) -> Interaction:
+    async def move(self, interaction: SignInFlow) -> SignInFlow:
         """Replace step, user, auth, failures and ask if the version is still the one that was read.
 
         Of two windows that move one interaction exactly one succeeds; the other gets InteractionMoved.
         Returns it with its new version.
         """
 
-    async def finish(self, digest: bytes, now: int, record: Record | None = None) -> Interaction | None:
+    async def finish(self, digest: bytes, now: int, record: AuditRecord | None = None) -> SignInFlow | None:
         """Take it away and return it, once: of any number of callers one gets it, and leaves the record."""

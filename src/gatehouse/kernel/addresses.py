@@ -59,12 +59,12 @@ def parse_address(text: str) -> Address | None:
     if "%" in text or not text.isascii():
         return None
     try:
-        return unmapped(ip_address(text))
+        return unmap_ipv4(ip_address(text))
     except ValueError:
         return None
 
 
-def unmapped(address: Address) -> Address:
+def unmap_ipv4(address: Address) -> Address:
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return address.ipv4_mapped
     return address
@@ -73,12 +73,12 @@ def unmapped(address: Address) -> Address:
 def parse_network(text: str) -> Network:
     """Return a network given as CIDR; raise ValueError for host bits, netmask forms, leading zeros or a zone."""
     network = ip_network(text)
-    if "%" in text or text not in (str(network), str(network.network_address), _dotted(network)):
+    if "%" in text or text not in (str(network), str(network.network_address), _mapped_form(network)):
         raise ValueError(f"{text!r} is not written as {str(network)!r}")
     return network
 
 
-def unmapped_network(network: Network) -> Network:
+def unmap_network(network: Network) -> Network:
     """The IPv4 network that ::ffff:10.0.0.0/104 is; any other as it is."""
     inner = network.network_address.ipv4_mapped if isinstance(network, IPv6Network) else None
     if inner is None or network.prefixlen < MAPPED_PREFIX:
@@ -86,21 +86,21 @@ def unmapped_network(network: Network) -> Network:
     return IPv4Network((inner, network.prefixlen - MAPPED_PREFIX))
 
 
-def _dotted(network: Network) -> str:
+def _mapped_form(network: Network) -> str:
     """A mapped network as people write it; whether str() does depends on the version of Python."""
-    inner = unmapped_network(network)
+    inner = unmap_network(network)
     return f"::ffff:{inner.network_address}/{network.prefixlen}" if inner != network else str(network)
 
 
 def is_public_address(address: Address) -> bool:
     """True for an address that belongs to somebody on the internet, and is not a way into a network of ours."""
-    plain = unmapped(address)
+    plain = unmap_ipv4(address)
     if isinstance(plain, IPv6Address) and plain not in IPV6_UNICAST:
         return False
-    return not contains(NOT_PUBLIC, plain)
+    return not any_network_contains(NOT_PUBLIC, plain)
 
 
-def contains(networks: tuple[Network, ...], address: Address) -> bool:
+def any_network_contains(networks: tuple[Network, ...], address: Address) -> bool:
     return any(address.version == network.version and address in network for network in networks)
 
 

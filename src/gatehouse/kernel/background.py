@@ -16,9 +16,9 @@ from gatehouse.kernel.errors import Unavailable
 P = ParamSpec("P")
 T = TypeVar("T")
 
-LIGHT: Final = 5_000  # the most weight that is worked off on the loop; one unit takes about a microsecond
-HEAVY: Final = LIGHT + 1  # of work that is always the worker's
-QUEUE_MOST: Final = 256  # jobs that wait for the worker; more are refused
+MAX_INLINE_WEIGHT: Final = 5_000  # the most weight that is worked off on the loop; one unit takes about a microsecond
+OFF_LOOP_WEIGHT: Final = MAX_INLINE_WEIGHT + 1  # of work that is always the worker's
+MAX_QUEUED_JOBS: Final = 256  # jobs that wait for the worker; more are refused
 SWITCH_SECONDS: Final = 0.0001  # how long the loop waits for the interpreter while the worker computes
 
 
@@ -30,8 +30,8 @@ class Worker:
         self._queued = 0
 
     async def run(self, function: Callable[[], T]) -> T:
-        if self._queued >= QUEUE_MOST:
-            raise Unavailable(f"{QUEUE_MOST} heavy jobs are waiting")
+        if self._queued >= MAX_QUEUED_JOBS:
+            raise Unavailable(f"{MAX_QUEUED_JOBS} heavy jobs are waiting")
         self._queued += 1
         try:
             return await asyncio.wrap_future(self._thread.submit(function))
@@ -40,7 +40,7 @@ class Worker:
 
 
 _worker: Final = Worker("heavy-work")
-_transactions: Final = Worker("heavy-transaction")
+_transaction_worker: Final = Worker("heavy-transaction")
 
 
 async def run_off_loop(weight: int, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -49,18 +49,20 @@ async def run_off_loop(weight: int, function: Callable[P, T], /, *args: P.args, 
     Raises Unavailable when too many jobs wait. A job should take a tenth of a second at most: longer work is given
     in pieces, so that others get their turn in between.
     """
-    if weight <= LIGHT:
+    if weight <= MAX_INLINE_WEIGHT:
         return function(*args, **kwargs)
     return await _worker.run(partial(function, *args, **kwargs))
 
 
-async def run_in_transaction(weight: int, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+async def run_off_loop_in_transaction(
+    weight: int, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+) -> T:
     """The same while a database connection and its locks are held: that waits only for others who hold one."""
-    if weight <= LIGHT:
+    if weight <= MAX_INLINE_WEIGHT:
         return function(*args, **kwargs)
-    return await _transactions.run(partial(function, *args, **kwargs))
+    return await _transaction_worker.run(partial(function, *args, **kwargs))
 
 
-def switch_often() -> None:
+def shorten_switch_interval() -> None:
     """For a process that serves: with the interpreter's own 5 ms each answer would wait several times that."""
     sys.setswitchinterval(SWITCH_SECONDS)

@@ -5,14 +5,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Self
 
-WRITTEN: Final = re.compile(r"#([0-9a-fA-F]{2})([0-9a-fA-F]{2})([0-9a-fA-F]{2})", re.ASCII)
-TEXT: Final = 4.5  # level AA for text of any size
-SHAPE: Final = 3.0  # level AA for what is no text: a button's ground, a focus ring
-STEPS: Final = 100
+HEX_COLOR: Final = re.compile(r"#([0-9a-fA-F]{2})([0-9a-fA-F]{2})([0-9a-fA-F]{2})", re.ASCII)
+TEXT_CONTRAST: Final = 4.5  # level AA for text of any size
+SHAPE_CONTRAST: Final = 3.0  # level AA for what is no text: a button's ground, a focus ring
+MIX_STEPS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Colour:
+class Color:
     red: int
     green: int
     blue: int
@@ -20,7 +20,7 @@ class Colour:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Of `#rrggbb`; raises ValueError for anything else."""
-        found = WRITTEN.fullmatch(text)
+        found = HEX_COLOR.fullmatch(text)
         if found is None:
             raise ValueError(f"must be a colour like #1d5f8a, not {text!r:.40}")
         return cls(*(int(part, 16) for part in found.groups()))
@@ -33,14 +33,14 @@ class Colour:
         red, green, blue = map(_linear, (self.red, self.green, self.blue))
         return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
-    def mixed(self, other: "Colour", share: float) -> "Colour":
+    def mixed(self, other: "Color", share: float) -> "Color":
         """With that share (0 to 1) of another."""
         pairs = ((self.red, other.red), (self.green, other.green), (self.blue, other.blue))
-        return Colour(*(round(own + (theirs - own) * share) for own, theirs in pairs))
+        return Color(*(round(own + (theirs - own) * share) for own, theirs in pairs))
 
 
-WHITE: Final = Colour(255, 255, 255)
-BLACK: Final = Colour(0, 0, 0)
+WHITE: Final = Color(255, 255, 255)
+BLACK: Final = Color(0, 0, 0)
 
 
 def _linear(part: int) -> float:
@@ -48,18 +48,18 @@ def _linear(part: int) -> float:
     return share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4  # noqa: PLR2004 - the definition's
 
 
-def contrast(one: Colour, other: Colour) -> float:
+def contrast(one: Color, other: Color) -> float:
     """Between 1 and 21."""
     darker, lighter = sorted((one.luminance, other.luminance))
     return (lighter + 0.05) / (darker + 0.05)
 
 
-def least_contrast(colour: Colour, grounds: Iterable[Colour]) -> float:
+def min_contrast(colour: Color, grounds: Iterable[Color]) -> float:
     return min(contrast(colour, ground) for ground in grounds)
 
 
-def apart(colour: Colour, grounds: Iterable[Colour], *, least: float, towards: Colour) -> Colour:
+def adjust_for_contrast(colour: Color, grounds: Iterable[Color], *, least: float, towards: Color) -> Color:
     """The colour itself, or the nearest to it on the way to black or white that stands out from all grounds."""
     against = tuple(grounds)
-    mixes = (colour.mixed(towards, step / STEPS) for step in range(STEPS))
-    return next((mix for mix in mixes if least_contrast(mix, against) >= least), towards)
+    mixes = (colour.mixed(towards, step / MIX_STEPS) for step in range(MIX_STEPS))
+    return next((mix for mix in mixes if min_contrast(mix, against) >= least), towards)

@@ -8,11 +8,11 @@ def sha256(text: str | bytes) -> bytes:
     return hashlib.sha256(as_bytes(text)).digest()
 
 
-def keyed_digest(key: bytes, message: bytes) -> bytes:
+def hmac_sha256(key: bytes, message: bytes) -> bytes:
     return hmac.digest(key, message, "sha256")
 
 
-def same_secret(given: str | bytes, expected: str | bytes) -> bool:
+def constant_time_equal(given: str | bytes, expected: str | bytes) -> bool:
     """Compare in constant time.
 
     Encoded first: `hmac.compare_digest` raises on non-ASCII text, which would be a 500 on demand.

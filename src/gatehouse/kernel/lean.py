@@ -7,7 +7,7 @@ from types import ModuleType
 
 
 @contextmanager
-def without(module: str) -> Iterator[None]:
+def hide_module(module: str) -> Iterator[None]:
     """Let imports inside find that module missing, unless it is loaded already."""
     if module in sys.modules:
         yield
@@ -20,7 +20,7 @@ def without(module: str) -> Iterator[None]:
 
 
 @contextmanager
-def standing_in(modules: Mapping[str, Mapping[str, object]]) -> Iterator[None]:
+def substitute_modules(modules: Mapping[str, Mapping[str, object]]) -> Iterator[None]:
     """Let imports inside, and later ones, find these names in place of those modules, unless they are loaded."""
     for module, names in modules.items():
         if module not in sys.modules:

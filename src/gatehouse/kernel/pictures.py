@@ -3,13 +3,13 @@
 from typing import Final
 
 # Pixels only. An SVG may carry scripts, styles and addresses of other hosts.
-KINDS: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
+IMAGE_SIGNATURES: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
 RIFF: Final = b"RIFF"
 WEBP: Final = b"WEBP"
 
 
-def media_type_of(content: bytes) -> str:
+def image_media_type(content: bytes) -> str:
     """Of a PNG, a JPEG or a WebP; empty for everything else."""
     if content[:4] == RIFF and content[8:12] == WEBP:
         return "image/webp"
-    return next((kind for beginning, kind in KINDS if content.startswith(beginning)), "")
+    return next((kind for beginning, kind in IMAGE_SIGNATURES if content.startswith(beginning)), "")

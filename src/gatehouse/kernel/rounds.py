@@ -8,7 +8,7 @@ from gatehouse.kernel.clock import Clock
 T = TypeVar("T")
 
 
-class Rounds(Generic[T]):
+class TimerWheel(Generic[T]):
     """A round takes `every` seconds and is walked in `steps`; a new member's first turn is about a round away.
 
     There is no timer while there are no members. A process that was kept from running does not make up for the

@@ -7,16 +7,16 @@ from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
-SLICE: Final = 10_000  # sorted by one call
-SAMPLES: Final = 64  # of each slice, to find where the slices begin
+SORT_SLICE: Final = 10_000  # sorted by one call
+SAMPLES_PER_SLICE: Final = 64  # of each slice, to find where the slices begin
 
 
-def sorted_in_slices(items: Iterable[T], key: Callable[[T], Any]) -> list[T]:
+def sort_in_slices(items: Iterable[T], key: Callable[[T], Any]) -> list[T]:
     """As `sorted`."""
     given = list(items)
-    if len(given) <= SLICE:
+    if len(given) <= SORT_SLICE:
         return sorted(given, key=key)
-    bounds = sorted(map(key, given[:: SLICE // SAMPLES]))[SAMPLES - 1 :: SAMPLES]
+    bounds = sorted(map(key, given[:: SORT_SLICE // SAMPLES_PER_SLICE]))[SAMPLES_PER_SLICE - 1 :: SAMPLES_PER_SLICE]
     slices: list[list[T]] = [[] for _ in range(len(bounds) + 1)]
     for item in given:
         slices[bisect_right(bounds, key(item))].append(item)

@@ -5,12 +5,12 @@ from typing import Final
 
 # Cc controls, Cf format (bidi overrides, zero width), Cs surrogates, Zl and Zp line and paragraph separators:
 # each can make a name look like another one, or split a line (checklist LG-23, HT-15).
-DECEPTIVE: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+UNSAFE_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def is_plain_line(text: str) -> bool:
     """True when the text is one line in which every character is what it seems."""
-    return not any(unicodedata.category(character) in DECEPTIVE for character in text)
+    return not any(unicodedata.category(character) in UNSAFE_CATEGORIES for character in text)
 
 
 def nfc(text: str) -> str:

@@ -10,9 +10,9 @@ from typing import Final
 
 from gatehouse.kernel.addresses import Address, parse_address
 
-URL_LONGEST: Final = 2_048
-HOST_LONGEST: Final = 253
-HIGHEST_PORT: Final = 65_535
+MAX_URL_LENGTH: Final = 2_048
+MAX_HOST_LENGTH: Final = 253
+MAX_PORT: Final = 65_535
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 VISIBLE: Final = r"A-Za-z0-9._~!$&'()*+,;=:@%/-"
@@ -23,7 +23,7 @@ WEB_URL: Final = re.compile(
 )
 LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 # Names that never lead out of a house: RFC 6761, RFC 6762, RFC 8375, and what clouds call their metadata.
-HOME_NAMES: Final = ("localhost", "localdomain", "local", "internal", "home.arpa")
+INTERNAL_NAMES: Final = ("localhost", "localdomain", "local", "internal", "home.arpa")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,18 +40,18 @@ class WebUrl:
         """True for a name that only means something inside a network, such as localhost or a single label."""
         if self.address is not None:
             return False
-        return "." not in self.host or any(self.host.endswith(f".{name}") for name in HOME_NAMES)
+        return "." not in self.host or any(self.host.endswith(f".{name}") for name in INTERNAL_NAMES)
 
 
 def parse_web_url(text: str) -> WebUrl | None:
     """None for whatever is not exactly an http or https address."""
-    found = WEB_URL.fullmatch(text) if len(text) <= URL_LONGEST else None
+    found = WEB_URL.fullmatch(text) if len(text) <= MAX_URL_LENGTH else None
     if found is None:
         return None
     host = found["host"].lower()
     address = _address_of(host)
     port = int(found["port"] or DEFAULT_PORTS[found["scheme"]])
-    if port > HIGHEST_PORT or (address is None and not is_host_name(host)):
+    if port > MAX_PORT or (address is None and not is_host_name(host)):
         return None
     return WebUrl(
         scheme=found["scheme"],
@@ -73,5 +73,7 @@ def is_host_name(text: str) -> bool:
     """True for lower-case labels; a name that ends in a number is an IPv4 address to some, so it is none to us."""
     labels = text.split(".")
     return (
-        len(text) <= HOST_LONGEST and all(LABEL.fullmatch(label) for label in labels) and not labels[-1][0].isdigit()
+        len(text) <= MAX_HOST_LENGTH
+        and all(LABEL.fullmatch(label) for label in labels)
+        and not labels[-1][0].isdigit()
     )

@@ -12,7 +12,7 @@ ENTRY_WEIGHT: Final = 400  # bytes the cache itself needs for an entry: two dict
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ticket:
+class CacheHandle:
     """One entry of a cache, as long as it is there. It does not refer to the value, which may hold it."""
 
     group: Hashable
@@ -21,7 +21,7 @@ class Ticket:
 
 @dataclass(slots=True)
 class _Entry(Generic[V]):
-    ticket: Ticket
+    ticket: CacheHandle
     value: V
     weight: int
 
@@ -55,9 +55,9 @@ class WeightedCache(Generic[V]):
             self._entries.move_to_end((group, key))
             return found.value
 
-    def put(self, group: Hashable, key: Hashable, value: V, weight: int) -> Ticket:
+    def put(self, group: Hashable, key: Hashable, value: V, weight: int) -> CacheHandle:
         """Keep the value in the place of what was kept under the key."""
-        ticket = Ticket(group, key)
+        ticket = CacheHandle(group, key)
         with self._lock:
             self._remove(group, key)
             self._entries[group, key] = _Entry(ticket, value, weight + ENTRY_WEIGHT)
@@ -66,7 +66,7 @@ class WeightedCache(Generic[V]):
             self._shrink(group, key)
         return ticket
 
-    def add_weight(self, ticket: Ticket, more: int) -> None:
+    def add_weight(self, ticket: CacheHandle, more: int) -> None:
         """Note that a value has grown since it was put; one that is no longer kept may grow as it likes."""
         with self._lock:
             found = self._entries.get((ticket.group, ticket.key))

@@ -5,22 +5,22 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.keys.keyring import Keyring
-from gatehouse.keys.model import Algorithm, Purpose
+from gatehouse.keys.model import Algorithm, KeyPurpose
 
 
-class AuditSeal:
+class AuditSigner:
     def __init__(self, *, keyring: Keyring, clock: Clock) -> None:
         self._keyring = keyring
         self._clock = clock
 
     def sign(self, message: bytes) -> tuple[str, bytes]:
-        key = self._keyring.signing(Purpose.AUDIT, Algorithm.EDDSA, self._clock.now())
+        key = self._keyring.signing(KeyPurpose.AUDIT, Algorithm.EDDSA, self._clock.now())
         assert isinstance(key.private, Ed25519PrivateKey)  # noqa: S101 - narrows the type
         return key.record.kid, key.private.sign(message)
 
     async def is_ours(self, kid: str, message: bytes, signature: bytes) -> bool:
         key = await self._keyring.verifying(kid, self._clock.now())
-        if key is None or key.record.purpose is not Purpose.AUDIT or not isinstance(key.public, Ed25519PublicKey):
+        if key is None or key.record.purpose is not KeyPurpose.AUDIT or not isinstance(key.public, Ed25519PublicKey):
             return False
         try:
             key.public.verify(signature, message)

@@ -20,8 +20,8 @@ from gatehouse.keys.material import load_public
 from gatehouse.keys.model import SigningKey
 
 P256_BYTES: Final = 32
-CONFIRMED_SECONDS: Final = 1.0  # for which the document is published without asking for the version of the keys
-PATIENCE: Final = 0.25  # seconds for that question: the key set is published also while the database is away
+VERSION_CACHE_SECONDS: Final = 1.0  # for which the document is published without asking for the version of the keys
+VERSION_TIMEOUT: Final = 0.25  # seconds for that question: the key set is published also while the database is away
 
 
 class Jwk(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -60,20 +60,20 @@ class KeySetPublisher:
         self._clock = clock
         self._published: tuple[SigningKey, ...] = ()
         self._kids: tuple[str, ...] = ()
-        self._document = document_of(())
+        self._document = jwks_document(())
         self._asked_at = float("-inf")
 
     @property
     def is_confirmed(self) -> bool:
         """Whether `document` may be published as it is; else `confirm` first."""
-        return self._clock.monotonic() < self._asked_at + CONFIRMED_SECONDS
+        return self._clock.monotonic() < self._asked_at + VERSION_CACHE_SECONDS
 
     async def confirm(self) -> None:
         if self.is_confirmed:
             return
         began = self._clock.monotonic()
         with suppress(Unavailable, TimeoutError):
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(VERSION_TIMEOUT):
                 await self._keyring.confirm()
         self._asked_at = began
 
@@ -87,11 +87,11 @@ class KeySetPublisher:
     def _take(self, published: tuple[SigningKey, ...]) -> None:
         kids = tuple(key.kid for key in published)
         if kids != self._kids:
-            self._document = document_of(published)
+            self._document = jwks_document(published)
             self._kids = kids
 
 
-def document_of(keys: Iterable[SigningKey]) -> JwksDocument:
+def jwks_document(keys: Iterable[SigningKey]) -> JwksDocument:
     body = msgspec.json.encode(JwkSet(tuple(jwk_of(key) for key in keys)))
     return JwksDocument(body, f'"{sha256(body).hex()[:32]}"')
 
@@ -100,16 +100,23 @@ def jwk_of(key: SigningKey) -> Jwk:
     match load_public(key.public):
         case RSAPublicKey() as public:
             numbers = public.public_numbers()
-            return Jwk(kty="RSA", kid=key.kid, use="sig", alg=key.alg, n=number(numbers.n), e=number(numbers.e))
+            return Jwk(
+                kty="RSA",
+                kid=key.kid,
+                use="sig",
+                alg=key.alg,
+                n=base64url_number(numbers.n),
+                e=base64url_number(numbers.e),
+            )
         case EllipticCurvePublicKey() as public:
             point = public.public_numbers()
-            x, y = number(point.x, P256_BYTES), number(point.y, P256_BYTES)
+            x, y = base64url_number(point.x, P256_BYTES), base64url_number(point.y, P256_BYTES)
             return Jwk(kty="EC", kid=key.kid, use="sig", alg=key.alg, crv="P-256", x=x, y=y)
         case Ed25519PublicKey() as public:
             x = encode_base64url(public.public_bytes_raw()).decode()
             return Jwk(kty="OKP", kid=key.kid, use="sig", alg=key.alg, crv="Ed25519", x=x)
 
 
-def number(value: int, length: int = 0) -> str:
+def base64url_number(value: int, length: int = 0) -> str:
     """A number as JWK wants it: coordinates in full width, others without leading zeros (RFC 7518 §6)."""
     return encode_base64url(value.to_bytes(length or (value.bit_length() + 7) // 8)).decode()

@@ -15,11 +15,11 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.keys.errors import NoSigningKey, Tampered, WrongMasterKey
 from gatehouse.keys.material import PrivateKey, PublicKey, load_private, public_der
-from gatehouse.keys.model import Algorithm, Purpose, SigningKey, State, is_distrusted, state
+from gatehouse.keys.model import Algorithm, KeyPurpose, KeyState, SigningKey, is_distrusted, key_state
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.keys.store import KeyStore
 
-Identity = tuple[str, bytes, bytes]  # what must be the same for an opened key to be kept
+KeyIdentity = tuple[str, bytes, bytes]  # what must be the same for an opened key to be kept
 NOTHING_PUBLISHED: Final[tuple[int, tuple[SigningKey, ...]]] = (-1, ())  # the second it is of, and the records
 
 log = structlog.get_logger(__name__)
@@ -32,7 +32,7 @@ class OpenedKey:
     public: PublicKey
 
 
-Lines = Mapping[tuple[Purpose, Algorithm], Sequence[OpenedKey]]
+KeysByLine = Mapping[tuple[KeyPurpose, Algorithm], Sequence[OpenedKey]]
 
 
 class Keyring:
@@ -44,17 +44,17 @@ class Keyring:
         self._clock = clock
         self._opened: dict[str, OpenedKey] = {}
         self._published = NOTHING_PUBLISHED
-        self._lines: Lines = {}
-        self._refused: frozenset[Identity] = frozenset()
+        self._lines: KeysByLine = {}
+        self._refused: frozenset[KeyIdentity] = frozenset()
         self._reading = asyncio.Lock()
         self._reads_begun = 0
         self._last_read = 0  # the number of the one this view was made by
         self.version = -1  # of the stored keys this view was made from
         self.distrusted = 0  # how many keys were ever distrusted: access tokens of before a distrust end by it
 
-    def signing(self, purpose: Purpose, alg: Algorithm, now: int) -> OpenedKey:
+    def signing(self, purpose: KeyPurpose, alg: Algorithm, now: int) -> OpenedKey:
         for key in self._lines.get((purpose, alg), ()):
-            if state(key.record, now) is State.SIGNING:
+            if key_state(key.record, now) is KeyState.SIGNING:
                 return key
         raise NoSigningKey(f"no usable {alg} key for {purpose}")
 
@@ -66,13 +66,17 @@ class Keyring:
         if kid not in self._opened:
             await self.confirm()
         key = self._opened.get(kid)
-        return key if key is not None and state(key.record, now) is not State.RETIRED else None
+        return key if key is not None and key_state(key.record, now) is not KeyState.RETIRED else None
 
     def published(self, now: int) -> tuple[SigningKey, ...]:
         """The records of the public key set, oldest first; the very same tuple within one second."""
         if self._published[0] != now:
             records = (key.record for key in self._opened.values())
-            shown = (key for key in records if key.purpose is Purpose.TOKENS and state(key, now) is not State.RETIRED)
+            shown = (
+                key
+                for key in records
+                if key.purpose is KeyPurpose.TOKENS and key_state(key, now) is not KeyState.RETIRED
+            )
             self._published = (now, tuple(sorted(shown, key=lambda key: (key.created_at, key.kid))))
         return self._published[1]
 
@@ -112,11 +116,11 @@ class Keyring:
         self.version, self._last_read = stored.version, number
 
     def _take(self, records: Sequence[SigningKey]) -> None:
-        self.distrusted = sum(is_distrusted(record) and record.purpose is not Purpose.AUDIT for record in records)
+        self.distrusted = sum(is_distrusted(record) and record.purpose is not KeyPurpose.AUDIT for record in records)
         now = self._clock.now()
-        live = [record for record in records if state(record, now) is not State.RETIRED]
+        live = [record for record in records if key_state(record, now) is not KeyState.RETIRED]
         opened = {record.kid: key for record in live if (key := self._open(record)) is not None}
-        self._refused = frozenset(identity(record) for record in live if record.kid not in opened)
+        self._refused = frozenset(key_identity(record) for record in live if record.kid not in opened)
         self._opened = opened
         self._published = NOTHING_PUBLISHED
         self._lines = by_line(opened.values())
@@ -124,29 +128,29 @@ class Keyring:
     def _open(self, record: SigningKey) -> OpenedKey | None:
         """Open a key, or sound the alarm once and go on without it: the others serve (faults R-25)."""
         known = self._opened.get(record.kid)
-        if known is not None and identity(known.record) == identity(record):
+        if known is not None and key_identity(known.record) == key_identity(record):
             return replace(known, record=record)
         try:
-            return opened(record, self._masters)
+            return open_key(record, self._masters)
         except (Tampered, WrongMasterKey) as error:
-            if identity(record) not in self._refused:
+            if key_identity(record) not in self._refused:
                 log.critical("signing key refused", key_id=record.kid, reason=error.detail)
             return None
 
 
-def by_line(keys: Iterable[OpenedKey]) -> Lines:
+def by_line(keys: Iterable[OpenedKey]) -> KeysByLine:
     """The newest of each line first."""
-    lines: dict[tuple[Purpose, Algorithm], list[OpenedKey]] = {}
+    lines: dict[tuple[KeyPurpose, Algorithm], list[OpenedKey]] = {}
     for key in sorted(keys, key=lambda key: (key.record.signs_from, key.record.created_at), reverse=True):
         lines.setdefault((key.record.purpose, key.record.alg), []).append(key)
     return lines
 
 
-def identity(record: SigningKey) -> Identity:
+def key_identity(record: SigningKey) -> KeyIdentity:
     return record.kid, record.sealed_private, record.public
 
 
-def opened(record: SigningKey, masters: MasterKeys) -> OpenedKey:
+def open_key(record: SigningKey, masters: MasterKeys) -> OpenedKey:
     """Open the private half, and take the public one from it.
 
     The stored public half is only compared: whoever can write to the database could replace it by his own.

@@ -12,7 +12,7 @@ class Algorithm(StrEnum):
     EDDSA = "EdDSA"
 
 
-class Purpose(StrEnum):
+class KeyPurpose(StrEnum):
     """What a key may sign. A key of one purpose never verifies for another."""
 
     TOKENS = "tokens"  # published in the key set
@@ -20,7 +20,7 @@ class Purpose(StrEnum):
     AUDIT = "audit"
 
 
-class State(StrEnum):
+class KeyState(StrEnum):
     NEXT = "next"  # published, does not sign yet: verifiers get time to fetch it (S-06)
     SIGNING = "signing"
     VERIFYING = "verifying"  # signs no more; what it signed is still good
@@ -31,7 +31,7 @@ class State(StrEnum):
 class KeyLine:
     """The keys that succeed one another: at any time one of them signs."""
 
-    purpose: Purpose
+    purpose: KeyPurpose
     alg: Algorithm
 
 
@@ -41,7 +41,7 @@ class SigningKey:
 
     kid: str
     alg: Algorithm
-    purpose: Purpose
+    purpose: KeyPurpose
     public: bytes  # SubjectPublicKeyInfo, DER
     sealed_private: bytes = field(repr=False)  # PKCS#8 DER, sealed for `sealed_for`
     created_at: int
@@ -64,11 +64,11 @@ def is_distrusted(key: SigningKey) -> bool:
     return key.verifies_until != 0 and key.verifies_until == key.signs_until
 
 
-def state(key: SigningKey, now: int) -> State:
+def key_state(key: SigningKey, now: int) -> KeyState:
     if key.verifies_until and now >= key.verifies_until:
-        return State.RETIRED
+        return KeyState.RETIRED
     if now < key.signs_from:
-        return State.NEXT
+        return KeyState.NEXT
     if key.signs_until and now >= key.signs_until:
-        return State.VERIFYING
-    return State.SIGNING
+        return KeyState.VERIFYING
+    return KeyState.SIGNING

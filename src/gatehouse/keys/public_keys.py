@@ -9,22 +9,22 @@ from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 from gatehouse.keys.errors import BadPublicKey
 
-LEAST_BITS: Final = 2048
-MOST_BITS: Final = 8192
-LEAST_EXPONENT: Final = 65_537
+MIN_RSA_BITS: Final = 2048
+MAX_RSA_BITS: Final = 8192
+MIN_EXPONENT: Final = 65_537
 # A public exponent as long as the modulus makes one verification cost as much as a signature.
-MOST_EXPONENT_BITS: Final = 64
-MOST_CHARACTERS: Final = 4_096  # 8192 bits take 1,500 in PEM; nothing longer is even looked at
-LABELS: Final = ("PUBLIC KEY", "RSA PUBLIC KEY")  # SubjectPublicKeyInfo, PKCS#1
+MAX_EXPONENT_BITS: Final = 64
+MAX_KEY_CHARACTERS: Final = 4_096  # 8192 bits take 1,500 in PEM; nothing longer is even looked at
+PEM_LABELS: Final = ("PUBLIC KEY", "RSA PUBLIC KEY")  # SubjectPublicKeyInfo, PKCS#1
 
 
 def parse_rsa_public_key(text: str) -> RSAPublicKey:
     """Read PEM, or DER in base64 or base64url; raise BadPublicKey with words for the person who sent it."""
-    if len(text) > MOST_CHARACTERS:
-        raise BadPublicKey(f"the key is longer than {MOST_CHARACTERS} characters")
+    if len(text) > MAX_KEY_CHARACTERS:
+        raise BadPublicKey(f"the key is longer than {MAX_KEY_CHARACTERS} characters")
     if "PRIVATE KEY" in text:
         raise BadPublicKey("this is a private key; keep it to yourself and send the public half")
-    return rsa_public_key_from_der(decoded(armoured_part(text.strip())))
+    return rsa_public_key_from_der(decode_key_text(pem_body(text.strip())))
 
 
 def rsa_public_key_from_der(der: bytes) -> RSAPublicKey:
@@ -35,30 +35,30 @@ def rsa_public_key_from_der(der: bytes) -> RSAPublicKey:
         raise BadPublicKey("not a public key in PEM or DER") from None
     if not isinstance(key, RSAPublicKey):
         raise BadPublicKey("not an RSA key")
-    refuse_weak(key)
+    refuse_weak_rsa_key(key)
     return key
 
 
-def refuse_weak(key: RSAPublicKey) -> None:
-    if not LEAST_BITS <= key.key_size <= MOST_BITS:
-        raise BadPublicKey(f"an RSA key has {LEAST_BITS} to {MOST_BITS} bits, this one {key.key_size}")
+def refuse_weak_rsa_key(key: RSAPublicKey) -> None:
+    if not MIN_RSA_BITS <= key.key_size <= MAX_RSA_BITS:
+        raise BadPublicKey(f"an RSA key has {MIN_RSA_BITS} to {MAX_RSA_BITS} bits, this one {key.key_size}")
     numbers = key.public_numbers()
     if numbers.n % 2 == 0:
         raise BadPublicKey("the modulus is even")
-    if numbers.e % 2 == 0 or numbers.e < LEAST_EXPONENT or numbers.e.bit_length() > MOST_EXPONENT_BITS:
-        raise BadPublicKey(f"the exponent must be odd, at least {LEAST_EXPONENT} and of at most 64 bits")
+    if numbers.e % 2 == 0 or numbers.e < MIN_EXPONENT or numbers.e.bit_length() > MAX_EXPONENT_BITS:
+        raise BadPublicKey(f"the exponent must be odd, at least {MIN_EXPONENT} and of at most 64 bits")
 
 
-def armoured_part(text: str) -> str:
+def pem_body(text: str) -> str:
     """Return what stands between the two lines of one PEM block; text without them is returned as it is."""
-    for label in LABELS:
+    for label in PEM_LABELS:
         begin, end = f"-----BEGIN {label}-----", f"-----END {label}-----"
         if text.startswith(begin) and text.endswith(end):
             return text[len(begin) : -len(end)]
     return text
 
 
-def decoded(text: str) -> bytes:
+def decode_key_text(text: str) -> bytes:
     compact = "".join(text.split()).replace("-", "+").replace("_", "/").rstrip("=")
     try:
         der = b64decode(compact + "=" * (-len(compact) % 4), validate=True)

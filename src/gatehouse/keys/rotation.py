@@ -17,33 +17,33 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key as new_rsa_key
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin, Record
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.kernel.ids import new_key_id
 from gatehouse.keys.errors import KeysChanged, RotationPending, Tampered, WrongMasterKey
 from gatehouse.keys.material import PrivateKey, public_der
-from gatehouse.keys.model import Algorithm, KeyLine, Purpose, SigningKey, State, state
-from gatehouse.keys.sealing import MasterKeys, key_id_of
+from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose, KeyState, SigningKey, key_state
+from gatehouse.keys.sealing import MasterKeys, sealing_key_id
 from gatehouse.keys.store import KeyStore
 
 DAY: Final = 86_400
 RSA_EXPONENT: Final = 65_537
 RSA_BITS: Final = (2048, 3072)  # R2
-CLOCK_DIFFERENCE: Final = 60  # seconds by which clocks of two nodes may differ
-ATTEMPTS: Final = 3  # how often a decision is made anew after another node was quicker
+MAX_CLOCK_SKEW: Final = 60  # seconds by which clocks of two nodes may differ
+MAX_ATTEMPTS: Final = 3  # how often a decision is made anew after another node was quicker
 
-LINES: Final = (
-    KeyLine(Purpose.TOKENS, Algorithm.RS256),
-    KeyLine(Purpose.TOKENS, Algorithm.ES256),
-    KeyLine(Purpose.TOKENS, Algorithm.EDDSA),
-    KeyLine(Purpose.REFRESH, Algorithm.EDDSA),  # deterministic: a repeated refresh is the same token (R2)
-    KeyLine(Purpose.AUDIT, Algorithm.EDDSA),
+KEY_LINES: Final = (
+    KeyLine(KeyPurpose.TOKENS, Algorithm.RS256),
+    KeyLine(KeyPurpose.TOKENS, Algorithm.ES256),
+    KeyLine(KeyPurpose.TOKENS, Algorithm.EDDSA),
+    KeyLine(KeyPurpose.REFRESH, Algorithm.EDDSA),  # deterministic: a repeated refresh is the same token (R2)
+    KeyLine(KeyPurpose.AUDIT, Algorithm.EDDSA),
 )
 
-Decision = Callable[[tuple[SigningKey, ...]], Awaitable[list[SigningKey]]]
+KeyChange = Callable[[tuple[SigningKey, ...]], Awaitable[list[SigningKey]]]
 
 log = structlog.get_logger(__name__)
 
@@ -53,16 +53,16 @@ class RotationPolicy:
     every: int = 90 * DAY
     publish_lead: int = 3_600  # seconds a new key is published before it signs
     longest_life: int = 365 * DAY  # of any token: a static service JWT (R2)
-    grace: int = 30 * DAY + CLOCK_DIFFERENCE  # an expired user JWT still counts so long (R6)
+    grace: int = 30 * DAY + MAX_CLOCK_SKEW  # an expired user JWT still counts so long (R6)
     rsa_bits: int = 2048
-    lines: tuple[KeyLine, ...] = LINES
+    lines: tuple[KeyLine, ...] = KEY_LINES
 
     def __post_init__(self) -> None:
         if self.rsa_bits not in RSA_BITS:
             raise Misconfigured(f"RSA keys have {RSA_BITS[0]} or {RSA_BITS[1]} bits, not {self.rsa_bits}")
 
 
-class Manner(StrEnum):
+class RotationMode(StrEnum):
     PLANNED = "planned"
     AT_ONCE = "at once"  # sign with a new key now; what the old one signed stays good
     DISTRUST = "distrust"  # and nothing any older key of the line signed is believed any more
@@ -96,7 +96,7 @@ def make_key(line: KeyLine, masters: MasterKeys, *, now: int, signs_from: int, r
 
 def lines_without_keys(keys: Sequence[SigningKey], lines: Iterable[KeyLine], now: int) -> list[KeyLine]:
     """The lines in which no key signs, nor will."""
-    served = {key.line for key in keys if not key.signs_until and state(key, now) is not State.RETIRED}
+    served = {key.line for key in keys if not key.signs_until and key_state(key, now) is not KeyState.RETIRED}
     return [line for line in lines if line not in served]
 
 
@@ -104,38 +104,38 @@ def due_for_rotation(keys: Sequence[SigningKey], now: int, every: int) -> list[K
     """The lines whose youngest key has been signing for so long; none that has a key waiting to sign."""
     youngest: dict[KeyLine, int] = {}
     for key in keys:
-        if state(key, now) in (State.NEXT, State.SIGNING):
+        if key_state(key, now) in (KeyState.NEXT, KeyState.SIGNING):
             youngest[key.line] = max(youngest.get(key.line, 0), key.signs_from, key.created_at)
     return [line for line, since in youngest.items() if now >= since + every]
 
 
-def pending(line_keys: Sequence[SigningKey], now: int) -> SigningKey | None:
-    return next((key for key in line_keys if state(key, now) is State.NEXT), None)
+def pending_key(line_keys: Sequence[SigningKey], now: int) -> SigningKey | None:
+    return next((key for key in line_keys if key_state(key, now) is KeyState.NEXT), None)
 
 
-def hand_over(line_keys: Sequence[SigningKey], at: int, policy: RotationPolicy, now: int) -> list[SigningKey]:
+def end_signing(line_keys: Sequence[SigningKey], at: int, policy: RotationPolicy, now: int) -> list[SigningKey]:
     """The keys that sign now, as they are once they sign only until `at`."""
-    signing = [key for key in line_keys if state(key, now) is State.SIGNING]
-    return [replace(key, signs_until=at, verifies_until=last_use(key, at, policy)) for key in signing]
+    signing = [key for key in line_keys if key_state(key, now) is KeyState.SIGNING]
+    return [replace(key, signs_until=at, verifies_until=verification_end(key, at, policy)) for key in signing]
 
 
-def last_use(key: SigningKey, signs_until: int, policy: RotationPolicy) -> int:
-    if key.purpose is Purpose.AUDIT:
+def verification_end(key: SigningKey, signs_until: int, policy: RotationPolicy) -> int:
+    if key.purpose is KeyPurpose.AUDIT:
         return 0  # the audit log is verified for as long as it is kept
     return signs_until + policy.longest_life + policy.grace
 
 
-def distrusted(line_keys: Sequence[SigningKey], now: int) -> list[SigningKey]:
+def distrust_keys(line_keys: Sequence[SigningKey], now: int) -> list[SigningKey]:
     """Every key of the line, retired: whoever read one of them could read the others beside it.
 
     Dated back, so that no node with a slower clock believes one for a moment longer.
     """
-    end = now - CLOCK_DIFFERENCE
-    live = [key for key in line_keys if state(key, end) is not State.RETIRED]
+    end = now - MAX_CLOCK_SKEW
+    live = [key for key in line_keys if key_state(key, end) is not KeyState.RETIRED]
     return [replace(key, signs_until=end, verifies_until=end) for key in live]
 
 
-class Rotation:
+class KeyRotation:
     """Decides from one reading of the stored keys, and decides again when another node was quicker."""
 
     def __init__(
@@ -153,7 +153,7 @@ class Rotation:
         self._clock = clock
         self._policy = policy
 
-    async def ensure_first_keys(self, *, origin: Origin) -> tuple[SigningKey, ...]:
+    async def ensure_first_keys(self, *, origin: AuditOrigin) -> tuple[SigningKey, ...]:
         """Make the keys that are missing, signing at once; return them."""
 
         async def missing(keys: tuple[SigningKey, ...]) -> list[SigningKey]:
@@ -161,41 +161,43 @@ class Rotation:
             # From 0, not from now: on a node whose clock is behind, too, the first key signs.
             return [await self._make(line, signs_from=0) for line in lines]
 
-        return await self._change(missing, event=Event.KEY_MADE, origin=origin)
+        return await self._change(missing, event=AuditEvent.KEY_MADE, origin=origin)
 
-    async def rotate(self, line: KeyLine, *, origin: Origin, manner: Manner = Manner.PLANNED) -> SigningKey:
+    async def rotate(
+        self, line: KeyLine, *, origin: AuditOrigin, manner: RotationMode = RotationMode.PLANNED
+    ) -> SigningKey:
         """Return the key that takes over; raise RotationPending when a planned one already waits."""
 
         async def successor(keys: tuple[SigningKey, ...]) -> list[SigningKey]:
             return await self._succeed(line, [key for key in keys if key.line == line], manner)
 
-        event = Event.KEY_DISTRUSTED if manner is Manner.DISTRUST else Event.KEY_ROTATED
+        event = AuditEvent.KEY_DISTRUSTED if manner is RotationMode.DISTRUST else AuditEvent.KEY_ROTATED
         return (await self._change(successor, event=event, origin=origin))[0]
 
-    async def rotate_due(self, *, origin: Origin) -> tuple[SigningKey, ...]:
+    async def rotate_due(self, *, origin: AuditOrigin) -> tuple[SigningKey, ...]:
         """Rotate what has signed long enough; return the new keys. Several nodes may call it at once."""
 
         async def due(keys: tuple[SigningKey, ...]) -> list[SigningKey]:
             changed = []
             for line in due_for_rotation(keys, self._clock.now(), self._policy.every):
                 own = [key for key in keys if key.line == line]
-                changed += await self._succeed(line, own, Manner.PLANNED)
+                changed += await self._succeed(line, own, RotationMode.PLANNED)
             return changed
 
-        changed = await self._change(due, event=Event.KEY_ROTATED, origin=origin)
+        changed = await self._change(due, event=AuditEvent.KEY_ROTATED, origin=origin)
         return tuple(key for key in changed if not key.signs_until)
 
-    async def rewrap_all(self, *, origin: Origin) -> int:
+    async def rewrap_all(self, *, origin: AuditOrigin) -> int:
         """Bring every private half under the primary master key; return how many were moved.
 
         One save: a crash leaves all as they were, and running it again finishes the work.
         """
 
         async def rewrapped(keys: tuple[SigningKey, ...]) -> list[SigningKey]:
-            old = [key for key in keys if key_id_of(key.sealed_private) != self._masters.primary_id]
+            old = [key for key in keys if sealing_key_id(key.sealed_private) != self._masters.primary_id]
             return [moved for key in old if (moved := self._rewrapped(key)) is not None]
 
-        return len(await self._change(rewrapped, event=Event.REWRAPPED, origin=origin))
+        return len(await self._change(rewrapped, event=AuditEvent.REWRAPPED, origin=origin))
 
     def _rewrapped(self, key: SigningKey) -> SigningKey | None:
         try:
@@ -205,22 +207,22 @@ class Rotation:
             return None
         return replace(key, sealed_private=sealed)
 
-    async def _succeed(self, line: KeyLine, own: Sequence[SigningKey], manner: Manner) -> list[SigningKey]:
+    async def _succeed(self, line: KeyLine, own: Sequence[SigningKey], manner: RotationMode) -> list[SigningKey]:
         now = self._clock.now()
-        waiting = pending(own, now)
+        waiting = pending_key(own, now)
         match manner:
-            case Manner.PLANNED:
+            case RotationMode.PLANNED:
                 if waiting is not None:
                     raise RotationPending(f"{line.purpose} {line.alg}: {waiting.kid}")
                 start = now + self._policy.publish_lead
-                return [await self._make(line, signs_from=start), *hand_over(own, start, self._policy, now)]
-            case Manner.AT_ONCE:
+                return [await self._make(line, signs_from=start), *end_signing(own, start, self._policy, now)]
+            case RotationMode.AT_ONCE:
                 # One that waits is already known to verifiers: better than one nobody has seen.
                 key = replace(waiting, signs_from=now) if waiting else await self._make(line, signs_from=now)
-                return [key, *hand_over(own, now, self._policy, now)]
-            case Manner.DISTRUST:
-                start = now - CLOCK_DIFFERENCE
-                return [await self._make(line, signs_from=start), *distrusted(own, now)]
+                return [key, *end_signing(own, now, self._policy, now)]
+            case RotationMode.DISTRUST:
+                start = now - MAX_CLOCK_SKEW
+                return [await self._make(line, signs_from=start), *distrust_keys(own, now)]
 
     async def _make(self, line: KeyLine, *, signs_from: int) -> SigningKey:
         return await asyncio.to_thread(
@@ -232,8 +234,8 @@ class Rotation:
             rsa_bits=self._policy.rsa_bits,
         )
 
-    async def _change(self, decide: Decision, *, event: Event, origin: Origin) -> tuple[SigningKey, ...]:
-        for _ in range(ATTEMPTS):
+    async def _change(self, decide: KeyChange, *, event: AuditEvent, origin: AuditOrigin) -> tuple[SigningKey, ...]:
+        for _ in range(MAX_ATTEMPTS):
             stored = await self._store.load()
             self._masters.refuse_foreign(key.sealed_private for key in stored.keys)
             changed = await decide(stored.keys)
@@ -244,8 +246,8 @@ class Rotation:
             except KeysChanged:
                 continue
             return tuple(changed)
-        raise KeysChanged(f"{event}: another node was quicker {ATTEMPTS} times")
+        raise KeysChanged(f"{event}: another node was quicker {MAX_ATTEMPTS} times")
 
-    def _entry(self, event: Event, keys: Sequence[SigningKey], origin: Origin) -> Record:
+    def _entry(self, event: AuditEvent, keys: Sequence[SigningKey], origin: AuditOrigin) -> AuditRecord:
         kids = ",".join(key.kid for key in keys)
         return self._recorder.record(event, origin, subject="keys", details={"kids": kids})

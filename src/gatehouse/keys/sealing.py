@@ -34,9 +34,9 @@ KEY_ID_BYTES: Final = 8
 NONCE_BYTES: Final = 12
 TAG_BYTES: Final = 16
 WRAPPED_BYTES: Final = NONCE_BYTES + KEY_BYTES + TAG_BYTES
-LEAST_BYTES: Final = len(VERSION) + KEY_ID_BYTES + WRAPPED_BYTES + NONCE_BYTES + TAG_BYTES
-DISTINCT_BYTES: Final = 16  # 32 random bytes hold about 30 distinct ones; under 16 somebody typed them
-NAMED_MOST: Final = 10_000  # damaged records that were told of
+MIN_ENVELOPE_BYTES: Final = len(VERSION) + KEY_ID_BYTES + WRAPPED_BYTES + NONCE_BYTES + TAG_BYTES
+MIN_DISTINCT_BYTES: Final = 16  # 32 random bytes hold about 30 distinct ones; under 16 somebody typed them
+MAX_REPORTED: Final = 10_000  # damaged records that were told of
 
 log = structlog.get_logger(__name__)
 
@@ -52,10 +52,10 @@ class MasterKeys:
     """The primary key seals; the previous ones only open, until everything has been re-wrapped."""
 
     def __init__(self, primary: bytes, previous: Sequence[bytes] = ()) -> None:
-        self._masters = {id_of(key): key for key in (primary, *previous)}
-        self._wrapping = {key_id: AESGCM(expand(key, "wrap")) for key_id, key in self._masters.items()}
-        self.primary_id: Final = id_of(primary)
-        self._named: LRUCache[str, bytes] = LRUCache(NAMED_MOST)
+        self._masters = {master_key_id(key): key for key in (primary, *previous)}
+        self._wrapping = {key_id: AESGCM(derive_key(key, "wrap")) for key_id, key in self._masters.items()}
+        self.primary_id: Final = master_key_id(primary)
+        self._named: LRUCache[str, bytes] = LRUCache(MAX_REPORTED)
 
     def __repr__(self) -> str:
         return f"MasterKeys({', '.join(self._masters)})"
@@ -66,7 +66,7 @@ class MasterKeys:
 
     def open(self, sealed: bytes, *, purpose: str) -> bytes:
         """Return the secret; raise WrongMasterKey or Tampered."""
-        envelope = split(sealed, purpose)
+        envelope = split_envelope(sealed, purpose)
         data_key = self._unwrap(envelope, purpose)
         return decrypt(AESGCM(data_key), envelope.body, purpose)
 
@@ -85,7 +85,7 @@ class MasterKeys:
 
     def rewrap(self, sealed: bytes, *, purpose: str) -> bytes:
         """The same secret under the primary key."""
-        envelope = split(sealed, purpose)
+        envelope = split_envelope(sealed, purpose)
         data_key = self._unwrap(envelope, purpose)
         decrypt(AESGCM(data_key), envelope.body, purpose)  # a damaged record must not come out looking fresh
         return self._envelope(data_key, envelope.body, purpose)
@@ -98,7 +98,7 @@ class MasterKeys:
         master = self._masters.get(key_id or self.primary_id)
         if master is None:
             raise WrongMasterKey(f"{label}: master key {key_id} is not configured")
-        return expand(master, f"derive:{label}")
+        return derive_key(master, f"derive:{label}")
 
     def refuse_foreign(self, records: Iterable[bytes]) -> None:
         """Raise WrongMasterKey when there are records and not one was sealed under a key we have.
@@ -106,7 +106,7 @@ class MasterKeys:
         Then this is the wrong key or the wrong database: start nothing, change nothing (faults R-24). A
         single foreign one is a damaged record, and no reason to stand still (R-25).
         """
-        ids = {key_id_of(record) for record in records}
+        ids = {sealing_key_id(record) for record in records}
         if ids and ids.isdisjoint(self._masters):
             raise WrongMasterKey(f"sealed under {', '.join(sorted(ids))}; configured {self!r}")
 
@@ -121,41 +121,41 @@ class MasterKeys:
         return decrypt(wrapping, envelope.wrapped, purpose)
 
 
-def key_id_of(sealed: bytes) -> str:
+def sealing_key_id(sealed: bytes) -> str:
     """The id of the master key a record names; of a damaged record whatever stands in that place."""
     return sealed[len(VERSION) : len(VERSION) + KEY_ID_BYTES].hex()
 
 
-def split(sealed: bytes, purpose: str) -> Envelope:
-    if len(sealed) < LEAST_BYTES or not sealed.startswith(VERSION):
+def split_envelope(sealed: bytes, purpose: str) -> Envelope:
+    if len(sealed) < MIN_ENVELOPE_BYTES or not sealed.startswith(VERSION):
         raise Tampered(f"{purpose}: not a sealed record")
     rest = sealed[len(VERSION) + KEY_ID_BYTES :]
-    return Envelope(key_id_of(sealed), rest[:WRAPPED_BYTES], rest[WRAPPED_BYTES:])
+    return Envelope(sealing_key_id(sealed), rest[:WRAPPED_BYTES], rest[WRAPPED_BYTES:])
 
 
 def encrypt(cipher: AESGCM, plain: bytes, purpose: str) -> bytes:
     nonce = secrets.token_bytes(NONCE_BYTES)
-    return nonce + cipher.encrypt(nonce, plain, bound_to(purpose))
+    return nonce + cipher.encrypt(nonce, plain, associated_data(purpose))
 
 
 def decrypt(cipher: AESGCM, encrypted: bytes, purpose: str) -> bytes:
     try:
-        return cipher.decrypt(encrypted[:NONCE_BYTES], encrypted[NONCE_BYTES:], bound_to(purpose))
+        return cipher.decrypt(encrypted[:NONCE_BYTES], encrypted[NONCE_BYTES:], associated_data(purpose))
     except InvalidTag:
         raise Tampered(f"{purpose}: does not authenticate") from None
 
 
-def bound_to(purpose: str) -> bytes:
+def associated_data(purpose: str) -> bytes:
     return VERSION + purpose.encode()
 
 
-def id_of(key: bytes) -> str:
+def master_key_id(key: bytes) -> str:
     if len(key) != KEY_BYTES:
         raise Misconfigured(f"a master key has {KEY_BYTES} bytes, not {len(key)}")
-    return expand(key, "id")[:KEY_ID_BYTES].hex()
+    return derive_key(key, "id")[:KEY_ID_BYTES].hex()
 
 
-def expand(key: bytes, label: str) -> bytes:
+def derive_key(key: bytes, label: str) -> bytes:
     info = f"gatehouse/master/{label}".encode()
     return HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=info).derive(key)
 
@@ -166,20 +166,20 @@ def new_master_key() -> str:
 
 def parse_master_key(text: str) -> bytes:
     """Read 32 bytes in hex, base64 or base64url; refuse everything a person could have made up."""
-    key = decoded(text.strip())
+    key = decode_master_key(text.strip())
     if key is None:
         raise Misconfigured(f"the master key must be {KEY_BYTES} bytes in base64url, base64 or hex")
-    if looks_made_up(key):
+    if looks_predictable(key):
         raise Misconfigured("the master key is an example or a phrase; make a random one")
     return key
 
 
-def decoded(text: str) -> bytes | None:
+def decode_master_key(text: str) -> bytes | None:
     """Return the 32 bytes the text spells canonically in one of the three ways, or None."""
     if not text.isascii():
         return None
     if len(text) == 2 * KEY_BYTES:
-        return decoded_hex(text)
+        return decode_hex_key(text)
     standard = text.rstrip("=").replace("-", "+").replace("_", "/")
     try:
         key = b64decode(standard + "=" * (-len(standard) % 4), validate=True)
@@ -189,7 +189,7 @@ def decoded(text: str) -> bytes | None:
     return key if canonical and len(key) == KEY_BYTES else None
 
 
-def decoded_hex(text: str) -> bytes | None:
+def decode_hex_key(text: str) -> bytes | None:
     try:
         key = bytes.fromhex(text)
     except ValueError:
@@ -197,12 +197,12 @@ def decoded_hex(text: str) -> bytes | None:
     return key if key.hex() == text.lower() else None  # fromhex skips spaces
 
 
-def looks_made_up(key: bytes) -> bool:
+def looks_predictable(key: bytes) -> bool:
     """True for patterns that 32 random bytes show less than once in 10^13 tries."""
     steps = {(after - before) % 256 for before, after in pairwise(key)}
     half = KEY_BYTES // 2
     return (
-        len(set(key)) < DISTINCT_BYTES  # one byte, or a short text, over and over
+        len(set(key)) < MIN_DISTINCT_BYTES  # one byte, or a short text, over and over
         or len(steps) == 1  # 00 01 02 03 …
         or key[:half] == key[half:]
         or all(0x20 <= byte < 0x7F for byte in key)  # noqa: PLR2004 - the printable characters: a phrase

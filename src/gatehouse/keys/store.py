@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from gatehouse.audit.model import Record
+from gatehouse.audit.model import AuditRecord
 from gatehouse.keys.model import SigningKey
 
 
@@ -23,7 +23,7 @@ class KeyStore(Protocol):
     async def version(self) -> int:
         """Return the version of the keys alone: one short read of what is committed now."""
 
-    async def save(self, keys: Sequence[SigningKey], *, seen: int, entry: Record) -> None:
+    async def save(self, keys: Sequence[SigningKey], *, seen: int, entry: AuditRecord) -> None:
         """Insert the keys whose kid is new, replace the others, raise the version: one atomic act.
 
         Only when the stored version still is `seen`; otherwise KeysChanged, and nothing is written: of two

@@ -17,29 +17,31 @@ from jinja2 import Template as Words
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.text import is_plain_line, nfc
-from gatehouse.mail.errors import BadLetter, NotMailable
-from gatehouse.mail.inks import OURS, Inks
-from gatehouse.mail.model import Letter, Mail, Template, is_mailable, purpose_of
-from gatehouse.mail.store import Sealing
+from gatehouse.mail.errors import BadMessage, NotMailable
+from gatehouse.mail.inks import DEFAULT_THEME, MailTheme
+from gatehouse.mail.model import MailTemplate, Message, OutboxMail, is_mailable, mail_sealing_purpose
+from gatehouse.mail.store import MessageSealer
 
 LANGUAGES: Final = ("en", "de")  # complete ones; the first stands in for every other
-VALUE_LONGEST: Final = 200  # characters; some browsers name themselves at length
+MAX_VALUE_LENGTH: Final = 200  # characters; some browsers name themselves at length
 # From the root of this service, with nothing in it that a reader or a mail program would take for the end.
 PATH: Final = re.compile(r"/(?![/\\])[A-Za-z0-9/._~?=&%-]{0,999}", re.ASCII)
 
 
 class Composer:
-    def __init__(self, *, sealing: Sealing, base_url: str, name: str, clock: Clock, inks: Inks = OURS) -> None:
+    def __init__(
+        self, *, sealing: MessageSealer, base_url: str, name: str, clock: Clock, inks: MailTheme = DEFAULT_THEME
+    ) -> None:
         """`name` is what the service is called in its letters."""
         self._sealing = sealing
         self._base_url = base_url
         self._name = name
         self._inks = inks
         self._clock = clock
-        self._texts = environment(escaping=False)
-        self._pages = environment(escaping=True)
+        self._texts = jinja_environment(escaping=False)
+        self._pages = jinja_environment(escaping=True)
 
-    def compose(self, template: Template, *, to: str, lang: str, **values: str) -> Mail:
+    def compose(self, template: MailTemplate, *, to: str, lang: str, **values: str) -> OutboxMail:
         """Return the letter, sealed, for the outbox. Raises NotMailable and BadLetter.
 
         `lang` may be any language tag. The value `path` becomes a link to this service; there is no way to name
@@ -47,23 +49,23 @@ class Composer:
         """
         letter = self.letter(template, to=to, lang=lang, **values)
         mail_id = secrets.token_hex(16)
-        return Mail(
+        return OutboxMail(
             mail_id=mail_id,
-            sealed=self._sealing.seal(msgspec.json.encode(letter), purpose=purpose_of(mail_id)),
+            sealed=self._sealing.seal(msgspec.json.encode(letter), purpose=mail_sealing_purpose(mail_id)),
             template=template.value,
             created_at=self._clock.now(),
         )
 
-    def letter(self, template: Template, *, to: str, lang: str, **values: str) -> Letter:
+    def letter(self, template: MailTemplate, *, to: str, lang: str, **values: str) -> Message:
         if not is_mailable(to):
             raise NotMailable
         if values.keys() != template.needs:
-            raise BadLetter(f"{template} needs {sorted(template.needs)}, not {sorted(values)}")
-        known = language_of(lang)
+            raise BadMessage(f"{template} needs {sorted(template.needs)}, not {sorted(values)}")
+        known = mail_language(lang)
         context = self._context(to, known, values)
         file = f"{known}/{template}.jinja"
         text = self._texts.get_template(file)
-        return Letter(
+        return Message(
             to=to,
             subject=subject_of(text, context),
             text=text.render(context | {"layout": "layout.txt"}),
@@ -72,7 +74,7 @@ class Composer:
         )
 
     def _context(self, to: str, lang: str, values: Mapping[str, str]) -> dict[str, object]:
-        context: dict[str, object] = {key: plain(value) for key, value in values.items() if key != "path"}
+        context: dict[str, object] = {key: clean_line(value) for key, value in values.items() if key != "path"}
         if "path" in values:
             context["link"] = self._link(values["path"])
         return context | {
@@ -88,12 +90,12 @@ class Composer:
 
     def _link(self, path: str) -> str:
         if not PATH.fullmatch(path):
-            raise BadLetter("the path is not one of this service")
+            raise BadMessage("the path is not one of this service")
         return f"{self._base_url}{path}"
 
 
 @cache  # a letter's template is compiled once in a process
-def environment(*, escaping: bool) -> Environment:
+def jinja_environment(*, escaping: bool) -> Environment:
     return Environment(
         loader=PackageLoader("gatehouse.mail"),
         autoescape=escaping,  # noqa: S701 - off for plain text only
@@ -103,7 +105,7 @@ def environment(*, escaping: bool) -> Environment:
     )
 
 
-def language_of(tag: str) -> str:
+def mail_language(tag: str) -> str:
     """The language to write in for somebody whose language is `tag`: de for de-AT, en for what we do not speak."""
     primary = tag.replace("_", "-").partition("-")[0].lower()
     return primary if primary in LANGUAGES else LANGUAGES[0]
@@ -112,11 +114,11 @@ def language_of(tag: str) -> str:
 def subject_of(words: Words, context: Mapping[str, object]) -> str:
     subject = "".join(words.blocks["subject"](words.new_context(dict(context))))
     if not is_plain_line(subject):
-        raise BadLetter("a subject is one line")
+        raise BadMessage("a subject is one line")
     return subject
 
 
-def plain(value: str) -> str:
+def clean_line(value: str) -> str:
     """One line in which every character is what it seems: what people and browsers call themselves is theirs."""
-    line = "".join(character if is_plain_line(character) else " " for character in nfc(value[: VALUE_LONGEST + 1]))
-    return line if len(line) <= VALUE_LONGEST else f"{line[: VALUE_LONGEST - 1]}…"
+    line = "".join(character if is_plain_line(character) else " " for character in nfc(value[: MAX_VALUE_LENGTH + 1]))
+    return line if len(line) <= MAX_VALUE_LENGTH else f"{line[: MAX_VALUE_LENGTH - 1]}…"

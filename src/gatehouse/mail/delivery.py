@@ -18,29 +18,29 @@ from typing import Any, Final, Protocol
 import aiosmtplib
 
 from gatehouse.mail.errors import RecipientRefused, ServerUnusable, Undelivered
-from gatehouse.mail.model import Letter, Mail
+from gatehouse.mail.model import Message, OutboxMail
 
-PERMANENT: Final = 500  # SMTP replies from here on say: never (RFC 5321 §4.2.1)
-TROUBLE_LONGEST: Final = 200  # characters
+PERMANENT_FAILURE: Final = 500  # SMTP replies from here on say: never (RFC 5321 §4.2.1)
+MAX_ERROR_LENGTH: Final = 200  # characters
 # An SMTPResponseException is the server's word about one letter; whatever else happens is about the connection.
-BROKEN: Final = (aiosmtplib.SMTPException, OSError, TimeoutError)
+CONNECTION_ERRORS: Final = (aiosmtplib.SMTPException, OSError, TimeoutError)
 
 
-class Courier(Protocol):
-    async def deliver(self, mail: Mail, letter: Letter) -> None:
+class DeliverySession(Protocol):
+    async def deliver(self, mail: OutboxMail, letter: Message) -> None:
         """Have the letter taken. Raises RecipientRefused, ServerUnusable, or Undelivered for anything else."""
 
 
-class Carrier(Protocol):
+class MailTransport(Protocol):
     @property
     def patience(self) -> float:
         """Seconds that getting ready, or one letter, takes at most."""
 
-    def round(self) -> AbstractAsyncContextManager[Courier]:
+    def round(self) -> AbstractAsyncContextManager[DeliverySession]:
         """Get ready for any number of letters. Raises ServerUnusable."""
 
 
-class Security(StrEnum):
+class SmtpSecurity(StrEnum):
     STARTTLS = "starttls"  # and nothing is sent to a server that does not offer it
     TLS = "tls"
     NONE = "none"
@@ -60,13 +60,13 @@ class Sender:
 class SmtpServer:
     host: str
     port: int
-    security: Security
+    security: SmtpSecurity
     timeout: float
     username: str = ""
     password: str = field(default="", repr=False)
 
 
-class SmtpCarrier:
+class SmtpTransport:
     def __init__(self, server: SmtpServer, sender: Sender, *, tls: ssl.SSLContext | None = None) -> None:
         """`tls` says whom to trust, if not the authorities this machine trusts."""
         self._server = server
@@ -78,11 +78,11 @@ class SmtpCarrier:
         return self._server.timeout
 
     @asynccontextmanager
-    async def round(self) -> AsyncIterator[Courier]:
+    async def round(self) -> AsyncIterator[DeliverySession]:
         connection = self._connection()
         try:
             await self._connect(connection)
-            yield SmtpCourier(connection, self._sender, self.patience)
+            yield SmtpSession(connection, self._sender, self.patience)
             await self._leave(connection)
         finally:
             connection.close()
@@ -95,50 +95,50 @@ class SmtpCarrier:
             timeout=server.timeout,
             username=server.username or None,
             password=server.password or None,
-            use_tls=server.security is Security.TLS,
-            start_tls=server.security is Security.STARTTLS,
+            use_tls=server.security is SmtpSecurity.TLS,
+            start_tls=server.security is SmtpSecurity.STARTTLS,
             tls_context=self._tls,
             local_hostname=self._sender.domain,  # else the library asks DNS for our own name, and waits
         )
 
     async def _connect(self, connection: aiosmtplib.SMTP) -> None:
         try:
-            await within(self.patience, connection.connect())
-        except BROKEN as error:
-            raise ServerUnusable(f"{self._server.host}:{self._server.port}: {told(error)}") from error
+            await run_with_deadline(self.patience, connection.connect())
+        except CONNECTION_ERRORS as error:
+            raise ServerUnusable(f"{self._server.host}:{self._server.port}: {error_text(error)}") from error
 
     async def _leave(self, connection: aiosmtplib.SMTP) -> None:
         """Say goodbye; everything was taken already, so it does not matter how that goes."""
         try:
-            await within(self.patience, connection.quit())
-        except BROKEN:
+            await run_with_deadline(self.patience, connection.quit())
+        except CONNECTION_ERRORS:
             return
 
 
-class SmtpCourier:
+class SmtpSession:
     def __init__(self, connection: aiosmtplib.SMTP, sender: Sender, patience: float) -> None:
         self._connection = connection
         self._sender = sender
         self._patience = patience
 
-    async def deliver(self, mail: Mail, letter: Letter) -> None:
+    async def deliver(self, mail: OutboxMail, letter: Message) -> None:
         try:
-            message = as_message(mail, letter, self._sender)
+            message = to_email_message(mail, letter, self._sender)
             sending = self._connection.send_message(message, sender=self._sender.address, recipients=[letter.to])
-            await within(self._patience, sending)
+            await run_with_deadline(self._patience, sending)
         except aiosmtplib.SMTPRecipientsRefused as refused:
             word = refused.recipients[0]
-            kind = RecipientRefused if word.code >= PERMANENT else Undelivered
-            raise kind(told(word, hiding=letter.to)) from refused
+            kind = RecipientRefused if word.code >= PERMANENT_FAILURE else Undelivered
+            raise kind(error_text(word, hiding=letter.to)) from refused
         except (aiosmtplib.SMTPNotSupported, ValueError) as error:  # an address in letters the server does not know
-            raise RecipientRefused(told(error, hiding=letter.to)) from error
+            raise RecipientRefused(error_text(error, hiding=letter.to)) from error
         except aiosmtplib.SMTPResponseException as error:
-            raise Undelivered(told(error, hiding=letter.to)) from error
-        except BROKEN as error:
-            raise ServerUnusable(told(error, hiding=letter.to)) from error
+            raise Undelivered(error_text(error, hiding=letter.to)) from error
+        except CONNECTION_ERRORS as error:
+            raise ServerUnusable(error_text(error, hiding=letter.to)) from error
 
 
-class PrintingCarrier:
+class PrintingTransport:
     """For development without a mail server: whoever started the service reads the mail."""
 
     patience: Final = 1.0
@@ -147,15 +147,15 @@ class PrintingCarrier:
         self._show = show
 
     @asynccontextmanager
-    async def round(self) -> AsyncIterator[Courier]:
+    async def round(self) -> AsyncIterator[DeliverySession]:
         yield self
 
-    async def deliver(self, mail: Mail, letter: Letter) -> None:
+    async def deliver(self, mail: OutboxMail, letter: Message) -> None:
         line = "-" * 72
         self._show(f"{line}\nMail ({mail.template}) to {letter.to}: {letter.subject}\n\n{letter.text}\n{line}")
 
 
-async def within(seconds: float, work: Coroutine[Any, Any, object]) -> None:
+async def run_with_deadline(seconds: float, work: Coroutine[Any, Any, object]) -> None:
     """Wait for the library no longer than that, and not at all once this task is cancelled.
 
     In a task of its own: the `asyncio.wait_for` inside the library can swallow a cancellation (Python 3.11), which
@@ -173,7 +173,7 @@ async def within(seconds: float, work: Coroutine[Any, Any, object]) -> None:
     await task
 
 
-def as_message(mail: Mail, letter: Letter, sender: Sender) -> EmailMessage:
+def to_email_message(mail: OutboxMail, letter: Message, sender: Sender) -> EmailMessage:
     message = EmailMessage(policy=SMTP_POLICY)  # which refuses a line break in a header
     message["From"] = Address(sender.name, addr_spec=sender.address)
     message["To"] = letter.to
@@ -187,8 +187,8 @@ def as_message(mail: Mail, letter: Letter, sender: Sender) -> EmailMessage:
     return message
 
 
-def told(error: Exception, *, hiding: str = "") -> str:
+def error_text(error: Exception, *, hiding: str = "") -> str:
     """What went wrong in a line for the operator; servers like to repeat the recipient, whom it does not name."""
     words = f"{error.code} {error.message}" if isinstance(error, aiosmtplib.SMTPResponseException) else str(error)
     line = " ".join(words.split()) or "no answer in time"  # asyncio's TimeoutError has no words
-    return (line.replace(hiding, "(recipient)") if hiding else line)[:TROUBLE_LONGEST]
+    return (line.replace(hiding, "(recipient)") if hiding else line)[:MAX_ERROR_LENGTH]

@@ -7,7 +7,7 @@ class NotMailable(BadInput):
     public = "No mail can be sent to this address."
 
 
-class BadLetter(GatehouseError):
+class BadMessage(GatehouseError):
     """A letter was to be filled with other values than it needs, or with a link that is none of ours."""
 
 

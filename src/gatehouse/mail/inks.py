@@ -2,25 +2,25 @@
 
 from typing import Final, NamedTuple
 
-from gatehouse.kernel.colours import BLACK, TEXT, WHITE, Colour, apart
+from gatehouse.kernel.colours import BLACK, TEXT_CONTRAST, WHITE, Color, adjust_for_contrast
 
 # What stands behind links in templates/layout.html: the card and the page around it.
-LIGHT: Final = (WHITE, Colour.parse("#eef2f5"))
-DARK: Final = (Colour.parse("#1a2430"), Colour.parse("#0f1720"))
+LIGHT_BACKGROUNDS: Final = (WHITE, Color.parse("#eef2f5"))
+DARK_BACKGROUNDS: Final = (Color.parse("#1a2430"), Color.parse("#0f1720"))
 
 
-class Inks(NamedTuple):
-    link: Colour = Colour.parse("#1d5f8a")
-    link_dark: Colour = Colour.parse("#8ec5ea")
-    button: Colour = Colour.parse("#1d5f8a")  # under white words
+class MailTheme(NamedTuple):
+    link: Color = Color.parse("#1d5f8a")
+    link_dark: Color = Color.parse("#8ec5ea")
+    button: Color = Color.parse("#1d5f8a")  # under white words
 
 
-OURS: Final = Inks()
+DEFAULT_THEME: Final = MailTheme()
 
 
-def inks_of(accent: Colour) -> Inks:
-    return Inks(
-        link=apart(accent, LIGHT, least=TEXT, towards=BLACK),
-        link_dark=apart(accent, DARK, least=TEXT, towards=WHITE),
-        button=apart(accent, (WHITE,), least=TEXT, towards=BLACK),
+def theme_for_accent(accent: Color) -> MailTheme:
+    return MailTheme(
+        link=adjust_for_contrast(accent, LIGHT_BACKGROUNDS, least=TEXT_CONTRAST, towards=BLACK),
+        link_dark=adjust_for_contrast(accent, DARK_BACKGROUNDS, least=TEXT_CONTRAST, towards=WHITE),
+        button=adjust_for_contrast(accent, (WHITE,), least=TEXT_CONTRAST, towards=BLACK),
     )

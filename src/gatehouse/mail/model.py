@@ -9,12 +9,12 @@ import msgspec
 
 from gatehouse.kernel.text import is_plain_line
 
-ADDRESS_LONGEST: Final = 254  # RFC 5321 §4.5.3.1.3, less the angle brackets
+MAX_ADDRESS_LENGTH: Final = 254  # RFC 5321 §4.5.3.1.3, less the angle brackets
 # Nothing that needs quoting or could end the address on a command line (RFC 5321 §4.1.2).
 ADDRESS: Final = re.compile(r"[^\s\"(),:;<>@\[\\\]]+@[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
 
 
-class Template(StrEnum):
+class MailTemplate(StrEnum):
     """Every letter there is, and the values it is filled with; a value may be empty where nothing is known.
 
     What a stranger can have sent to somebody else's address (VERIFY, ALREADY_REGISTERED, RESET, ACCOUNT_LOCKED)
@@ -45,7 +45,7 @@ class Template(StrEnum):
     TEST = "test"
 
 
-class Factor(StrEnum):
+class TemplateFactor(StrEnum):
     """What FACTOR_ADDED and FACTOR_REMOVED can tell of."""
 
     TOTP = "totp"
@@ -54,7 +54,7 @@ class Factor(StrEnum):
     RECOVERY = "recovery"
 
 
-class Letter(msgspec.Struct, frozen=True, kw_only=True):
+class Message(msgspec.Struct, frozen=True, kw_only=True):
     """What a person gets to read."""
 
     to: str
@@ -65,7 +65,7 @@ class Letter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mail:
+class OutboxMail:
     """A letter as it is kept: sealed, for its links open doors (S-03)."""
 
     mail_id: str
@@ -75,15 +75,15 @@ class Mail:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class ClaimedMail:
     """A mail that one node holds for the length of a lease."""
 
-    mail: Mail
+    mail: OutboxMail
     tries: int  # this one included
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outstanding:
+class OutboxStatus:
     """What is in the outbox."""
 
     waiting: int  # to be tried, or being tried
@@ -92,11 +92,11 @@ class Outstanding:
     trouble: str  # what the last try of that one ended with; "" if it was not tried
 
 
-def purpose_of(mail_id: str) -> str:
+def mail_sealing_purpose(mail_id: str) -> str:
     """What a sealed letter is bound to."""
     return f"mail:{mail_id}"
 
 
 def is_mailable(address: str) -> bool:
     """True for one plain address that can stand in a header and on an SMTP command line as it is."""
-    return len(address) <= ADDRESS_LONGEST and is_plain_line(address) and bool(ADDRESS.fullmatch(address))
+    return len(address) <= MAX_ADDRESS_LENGTH and is_plain_line(address) and bool(ADDRESS.fullmatch(address))

@@ -11,22 +11,24 @@ import msgspec
 import structlog
 
 from gatehouse.kernel.clock import Clock
-from gatehouse.mail.delivery import Carrier, Courier
+from gatehouse.mail.delivery import DeliverySession, MailTransport
 from gatehouse.mail.errors import RecipientRefused, ServerUnusable, Undelivered
-from gatehouse.mail.model import Claim, Letter, Mail, purpose_of
-from gatehouse.mail.store import OutboxStore, Sealing
+from gatehouse.mail.model import ClaimedMail, Message, OutboxMail, mail_sealing_purpose
+from gatehouse.mail.store import MessageSealer, OutboxStore
 
 log = structlog.get_logger(__name__)
 
-BATCH: Final = 10  # mails delivered over one connection
+BATCH_SIZE: Final = 10  # mails delivered over one connection
 FIRST_DELAY: Final = 60  # seconds
-LONGEST_DELAY: Final = 3_600
-GIVEN_UP_AFTER: Final = 3 * 86_400  # seconds after which nobody waits for the mail any more
-NEVER: Final = 0
+MAX_DELAY: Final = 3_600
+GIVE_UP_AFTER: Final = 3 * 86_400  # seconds after which nobody waits for the mail any more
+NO_RETRY: Final = 0
 
 
-class Postman:
-    def __init__(self, *, store: OutboxStore, carrier: Carrier | None, sealing: Sealing, clock: Clock) -> None:
+class OutboxWorker:
+    def __init__(
+        self, *, store: OutboxStore, carrier: MailTransport | None, sealing: MessageSealer, clock: Clock
+    ) -> None:
         """Without a carrier everything stays in the outbox."""
         self._store = store
         self._carrier = carrier
@@ -39,19 +41,19 @@ class Postman:
         if carrier is None:
             return
         # Nobody else may take a mail that is under way: the lease outlasts the slowest round there can be.
-        lease = round(carrier.patience * (BATCH + 2)) + FIRST_DELAY
-        while claims := await self._store.claim(self._clock.now(), lease, BATCH):
+        lease = round(carrier.patience * (BATCH_SIZE + 2)) + FIRST_DELAY
+        while claims := await self._store.claim(self._clock.now(), lease, BATCH_SIZE):
             if not await self._go_round(carrier, claims):
                 return
 
-    async def deliver_now(self, mail: Mail) -> None:
+    async def deliver_now(self, mail: OutboxMail) -> None:
         """Deliver a mail past the outbox, while somebody waits to see whether that works. Raises Undelivered."""
         if self._carrier is None:
             raise ServerUnusable("no mail server is configured: set mail.host and mail.from_address")
         async with self._carrier.round() as courier:
             await courier.deliver(mail, self._opened(mail))
 
-    async def _go_round(self, carrier: Carrier, claims: Sequence[Claim]) -> bool:
+    async def _go_round(self, carrier: MailTransport, claims: Sequence[ClaimedMail]) -> bool:
         """Deliver the claims over one connection; False when the server could not be used to the end."""
         left = list(claims)
         try:
@@ -64,49 +66,49 @@ class Postman:
             # they go first next time. When there was no connection at all, all wait alike.
             alike = len(left) == len(claims)
             for claim in left:
-                await self._put_off(claim, trouble, delay_after(claim.tries if alike else 1))
+                await self._put_off(claim, trouble, retry_delay(claim.tries if alike else 1))
             return False
         return True
 
-    async def _deliver(self, courier: Courier, claim: Claim) -> None:
+    async def _deliver(self, courier: DeliverySession, claim: ClaimedMail) -> None:
         try:
             self._refuse_stale(claim.mail)
             await courier.deliver(claim.mail, self._opened(claim.mail))
         except RecipientRefused as refused:
             await self._give_up(claim, refused)
         except Undelivered as trouble:
-            await self._put_off(claim, trouble, delay_after(claim.tries))
+            await self._put_off(claim, trouble, retry_delay(claim.tries))
             if isinstance(trouble, ServerUnusable):
                 raise
         else:
             await self._store.sent(claim.mail.mail_id)
 
-    def _refuse_stale(self, mail: Mail) -> None:
+    def _refuse_stale(self, mail: OutboxMail) -> None:
         """Nobody wants last month's links on the day a mail server is configured at last."""
-        if self._clock.now() > mail.created_at + GIVEN_UP_AFTER:
+        if self._clock.now() > mail.created_at + GIVE_UP_AFTER:
             raise Undelivered("too old")
 
-    def _opened(self, mail: Mail) -> Letter:
-        plain = self._sealing.opened(mail.sealed, purpose=purpose_of(mail.mail_id))
+    def _opened(self, mail: OutboxMail) -> Message:
+        plain = self._sealing.opened(mail.sealed, purpose=mail_sealing_purpose(mail.mail_id))
         if plain is None:  # tried again: a former master key may still be named
             raise Undelivered("A stored secret is damaged.")
         try:
-            return msgspec.json.decode(plain, type=Letter)
+            return msgspec.json.decode(plain, type=Message)
         except msgspec.MsgspecError as error:
             raise Undelivered("written by another version") from error
 
-    async def _put_off(self, claim: Claim, trouble: Undelivered, delay: int) -> None:
+    async def _put_off(self, claim: ClaimedMail, trouble: Undelivered, delay: int) -> None:
         next_try_at = self._clock.now() + delay
-        if next_try_at > claim.mail.created_at + GIVEN_UP_AFTER:
+        if next_try_at > claim.mail.created_at + GIVE_UP_AFTER:
             await self._give_up(claim, trouble)
         else:
             await self._store.failed(claim, trouble.detail, next_try_at)
 
-    async def _give_up(self, claim: Claim, trouble: Undelivered) -> None:
+    async def _give_up(self, claim: ClaimedMail, trouble: Undelivered) -> None:
         log.warning("mail given up", kind=claim.mail.template, attempt=claim.tries, reason=trouble.detail)
-        await self._store.failed(claim, trouble.detail, NEVER)
+        await self._store.failed(claim, trouble.detail, NO_RETRY)
 
 
-def delay_after(tries: int) -> int:
+def retry_delay(tries: int) -> int:
     """Seconds until the next try: a minute, twice as long each time, an hour at most."""
-    return int(min(FIRST_DELAY * 2 ** min(tries - 1, 10), LONGEST_DELAY))
+    return int(min(FIRST_DELAY * 2 ** min(tries - 1, 10), MAX_DELAY))

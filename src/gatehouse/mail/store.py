@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from gatehouse.mail.model import Claim, Mail, Outstanding
+from gatehouse.mail.model import ClaimedMail, OutboxMail, OutboxStatus
 
 
-class Sealing(Protocol):
+class MessageSealer(Protocol):
     """What closes and opens letters: the master keys."""
 
     def seal(self, plain: bytes, *, purpose: str) -> bytes:
@@ -17,14 +17,14 @@ class Sealing(Protocol):
 
 
 class OutboxStore(Protocol):
-    async def queue(self, mails: Sequence[Mail], user_id: str) -> None:
+    async def queue(self, mails: Sequence[OutboxMail], user_id: str) -> None:
         """Keep the mails, due at once, and wake every node's postman; they go with that account when it is erased.
 
         A verb that causes mail does this in its own transaction: no act commits without its mail, and no mail
         leaves without its act.
         """
 
-    async def claim(self, now: int, lease: int, limit: int) -> Sequence[Claim]:
+    async def claim(self, now: int, lease: int, limit: int) -> Sequence[ClaimedMail]:
         """Take up to `limit` mails that are due, the longest due first, and hold them until `now + lease`.
 
         Of any number of nodes one gets a mail; it is due again only when the lease has ended or `failed` says so.
@@ -33,11 +33,11 @@ class OutboxStore(Protocol):
     async def sent(self, mail_id: str) -> None:
         """Forget the mail: a server has taken it. Harmless for one that is gone."""
 
-    async def failed(self, claim: Claim, trouble: str, next_try_at: int) -> None:
+    async def failed(self, claim: ClaimedMail, trouble: str, next_try_at: int) -> None:
         """Keep what the try ended with, and when the mail is due again; never, with 0.
 
         Without effect once the lease has ended and somebody else holds the mail.
         """
 
-    async def waiting(self) -> Outstanding:
+    async def waiting(self) -> OutboxStatus:
         """Count what is in the outbox."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from gatehouse.kernel.digests import keyed_digest, same_secret
+from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
 from gatehouse.keys.base64url import decode_base64url, encode_base64url
 from gatehouse.oauth.model import SCOPES
 
@@ -22,9 +22,9 @@ DISTRUSTED_BYTES: Final = 3
 SERIAL_BYTES: Final = 5  # so that no two tokens of one second are the same text
 MAC_BYTES: Final = 24
 BODY_BYTES: Final = len(VERSION) + GRANT_BYTES + END_BYTES + 1 + DISTRUSTED_BYTES + SERIAL_BYTES
-CHARACTERS: Final = (BODY_BYTES + MAC_BYTES) * 4 // 3 + 1
+TOKEN_CHARACTERS: Final = (BODY_BYTES + MAC_BYTES) * 4 // 3 + 1
 # A new scope is appended to SCOPES: the places of the others are in tokens that live.
-BITS: Final = {scope: 1 << place for place, scope in enumerate(SCOPES)}
+SCOPE_BITS: Final = {scope: 1 << place for place, scope in enumerate(SCOPES)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class AccessTokens:
                 VERSION,
                 bytes.fromhex(grant_id),
                 ends_at.to_bytes(END_BYTES),
-                sum(BITS[scope] for scope in set(scopes)).to_bytes(),
+                sum(SCOPE_BITS[scope] for scope in set(scopes)).to_bytes(),
                 distrusted.to_bytes(DISTRUSTED_BYTES),
                 secrets.token_bytes(SERIAL_BYTES),
             )
@@ -54,25 +54,25 @@ class AccessTokens:
 
     def read(self, token: str) -> AccessToken | None:
         """What it says, if it is ours, in its one spelling; its end is told, not judged."""
-        raw = decoded(token)
-        if raw is None or not same_secret(raw[BODY_BYTES:], self._mac(raw[:BODY_BYTES])):
+        raw = decode_access_token(token)
+        if raw is None or not constant_time_equal(raw[BODY_BYTES:], self._mac(raw[:BODY_BYTES])):
             return None
         grant_id, rest = raw[1 : 1 + GRANT_BYTES], raw[1 + GRANT_BYTES :]
         bits, rest_of_body = rest[END_BYTES], rest[END_BYTES + 1 :]
         return AccessToken(
             grant_id=grant_id.hex(),
             ends_at=int.from_bytes(rest[:END_BYTES]),
-            scopes=frozenset(scope for scope, bit in BITS.items() if bits & bit),
+            scopes=frozenset(scope for scope, bit in SCOPE_BITS.items() if bits & bit),
             distrusted=int.from_bytes(rest_of_body[:DISTRUSTED_BYTES]),
         )
 
     def _mac(self, body: bytes) -> bytes:
-        return keyed_digest(self._key, body)[:MAC_BYTES]
+        return hmac_sha256(self._key, body)[:MAC_BYTES]
 
 
-def decoded(token: str) -> bytes | None:
+def decode_access_token(token: str) -> bytes | None:
     """The bytes of something that has the form of our tokens."""
-    if len(token) > CHARACTERS or not token.isascii():
+    if len(token) > TOKEN_CHARACTERS or not token.isascii():
         return None
     try:
         raw = decode_base64url(token.encode())

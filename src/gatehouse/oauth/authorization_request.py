@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from gatehouse.oauth.model import SCOPES, Client, Profile
+from gatehouse.oauth.model import SCOPES, Client, ClientProfile
 from gatehouse.oauth.refusals import (
     AskedWrongly,
     AuthorizeRefused,
@@ -17,19 +17,19 @@ from gatehouse.oauth.refusals import (
     ResponseTypeUnsupported,
     ScopeRefused,
 )
-from gatehouse.tokens.sizes import NONCE_BYTES_MOST, json_length
+from gatehouse.tokens.sizes import MAX_NONCE_BYTES, json_length
 
 OPENID: Final = "openid"
 SCOPE_TEXT: Final = re.compile(r"[\x20\x21\x23-\x5b\x5d-\x7e]*", re.ASCII)  # RFC 6749 §3.3
-CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)  # what S256 always makes (RFC 7636 §4.2)
-SECONDS: Final = re.compile(r"[0-9]{1,10}", re.ASCII)
-HINT_LONGEST: Final = 254
-NEVER_READ: Final[Mapping[str, type[AuthorizeRefused]]] = {
+CHALLENGE_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)  # what S256 always makes (RFC 7636 §4.2)
+SECONDS_PATTERN: Final = re.compile(r"[0-9]{1,10}", re.ASCII)
+MAX_LOGIN_HINT: Final = 254
+UNSUPPORTED_PARAMETERS: Final[Mapping[str, type[AuthorizeRefused]]] = {
     "request": RequestUnsupported,
     "request_uri": RequestUriUnsupported,
     "registration": RegistrationUnsupported,
 }
-CLAIMS_HONOURED: Final = ("auth_time", "email", "nickname")
+SUPPORTED_CLAIMS: Final = ("auth_time", "email", "nickname")
 
 
 class Prompt:
@@ -42,7 +42,7 @@ class Prompt:
 PROMPTS: Final = (Prompt.NONE, Prompt.LOGIN, Prompt.CONSENT, Prompt.SELECT_ACCOUNT)
 
 
-class Parameters(dict[str, str]):
+class AuthorizeParameters(dict[str, str]):
     """What came in, by name. One without a value counts as not given (RFC 6749 §3.1), and one not given is empty."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
@@ -88,51 +88,51 @@ class AuthorizationRequest:
         return self.wants(Prompt.LOGIN) or self.max_age == 0 or self.hint_is_unknown
 
 
-Check = Callable[[Parameters, Client], None]
+RequestCheck = Callable[[AuthorizeParameters, Client], None]
 
 
-def nothing_is_repeated(asked: Parameters, _client: Client) -> None:
+def nothing_is_repeated(asked: AuthorizeParameters, _client: Client) -> None:
     if asked.repeated:
         raise AskedWrongly("a parameter is given more than once")
 
 
-def request_is_in_the_open(asked: Parameters, _client: Client) -> None:
+def request_object_is_absent(asked: AuthorizeParameters, _client: Client) -> None:
     """Request objects are not read, and no address in a request is ever called (checklist AZ-26)."""
-    for name, refusal in NEVER_READ.items():
+    for name, refusal in UNSUPPORTED_PARAMETERS.items():
         if asked[name]:
             raise refusal
 
 
-def response_type_is_code(asked: Parameters, _client: Client) -> None:
+def response_type_is_code(asked: AuthorizeParameters, _client: Client) -> None:
     if not asked["response_type"]:
         raise AskedWrongly("response_type is required")
     if asked["response_type"] != "code":
         raise ResponseTypeUnsupported
 
 
-def response_mode_is_query(asked: Parameters, client: Client) -> None:
+def response_mode_is_query(asked: AuthorizeParameters, client: Client) -> None:
     """Required by interface §4.2; plain OpenID Connect may leave it out."""
     given = asked["response_mode"]
-    if given != "query" and (given or client.profile is Profile.NATIVE):
+    if given != "query" and (given or client.profile is ClientProfile.NATIVE):
         raise AskedWrongly("response_mode must be query")
 
 
-def openid_is_asked_for(asked: Parameters, client: Client) -> None:
+def openid_is_asked_for(asked: AuthorizeParameters, client: Client) -> None:
     if SCOPE_TEXT.fullmatch(asked["scope"]) is None:
         raise ScopeRefused("scope holds characters that no scope has")
     if OPENID not in asked["scope"].split(" ") or OPENID not in client.scopes:
         raise ScopeRefused
 
 
-def nonce_is_present(asked: Parameters, client: Client) -> None:
+def nonce_is_present(asked: AuthorizeParameters, client: Client) -> None:
     """Required here, though OpenID Connect leaves it optional for this flow (interface §4.2)."""
-    if client.profile is Profile.NATIVE and not asked["nonce"]:
+    if client.profile is ClientProfile.NATIVE and not asked["nonce"]:
         raise AskedWrongly("nonce is required")
-    if json_length(asked["nonce"]) > NONCE_BYTES_MOST:  # it stands in the id_token, whole
+    if json_length(asked["nonce"]) > MAX_NONCE_BYTES:  # it stands in the id_token, whole
         raise AskedWrongly("nonce is too long")
 
 
-def challenge_is_s256(asked: Parameters, client: Client) -> None:
+def challenge_is_s256(asked: AuthorizeParameters, client: Client) -> None:
     challenge, method = asked["code_challenge"], asked["code_challenge_method"]
     if not challenge and not method:
         if client.require_pkce or client.public:
@@ -140,41 +140,41 @@ def challenge_is_s256(asked: Parameters, client: Client) -> None:
         return
     if method != "S256":
         raise AskedWrongly("code_challenge_method must be S256")
-    if CHALLENGE.fullmatch(challenge) is None:
+    if CHALLENGE_PATTERN.fullmatch(challenge) is None:
         raise AskedWrongly("code_challenge must be 43 characters of base64url")
 
 
-def none_stands_alone(asked: Parameters, _client: Client) -> None:
+def prompt_none_is_alone(asked: AuthorizeParameters, _client: Client) -> None:
     prompts = asked["prompt"].split()
     if Prompt.NONE in prompts and len(set(prompts)) > 1:
         raise AskedWrongly("prompt=none goes with no other prompt")
 
 
-def max_age_is_a_number(asked: Parameters, _client: Client) -> None:
-    if asked["max_age"] and SECONDS.fullmatch(asked["max_age"]) is None:
+def max_age_is_a_number(asked: AuthorizeParameters, _client: Client) -> None:
+    if asked["max_age"] and SECONDS_PATTERN.fullmatch(asked["max_age"]) is None:
         raise AskedWrongly("max_age must be a number of seconds")
 
 
-CHECKS: Final[tuple[Check, ...]] = (
+CHECKS: Final[tuple[RequestCheck, ...]] = (
     nothing_is_repeated,
-    request_is_in_the_open,  # before what a request object might hold is missed
+    request_object_is_absent,  # before what a request object might hold is missed
     response_type_is_code,
     response_mode_is_query,
     openid_is_asked_for,
     nonce_is_present,
     challenge_is_s256,
-    none_stands_alone,
+    prompt_none_is_alone,
     max_age_is_a_number,
 )
 
 
-def read_request(asked: Parameters, client: Client) -> AuthorizationRequest:
+def read_request(asked: AuthorizeParameters, client: Client) -> AuthorizationRequest:
     """The request of a client whose redirect_uri is known to be its own. Raises AuthorizeRefused."""
     for check in CHECKS:
         check(asked, client)
     scopes = asked["scope"].split(" ")
     prompts = asked["prompt"].split()
-    claims = claims_asked(asked["claims"])
+    claims = parse_claims_parameter(asked["claims"])
     return AuthorizationRequest(
         client_id=client.client_id,
         redirect_uri=asked["redirect_uri"],
@@ -186,7 +186,7 @@ def read_request(asked: Parameters, client: Client) -> AuthorizationRequest:
         subject=wanted_subject(claims),
         prompts=tuple(prompt for prompt in PROMPTS if prompt in prompts),
         max_age=int(asked["max_age"]) if asked["max_age"] else None,
-        login_hint=asked["login_hint"][:HINT_LONGEST],
+        login_hint=asked["login_hint"][:MAX_LOGIN_HINT],
         ui_locales=asked["ui_locales"],
         id_token_hint=asked["id_token_hint"],
     )
@@ -199,7 +199,7 @@ class ClaimsRequest(msgspec.Struct, frozen=True, kw_only=True):
     userinfo: Mapping[str, object] | None = None
 
 
-def claims_asked(text: str) -> ClaimsRequest:
+def parse_claims_parameter(text: str) -> ClaimsRequest:
     if not text:
         return ClaimsRequest()
     try:
@@ -222,4 +222,4 @@ def wanted_subject(asked: ClaimsRequest) -> str:
 def wanted_claims(asked: ClaimsRequest) -> tuple[str, ...]:
     """The claims asked for that we know; whether the scopes allow them is asked when they are told."""
     named = {*(asked.id_token or {}), *(asked.userinfo or {})}
-    return tuple(claim for claim in CLAIMS_HONOURED if claim in named)
+    return tuple(claim for claim in SUPPORTED_CLAIMS if claim in named)

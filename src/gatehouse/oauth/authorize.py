@@ -4,18 +4,18 @@ from dataclasses import replace
 from enum import Enum, auto
 from typing import Final
 
-from gatehouse.accounts.model import SignedIn, User
-from gatehouse.audit.model import Origin
-from gatehouse.interaction.model import Proof, proof_of_session
+from gatehouse.accounts.model import User, UserSession
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.interaction.model import SignInProof, proof_of_session
 from gatehouse.kernel.clock import Clock
-from gatehouse.oauth.authorization_request import AuthorizationRequest, Parameters, Prompt, read_request
-from gatehouse.oauth.client_rules import CLIENT_ID
+from gatehouse.oauth.authorization_request import AuthorizationRequest, AuthorizeParameters, Prompt, read_request
+from gatehouse.oauth.client_rules import CLIENT_ID_PATTERN
 from gatehouse.oauth.consent import Consents
 from gatehouse.oauth.errors import ClientNotFound
-from gatehouse.oauth.granting import Granting
+from gatehouse.oauth.granting import GrantCreator
 from gatehouse.oauth.model import Client
-from gatehouse.oauth.ports import ApplicationRules
-from gatehouse.oauth.redirects import is_registered, reserved_name, with_query
+from gatehouse.oauth.ports import ApplicationLoginRules
+from gatehouse.oauth.redirects import is_registered_redirect, reserved_parameter_in, with_query
 from gatehouse.oauth.refusals import (
     AuthorizeRefused,
     InteractionRequired,
@@ -26,12 +26,12 @@ from gatehouse.oauth.refusals import (
 from gatehouse.oauth.store import ClientStore
 from gatehouse.tokens.claims import IdClaims
 from gatehouse.tokens.errors import InvalidToken
-from gatehouse.tokens.verifying import Verifier
+from gatehouse.tokens.verifying import TokenVerifier
 
-EVER: Final = 10**10  # seconds: a hint stays one long after the token has ended (OpenID Connect Core §3.1.2.2)
+ANY_AGE: Final = 10**10  # seconds: a hint stays one long after the token has ended (OpenID Connect Core §3.1.2.2)
 
 
-class Way(Enum):
+class NextStep(Enum):
     """What comes next for the person."""
 
     ON = auto()  # back to the client
@@ -40,15 +40,15 @@ class Way(Enum):
     CONSENT = auto()
 
 
-class Authorize:
+class AuthorizeService:
     def __init__(
         self,
         *,
         clients: ClientStore,
         consents: Consents,
-        granting: Granting,
-        rules: ApplicationRules,
-        verifier: Verifier,
+        granting: GrantCreator,
+        rules: ApplicationLoginRules,
+        verifier: TokenVerifier,
         clock: Clock,
         issuer: str,
     ) -> None:
@@ -60,24 +60,24 @@ class Authorize:
         self._clock = clock
         self._issuer = issuer
 
-    async def client_of(self, asked: Parameters) -> Client:
+    async def client_of(self, asked: AuthorizeParameters) -> Client:
         """The client, once the address it wants the answer at is known to be its own. Raises NotRedirected."""
         if {"client_id", "redirect_uri"} & asked.repeated:
             raise NotRedirected("client_id or redirect_uri is given more than once")
-        if CLIENT_ID.fullmatch(asked["client_id"]) is None:
+        if CLIENT_ID_PATTERN.fullmatch(asked["client_id"]) is None:
             raise NotRedirected("no client has such an id")
         try:
             client = await self._clients.client(asked["client_id"])
         except ClientNotFound as error:
             raise NotRedirected("the client is unknown or removed") from error
         wanted = asked["redirect_uri"]
-        if not is_registered(client, wanted):
-            reserved = reserved_name(wanted)
+        if not is_registered_redirect(client, wanted):
+            reserved = reserved_parameter_in(wanted)
             why = f"{reserved} in its query is reserved" if reserved else "not a redirect_uri of this client"
             raise NotRedirected(why, client=client, received=wanted)
         return client
 
-    async def read(self, asked: Parameters, client: Client) -> AuthorizationRequest:
+    async def read(self, asked: AuthorizeParameters, client: Client) -> AuthorizationRequest:
         """The request, checked. Raises AuthorizeRefused, which is told at the client's redirect_uri."""
         request = read_request(asked, client)
         if not request.id_token_hint:
@@ -87,25 +87,25 @@ class Authorize:
             raise LoginRequired("id_token_hint and claims name two people")
         return replace(request, subject=hinted or request.subject, hint_is_unknown=not hinted)
 
-    async def way(self, request: AuthorizationRequest, client: Client, signed_in: SignedIn | None) -> Way:
+    async def way(self, request: AuthorizationRequest, client: Client, signed_in: UserSession | None) -> NextStep:
         """What is left to ask of the person, if the client lets us ask (prompt=none does not)."""
         way = await self._way(request, client, signed_in)
-        if way is not Way.ON and request.wants(Prompt.NONE):
-            raise LoginRequired if way is Way.SIGN_IN else InteractionRequired
+        if way is not NextStep.ON and request.wants(Prompt.NONE):
+            raise LoginRequired if way is NextStep.SIGN_IN else InteractionRequired
         return way
 
-    async def _way(self, request: AuthorizationRequest, client: Client, signed_in: SignedIn | None) -> Way:
+    async def _way(self, request: AuthorizationRequest, client: Client, signed_in: UserSession | None) -> NextStep:
         if signed_in is None:
-            return Way.SIGN_IN
+            return NextStep.SIGN_IN
         proof = proof_of_session(signed_in.session)
         if not self.will_do(request, client, proof):
-            return Way.SIGN_IN
+            return NextStep.SIGN_IN
         if request.wants(Prompt.SELECT_ACCOUNT):
-            return Way.CHOOSE
+            return NextStep.CHOOSE
         await self.refuse_outsiders(request, client, signed_in.user)
-        return Way.CONSENT if await self.must_ask(request, client, signed_in.user) else Way.ON
+        return NextStep.CONSENT if await self.must_ask(request, client, signed_in.user) else NextStep.ON
 
-    def will_do(self, request: AuthorizationRequest, client: Client, proof: Proof) -> bool:
+    def will_do(self, request: AuthorizationRequest, client: Client, proof: SignInProof) -> bool:
         """Whether the proof is one to sign in to this client with.
 
         A session from a short-lived token signs in to first-party clients only, cannot consent, and is no proof
@@ -130,7 +130,9 @@ class Authorize:
         """Whether the person has to say yes first: for a new set of scopes, or because the client wants it."""
         return request.wants(Prompt.CONSENT) or await self._consents.is_needed(user.user_id, client, request.scopes)
 
-    async def grant(self, request: AuthorizationRequest, client: Client, proof: Proof, origin: Origin) -> str:
+    async def grant(
+        self, request: AuthorizationRequest, client: Client, proof: SignInProof, origin: AuditOrigin
+    ) -> str:
         """Make the grant; returns the address that takes its code to the client."""
         code = await self._granting.begin(client, proof, request, origin)
         return self._address(request.redirect_uri, {"code": code}, request.state)
@@ -148,7 +150,7 @@ class Authorize:
     async def _hinted(self, id_token: str, client: Client) -> str:
         """Whom the hint names; "" for one that cannot be verified, or was made for another client."""
         try:
-            claims = await self._verifier.verify(id_token, IdClaims, expired_by=EVER)
+            claims = await self._verifier.verify(id_token, IdClaims, expired_by=ANY_AGE)
         except InvalidToken:
             return ""
         return claims.sub if claims.azp == client.client_id else ""

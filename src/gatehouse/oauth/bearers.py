@@ -5,32 +5,32 @@ from dataclasses import dataclass, replace
 from gatehouse.kernel.clock import Clock
 from gatehouse.keys.keyring import Keyring
 from gatehouse.oauth.access_tokens import AccessToken, AccessTokens
-from gatehouse.oauth.model import Holder
+from gatehouse.oauth.model import GrantHolder
 from gatehouse.oauth.store import GrantStore
 from gatehouse.tokens.errors import InvalidToken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bearer:
+class VerifiedAccessToken:
     token: AccessToken
-    holder: Holder
+    holder: GrantHolder
 
 
-class Bearers:
+class AccessTokenVerifier:
     def __init__(self, *, access_tokens: AccessTokens, store: GrantStore, keyring: Keyring, clock: Clock) -> None:
         self._access_tokens = access_tokens
         self._store = store
         self._keyring = keyring
         self._clock = clock
 
-    async def identify(self, token: str) -> Bearer:
+    async def identify(self, token: str) -> VerifiedAccessToken:
         """Raise InvalidToken for one that is not ours, has ended, or whose grant is over."""
         bearer = await self.find(token)
         if bearer is None:
             raise InvalidToken("an access token that is not, or no longer, good")
         return bearer
 
-    async def find(self, token: str, *, whenever: bool = False) -> Bearer | None:
+    async def find(self, token: str, *, whenever: bool = False) -> VerifiedAccessToken | None:
         """`whenever`: also by one that ended, with its time or with a distrust, for callers that end the grant."""
         read = self._access_tokens.read(token)
         now = self._clock.now()
@@ -39,9 +39,9 @@ class Bearers:
         holder = await self._store.by_id(read.grant_id, now)
         if holder is None or not (whenever or await self._is_trusted(read, holder)):
             return None
-        return Bearer(token=replace(read, scopes=read.scopes & set(holder.scopes)), holder=holder)
+        return VerifiedAccessToken(token=replace(read, scopes=read.scopes & set(holder.scopes)), holder=holder)
 
-    async def _is_trusted(self, token: AccessToken, holder: Holder) -> bool:
+    async def _is_trusted(self, token: AccessToken, holder: GrantHolder) -> bool:
         """Whether no key was distrusted since the token was made: a theft of keys ends what was signed in before."""
         await self._keyring.catch_up(holder.keys_version)
         return token.distrusted == self._keyring.distrusted

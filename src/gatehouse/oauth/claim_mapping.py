@@ -6,14 +6,14 @@ from typing import Final, Protocol
 import structlog
 
 from gatehouse.accounts.model import User
-from gatehouse.oauth.model import Client, Told
+from gatehouse.oauth.model import ClaimContent, Client
 
 log = structlog.get_logger(__name__)
 
-ENTRIES_MOST: Final = 1_000  # of one claim; a longer list is not told at all, for half of it would be a lie
+MAX_CLAIM_ENTRIES: Final = 1_000  # of one claim; a longer list is not told at all, for half of it would be a lie
 
 
-class Held(Protocol):
+class ApplicationHoldings(Protocol):
     """What somebody holds in one application."""
 
     @property
@@ -26,15 +26,15 @@ class Held(Protocol):
     def rules(self) -> tuple[str, ...]: ...
 
 
-class Holdings(Protocol):
+class PermissionSource(Protocol):
     """The permission room's word."""
 
-    async def held(self, user_id: str, application_ids: Collection[int]) -> Mapping[int, Held]:
+    async def held(self, user_id: str, application_ids: Collection[int]) -> Mapping[int, ApplicationHoldings]:
         """What the user holds right now, by application; one that never was is left out."""
 
 
 class MappedClaims:
-    def __init__(self, holdings: Holdings) -> None:
+    def __init__(self, holdings: PermissionSource) -> None:
         self._holdings = holdings
 
     async def claims(self, user: User, client: Client) -> Mapping[str, tuple[str, ...]]:
@@ -43,21 +43,21 @@ class MappedClaims:
         numbers = {source.application_id for source in client.claims.values()}
         held = await self._holdings.held(user.user_id, sorted(numbers))
         told = {
-            claim: entries(held.get(source.application_id), source.told) for claim, source in client.claims.items()
+            claim: entries_of(held.get(source.application_id), source.told) for claim, source in client.claims.items()
         }
-        for claim in (claim for claim, listed in told.items() if len(listed) > ENTRIES_MOST):
+        for claim in (claim for claim, listed in told.items() if len(listed) > MAX_CLAIM_ENTRIES):
             log.warning("mapped claim left out: too long", client_id=client.client_id, claim=claim)
-        return {claim: listed for claim, listed in told.items() if len(listed) <= ENTRIES_MOST}
+        return {claim: listed for claim, listed in told.items() if len(listed) <= MAX_CLAIM_ENTRIES}
 
 
-def entries(held: Held | None, told: Told) -> tuple[str, ...]:
+def entries_of(held: ApplicationHoldings | None, told: ClaimContent) -> tuple[str, ...]:
     """Nobody holds anything in an application that never was."""
     if held is None:
         return ()
     match told:
-        case Told.ROLES:
+        case ClaimContent.ROLES:
             return held.roles
-        case Told.GROUPS:
+        case ClaimContent.GROUPS:
             return held.groups
-        case Told.RULES:
+        case ClaimContent.RULES:
             return held.rules

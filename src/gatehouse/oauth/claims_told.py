@@ -14,7 +14,7 @@ def nickname_for(user: User, scopes: Collection[str]) -> str | None:
     return user.nick if PROFILE in scopes else None
 
 
-def trust_in(user: User, scopes: Collection[str]) -> dict[str, bool]:
+def trust_claims(user: User, scopes: Collection[str]) -> dict[str, bool]:
     if TRUST not in scopes:
         return {}
     return {"email_verified": user.email_verified, "phone_verified": user.phone_verified}

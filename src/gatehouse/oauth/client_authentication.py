@@ -7,25 +7,25 @@ assertion, or, when it is public, nothing but its name. What fits the other prof
 from dataclasses import dataclass, field
 from typing import Final
 
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin
-from gatehouse.audit.refusals import Refusals
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.audit.refusals import RefusalLog
 from gatehouse.oauth.client_assertions import ClientAssertions
-from gatehouse.oauth.client_rules import checked_id
-from gatehouse.oauth.client_secrets import ClientSecrets
+from gatehouse.oauth.client_rules import check_client_id
+from gatehouse.oauth.client_secrets import ClientSecretVerifier
 from gatehouse.oauth.errors import ClientNotFound, InvalidClient, InvalidRequest
-from gatehouse.oauth.model import Client, Profile
+from gatehouse.oauth.model import Client, ClientProfile
 from gatehouse.oauth.store import ClientStore
 from gatehouse.oauth.vocabulary import ASSERTION_TYPE
-from gatehouse.throttle.guesses import Guesses, Subject
-from gatehouse.throttle.model import GuessLimit
+from gatehouse.throttle.guesses import AttemptLimiter, ThrottleSubject
+from gatehouse.throttle.model import AttemptLimit
 
 # Nobody guesses 256 bits: this ends the noise, and a right proof is served whatever its neighbours do (TK-29).
-GUESSES: Final = GuessLimit(free=100, delay=30, longest=3_600, window=3_600)
+GUESS_LIMIT: Final = AttemptLimit(free=100, delay=30, longest=3_600, window=3_600)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Credentials:
+class ClientCredentials:
     """What a request brought along to show which client it comes from; an empty text was not sent."""
 
     proof: str = field(default="", repr=False)  # Bearer
@@ -36,7 +36,7 @@ class Credentials:
     assertion_type: str = ""
     assertion: str = field(default="", repr=False)
     source: str = ""  # the caller as the throttles count him
-    origin: Origin
+    origin: AuditOrigin
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -49,15 +49,15 @@ class Credentials:
         return bool(self.proof) and not self.client_id
 
 
-class ClientAuthentication:
+class ClientAuthenticator:
     def __init__(
         self,
         *,
         store: ClientStore,
-        secrets: ClientSecrets,
+        secrets: ClientSecretVerifier,
         assertions: ClientAssertions,
-        guesses: Guesses,
-        refusals: Refusals,
+        guesses: AttemptLimiter,
+        refusals: RefusalLog,
     ) -> None:
         self._store = store
         self._secrets = secrets
@@ -65,39 +65,39 @@ class ClientAuthentication:
         self._guesses = guesses
         self._refusals = refusals
 
-    async def at_token_endpoint(self, shown: Credentials, owner: Client | None, redirect_uri: str) -> Client:
+    async def at_token_endpoint(self, shown: ClientCredentials, owner: Client | None, redirect_uri: str) -> Client:
         """Who shows it: the owner of what is presented, when nobody is named.
 
         Raises InvalidClient; InvalidRequest for two proofs at once; TooMany for a source that keeps guessing.
         """
         client = await self._named(shown, owner)
-        if client.profile is Profile.OIDC:
+        if client.profile is ClientProfile.OIDC:
             return await self._believed(client, shown, proved=await self._proves_oidc(shown, client))
         proved = bool(shown.proof) and await self._secrets.made_proof(
             client, shown.proof, redirect_uri, source=shown.source
         )
         return await self._believed(client, shown, proved=proved)
 
-    async def by_secret(self, shown: Credentials) -> Client:
+    async def by_secret(self, shown: ClientCredentials) -> Client:
         """Where there is no redirect_uri native clients show the secret itself (interface §4.2, revoke)."""
         client = await self._named(shown, None)
-        native = client.profile is Profile.NATIVE
+        native = client.profile is ClientProfile.NATIVE
         proved = await (self._knows_secret(shown, client) if native else self._proves_oidc(shown, client))
         return await self._believed(client, shown, proved=proved)
 
-    async def _named(self, shown: Credentials, owner: Client | None) -> Client:
+    async def _named(self, shown: ClientCredentials, owner: Client | None) -> Client:
         name = self._name_in(shown)
         if owner is not None and name in ("", owner.client_id):
             return owner
         try:
-            return await self._store.serving_client(checked_id(name))
+            return await self._store.serving_client(check_client_id(name))
         except ClientNotFound:
             await self._count_guess("", shown)
             raise InvalidClient("no such client, or one of a removed application") from None
 
-    def _name_in(self, shown: Credentials) -> str:
+    def _name_in(self, shown: ClientCredentials) -> str:
         """The one name the request gives its client; empty for a native one, whose proof needs none."""
-        refuse_several_proofs(shown)
+        refuse_multiple_methods(shown)
         asserted = self._assertions.client_id_in(shown.assertion) if shown.assertion else ""
         names = {name for name in (shown.basic_id, shown.client_id, asserted) if name}
         if len(names) > 1:
@@ -106,7 +106,7 @@ class ClientAuthentication:
             raise InvalidClient("nothing says which client this is")
         return next(iter(names), "")
 
-    async def _proves_oidc(self, shown: Credentials, client: Client) -> bool:
+    async def _proves_oidc(self, shown: ClientCredentials, client: Client) -> bool:
         if shown.proof:
             return False
         if client.public:
@@ -115,27 +115,27 @@ class ClientAuthentication:
             return shown.assertion_type == ASSERTION_TYPE and await self._assertions.is_by(client, shown.assertion)
         return await self._knows_secret(shown, client)
 
-    async def _knows_secret(self, shown: Credentials, client: Client) -> bool:
+    async def _knows_secret(self, shown: ClientCredentials, client: Client) -> bool:
         for secret in dict.fromkeys(shown.secrets):
             if await self._secrets.is_known(client, secret, source=shown.source):
                 return True
         return False
 
-    async def _believed(self, client: Client, shown: Credentials, *, proved: bool) -> Client:
+    async def _believed(self, client: Client, shown: ClientCredentials, *, proved: bool) -> Client:
         if not proved:
             await self._count_guess(client.client_id, shown)
             # After the count: whom that keeps out writes nothing more.
             record_id = await self._refusals.keep(
-                Event.CLIENT_REFUSED, shown.origin, reason="a wrong proof", subject=client.client_id
+                AuditEvent.CLIENT_REFUSED, shown.origin, reason="a wrong proof", subject=client.client_id
             )
             raise InvalidClient(f"a wrong proof for {client.client_id}, record {record_id}")
         return client
 
-    async def _count_guess(self, client_id: str, shown: Credentials) -> None:
-        await self._guesses.begin([Subject(("client", client_id, shown.source), GUESSES, is_shared=True)])
+    async def _count_guess(self, client_id: str, shown: ClientCredentials) -> None:
+        await self._guesses.begin([ThrottleSubject(("client", client_id, shown.source), GUESS_LIMIT, is_shared=True)])
 
 
-def refuse_several_proofs(shown: Credentials) -> None:
+def refuse_multiple_methods(shown: ClientCredentials) -> None:
     """One way at a time (RFC 6749 §2.3); a client that says the same in header and body has one."""
     twice = shown.basic_id and shown.client_secret and shown.client_secret not in shown.basic_secrets
     ways = (shown.proof, shown.basic_id or shown.client_secret, shown.assertion)

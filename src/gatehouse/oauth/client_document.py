@@ -8,14 +8,14 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from gatehouse.keys.model import Algorithm
-from gatehouse.oauth.model import ClaimSource, Client, Profile, TokenSettings, Told
+from gatehouse.oauth.model import ClaimContent, ClaimSource, Client, ClientProfile, TokenSettings
 
-FIELDS: Final = (
+CLIENT_FIELDS: Final = (
     *("name", "profile", "application_id", "redirect_hosts", "redirect_uris", "post_logout_uris", "scopes"),
     *("origins", "backchannel_logout_uri", "jwks", "claims", "token_settings", "device_grant", "explain_errors"),
     *("first_party", "may_exchange", "require_pkce", "public"),
 )
-LISTS: Final = ("redirect_hosts", "redirect_uris", "post_logout_uris", "scopes", "origins")
+LIST_FIELDS: Final = ("redirect_hosts", "redirect_uris", "post_logout_uris", "scopes", "origins")
 
 Flag = bool | UnsetType | None
 Texts = tuple[str, ...] | UnsetType | None
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 class ClaimEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     application_id: Annotated[int, Meta(ge=1, le=2**53)]
-    told: Told
+    told: ClaimContent
 
     def source(self) -> ClaimSource:
         return ClaimSource(application_id=self.application_id, told=self.told)
@@ -47,11 +47,11 @@ class TokenEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         )
 
 
-class ClientFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ClientPatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What can be said about a client: an absent field keeps, null clears, a given one replaces whole (R6)."""
 
     name: str | UnsetType = UNSET
-    profile: Profile | UnsetType | None = UNSET
+    profile: ClientProfile | UnsetType | None = UNSET
     redirect_hosts: Texts = UNSET
     redirect_uris: Texts = UNSET
     post_logout_uris: Texts = UNSET
@@ -69,20 +69,20 @@ class ClientFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     public: Flag = UNSET
 
 
-def merged(given: ClientFields, base: Client, *, is_new: bool, exchanges: bool = True) -> Client:
+def apply_patch(given: ClientPatch, base: Client, *, is_new: bool, exchanges: bool = True) -> Client:
     """The base with what is given. `exchanges`: a native client may exchange unless something else is said (R2)."""
-    profile = chosen(given.profile, kept=base.profile, cleared=Profile.NATIVE)
-    may_exchange = exchanges and profile is Profile.NATIVE
+    profile = patched_value(given.profile, kept=base.profile, cleared=ClientProfile.NATIVE)
+    may_exchange = exchanges and profile is ClientProfile.NATIVE
     default = Client(client_id="", name="", may_exchange=may_exchange, created_at=0)
     kept = replace(base, may_exchange=may_exchange) if is_new else base
     fields: dict[str, Any] = {
-        name: chosen(value_of(given, name), kept=getattr(kept, name), cleared=getattr(default, name))
-        for name in ClientFields.__struct_fields__
+        name: patched_value(field_value(given, name), kept=getattr(kept, name), cleared=getattr(default, name))
+        for name in ClientPatch.__struct_fields__
     }
     return replace(kept, **fields)
 
 
-def value_of(given: ClientFields, name: str) -> Any:  # noqa: ANN401 - whatever the field holds
+def field_value(given: ClientPatch, name: str) -> Any:  # noqa: ANN401 - whatever the field holds
     """What is said of the field, as a client holds it."""
     match getattr(given, name):
         case TokenEntry() as tokens:
@@ -93,16 +93,16 @@ def value_of(given: ClientFields, name: str) -> Any:  # noqa: ANN401 - whatever 
             return other
 
 
-def chosen(given: T | UnsetType | None, *, kept: T, cleared: T) -> T:
+def patched_value(given: T | UnsetType | None, *, kept: T, cleared: T) -> T:
     if given is UNSET:
         return kept
     return cleared if given is None else given
 
 
-def open_document(client: Client) -> dict[str, object]:
+def client_document(client: Client) -> dict[str, object]:
     """Without its secrets: applied, it keeps those there are."""
-    given = {name: getattr(client, name) for name in FIELDS}
-    given |= {name: list(given[name]) for name in LISTS} | {
+    given = {name: getattr(client, name) for name in CLIENT_FIELDS}
+    given |= {name: list(given[name]) for name in LIST_FIELDS} | {
         "profile": client.profile.value,
         "jwks": dict(client.jwks),
     }

@@ -12,17 +12,17 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey, RSAPubli
 from gatehouse.keys.base64url import decode_base64url
 from gatehouse.keys.errors import BadPublicKey
 from gatehouse.keys.model import Algorithm
-from gatehouse.keys.public_keys import refuse_weak
+from gatehouse.keys.public_keys import refuse_weak_rsa_key
 from gatehouse.oauth.errors import BadClient
 
-KEYS_MOST: Final = 8
-CHARACTERS_MOST: Final = 2_048
+MAX_KEYS: Final = 8
+MAX_CHARACTERS: Final = 2_048
 P256_BYTES: Final = 32
 ED25519_BYTES: Final = 32
-PRIVATE: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})  # RFC 7518 §6
+PRIVATE_MEMBERS: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})  # RFC 7518 §6
 
 PublicKey: TypeAlias = RSAPublicKey | EllipticCurvePublicKey | Ed25519PublicKey
-Text = Annotated[str, msgspec.Meta(max_length=CHARACTERS_MOST)]
+Text = Annotated[str, msgspec.Meta(max_length=MAX_CHARACTERS)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,34 +57,34 @@ class OkpJwk(msgspec.Struct, frozen=True, kw_only=True, tag_field="kty", tag="OK
     alg: Text = Algorithm.EDDSA.value
 
 
-class WrittenSet(msgspec.Struct, frozen=True, kw_only=True):
+class ClientJwkSet(msgspec.Struct, frozen=True, kw_only=True):
     keys: tuple[RsaJwk | EcJwk | OkpJwk, ...]
 
 
-def client_keys(jwks: Mapping[str, object]) -> tuple[ClientKey, ...]:
+def parse_client_keys(jwks: Mapping[str, object]) -> tuple[ClientKey, ...]:
     """Every key of the set; none for an empty one. Raises BadClient with words for whoever wrote it."""
     if not jwks:
         return ()
-    refuse_private(jwks.get("keys"))
+    refuse_private_keys(jwks.get("keys"))
     try:
-        written = msgspec.convert(jwks, WrittenSet)
-        found = tuple(map(key_of, written.keys))
+        written = msgspec.convert(jwks, ClientJwkSet)
+        found = tuple(map(client_key_of, written.keys))
     except (msgspec.ValidationError, BadPublicKey, ValueError) as error:
         raise BadClient(f"jwks: {error}", field="jwks") from None
-    if not 0 < len(found) <= KEYS_MOST:
-        raise BadClient(f"jwks holds 1 to {KEYS_MOST} keys", field="jwks")
+    if not 0 < len(found) <= MAX_KEYS:
+        raise BadClient(f"jwks holds 1 to {MAX_KEYS} keys", field="jwks")
     if len({key.kid for key in found}) < len(found):
         raise BadClient("jwks: each of several keys needs a kid of its own", field="jwks")
     return found
 
 
-def refuse_private(keys: object) -> None:
+def refuse_private_keys(keys: object) -> None:
     """Before anything else looks at it: a private half is neither kept nor quoted."""
-    if isinstance(keys, list | tuple) and any(PRIVATE & set(key) for key in keys if isinstance(key, Mapping)):
+    if isinstance(keys, list | tuple) and any(PRIVATE_MEMBERS & set(key) for key in keys if isinstance(key, Mapping)):
         raise BadClient("jwks holds a private key; keep it to yourself and register the public half", field="jwks")
 
 
-def key_of(jwk: RsaJwk | EcJwk | OkpJwk) -> ClientKey:
+def client_key_of(jwk: RsaJwk | EcJwk | OkpJwk) -> ClientKey:
     if jwk.use != "sig":
         raise BadPublicKey("a key is for signatures (use: sig)")
     match jwk:
@@ -100,30 +100,30 @@ def key_of(jwk: RsaJwk | EcJwk | OkpJwk) -> ClientKey:
 
 
 def rsa_key(jwk: RsaJwk) -> PublicKey:
-    key = RSAPublicNumbers(number(jwk.e), number(jwk.n)).public_key()
-    refuse_weak(key)
+    key = RSAPublicNumbers(decode_number(jwk.e), decode_number(jwk.n)).public_key()
+    refuse_weak_rsa_key(key)
     return key
 
 
 def ec_key(jwk: EcJwk) -> PublicKey:
     if jwk.crv != "P-256":
         raise BadPublicKey("the curve of an EC key is P-256")
-    x, y = (int.from_bytes(exactly(text, P256_BYTES)) for text in (jwk.x, jwk.y))
+    x, y = (int.from_bytes(decode_exact(text, P256_BYTES)) for text in (jwk.x, jwk.y))
     return EllipticCurvePublicNumbers(x, y, SECP256R1()).public_key()
 
 
 def ed25519_key(jwk: OkpJwk) -> PublicKey:
     if jwk.crv != "Ed25519":
         raise BadPublicKey("the curve of an OKP key is Ed25519")
-    return Ed25519PublicKey.from_public_bytes(exactly(jwk.x, ED25519_BYTES))
+    return Ed25519PublicKey.from_public_bytes(decode_exact(jwk.x, ED25519_BYTES))
 
 
-def exactly(text: str, length: int) -> bytes:
+def decode_exact(text: str, length: int) -> bytes:
     raw = decode_base64url(text.encode())
     if len(raw) != length:
         raise BadPublicKey(f"a coordinate has {length} bytes")
     return raw
 
 
-def number(text: str) -> int:
+def decode_number(text: str) -> int:
     return int.from_bytes(decode_base64url(text.encode()))

@@ -6,26 +6,26 @@ from typing import Final
 
 from gatehouse.kernel.text import is_plain_line
 from gatehouse.kernel.urls import parse_web_url
-from gatehouse.oauth.client_document import LISTS
-from gatehouse.oauth.client_keys import client_keys
+from gatehouse.oauth.client_document import LIST_FIELDS
+from gatehouse.oauth.client_keys import parse_client_keys
 from gatehouse.oauth.errors import BadClient, ClientNotFound
-from gatehouse.oauth.model import SCOPES, ClaimSource, Client, Profile, TokenSettings
+from gatehouse.oauth.model import SCOPES, ClaimSource, Client, ClientProfile, TokenSettings
 from gatehouse.oauth.redirects import (
-    LOGOUT_NAMES,
-    RESPONSE_NAMES,
+    LOGOUT_PARAMETERS,
+    RESPONSE_PARAMETERS,
     is_registrable_host,
     is_registrable_origin,
     is_registrable_uri,
-    reserved_name,
+    reserved_parameter_in,
 )
 
-CLIENT_ID: Final = re.compile(r"[A-Za-z0-9._~-]{1,64}", re.ASCII)
-NAME_LONGEST: Final = 64
-CLAIM_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.:/-]{0,127}", re.ASCII)  # a word, or a name like a URL
-CLAIMS_MOST: Final = 16
-ENTRIES_MOST: Final = 100  # of each list, counted as sent
+CLIENT_ID_PATTERN: Final = re.compile(r"[A-Za-z0-9._~-]{1,64}", re.ASCII)
+MAX_NAME_LENGTH: Final = 64
+CLAIM_NAME_PATTERN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.:/-]{0,127}", re.ASCII)  # a word, or a name like a URL
+MAX_CLAIMS: Final = 16
+MAX_LIST_ENTRIES: Final = 100  # of each list, counted as sent
 # What tokens and userinfo say anyway: a mapped claim never speaks in their place (OpenID Connect Core §2, §5.1).
-OWN_CLAIMS: Final = frozenset(
+RESERVED_CLAIMS: Final = frozenset(
     (
         *(
             "iss",
@@ -48,68 +48,73 @@ OWN_CLAIMS: Final = frozenset(
         *("phone_verified", "phone_number", "phone_number_verified"),
     )
 )
-SHORTEST: Final = 60  # seconds any token lives
-DEFAULTS: Final = TokenSettings()  # which are the most, too
-GRACE_MOST: Final = 60  # as oauth.refresh_grace_seconds
+MIN_TOKEN_SECONDS: Final = 60  # seconds any token lives
+DEFAULT_TOKEN_SETTINGS: Final = TokenSettings()  # which are the most, too
+MAX_GRACE_SECONDS: Final = 60  # as oauth.refresh_grace_seconds
 
-Problem = tuple[object, str, str]  # whether it holds, of which field, and the words when it does not
+RuleCheck = tuple[object, str, str]  # whether it holds, of which field, and the words when it does not
 
 
-def checked_id(name: str) -> str:
+def check_client_id(name: str) -> str:
     """A name off the wire, before storage is asked for it: PostgreSQL takes no NUL. Raises ClientNotFound."""
-    if CLIENT_ID.fullmatch(name) is None:
+    if CLIENT_ID_PATTERN.fullmatch(name) is None:
         raise ClientNotFound("a name that no client can have")
     return name
 
 
 def check_client(client: Client) -> None:
     """Raise BadClient for the first thing that is not acceptable."""
-    for holds, field, problem in (*_names(client), *_addresses(client), *_kinds(client), *_tokens(client)):
+    for holds, field, problem in (
+        *_name_checks(client),
+        *_address_checks(client),
+        *_profile_checks(client),
+        *_token_checks(client),
+    ):
         if not holds:
             raise BadClient(problem, field=field)
-    if client_keys(client.jwks) and (client.public or client.profile is Profile.NATIVE):
+    if parse_client_keys(client.jwks) and (client.public or client.profile is ClientProfile.NATIVE):
         raise BadClient("jwks is for clients of profile oidc that are not public", field="jwks")
 
 
-def _names(client: Client) -> Iterable[Problem]:
+def _name_checks(client: Client) -> Iterable[RuleCheck]:
     words = "client_id takes 1 to 64 letters, digits, '.', '_', '~', '-'"
-    yield CLIENT_ID.fullmatch(client.client_id), "client_id", words
+    yield CLIENT_ID_PATTERN.fullmatch(client.client_id), "client_id", words
     seen = client.name.strip() and is_plain_line(client.name)
-    yield seen and len(client.name) <= NAME_LONGEST, "name", "name takes 1 to 64 characters that can be seen"
-    yield from _each("scopes", client.scopes, SCOPES.__contains__, f"scopes are {', '.join(SCOPES)}")
-    for field in LISTS:
+    yield seen and len(client.name) <= MAX_NAME_LENGTH, "name", "name takes 1 to 64 characters that can be seen"
+    yield from _check_each("scopes", client.scopes, SCOPES.__contains__, f"scopes are {', '.join(SCOPES)}")
+    for field in LIST_FIELDS:
         entries = len(getattr(client, field))
-        yield entries <= ENTRIES_MOST, field, f"{field} takes at most {ENTRIES_MOST} entries"
+        yield entries <= MAX_LIST_ENTRIES, field, f"{field} takes at most {MAX_LIST_ENTRIES} entries"
 
 
-def _addresses(client: Client) -> Iterable[Problem]:
+def _address_checks(client: Client) -> Iterable[RuleCheck]:
     host = "a redirect host is a bare lower-case host name"
-    yield from _each("redirect_hosts", client.redirect_hosts, is_registrable_host, host)
+    yield from _check_each("redirect_hosts", client.redirect_hosts, is_registrable_host, host)
     uri = "a redirect URI is https (or http on loopback), without user-info or fragment"
-    yield from _each("redirect_uris", client.redirect_uris, is_registrable_uri, uri)
-    yield from _each("post_logout_uris", client.post_logout_uris, is_registrable_uri, uri)
-    yield from _unreserved("redirect_uris", client.redirect_uris, RESPONSE_NAMES)
-    yield from _unreserved("post_logout_uris", client.post_logout_uris, LOGOUT_NAMES)
+    yield from _check_each("redirect_uris", client.redirect_uris, is_registrable_uri, uri)
+    yield from _check_each("post_logout_uris", client.post_logout_uris, is_registrable_uri, uri)
+    yield from _reserved_name_checks("redirect_uris", client.redirect_uris, RESPONSE_PARAMETERS)
+    yield from _reserved_name_checks("post_logout_uris", client.post_logout_uris, LOGOUT_PARAMETERS)
     somewhere = client.redirect_hosts or client.redirect_uris or client.device_grant
     yield somewhere, "redirect_uris", "a client needs a redirect URI or host"
     origin = "an origin is https://host or https://host:port (or http on loopback), without a path"
-    yield from _each("origins", client.origins, is_registrable_origin, origin)
+    yield from _check_each("origins", client.origins, is_registrable_origin, origin)
     called = "backchannel_logout_uri is a web address without user-info or fragment"
-    yield is_callable_address(client.backchannel_logout_uri), "backchannel_logout_uri", called
+    yield is_outbound_url(client.backchannel_logout_uri), "backchannel_logout_uri", called
 
 
-def _each(field: str, values: Iterable[str], fits: Callable[[str], object], words: str) -> Iterable[Problem]:
+def _check_each(field: str, values: Iterable[str], fits: Callable[[str], object], words: str) -> Iterable[RuleCheck]:
     return ((fits(value), f"{field}[{place}]", words) for place, value in enumerate(values))
 
 
-def _unreserved(field: str, uris: Iterable[str], reserved: frozenset[str]) -> Iterable[Problem]:
+def _reserved_name_checks(field: str, uris: Iterable[str], reserved: frozenset[str]) -> Iterable[RuleCheck]:
     for place, uri in enumerate(uris):
-        name = reserved_name(uri, reserved)
+        name = reserved_parameter_in(uri, reserved)
         yield not name, f"{field}[{place}]", f"{name} in the query is reserved for the answer"
 
 
-def _kinds(client: Client) -> Iterable[Problem]:
-    is_oidc = client.profile is Profile.OIDC
+def _profile_checks(client: Client) -> Iterable[RuleCheck]:
+    is_oidc = client.profile is ClientProfile.OIDC
     exact = "profile oidc takes exact redirect URIs only"
     yield not is_oidc or not client.redirect_hosts, "redirect_hosts", exact
     yield is_oidc or not client.public, "public", "a public client needs profile oidc"
@@ -117,26 +122,29 @@ def _kinds(client: Client) -> Iterable[Problem]:
     yield is_oidc or not client.device_grant, "device_grant", "the device grant needs profile oidc"
 
 
-def _tokens(client: Client) -> Iterable[Problem]:
+def _token_checks(client: Client) -> Iterable[RuleCheck]:
     wanted, grace = client.token_settings, client.token_settings.refresh_grace_seconds
-    for name, most in (("access_seconds", DEFAULTS.access_seconds), ("refresh_seconds", DEFAULTS.refresh_seconds)):
-        fits = SHORTEST <= getattr(wanted, name) <= most
-        yield fits, f"token_settings.{name}", f"{name} is {SHORTEST} to {most}"
-    words = f"refresh_grace_seconds is 0 to {GRACE_MOST}"
-    yield grace is None or 0 <= grace <= GRACE_MOST, "token_settings.refresh_grace_seconds", words
-    yield from _claims(client.claims)
+    for name, most in (
+        ("access_seconds", DEFAULT_TOKEN_SETTINGS.access_seconds),
+        ("refresh_seconds", DEFAULT_TOKEN_SETTINGS.refresh_seconds),
+    ):
+        fits = MIN_TOKEN_SECONDS <= getattr(wanted, name) <= most
+        yield fits, f"token_settings.{name}", f"{name} is {MIN_TOKEN_SECONDS} to {most}"
+    words = f"refresh_grace_seconds is 0 to {MAX_GRACE_SECONDS}"
+    yield grace is None or 0 <= grace <= MAX_GRACE_SECONDS, "token_settings.refresh_grace_seconds", words
+    yield from _claim_checks(client.claims)
 
 
-def _claims(claims: Mapping[str, ClaimSource]) -> Iterable[Problem]:
-    yield len(claims) <= CLAIMS_MOST, "claims", f"at most {CLAIMS_MOST} claims are mapped"
+def _claim_checks(claims: Mapping[str, ClaimSource]) -> Iterable[RuleCheck]:
+    yield len(claims) <= MAX_CLAIMS, "claims", f"at most {MAX_CLAIMS} claims are mapped"
     name = "a mapped claim has a name of letters, digits and _.:/-"
-    yield all(map(CLAIM_NAME.fullmatch, claims)), "claims", name
+    yield all(map(CLAIM_NAME_PATTERN.fullmatch, claims)), "claims", name
     own = "a mapped claim never has the name of one that tokens carry anyway"
-    yield not OWN_CLAIMS & set(claims), "claims", own
+    yield not RESERVED_CLAIMS & set(claims), "claims", own
     yield all(one.application_id > 0 for one in claims.values()), "claims", "a mapped claim names an application"
 
 
-def is_callable_address(uri: str) -> bool:
+def is_outbound_url(uri: str) -> bool:
     """What the outbound room will try; whether it may is decided by the address behind it, at each call (R6)."""
     if not uri:
         return True

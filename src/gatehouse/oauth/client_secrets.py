@@ -7,23 +7,23 @@ from typing import Final
 from cachetools import LRUCache
 
 from gatehouse.kernel.clock import Clock
-from gatehouse.kernel.digests import keyed_digest, same_secret, sha256
+from gatehouse.kernel.digests import constant_time_equal, hmac_sha256, sha256
 from gatehouse.keys.sealing import MasterKeys
-from gatehouse.oauth.clients import sealed_for
+from gatehouse.oauth.clients import client_secret_purpose
 from gatehouse.oauth.model import Client, ClientSecret, SecretKind
-from gatehouse.oauth.ports import SlowHashes
+from gatehouse.oauth.ports import SecretHasher
 from gatehouse.oauth.proofs import is_native_proof
-from gatehouse.throttle.guesses import Guesses, Subject
-from gatehouse.throttle.model import GuessLimit
+from gatehouse.throttle.guesses import AttemptLimiter, ThrottleSubject
+from gatehouse.throttle.model import AttemptLimit
 
-STRONG: Final = 32  # characters of a secret that nobody guesses
+STRONG_SECRET_LENGTH: Final = 32  # characters of a secret that nobody guesses
 # An imported secret can be guessed, so every guess at it is counted before it is made.
-WEAK_GUESSES: Final = GuessLimit(free=20, delay=30, longest=3_600, window=86_400)
-REMEMBERED_MOST: Final = 1_000
+WEAK_GUESS_LIMIT: Final = AttemptLimit(free=20, delay=30, longest=3_600, window=86_400)
+VERIFIED_CACHE_SIZE: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class LiveSecret:
     """A live secret; `plain` where the proof needs the secret itself."""
 
     secret: ClientSecret
@@ -31,50 +31,50 @@ class Kept:
 
     @property
     def is_weak(self) -> bool:
-        weak_seal = self.plain is not None and len(self.plain) < STRONG
+        weak_seal = self.plain is not None and len(self.plain) < STRONG_SECRET_LENGTH
         return weak_seal or self.secret.kind is SecretKind.ARGON2
 
 
-Check = Callable[[Kept], Awaitable[bool]]
+SecretCheck = Callable[[LiveSecret], Awaitable[bool]]
 
 
-class ClientSecrets:
+class ClientSecretVerifier:
     """`memory_key` names weak secrets that were found right before: a slow hash is computed once, not per request."""
 
     def __init__(
-        self, *, masters: MasterKeys, hashes: SlowHashes, guesses: Guesses, clock: Clock, memory_key: bytes
+        self, *, masters: MasterKeys, hashes: SecretHasher, guesses: AttemptLimiter, clock: Clock, memory_key: bytes
     ) -> None:
         self._masters = masters
         self._hashes = hashes
         self._guesses = guesses
         self._clock = clock
         self._memory_key = memory_key
-        self._right: LRUCache[bytes, ClientSecret] = LRUCache(REMEMBERED_MOST)
+        self._right: LRUCache[bytes, ClientSecret] = LRUCache(VERIFIED_CACHE_SIZE)
 
     async def is_known(self, client: Client, given: str, *, source: str) -> bool:
         """Raise TooMany for a source that keeps guessing at a weak secret; the same below."""
 
-        async def check(kept: Kept) -> bool:
+        async def check(kept: LiveSecret) -> bool:
             return await self._is_it(given, kept)
 
         return await self._any(client, given, check, source)
 
     async def made_proof(self, client: Client, proof: str, redirect_uri: str, *, source: str) -> bool:
-        async def check(kept: Kept) -> bool:
+        async def check(kept: LiveSecret) -> bool:
             return kept.plain is not None and is_native_proof(proof, redirect_uri, kept.plain)
 
         return await self._any(client, proof + redirect_uri, check, source)
 
-    async def _is_it(self, given: str, kept: Kept) -> bool:
+    async def _is_it(self, given: str, kept: LiveSecret) -> bool:
         match kept.secret.kind:
             case SecretKind.SEALED:
-                return kept.plain is not None and same_secret(given, kept.plain)
+                return kept.plain is not None and constant_time_equal(given, kept.plain)
             case SecretKind.SHA256:
-                return same_secret(sha256(given), kept.secret.secret)
+                return constant_time_equal(sha256(given), kept.secret.secret)
             case SecretKind.ARGON2:
                 return await self._hashes.matches(given, kept.secret.secret.decode())
 
-    async def _any(self, client: Client, given: str, check: Check, source: str) -> bool:
+    async def _any(self, client: Client, given: str, check: SecretCheck, source: str) -> bool:
         live = self._live(client)
         for kept in live:
             if not kept.is_weak and await check(kept):
@@ -82,11 +82,15 @@ class ClientSecrets:
         weak = [kept for kept in live if kept.is_weak]
         return bool(weak) and await self._any_weak(client, weak, given, check, source)
 
-    async def _any_weak(self, client: Client, weak: Sequence[Kept], given: str, check: Check, source: str) -> bool:
-        memory = keyed_digest(self._memory_key, sha256(client.client_id) + sha256(given))
+    async def _any_weak(
+        self, client: Client, weak: Sequence[LiveSecret], given: str, check: SecretCheck, source: str
+    ) -> bool:
+        memory = hmac_sha256(self._memory_key, sha256(client.client_id) + sha256(given))
         if self._right.get(memory) in [kept.secret for kept in weak]:
             return True
-        guess = await self._guesses.begin([Subject(("client secret", client.client_id, source), WEAK_GUESSES)])
+        guess = await self._guesses.begin(
+            [ThrottleSubject(("client secret", client.client_id, source), WEAK_GUESS_LIMIT)]
+        )
         for kept in weak:
             if await check(kept):
                 self._right[memory] = kept.secret
@@ -94,13 +98,13 @@ class ClientSecrets:
                 return True
         return False
 
-    def _live(self, client: Client) -> list[Kept]:
+    def _live(self, client: Client) -> list[LiveSecret]:
         now = self._clock.now()
         live = [secret for secret in client.secrets if not secret.expires_at or secret.expires_at > now]
-        return [Kept(secret=secret, plain=self._opened(client, secret)) for secret in live]
+        return [LiveSecret(secret=secret, plain=self._opened(client, secret)) for secret in live]
 
     def _opened(self, client: Client, secret: ClientSecret) -> bytes | None:
         """None also for a damaged one; the other one serves (faults R-25)."""
         if secret.kind is not SecretKind.SEALED:
             return None
-        return self._masters.opened(secret.secret, purpose=sealed_for(client.client_id))
+        return self._masters.opened(secret.secret, purpose=client_secret_purpose(client.client_id))

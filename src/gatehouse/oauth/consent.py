@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin, Record
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.model import Client, Consent
@@ -23,22 +23,24 @@ class Consents:
         given = await self._store.consent(user_id, client.client_id)
         return given is None or not set(scopes) <= set(given.scopes)
 
-    async def give(self, user_id: str, client: Client, scopes: Sequence[str], origin: Origin) -> None:
+    async def give(self, user_id: str, client: Client, scopes: Sequence[str], origin: AuditOrigin) -> None:
         consent = Consent(
             user_id=user_id, client_id=client.client_id, scopes=tuple(scopes), given_at=self._clock.now()
         )
         details = {"client": client.client_id, "scope": " ".join(scopes)}
-        entry = self._recorder.record(Event.CONSENT_GIVEN, origin, subject=user_id, details=details)
+        entry = self._recorder.record(AuditEvent.CONSENT_GIVEN, origin, subject=user_id, details=details)
         await self._store.give(consent, entry)
 
-    def denial(self, user_id: str, client_id: str, scopes: Sequence[str], origin: Origin) -> Record:
+    def denial(self, user_id: str, client_id: str, scopes: Sequence[str], origin: AuditOrigin) -> AuditRecord:
         """What is recorded when he says no; nothing else is kept of that."""
         details = {"client": client_id, "scope": " ".join(scopes)}
-        return self._recorder.record(Event.CONSENT_DENIED, origin, subject=user_id, details=details)
+        return self._recorder.record(AuditEvent.CONSENT_DENIED, origin, subject=user_id, details=details)
 
-    async def withdraw(self, user_id: str, client_id: str, origin: Origin) -> bool:
+    async def withdraw(self, user_id: str, client_id: str, origin: AuditOrigin) -> bool:
         """Everything the client was given ends with it."""
-        entry = self._recorder.record(Event.CONSENT_WITHDRAWN, origin, subject=user_id, details={"client": client_id})
+        entry = self._recorder.record(
+            AuditEvent.CONSENT_WITHDRAWN, origin, subject=user_id, details={"client": client_id}
+        )
         return await self._store.withdraw(user_id, client_id, self._clock.now(), entry)
 
     async def of_user(self, user_id: str) -> Sequence[tuple[Consent, Client]]:

@@ -5,36 +5,36 @@ from typing import Final
 from urllib.parse import urlencode
 
 from gatehouse.accounts.store import AccountStore
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Details, Origin
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin, Details
 from gatehouse.audit.recorder import Recorder
-from gatehouse.interaction.confirming import Question, nearness
-from gatehouse.interaction.errors import InteractionGone
-from gatehouse.interaction.model import Destination, Interaction, Proof, Step, proof_of
+from gatehouse.interaction.confirming import ConfirmationQuestion, compare_networks
+from gatehouse.interaction.errors import SignInFlowGone
+from gatehouse.interaction.model import Destination, FlowStep, SignInFlow, SignInProof, proof_of_flow
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.ids import new_record_id
 from gatehouse.oauth.consent import Consents
-from gatehouse.oauth.device import shown
-from gatehouse.oauth.login_gate import lets_in
+from gatehouse.oauth.device import format_user_code
+from gatehouse.oauth.login_gate import may_log_in_to_client
 from gatehouse.oauth.model import Client, DeviceRequest, Grant
-from gatehouse.oauth.ports import ApplicationRules
+from gatehouse.oauth.ports import ApplicationLoginRules
 from gatehouse.oauth.store import ClientStore, DeviceStore
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
 
 KIND: Final = "device"
-USER_CODE: Final = "user_code"
-CLIENT: Final = "client_id"
-DONE: Final = "/device/done"
-NOT_DONE: Final = "/device/cancelled"
-DENIED: Final = "/device/denied"
+USER_CODE_KEY: Final = "user_code"
+CLIENT_KEY: Final = "client_id"
+DONE_PATH: Final = "/device/done"
+CANCELLED_PATH: Final = "/device/cancelled"
+DENIED_PATH: Final = "/device/denied"
 
 
-def ask_of(request: DeviceRequest) -> Mapping[str, str]:
+def encode_device_request(request: DeviceRequest) -> Mapping[str, str]:
     """What an interaction keeps of a request; the rest is read again at each step."""
-    return {USER_CODE: request.user_code, CLIENT: request.client_id}
+    return {USER_CODE_KEY: request.user_code, CLIENT_KEY: request.client_id}
 
 
-class DeviceOccasion:
+class DeviceSignInPurpose:
     def __init__(
         self,
         *,
@@ -42,7 +42,7 @@ class DeviceOccasion:
         clients: ClientStore,
         accounts: AccountStore,
         consents: Consents,
-        rules: ApplicationRules,
+        rules: ApplicationLoginRules,
         recorder: Recorder,
         clock: Clock,
         family: int,
@@ -57,64 +57,66 @@ class DeviceOccasion:
         self._clock = clock
         self._family = family
 
-    async def destination(self, interaction: Interaction) -> Destination:
-        return Destination(application=(await self._clients.client(interaction.ask[CLIENT])).name)
+    async def destination(self, interaction: SignInFlow) -> Destination:
+        return Destination(application=(await self._clients.client(interaction.ask[CLIENT_KEY])).name)
 
-    async def next_step(self, interaction: Interaction) -> Step:
+    async def next_step(self, interaction: SignInFlow) -> FlowStep:
         """Always asked, also of someone who is signed in: another may have sent him the code (RFC 8628 §5.4).
 
         A session from a short-lived token does not do, not even for a client of ours: a device stays in for months.
         """
-        return Step.LOGIN if proof_of(interaction).limited else Step.CONFIRM
+        return FlowStep.LOGIN if proof_of_flow(interaction).limited else FlowStep.CONFIRM
 
-    async def question(self, interaction: Interaction, origin: Origin) -> Question:
+    async def question(self, interaction: SignInFlow, origin: AuditOrigin) -> ConfirmationQuestion:
         request = await self._waiting(interaction)
         client = await self._clients.client(request.client_id)
-        return Question(
+        return ConfirmationQuestion(
             kind=KIND,
             application=client.name,
-            code=shown(request.user_code),
+            code=format_user_code(request.user_code),
             scopes=() if client.first_party else request.scopes,
             asked_at=request.created_at,
             address=request.address,
-            nearness=nearness(request.address, origin),
+            nearness=compare_networks(request.address, origin),
         )
 
-    async def check(self, interaction: Interaction, picked: str, origin: Origin) -> str:  # noqa: ARG002
+    async def check(self, interaction: SignInFlow, picked: str, origin: AuditOrigin) -> str:  # noqa: ARG002
         """The person compares the code himself; there is nothing to pick."""
         return ""
 
-    async def finish(self, interaction: Interaction, origin: Origin) -> str:
-        request, proof = await self._waiting(interaction), proof_of(interaction)
+    async def finish(self, interaction: SignInFlow, origin: AuditOrigin) -> str:
+        request, proof = await self._waiting(interaction), proof_of_flow(interaction)
         if proof.limited:
-            raise InteractionGone
+            raise SignInFlowGone
         client = await self._clients.client(request.client_id)
-        if not await lets_in(self._rules, await self._accounts.user(proof.user_id), client):
+        if not await may_log_in_to_client(self._rules, await self._accounts.user(proof.user_id), client):
             await self.refuse(interaction, origin)
-            return f"{DENIED}?{urlencode({CLIENT: client.client_id})}"
+            return f"{DENIED_PATH}?{urlencode({CLIENT_KEY: client.client_id})}"
         if not client.first_party:
             await self._consents.give(proof.user_id, client, request.scopes, origin)
         details: Details = {"client": client.client_id, "scope": " ".join(request.scopes), "device": True}
-        entry = self._recorder.record(Event.GRANT_MADE, origin, subject=proof.user_id, details=details)
+        entry = self._recorder.record(AuditEvent.GRANT_MADE, origin, subject=proof.user_id, details=details)
         grant = self._grant(request, client, proof)
         approved = await self._store.approve(
             request.user_code, grant, self._clock.now(), entry, consented=not client.first_party
         )
-        return DONE if approved else NOT_DONE
+        return DONE_PATH if approved else CANCELLED_PATH
 
-    async def refuse(self, interaction: Interaction, origin: Origin) -> str:
-        details = {"client": interaction.ask[CLIENT]}
-        entry = self._recorder.record(Event.DEVICE_DENIED, origin, subject=interaction.user_id or "", details=details)
-        await self._store.deny(interaction.ask[USER_CODE], self._clock.now(), entry)
-        return NOT_DONE
+    async def refuse(self, interaction: SignInFlow, origin: AuditOrigin) -> str:
+        details = {"client": interaction.ask[CLIENT_KEY]}
+        entry = self._recorder.record(
+            AuditEvent.DEVICE_DENIED, origin, subject=interaction.user_id or "", details=details
+        )
+        await self._store.deny(interaction.ask[USER_CODE_KEY], self._clock.now(), entry)
+        return CANCELLED_PATH
 
-    async def _waiting(self, interaction: Interaction) -> DeviceRequest:
-        request = await self._store.by_user_code(interaction.ask[USER_CODE], self._clock.now())
+    async def _waiting(self, interaction: SignInFlow) -> DeviceRequest:
+        request = await self._store.by_user_code(interaction.ask[USER_CODE_KEY], self._clock.now())
         if request is None:
-            raise InteractionGone
+            raise SignInFlowGone
         return request
 
-    def _grant(self, request: DeviceRequest, client: Client, proof: Proof) -> Grant:
+    def _grant(self, request: DeviceRequest, client: Client, proof: SignInProof) -> Grant:
         """The device is a session of its own, and goes on when the browser that confirmed it signs out."""
         now = self._clock.now()
         lasts = self._family if OFFLINE_ACCESS in request.scopes else client.token_settings.access_seconds

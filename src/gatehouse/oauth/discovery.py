@@ -6,7 +6,7 @@ from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.authorization_request import PROMPTS
 from gatehouse.oauth.model import SCOPES
 
-CLIENT_PROOFS = ("client_secret_basic", "client_secret_post", "private_key_jwt", "none")
+CLIENT_AUTH_METHODS = ("client_secret_basic", "client_secret_post", "private_key_jwt", "none")
 ALGORITHMS = (Algorithm.RS256.value, Algorithm.ES256.value, Algorithm.EDDSA.value)
 
 
@@ -28,7 +28,7 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True):
     )
     subject_types_supported: tuple[str, ...] = ("public",)
     id_token_signing_alg_values_supported: tuple[str, ...] = ALGORITHMS
-    token_endpoint_auth_methods_supported: tuple[str, ...] = CLIENT_PROOFS
+    token_endpoint_auth_methods_supported: tuple[str, ...] = CLIENT_AUTH_METHODS
     token_endpoint_auth_signing_alg_values_supported: tuple[str, ...] = ALGORITHMS
     display_values_supported: tuple[str, ...] = ("page",)
     claim_types_supported: tuple[str, ...] = ("normal",)
@@ -48,10 +48,10 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True):
     backchannel_logout_session_supported: bool = True
     # RFC 7009, RFC 7662, RFC 8628
     revocation_endpoint: str
-    revocation_endpoint_auth_methods_supported: tuple[str, ...] = CLIENT_PROOFS
+    revocation_endpoint_auth_methods_supported: tuple[str, ...] = CLIENT_AUTH_METHODS
     revocation_endpoint_auth_signing_alg_values_supported: tuple[str, ...] = ALGORITHMS
     introspection_endpoint: str
-    introspection_endpoint_auth_methods_supported: tuple[str, ...] = CLIENT_PROOFS[:-1]
+    introspection_endpoint_auth_methods_supported: tuple[str, ...] = CLIENT_AUTH_METHODS[:-1]
     introspection_endpoint_auth_signing_alg_values_supported: tuple[str, ...] = ALGORITHMS
     device_authorization_endpoint: str
     # RFC 7636, RFC 9207
@@ -59,7 +59,7 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True):
     authorization_response_iss_parameter_supported: bool = True
 
 
-def metadata(issuer: str, *, languages: tuple[str, ...]) -> Metadata:
+def provider_metadata(issuer: str, *, languages: tuple[str, ...]) -> Metadata:
     """Every address is the issuer's, byte for byte; the Host header has no say (R0)."""
     oauth = f"{issuer}/proxy/oauth"
     return Metadata(

@@ -5,21 +5,21 @@ from dataclasses import dataclass
 from typing import Final
 
 from gatehouse.accounts.errors import UserNotFound
-from gatehouse.accounts.model import Kind, User
+from gatehouse.accounts.model import AccountKind, User
 from gatehouse.accounts.store import AccountStore
-from gatehouse.kernel.addresses import Address, contains, parse_network
+from gatehouse.kernel.addresses import Address, any_network_contains, parse_network
 from gatehouse.kernel.clock import Clock
-from gatehouse.oauth.bearers import Bearer, Bearers
+from gatehouse.oauth.bearers import AccessTokenVerifier, VerifiedAccessToken
 from gatehouse.oauth.errors import AccessDenied, UnauthorizedClient
-from gatehouse.oauth.login_gate import lets_in
-from gatehouse.oauth.ports import ApplicationRules
+from gatehouse.oauth.login_gate import may_log_in_to_client
+from gatehouse.oauth.ports import ApplicationLoginRules
 from gatehouse.oauth.store import GrantStore
 from gatehouse.oauth.vocabulary import PROFILE, TRUST
-from gatehouse.tokens.claims import ExchangedClaims, ExchangeIdClaims, UserClaims, location_digest
+from gatehouse.tokens.claims import ExchangedIdClaims, ExchangedUserClaims, UserJwtClaims, location_digest
 from gatehouse.tokens.errors import InvalidToken
 from gatehouse.tokens.signing import Signer
 from gatehouse.tokens.sizes import tag_claims
-from gatehouse.tokens.verifying import Verifier
+from gatehouse.tokens.verifying import TokenVerifier
 
 ID_TOKEN_SECONDS: Final = 3_600
 SALT_BYTES: Final = 16
@@ -31,11 +31,11 @@ class ExchangedIdToken:
     expires_in: int
 
 
-class JwtForIdToken:
+class IdTokenExchange:
     """`exchange`: whoever has someone's user JWT gets an id_token for the service itself."""
 
     def __init__(
-        self, *, accounts: AccountStore, verifier: Verifier, signer: Signer, clock: Clock, issuer: str
+        self, *, accounts: AccountStore, verifier: TokenVerifier, signer: Signer, clock: Clock, issuer: str
     ) -> None:
         self._accounts = accounts
         self._verifier = verifier
@@ -45,34 +45,34 @@ class JwtForIdToken:
 
     async def exchange(self, jwt: str, address: Address | None) -> ExchangedIdToken:
         """Raises InvalidToken, and AccessDenied from an address that the JWT is not for."""
-        claims = await self._verifier.verify_before_facts(jwt, UserClaims)
+        claims = await self._verifier.verify_before_facts(jwt, UserJwtClaims)
         if claims.aud is not None:
             raise InvalidToken("a JWT for one application is not exchanged (R2)")
         user = await self._owner(claims)
         keys_version = await self._verifier.confirm_now(claims)
-        refuse_other_places(claims, address)
+        refuse_other_addresses(claims, address)
         now = self._clock.now()
         ends_at = min(now + ID_TOKEN_SECONDS, claims.exp)
         # Without email and nickname: those go with scopes, and none is asked for here (interface §2.1).
-        told = ExchangeIdClaims(iss=self._issuer, iat=now, exp=ends_at, sub=user.user_id, aud=(self._issuer,))
+        told = ExchangedIdClaims(iss=self._issuer, iat=now, exp=ends_at, sub=user.user_id, aud=(self._issuer,))
         id_token = await self._signer.sign(told, keys_version=keys_version)
         return ExchangedIdToken(id_token=id_token, expires_in=ends_at - now)
 
-    async def _owner(self, claims: UserClaims) -> User:
+    async def _owner(self, claims: UserJwtClaims) -> User:
         try:
             user = await self._accounts.user(claims.uid)
         except UserNotFound:
             raise InvalidToken(f"user {claims.uid} is gone") from None
-        if user.blocked or user.rev != claims.rev or user.kind is not Kind.PERSON:
+        if user.blocked or user.rev != claims.rev or user.kind is not AccountKind.PERSON:
             raise InvalidToken(f"user {claims.uid} is blocked, or the JWT revoked")
         return user
 
 
-class AccessTokenForJwt:
+class UserJwtExchange:
     """`exchangeToken`: a user JWT that says what the access token may know, and dies with its grant."""
 
     def __init__(
-        self, *, bearers: Bearers, rules: ApplicationRules, signer: Signer, clock: Clock, issuer: str
+        self, *, bearers: AccessTokenVerifier, rules: ApplicationLoginRules, signer: Signer, clock: Clock, issuer: str
     ) -> None:
         self._bearers = bearers
         self._rules = rules
@@ -86,14 +86,14 @@ class AccessTokenForJwt:
         client, user = bearer.holder.client, bearer.holder.user
         if not client.may_exchange:
             raise UnauthorizedClient(f"{client.client_id} may not exchange access tokens")
-        if not await lets_in(self._rules, user, client):
+        if not await may_log_in_to_client(self._rules, user, client):
             raise AccessDenied(f"application {client.application_id} keeps {user.user_id} out")
         return await self._signer.sign(self._claims(bearer), keys_version=bearer.holder.keys_version)
 
-    def _claims(self, bearer: Bearer) -> ExchangedClaims:
+    def _claims(self, bearer: VerifiedAccessToken) -> ExchangedUserClaims:
         client, user, scopes = bearer.holder.client, bearer.holder.user, bearer.token.scopes
         slt = secrets.token_urlsafe(SALT_BYTES)
-        return ExchangedClaims(
+        return ExchangedUserClaims(
             iss=self._issuer,
             iat=self._clock.now(),
             exp=bearer.token.ends_at,
@@ -112,7 +112,7 @@ class AccessTokenForJwt:
         )
 
 
-class LiveGrants:
+class GrantLiveness:
     """Fills the port of the permission room: an exchanged JWT dies with its grant (R2)."""
 
     def __init__(self, *, store: GrantStore, clock: Clock) -> None:
@@ -123,8 +123,8 @@ class LiveGrants:
         return await self._store.by_id(grant_id, self._clock.now()) is not None
 
 
-def refuse_other_places(claims: UserClaims, address: Address | None) -> None:
+def refuse_other_addresses(claims: UserJwtClaims, address: Address | None) -> None:
     """`fip` (R2)."""
     networks = tuple(parse_network(text) for text in claims.fip or ())
-    if networks and (address is None or not contains(networks, address)):
+    if networks and (address is None or not any_network_contains(networks, address)):
         raise AccessDenied("not from an address of its fip")

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Final
 
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
-from gatehouse.interaction.model import Proof
+from gatehouse.interaction.model import SignInProof
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.ids import new_record_id, new_secret
@@ -15,25 +15,27 @@ from gatehouse.oauth.model import Client, Grant
 from gatehouse.oauth.refusals import LoginRequired
 from gatehouse.oauth.store import GrantStore
 
-OFFLINE: Final = "offline_access"
+OFFLINE_SCOPE: Final = "offline_access"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GrantLife:
+class GrantLifetimes:
     """Seconds."""
 
     code: int = 60
     family: int = 90 * 86_400
 
 
-class Granting:
-    def __init__(self, *, store: GrantStore, recorder: Recorder, clock: Clock, life: GrantLife) -> None:
+class GrantCreator:
+    def __init__(self, *, store: GrantStore, recorder: Recorder, clock: Clock, life: GrantLifetimes) -> None:
         self._store = store
         self._recorder = recorder
         self._clock = clock
         self._life = life
 
-    async def begin(self, client: Client, proof: Proof, request: AuthorizationRequest, origin: Origin) -> str:
+    async def begin(
+        self, client: Client, proof: SignInProof, request: AuthorizationRequest, origin: AuditOrigin
+    ) -> str:
         """Keep the grant and return its code, of which a digest is kept.
 
         Raises LoginRequired when the account was blocked, all its sessions were ended, or the consent was withdrawn,
@@ -42,16 +44,16 @@ class Granting:
         code = new_secret()
         grant = self._grant(client, proof, request, sha256(code))
         details = {"client": client.client_id, "scope": " ".join(request.scopes)}
-        entry = self._recorder.record(Event.GRANT_MADE, origin, subject=proof.user_id, details=details)
+        entry = self._recorder.record(AuditEvent.GRANT_MADE, origin, subject=proof.user_id, details=details)
         if not await self._store.begin(grant, entry, in_session=True, consented=not client.first_party):
             raise LoginRequired
         return code
 
-    def _grant(self, client: Client, proof: Proof, request: AuthorizationRequest, code: bytes) -> Grant:
+    def _grant(self, client: Client, proof: SignInProof, request: AuthorizationRequest, code: bytes) -> Grant:
         now = self._clock.now()
         code_ends_at = now + self._life.code
         # Without refresh tokens nothing outlives the access token that the code may still be turned into.
-        lasts = self._life.family if OFFLINE in request.scopes else client.token_settings.access_seconds
+        lasts = self._life.family if OFFLINE_SCOPE in request.scopes else client.token_settings.access_seconds
         return Grant(
             grant_id=new_record_id(now),
             client_id=client.client_id,

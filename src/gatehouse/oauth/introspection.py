@@ -9,11 +9,11 @@ from typing import Final
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
-from gatehouse.oauth.bearers import Bearers
-from gatehouse.oauth.client_authentication import ClientAuthentication, Credentials
+from gatehouse.oauth.bearers import AccessTokenVerifier
+from gatehouse.oauth.client_authentication import ClientAuthenticator, ClientCredentials
 from gatehouse.oauth.errors import InvalidClient, InvalidRequest
-from gatehouse.oauth.model import Holder
-from gatehouse.oauth.ports import AccessKeys
+from gatehouse.oauth.model import GrantHolder
+from gatehouse.oauth.ports import AccessKeyLookup
 from gatehouse.oauth.refresh_tokens import RefreshTokens
 from gatehouse.oauth.store import LoginTokenStore
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
@@ -23,11 +23,11 @@ INACTIVE: Final[Mapping[str, object]] = {"active": False}  # and not a word abou
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asker:
+class IntrospectionCaller:
     application_id: int | None
     client_id: str = ""
 
-    def may_know(self, holder: Holder) -> bool:
+    def may_know(self, holder: GrantHolder) -> bool:
         """Its own tokens, and those of the clients of its application."""
         owner = holder.client
         same_application = self.application_id is not None and owner.application_id == self.application_id
@@ -39,10 +39,10 @@ class Introspection:
         self,
         *,
         logins: LoginTokenStore,
-        authentication: ClientAuthentication,
-        access_keys: AccessKeys,
+        authentication: ClientAuthenticator,
+        access_keys: AccessKeyLookup,
         refresh_tokens: RefreshTokens,
-        bearers: Bearers,
+        bearers: AccessTokenVerifier,
         clock: Clock,
         issuer: str,
     ) -> None:
@@ -54,7 +54,7 @@ class Introspection:
         self._clock = clock
         self._issuer = issuer
 
-    async def ask(self, shown: Credentials, token: str) -> Mapping[str, object]:
+    async def ask(self, shown: ClientCredentials, token: str) -> Mapping[str, object]:
         """Raises InvalidClient, for public clients too, and InvalidRequest."""
         if not token:
             raise InvalidRequest("no token")
@@ -65,21 +65,21 @@ class Introspection:
                 return told
         return INACTIVE
 
-    async def _asker(self, shown: Credentials) -> Asker:
+    async def _asker(self, shown: ClientCredentials) -> IntrospectionCaller:
         if shown.proof:
-            return Asker(application_id=await self._application(shown))
+            return IntrospectionCaller(application_id=await self._application(shown))
         client = await self._authentication.by_secret(shown)
         if client.public:
             raise InvalidClient("a public client proves nothing")
-        return Asker(application_id=client.application_id, client_id=client.client_id)
+        return IntrospectionCaller(application_id=client.application_id, client_id=client.client_id)
 
-    async def _application(self, shown: Credentials) -> int:
+    async def _application(self, shown: ClientCredentials) -> int:
         try:
             return await self._access_keys.application_of(shown.proof, source=shown.source)
         except InvalidToken as error:
             raise InvalidClient(error.detail) from None
 
-    async def _access_token(self, token: str, asker: Asker) -> Mapping[str, object] | None:
+    async def _access_token(self, token: str, asker: IntrospectionCaller) -> Mapping[str, object] | None:
         bearer = await self._bearers.find(token)
         if bearer is None or not asker.may_know(bearer.holder):
             return None
@@ -90,7 +90,7 @@ class Introspection:
             "exp": bearer.token.ends_at,
         }
 
-    async def _refresh_token(self, token: str, asker: Asker) -> Mapping[str, object] | None:
+    async def _refresh_token(self, token: str, asker: IntrospectionCaller) -> Mapping[str, object] | None:
         found = await self._refresh_tokens.find(token)
         if found is None or not asker.may_know(found.holder):
             return None
@@ -99,14 +99,14 @@ class Introspection:
             return None
         return {**self._told(holder, " ".join(holder.scopes)), "exp": found.ends_at}
 
-    async def _login_token(self, token: str, asker: Asker) -> Mapping[str, object] | None:
+    async def _login_token(self, token: str, asker: IntrospectionCaller) -> Mapping[str, object] | None:
         """The `token` of login data: its application alone is told about it (R1)."""
         login = await self._logins.live_token(sha256(token), self._clock.now())
         if login is None or login.application_id != asker.application_id:
             return None
         return {"active": True, "iss": self._issuer, "sub": login.user_id, "exp": login.ends_at}
 
-    def _told(self, holder: Holder, scope: str) -> dict[str, object]:
+    def _told(self, holder: GrantHolder, scope: str) -> dict[str, object]:
         return {
             "active": True,
             "iss": self._issuer,

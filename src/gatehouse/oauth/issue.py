@@ -14,16 +14,16 @@ from gatehouse.keys.keyring import Keyring
 from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.access_tokens import AccessTokens
 from gatehouse.oauth.claims_told import email_for, nickname_for
-from gatehouse.oauth.model import Holder, Profile
+from gatehouse.oauth.model import ClientProfile, GrantHolder
 from gatehouse.oauth.ports import ClaimMapping
 from gatehouse.oauth.refresh_tokens import RefreshTokens
 from gatehouse.tokens.claims import IdClaims
 from gatehouse.tokens.signing import Signer
-from gatehouse.tokens.sizes import ID_TOKEN_MOST, fitting, room
+from gatehouse.tokens.sizes import MAX_ID_TOKEN, claims_that_fit, payload_bytes_left
 
 ID_TOKEN_SECONDS: Final = 3_600  # interface §8
 # The hash function of the signature: Ed25519 has SHA-512 inside (OpenID Connect Core §3.1.3.6, RFC 8032).
-HASHES: Final = {
+AT_HASH_FUNCTIONS: Final = {
     Algorithm.RS256: hashlib.sha256,
     Algorithm.ES256: hashlib.sha256,
     Algorithm.EDDSA: hashlib.sha512,
@@ -39,7 +39,7 @@ class TokenSet:
     scope: str | None = None  # native clients get the members of interface §4.2 and no other
 
 
-class Issue:
+class TokenIssuer:
     def __init__(
         self,
         *,
@@ -60,7 +60,7 @@ class Issue:
         self._issuer = issuer
 
     async def tokens(
-        self, holder: Holder, *, scopes: tuple[str, ...], generation: int, refreshed_at: int
+        self, holder: GrantHolder, *, scopes: tuple[str, ...], generation: int, refreshed_at: int
     ) -> TokenSet:
         """`generation` is that of the refresh token that is good now, made at `refreshed_at`; 0 for none."""
         now = self._clock.now()
@@ -76,15 +76,15 @@ class Issue:
             id_token=await self._id_token(holder, scopes, access_token, now),
             expires_in=ends_at - now,
             refresh_token=await self._refresh_token(holder, generation, refreshed_at),
-            scope=" ".join(scopes) if holder.client.profile is Profile.OIDC else None,
+            scope=" ".join(scopes) if holder.client.profile is ClientProfile.OIDC else None,
         )
 
-    async def _refresh_token(self, holder: Holder, generation: int, refreshed_at: int) -> str | None:
+    async def _refresh_token(self, holder: GrantHolder, generation: int, refreshed_at: int) -> str | None:
         if not generation:
             return None
         return await self._refresh_tokens.make(holder, generation=generation, refreshed_at=refreshed_at)
 
-    async def _id_token(self, holder: Holder, scopes: Collection[str], access_token: str, now: int) -> str:
+    async def _id_token(self, holder: GrantHolder, scopes: Collection[str], access_token: str, now: int) -> str:
         grant, user, client = holder.grant, holder.user, holder.client
         alg = client.token_settings.id_token_alg
         claims = IdClaims(
@@ -105,10 +105,10 @@ class Issue:
         if not client.claims:
             return await sign(claims)
         marked = msgspec.structs.replace(claims, claims_omitted=True)
-        mapped = fitting(await self._mapping.claims(user, client), room(marked, ID_TOKEN_MOST))
+        mapped = claims_that_fit(await self._mapping.claims(user, client), payload_bytes_left(marked, MAX_ID_TOKEN))
         return await sign(claims if len(mapped) == len(client.claims) else marked, more=mapped)
 
 
 def at_hash(access_token: str, alg: Algorithm) -> str:
-    digest = HASHES[alg](access_token.encode()).digest()
+    digest = AT_HASH_FUNCTIONS[alg](access_token.encode()).digest()
     return encode_base64url(digest[: len(digest) // 2]).decode()

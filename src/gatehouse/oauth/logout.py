@@ -5,17 +5,17 @@ from typing import Final
 
 import msgspec
 
-from gatehouse.accounts.model import SignedIn
-from gatehouse.oauth.client_rules import checked_id
+from gatehouse.accounts.model import UserSession
+from gatehouse.oauth.client_rules import check_client_id
 from gatehouse.oauth.errors import BadLogout, ClientNotFound
 from gatehouse.oauth.model import Client
-from gatehouse.oauth.redirects import LOGOUT_NAMES, reserved_name, with_query
+from gatehouse.oauth.redirects import LOGOUT_PARAMETERS, reserved_parameter_in, with_query
 from gatehouse.oauth.store import ClientStore
 from gatehouse.tokens.claims import IdClaims
 from gatehouse.tokens.errors import InvalidToken
-from gatehouse.tokens.verifying import Verifier
+from gatehouse.tokens.verifying import TokenVerifier
 
-EVER: Final = 10**10  # seconds: an id_token is a hint long after it has ended (RP-Initiated Logout §2)
+ANY_AGE: Final = 10**10  # seconds: an id_token is a hint long after it has ended (RP-Initiated Logout §2)
 
 
 class LogoutRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,14 +29,14 @@ class LogoutRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Logout:
+class CheckedLogout:
     """A request that was checked."""
 
     client: Client | None = None  # None when nothing says, and proves, who asks
     returns_to: str = ""  # where the browser goes afterwards: registered by that client, with its state
     hint: IdClaims | None = None
 
-    def is_asked_by(self, signed_in: SignedIn) -> bool:
+    def is_asked_by(self, signed_in: UserSession) -> bool:
         """Whether the hint shows that the client speaks of this person, in this session."""
         hint = self.hint
         if hint is None or hint.sub != signed_in.user.user_id:
@@ -44,28 +44,28 @@ class Logout:
         return hint.sid is None or hint.sid == signed_in.session.session_id
 
 
-class Logouts:
-    def __init__(self, *, clients: ClientStore, verifier: Verifier) -> None:
+class LogoutRequests:
+    def __init__(self, *, clients: ClientStore, verifier: TokenVerifier) -> None:
         self._clients = clients
         self._verifier = verifier
 
-    async def check(self, asked: LogoutRequest) -> Logout:
+    async def check(self, asked: LogoutRequest) -> CheckedLogout:
         """Raises BadLogout for a hint or an address that is not the client's: no browser is sent to a stranger."""
         hint = await self._hint(asked.id_token_hint) if asked.id_token_hint else None
         if hint is not None and asked.client_id not in ("", hint.azp):
             raise BadLogout("client_id is not the one the id_token_hint was made for")
         client = await self._client(asked.client_id if hint is None else hint.azp)
-        return Logout(client=client, returns_to=self._returns_to(asked, client), hint=hint)
+        return CheckedLogout(client=client, returns_to=self._returns_to(asked, client), hint=hint)
 
     async def _hint(self, token: str) -> IdClaims:
         try:
-            return await self._verifier.verify(token, IdClaims, expired_by=EVER)
+            return await self._verifier.verify(token, IdClaims, expired_by=ANY_AGE)
         except InvalidToken as error:
             raise BadLogout("the id_token_hint is not an id_token of this service") from error
 
     async def _client(self, client_id: str) -> Client | None:
         try:
-            return await self._clients.client(checked_id(client_id)) if client_id else None
+            return await self._clients.client(check_client_id(client_id)) if client_id else None
         except ClientNotFound:
             raise BadLogout("there is no such client") from None
 
@@ -75,7 +75,7 @@ class Logouts:
             return ""
         if asked.post_logout_redirect_uri not in client.post_logout_uris:
             raise BadLogout("the post_logout_redirect_uri is not one this client has registered")
-        if reserved_name(asked.post_logout_redirect_uri, LOGOUT_NAMES):
+        if reserved_parameter_in(asked.post_logout_redirect_uri, LOGOUT_PARAMETERS):
             raise BadLogout("the post_logout_redirect_uri has state in its query, which is reserved for the answer")
         given = {"state": asked.state} if asked.state else {}
         return with_query(asked.post_logout_redirect_uri, given) if given else asked.post_logout_redirect_uri

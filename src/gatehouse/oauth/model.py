@@ -9,10 +9,10 @@ from gatehouse.accounts.model import User
 from gatehouse.keys.model import Algorithm
 
 SCOPES: Final = ("openid", "offline_access", "email", "profile", "trust")
-SECRETS_MOST: Final = 2  # live at once, while one is being rotated
+MAX_LIVE_SECRETS: Final = 2  # live at once, while one is being rotated
 
 
-class Profile(StrEnum):
+class ClientProfile(StrEnum):
     NATIVE = "native"  # interface §4.2 to the letter: the SHA-1 proof
     OIDC = "oidc"  # plain OpenID Connect for off-the-shelf clients
 
@@ -32,7 +32,7 @@ class ClientSecret:
     expires_at: int = 0
 
 
-class Told(StrEnum):
+class ClaimContent(StrEnum):
     """What of an application's permissions a mapped claim tells."""
 
     ROLES = "roles"
@@ -45,7 +45,7 @@ class ClaimSource:
     """Where the value of a mapped claim comes from: what the user holds in one application."""
 
     application_id: int
-    told: Told
+    told: ClaimContent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class TokenSettings:
 class Client:
     client_id: str
     name: str
-    profile: Profile = Profile.NATIVE
+    profile: ClientProfile = ClientProfile.NATIVE
     application_id: int | None = None
     redirect_hosts: tuple[str, ...] = ()
     redirect_uris: tuple[str, ...] = ()
@@ -125,7 +125,7 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
+class GrantHolder:
     """A living grant with whose it is: what every use of a token needs to know, read in one statement."""
 
     grant: Grant

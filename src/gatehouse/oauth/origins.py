@@ -5,12 +5,12 @@ from typing import Final
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.store import ClientStore
 
-REMEMBERED: Final = (
+ORIGIN_CACHE_SECONDS: Final = (
     1  # second: a flood of preflights is one look a second, and decides nothing but what browsers show
 )
 
 
-class Origins:
+class ClientOriginCache:
     def __init__(self, *, store: ClientStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
@@ -19,7 +19,7 @@ class Origins:
 
     async def is_registered(self, origin: str) -> bool:
         """Exactly so, by any client: a preflight does not say for which one it asks."""
-        if self._clock.monotonic() - self._read_at >= REMEMBERED:
+        if self._clock.monotonic() - self._read_at >= ORIGIN_CACHE_SECONDS:
             self._known = await self._store.origins()
             self._read_at = self._clock.monotonic()
         return origin in self._known

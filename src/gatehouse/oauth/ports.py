@@ -7,7 +7,7 @@ from gatehouse.accounts.model import User
 from gatehouse.oauth.model import Client
 
 
-class ApplicationRules(Protocol):
+class ApplicationLoginRules(Protocol):
     """The permission room's word about signing in to applications."""
 
     async def may_log_in(self, user: User, application_ids: Sequence[int]) -> bool:
@@ -21,14 +21,14 @@ class ClaimMapping(Protocol):
         """The claims this client has mapped, by their names; only what the permission room grants right now."""
 
 
-class AccessKeys(Protocol):
+class AccessKeyLookup(Protocol):
     """Access keys of applications (interface §4.8)."""
 
     async def application_of(self, access_key: str, *, source: str) -> int:
         """Whose access key this is. Raises InvalidToken, or TooMany for a source that keeps guessing."""
 
 
-class SlowHashes(Protocol):
+class SecretHasher(Protocol):
     """Argon2id, for imported secrets that are too weak for a quick digest (R3)."""
 
     async def matches(self, password: str, password_hash: str) -> bool:

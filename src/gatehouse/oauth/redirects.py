@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote
 
 from gatehouse.oauth.model import Client
 
-URI_LONGEST: Final = 2_048
+MAX_URI_LENGTH: Final = 2_048
 HOSTNAME: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*"
 PORT: Final = r":(?P<port>[1-9][0-9]{0,4})"
 REST: Final = r"(?P<rest>(/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?(\?[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*)?)"
@@ -22,13 +22,13 @@ LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 HIGHEST_PORT: Final = 65_535
 # What answers carry (RFC 6749, RFC 9207, OpenID Connect Core and Session Management, JARM). In a query that a client
 # registers or asks for, the client would see the name twice and could believe the wrong one (R3, checklist AZ-20).
-RESPONSE_NAMES: Final = frozenset(
+RESPONSE_PARAMETERS: Final = frozenset(
     (
         *("code", "state", "iss", "error", "error_description", "error_uri", "id_token", "access_token"),
         *("token_type", "expires_in", "session_state", "response"),
     )
 )
-LOGOUT_NAMES: Final = frozenset({"state"})  # what RP-initiated logout adds
+LOGOUT_PARAMETERS: Final = frozenset({"state"})  # what RP-initiated logout adds
 ESCAPED: Final = re.compile(r"([^%]|%[0-9A-Fa-f]{2})*", re.ASCII)
 NO_LETTER: Final = re.compile(r"[\W_]")
 DEFAULT_PORTS: Final = {"https": "443", "http": "80"}
@@ -36,7 +36,7 @@ DEFAULT_PORTS: Final = {"https": "443", "http": "80"}
 
 def is_registrable_uri(uri: str) -> bool:
     """True for https anywhere, http on loopback, or a private-use scheme; no user-info, fragment or tricks."""
-    if len(uri) > URI_LONGEST:
+    if len(uri) > MAX_URI_LENGTH:
         return False
     parts = WEB_URI.fullmatch(uri)
     if parts is None:
@@ -44,7 +44,7 @@ def is_registrable_uri(uri: str) -> bool:
     return _port_fits(parts["port"]) and (parts["scheme"] == "https" or parts["host"] in LOOPBACK)
 
 
-def reserved_name(uri: str, reserved: frozenset[str] = RESPONSE_NAMES) -> str:
+def reserved_parameter_in(uri: str, reserved: frozenset[str] = RESPONSE_PARAMETERS) -> str:
     """Return the first name in the query that means a reserved one to some web framework, as written; "" for none.
 
     Frameworks differ: some fold case, PHP drops leading spaces and reads "." and "[" as "_", PHP, Rails and Express
@@ -56,7 +56,7 @@ def reserved_name(uri: str, reserved: frozenset[str] = RESPONSE_NAMES) -> str:
         return ""
     lettered = {_letters(name) for name in reserved}
     names = (part.partition("=")[0] for part in re.split("[&;]", query))
-    return next((name for name in names if _is_unreadable(name) or lettered & _meanings(name)), "")
+    return next((name for name in names if _is_unreadable(name) or lettered & _possible_names(name)), "")
 
 
 def _is_unreadable(name: str) -> bool:
@@ -68,7 +68,7 @@ def _is_unreadable(name: str) -> bool:
         return True
 
 
-def _meanings(name: str) -> frozenset[str]:
+def _possible_names(name: str) -> frozenset[str]:
     plain = unquote(name)
     return frozenset({_letters(plain), _letters(plain.partition("[")[0])})
 
@@ -94,16 +94,16 @@ def _port_fits(port: str | None) -> bool:
     return port is None or int(port) <= HIGHEST_PORT
 
 
-def is_registered(client: Client, uri: str) -> bool:
+def is_registered_redirect(client: Client, uri: str) -> bool:
     """Whether the browser may be sent there for this client: exact URIs when there are any, else hosts (R3)."""
-    if not is_registrable_uri(uri) or reserved_name(uri):
+    if not is_registrable_uri(uri) or reserved_parameter_in(uri):
         return False
     if not client.redirect_uris:
-        return any(_is_on(host, uri) for host in client.redirect_hosts)
+        return any(_is_on_host(host, uri) for host in client.redirect_hosts)
     return uri in client.redirect_uris or (client.public and _without_port(uri) in _loopback_forms(client))
 
 
-def _is_on(entry: str, uri: str) -> bool:
+def _is_on_host(entry: str, uri: str) -> bool:
     """Host mode: the name compared whole; the default port unwritten, unless the entry names one."""
     allowed, asked = HOST.fullmatch(entry), WEB_URI.fullmatch(uri)
     if allowed is None or asked is None or asked["host"] != allowed["host"]:
@@ -126,7 +126,7 @@ def _without_port(uri: str) -> str | None:
     return f"{parts['scheme']}://{parts['host']}{parts['rest']}"
 
 
-def host_of(uri: str) -> str:
+def display_host(uri: str) -> str:
     """What a person is told about where he will be sent: the host, or an installed application's scheme."""
     parts = WEB_URI.fullmatch(uri)
     if parts is None:
@@ -134,7 +134,7 @@ def host_of(uri: str) -> str:
     return parts["host"] if parts["port"] is None else f"{parts['host']}:{parts['port']}"
 
 
-def source_of(uri: str) -> str:
+def csp_source(uri: str) -> str:
     """The same as a Content-Security-Policy names it: an origin, or a scheme where there is none.
 
     A policy has no words for an IPv6 address (CSP3 §2.3.1), so that one is named by its port alone.

@@ -4,21 +4,21 @@ from dataclasses import dataclass
 from typing import Final
 
 from gatehouse.kernel.clock import Clock
-from gatehouse.oauth.model import Grant, Holder
+from gatehouse.oauth.model import Grant, GrantHolder
 from gatehouse.oauth.store import GrantStore
 from gatehouse.tokens.claims import RefreshClaims
 from gatehouse.tokens.errors import InvalidToken
 from gatehouse.tokens.signing import Signer
-from gatehouse.tokens.verifying import Verifier
+from gatehouse.tokens.verifying import TokenVerifier
 
 SEPARATOR: Final = "."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundRefreshToken:
+class PresentedRefreshToken:
     """A refresh token of a living grant; whether it is the good one of the grant is not known yet."""
 
-    holder: Holder
+    holder: GrantHolder
     generation: int
     ends_at: int
 
@@ -29,20 +29,22 @@ class FoundRefreshToken:
 
 
 class RefreshTokens:
-    def __init__(self, *, store: GrantStore, signer: Signer, verifier: Verifier, clock: Clock, issuer: str) -> None:
+    def __init__(
+        self, *, store: GrantStore, signer: Signer, verifier: TokenVerifier, clock: Clock, issuer: str
+    ) -> None:
         self._store = store
         self._clock = clock
         self._signer = signer
         self._verifier = verifier
         self._issuer = issuer
 
-    async def make(self, holder: Holder, *, generation: int, refreshed_at: int) -> str:
+    async def make(self, holder: GrantHolder, *, generation: int, refreshed_at: int) -> str:
         """The same arguments give the same token, which a repeat within the grace window needs (R2)."""
         grant, client_id = holder.grant, holder.client.client_id
         claims = RefreshClaims(
             iss=self._issuer,
             iat=refreshed_at,
-            exp=ends_at(grant, refreshed_at, holder.client.token_settings.refresh_seconds),
+            exp=refresh_token_end(grant, refreshed_at, holder.client.token_settings.refresh_seconds),
             sub=grant.user_id,
             aud=(self._issuer, client_id),
             azp=client_id,
@@ -51,7 +53,7 @@ class RefreshTokens:
         )
         return await self._signer.sign(claims, keys_version=holder.keys_version)
 
-    async def find(self, token: str, *, whenever: bool = False) -> FoundRefreshToken | None:
+    async def find(self, token: str, *, whenever: bool = False) -> PresentedRefreshToken | None:
         """The token and its grant, in one read; None unless we signed it as a refresh token and its grant lives.
 
         Also None for one past its end, unless `whenever`, and for one whose key is not trusted any more.
@@ -67,9 +69,9 @@ class RefreshTokens:
             await verifier.confirm(claims, keys_version=holder.keys_version)
         except InvalidToken:
             return None
-        return FoundRefreshToken(holder=holder, generation=int(generation), ends_at=claims.exp)
+        return PresentedRefreshToken(holder=holder, generation=int(generation), ends_at=claims.exp)
 
 
-def ends_at(grant: Grant, refreshed_at: int, seconds: int) -> int:
+def refresh_token_end(grant: Grant, refreshed_at: int, seconds: int) -> int:
     """No refresh token outlives its family (R3)."""
     return min(refreshed_at + seconds, grant.ends_at)

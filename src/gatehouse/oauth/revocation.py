@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
-from gatehouse.oauth.bearers import Bearers
-from gatehouse.oauth.client_authentication import ClientAuthentication, Credentials
+from gatehouse.oauth.bearers import AccessTokenVerifier
+from gatehouse.oauth.client_authentication import ClientAuthenticator, ClientCredentials
 from gatehouse.oauth.errors import InvalidRefreshToken, InvalidRequest
-from gatehouse.oauth.model import Client, Holder
+from gatehouse.oauth.model import Client, GrantHolder
 from gatehouse.oauth.refresh_tokens import RefreshTokens
 from gatehouse.oauth.store import GrantStore
 
@@ -19,9 +19,9 @@ class Revocation:
         self,
         *,
         store: GrantStore,
-        authentication: ClientAuthentication,
+        authentication: ClientAuthenticator,
         refresh_tokens: RefreshTokens,
-        bearers: Bearers,
+        bearers: AccessTokenVerifier,
         recorder: Recorder,
         clock: Clock,
     ) -> None:
@@ -32,7 +32,7 @@ class Revocation:
         self._recorder = recorder
         self._clock = clock
 
-    async def revoke_refresh_token(self, shown: Credentials, token: str, origin: Origin) -> None:
+    async def revoke_refresh_token(self, shown: ClientCredentials, token: str, origin: AuditOrigin) -> None:
         """Interface §4.2: nothing but the good refresh token of this very client is taken.
 
         A rotated one ends its family as well, and is told to be no good all the same: whoever still had it wanted
@@ -49,7 +49,7 @@ class Revocation:
         if not await self._revoke(found.holder, client, origin) or not found.is_newest:
             raise InvalidRefreshToken("rotated, or revoked meanwhile")
 
-    async def revoke(self, shown: Credentials, token: str, origin: Origin) -> None:
+    async def revoke(self, shown: ClientCredentials, token: str, origin: AuditOrigin) -> None:
         """RFC 7009: any token of the client; one that is no longer good is no error, nor is another client's (§2.2).
 
         Both are answered alike, so that nobody learns which foreign tokens live. Revoking an access token ends its
@@ -62,7 +62,7 @@ class Revocation:
         if holder is not None and holder.client.client_id == client.client_id:
             await self._revoke(holder, client, origin)
 
-    async def _holder(self, token: str) -> Holder | None:
+    async def _holder(self, token: str) -> GrantHolder | None:
         """Whatever this clock says of the token: it may be wrong, and what was answered as revoked stays so (I16)."""
         bearer = await self._bearers.find(token, whenever=True)
         if bearer is not None:
@@ -70,9 +70,9 @@ class Revocation:
         found = await self._refresh_tokens.find(token, whenever=True)
         return None if found is None else found.holder
 
-    async def _revoke(self, holder: Holder, client: Client, origin: Origin) -> bool:
+    async def _revoke(self, holder: GrantHolder, client: Client, origin: AuditOrigin) -> bool:
         record = self._recorder.record(
-            Event.GRANT_REVOKED,
+            AuditEvent.GRANT_REVOKED,
             replace(origin, actor=client.client_id),
             subject=holder.user.user_id,
             details={"client_id": client.client_id, "grant_id": holder.grant.grant_id},

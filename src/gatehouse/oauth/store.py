@@ -5,11 +5,20 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol
 
-from gatehouse.audit.model import Record
-from gatehouse.oauth.model import Client, ClientSecret, Consent, DeviceRequest, Grant, Holder, LoginToken, LogoutCall
+from gatehouse.audit.model import AuditRecord
+from gatehouse.oauth.model import (
+    Client,
+    ClientSecret,
+    Consent,
+    DeviceRequest,
+    Grant,
+    GrantHolder,
+    LoginToken,
+    LogoutCall,
+)
 
 
-class Taking(Enum):
+class RedeemOutcome(Enum):
     """How taking a code ended."""
 
     TAKEN = auto()
@@ -17,7 +26,7 @@ class Taking(Enum):
     GONE = auto()  # expired, burnt, revoked, or never there
 
 
-class Turn(Enum):
+class RotationOutcome(Enum):
     """How turning a refresh token in ended."""
 
     ROTATED = auto()
@@ -27,14 +36,14 @@ class Turn(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turned:
-    turn: Turn
+class RotationResult:
+    turn: RotationOutcome
     generation: int = 0  # of the refresh token that is good now
     refreshed_at: int = 0
 
 
 class ClientStore(Protocol):
-    async def create(self, client: Client, record: Record) -> None:
+    async def create(self, client: Client, record: AuditRecord) -> None:
         """Keep a new client with its secrets. Of two callers with one id one succeeds, one gets ClientExists."""
 
     async def client(self, client_id: str) -> Client:
@@ -49,19 +58,21 @@ class ClientStore(Protocol):
     async def clients_of(self, application_id: int) -> Sequence[Client]:
         """Those of one application, by id."""
 
-    async def change(self, client: Client, record: Record) -> None:
+    async def change(self, client: Client, record: AuditRecord) -> None:
         """Replace the client, its secrets too, if its version is still the given one. Raises ClientChanged."""
 
     async def origins(self) -> frozenset[str]:
         """The origins of all clients that are not removed."""
 
-    async def rotate_secret(self, client_id: str, secret: ClientSecret, record: Record, *, old_ends_at: int) -> None:
+    async def rotate_secret(
+        self, client_id: str, secret: ClientSecret, record: AuditRecord, *, old_ends_at: int
+    ) -> None:
         """Put the secret, in a slot of its own, beside the newest one, whose end is now set; the older is gone.
 
         One atomic act; at most two secrets are ever live, however many callers race. Raises ClientNotFound.
         """
 
-    async def remove(self, client_id: str, record: Record, *, seen: int | None = None) -> None:
+    async def remove(self, client_id: str, record: AuditRecord, *, seen: int | None = None) -> None:
         """Mark the client removed and forget its secrets; its id is never given again.
 
         Raises ClientNotFound; ClientChanged when `seen` is given and is not its version.
@@ -69,20 +80,24 @@ class ClientStore(Protocol):
 
 
 class GrantStore(Protocol):
-    async def begin(self, grant: Grant, record: Record, *, in_session: bool = False, consented: bool = False) -> bool:
+    async def begin(
+        self, grant: Grant, record: AuditRecord, *, in_session: bool = False, consented: bool = False
+    ) -> bool:
         """Keep a new grant with its code; False, and nothing kept, when the user is blocked or his rev moved on.
 
         `in_session`: also when the session it came from has ended, so that no grant outlives a sign-out unseen.
         `consented`: also when its scopes are not, or no longer, all allowed by the person.
         """
 
-    async def by_code(self, code: bytes) -> Holder | None:
+    async def by_code(self, code: bytes) -> GrantHolder | None:
         """The grant behind a code, spent or not, with its user, its client and its secrets; one round trip."""
 
-    async def by_id(self, grant_id: str, now: int) -> Holder | None:
+    async def by_id(self, grant_id: str, now: int) -> GrantHolder | None:
         """The same for a living grant (model.Grant says which are), for whoever presents a token; one round trip."""
 
-    async def take_code(self, code: bytes, now: int, *, generation: int, reused: Callable[[], Record]) -> Taking:
+    async def take_code(
+        self, code: bytes, now: int, *, generation: int, reused: Callable[[], AuditRecord]
+    ) -> RedeemOutcome:
         """Take the code, once, and set generation and refreshed_at: of any number of callers one gets TAKEN.
 
         Taken before: the grant is revoked, with the record, and the answer is REUSED.
@@ -92,18 +107,18 @@ class GrantStore(Protocol):
         """Count an attempt that came to nothing; at `most` of them the code is burnt."""
 
     async def turn(
-        self, grant_id: str, generation: int, now: int, *, grace: int, reused: Callable[[], Record]
-    ) -> Turned:
+        self, grant_id: str, generation: int, now: int, *, grace: int, reused: Callable[[], AuditRecord]
+    ) -> RotationResult:
         """Take the refresh token of that generation and make the next one the good one: one atomic act.
 
         Of any number of callers one gets ROTATED. The one before the newest, within `grace` seconds of it, is
         REPEATED. Any other is REUSED, and the family is revoked with the record.
         """
 
-    async def revoke(self, grant_id: str, now: int, record: Record) -> bool:
+    async def revoke(self, grant_id: str, now: int, record: AuditRecord) -> bool:
         """End a grant and everything that came of it; False when it was dead already."""
 
-    async def revoke_client(self, client_id: str, now: int, record: Record) -> int:
+    async def revoke_client(self, client_id: str, now: int, record: AuditRecord) -> int:
         """End every living grant of a client; how many there were."""
 
     async def spend_assertion(self, digest: bytes, client_id: str, now: int, *, ends_at: int) -> bool:
@@ -122,10 +137,10 @@ class ConsentStore(Protocol):
     async def consents(self, user_id: str, now: int) -> Sequence[tuple[Consent, Client]]:
         """Everything he has allowed, and what clients hold unasked, for his account page; no removed clients."""
 
-    async def give(self, consent: Consent, record: Record) -> None:
+    async def give(self, consent: Consent, record: AuditRecord) -> None:
         """Add the scopes to what is allowed already; two windows at once lose nothing."""
 
-    async def withdraw(self, user_id: str, client_id: str, now: int, record: Record) -> bool:
+    async def withdraw(self, user_id: str, client_id: str, now: int, record: AuditRecord) -> bool:
         """Forget the consent and revoke every grant of that person to that client, in one act."""
 
 
@@ -137,14 +152,14 @@ class DeviceStore(Protocol):
         """The pending request behind a user code."""
 
     async def approve(
-        self, user_code: str, grant: Grant, now: int, record: Record, *, consented: bool = False
+        self, user_code: str, grant: Grant, now: int, record: AuditRecord, *, consented: bool = False
     ) -> bool:
         """Approve the pending request and keep its grant, together; False when it is not pending any more.
 
         `consented`: as in GrantStore.begin.
         """
 
-    async def deny(self, user_code: str, now: int, record: Record) -> bool:
+    async def deny(self, user_code: str, now: int, record: AuditRecord) -> bool:
         """Refuse the pending request."""
 
     async def poll(self, digest: bytes, now: int) -> tuple[DeviceRequest | None, bool]:
@@ -153,7 +168,7 @@ class DeviceStore(Protocol):
         An early one lengthens the interval by five seconds (RFC 8628 §3.5).
         """
 
-    async def take(self, request: DeviceRequest, now: int, *, generation: int) -> Holder | None:
+    async def take(self, request: DeviceRequest, now: int, *, generation: int) -> GrantHolder | None:
         """Take the approved request away and return its living grant, once: of any number of callers one gets it."""
 
 
@@ -166,11 +181,11 @@ class LogoutStore(Protocol):
     async def claim(self, now: int, *, most: int, lease: int) -> Sequence[LogoutCall]:
         """Calls whose time has come; each is given to one caller only until its lease is over."""
 
-    async def delivered(self, call: LogoutCall, record: Record) -> None:
+    async def delivered(self, call: LogoutCall, record: AuditRecord) -> None:
         """The client was told; whoever held the call no longer changes nothing."""
 
     async def put_off(self, call: LogoutCall, trouble: str, next_try_at: int) -> None:
         """It was not; it will be tried again then, or never when that is 0."""
 
-    async def give_up(self, call: LogoutCall, trouble: str, record: Record) -> None:
+    async def give_up(self, call: LogoutCall, trouble: str, record: AuditRecord) -> None:
         """It was not, and will not be tried again; the call stays for the operator to see."""

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from gatehouse.audit.model import Origin
-from gatehouse.oauth.client_authentication import ClientAuthentication, Credentials
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.oauth.client_authentication import ClientAuthenticator, ClientCredentials
 from gatehouse.oauth.errors import InvalidClient, InvalidGrant, InvalidRequest, UnsupportedGrantType
-from gatehouse.oauth.issue import Issue, TokenSet
-from gatehouse.oauth.login_gate import lets_in
-from gatehouse.oauth.model import Client, Holder
-from gatehouse.oauth.ports import ApplicationRules
+from gatehouse.oauth.issue import TokenIssuer, TokenSet
+from gatehouse.oauth.login_gate import may_log_in_to_client
+from gatehouse.oauth.model import Client, GrantHolder
+from gatehouse.oauth.ports import ApplicationLoginRules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,30 +27,30 @@ class TokenRequest:
     refresh_token: str = field(default="", repr=False)
     scope: str = ""
     device_code: str = field(default="", repr=False)
-    credentials: Credentials
-    origin: Origin
+    credentials: ClientCredentials
+    origin: AuditOrigin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class PresentedGrant:
     """Whose it is that was presented; nothing is taken yet."""
 
-    holder: Holder
+    holder: GrantHolder
     generation: int = 0  # of the refresh token that was presented
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class RedeemedGrant:
     """What a grant type has taken, for good: tokens are due."""
 
-    holder: Holder
+    holder: GrantHolder
     scopes: tuple[str, ...]
     generation: int = 0  # of the refresh token that is good now; 0 for none
     refreshed_at: int = 0
 
 
 class GrantType(Protocol):
-    async def find(self, ask: TokenRequest) -> Found | None:
+    async def find(self, ask: TokenRequest) -> PresentedGrant | None:
         """Whose it is that is presented here, if that can be told already; takes nothing.
 
         Raises InvalidRequest when a parameter is missing.
@@ -59,7 +59,7 @@ class GrantType(Protocol):
     async def failed(self, ask: TokenRequest) -> None:
         """Somebody presented it and could not prove to be its client."""
 
-    async def take(self, ask: TokenRequest, client: Client, found: Found | None) -> Taken:
+    async def take(self, ask: TokenRequest, client: Client, found: PresentedGrant | None) -> RedeemedGrant:
         """Check what is left to check, then take it, once. Raises InvalidGrant and others of this room."""
 
 
@@ -67,10 +67,10 @@ class TokenEndpoint:
     def __init__(
         self,
         *,
-        authentication: ClientAuthentication,
+        authentication: ClientAuthenticator,
         grants: Mapping[str, GrantType],
-        rules: ApplicationRules,
-        issue: Issue,
+        rules: ApplicationLoginRules,
+        issue: TokenIssuer,
     ) -> None:
         self._authentication = authentication
         self._grants = grants
@@ -86,7 +86,7 @@ class TokenEndpoint:
             if found is not None:
                 await grant.failed(ask)
             raise
-        if found is not None and not await lets_in(self._rules, found.holder.user, client):
+        if found is not None and not await may_log_in_to_client(self._rules, found.holder.user, client):
             raise InvalidGrant(f"application {client.application_id} keeps {found.holder.user.user_id} out")
         taken = await grant.take(ask, client, found)
         return await self._issue.tokens(
@@ -101,7 +101,7 @@ class TokenEndpoint:
             raise UnsupportedGrantType
         return grant
 
-    async def _client(self, ask: TokenRequest, found: Found | None) -> Client:
+    async def _client(self, ask: TokenRequest, found: PresentedGrant | None) -> Client:
         """The client that proved itself; it must be the one whose code or token is presented."""
         owner = None if found is None else found.holder.client
         if owner is None and ask.credentials.is_nameless:

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from gatehouse.oauth.bearers import Bearers
-from gatehouse.oauth.claims_told import email_for, nickname_for, trust_in
+from gatehouse.oauth.bearers import AccessTokenVerifier
+from gatehouse.oauth.claims_told import email_for, nickname_for, trust_claims
 from gatehouse.oauth.ports import ClaimMapping
 
 
 class UserInfo:
-    def __init__(self, *, bearers: Bearers, mapping: ClaimMapping) -> None:
+    def __init__(self, *, bearers: AccessTokenVerifier, mapping: ClaimMapping) -> None:
         self._bearers = bearers
         self._mapping = mapping
 
@@ -23,5 +23,5 @@ class UserInfo:
             "status": "ok",
             "sub": user.user_id,
             **{name: value for name, value in told.items() if value is not None},
-            **trust_in(user, scopes),
+            **trust_claims(user, scopes),
         }

@@ -5,19 +5,19 @@ from typing import Final
 
 import httptools
 
-from gatehouse.outbound.errors import AnswerTooLarge, BadAnswer
-from gatehouse.outbound.model import Answer, Limits
+from gatehouse.outbound.errors import BadResponse, ResponseTooLarge
+from gatehouse.outbound.model import CallLimits, OutboundResponse
 
-CHUNK: Final = 16_384
-INTERIM_MOST: Final = 4  # 1xx answers before the real one
-FINAL: Final = 200  # statuses below are interim
-SWITCHING: Final = 101
+CHUNK_BYTES: Final = 16_384
+MAX_INTERIM_RESPONSES: Final = 4  # 1xx answers before the real one
+FIRST_FINAL_STATUS: Final = 200  # statuses below are interim
+SWITCHING_PROTOCOLS: Final = 101
 
 
-class AnswerReader:
+class ResponseParser:
     """Fed with what arrives; `answer` is there once it is whole."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: CallLimits) -> None:
         self._limits = limits
         self._parser = httptools.HttpResponseParser(self)
         self._body = bytearray()
@@ -25,28 +25,28 @@ class AnswerReader:
         self._interim = 0
         self._is_in_body = False
         self._has_length = False
-        self.answer: Answer | None = None
+        self.answer: OutboundResponse | None = None
 
     def feed(self, data: bytes) -> None:
         """Raises BadAnswer, AnswerTooLarge."""
         if not self._is_in_body:
             # Before the parser keeps a line that never ends.
             self._head += len(data)
-            if self._head > self._limits.head_bytes + CHUNK:
-                raise AnswerTooLarge("the head of the answer")
+            if self._head > self._limits.head_bytes + CHUNK_BYTES:
+                raise ResponseTooLarge("the head of the answer")
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            raise BadAnswer("another protocol") from None
+            raise BadResponse("another protocol") from None
         except httptools.HttpParserError as error:
-            raise cause_of(error) from None
+            raise parser_error_cause(error) from None
 
-    def end(self) -> Answer:
+    def end(self) -> OutboundResponse:
         """The connection was closed: the end of an answer that told no length, and of no other."""
         if self.answer is None and self._is_in_body and not self._has_length:
             self._finish()
         if self.answer is None:
-            raise BadAnswer("closed before the answer was whole")
+            raise BadResponse("closed before the answer was whole")
         return self.answer
 
     # -- called by the parser
@@ -56,16 +56,16 @@ class AnswerReader:
             case b"content-length" | b"transfer-encoding":
                 self._has_length = True
             case b"content-encoding" if value.strip().lower() not in (b"", b"identity"):
-                raise BadAnswer("a compressed answer, which was not asked for")
+                raise BadResponse("a compressed answer, which was not asked for")
 
     def on_headers_complete(self) -> None:
-        if self._parser.get_status_code() == SWITCHING:
-            raise BadAnswer("another protocol")
-        self._is_in_body = self._parser.get_status_code() >= FINAL
+        if self._parser.get_status_code() == SWITCHING_PROTOCOLS:
+            raise BadResponse("another protocol")
+        self._is_in_body = self._parser.get_status_code() >= FIRST_FINAL_STATUS
 
     def on_body(self, body: bytes) -> None:
         if len(self._body) + len(body) > self._limits.body_bytes:
-            raise AnswerTooLarge("the body of the answer")
+            raise ResponseTooLarge("the body of the answer")
         self._body += body
 
     def on_message_complete(self) -> None:
@@ -73,25 +73,25 @@ class AnswerReader:
             self._finish()
             return
         self._interim += 1
-        if self._interim > INTERIM_MOST:
-            raise BadAnswer("interim answers without end")
+        if self._interim > MAX_INTERIM_RESPONSES:
+            raise BadResponse("interim answers without end")
 
     def _finish(self) -> None:
         if self.answer is None:
-            self.answer = Answer(status=self._parser.get_status_code(), body=bytes(self._body))
+            self.answer = OutboundResponse(status=self._parser.get_status_code(), body=bytes(self._body))
 
 
-def cause_of(error: Exception) -> BadAnswer | AnswerTooLarge:
+def parser_error_cause(error: Exception) -> BadResponse | ResponseTooLarge:
     """What a callback raised comes out of the parser as the context of its own error."""
     inner = error.__context__
-    return inner if isinstance(inner, BadAnswer | AnswerTooLarge) else BadAnswer(str(error))
+    return inner if isinstance(inner, BadResponse | ResponseTooLarge) else BadResponse(str(error))
 
 
-async def read_answer(reader: asyncio.StreamReader, limits: Limits) -> Answer:
+async def read_response(reader: asyncio.StreamReader, limits: CallLimits) -> OutboundResponse:
     """Raises BadAnswer, AnswerTooLarge."""
-    parsing = AnswerReader(limits)
+    parsing = ResponseParser(limits)
     while parsing.answer is None:
-        data = await reader.read(CHUNK)
+        data = await reader.read(CHUNK_BYTES)
         if not data:
             return parsing.end()
         parsing.feed(data)

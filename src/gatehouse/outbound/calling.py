@@ -5,30 +5,30 @@ from typing import Final
 
 from gatehouse.kernel.addresses import Address, Network
 from gatehouse.kernel.urls import WebUrl
-from gatehouse.outbound.answers import read_answer
+from gatehouse.outbound.answers import read_response
 from gatehouse.outbound.errors import CallFailed, TooSlow, Unreachable
-from gatehouse.outbound.model import Answer, Limits, Posting
+from gatehouse.outbound.model import CallLimits, OutboundRequest, OutboundResponse
 from gatehouse.outbound.network import Connector, Resolver, Streams
-from gatehouse.outbound.targets import authority, checked, target_of
+from gatehouse.outbound.targets import check_addresses, host_header, parse_target
 
-ADDRESSES_TRIED: Final = 3
-LINE_ENDS: Final = frozenset("\r\n\0")
+MAX_ADDRESSES: Final = 3
+FORBIDDEN_IN_HEADERS: Final = frozenset("\r\n\0")
 
 
-class Outbound:
+class OutboundClient:
     def __init__(
         self,
         *,
         allowed: tuple[Network, ...],
         resolver: Resolver,
         connector: Connector,
-        limits: Limits | None = None,
+        limits: CallLimits | None = None,
     ) -> None:
         """`allowed`: networks that may be called although they are not public, also by http (outbound.allow)."""
         self._allowed = allowed
         self._resolver = resolver
         self._connector = connector
-        self._limits = limits or Limits()
+        self._limits = limits or CallLimits()
         self._places = asyncio.Semaphore(self._limits.at_once)
 
     @property
@@ -36,24 +36,24 @@ class Outbound:
         """The longest one call takes once it has begun."""
         return self._limits.total_seconds
 
-    async def post(self, posting: Posting) -> Answer:
+    async def post(self, posting: OutboundRequest) -> OutboundResponse:
         """Send a JSON document; whatever status comes back is an answer. Raises CallFailed and its kinds."""
-        url = target_of(posting.url)
+        url = parse_target(posting.url)
         async with self._places:
             try:
                 async with asyncio.timeout(self._limits.total_seconds):
-                    return await self._exchange(url, request_of(url, posting))
+                    return await self._exchange(url, request_bytes(url, posting))
             except TimeoutError:
                 raise TooSlow(f"{url.host}: {self._limits.total_seconds:g} s") from None
             except (OSError, EOFError) as error:
                 raise Unreachable(f"{url.host}: {error}") from None
 
-    async def _exchange(self, url: WebUrl, request: bytes) -> Answer:
+    async def _exchange(self, url: WebUrl, request: bytes) -> OutboundResponse:
         reader, writer = await self._connected(url)
         try:
             writer.write(request)
             await writer.drain()
-            return await read_answer(reader, self._limits)
+            return await read_response(reader, self._limits)
         finally:
             writer.transport.abort()  # nothing is left to say, and nobody is waited for
 
@@ -67,7 +67,7 @@ class Outbound:
     async def _addresses(self, url: WebUrl) -> list[Address]:
         """Asked for once: whatever the name leads to a moment later, this is where we go (rebinding)."""
         found = [url.address] if url.address is not None else await self._resolver.addresses(url.host, url.port)
-        return checked(url, found, self._allowed)[:ADDRESSES_TRIED]
+        return check_addresses(url, found, self._allowed)[:MAX_ADDRESSES]
 
     async def _first_of(self, addresses: list[Address], url: WebUrl) -> Streams:
         trouble: CallFailed = Unreachable(url.host)
@@ -81,9 +81,9 @@ class Outbound:
         raise trouble
 
 
-def request_of(url: WebUrl, posting: Posting) -> bytes:
+def request_bytes(url: WebUrl, posting: OutboundRequest) -> bytes:
     headers = {
-        "Host": authority(url),
+        "Host": host_header(url),
         "User-Agent": "gatehouse",
         "Accept": "application/json",
         "Accept-Encoding": "identity",
@@ -92,7 +92,7 @@ def request_of(url: WebUrl, posting: Posting) -> bytes:
         "Connection": "close",
         **posting.headers,
     }
-    if any(LINE_ENDS & set(name + value) for name, value in headers.items()):
+    if any(FORBIDDEN_IN_HEADERS & set(name + value) for name, value in headers.items()):
         raise ValueError("a header of ours has more than one line")
     target = url.target if url.target.startswith("/") else f"/{url.target}"
     lines = [f"POST {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]

@@ -23,9 +23,9 @@ class TooSlow(CallFailed):
     public = "The address did not answer in time."
 
 
-class AnswerTooLarge(CallFailed):
+class ResponseTooLarge(CallFailed):
     public = "The answer is larger than is read."
 
 
-class BadAnswer(CallFailed):
+class BadResponse(CallFailed):
     public = "What the address answered is not HTTP as we read it."

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class CallLimits:
     """Bounds of one call, and of all that are made at once (defaults S-23)."""
 
     connect_seconds: float = 5.0  # name, connection and TLS
@@ -16,7 +16,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class OutboundResponse:
     """Whatever came back, a redirect too: nothing is followed."""
 
     status: int
@@ -28,7 +28,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Posting:
+class OutboundRequest:
     """A JSON document for an address; the headers are ours, never a stranger's."""
 
     url: str

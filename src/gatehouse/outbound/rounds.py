@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from gatehouse.outbound.model import Answer, Posting
+from gatehouse.outbound.model import OutboundRequest, OutboundResponse
 
-SPARE: Final = 30  # seconds by which a lease outlasts the slowest call
-TROUBLE_LONGEST: Final = 300  # characters of what went wrong that are kept
-DOUBLINGS_MOST: Final = 10
+LEASE_MARGIN: Final = 30  # seconds by which a lease outlasts the slowest call
+MAX_ERROR_LENGTH: Final = 300  # characters of what went wrong that are kept
+MAX_DOUBLINGS: Final = 10
 
 T = TypeVar("T")
 
@@ -21,7 +21,7 @@ class Poster(Protocol):
     def patience(self) -> float:
         """The longest one call takes once it has begun."""
 
-    async def post(self, posting: Posting) -> Answer:
+    async def post(self, posting: OutboundRequest) -> OutboundResponse:
         """Raises CallFailed."""
 
 
@@ -33,10 +33,10 @@ class Backoff:
     longest: int
 
     def after(self, tries: int) -> int:
-        return int(min(self.first * 2 ** min(tries - 1, DOUBLINGS_MOST), self.longest))
+        return int(min(self.first * 2 ** min(tries - 1, MAX_DOUBLINGS), self.longest))
 
 
-class Rounds(Generic[T]):
+class CallWorker(Generic[T]):
     """One round at a time in a process; `claim` takes a lease and gives each call to one round only."""
 
     def __init__(
@@ -48,7 +48,7 @@ class Rounds(Generic[T]):
     ) -> None:
         self._claim = claim
         self._run = run
-        self._lease = round(poster.patience) + SPARE
+        self._lease = round(poster.patience) + LEASE_MARGIN
         self._round = asyncio.Lock()
 
     async def run_once(self) -> None:

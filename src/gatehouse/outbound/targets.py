@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from gatehouse.kernel.addresses import Address, Network, contains, is_public_address, unmapped
+from gatehouse.kernel.addresses import Address, Network, any_network_contains, is_public_address, unmap_ipv4
 from gatehouse.kernel.urls import DEFAULT_PORTS, WebUrl, parse_web_url
 from gatehouse.outbound.errors import AddressRefused, Unreachable
 
 
-def target_of(text: str) -> WebUrl:
+def parse_target(text: str) -> WebUrl:
     """Raises AddressRefused for anything that is not plainly a web address: file:, gopher:, 2130706433."""
     url = parse_web_url(text)
     if url is None or url.fragment:
@@ -15,28 +15,28 @@ def target_of(text: str) -> WebUrl:
     return url
 
 
-def origin_of(text: str) -> str:
+def web_origin_of(text: str) -> str:
     """Scheme, host and port as an origin is written (RFC 6454 §6.2)."""
-    url = target_of(text)
-    return f"{url.scheme}://{authority(url)}"
+    url = parse_target(text)
+    return f"{url.scheme}://{host_header(url)}"
 
 
-def authority(url: WebUrl) -> str:
+def host_header(url: WebUrl) -> str:
     """What stands in `Host`: the port only when it is not the scheme's own."""
     host = f"[{url.host}]" if ":" in url.host else url.host
     return host if url.port == DEFAULT_PORTS[url.scheme] else f"{host}:{url.port}"
 
 
-def checked(url: WebUrl, found: Sequence[Address], allowed: tuple[Network, ...]) -> list[Address]:
+def check_addresses(url: WebUrl, found: Sequence[Address], allowed: tuple[Network, ...]) -> list[Address]:
     """The addresses of the name, each of them fit to be called. Raises AddressRefused if a single one is not.
 
     Of a name that leads inside and outside at once no half is trusted.
     """
-    addresses = [unmapped(address) for address in found]
+    addresses = [unmap_ipv4(address) for address in found]
     if not addresses:
         raise Unreachable(f"{url.host} has no address")
     for address in addresses:
-        if contains(allowed, address):
+        if any_network_contains(allowed, address):
             continue
         if url.scheme != "https":
             raise AddressRefused(f"http to {address}, which outbound.allow does not list")

@@ -3,11 +3,11 @@
 from typing import Final
 
 from gatehouse.kernel.errors import BadInput, Conflict, NotFound, Refused
-from gatehouse.permissions.model.access_key import KEYS_MOST
-from gatehouse.permissions.model.application_key import CUSTOM_MOST
-from gatehouse.permissions.model.group import GROUPS_MOST
+from gatehouse.permissions.model.access_key import MAX_ACCESS_KEYS
+from gatehouse.permissions.model.application_key import MAX_CUSTOM_KEYS
+from gatehouse.permissions.model.group import MAX_GROUPS
 
-ANSWER_MOST: Final = 8 * 2**20  # bytes of an answer of the permission endpoints
+MAX_ANSWER_BYTES: Final = 8 * 2**20  # bytes of an answer of the permission endpoints
 
 
 class ApplicationNotFound(NotFound):
@@ -51,15 +51,15 @@ class LimitReached(Conflict):
 
 
 class GroupsFull(LimitReached):
-    public = f"A project has at most {GROUPS_MOST} groups."
+    public = f"A project has at most {MAX_GROUPS} groups."
 
 
 class AccessKeysFull(LimitReached):
-    public = f"An application has at most {KEYS_MOST} access keys."
+    public = f"An application has at most {MAX_ACCESS_KEYS} access keys."
 
 
 class CustomKeysFull(LimitReached):
-    public = f"An application has at most {CUSTOM_MOST} keys of its own."
+    public = f"An application has at most {MAX_CUSTOM_KEYS} keys of its own."
 
 
 class RoleFull(Conflict):
@@ -120,7 +120,7 @@ class AnswerTooLarge(Malformed):
     """The answer would be longer than any is; `narrower` names the question to ask instead."""
 
     def __init__(self, narrower: str) -> None:
-        super().__init__(f"answer too large: more than {ANSWER_MOST // 2**20} MB; {narrower}")
+        super().__init__(f"answer too large: more than {MAX_ANSWER_BYTES // 2**20} MB; {narrower}")
 
 
 class TooMuch(Malformed):

@@ -3,19 +3,19 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from gatehouse.kernel.background import LIGHT, run_off_loop
+from gatehouse.kernel.background import MAX_INLINE_WEIGHT, run_off_loop
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.evaluation.effective import Effective
+from gatehouse.permissions.evaluation.effective import EffectivePermissions
 from gatehouse.permissions.evaluation.matching import is_member
-from gatehouse.permissions.evaluation.reading import Case, Reading
-from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render
+from gatehouse.permissions.evaluation.reading import EvaluationInput, PermissionLoader
+from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render_shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class EffectiveHoldings:
     """In one application, told the same way as by the permission endpoints."""
 
-    effective: Effective
+    effective: EffectivePermissions
     groups: tuple[str, ...]  # titles of the groups of its project that he belongs to
     now: int
     listed: tuple[str, ...] | None = None  # the rules, where they are many: made off the loop
@@ -23,19 +23,19 @@ class Held:
     @property
     def roles(self) -> tuple[str, ...]:
         """Those that are his in a project bear its name: nobody takes them for roles everywhere."""
-        return render(self.effective, Shape.ROLES, DEFAULT_OPTIONS, self.now)
+        return render_shape(self.effective, Shape.ROLES, DEFAULT_OPTIONS, self.now)
 
     @property
     def rules(self) -> tuple[str, ...]:
-        return rules_of(self.effective, self.now) if self.listed is None else self.listed
+        return render_rules(self.effective, self.now) if self.listed is None else self.listed
 
 
-class HeldByUsers:
-    def __init__(self, *, reading: Reading, clock: Clock) -> None:
+class HoldingsReader:
+    def __init__(self, *, reading: PermissionLoader, clock: Clock) -> None:
         self._reading = reading
         self._clock = clock
 
-    async def held(self, user_id: str, application_ids: Collection[int]) -> Mapping[int, Held]:
+    async def held(self, user_id: str, application_ids: Collection[int]) -> Mapping[int, EffectiveHoldings]:
         """By application; one that never was is left out. No address is known here: none meets a condition (R5)."""
         facts = await self._reading.facts(user_id, application_ids)
         if facts is None:
@@ -43,20 +43,22 @@ class HeldByUsers:
         case = await self._reading.case(facts)
         return {number: await self._in(case, number) for number in application_ids if number in case.models}
 
-    async def _in(self, case: Case, application_id: int) -> Held:
+    async def _in(self, case: EvaluationInput, application_id: int) -> EffectiveHoldings:
         effective = await self._reading.effective(case, application_id, None)
         now = self._clock.now()
         listed = None
-        if effective.work > LIGHT:
-            listed = await run_off_loop(effective.work, rules_of, effective, now)
-        return Held(effective=effective, groups=groups_of(case, application_id), now=now, listed=listed)
+        if effective.work > MAX_INLINE_WEIGHT:
+            listed = await run_off_loop(effective.work, render_rules, effective, now)
+        return EffectiveHoldings(
+            effective=effective, groups=member_group_titles(case, application_id), now=now, listed=listed
+        )
 
 
-def rules_of(effective: Effective, now: int) -> tuple[str, ...]:
-    return render(effective, Shape.LIST_SHORT, DEFAULT_OPTIONS, now)
+def render_rules(effective: EffectivePermissions, now: int) -> tuple[str, ...]:
+    return render_shape(effective, Shape.LIST_SHORT, DEFAULT_OPTIONS, now)
 
 
-def groups_of(case: Case, application_id: int) -> tuple[str, ...]:
+def member_group_titles(case: EvaluationInput, application_id: int) -> tuple[str, ...]:
     application = case.models[application_id].application
     project = case.structure.projects.get(application.project_id or "")
     if project is None or project.project.removed or application.removed:

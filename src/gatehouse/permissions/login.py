@@ -9,19 +9,19 @@ from gatehouse.accounts.model import User
 from gatehouse.kernel.background import run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
-from gatehouse.permissions.callers.service_jwts import ServiceJwts
-from gatehouse.permissions.evaluation.reading import Case, Reading
-from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, asked_scopes, render
+from gatehouse.permissions.callers.service_jwts import ServiceJwtVerifier
+from gatehouse.permissions.evaluation.reading import EvaluationInput, PermissionLoader
+from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render_shape, selected_scopes
 from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
 from gatehouse.permissions.model.schema import Tree
-from gatehouse.permissions.rights.secret_data import living_value
+from gatehouse.permissions.rights.secret_data import unexpired_value
 from gatehouse.permissions.store import PermissionStore
-from gatehouse.tokens.claims import Permissions
+from gatehouse.tokens.claims import PermissionClaims
 
 PERM_SECONDS: Final = 300  # after which a reader of the JWT asks again (R2)
 
 
-class Barred(StrEnum):
+class LoginRefusalReason(StrEnum):
     """What keeps somebody out of an application; for whoever administers, never for whoever is kept out."""
 
     ACCOUNT_BLOCKED = "account_blocked"  # by every application
@@ -35,15 +35,17 @@ class Barred(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class LoginRefusal:
     application_id: int
-    by: Barred
+    by: LoginRefusalReason
 
 
 class LoginRules:
     """Fills accounts/ports.py ApplicationRules; every way of signing in asks here."""
 
-    def __init__(self, *, store: PermissionStore, reading: Reading, service_jwts: ServiceJwts, clock: Clock) -> None:
+    def __init__(
+        self, *, store: PermissionStore, reading: PermissionLoader, service_jwts: ServiceJwtVerifier, clock: Clock
+    ) -> None:
         self._store = store
         self._reading = reading
         self._service_jwts = service_jwts
@@ -59,26 +61,26 @@ class LoginRules:
         case = await self._reading.case(facts)
         now = self._clock.now()
         return all(
-            number in case.models and lets_in(case.models[number], case.facts, case.structure, now)
+            number in case.models and allows_login(case.models[number], case.facts, case.structure, now)
             for number in application_ids
         )
 
-    async def refused(self, user_id: str, application_ids: Sequence[int]) -> Refused | None:
+    async def refused(self, user_id: str, application_ids: Sequence[int]) -> LoginRefusal | None:
         """The first of them that does not let him in, and what keeps him out; None when they all do."""
         facts = await self._reading.facts(user_id, application_ids)
         if facts is None:
             return None
         case, now = await self._reading.case(facts), self._clock.now()
         for number in application_ids:
-            by = what_bars(case, number, now)
+            by = refusal_reason(case, number, now)
             if by is not None:
-                return Refused(application_id=number, by=by)
+                return LoginRefusal(application_id=number, by=by)
         return None
 
     async def service_application(self, service_jwt: str) -> int:
         return await self._service_jwts.application_of(service_jwt)
 
-    async def permissions(self, user: User, application_id: int) -> Permissions | None:
+    async def permissions(self, user: User, application_id: int) -> PermissionClaims | None:
         """What he holds in the application, for `perm` of his JWT; no address is known there (R5)."""
         facts = await self._reading.facts(user.user_id, (application_id,))
         if facts is None:
@@ -88,10 +90,10 @@ class LoginRules:
             return None
         now = self._clock.now()
         held = await self._reading.effective(case, application_id, None)
-        ends = held.first_end(now, asked_scopes(held))
-        return Permissions(
+        ends = held.first_end(now, selected_scopes(held))
+        return PermissionClaims(
             application_id=application_id,
-            entries=await run_off_loop(held.work, render, held, Shape.LIST_SHORT, DEFAULT_OPTIONS, now),
+            entries=await run_off_loop(held.work, render_shape, held, Shape.LIST_SHORT, DEFAULT_OPTIONS, now),
             ends_at=min(now + PERM_SECONDS, ends or now + PERM_SECONDS),
         )
 
@@ -100,51 +102,63 @@ class LoginRules:
         return await self._store.knows_email_secret(application_id, sha256(secret))
 
 
-def what_bars(case: Case, application_id: int, now: int) -> Barred | None:
+def refusal_reason(case: EvaluationInput, application_id: int, now: int) -> LoginRefusalReason | None:
     """A blocked account comes first: it signs in nowhere, whatever the application says."""
     if case.facts.blocked:
-        return Barred.ACCOUNT_BLOCKED
+        return LoginRefusalReason.ACCOUNT_BLOCKED
     model = case.models.get(application_id)
-    return Barred.UNKNOWN if model is None else barred(model, case.facts, case.structure, now)
+    return (
+        LoginRefusalReason.UNKNOWN
+        if model is None
+        else application_refusal_reason(model, case.facts, case.structure, now)
+    )
 
 
-def lets_in(model: ApplicationModel, facts: Facts, structure: Structure, now: int) -> bool:
-    return barred(model, facts, structure, now) is None
+def allows_login(model: ApplicationModel, facts: Facts, structure: Structure, now: int) -> bool:
+    return application_refusal_reason(model, facts, structure, now) is None
 
 
-def barred(model: ApplicationModel, facts: Facts, structure: Structure, now: int) -> Barred | None:
+def application_refusal_reason(
+    model: ApplicationModel, facts: Facts, structure: Structure, now: int
+) -> LoginRefusalReason | None:
     """The first that keeps him out. Whatever is not plainly true or false lets nobody in (S-22)."""
     application, login = model.application, model.schema.login
     own = facts.records[application.application_id].login
     if application.removed:
-        return Barred.APPLICATION_REMOVED
-    if value_of("cannot", login, own, now) is not False:
-        return Barred.LOGIN_CANNOT
-    if value_of("can", login, own, now) is not True:
-        return Barred.LOGIN_CAN
-    if not is_among(application.settings.get("restricted_domains"), facts):
-        return Barred.RESTRICTED_DOMAINS
-    return barred_by_project(application.project_id, facts, structure, now)
+        return LoginRefusalReason.APPLICATION_REMOVED
+    if login_rule_value("cannot", login, own, now) is not False:
+        return LoginRefusalReason.LOGIN_CANNOT
+    if login_rule_value("can", login, own, now) is not True:
+        return LoginRefusalReason.LOGIN_CAN
+    if not is_in_domains(application.settings.get("restricted_domains"), facts):
+        return LoginRefusalReason.RESTRICTED_DOMAINS
+    return project_refusal_reason(application.project_id, facts, structure, now)
 
 
-def value_of(rule: str, login: Tree, own: Tree, now: int) -> object:
+def login_rule_value(rule: str, login: Tree, own: Tree, now: int) -> object:
     """The user's own record over the application's schema."""
-    own_value = living_value(own.get(rule), now)
-    return living_value(login.get(rule), now) if own_value is None else own_value
+    own_value = unexpired_value(own.get(rule), now)
+    return unexpired_value(login.get(rule), now) if own_value is None else own_value
 
 
-def is_among(domains: object, facts: Facts) -> bool:
+def is_in_domains(domains: object, facts: Facts) -> bool:
     """An empty list restricts nobody."""
     return not domains or (isinstance(domains, list | tuple) and facts.subject.domain in domains)
 
 
-def barred_by_project(project_id: str | None, facts: Facts, structure: Structure, now: int) -> Barred | None:
+def project_refusal_reason(
+    project_id: str | None, facts: Facts, structure: Structure, now: int
+) -> LoginRefusalReason | None:
     """The application's own project: there, not removed, and open to the person's domain or owned by him."""
     if project_id is None:
         return None
     model = structure.projects.get(project_id)
     if model is None or model.project.removed:
-        return Barred.PROJECT_REMOVED
+        return LoginRefusalReason.PROJECT_REMOVED
     ownership = facts.owns.get(project_id)
     owns = ownership is not None and not ownership.is_past(now)
-    return None if owns or is_among(model.project.settings.allowed_domains, facts) else Barred.ALLOWED_DOMAINS
+    return (
+        None
+        if owns or is_in_domains(model.project.settings.allowed_domains, facts)
+        else LoginRefusalReason.ALLOWED_DOMAINS
+    )

@@ -10,18 +10,18 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from gatehouse.audit.model import Record
+from gatehouse.audit.model import AuditRecord
 from gatehouse.permissions.model.access_key import AccessKey
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.application_key import ApplicationKey
-from gatehouse.permissions.model.crowd import Candidates, Crowd, Outline, Rehearsed
+from gatehouse.permissions.model.crowd import ApplicationSnapshot, CandidateFilter, CandidatePage, DryRunResult
 from gatehouse.permissions.model.facts import ApplicationModel, Facts, ProjectModel, Structure
-from gatehouse.permissions.model.full_removal import Belongings
+from gatehouse.permissions.model.full_removal import ErasureCounts
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.schema import ApplicationSchema, Tree
-from gatehouse.permissions.model.schema_version import Tally
+from gatehouse.permissions.model.schema_version import ChangeTally
 from gatehouse.permissions.model.service_account import ServiceAccount
 from gatehouse.permissions.model.service_token import EmailSecret, FoundServiceToken, ServiceToken
 from gatehouse.permissions.model.user_record import UserRecord
@@ -30,15 +30,15 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Edited(Generic[T]):
+class EditResult(Generic[T]):
     """What an edit comes to: the new state, and what the audit log will say of it."""
 
     state: T
-    records: Sequence[Record]
-    changes: Sequence[Tally] = ()  # of rules and roles, as their versions will tell them
+    records: Sequence[AuditRecord]
+    changes: Sequence[ChangeTally] = ()  # of rules and roles, as their versions will tell them
 
 
-Change = Callable[[T], Edited[T]]
+Change = Callable[[T], EditResult[T]]
 
 
 class PermissionStore(Protocol):
@@ -62,13 +62,13 @@ class PermissionStore(Protocol):
     async def knows_email_secret(self, application_id: int, digest: bytes) -> bool:
         """Whether this is one of the application's `with_email` secrets."""
 
-    async def add_email_secret(self, application_id: int, digest: bytes, now: int, entry: Record) -> None:
+    async def add_email_secret(self, application_id: int, digest: bytes, now: int, entry: AuditRecord) -> None:
         """Let whoever knows the secret see login e-mails of this application's users. Raises ApplicationNotFound."""
 
     async def email_secrets(self, application_id: int) -> Sequence[EmailSecret]:
         """Those of the application, the newest first."""
 
-    async def remove_email_secret(self, application_id: int, digest: bytes, entry: Record) -> bool:
+    async def remove_email_secret(self, application_id: int, digest: bytes, entry: AuditRecord) -> bool:
         """Nobody sees an address by it any more; False, and nothing kept, when it was gone already."""
 
     async def root_roles(self, application_id: int, user_id: str, now: int) -> Sequence[str]:
@@ -89,7 +89,9 @@ class ApplicationStore(Protocol):
     async def application(self, application_id: int) -> Application:
         """Raises ApplicationNotFound; removed ones are found."""
 
-    async def create_application(self, new: Callable[[int], tuple[NewApplication, Sequence[Record]]]) -> Application:
+    async def create_application(
+        self, new: Callable[[int], tuple[NewApplication, Sequence[AuditRecord]]]
+    ) -> Application:
         """Give out the next free id, never one that was ever used, and keep what `new` makes of it.
 
         Raises NameTaken when another live application of the project has that name.
@@ -140,7 +142,7 @@ class ProjectStore(Protocol):
         new: NewApplication | None,
         limit: int | None,
         users: Sequence[UserRecord],
-        records: Callable[[int], Sequence[Record]],
+        records: Callable[[int], Sequence[AuditRecord]],
     ) -> Project:
         """Keep a new project with its application and its first people's records of application 1, as one act.
 
@@ -171,7 +173,7 @@ class GroupStore(Protocol):
     async def group(self, group_id: str) -> Group:
         """With its listed users. Raises GroupNotFound."""
 
-    async def create_group(self, group: Group, records: Sequence[Record], *, most: int | None = None) -> Group:
+    async def create_group(self, group: Group, records: Sequence[AuditRecord], *, most: int | None = None) -> Group:
         """Raises ProjectNotFound, NameTaken; GroupsFull when the project has `most` groups, however many race."""
 
     async def edit_group(self, group_id: str, change: Change[Group]) -> Group:
@@ -180,10 +182,12 @@ class GroupStore(Protocol):
         GroupListed when one that stands in allow or disallow would lose the tag that it needs there.
         """
 
-    async def edit_access(self, group_id: str, change: Callable[[Group, Sequence[Group]], Edited[Group]]) -> Group:
+    async def edit_access(
+        self, group_id: str, change: Callable[[Group, Sequence[Group]], EditResult[Group]]
+    ) -> Group:
         """The same for a change that depends on the project's other groups; they stand still meanwhile."""
 
-    async def delete_group(self, group_id: str, records: Sequence[Record], *, seen: int | None = None) -> None:
+    async def delete_group(self, group_id: str, records: Sequence[AuditRecord], *, seen: int | None = None) -> None:
         """Remove it with all that names it: members, grants, scopes held on it.
 
         Raises GroupListed for one that stands in allow or disallow of its project; VersionConflict when `seen` is
@@ -201,10 +205,10 @@ class ApplicationKeyStore(Protocol):
     async def access_key_by_digest(self, digest: bytes) -> AccessKey | None:
         """Only of an application that is not removed, in a project that is not removed."""
 
-    async def add_access_key(self, key: AccessKey, records: Sequence[Record]) -> None:
+    async def add_access_key(self, key: AccessKey, records: Sequence[AuditRecord]) -> None:
         """Raises ApplicationNotFound, LimitReached: never more than two, however many race."""
 
-    async def delete_access_key(self, application_id: int, key_id: str, records: Sequence[Record]) -> None:
+    async def delete_access_key(self, application_id: int, key_id: str, records: Sequence[AuditRecord]) -> None:
         """Raises AccessKeyNotFound, also for a key of another application."""
 
     async def used_access_key(self, key_id: str, now: int, not_before: int) -> None:
@@ -216,13 +220,13 @@ class ApplicationKeyStore(Protocol):
     async def application_key(self, kid: str) -> ApplicationKey | None:
         """Only of an application that is not removed, in a project that is not removed."""
 
-    async def add_application_key(self, key: ApplicationKey, records: Sequence[Record]) -> None:
+    async def add_application_key(self, key: ApplicationKey, records: Sequence[AuditRecord]) -> None:
         """Custom keys: raises LimitReached beyond ten."""
 
-    async def delete_application_key(self, application_id: int, kid: str, records: Sequence[Record]) -> None:
+    async def delete_application_key(self, application_id: int, kid: str, records: Sequence[AuditRecord]) -> None:
         """Raises KeyNotFound."""
 
-    async def add_service_token(self, token: ServiceToken, records: Sequence[Record]) -> None:
+    async def add_service_token(self, token: ServiceToken, records: Sequence[AuditRecord]) -> None:
         """Raises ApplicationNotFound."""
 
     async def service_token(self, jti: str) -> FoundServiceToken | None:
@@ -234,7 +238,7 @@ class ApplicationKeyStore(Protocol):
     async def service_tokens(self, application_id: int) -> Sequence[ServiceToken]:
         """All that were ever issued and are still kept, revoked ones too; oldest first."""
 
-    async def revoke_service_token(self, application_id: int, jti: str, records: Sequence[Record]) -> None:
+    async def revoke_service_token(self, application_id: int, jti: str, records: Sequence[AuditRecord]) -> None:
         """Raises KeyNotFound, also for one of another application."""
 
 
@@ -243,12 +247,12 @@ class ServiceAccountStore(Protocol):
         """By name."""
 
     async def create_service_account(
-        self, account: ServiceAccount, holdings: Sequence[UserRecord], records: Sequence[Record]
+        self, account: ServiceAccount, holdings: Sequence[UserRecord], records: Sequence[AuditRecord]
     ) -> None:
         """Make the user and what he may do. Raises ProjectNotFound, NameTaken, UserIdTaken."""
 
     async def revoke_service_account(
-        self, user_id: str, now: int, records: Sequence[Record], *, seen: int | None = None
+        self, user_id: str, now: int, records: Sequence[AuditRecord], *, seen: int | None = None
     ) -> None:
         """Its tokens are refused from now on. Raises UserNotFound; VersionConflict as delete_group does."""
 
@@ -256,19 +260,19 @@ class ServiceAccountStore(Protocol):
 class FullRemovalStore(Protocol):
     """A removed project, named by id or alias, and everything that is its own."""
 
-    async def belongings(self, project_id: str) -> Belongings:
+    async def belongings(self, project_id: str) -> ErasureCounts:
         """How much there is. Raises ProjectNotFound, ProjectNotRemoved."""
 
-    async def erase(self, project_id: str, entry: Callable[[Belongings], Record]) -> Belongings:
+    async def erase(self, project_id: str, entry: Callable[[ErasureCounts], AuditRecord]) -> ErasureCounts:
         """Take all of it away, but no id out of its reservation. Raises ProjectNotFound, ProjectNotRemoved."""
 
 
-class CrowdStore(Protocol):
+class CandidateStore(Protocol):
     """Reading about many people; never on the way of a request that somebody waits for."""
 
     async def outline(
         self, application_id: int, project_ids: Collection[str], *, known: ApplicationModel | None = None
-    ) -> Outline:
+    ) -> ApplicationSnapshot:
         """The application with these projects and those that connect it. Raises ApplicationNotFound.
 
         `known`: the application as it was read before; while it is the same it is not read again.
@@ -276,17 +280,17 @@ class CrowdStore(Protocol):
 
     async def crowd(
         self,
-        among: Candidates,
+        among: CandidateFilter,
         project_ids: Collection[str],
         *,
         after: str,
         limit: int,
         known: ApplicationModel | None = None,
-    ) -> Crowd:
+    ) -> CandidatePage:
         """The next candidates by user id, all of one moment. Raises ApplicationNotFound. `known`: as above."""
 
 
-class Rehearsal(Protocol):
+class DryRun(Protocol):
     """Stores in which an edit is carried out whole, refusals included, and undone."""
 
     @property
@@ -302,10 +306,10 @@ class Rehearsal(Protocol):
     def user_records(self) -> UserRecordStore: ...
 
     @property
-    def seen(self) -> Rehearsed:
+    def seen(self) -> DryRunResult:
         """The state that the last edit had made, just before it was undone."""
 
 
-class RehearsalStore(Protocol):
-    def rehearsal(self, application_id: int, project_ids: Collection[str], user_ids: Collection[str]) -> Rehearsal:
+class DryRunStore(Protocol):
+    def rehearsal(self, application_id: int, project_ids: Collection[str], user_ids: Collection[str]) -> DryRun:
         """Stores that will have seen this application, these projects and users."""

@@ -6,18 +6,18 @@ from enum import StrEnum
 from typing import Final
 
 DAY: Final = 86_400
-ANSWERS_LARGEST: Final = 16 * 1_048_576  # bytes kept for one request, all its answers together
+MAX_ANSWER_BYTES: Final = 16 * 1_048_576  # bytes kept for one request, all its answers together
 
 
-class Errand(StrEnum):
+class DataJobKind(StrEnum):
     EXPORT = "export"
     REMOVAL = "removal"
 
 
 # Seconds: how long a call is tried again, and how long its outcome can be seen. Whoever asks for his data waits days;
 # a removal has the month of Article 12(3) of the regulation.
-TRIED_FOR: Final = {Errand.EXPORT: 3 * DAY, Errand.REMOVAL: 30 * DAY}
-KEPT_FOR: Final = {Errand.EXPORT: 7 * DAY, Errand.REMOVAL: 90 * DAY}
+RETRY_SECONDS: Final = {DataJobKind.EXPORT: 3 * DAY, DataJobKind.REMOVAL: 30 * DAY}
+RETENTION_SECONDS: Final = {DataJobKind.EXPORT: 7 * DAY, DataJobKind.REMOVAL: 90 * DAY}
 
 
 class CallState(StrEnum):
@@ -44,7 +44,7 @@ class DataCall:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataRequest:
     request_id: str
-    errand: Errand
+    errand: DataJobKind
     user_id: str
     created_at: int
     ends_at: int
@@ -61,12 +61,12 @@ class DataRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldCall:
+class ClaimedCall:
     """A call that one node makes for the length of a lease."""
 
     request_id: str
     position: int
-    errand: Errand
+    errand: DataJobKind
     user_id: str
     application_id: int
     url: str
@@ -75,7 +75,7 @@ class HeldCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptAnswer:
+class StoredAnswer:
     request_id: str
     position: int
     application_id: int
@@ -84,18 +84,18 @@ class KeptAnswer:
     sealed: bytes = field(repr=False)
 
 
-def answer_purpose(request_id: str, position: int) -> str:
+def answer_sealing_purpose(request_id: str, position: int) -> str:
     """What a sealed answer is bound to."""
     return f"gdpr:{request_id}:{position}"
 
 
-def addresses_for(errand: Errand, settings: Mapping[str, object]) -> list[str]:
+def job_urls(errand: DataJobKind, settings: Mapping[str, object]) -> list[str]:
     """The addresses of an application's `settings.gdpr` that the errand goes to; char_sources are fetch only."""
     sources = settings.get("gdpr")
     if not isinstance(sources, dict):
         return []
     data = [source for source in sources.get("data_sources", ()) if isinstance(source, dict)]
-    if errand is Errand.REMOVAL:
+    if errand is DataJobKind.REMOVAL:
         urls = [source.get("remove") for source in data]
     else:
         urls = [*sources.get("char_sources", ()), *(source.get("fetch") for source in data)]

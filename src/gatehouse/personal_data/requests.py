@@ -5,18 +5,25 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, Protocol
 
-from gatehouse.accounts.own.model import ApplicationAnswer
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin
+from gatehouse.accounts.own.model import ApplicationData
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
-from gatehouse.personal_data.model import CallState, DataCall, DataRequest, Errand, KeptAnswer, answer_purpose
+from gatehouse.personal_data.model import (
+    CallState,
+    DataCall,
+    DataJobKind,
+    DataRequest,
+    StoredAnswer,
+    answer_sealing_purpose,
+)
 from gatehouse.personal_data.store import PersonalDataStore
 
 WORST_FIRST: Final = (CallState.WAITING, CallState.FAILED, CallState.DONE)
 
 
-class Sealing(Protocol):
+class AnswerSealer(Protocol):
     """What closes and opens answers: the master keys."""
 
     def seal(self, plain: bytes, *, purpose: str) -> bytes:
@@ -27,40 +34,42 @@ class Sealing(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class ExportStatus:
     applications: tuple[tuple[str, CallState], ...]  # by name
     may_ask: bool
 
 
-class DataDesk:
-    def __init__(self, *, store: PersonalDataStore, sealing: Sealing, recorder: Recorder, clock: Clock) -> None:
+class DataRequests:
+    def __init__(self, *, store: PersonalDataStore, sealing: AnswerSealer, recorder: Recorder, clock: Clock) -> None:
         self._store = store
         self._sealing = sealing
         self._recorder = recorder
         self._clock = clock
 
-    async def ask(self, user_id: str, origin: Origin) -> str:
+    async def ask(self, user_id: str, origin: AuditOrigin) -> str:
         """Have every application asked what it keeps about the person; the request's id, "" when none can be."""
-        entry = self._recorder.record(Event.DATA_ASKED, origin, subject=user_id)
+        entry = self._recorder.record(AuditEvent.DATA_ASKED, origin, subject=user_id)
         return await self._store.ask_export(user_id, entry, self._clock.now())
 
     async def requests(self, name: str) -> Sequence[DataRequest]:
         """By the id of a request or of a user, erased ones too; the newest first."""
         return await self._store.requests(name)
 
-    async def standing(self, user_id: str) -> Standing:
+    async def standing(self, user_id: str) -> ExportStatus:
         """How far the last export is, application by application, and whether another could be asked for."""
         now = self._clock.now()
         asked = [
-            one for one in await self._store.requests(user_id) if one.errand is Errand.EXPORT and one.ends_at > now
+            one
+            for one in await self._store.requests(user_id)
+            if one.errand is DataJobKind.EXPORT and one.ends_at > now
         ]
         last = asked[0] if asked else None
-        return Standing(
-            applications=() if last is None else tuple(states_of(last.calls)),
+        return ExportStatus(
+            applications=() if last is None else tuple(application_states(last.calls)),
             may_ask=(last is None or not last.is_open) and await self._store.has_sources(),
         )
 
-    async def collect(self, user_id: str) -> Sequence[ApplicationAnswer]:
+    async def collect(self, user_id: str) -> Sequence[ApplicationData]:
         """Hand over what was answered and forget it here; one that cannot be opened stays."""
         opened = []
         for kept in await self._store.answers(user_id, self._clock.now()):
@@ -70,11 +79,11 @@ class DataDesk:
                 await self._store.collected(kept)
         return opened
 
-    def _opened(self, kept: KeptAnswer) -> ApplicationAnswer | None:
-        document = self._sealing.opened(kept.sealed, purpose=answer_purpose(kept.request_id, kept.position))
+    def _opened(self, kept: StoredAnswer) -> ApplicationData | None:
+        document = self._sealing.opened(kept.sealed, purpose=answer_sealing_purpose(kept.request_id, kept.position))
         if document is None:  # it stays: a former master key may still be named
             return None
-        return ApplicationAnswer(
+        return ApplicationData(
             application_id=kept.application_id,
             application=kept.application,
             answered_at=kept.done_at,
@@ -82,7 +91,7 @@ class DataDesk:
         )
 
 
-def states_of(calls: Sequence[DataCall]) -> Iterator[tuple[str, CallState]]:
+def application_states(calls: Sequence[DataCall]) -> Iterator[tuple[str, CallState]]:
     """One state for each application: as long as an address of it waits it waits, and done is all of them."""
     for application, of_it in groupby(calls, key=lambda call: call.application):
         states = {call.state for call in of_it}

@@ -16,12 +16,12 @@ from gatehouse.provision.errors import Unfit, one_line
 
 Document = dict[str, object]
 
-MERGE: Final = "tag:yaml.org,2002:merge"
+MERGE_TAG: Final = "tag:yaml.org,2002:merge"
 SURROGATE: Final = re.compile("[\\ud800-\\udfff]")
 NEEDS_QUOTES: Final = "a value that begins with !, * or & needs quotes"
 
 
-class PlainLoader(yaml.SafeLoader):
+class StrictYamlLoader(yaml.SafeLoader):
     """YAML as people read it (the core schema of YAML 1.2), each name once.
 
     The 1.1 rules of the library would turn the country NO into false and the password 12:34:56 into a number.
@@ -31,7 +31,7 @@ class PlainLoader(yaml.SafeLoader):
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002 - the base's signature
         names: set[str] = set()
-        for key in (key for key, _ in node.value if key.tag != MERGE):
+        for key in (key for key, _ in node.value if key.tag != MERGE_TAG):
             if not isinstance(key, yaml.ScalarNode) or key.tag != "tag:yaml.org,2002:str":
                 raise Unfit([f"line {key.start_mark.line + 1}: a name must be text; put it in quotes"])
             if key.value in names:
@@ -47,7 +47,9 @@ for _tag, _pattern, _first in (
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
     ("merge", r"<<", "<"),
 ):
-    PlainLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"(?:{_pattern})\Z"), list(_first))
+    StrictYamlLoader.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_tag}", re.compile(rf"(?:{_pattern})\Z"), list(_first)
+    )
 
 
 def read_document(content: bytes, suffix: str) -> Document:
@@ -57,7 +59,7 @@ def read_document(content: bytes, suffix: str) -> Document:
         raise Unfit([one_line(f"{suffix or 'a file without suffix'}: the file must end in {', '.join(READERS)}")])
     try:
         document = read(content.decode("utf-8-sig"))
-        refuse_what_cannot_be_kept(document)
+        refuse_unstorable_text(document)
     except UnicodeDecodeError:
         raise Unfit(["the file is not UTF-8 text"]) from None
     except RecursionError:
@@ -69,7 +71,7 @@ def read_document(content: bytes, suffix: str) -> Document:
 
 def read_yaml(text: str) -> object:
     try:
-        return yaml.load(text, PlainLoader)  # noqa: S506 - a SafeLoader
+        return yaml.load(text, StrictYamlLoader)  # noqa: S506 - a SafeLoader
     except (yaml.scanner.ScannerError, yaml.parser.ParserError) as error:
         raise Unfit([f"{line_of(error)}: {error.problem}"]) from None
     except yaml.MarkedYAMLError as error:  # an alias or a tag nobody knows, named after somebody's text
@@ -91,14 +93,14 @@ def read_toml(text: str) -> object:
 
 def read_json(text: str) -> object:
     try:
-        return json.loads(text, object_pairs_hook=each_once, parse_constant=not_a_number)
+        return json.loads(text, object_pairs_hook=refuse_duplicate_names, parse_constant=refuse_constant)
     except json.JSONDecodeError as error:
         raise Unfit([f"line {error.lineno}: {error.msg}"]) from None
     except ValueError:  # a number of thousands of digits
         raise Unfit(["the file is not sound JSON"]) from None
 
 
-def each_once(pairs: list[tuple[str, object]]) -> Document:
+def refuse_duplicate_names(pairs: list[tuple[str, object]]) -> Document:
     found: Document = {}
     for name, value in pairs:
         if name in found:
@@ -107,22 +109,22 @@ def each_once(pairs: list[tuple[str, object]]) -> Document:
     return found
 
 
-def not_a_number(name: str) -> NoReturn:
+def refuse_constant(name: str) -> NoReturn:
     raise Unfit([f"{name} is not JSON"])
 
 
-def refuse_what_cannot_be_kept(value: object) -> None:
+def refuse_unstorable_text(value: object) -> None:
     """NUL and lone surrogates can be written with escapes; no database takes them."""
     if isinstance(value, str):
         if "\0" in value or SURROGATE.search(value):
             raise Unfit(["a text holds the character NUL or half a surrogate pair"])
     elif isinstance(value, list):
         for member in value:
-            refuse_what_cannot_be_kept(member)
+            refuse_unstorable_text(member)
     elif isinstance(value, dict):
         for name, member in value.items():
-            refuse_what_cannot_be_kept(name)
-            refuse_what_cannot_be_kept(member)
+            refuse_unstorable_text(name)
+            refuse_unstorable_text(member)
 
 
 READERS: Final[Mapping[str, Callable[[str], object]]] = {

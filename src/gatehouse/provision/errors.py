@@ -20,7 +20,7 @@ class Unfit(BadInput):
         super().__init__("\n".join((self.public, *self.problems)))
 
 
-class LastAdministrator(Conflict):
+class NoAdministratorLeft(Conflict):
     public = "Nobody would be left to administer the service."
 
 
@@ -28,7 +28,7 @@ class Unsettled(Conflict):
     public = "The same records are being changed by others; nothing was applied, try again."
 
 
-class Consequence(str):
+class FollowUpProblem(str):
     """A complaint that may only follow from another one."""
 
     __slots__ = ()

@@ -8,22 +8,22 @@ from typing import Final
 from gatehouse.kernel.errors import BadInput
 from gatehouse.provision.sealed import FileSeal
 
-LONGEST_BYTES: Final = 65_536  # of any secret; each kind has a narrower limit of its own
+MAX_SECRET_BYTES: Final = 65_536  # of any secret; each kind has a narrower limit of its own
 
 
-class Source(StrEnum):
+class SecretSource(StrEnum):
     PLAIN = "plain"
     ENV = "env"
     FILE = "file"
     SEALED = "sealed"
 
 
-class GivenSecret:
+class FileSecret:
     """A plain class, because msgspec knows how to put dataclasses together, and to take them apart."""
 
     __slots__ = ("source", "text")
 
-    def __init__(self, source: Source, text: str) -> None:
+    def __init__(self, source: SecretSource, text: str) -> None:
         self.source: Final = source
         self.text: Final = text
 
@@ -31,45 +31,45 @@ class GivenSecret:
         return f"GivenSecret({self.source})"
 
     @classmethod
-    def of(cls, given: object) -> "GivenSecret":
+    def of(cls, given: object) -> "FileSecret":
         """Read text or a table of one of env, file, sealed; raise ValueError for anything else."""
         if isinstance(given, str):
-            return cls(Source.PLAIN, given)
+            return cls(SecretSource.PLAIN, given)
         if isinstance(given, dict) and len(given) == 1:
             ((name, text),) = given.items()
-            if name in REFERENCES and isinstance(text, str):
-                return cls(REFERENCES[name], text)
+            if name in SOURCE_BY_KEY and isinstance(text, str):
+                return cls(SOURCE_BY_KEY[name], text)
         raise ValueError("must be text in quotes, {env: NAME}, {file: PATH} or {sealed: TEXT}")
 
 
-REFERENCES: Final = {source.value: source for source in (Source.ENV, Source.FILE, Source.SEALED)}
+SOURCE_BY_KEY: Final = {source.value: source for source in (SecretSource.ENV, SecretSource.FILE, SecretSource.SEALED)}
 
 
 @dataclass(frozen=True, slots=True)
-class Revealed:
+class RevealedSecret:
     text: str = field(repr=False)
     was_sealed: bool  # by an export: then it is what was stored, not what a person typed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SecretSources:
+class SecretResolver:
     """Where references lead; handed in, since a room reads neither environment nor files."""
 
     environment: Mapping[str, str] = field(repr=False)
     read_file: Callable[[str], str]  # raises BadInput
 
-    def reveal(self, given: GivenSecret, seal: FileSeal, *, purpose: str) -> Revealed:
+    def reveal(self, given: FileSecret, seal: FileSeal, *, purpose: str) -> RevealedSecret:
         """Return the secret; raise BadInput in words that follow the name of the field."""
         match given.source:
-            case Source.PLAIN:
+            case SecretSource.PLAIN:
                 text = given.text
-            case Source.ENV:
+            case SecretSource.ENV:
                 text = self._variable(given.text)
-            case Source.FILE:
+            case SecretSource.FILE:
                 text = self.read_file(given.text)
-            case Source.SEALED:
-                return Revealed(seal.open(given.text, purpose=purpose), was_sealed=True)
-        return Revealed(usable(text), was_sealed=False)
+            case SecretSource.SEALED:
+                return RevealedSecret(seal.open(given.text, purpose=purpose), was_sealed=True)
+        return RevealedSecret(check_secret_size(text), was_sealed=False)
 
     def _variable(self, name: str) -> str:
         if name not in self.environment:
@@ -77,11 +77,11 @@ class SecretSources:
         return self.environment[name]
 
 
-def usable(text: str) -> str:
+def check_secret_size(text: str) -> str:
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
         raise BadInput("is not UTF-8 text") from None
-    if not 0 < size <= LONGEST_BYTES:
-        raise BadInput("is empty" if not size else f"is longer than {LONGEST_BYTES} bytes")
+    if not 0 < size <= MAX_SECRET_BYTES:
+        raise BadInput("is empty" if not size else f"is longer than {MAX_SECRET_BYTES} bytes")
     return text

@@ -9,40 +9,46 @@ from gatehouse.permissions.documents.trees import refuse_reserved, without_leaf
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.evaluation.gathering import direct_entries
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
-from gatehouse.permissions.model.rule import Rule, Section
+from gatehouse.permissions.model.rule import Rule, RuleSection
 from gatehouse.permissions.model.schema import Tree
-from gatehouse.permissions.model.user_record import Holdings, UserRecord
-from gatehouse.provision.model import State, World
-from gatehouse.provision.sections.project_services import refuse_unfit
+from gatehouse.permissions.model.user_record import ScopeHoldings, UserRecord
+from gatehouse.provision.model import PermissionState, StoredState
+from gatehouse.provision.sections.project_services import refuse_unusable_service
 from gatehouse.provision.sections.references import References, refuse_unrelated
-from gatehouse.provision.sections.section import File
+from gatehouse.provision.sections.section import ProvisionFile
 
-Tell = Callable[[str], None]
+ReportLine = Callable[[str], None]
 
 
-def without_leftovers(state: State, tell: Tell) -> State:
+def without_unmanaged(state: StoredState, tell: ReportLine) -> StoredState:
     """The same without what a file would be refused for; each is told in one line."""
-    applications = {key: _described(model, tell) for key, model in state.world.applications.items()}
+    applications = {key: _without_reserved_rules(model, tell) for key, model in state.world.applications.items()}
     state = replace(state, world=replace(state.world, applications=applications))
-    references = References(state, File())
-    projects = {key: _connected(model, references, tell) for key, model in state.world.projects.items()}
+    references = References(state, ProvisionFile())
+    projects = {
+        key: _without_unusable_services(model, references, tell) for key, model in state.world.projects.items()
+    }
     world = replace(state.world, projects=projects)
-    records = {key: _held(record, world, references, tell) for key, record in world.records.items()}
+    records = {
+        key: _without_unusable_holdings(record, world, references, tell) for key, record in world.records.items()
+    }
     return replace(state, world=replace(world, records=records))
 
 
-def _described(model: ApplicationModel, tell: Tell) -> ApplicationModel:
+def _without_reserved_rules(model: ApplicationModel, tell: ReportLine) -> ApplicationModel:
     """Without rules under names that were reserved after they were stored."""
     place = f"application {model.application.application_id}"
     sections = {
-        section.value: _unreserved(getattr(model.schema, section.value), f"{place}: schema.{section}", tell)
-        for section in Section
+        section.value: _without_reserved_names(
+            getattr(model.schema, section.value), f"{place}: schema.{section}", tell
+        )
+        for section in RuleSection
     }
     roles = {
         key: replace(
             role,
             meta={
-                name: _unreserved(tree, f"{place}: roles.{role.name}.meta.{name}", tell)
+                name: _without_reserved_names(tree, f"{place}: roles.{role.name}.meta.{name}", tell)
                 for name, tree in role.meta.items()
                 if isinstance(tree, Mapping)
             },
@@ -52,11 +58,11 @@ def _described(model: ApplicationModel, tell: Tell) -> ApplicationModel:
     return replace(model, schema=replace(model.schema, **sections), roles=roles)  # type: ignore[arg-type]
 
 
-def _unreserved(tree: Tree, place: str, tell: Tell) -> Tree:
-    return {name: node for name, node in tree.items() if _fits(partial(refuse_reserved, (name,), place), tell)}
+def _without_reserved_names(tree: Tree, place: str, tell: ReportLine) -> Tree:
+    return {name: node for name, node in tree.items() if _is_accepted(partial(refuse_reserved, (name,), place), tell)}
 
 
-def _connected(model: ProjectModel, references: References, tell: Tell) -> ProjectModel:
+def _without_unusable_services(model: ProjectModel, references: References, tell: ReportLine) -> ProjectModel:
     """Services of a project that are still its own, or published."""
     if model.project.removed:
         return model
@@ -64,27 +70,35 @@ def _connected(model: ProjectModel, references: References, tell: Tell) -> Proje
     services = {
         number: grants
         for number, grants in settings.services.items()
-        if _fits(partial(refuse_unfit, number, grants, model, references, f"{place}.{number}"), tell)
+        if _is_accepted(
+            partial(refuse_unusable_service, number, grants, model, references, f"{place}.{number}"), tell
+        )
     }
     return replace(model, project=replace(model.project, settings=replace(settings, services=services)))
 
 
-def _held(record: UserRecord, world: World, references: References, tell: Tell) -> UserRecord:
+def _without_unusable_holdings(
+    record: UserRecord, world: PermissionState, references: References, tell: ReportLine
+) -> UserRecord:
     model = references.application(record.application_id)
     if model is None:
         return record
     place = f"application {record.application_id}: users.{record.user_id}"
     scopes = {
-        scope: _uncolliding(model, held, place, tell)
+        scope: _without_colliding_entries(model, held, place, tell)
         for scope, held in record.scopes.items()
         if scope.is_root
         or not world.has(scope)
-        or _fits(partial(refuse_unrelated, model.application, scope.project_id, f"{place}.{scope.project_id}"), tell)
+        or _is_accepted(
+            partial(refuse_unrelated, model.application, scope.project_id, f"{place}.{scope.project_id}"), tell
+        )
     }
     return replace(record, scopes=scopes)
 
 
-def _uncolliding(model: ApplicationModel, held: Holdings, place: str, tell: Tell) -> Holdings:
+def _without_colliding_entries(
+    model: ApplicationModel, held: ScopeHoldings, place: str, tell: ReportLine
+) -> ScopeHoldings:
     """Entries that a later schema does not stand in the way of: a save of it looks at nobody's record."""
 
     def refuse(*rules: Rule) -> None:
@@ -93,25 +107,25 @@ def _uncolliding(model: ApplicationModel, held: Holdings, place: str, tell: Tell
         refuse_collisions(model.schema, rules, place=place, central=model.application.is_central)
 
     entries = direct_entries(held)
-    if _fits(partial(refuse, *entries), silent):
+    if _is_accepted(partial(refuse, *entries), ignore_line):
         return held
     for rule in entries:
-        if not _fits(partial(refuse, rule), tell):
-            held = _without(held, rule)
+        if not _is_accepted(partial(refuse, rule), tell):
+            held = _without_rule(held, rule)
     return held
 
 
-def _without(held: Holdings, rule: Rule) -> Holdings:
-    if rule.section is Section.PRIVATE:
+def _without_rule(held: ScopeHoldings, rule: Rule) -> ScopeHoldings:
+    if rule.section is RuleSection.PRIVATE:
         return replace(held, private_data=without_leaf(held.private_data, rule.path))
     return replace(held, public_data=without_leaf(held.public_data, rule.path))
 
 
-def silent(line: str) -> None:
+def ignore_line(line: str) -> None:
     """Nobody listens."""
 
 
-def _fits(refuse: Callable[[], None], tell: Tell) -> bool:
+def _is_accepted(refuse: Callable[[], None], tell: ReportLine) -> bool:
     try:
         refuse()
     except Malformed as reason:

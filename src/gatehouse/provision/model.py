@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final, TypeAlias
 
 from gatehouse.accounts.model import User
-from gatehouse.audit.events import Event
+from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import Details
 from gatehouse.oauth.model import Client
 from gatehouse.permissions.model.access_key import AccessKey
@@ -15,12 +15,12 @@ from gatehouse.permissions.model.application_key import ApplicationKey
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.project import Project
-from gatehouse.permissions.model.schema_version import Tally
+from gatehouse.permissions.model.schema_version import ChangeTally
 from gatehouse.permissions.model.scope import Scope as Held
 from gatehouse.permissions.model.service_account import ServiceAccount
 from gatehouse.permissions.model.user_record import UserRecord
 
-NOBODY: Final[frozenset[str]] = frozenset()
+NO_IDS: Final[frozenset[str]] = frozenset()
 
 
 class Action(StrEnum):
@@ -30,19 +30,19 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class ReadScope:
     """What a plan has to see: of people and what they hold only those the file names, or all."""
 
     all_users: bool = False
-    user_ids: frozenset[str] = NOBODY
-    login_keys: frozenset[str] = NOBODY
+    user_ids: frozenset[str] = NO_IDS
+    login_keys: frozenset[str] = NO_IDS
     world: bool = False  # projects, applications and what belongs to them, all of it
-    record_users: frozenset[str] = NOBODY  # whose records are needed
-    member_projects: frozenset[str] = NOBODY  # names or titles of projects whose members' records are needed
+    record_users: frozenset[str] = NO_IDS  # whose records are needed
+    member_projects: frozenset[str] = NO_IDS  # names or titles of projects whose members' records are needed
     all_records: bool = False
 
-    def __or__(self, other: "Scope") -> "Scope":
-        return Scope(
+    def __or__(self, other: "ReadScope") -> "ReadScope":
+        return ReadScope(
             all_users=self.all_users or other.all_users,
             user_ids=self.user_ids | other.user_ids,
             login_keys=self.login_keys | other.login_keys,
@@ -53,11 +53,11 @@ class Scope:
         )
 
 
-EVERYTHING: Final = Scope(all_users=True, world=True, all_records=True)
+EVERYTHING: Final = ReadScope(all_users=True, world=True, all_records=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class PermissionState:
     """Who may do what: projects, applications and what belongs to them, removed ones too."""
 
     projects: Mapping[str, ProjectModel] = field(default_factory=dict)  # groups with the users they list
@@ -93,15 +93,15 @@ class World:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class StoredState:
     """What is stored: one field or two for each section."""
 
     users: tuple[User, ...] = ()  # those in scope, and every administrator
-    administrators: frozenset[str] = NOBODY  # who holds that root role of application 1 now
-    retired_user_ids: frozenset[str] = NOBODY  # of the ids in scope: given once, their account is gone
+    administrators: frozenset[str] = NO_IDS  # who holds that root role of application 1 now
+    retired_user_ids: frozenset[str] = NO_IDS  # of the ids in scope: given once, their account is gone
     clients: tuple[Client, ...] = ()
-    removed_client_ids: frozenset[str] = NOBODY
-    world: World = field(default_factory=World)
+    removed_client_ids: frozenset[str] = NO_IDS
+    world: PermissionState = field(default_factory=PermissionState)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ class ChangeSchema:
 
     before: ApplicationModel
     after: ApplicationModel
-    changes: tuple[Tally, ...]
+    changes: tuple[ChangeTally, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ class ChangeServiceAccount:
     after: ServiceAccount
 
 
-WorldAct: TypeAlias = (
+PermissionWrite: TypeAlias = (
     AddProject
     | ChangeProject
     | AddApplication
@@ -234,14 +234,14 @@ WorldAct: TypeAlias = (
     | AddServiceAccount
     | ChangeServiceAccount
 )
-Act: TypeAlias = AddUser | ChangeUser | RemoveUser | AddClient | ChangeClient | WorldAct
+Write: TypeAlias = AddUser | ChangeUser | RemoveUser | AddClient | ChangeClient | PermissionWrite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class AuditNote:
     """What the audit log will say of a change."""
 
-    event: Event
+    event: AuditEvent
     details: Details = field(default_factory=dict)
     personal: Mapping[str, str] = field(default_factory=dict)
     subject: str = ""  # when it is another than that of the change
@@ -255,14 +255,14 @@ class Change:
     kind: str  # "user", "client": what a person calls it
     name: str  # how its owner knows it
     fields: tuple[str, ...] = ()  # what differs, by name; never a value
-    act: Act
-    further: tuple[Act, ...] = ()  # what else it takes
+    act: Write
+    further: tuple[Write, ...] = ()  # what else it takes
     subject: str  # whom the audit log files it under
-    notes: tuple[Note, ...]
+    notes: tuple[AuditNote, ...]
     generated_secret: str | None = field(default=None, repr=False)  # made here, told once
 
     @property
-    def acts(self) -> tuple[Act, ...]:
+    def acts(self) -> tuple[Write, ...]:
         return (self.act, *self.further)
 
 

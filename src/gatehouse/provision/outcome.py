@@ -7,16 +7,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar, assert_never
 
-from gatehouse.accounts.model import ADMINISTRATOR
+from gatehouse.accounts.model import ADMINISTRATOR_ROLE
 from gatehouse.permissions.model.application import CENTRAL_ID, Application
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.project import GroupGrant, Project
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.scope import ROOT, Scope, application_scope, group_scope, service_scope
-from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord
+from gatehouse.permissions.model.user_record import Assignment, ScopeHoldings, UserRecord
 from gatehouse.provision.model import (
-    Act,
     AddApplication,
     AddClient,
     AddGroup,
@@ -32,22 +31,23 @@ from gatehouse.provision.model import (
     ChangeSchema,
     ChangeServiceAccount,
     ChangeUser,
+    PermissionState,
+    PermissionWrite,
     PutAccessKey,
     RemoveGroup,
     RemoveUser,
-    State,
-    World,
-    WorldAct,
+    StoredState,
+    Write,
 )
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
-def after(state: State, acts: Iterable[Act]) -> State:
+def state_after(state: StoredState, acts: Iterable[Write]) -> StoredState:
     """Clients are left as they are: nothing builds on them."""
     users = {user.user_id: user for user in state.users}
-    ledger = Ledger(state.world)
+    ledger = StateAfter(state.world)
     for act in acts:
         match act:
             case AddUser(user, administrator) | ChangeUser(user, administrator, _):
@@ -64,10 +64,10 @@ def after(state: State, acts: Iterable[Act]) -> State:
     return replace(state, users=tuple(users.values()), world=ledger.world())
 
 
-class Ledger:
+class StateAfter:
     """A world that changes."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: PermissionState) -> None:
         self._projects = dict(world.projects)
         self._applications = dict(world.applications)
         self._spent = set(world.spent_application_ids)
@@ -76,8 +76,8 @@ class Ledger:
         self._accounts = dict(world.service_accounts)
         self._records = dict(world.records)
 
-    def world(self) -> World:
-        return World(
+    def world(self) -> PermissionState:
+        return PermissionState(
             projects=self._projects,
             applications=self._applications,
             spent_application_ids=frozenset(self._spent),
@@ -87,7 +87,7 @@ class Ledger:
             records=self._records,
         )
 
-    def do(self, act: WorldAct) -> None:
+    def do(self, act: PermissionWrite) -> None:
         match act:
             case AddProject() | ChangeProject() | AddGroup() | ChangeGroup() | RemoveGroup():
                 self._change_structure(act)
@@ -104,9 +104,9 @@ class Ledger:
     def give_administrator(self, user_id: str, *, holds: bool) -> None:
         place = (CENTRAL_ID, user_id)
         record = self._records.get(place) or UserRecord(application_id=CENTRAL_ID, user_id=user_id)
-        kept = tuple(one for one in record.root.roles if one.role != ADMINISTRATOR)
+        kept = tuple(one for one in record.root.roles if one.role != ADMINISTRATOR_ROLE)
         if holds or kept != record.root.roles:
-            roles = (*kept, Assignment(role=ADMINISTRATOR)) if holds else kept
+            roles = (*kept, Assignment(role=ADMINISTRATOR_ROLE)) if holds else kept
             self._records[place] = with_holdings(record, ROOT, replace(record.root, roles=roles))
 
     def remove_user(self, user_id: str) -> None:
@@ -133,7 +133,9 @@ class Ledger:
     def _remove_group(self, group: Group) -> None:
         model = self._projects[group.project_id]
         self._projects[group.project_id] = replace(
-            model, project=without_group(model.project, group.group_id), groups=without(model.groups, group.group_id)
+            model,
+            project=without_group(model.project, group.group_id),
+            groups=without_key(model.groups, group.group_id),
         )
         gone = group_scope(group.project_id, group.group_id)
         self._change_records(lambda record: without_scopes(record, {gone}))
@@ -208,7 +210,7 @@ class Ledger:
         self._records = {place: change(record) for place, record in self._records.items()}
 
 
-def without(found: Mapping[K, V], gone: K) -> dict[K, V]:
+def without_key(found: Mapping[K, V], gone: K) -> dict[K, V]:
     return {key: value for key, value in found.items() if key != gone}
 
 
@@ -216,7 +218,7 @@ def without_scopes(record: UserRecord, gone: Collection[Scope]) -> UserRecord:
     return replace(record, scopes={scope: held for scope, held in record.scopes.items() if scope not in gone})
 
 
-def with_holdings(record: UserRecord, scope: Scope, held: Holdings) -> UserRecord:
+def with_holdings(record: UserRecord, scope: Scope, held: ScopeHoldings) -> UserRecord:
     """The record with this in the scope; scopes in which nothing is held are left out."""
     scopes = {**record.scopes, scope: held}
     return replace(record, scopes={place: one for place, one in scopes.items() if not one.is_empty})
@@ -248,11 +250,11 @@ def without_grants(project: Project, number: int, keys: Collection[str]) -> Proj
     grants = project.settings.services.get(number)
     if grants is None:
         return project
-    left = tuple(one for grant in grants if (one := narrowed(grant, keys)).roles)
+    left = tuple(one for grant in grants if (one := without_granted_roles(grant, keys)).roles)
     return replace(project, settings=replace(project.settings, services={**project.settings.services, number: left}))
 
 
-def narrowed(grant: GroupGrant, keys: Collection[str]) -> GroupGrant:
+def without_granted_roles(grant: GroupGrant, keys: Collection[str]) -> GroupGrant:
     return replace(grant, roles=tuple(key for key in grant.roles if key not in keys))
 
 

@@ -7,8 +7,8 @@ from typing import Final
 
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin, Record
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.addresses import Network
 from gatehouse.kernel.clock import Clock
@@ -16,33 +16,42 @@ from gatehouse.kernel.errors import Conflict, GatehouseError, NotFound
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.permissions.errors import ApplicationTooLarge, LastOwner, LimitReached, Malformed, RoleFull
 from gatehouse.provision.document import Document
-from gatehouse.provision.entries import Asked
-from gatehouse.provision.errors import Consequence, Unfit, Unsettled
-from gatehouse.provision.leftovers import Tell, silent, without_leftovers
-from gatehouse.provision.model import EVERYTHING, Action, AddUser, Change, ChangeUser, Plan, Scope, State
-from gatehouse.provision.outcome import after
+from gatehouse.provision.entries import SectionEntries
+from gatehouse.provision.errors import FollowUpProblem, Unfit, Unsettled
+from gatehouse.provision.leftovers import ReportLine, ignore_line, without_unmanaged
+from gatehouse.provision.model import EVERYTHING, Action, AddUser, Change, ChangeUser, Plan, ReadScope, StoredState
+from gatehouse.provision.outcome import state_after
 from gatehouse.provision.sealed import FileSeal
-from gatehouse.provision.sections.section import Draft, File, IssueToken, Terms, Tools, no_token
+from gatehouse.provision.sections.section import (
+    Context,
+    IssueToken,
+    Options,
+    ProvisionFile,
+    SectionPlan,
+    issue_no_token,
+)
 from gatehouse.provision.sections.table import SECTIONS, STAGES
 from gatehouse.provision.store import ProvisionStore
 
-ATTEMPTS: Final = 5  # plans made anew because somebody changed the same records meanwhile
+PLAN_ATTEMPTS: Final = 5  # plans made anew because somebody changed the same records meanwhile
 INSTALLATION: Final = "installation"
 # Conflicts between the file and what is stored, which no retry settles.
-LASTING: Final = (RoleFull, LastOwner, LimitReached, ApplicationTooLarge)
+PERMANENT_CONFLICTS: Final = (RoleFull, LastOwner, LimitReached, ApplicationTooLarge)
 
 
-async def planned(file: File, state: State, tools: Tools, terms: Terms) -> tuple[Plan, State]:
+async def make_plan(
+    file: ProvisionFile, state: StoredState, tools: Context, terms: Options
+) -> tuple[Plan, StoredState]:
     """The changes, stage by stage, and what will be stored then. Raises Unfit with all that is wrong."""
-    drafts: list[Draft] = []
+    drafts: list[SectionPlan] = []
     for stage in STAGES:
         if stage.name in file.sections:
             draft = await stage.draft(file.of(stage.name), state, tools, terms)
-            state = after(state, [act for change in draft.changes for act in change.acts])
+            state = state_after(state, [act for change in draft.changes for act in change.acts])
             drafts.append(draft)
     problems = [problem for draft in drafts for problem in draft.problems]
     if problems:  # one mistake, one complaint, unless there are no others
-        own = [problem for problem in problems if not isinstance(problem, Consequence)]
+        own = [problem for problem in problems if not isinstance(problem, FollowUpProblem)]
         raise Unfit(dict.fromkeys(own or problems))
     return Plan(
         changes=tuple(change for draft in drafts for change in draft.changes),
@@ -61,7 +70,7 @@ class Provisioning:
         recorder: Recorder,
         clock: Clock,
         reachable: Sequence[Network] = (),
-        issue_token: IssueToken = no_token,
+        issue_token: IssueToken = issue_no_token,
     ) -> None:
         self._reachable = tuple(reachable)
         self._issue_token = issue_token
@@ -72,23 +81,25 @@ class Provisioning:
         self._recorder = recorder
         self._clock = clock
 
-    async def rehearse(self, asked: Sequence[Asked], terms: Terms, origin: Origin) -> Plan:
+    async def rehearse(self, asked: Sequence[SectionEntries], terms: Options, origin: AuditOrigin) -> Plan:
         """What applying would change: it is carried out and undone, so that what would be refused is refused here."""
         return await self._settled(asked, terms, origin, self._store.undone())
 
-    async def apply(self, asked: Sequence[Asked], terms: Terms, origin: Origin) -> Plan:
+    async def apply(self, asked: Sequence[SectionEntries], terms: Options, origin: AuditOrigin) -> Plan:
         """Make it so, all or nothing, and return what was changed; safe beside a running service."""
         return await self._settled(asked, terms, origin, self._store)
 
-    async def plan(self, asked: Sequence[Asked], terms: Terms) -> Plan:
+    async def plan(self, asked: Sequence[SectionEntries], terms: Options) -> Plan:
         """What is to be changed. Raises Unfit with all that is wrong with the file."""
         scopes = (one.section.scope(one.entries, prune=terms.prune) for one in asked)
-        state = await self._store.state(reduce(or_, scopes, Scope()), self._clock.now())
-        file = File({one.section.name: one.entries for one in asked})
-        return (await planned(file, state, self._tools(file), terms))[0]
+        state = await self._store.state(reduce(or_, scopes, ReadScope()), self._clock.now())
+        file = ProvisionFile({one.section.name: one.entries for one in asked})
+        return (await make_plan(file, state, self._tools(file), terms))[0]
 
-    async def _settled(self, asked: Sequence[Asked], terms: Terms, origin: Origin, store: ProvisionStore) -> Plan:
-        for _ in range(ATTEMPTS):
+    async def _settled(
+        self, asked: Sequence[SectionEntries], terms: Options, origin: AuditOrigin, store: ProvisionStore
+    ) -> Plan:
+        for _ in range(PLAN_ATTEMPTS):
             plan = await self.plan(asked, terms)
             try:
                 await self._carry_out(plan.changes, origin, store)
@@ -98,23 +109,23 @@ class Provisioning:
                 raise Unfit([str(error)]) from error
             else:
                 return plan
-        if isinstance(reason, LASTING):
+        if isinstance(reason, PERMANENT_CONFLICTS):
             raise Unfit([str(reason)]) from reason
         raise Unsettled(f"{Unsettled.public} ({reason})") from reason
 
-    async def export(self, *, secrets: bool, tell: Tell = silent) -> Document:
+    async def export(self, *, secrets: bool, tell: ReportLine = ignore_line) -> Document:
         """A file that apply takes; `tell` hears what had to be left out for that."""
-        state = without_leftovers(await self._store.state(EVERYTHING, self._clock.now()), tell)
-        tools = self._tools(File())
+        state = without_unmanaged(await self._store.state(EVERYTHING, self._clock.now()), tell)
+        tools = self._tools(ProvisionFile())
         return {section.name: section.documents(state, tools, secrets=secrets) for section in SECTIONS}
 
-    async def _carry_out(self, changes: Sequence[Change], origin: Origin, store: ProvisionStore) -> None:
+    async def _carry_out(self, changes: Sequence[Change], origin: AuditOrigin, store: ProvisionStore) -> None:
         if not changes:
             return
         makes_administrator = any(
             isinstance(change.act, AddUser | ChangeUser) and change.act.administrator for change in changes
         )
-        closed = self._recorder.record(Event.SETUP_CLOSED, origin, subject=INSTALLATION)
+        closed = self._recorder.record(AuditEvent.SETUP_CLOSED, origin, subject=INSTALLATION)
         await store.carry_out(
             [act for change in changes for act in change.acts],
             self._records(changes, origin),
@@ -122,10 +133,10 @@ class Provisioning:
             now=self._clock.now(),
         )
 
-    def _records(self, changes: Sequence[Change], origin: Origin) -> list[Record]:
+    def _records(self, changes: Sequence[Change], origin: AuditOrigin) -> list[AuditRecord]:
         counts = {action.value: sum(change.action is action for change in changes) for action in Action}
         return [
-            self._recorder.record(Event.PROVISIONED, origin, subject=INSTALLATION, details=counts),
+            self._recorder.record(AuditEvent.PROVISIONED, origin, subject=INSTALLATION, details=counts),
             *(
                 self._recorder.record(
                     note.event,
@@ -139,8 +150,8 @@ class Provisioning:
             ),
         ]
 
-    def _tools(self, file: File) -> Tools:
-        return Tools(
+    def _tools(self, file: ProvisionFile) -> Context:
+        return Context(
             reachable=self._reachable,
             issue_token=self._issue_token,
             file=file,

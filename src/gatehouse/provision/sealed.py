@@ -15,8 +15,8 @@ from gatehouse.keys.base64url import decode_base64url, encode_base64url
 from gatehouse.keys.errors import WrongMasterKey
 from gatehouse.keys.sealing import MasterKeys
 
-FOREIGN: Final = "was sealed under a master key that is not configured here"
-MISPLACED: Final = "was sealed for another record, or is damaged"
+WRONG_MASTER_KEY: Final = "was sealed under a master key that is not configured here"
+WRONG_RECORD: Final = "was sealed for another record, or is damaged"
 
 
 class FileSeal:
@@ -33,14 +33,14 @@ class FileSeal:
         """Return the secret; raise BadInput in words that follow the name of the field."""
         key_id, _, text = sealed.partition(".")
         if not key_id:
-            raise BadInput(MISPLACED)
+            raise BadInput(WRONG_RECORD)
         try:
             cipher = self._cipher(key_id)
             return cipher.decrypt(decode_base64url(text.encode()), [purpose.encode()]).decode()
         except WrongMasterKey:
-            raise BadInput(FOREIGN) from None
+            raise BadInput(WRONG_MASTER_KEY) from None
         except (InvalidTag, ValueError):
-            raise BadInput(MISPLACED) from None
+            raise BadInput(WRONG_RECORD) from None
 
     def _cipher(self, key_id: str) -> AESSIV:
         halves = (self._masters.derive(f"provision/{half}", key_id=key_id) for half in ("mac", "encryption"))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gatehouse.permissions.callers.service_jwts import DAY
+from gatehouse.permissions.callers.service_jwts import DAY_SECONDS
 from gatehouse.permissions.model.service_account import ServiceAccount
 from gatehouse.tokens.claims import ServiceAccountClaims
 from gatehouse.tokens.signing import Signer
@@ -19,7 +19,7 @@ class ServiceAccountTokens:
         claims = ServiceAccountClaims(
             iss=self.issuer,
             iat=account.created_at,
-            exp=account.created_at + self.days * DAY,
+            exp=account.created_at + self.days * DAY_SECONDS,
             uid=account.user_id,
             sub=account.user_id,
             nick=account.name,

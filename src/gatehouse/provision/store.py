@@ -3,19 +3,19 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from gatehouse.audit.model import Record
-from gatehouse.provision.model import Act, Scope, State
+from gatehouse.audit.model import AuditRecord
+from gatehouse.provision.model import ReadScope, StoredState, Write
 
 
 class ProvisionStore(Protocol):
-    async def state(self, scope: Scope, now: int) -> State:
+    async def state(self, scope: ReadScope, now: int) -> StoredState:
         """What is stored, as of one moment."""
 
     def undone(self) -> "ProvisionStore":
         """The same, in which nothing is kept: what is carried out is refused or else undone."""
 
     async def carry_out(
-        self, acts: Sequence[Act], records: Sequence[Record], *, setup_closed: Record | None, now: int
+        self, acts: Sequence[Write], records: Sequence[AuditRecord], *, setup_closed: AuditRecord | None, now: int
     ) -> None:
         """Do all of it in the order given, and keep the records, in one transaction.
 

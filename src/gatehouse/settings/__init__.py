@@ -12,19 +12,19 @@ from types import MappingProxyType
 from typing import Final, Self
 
 from gatehouse.kernel.errors import Misconfigured
-from gatehouse.settings.checks import Purpose
-from gatehouse.settings.draft import DEFAULT, DEV, Draft, check, fill_in, use_dev_key
-from gatehouse.settings.entries import assemble
-from gatehouse.settings.files import Privacy, is_there
+from gatehouse.settings.checks import LoadPurpose
+from gatehouse.settings.draft import DEFAULT, DEV, SettingsDraft, fill_defaults, run_checks, use_dev_key
+from gatehouse.settings.entries import build_settings
+from gatehouse.settings.files import FilePrivacy, path_exists
 from gatehouse.settings.grammar import ws_url_of
 from gatehouse.settings.model import Settings
 from gatehouse.settings.secret import DatabaseUrl, Secret
-from gatehouse.settings.sources import Found, Problem, TomlFile, from_environment, from_flags
+from gatehouse.settings.sources import SettingProblem, SourceItem, TomlFile, from_environment, from_flags
 
 __all__ = [
     "DatabaseUrl",
-    "Loaded",
-    "Purpose",
+    "LoadPurpose",
+    "LoadedSettings",
     "Secret",
     "Settings",
     "SettingsRefused",
@@ -33,19 +33,19 @@ __all__ = [
 ]
 
 FILE_NAME: Final = "gatehouse.toml"
-REMEMBERED: Final = "database"
+FROM_DATABASE: Final = "database"
 
 
 class SettingsRefused(Misconfigured):
     """Carries everything that is wrong, one line each."""
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    def __init__(self, problems: Sequence[SettingProblem]) -> None:
         self.problems: Final = tuple(map(str, problems))
         super().__init__("\n".join(self.problems))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
+class LoadedSettings:
     settings: Settings
     sources: Mapping[str, str]  # setting -> default, dev, file …, environment, flag, database
     data: Path
@@ -58,7 +58,7 @@ class Loaded:
         server = replace(self.settings.server, base_url=base_url)
         if self.sources["server.ws_url"] == DEFAULT:
             server = replace(server, ws_url=ws_url_of(base_url))
-        sources = MappingProxyType({**self.sources, "server.base_url": REMEMBERED})
+        sources = MappingProxyType({**self.sources, "server.base_url": FROM_DATABASE})
         return replace(self, settings=replace(self.settings, server=server), sources=sources)
 
 
@@ -73,35 +73,37 @@ def load(
     dev: bool,
     environment: Mapping[str, str],
     flags: Mapping[str, str],
-    purpose: Purpose = Purpose.COMMAND,
-) -> Loaded:
+    purpose: LoadPurpose = LoadPurpose.COMMAND,
+) -> LoadedSettings:
     """Read every source and return the settings, or raise SettingsRefused with all that is wrong.
 
     With --dev and no master key, dev.key is made in the data directory; nothing else is written.
     """
     data = data.absolute()
-    draft = Draft()
-    privacy = privacy_in(environment, dev=dev)
-    draft.take(chain(from_file(data, config, privacy), from_environment(environment, privacy), from_flags(flags)))
-    fill_in(draft, data, dev=dev)
+    draft = SettingsDraft()
+    privacy = file_privacy(environment, dev=dev)
+    draft.take(
+        chain(from_config_file(data, config, privacy), from_environment(environment, privacy), from_flags(flags))
+    )
+    fill_defaults(draft, data, dev=dev)
     candidate = draft.candidate(data=data, dev=dev, purpose=purpose)
-    check(draft, candidate)
+    run_checks(draft, candidate)
     if not draft.problems:
         use_dev_key(draft, candidate)
     if draft.problems:
         raise SettingsRefused(draft.problems)
     sources = MappingProxyType(draft.sources)
-    return Loaded(settings=assemble(draft.values), sources=sources, data=data, dev=dev)
+    return LoadedSettings(settings=build_settings(draft.values), sources=sources, data=data, dev=dev)
 
 
-def privacy_in(environment: Mapping[str, str], *, dev: bool) -> Privacy:
+def file_privacy(environment: Mapping[str, str], *, dev: bool) -> FilePrivacy:
     directory = environment.get("CREDENTIALS_DIRECTORY")
-    return Privacy(strict=not dev, credentials=Path(directory) if directory else None)
+    return FilePrivacy(strict=not dev, credentials=Path(directory) if directory else None)
 
 
-def from_file(data: Path, config: Path | None, privacy: Privacy) -> Iterator[Found]:
+def from_config_file(data: Path, config: Path | None, privacy: FilePrivacy) -> Iterator[SourceItem]:
     """The file that was named, which must exist, or the data directory's own, which may."""
     path = config or data / FILE_NAME
-    if config is None and not is_there(path):
+    if config is None and not path_exists(path):
         return iter(())
     return TomlFile(path=path, privacy=privacy).found()

@@ -11,23 +11,23 @@ from io import SEEK_END
 from pathlib import Path
 from typing import Final
 
-from gatehouse.accounts.breached import BreachedFile
+from gatehouse.accounts.breached import BreachedPasswordFile
 from gatehouse.kernel.errors import Misconfigured
-from gatehouse.kernel.pictures import media_type_of
-from gatehouse.settings.about import SHORTEST_SECRET
-from gatehouse.settings.files import DEV_KEY, is_there
-from gatehouse.settings.grammar import Origin, is_loopback, parse_origin, ws_url_of
+from gatehouse.kernel.pictures import image_media_type
+from gatehouse.settings.about import MIN_SECRET_LENGTH
+from gatehouse.settings.files import DEV_KEY_FILE, path_exists
+from gatehouse.settings.grammar import UrlOrigin, is_loopback, parse_origin, ws_url_of
 from gatehouse.settings.model import Settings
 from gatehouse.settings.secret import Secret
 
-FEWEST_DIFFERENT_CHARACTERS: Final = 10
-GEOIP_MARK: Final = b"\xab\xcd\xefMaxMind.com"  # before the metadata at the end of the file
-GEOIP_MARK_WITHIN: Final = 128 * 1_024  # bytes; MaxMind DB format, "Database Metadata"
-LARGEST_LOGO: Final = 256 * 1_024  # bytes: every page shows it
-WORDS_OF_EXAMPLES: Final = ("changeme", "example", "replaceme", "password", "secret", "12345678")
+MIN_DISTINCT_CHARACTERS: Final = 10
+GEOIP_METADATA_MARKER: Final = b"\xab\xcd\xefMaxMind.com"  # before the metadata at the end of the file
+GEOIP_METADATA_BYTES: Final = 128 * 1_024  # bytes; MaxMind DB format, "Database Metadata"
+MAX_LOGO_BYTES: Final = 256 * 1_024  # bytes: every page shows it
+EXAMPLE_WORDS: Final = ("changeme", "example", "replaceme", "password", "secret", "12345678")
 
 
-class Purpose(StrEnum):
+class LoadPurpose(StrEnum):
     """What the settings are read for."""
 
     COMMAND = "command"
@@ -42,21 +42,21 @@ class Candidate:
     settings: Settings
     data: Path
     dev: bool
-    purpose: Purpose
+    purpose: LoadPurpose
 
     @property
     def dev_key(self) -> Path:
-        return self.data / DEV_KEY
+        return self.data / DEV_KEY_FILE
 
 
 def data_directory_is_not_from_dev(candidate: Candidate) -> None:
-    if candidate.dev or candidate.purpose is Purpose.REWRAP or not is_there(candidate.dev_key):
+    if candidate.dev or candidate.purpose is LoadPurpose.REWRAP or not path_exists(candidate.dev_key):
         return
     raise ValueError(
         f"{candidate.dev_key} says that this data directory was made with --dev; to move on, "
         "`gatehouse key init` writes a production master key file, "
         "name it as GATEHOUSE__SECURITY__MASTER_KEY__FILE, "
-        f"`gatehouse key rewrap` seals everything with it, then delete {DEV_KEY}"
+        f"`gatehouse key rewrap` seals everything with it, then delete {DEV_KEY_FILE}"
     )
 
 
@@ -69,42 +69,42 @@ def master_key_is_given(candidate: Candidate) -> None:
 
 
 def pepper_is_strong(candidate: Candidate) -> None:
-    is_strong(candidate, candidate.settings.security.password_pepper)
+    secret_is_strong(candidate, candidate.settings.security.password_pepper)
 
 
 def operations_token_is_strong(candidate: Candidate) -> None:
-    is_strong(candidate, candidate.settings.operations.token)
+    secret_is_strong(candidate, candidate.settings.operations.token)
 
 
-def is_strong(candidate: Candidate, secret: Secret) -> None:
+def secret_is_strong(candidate: Candidate, secret: Secret) -> None:
     text = secret.reveal()
     if candidate.dev or not text:
         return
-    if len(text) < SHORTEST_SECRET:
-        raise ValueError(f"is shorter than {SHORTEST_SECRET} characters")
+    if len(text) < MIN_SECRET_LENGTH:
+        raise ValueError(f"is shorter than {MIN_SECRET_LENGTH} characters")
     letters = text.lower().replace("-", "").replace("_", "")
-    if len(set(text)) < FEWEST_DIFFERENT_CHARACTERS or any(word in letters for word in WORDS_OF_EXAMPLES):
+    if len(set(text)) < MIN_DISTINCT_CHARACTERS or any(word in letters for word in EXAMPLE_WORDS):
         raise ValueError("looks like an example; make a random one")
 
 
 def base_url_is_given(candidate: Candidate) -> None:
-    if candidate.purpose is Purpose.SERVE and not candidate.settings.server.base_url:
+    if candidate.purpose is LoadPurpose.SERVE and not candidate.settings.server.base_url:
         raise ValueError("is missing; it is the https address clients will use (or try Gatehouse with --dev)")
 
 
 def base_url_is_safe(candidate: Candidate) -> None:
     url = candidate.settings.server.base_url
     if url:
-        is_safe(candidate, parse_origin(url, "http", "https"))
+        origin_is_safe(candidate, parse_origin(url, "http", "https"))
 
 
 def ws_url_is_safe(candidate: Candidate) -> None:
     server = candidate.settings.server
     if server.ws_url and server.ws_url != ws_url_of(server.base_url):  # then base_url is to blame
-        is_safe(candidate, parse_origin(server.ws_url, "ws", "wss"))
+        origin_is_safe(candidate, parse_origin(server.ws_url, "ws", "wss"))
 
 
-def is_safe(candidate: Candidate, origin: Origin) -> None:
+def origin_is_safe(candidate: Candidate, origin: UrlOrigin) -> None:
     if candidate.dev and not origin.is_loopback:
         raise ValueError(f"must be on localhost, 127.0.0.0/8 or [::1] with --dev, not on {origin.host}")
     if not candidate.dev and origin.scheme in {"http", "ws"}:
@@ -139,36 +139,36 @@ def keys_directory_exists(candidate: Candidate) -> None:
         raise ValueError(f"{path} is no directory")
 
 
-def breached_file_is_such_a_list(candidate: Candidate) -> None:
+def breached_file_is_valid(candidate: Candidate) -> None:
     path = candidate.settings.accounts.breached_passwords
     try:
         if path:
-            BreachedFile(Path(path)).refuse_another_kind()
+            BreachedPasswordFile(Path(path)).refuse_another_kind()
     except Misconfigured as error:
         raise ValueError(str(error)) from None
 
 
-def geoip_file_is_such_a_database(candidate: Candidate) -> None:
+def geoip_file_is_valid(candidate: Candidate) -> None:
     path = candidate.settings.accounts.geoip_file
     try:
-        if path and GEOIP_MARK not in end_of(Path(path), GEOIP_MARK_WITHIN):
+        if path and GEOIP_METADATA_MARKER not in read_end(Path(path), GEOIP_METADATA_BYTES):
             raise ValueError(f"{path} is no MaxMind database")
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from None
 
 
-def end_of(path: Path, length: int) -> bytes:
+def read_end(path: Path, length: int) -> bytes:
     with path.open("rb") as file:
         file.seek(max(0, file.seek(0, SEEK_END) - length))
         return file.read()
 
 
-def logo_is_a_picture(candidate: Candidate) -> None:
-    is_picture(candidate.settings.branding.logo)
+def logo_is_an_image(candidate: Candidate) -> None:
+    file_is_an_image(candidate.settings.branding.logo)
 
 
-def dark_logo_is_a_picture(candidate: Candidate) -> None:
-    is_picture(candidate.settings.branding.logo_dark)
+def dark_logo_is_an_image(candidate: Candidate) -> None:
+    file_is_an_image(candidate.settings.branding.logo_dark)
 
 
 def dark_logo_goes_with_a_logo(candidate: Candidate) -> None:
@@ -183,18 +183,18 @@ def wordmark_has_a_logo(candidate: Candidate) -> None:
         raise ValueError("needs a branding.logo that spells the name")
 
 
-def is_picture(path: str) -> None:
+def file_is_an_image(path: str) -> None:
     try:
-        content = beginning_of(Path(path), LARGEST_LOGO + 1) if path else b""
+        content = read_start(Path(path), MAX_LOGO_BYTES + 1) if path else b""
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from None
-    if path and not media_type_of(content):
+    if path and not image_media_type(content):
         raise ValueError(f"{path} is no PNG, JPEG or WebP picture")
-    if len(content) > LARGEST_LOGO:
-        raise ValueError(f"{path} is larger than {LARGEST_LOGO // 1_024} KiB")
+    if len(content) > MAX_LOGO_BYTES:
+        raise ValueError(f"{path} is larger than {MAX_LOGO_BYTES // 1_024} KiB")
 
 
-def beginning_of(path: Path, length: int) -> bytes:
+def read_start(path: Path, length: int) -> bytes:
     with path.open("rb") as file:
         return file.read(length)
 
@@ -211,7 +211,7 @@ def mail_is_encrypted(candidate: Candidate) -> None:
         raise ValueError(f"must not be none for {mail.host}: links that open accounts would travel in the clear")
 
 
-def mail_sign_in_is_whole(candidate: Candidate) -> None:
+def mail_credentials_are_complete(candidate: Candidate) -> None:
     mail = candidate.settings.mail
     if bool(mail.username) != bool(mail.password):
         raise ValueError("goes together with mail.username: set both or neither")
@@ -233,13 +233,13 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("database.listen_url", listening_needs_postgresql),
     ("database.pool_min", pool_bounds_are_in_order),
     ("applications.keys_dir", keys_directory_exists),
-    ("accounts.breached_passwords", breached_file_is_such_a_list),
-    ("accounts.geoip_file", geoip_file_is_such_a_database),
-    ("branding.logo", logo_is_a_picture),
-    ("branding.logo_dark", dark_logo_is_a_picture),
+    ("accounts.breached_passwords", breached_file_is_valid),
+    ("accounts.geoip_file", geoip_file_is_valid),
+    ("branding.logo", logo_is_an_image),
+    ("branding.logo_dark", dark_logo_is_an_image),
     ("branding.logo_dark", dark_logo_goes_with_a_logo),
     ("branding.wordmark", wordmark_has_a_logo),
     ("mail.from_address", mail_has_a_sender),
     ("mail.security", mail_is_encrypted),
-    ("mail.password", mail_sign_in_is_whole),
+    ("mail.password", mail_credentials_are_complete),
 )

@@ -7,38 +7,38 @@ from typing import Final
 
 from gatehouse.kernel.addresses import parse_network
 from gatehouse.keys.sealing import new_master_key
-from gatehouse.settings.checks import CHECKS, Candidate, Purpose
-from gatehouse.settings.entries import ENTRIES, Value, assemble
-from gatehouse.settings.files import Privacy, is_there, read_private, write_once
+from gatehouse.settings.checks import CHECKS, Candidate, LoadPurpose
+from gatehouse.settings.entries import ALL_SETTINGS, Value, build_settings
+from gatehouse.settings.files import FilePrivacy, path_exists, read_private, write_if_missing
 from gatehouse.settings.grammar import is_loopback, master_key, ws_url_of
-from gatehouse.settings.model import Server, Settings
+from gatehouse.settings.model import ServerSettings, Settings
 from gatehouse.settings.secret import DatabaseUrl, Secret
-from gatehouse.settings.sources import Found, Problem
+from gatehouse.settings.sources import SettingProblem, SourceItem
 
 DEFAULT: Final = "default"
 DEV: Final = "dev"
-LOOPBACK: Final = (parse_network("127.0.0.0/8"), parse_network("::1/128"))
-DEFAULT_HOST: Final = Server().host
+LOOPBACK_NETWORKS: Final = (parse_network("127.0.0.0/8"), parse_network("::1/128"))
+DEFAULT_HOST: Final = ServerSettings().host
 HTTP_PORT: Final = 80
 DEV_DEFAULTS: Final[Mapping[str, Value]] = {
     "accounts.registration": True,
-    "game.session_info_allow": LOOPBACK,
+    "game.session_info_allow": LOOPBACK_NETWORKS,
     "log.format": "console",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class SettingsDraft:
     """What is known and what is wrong so far; it lives for the length of `load`."""
 
     values: dict[str, Value] = field(default_factory=dict)
-    sources: dict[str, str] = field(default_factory=lambda: dict.fromkeys(ENTRIES, DEFAULT))
+    sources: dict[str, str] = field(default_factory=lambda: dict.fromkeys(ALL_SETTINGS, DEFAULT))
     wheres: dict[str, str] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[SettingProblem] = field(default_factory=list)
 
-    def take(self, found: Iterable[Found]) -> None:
+    def take(self, found: Iterable[SourceItem]) -> None:
         for one in found:
-            if isinstance(one, Problem):
+            if isinstance(one, SettingProblem):
                 self.problems.append(one)
             else:
                 self.put(one.entry.name, one.value, one.source)
@@ -48,31 +48,31 @@ class Draft:
         self.values[name] = value
         self.sources[name] = source
 
-    def candidate(self, *, data: Path, dev: bool, purpose: Purpose) -> Candidate:
-        return Candidate(settings=assemble(self.values), data=data, dev=dev, purpose=purpose)
+    def candidate(self, *, data: Path, dev: bool, purpose: LoadPurpose) -> Candidate:
+        return Candidate(settings=build_settings(self.values), data=data, dev=dev, purpose=purpose)
 
     def complain(self, name: str, error: Exception) -> None:
-        self.problems.append(Problem(where=self.wheres.get(name, name), what=str(error), name=name))
+        self.problems.append(SettingProblem(where=self.wheres.get(name, name), what=str(error), name=name))
 
     def is_spoilt(self, name: str) -> bool:
         return any(problem.name == name for problem in self.problems)
 
 
-def fill_in(draft: Draft, data: Path, *, dev: bool) -> None:
+def fill_defaults(draft: SettingsDraft, data: Path, *, dev: bool) -> None:
     """Put the defaults that depend on other settings, on --dev or on the data directory."""
-    settings = assemble(draft.values)
+    settings = build_settings(draft.values)
     if not settings.database.url:
         draft.put("database.url", DatabaseUrl(f"sqlite:///{data}/gatehouse.db"), DEFAULT)
     if not settings.mail.from_name:
         draft.put("mail.from_name", settings.branding.name, DEFAULT)
     if dev:
-        fill_in_for_dev(draft, settings)
-    base_url = assemble(draft.values).server.base_url
+        fill_dev_defaults(draft, settings)
+    base_url = build_settings(draft.values).server.base_url
     if not settings.server.ws_url and base_url:
         draft.put("server.ws_url", ws_url_of(base_url), DEFAULT)
 
 
-def fill_in_for_dev(draft: Draft, settings: Settings) -> None:
+def fill_dev_defaults(draft: SettingsDraft, settings: Settings) -> None:
     if not settings.server.base_url:
         draft.put("server.base_url", dev_base_url(settings.server), DEV)
     for name, value in DEV_DEFAULTS.items():
@@ -80,14 +80,14 @@ def fill_in_for_dev(draft: Draft, settings: Settings) -> None:
             draft.put(name, value, DEV)
 
 
-def dev_base_url(server: Server) -> str:
+def dev_base_url(server: ServerSettings) -> str:
     """Where `serve --dev` will be found, so that --host and --port are all a script has to say."""
     plain = server.host == DEFAULT_HOST or not is_loopback(server.host)  # the latter is refused anyway
     host = "localhost" if plain else f"[{server.host}]" if ":" in server.host else server.host
     return f"http://{host}" + ("" if server.port == HTTP_PORT else f":{server.port}")
 
 
-def check(draft: Draft, candidate: Candidate) -> None:
+def run_checks(draft: SettingsDraft, candidate: Candidate) -> None:
     for name, holds in CHECKS:
         if draft.is_spoilt(name):
             continue
@@ -97,21 +97,21 @@ def check(draft: Draft, candidate: Candidate) -> None:
             draft.complain(name, error)
 
 
-def use_dev_key(draft: Draft, candidate: Candidate) -> None:
+def use_dev_key(draft: SettingsDraft, candidate: Candidate) -> None:
     """Make and use dev.key where --dev wants it; let a re-wrap open what it sealed (R8)."""
     security = candidate.settings.security
     try:
         if candidate.dev and not security.master_key:
-            write_once(candidate.dev_key, new_master_key())
-            draft.put("security.master_key", read_key(candidate.dev_key), DEV)
-        elif candidate.purpose is Purpose.REWRAP and is_there(candidate.dev_key):
-            earlier = (*security.previous_master_keys, read_key(candidate.dev_key))
+            write_if_missing(candidate.dev_key, new_master_key())
+            draft.put("security.master_key", read_master_key(candidate.dev_key), DEV)
+        elif candidate.purpose is LoadPurpose.REWRAP and path_exists(candidate.dev_key):
+            earlier = (*security.previous_master_keys, read_master_key(candidate.dev_key))
             draft.put("security.previous_master_keys", earlier, DEV)
     except ValueError as error:
         draft.complain("security.master_key", error)
 
 
-def read_key(path: Path) -> Secret:
-    text = read_private(path, Privacy(strict=False))
+def read_master_key(path: Path) -> Secret:
+    text = read_private(path, FilePrivacy(strict=False))
     master_key(text)
     return Secret(text)

@@ -9,27 +9,27 @@ from typing import Final, Literal, cast, get_args, get_origin, get_type_hints
 from gatehouse.kernel.addresses import Network
 from gatehouse.kernel.text import is_plain_line
 from gatehouse.settings import grammar
-from gatehouse.settings.about import About
+from gatehouse.settings.about import SettingInfo
 from gatehouse.settings.model import Settings
 from gatehouse.settings.secret import Secret
 
 PREFIX: Final = "GATEHOUSE__"
 FILE_SUFFIX: Final = "__FILE"
 WHOLE_NUMBER: Final = re.compile(r"0|-?[1-9][0-9]{0,17}", re.ASCII)
-NEAR: Final = 0.8  # of 1; below, a suggestion is a guess
-WORDS_OF_TRUTH: Final = {"true": True, "false": False}
+SIMILARITY_CUTOFF: Final = 0.8  # of 1; below, a suggestion is a guess
+BOOLEAN_WORDS: Final = {"true": True, "false": False}
 
 Value = bool | int | str | Secret | tuple[Network, ...] | tuple[Secret, ...] | tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Setting:
     section: str
     key: str
     kind: object  # the annotated type: of the setting itself, or of the members of a list
     is_list: bool
     choices: tuple[int | str, ...]
-    about: About
+    about: SettingInfo
     default: Value
 
     @property
@@ -64,7 +64,7 @@ class Entry:
         if self.is_list:
             return [part.strip(" ") for part in text.split(",")] if text else []
         if self.kind is bool:
-            return WORDS_OF_TRUTH.get(text, text)
+            return BOOLEAN_WORDS.get(text, text)
         wants_number = self.kind is int or isinstance(self.default, int)
         return int(text) if wants_number and WHOLE_NUMBER.fullmatch(text) else text
 
@@ -72,17 +72,17 @@ class Entry:
         for choice in self.choices:
             if type(given) is type(choice) and given == choice:
                 return choice
-        raise ValueError(f"must be one of {', '.join(map(str, self.choices))}, not {glance(given)}")
+        raise ValueError(f"must be one of {', '.join(map(str, self.choices))}, not {preview(given)}")
 
     def _truth(self, given: object) -> bool:
         if isinstance(given, bool):
             return given
-        raise ValueError(f"must be true or false, not {glance(given)}")
+        raise ValueError(f"must be true or false, not {preview(given)}")
 
     def _number(self, given: object) -> int:
         about = self.about
         if not isinstance(given, int) or isinstance(given, bool):
-            raise ValueError(f"must be a whole number, not {glance(given)}")  # noqa: TRY004 - one kind for all complaints
+            raise ValueError(f"must be a whole number, not {preview(given)}")  # noqa: TRY004 - one kind for all complaints
         if not about.low <= given <= about.high:
             unit = f" {about.unit}" if about.unit else ""
             raise ValueError(f"must be between {about.low} and {about.high}{unit}, not {given}")
@@ -91,7 +91,7 @@ class Entry:
     def _members(self, given: object) -> tuple[Network, ...] | tuple[Secret, ...] | tuple[str, ...]:
         if not isinstance(given, list):
             raise ValueError("must be a list")  # noqa: TRY004
-        texts = [plain_line(member) for member in given]
+        texts = [require_plain_line(member) for member in given]
         if "" in texts:
             raise ValueError("has an empty member")
         if self.is_secret:
@@ -101,7 +101,7 @@ class Entry:
         return tuple(grammar.network(text) for text in texts)
 
     def _text(self, given: object) -> str | Secret:
-        text = plain_line(given)
+        text = require_plain_line(given)
         return self._secret(text) if self.is_secret else self._well_formed(text)
 
     def _secret(self, text: str) -> Secret:
@@ -114,7 +114,7 @@ class Entry:
         return text
 
 
-def plain_line(given: object) -> str:
+def require_plain_line(given: object) -> str:
     if not isinstance(given, str):
         raise ValueError("must be text")  # noqa: TRY004
     if not is_plain_line(given):
@@ -123,19 +123,19 @@ def plain_line(given: object) -> str:
     return given
 
 
-def glance(given: object) -> str:
+def preview(given: object) -> str:
     return f"{given!r:.60}"
 
 
-def entries_of(section: str, sheet: type) -> list[Entry]:
+def settings_of_section(section: str, sheet: type) -> list[Setting]:
     hints = get_type_hints(sheet, include_extras=True)
-    return [entry_of(section, one.name, hints[one.name], cast("Value", one.default)) for one in fields(sheet)]
+    return [setting_of_field(section, one.name, hints[one.name], cast("Value", one.default)) for one in fields(sheet)]
 
 
-def entry_of(section: str, key: str, hint: object, default: Value) -> Entry:
+def setting_of_field(section: str, key: str, hint: object, default: Value) -> Setting:
     kind, about = get_args(hint)
     is_list = get_origin(kind) is tuple
-    return Entry(
+    return Setting(
         section=section,
         key=key,
         kind=get_args(kind)[0] if is_list else kind,
@@ -147,12 +147,12 @@ def entry_of(section: str, key: str, hint: object, default: Value) -> Entry:
 
 
 SECTIONS: Final[Mapping[str, type]] = get_type_hints(Settings)
-ENTRIES: Final[Mapping[str, Entry]] = {
-    entry.name: entry for section, sheet in SECTIONS.items() for entry in entries_of(section, sheet)
+ALL_SETTINGS: Final[Mapping[str, Setting]] = {
+    entry.name: entry for section, sheet in SECTIONS.items() for entry in settings_of_section(section, sheet)
 }
 
 
-def assemble(values: Mapping[str, Value]) -> Settings:
+def build_settings(values: Mapping[str, Value]) -> Settings:
     """The settings, with the default for every name that is not among the values."""
     sheets = {}
     for section, sheet in SECTIONS.items():
@@ -164,18 +164,18 @@ def assemble(values: Mapping[str, Value]) -> Settings:
     return cast("Callable[..., Settings]", Settings)(**sheets)
 
 
-def value_of(settings: Settings, entry: Entry) -> Value:
+def value_of(settings: Settings, entry: Setting) -> Value:
     return cast("Value", getattr(getattr(settings, entry.section), entry.key))
 
 
-def nearest(name: str) -> Entry | None:
+def nearest_setting(name: str) -> Setting | None:
     """The setting somebody may have meant by a name that does not exist."""
-    by_letters = {squashed(entry.name): entry for entry in ENTRIES.values()}
-    by_key = {entry.key: entry for entry in ENTRIES.values()}  # for a wrong or forgotten section
-    near = get_close_matches(squashed(name), by_letters, n=1, cutoff=NEAR)
+    by_letters = {normalized_name(entry.name): entry for entry in ALL_SETTINGS.values()}
+    by_key = {entry.key: entry for entry in ALL_SETTINGS.values()}  # for a wrong or forgotten section
+    near = get_close_matches(normalized_name(name), by_letters, n=1, cutoff=SIMILARITY_CUTOFF)
     if near:
         return by_letters[near[0]]
-    near = get_close_matches(name.lower().rpartition(".")[2], by_key, n=1, cutoff=NEAR)
+    near = get_close_matches(name.lower().rpartition(".")[2], by_key, n=1, cutoff=SIMILARITY_CUTOFF)
     return by_key[near[0]] if near else None
 
 
@@ -183,5 +183,5 @@ def nearest_section(name: str) -> str:
     return next(iter(get_close_matches(name.lower(), SECTIONS, n=1)), "")
 
 
-def squashed(name: str) -> str:
+def normalized_name(name: str) -> str:
     return "".join(character for character in name.lower() if character.isalnum())

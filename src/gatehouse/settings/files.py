@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-DEV_KEY: Final = "dev.key"
-OTHERS: Final = 0o077  # every permission of group and world
+DEV_KEY_FILE: Final = "dev.key"
+GROUP_AND_WORLD: Final = 0o077  # every permission of group and world
 WORLD: Final = 0o007
-LARGEST: Final = 65_536  # bytes
+MAX_FILE_BYTES: Final = 65_536  # bytes
 
 
-def is_there(path: Path) -> bool:
+def path_exists(path: Path) -> bool:
     """Unlike `Path.exists`, False also for a path one may not look at."""
     try:
         path.lstat()
@@ -24,7 +24,7 @@ def is_there(path: Path) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Privacy:
+class FilePrivacy:
     """How private a file with a secret in it has to be (checklist OP-01)."""
 
     strict: bool  # outside --dev
@@ -36,14 +36,14 @@ class Privacy:
         # what keeps everybody else out is the directory.
         is_credential = path.parent == self.credentials
         mode = stat.S_IMODE(status.st_mode)
-        if self.strict and mode & (WORLD if is_credential else OTHERS):
+        if self.strict and mode & (WORLD if is_credential else GROUP_AND_WORLD):
             return f"is open to other users (mode {mode:04o}): chmod 600 it"
         if self.strict and not is_credential and os.geteuid() != 0 and status.st_uid not in (0, os.geteuid()):
             return "belongs to another user: chown it"
         return ""
 
 
-def read_private(path: Path, privacy: Privacy) -> str:
+def read_private(path: Path, privacy: FilePrivacy) -> str:
     """The text of a file without its last line end; raises ValueError for a file unfit to hold a secret."""
     try:
         # Not blocking: a pipe put in the file's place must not hang the start.
@@ -51,12 +51,12 @@ def read_private(path: Path, privacy: Privacy) -> str:
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from error
     with open(descriptor, "rb") as file:  # noqa: PTH123 - the descriptor whose status is judged is the one read
-        judge(path, os.fstat(descriptor), privacy)
-        content = file.read(LARGEST + 1)
-    return text_of(path, content)
+        refuse_exposed(path, os.fstat(descriptor), privacy)
+        content = file.read(MAX_FILE_BYTES + 1)
+    return decode_text(path, content)
 
 
-def judge(path: Path, status: os.stat_result, privacy: Privacy) -> None:
+def refuse_exposed(path: Path, status: os.stat_result, privacy: FilePrivacy) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise ValueError(f"{path} is not a file")
     complaint = privacy.exposure(path, status)
@@ -64,9 +64,9 @@ def judge(path: Path, status: os.stat_result, privacy: Privacy) -> None:
         raise ValueError(f"{path} {complaint}")
 
 
-def text_of(path: Path, content: bytes) -> str:
-    if len(content) > LARGEST:
-        raise ValueError(f"{path} is larger than {LARGEST} bytes")
+def decode_text(path: Path, content: bytes) -> str:
+    if len(content) > MAX_FILE_BYTES:
+        raise ValueError(f"{path} is larger than {MAX_FILE_BYTES} bytes")
     try:
         text = content.decode("ascii")
     except UnicodeDecodeError as error:
@@ -77,16 +77,16 @@ def text_of(path: Path, content: bytes) -> str:
     return text
 
 
-def write_once(path: Path, text: str) -> None:
+def write_if_missing(path: Path, text: str) -> None:
     """Write the file whole, for its owner only, unless it is there already; raise ValueError if it cannot be."""
     try:
-        if not is_there(path):
-            write_whole(path, f"{text}\n")
+        if not path_exists(path):
+            write_atomically(path, f"{text}\n")
     except OSError as error:
         raise ValueError(f"{path} cannot be made: {error.strerror}") from error
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_atomically(path: Path, text: str) -> None:
     """Linked into place when complete: of two commands started together one makes it, both read the same."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}-", encoding="ascii") as draft:

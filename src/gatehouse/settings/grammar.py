@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from gatehouse.kernel.addresses import Network, parse_address, parse_network
-from gatehouse.kernel.colours import Colour
+from gatehouse.kernel.colours import Color
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.keys.sealing import parse_master_key
 from gatehouse.mail.model import is_mailable
@@ -21,14 +21,14 @@ FIELD_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,31}", re.ASCII)
 POSTGRESQL: Final = re.compile(r"postgresql://[^/?#\s]+/[^/?#\s]+(?:\?[^#\s]*)?", re.ASCII)
 SQLITE: Final = re.compile(r"sqlite:///[^?#]+")
 
-HOST_NAME_LENGTH: Final = 253
-BRAND_NAME_LENGTH: Final = 40
-HIGHEST_PORT: Final = 65_535
+MAX_HOST_NAME_LENGTH: Final = 253
+MAX_BRAND_NAME_LENGTH: Final = 40
+MAX_PORT: Final = 65_535
 DEFAULT_PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 
 # The vendor nickname stands beside these in the login data (R1) and must not replace one of them.
 # fmt: off
-LOGIN_DATA: Final = frozenset({
+LOGIN_DATA_FIELDS: Final = frozenset({
     "auth", "country", "delay", "error", "factor", "gsid", "jwt", "lang", "last_seen", "level", "login",
     "meta", "nick", "reg_time", "started", "status", "stoken", "tags", "token", "token_exp", "ts", "user_id",
 })
@@ -36,7 +36,7 @@ LOGIN_DATA: Final = frozenset({
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class UrlOrigin:
     scheme: str
     host: str  # an IPv6 address keeps its brackets
 
@@ -45,7 +45,7 @@ class Origin:
         return is_loopback(self.host)
 
 
-def parse_origin(text: str, *schemes: str) -> Origin:
+def parse_origin(text: str, *schemes: str) -> UrlOrigin:
     """Scheme, host and at most a port, in the one spelling that clients compare byte for byte (R0)."""
     found = ORIGIN.fullmatch(text)
     if found is None or found[1] not in schemes:
@@ -55,14 +55,14 @@ def parse_origin(text: str, *schemes: str) -> Origin:
         )
     check_host(found[2])
     check_port(found[1], found[3])
-    return Origin(scheme=found[1], host=found[2])
+    return UrlOrigin(scheme=found[1], host=found[2])
 
 
 def check_port(scheme: str, digits: str | None) -> None:
     if digits is None:
         return
-    if int(digits) > HIGHEST_PORT:
-        raise ValueError(f"has a port above {HIGHEST_PORT}")
+    if int(digits) > MAX_PORT:
+        raise ValueError(f"has a port above {MAX_PORT}")
     if int(digits) == DEFAULT_PORTS[scheme]:
         # Browsers drop it from Origin, so the two spellings would never compare equal.
         raise ValueError(f"must leave out :{digits}, the default port of {scheme}")
@@ -82,7 +82,7 @@ def is_host_name(text: str) -> bool:
     labels = text.split(".")
     # Browsers read a name that ends in a number as an IPv4 address, however it is written.
     return (
-        len(text) <= HOST_NAME_LENGTH
+        len(text) <= MAX_HOST_NAME_LENGTH
         and all(LABEL.fullmatch(label) for label in labels)
         and not labels[-1][0].isdigit()
     )
@@ -112,7 +112,7 @@ def listen_host(text: str) -> None:
 
 def bind(text: str) -> None:
     found = BIND.fullmatch(text)
-    if found is None or int(found[2]) > HIGHEST_PORT:
+    if found is None or int(found[2]) > MAX_PORT:
         raise ValueError(f"must be address:port, not {text!r}")
     check_host(found[1])
 
@@ -128,12 +128,12 @@ def mail_address(text: str) -> None:
 
 
 def brand_name(text: str) -> None:
-    if not 0 < len(text) <= BRAND_NAME_LENGTH or text != text.strip():
-        raise ValueError(f"must be a name of 1 to {BRAND_NAME_LENGTH} characters, not {text!r:.60}")
+    if not 0 < len(text) <= MAX_BRAND_NAME_LENGTH or text != text.strip():
+        raise ValueError(f"must be a name of 1 to {MAX_BRAND_NAME_LENGTH} characters, not {text!r:.60}")
 
 
-def colour(text: str) -> None:
-    Colour.parse(text)
+def color(text: str) -> None:
+    Color.parse(text)
 
 
 def domain(text: str) -> None:
@@ -144,7 +144,7 @@ def domain(text: str) -> None:
 def login_data_field(text: str) -> None:
     if not FIELD_NAME.fullmatch(text):
         raise ValueError(f"must be a letter and up to 31 letters, digits or underscores, not {text!r}")
-    if text in LOGIN_DATA:
+    if text in LOGIN_DATA_FIELDS:
         raise ValueError(f"must not be {text!r}: the login data has a field of that name")
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal
 
 from gatehouse.kernel.addresses import Network
 from gatehouse.settings import grammar
-from gatehouse.settings.about import About, days, long_secret, number, per_minute, seconds, text
+from gatehouse.settings.about import SettingInfo, days, long_secret, number, per_minute, seconds, text
 from gatehouse.settings.secret import DatabaseUrl, Secret
 
 Networks = tuple[Network, ...]
@@ -18,7 +18,7 @@ NO_DATABASE_URL: Final = DatabaseUrl()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class ServerSettings:
     """Where the service is reached, and where it listens."""
 
     base_url: Annotated[
@@ -41,11 +41,13 @@ class Server:
         int,
         seconds("How long a node told to stop still serves while `/readyz` says no, until its proxy knows.", 0, 60),
     ] = 0
-    trusted_proxies: Annotated[Networks, About("Networks of the proxies whose forwarding headers are believed.")] = ()
+    trusted_proxies: Annotated[
+        Networks, SettingInfo("Networks of the proxies whose forwarding headers are believed.")
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Database:
+class DatabaseSettings:
     """Where everything is kept."""
 
     url: Annotated[
@@ -68,7 +70,7 @@ class Database:
     pool_max: Annotated[int, number("PostgreSQL connections each process may open.", 1, 500)] = 10
     acquire_seconds: Annotated[int, seconds("How long a request waits for a connection.", 1, 60)] = 5
     statement_cache: Annotated[
-        bool, About("Prepare each statement once; turn off behind PgBouncer in transaction mode.")
+        bool, SettingInfo("Prepare each statement once; turn off behind PgBouncer in transaction mode.")
     ] = True
     idle_transaction_seconds: Annotated[
         int, seconds("How long a node that stops inside a write on PostgreSQL holds up the others.", 1, 60)
@@ -76,12 +78,12 @@ class Database:
     lock_seconds: Annotated[int, seconds("How long a write waits for a lock in PostgreSQL.", 1, 60)] = 4
     statement_seconds: Annotated[int, seconds("How long PostgreSQL may take for one statement.", 1, 600)] = 10
     standby_synchronous: Annotated[
-        bool, About("The standby is synchronous: a promotion loses nothing and need not end all tokens.")
+        bool, SettingInfo("The standby is synchronous: a promotion loses nothing and need not end all tokens.")
     ] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Security:
+class SecuritySettings:
     """The secrets that protect all others."""
 
     master_key: Annotated[
@@ -106,7 +108,7 @@ class Security:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passwords:
+class PasswordSettings:
     """What one guess at a stolen password digest costs (Argon2id)."""
 
     # The lower bounds are the least that is still sound (S-02).
@@ -117,10 +119,10 @@ class Passwords:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keys:
+class KeySettings:
     """The keys that sign tokens."""
 
-    rsa_bits: Annotated[Literal[2048, 3072], About("Size of new RSA keys.", unit="bits")] = 2048
+    rsa_bits: Annotated[Literal[2048, 3072], SettingInfo("Size of new RSA keys.", unit="bits")] = 2048
     rotate_days: Annotated[int, days("How long a key signs before the next one does.", high=730)] = 90
     publish_lead_seconds: Annotated[int, seconds("How long a new key is published before it signs.", 60, 43_200)] = (
         3600
@@ -128,11 +130,11 @@ class Keys:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tokens:
+class JwtSettings:
     """Which JWTs are given out, and how long they live."""
 
     jwt_without_factor: Annotated[
-        bool, About("Give user JWTs to game clients that send no factor; they pass no factor check.")
+        bool, SettingInfo("Give user JWTs to game clients that send no factor; they pass no factor check.")
     ] = False
     user_jwt_days: Annotated[int, days("Lifetime of a user JWT.")] = 90
     expired_grace_days: Annotated[
@@ -142,11 +144,11 @@ class Tokens:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Accounts:
+class AccountSettings:
     """People."""
 
     registration: Annotated[
-        bool, About("Let anyone make an account for an address of his; else by invitation only.", dev="`true`")
+        bool, SettingInfo("Let anyone make an account for an address of his; else by invitation only.", dev="`true`")
     ] = False
     allowed_domains: Annotated[
         tuple[str, ...], text("The only domains whose addresses may register; none means any.", grammar.domain)
@@ -165,7 +167,7 @@ class Accounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mail:
+class MailSettings:
     """The SMTP server that takes our mail."""
 
     host: Annotated[
@@ -180,21 +182,21 @@ class Mail:
     port: Annotated[int, number("Its port; mostly 587 with `starttls` and 465 with `tls`.", 1, 65_535)] = 587
     security: Annotated[
         Literal["starttls", "tls", "none"],
-        About("How the connection is encrypted; `none` is for a server on this machine only."),
+        SettingInfo("How the connection is encrypted; `none` is for a server on this machine only."),
     ] = "starttls"
-    username: Annotated[str, About("Whom to sign in as.", without="none: no sign-in")] = ""
-    password: Annotated[Secret, About("The password of `mail.username`.")] = NO_SECRET
+    username: Annotated[str, SettingInfo("Whom to sign in as.", without="none: no sign-in")] = ""
+    password: Annotated[Secret, SettingInfo("The password of `mail.username`.")] = NO_SECRET
     from_address: Annotated[
         str, text("The address mail comes from; needed when there is a server.", grammar.mail_address)
     ] = ""
     from_name: Annotated[
-        str, About("The name mail comes from, and what it calls the service.", without="`branding.name`")
+        str, SettingInfo("The name mail comes from, and what it calls the service.", without="`branding.name`")
     ] = ""
     timeout_seconds: Annotated[int, seconds("How long the server may take for each mail.", 1, 120)] = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Branding:
+class BrandingSettings:
     """What pages, mail and the console look like and call the service."""
 
     name: Annotated[
@@ -209,21 +211,21 @@ class Branding:
         ),
     ] = ""
     logo_dark: Annotated[str, text("The same for dark pages.", grammar.absolute_path, without="`branding.logo`")] = ""
-    wordmark: Annotated[bool, About("The logo spells the name itself: pages show it without the name beside it.")] = (
-        False
-    )
+    wordmark: Annotated[
+        bool, SettingInfo("The logo spells the name itself: pages show it without the name beside it.")
+    ] = False
     accent: Annotated[
         str,
         text(
             "Colour of links and buttons, like `#1d5f8a`; made darker or lighter where it would be hard to read.",
-            grammar.colour,
+            grammar.color,
             without="the blue of Gatehouse",
         ),
     ] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sessions:
+class SessionSettings:
     """How long a browser stays signed in."""
 
     idle_hours: Annotated[int, number("Hours without a request after which a session ends.", 1, 8_760, "hours")] = 72
@@ -234,15 +236,15 @@ class Sessions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Game:
+class GameSettings:
     """Game session login."""
 
     session_info_allow: Annotated[
-        Networks, About("Networks that may ask for a game session's info.", dev="`127.0.0.0/8`, `::1/128`")
+        Networks, SettingInfo("Networks that may ask for a game session's info.", dev="`127.0.0.0/8`, `::1/128`")
     ] = ()
     retry_delay: Annotated[int, seconds("How long a client waits after RETRY before it polls again.", 1, 60)] = 1
     code_match: Annotated[
-        bool, About("Have every sign-in from another address pick the code that the game shows.")
+        bool, SettingInfo("Have every sign-in from another address pick the code that the game shows.")
     ] = False
     early_polls: Annotated[
         int, number("Polls before their time within a minute that block a game session.", 2, 100)
@@ -255,7 +257,10 @@ class Game:
         int, number("Blocked game sessions of one address that block the whole address.", 2, 10_000)
     ] = 20
     pending_most: Annotated[
-        int, number("Game sessions that may wait at a time; registering more is answered with 503.", 100, 100_000_000)
+        int,
+        number(
+            "Game sessions that may wait at a time; registering more is answered with 503.", 100, 100_000_000
+        ),
     ] = 1_000_000
     sockets_per_session: Annotated[int, number("WebSockets one game session may have open.", 1, 1_000)] = 8
     sockets_per_source: Annotated[int, number("WebSockets one source may have open at a process.", 1, 1_000_000)] = (
@@ -264,7 +269,7 @@ class Game:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OAuth:
+class OAuthSettings:
     """OAuth and OpenID Connect."""
 
     code_seconds: Annotated[int, seconds("Lifetime of an authorization code.", 10, 600)] = 60
@@ -276,10 +281,10 @@ class OAuth:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Permissions:
+class PermissionSettings:
     """Permission endpoints."""
 
-    always_200: Annotated[bool, About("Answer errors with HTTP 200 too, for old clients.")] = False
+    always_200: Annotated[bool, SettingInfo("Answer errors with HTTP 200 too, for old clients.")] = False
     max_age_seconds: Annotated[
         int, seconds("How long a client may keep a permission list before it asks again.", 0, 300)
     ] = 2
@@ -292,7 +297,7 @@ class Permissions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Applications:
+class ApplicationSettings:
     """Applications."""
 
     keys_dir: Annotated[
@@ -301,16 +306,16 @@ class Applications:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outbound:
+class OutboundSettings:
     """Requests to addresses that other people chose."""
 
     allow: Annotated[
-        Networks, About("Networks that may be called although they are private, also by plain http.")
+        Networks, SettingInfo("Networks that may be called although they are private, also by plain http.")
     ] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operations:
+class OperationsSettings:
     """Metrics, and the details behind the health checks."""
 
     bind: Annotated[str, text("A listener of their own, like `127.0.0.1:9090`.", grammar.bind)] = ""
@@ -318,19 +323,19 @@ class Operations:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Log:
+class LogSettings:
     """The log."""
 
     level: Annotated[
-        Literal["debug", "info", "warning", "error"], About("The least serious entry that is written.")
+        Literal["debug", "info", "warning", "error"], SettingInfo("The least serious entry that is written.")
     ] = "info"
     format: Annotated[
-        Literal["json", "console"], About("One JSON object a line, or text for people.", dev="`console`")
+        Literal["json", "console"], SettingInfo("One JSON object a line, or text for people.", dev="`console`")
     ] = "json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Audit:
+class AuditSettings:
     """The audit log."""
 
     retention_days: Annotated[int, days("How long records are kept; 0 keeps them for ever.", low=0, high=36_500)] = (
@@ -345,10 +350,10 @@ class Audit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rates:
+class RateSettings:
     """How much one caller may ask, by class of endpoint."""
 
-    enabled: Annotated[bool, About("Refuse callers beyond these rates, with Retry-After.")] = True
+    enabled: Annotated[bool, SettingInfo("Refuse callers beyond these rates, with Retry-After.")] = True
     public: Annotated[int, per_minute("Pages, and whatever is not named below.")] = 1200
     login: Annotated[int, per_minute("Whatever takes a password or a one-time code.")] = 120
     token: Annotated[int, per_minute("OAuth token, userinfo, revocation and exchange.")] = 6000
@@ -361,22 +366,22 @@ class Rates:
 class Settings:
     """All of them; read once at the start, never changed while the process runs."""
 
-    server: Server = field(default_factory=Server)
-    database: Database = field(default_factory=Database)
-    security: Security = field(default_factory=Security)
-    passwords: Passwords = field(default_factory=Passwords)
-    keys: Keys = field(default_factory=Keys)
-    tokens: Tokens = field(default_factory=Tokens)
-    accounts: Accounts = field(default_factory=Accounts)
-    sessions: Sessions = field(default_factory=Sessions)
-    mail: Mail = field(default_factory=Mail)
-    branding: Branding = field(default_factory=Branding)
-    game: Game = field(default_factory=Game)
-    oauth: OAuth = field(default_factory=OAuth)
-    permissions: Permissions = field(default_factory=Permissions)
-    applications: Applications = field(default_factory=Applications)
-    outbound: Outbound = field(default_factory=Outbound)
-    operations: Operations = field(default_factory=Operations)
-    log: Log = field(default_factory=Log)
-    audit: Audit = field(default_factory=Audit)
-    rates: Rates = field(default_factory=Rates)
+    server: ServerSettings = field(default_factory=ServerSettings)
+    database: DatabaseSettings = field(default_factory=DatabaseSettings)
+    security: SecuritySettings = field(default_factory=SecuritySettings)
+    passwords: PasswordSettings = field(default_factory=PasswordSettings)
+    keys: KeySettings = field(default_factory=KeySettings)
+    tokens: JwtSettings = field(default_factory=JwtSettings)
+    accounts: AccountSettings = field(default_factory=AccountSettings)
+    sessions: SessionSettings = field(default_factory=SessionSettings)
+    mail: MailSettings = field(default_factory=MailSettings)
+    branding: BrandingSettings = field(default_factory=BrandingSettings)
+    game: GameSettings = field(default_factory=GameSettings)
+    oauth: OAuthSettings = field(default_factory=OAuthSettings)
+    permissions: PermissionSettings = field(default_factory=PermissionSettings)
+    applications: ApplicationSettings = field(default_factory=ApplicationSettings)
+    outbound: OutboundSettings = field(default_factory=OutboundSettings)
+    operations: OperationsSettings = field(default_factory=OperationsSettings)
+    log: LogSettings = field(default_factory=LogSettings)
+    audit: AuditSettings = field(default_factory=AuditSettings)
+    rates: RateSettings = field(default_factory=RateSettings)

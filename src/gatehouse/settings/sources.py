@@ -9,54 +9,56 @@ from typing import Final
 
 from gatehouse.kernel.text import is_plain_line
 from gatehouse.settings.entries import (
-    ENTRIES,
+    ALL_SETTINGS,
     FILE_SUFFIX,
     PREFIX,
     SECTIONS,
-    Entry,
+    Setting,
     Value,
-    nearest,
     nearest_section,
+    nearest_setting,
 )
-from gatehouse.settings.files import Privacy, read_private
+from gatehouse.settings.files import FilePrivacy, read_private
 from gatehouse.settings.secret import Secret
 
-BY_VARIABLE: Final = {entry.variable: entry for entry in ENTRIES.values()}
-BY_FILE_VARIABLE: Final = {f"{entry.variable}{FILE_SUFFIX}": entry for entry in ENTRIES.values() if entry.is_secret}
+BY_VARIABLE: Final = {entry.variable: entry for entry in ALL_SETTINGS.values()}
+BY_FILE_VARIABLE: Final = {
+    f"{entry.variable}{FILE_SUFFIX}": entry for entry in ALL_SETTINGS.values() if entry.is_secret
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
-    entry: Entry
+class GivenValue:
+    entry: Setting
     value: Value = field(repr=False)
     source: str
     where: str  # the name its author knows it by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class SettingProblem:
     where: str
     what: str
     name: str = ""  # the setting that is left without a value by it
 
     def __str__(self) -> str:
-        return "".join(visible(character) for character in f"{self.where}: {self.what}")
+        return "".join(escape_invisible(character) for character in f"{self.where}: {self.what}")
 
 
-Found = Given | Problem
+SourceItem = GivenValue | SettingProblem
 
 
-def visible(character: str) -> str:
+def escape_invisible(character: str) -> str:
     """A name may hold anything; a problem stays one honest line."""
     return character if is_plain_line(character) else ascii(character)[1:-1]
 
 
-def unknown(where: str, suggestion: str, *, thing: str = "setting") -> Problem:
+def unknown_setting(where: str, suggestion: str, *, thing: str = "setting") -> SettingProblem:
     hint = f", did you mean {suggestion}?" if suggestion else ""
-    return Problem(where=where, what=f"no such {thing}{hint}")
+    return SettingProblem(where=where, what=f"no such {thing}{hint}")
 
 
-def from_environment(environment: Mapping[str, str], privacy: Privacy) -> Iterator[Found]:
+def from_environment(environment: Mapping[str, str], privacy: FilePrivacy) -> Iterator[SourceItem]:
     """Every GATEHOUSE__ variable, in any case: a misspelt one must not be passed over.
 
     One underscore is not enough to be ours: Kubernetes itself sets GATEHOUSE_PORT for a service of that name.
@@ -66,112 +68,112 @@ def from_environment(environment: Mapping[str, str], privacy: Privacy) -> Iterat
             yield from_variable(variable, environment, privacy)
 
 
-def from_variable(variable: str, environment: Mapping[str, str], privacy: Privacy) -> Found:
+def from_variable(variable: str, environment: Mapping[str, str], privacy: FilePrivacy) -> SourceItem:
     if variable in BY_FILE_VARIABLE:
         return from_file_variable(variable, environment, privacy)
     entry = BY_VARIABLE.get(variable)
     if entry is None:
-        return unknown(variable, suggested_variable(variable))
+        return unknown_setting(variable, suggest_variable(variable))
     try:
         value = entry.from_text(environment[variable])
     except ValueError as error:
-        return Problem(where=variable, what=str(error), name=entry.name)
-    return Given(entry=entry, value=value, source="environment", where=variable)
+        return SettingProblem(where=variable, what=str(error), name=entry.name)
+    return GivenValue(entry=entry, value=value, source="environment", where=variable)
 
 
-def from_file_variable(variable: str, environment: Mapping[str, str], privacy: Privacy) -> Found:
+def from_file_variable(variable: str, environment: Mapping[str, str], privacy: FilePrivacy) -> SourceItem:
     entry = BY_FILE_VARIABLE[variable]
     if entry.variable in environment:
-        return Problem(where=variable, what=f"{entry.variable} is set too, keep one of them", name=entry.name)
+        return SettingProblem(where=variable, what=f"{entry.variable} is set too, keep one of them", name=entry.name)
     try:
         value = from_secret_file(entry, Path(environment[variable]), privacy)
     except ValueError as error:
-        return Problem(where=variable, what=str(error), name=entry.name)
-    return Given(entry=entry, value=value, source="environment", where=variable)
+        return SettingProblem(where=variable, what=str(error), name=entry.name)
+    return GivenValue(entry=entry, value=value, source="environment", where=variable)
 
 
-def from_secret_file(entry: Entry, path: Path, privacy: Privacy) -> Value:
+def from_secret_file(entry: Setting, path: Path, privacy: FilePrivacy) -> Value:
     """A list has one member a line."""
     text = read_private(path, privacy)
     return entry.convert(text.splitlines() if entry.is_list else text)
 
 
-def suggested_variable(variable: str) -> str:
+def suggest_variable(variable: str) -> str:
     spelling = variable.upper().removeprefix(PREFIX)
     bare = spelling.removesuffix(FILE_SUFFIX)
-    entry = nearest(bare.replace("__", "."))
+    entry = nearest_setting(bare.replace("__", "."))
     if entry is None:
         return ""
     return entry.variable + (FILE_SUFFIX if entry.is_secret and bare != spelling else "")
 
 
-def from_flags(flags: Mapping[str, str]) -> Iterator[Found]:
+def from_flags(flags: Mapping[str, str]) -> Iterator[SourceItem]:
     for name, text in flags.items():
         where = f"--{name.rpartition('.')[2].replace('_', '-')}"
         try:
-            value = ENTRIES[name].from_text(text)
+            value = ALL_SETTINGS[name].from_text(text)
         except ValueError as error:
-            yield Problem(where=where, what=str(error), name=name)
+            yield SettingProblem(where=where, what=str(error), name=name)
         else:
-            yield Given(entry=ENTRIES[name], value=value, source="flag", where=where)
+            yield GivenValue(entry=ALL_SETTINGS[name], value=value, source="flag", where=where)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TomlFile:
     path: Path
-    privacy: Privacy
+    privacy: FilePrivacy
 
-    def found(self) -> Iterator[Found]:
+    def found(self) -> Iterator[SourceItem]:
         try:
             with self.path.open("rb") as file:
                 exposed = self.privacy.exposure(self.path, os.fstat(file.fileno()))
                 document = tomllib.load(file)
         except OSError as error:
-            yield Problem(where=str(self.path), what=f"cannot be read: {error.strerror}")
+            yield SettingProblem(where=str(self.path), what=f"cannot be read: {error.strerror}")
         except (ValueError, RecursionError) as error:
             # Doubled names end here too: TOML itself forbids them.
-            yield Problem(where=str(self.path), what=f"is not sound TOML: {error}")
+            yield SettingProblem(where=str(self.path), what=f"is not sound TOML: {error}")
         else:
             for section, sheet in document.items():
                 yield from self._section(section, sheet, exposed)
 
-    def _section(self, section: str, sheet: object, exposed: str) -> Iterator[Found]:
+    def _section(self, section: str, sheet: object, exposed: str) -> Iterator[SourceItem]:
         if section not in SECTIONS:
             near = nearest_section(section)
-            yield unknown(f"{self.path}: [{section}]", near and f"[{near}]", thing="section")
+            yield unknown_setting(f"{self.path}: [{section}]", near and f"[{near}]", thing="section")
         elif not isinstance(sheet, dict):
-            yield Problem(where=f"{self.path}: {section}", what="is a section and needs keys of its own")
+            yield SettingProblem(where=f"{self.path}: {section}", what="is a section and needs keys of its own")
         else:
             for key, given in sheet.items():
                 yield self._setting(f"{section}.{key}", given, exposed)
 
-    def _setting(self, name: str, given: object, exposed: str) -> Found:
+    def _setting(self, name: str, given: object, exposed: str) -> SourceItem:
         where = f"{self.path}: {name}"
-        entry = ENTRIES.get(name)
+        entry = ALL_SETTINGS.get(name)
         if entry is None:
-            near = nearest(name)
-            return unknown(where, near.name if near else "")
+            near = nearest_setting(name)
+            return unknown_setting(where, near.name if near else "")
         try:
             value = self._value(entry, given, exposed)
         except ValueError as error:
-            return Problem(where=where, what=str(error), name=name)
-        return Given(entry=entry, value=value, source=f"file {self.path}", where=where)
+            return SettingProblem(where=where, what=str(error), name=name)
+        return GivenValue(entry=entry, value=value, source=f"file {self.path}", where=where)
 
-    def _value(self, entry: Entry, given: object, exposed: str) -> Value:
+    def _value(self, entry: Setting, given: object, exposed: str) -> Value:
         if entry.is_secret and isinstance(given, dict):
             return self._from_secret_file(entry, given)
         value = entry.convert(given)
-        if exposed and hides_something(value):
+        if exposed and holds_secret(value):
             raise ValueError(f"is a secret in the clear, and {self.path} {exposed}")
         return value
 
-    def _from_secret_file(self, entry: Entry, table: Mapping[str, object]) -> Value:
+    def _from_secret_file(self, entry: Setting, table: Mapping[str, object]) -> Value:
         path = table.get("file")
         if not isinstance(path, str) or len(table) != 1:
             raise ValueError('must be text or { file = "PATH" }')
         return from_secret_file(entry, self.path.parent / path, self.privacy)
 
 
-def hides_something(value: Value) -> bool:
+def holds_secret(value: Value) -> bool:
     members = value if isinstance(value, tuple) else (value,)
     return any(isinstance(member, Secret) and member.hides_something for member in members)

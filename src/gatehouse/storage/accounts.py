@@ -14,18 +14,18 @@ from gatehouse.accounts.errors import (
     UserIdTaken,
     UserNotFound,
 )
-from gatehouse.accounts.model import ADMINISTRATOR, CENTRAL, Kind, SetupLink, User
-from gatehouse.audit.model import Record
+from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION, AccountKind, SetupLink, User
+from gatehouse.audit.model import AuditRecord
 from gatehouse.storage import once, personal_data
-from gatehouse.storage.audit import record
-from gatehouse.storage.installation import fact, state_once
+from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.installation import read_value, set_value_once
 from gatehouse.storage.last_administrator import refuse_last_administrator
-from gatehouse.storage.logout_calls import end_user_grants
+from gatehouse.storage.logout_calls import revoke_user_grants
 from gatehouse.storage.permissions.owners import refuse_last_owner
 from gatehouse.storage.permissions.records import assign_root_role
-from gatehouse.storage.permissions.structure_version import change_structure
-from gatehouse.storage.runner import Stored, act, look, survey
-from gatehouse.storage.statements import AnyOf, Lines, Statement, Verb, lines_of
+from gatehouse.storage.permissions.structure_version import begin_structure_change
+from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
+from gatehouse.storage.statements import InStringList, JoinedLines, Statement, Verb, split_lines
 from gatehouse.storage.tables.accounts import (
     login_tokens,
     passkeys,
@@ -42,41 +42,41 @@ from gatehouse.storage.tables.oauth import consents, grants
 from gatehouse.storage.tables.projects import group_members, service_accounts
 from gatehouse.storage.tables.user_records import role_assignments, scope_records, user_records
 
-SETUP: Final = "setup"  # the kind of single-use thing a set-up link is
+SETUP_LINK: Final = "setup"  # the kind of single-use thing a set-up link is
 SETUP_CLOSED: Final = "setup_closed"
 
-FIXED: Final = frozenset({"user_id", "kind", "reg_time", "rev", "version"})  # what a save never changes
-CHANGEABLE: Final = tuple(column.name for column in users.c if column.name not in FIXED)
+FIXED_COLUMNS: Final = frozenset({"user_id", "kind", "reg_time", "rev", "version"})  # what a save never changes
+CHANGEABLE_COLUMNS: Final = tuple(column.name for column in users.c if column.name not in FIXED_COLUMNS)
 
 RESERVE_ID = Statement(insert(user_ids).on_conflict_do_nothing().returning(user_ids.c.user_id))
 INSERT_USER = Statement(insert(users).on_conflict_do_nothing().returning(users.c.user_id))
 UPDATE_USER = Statement(
     update(users)
     .where(users.c.user_id == bindparam("of"), users.c.version == bindparam("seen"))
-    .values({name: bindparam(name) for name in CHANGEABLE} | {"version": users.c.version + 1})
+    .values({name: bindparam(name) for name in CHANGEABLE_COLUMNS} | {"version": users.c.version + 1})
     .returning(users.c.user_id)
 )
-_TAGS = select(Lines(user_tags.c.tag)).where(user_tags.c.user_id == users.c.user_id)
-_PURCHASES = select(Lines(user_purchases.c.purchase)).where(user_purchases.c.user_id == users.c.user_id)
+_TAGS = select(JoinedLines(user_tags.c.tag)).where(user_tags.c.user_id == users.c.user_id)
+_PURCHASES = select(JoinedLines(user_purchases.c.purchase)).where(user_purchases.c.user_id == users.c.user_id)
 _PASSKEYS = select(func.count()).where(passkeys.c.user_id == users.c.user_id)
-WHOLE_USER = select(
+SELECT_USER = select(
     users,
     _PASSKEYS.scalar_subquery().label("passkeys"),
     totp_factors.c.sealed_secret.label("sealed_totp"),
     _TAGS.scalar_subquery().label("tags"),
     _PURCHASES.scalar_subquery().label("purchases"),
 ).outerjoin(totp_factors, totp_factors.c.user_id == users.c.user_id)
-USER = Statement(WHOLE_USER.where(users.c.user_id == bindparam("user_id")))
-USER_BY_LOGIN = Statement(WHOLE_USER.where(users.c.login_key == bindparam("login_key")))
-ALL_USERS = Statement(WHOLE_USER.order_by(users.c.user_id))
-NAMED_USERS = Statement(
-    WHOLE_USER.where(or_(AnyOf(users.c.user_id, "user_ids"), AnyOf(users.c.login_key, "login_keys"))).order_by(
-        users.c.user_id
-    )
+USER_BY_ID = Statement(SELECT_USER.where(users.c.user_id == bindparam("user_id")))
+USER_BY_LOGIN = Statement(SELECT_USER.where(users.c.login_key == bindparam("login_key")))
+ALL_USERS = Statement(SELECT_USER.order_by(users.c.user_id))
+USERS_BY_ID_OR_LOGIN = Statement(
+    SELECT_USER.where(
+        or_(InStringList(users.c.user_id, "user_ids"), InStringList(users.c.login_key, "login_keys"))
+    ).order_by(users.c.user_id)
 )
-RETIRED_IDS = Statement(
+RETIRED_USER_IDS = Statement(
     select(user_ids.c.user_id).where(
-        AnyOf(user_ids.c.user_id, "user_ids"), ~exists().where(users.c.user_id == user_ids.c.user_id)
+        InStringList(user_ids.c.user_id, "user_ids"), ~exists().where(users.c.user_id == user_ids.c.user_id)
     )
 )
 TAGS = Statement(select(user_tags.c.tag).where(user_tags.c.user_id == bindparam("user_id")))
@@ -96,7 +96,7 @@ PUT_TOTP = Statement(
 )
 DROP_TOTP = Statement(delete(totp_factors).where(totp_factors.c.user_id == bindparam("of")))
 # Recovery codes stand in for a lost factor: without one there is nothing to stand in for.
-DROP_IDLE_CODES = Statement(
+DROP_UNNEEDED_RECOVERY_CODES = Statement(
     delete(recovery_codes).where(
         recovery_codes.c.user_id == bindparam("of"),
         ~exists().where(totp_factors.c.user_id == bindparam("of")),
@@ -109,7 +109,7 @@ DROP_USER = Statement(
     .where(users.c.user_id == bindparam("of"), users.c.version == bindparam("seen"))
     .returning(users.c.user_id)
 )
-DROP_BELONGINGS = tuple(
+DROP_USER_DATA = tuple(
     Statement(delete(table).where(table.c.user_id == bindparam("of")))
     for table in (
         *(user_tags, user_purchases, user_records, scope_records, role_assignments, service_accounts),
@@ -123,7 +123,7 @@ REPLACE_HASH = Statement(
     .where(users.c.user_id == bindparam("of"), users.c.password_hash == bindparam("old"))
     .values(password_hash=bindparam("new"))
 )
-NEXT_VERSION = Statement(
+BUMP_USER_VERSION = Statement(
     update(users)
     .where(users.c.user_id == bindparam("of"))
     .values(version=users.c.version + 1)
@@ -141,49 +141,49 @@ SET_BLOCKED = Statement(
 )
 
 
-def create(user: User, entry: Record, *, administrator: bool = False) -> Verb[None]:
-    yield from add_user(user)
+def create_user(user: User, entry: AuditRecord, *, administrator: bool = False) -> Verb[None]:
+    yield from insert_user(user)
     if administrator:
-        yield from assign_root_role(CENTRAL, user.user_id, ADMINISTRATOR)
-        yield from state_once(SETUP_CLOSED, str(entry.at))  # a setup link is dead once there is one
-    yield from record(entry)
+        yield from assign_root_role(CENTRAL_APPLICATION, user.user_id, ADMINISTRATOR_ROLE)
+        yield from set_value_once(SETUP_CLOSED, str(entry.at))  # a setup link is dead once there is one
+    yield from add_audit_record(entry)
 
 
-def add_user(user: User) -> Verb[None]:
+def insert_user(user: User) -> Verb[None]:
     """Part of every verb that makes an account."""
     if not (yield RESERVE_ID(user_id=user.user_id)):
         raise UserIdTaken
-    fields = {**_columns(user), "user_id": user.user_id, "kind": user.kind, "reg_time": user.reg_time}
+    fields = {**_user_columns(user), "user_id": user.user_id, "kind": user.kind, "reg_time": user.reg_time}
     if not (yield INSERT_USER(**fields, rev=user.rev, version=user.version)):
         raise LoginTaken
-    yield from _put_sets(user)
+    yield from _insert_user_sets(user)
 
 
-def change_user(user: User) -> Verb[None]:
+def update_user(user: User) -> Verb[None]:
     """Replace the account whose version is still the one that was read. Raises UserChanged, LoginTaken."""
     if user.login is not None:
         owner = yield USER_BY_LOGIN(login_key=user.login_key)
         if owner and owner[0].user_id != user.user_id:
             raise LoginTaken
-    if not (yield UPDATE_USER(**_columns(user), of=user.user_id, seen=user.version)):
+    if not (yield UPDATE_USER(**_user_columns(user), of=user.user_id, seen=user.version)):
         raise UserChanged
     yield DROP_TAGS(of=user.user_id)
     yield DROP_PURCHASES(of=user.user_id)
     if user.sealed_totp is None:
         yield DROP_TOTP(of=user.user_id)
-    yield from _put_sets(user)
-    yield DROP_IDLE_CODES(of=user.user_id)
+    yield from _insert_user_sets(user)
+    yield DROP_UNNEEDED_RECOVERY_CODES(of=user.user_id)
 
 
-def remove_user(user: User, now: int) -> Verb[None]:
+def delete_user(user: User, now: int) -> Verb[None]:
     """Part of verbs that remove an account; its id stays spent. Raises UserChanged, LastOwner."""
-    yield from change_structure()
+    yield from begin_structure_change()
     if not (yield DROP_USER(of=user.user_id, seen=user.version)):
         raise UserChanged
-    yield from drop_belongings(user.user_id, now)
+    yield from delete_user_data(user.user_id, now)
 
 
-def drop_belongings(user_id: str, now: int) -> Verb[None]:
+def delete_user_data(user_id: str, now: int) -> Verb[None]:
     """Part of every verb that ends an account; applications are told to forget the person with the same commit.
 
     Such a verb first holds the structure and then takes the account away: in that order whoever puts him into a
@@ -191,63 +191,63 @@ def drop_belongings(user_id: str, now: int) -> Verb[None]:
     """
     yield from refuse_last_owner(user_id, now)
     yield from personal_data.request_removal(user_id, now)
-    yield from end_user_grants(user_id, now)
-    for drop in DROP_BELONGINGS:
+    yield from revoke_user_grants(user_id, now)
+    for drop in DROP_USER_DATA:
         yield drop(of=user_id)
 
 
-def _put_sets(user: User) -> Verb[None]:
+def _insert_user_sets(user: User) -> Verb[None]:
     yield ADD_TAG.many([{"user_id": user.user_id, "tag": tag} for tag in sorted(user.tags)])
     yield ADD_PURCHASE.many([{"user_id": user.user_id, "purchase": name} for name in sorted(user.purchases)])
     if user.sealed_totp is not None:
         yield PUT_TOTP(user_id=user.user_id, sealed_secret=user.sealed_totp, confirmed_at=user.reg_time, last_step=0)
 
 
-def user(user_id: str) -> Verb[User]:
-    rows = yield USER(user_id=user_id)
+def user_by_id(user_id: str) -> Verb[User]:
+    rows = yield USER_BY_ID(user_id=user_id)
     if not rows:
         raise UserNotFound
-    return whole_user(rows[0]._asdict())
+    return user_from_row(rows[0]._asdict())
 
 
 def user_by_login(login_key: str) -> Verb[User | None]:
     rows = yield USER_BY_LOGIN(login_key=login_key)
-    return whole_user(rows[0]._asdict()) if rows else None
+    return user_from_row(rows[0]._asdict()) if rows else None
 
 
 def all_users() -> Verb[Sequence[User]]:
     rows = yield ALL_USERS()
-    return [whole_user(row._asdict()) for row in rows]
+    return [user_from_row(row._asdict()) for row in rows]
 
 
-def named_users(ids: Collection[str], login_keys: Collection[str]) -> Verb[Sequence[User]]:
-    rows = yield NAMED_USERS(user_ids=sorted(ids), login_keys=sorted(login_keys))
-    return [whole_user(row._asdict()) for row in rows]
+def users_by_id_or_login(ids: Collection[str], login_keys: Collection[str]) -> Verb[Sequence[User]]:
+    rows = yield USERS_BY_ID_OR_LOGIN(user_ids=sorted(ids), login_keys=sorted(login_keys))
+    return [user_from_row(row._asdict()) for row in rows]
 
 
-def retired_ids(ids: Collection[str]) -> Verb[frozenset[str]]:
+def retired_user_ids(ids: Collection[str]) -> Verb[frozenset[str]]:
     """Which of these ids were given to accounts that are gone."""
-    rows = yield RETIRED_IDS(user_ids=sorted(ids))
+    rows = yield RETIRED_USER_IDS(user_ids=sorted(ids))
     return frozenset(row.user_id for row in rows)
 
 
 def set_blocked(
-    user_id: str, entry: Record, *, blocked: bool, now: int, even_last_administrator: bool = False
+    user_id: str, entry: AuditRecord, *, blocked: bool, now: int, even_last_administrator: bool = False
 ) -> Verb[User]:
     if blocked and not even_last_administrator:
         yield from refuse_last_administrator(user_id, now)
     # Milliseconds, so that epochs raised within one second differ; never below what it was.
     if not (yield SET_BLOCKED(of=user_id, to=blocked, epoch=now * 1_000)):
         raise UserNotFound
-    yield from end_user_grants(user_id, now)
-    yield from record(entry)
-    return (yield from user(user_id))
+    yield from revoke_user_grants(user_id, now)
+    yield from add_audit_record(entry)
+    return (yield from user_by_id(user_id))
 
 
-def put_labels(
-    user_id: str, entry: Record, *, tags: frozenset[str] | None = None, purchases: frozenset[str] | None = None
+def set_labels(
+    user_id: str, entry: AuditRecord, *, tags: frozenset[str] | None = None, purchases: frozenset[str] | None = None
 ) -> Verb[User]:
-    if not (yield NEXT_VERSION(of=user_id)):  # the row is ours from here on: nobody else writes beside us
+    if not (yield BUMP_USER_VERSION(of=user_id)):  # the row is ours from here on: nobody else writes beside us
         raise UserNotFound
     if tags is not None:
         yield DROP_TAGS(of=user_id)
@@ -255,63 +255,63 @@ def put_labels(
     if purchases is not None:
         yield DROP_PURCHASES(of=user_id)
         yield ADD_PURCHASE.many([{"user_id": user_id, "purchase": name} for name in sorted(purchases)])
-    yield from record(entry)
-    return (yield from user(user_id))
+    yield from add_audit_record(entry)
+    return (yield from user_by_id(user_id))
 
 
 def replace_password_hash(user_id: str, old: str, new: str) -> Verb[None]:
     yield REPLACE_HASH(of=user_id, old=old, new=new)
 
 
-def put_setup_link(link: SetupLink, entry: Record) -> Verb[None]:
+def put_setup_link(link: SetupLink, entry: AuditRecord) -> Verb[None]:
     if (yield from setup_is_closed()):
         raise SetupClosed
-    yield from once.put(
-        SETUP,
+    yield from once.put_single_use(
+        SETUP_LINK,
         link.digest,
         subject="",
         details={},
         now=link.created_at,
         expires_at=link.expires_at,
     )
-    yield from record(entry)
+    yield from add_audit_record(entry)
 
 
 def setup_is_closed() -> Verb[bool]:
-    return (yield from fact(SETUP_CLOSED)) is not None
+    return (yield from read_value(SETUP_CLOSED)) is not None
 
 
 def setup_link_is_open(digest: bytes, now: int) -> Verb[bool]:
     if (yield from setup_is_closed()):
         return False
-    return (yield from once.is_open(SETUP, digest, now))
+    return (yield from once.single_use_is_open(SETUP_LINK, digest, now))
 
 
-def set_up(digest: bytes, first: User, records: Mapping[str, Record], now: int) -> Verb[None]:
-    if (yield from once.take(SETUP, digest, now)) is None:
+def complete_setup(digest: bytes, first: User, records: Mapping[str, AuditRecord], now: int) -> Verb[None]:
+    if (yield from once.take_single_use(SETUP_LINK, digest, now)) is None:
         raise SetupLinkDead
-    if not (yield from state_once(SETUP_CLOSED, str(now))):
+    if not (yield from set_value_once(SETUP_CLOSED, str(now))):
         raise SetupClosed
-    yield from create(first, records["created"], administrator=True)
-    yield from record(records["closed"])
+    yield from create_user(first, records["created"], administrator=True)
+    yield from add_audit_record(records["closed"])
 
 
-class AccountStorage(Stored):
-    create = act(create)
-    user = look(user)
-    user_by_login = look(user_by_login)
-    all_users = survey(all_users)
-    replace_password_hash = act(replace_password_hash)
-    set_blocked = act(set_blocked)
-    put_labels = act(put_labels)
-    note = act(record)
-    put_setup_link = act(put_setup_link)
-    setup_is_closed = look(setup_is_closed)
-    setup_link_is_open = look(setup_link_is_open)
-    set_up = act(set_up)
+class AccountStorage(SqlStore):
+    create = write(create_user)
+    user = read(user_by_id)
+    user_by_login = read(user_by_login)
+    all_users = snapshot_read(all_users)
+    replace_password_hash = write(replace_password_hash)
+    set_blocked = write(set_blocked)
+    put_labels = write(set_labels)
+    note = write(add_audit_record)
+    put_setup_link = write(put_setup_link)
+    setup_is_closed = read(setup_is_closed)
+    setup_link_is_open = read(setup_link_is_open)
+    set_up = write(complete_setup)
 
 
-def _columns(user: User) -> dict[str, object]:
+def _user_columns(user: User) -> dict[str, object]:
     return {
         "login": user.login,
         "login_key": user.login_key,
@@ -328,10 +328,10 @@ def _columns(user: User) -> dict[str, object]:
     }
 
 
-def whole_user(fields: dict[str, Any]) -> User:
+def user_from_row(fields: dict[str, Any]) -> User:
     """The account from the columns of WHOLE_USER."""
     del fields["login_key"]
-    fields["kind"] = Kind(fields["kind"])
-    fields["tags"] = lines_of(fields["tags"])
-    fields["purchases"] = lines_of(fields["purchases"])
+    fields["kind"] = AccountKind(fields["kind"])
+    fields["tags"] = split_lines(fields["tags"])
+    fields["purchases"] = split_lines(fields["purchases"])
     return User(**fields)

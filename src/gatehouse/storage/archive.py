@@ -19,7 +19,7 @@ from typing import IO, Final, TypeAlias
 
 import msgspec
 
-from gatehouse.kernel.digests import keyed_digest, same_secret
+from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
 from gatehouse.kernel.errors import BadInput, Conflict
 
 FORMAT: Final = 1
@@ -27,7 +27,7 @@ MODE: Final = 0o600
 COMPRESSION: Final = 6
 
 Value: TypeAlias = str | int | bool | None
-Told: TypeAlias = Callable[[int], object]
+OnProgress: TypeAlias = Callable[[int], object]
 
 
 class BackupDamaged(BadInput):
@@ -53,12 +53,12 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, tag="manifest", tag_fi
     tables: dict[str, tuple[str, ...]]
 
 
-class Rows(msgspec.Struct, frozen=True, kw_only=True, tag="rows", tag_field="line"):
+class ArchiveRows(msgspec.Struct, frozen=True, kw_only=True, tag="rows", tag_field="line"):
     table: str
     rows: tuple[tuple[Value, ...], ...]  # bytes in base64
 
 
-class Closing(msgspec.Struct, frozen=True, kw_only=True, tag="end", tag_field="line"):
+class ArchiveEnd(msgspec.Struct, frozen=True, kw_only=True, tag="end", tag_field="line"):
     counts: dict[str, int]
     sha256: str
     mac: str
@@ -68,8 +68,8 @@ class Closing(msgspec.Struct, frozen=True, kw_only=True, tag="end", tag_field="l
         return sum(self.counts.values())
 
 
-Line: TypeAlias = Manifest | Rows | Closing
-LINE: Final[msgspec.json.Decoder[Line]] = msgspec.json.Decoder(Line)
+ArchiveLine: TypeAlias = Manifest | ArchiveRows | ArchiveEnd
+LINE_DECODER: Final[msgspec.json.Decoder[ArchiveLine]] = msgspec.json.Decoder(ArchiveLine)
 
 
 class ArchiveWriter:
@@ -83,10 +83,10 @@ class ArchiveWriter:
         self._counts[table] += len(rows)
         self._write({"line": "rows", "table": table, "rows": rows})
 
-    def close(self, mac_key: bytes) -> Closing:
+    def close(self, mac_key: bytes) -> ArchiveEnd:
         digest = self._digest.digest()
-        mac = keyed_digest(mac_key, digest)
-        closing = Closing(counts=dict(self._counts), sha256=digest.hex(), mac=mac.hex())
+        mac = hmac_sha256(mac_key, digest)
+        closing = ArchiveEnd(counts=dict(self._counts), sha256=digest.hex(), mac=mac.hex())
         self._write(closing)
         self._packed.close()
         return closing
@@ -98,7 +98,7 @@ class ArchiveWriter:
 
 
 @contextmanager
-def new_file(path: Path) -> Iterator[IO[bytes]]:
+def create_file_atomically(path: Path) -> Iterator[IO[bytes]]:
     """A file for its owner only that gets its name once it is whole and on the disk."""
     if os.path.lexists(path):
         raise FileExists(f"{path} exists already")
@@ -137,10 +137,10 @@ class Archive:
 
     def manifest(self) -> Manifest:
         for line in self._lines(lambda _: None):
-            return _manifest(_decoded(line))
+            return _require_manifest(_decode_line(line))
         raise BackupDamaged(f"{self.path} is empty")
 
-    def chunks(self, tell: Told = lambda _: None) -> Generator[Rows, None, Closing]:
+    def chunks(self, tell: OnProgress = lambda _: None) -> Generator[ArchiveRows, None, ArchiveEnd]:
         """Every chunk of rows, and at the end the closing line, once it was found to be true.
 
         Until then nothing that was read may be relied upon. `tell` hears how many bytes of the file were read.
@@ -149,24 +149,24 @@ class Archive:
         counts: Counter[str] = Counter()
         lines = self._lines(tell)
         manifest_line = next(lines, b"")
-        manifest = _manifest(_decoded(manifest_line))
+        manifest = _require_manifest(_decode_line(manifest_line))
         counts.update(dict.fromkeys(manifest.tables, 0))
         digest.update(manifest_line)
         for line in lines:
-            decoded = _decoded(line)
-            if isinstance(decoded, Closing):
-                _refuse_untrue(decoded, digest.digest(), counts)
+            decoded = _decode_line(line)
+            if isinstance(decoded, ArchiveEnd):
+                _refuse_wrong_checksum(decoded, digest.digest(), counts)
                 if next(lines, None) is not None:
                     raise BackupDamaged("something follows the end of the backup")
                 return decoded
-            if isinstance(decoded, Manifest) or not _fits(decoded, manifest.tables):
+            if isinstance(decoded, Manifest) or not _fits_tables(decoded, manifest.tables):
                 raise BackupDamaged("the backup holds rows that do not fit its tables")
             counts[decoded.table] += len(decoded.rows)
             digest.update(line)
             yield decoded
         raise BackupDamaged("the end of the backup is missing")
 
-    def _lines(self, tell: Told) -> Iterator[bytes]:
+    def _lines(self, tell: OnProgress) -> Iterator[bytes]:
         try:
             with self.path.open("rb") as file, gzip.GzipFile(fileobj=file) as unpacked:
                 for line in unpacked:
@@ -176,21 +176,21 @@ class Archive:
             raise BackupDamaged(f"{self.path} cannot be read: {error}") from error
 
 
-def refuse_unkeyed(closing: Closing, mac_key: bytes) -> None:
+def refuse_wrong_mac(closing: ArchiveEnd, mac_key: bytes) -> None:
     """Raise BackupDamaged unless the installation that has this key closed the file."""
-    expected = keyed_digest(mac_key, bytes.fromhex(closing.sha256))
-    if not same_secret(expected.hex(), closing.mac):
+    expected = hmac_sha256(mac_key, bytes.fromhex(closing.sha256))
+    if not constant_time_equal(expected.hex(), closing.mac):
         raise BackupDamaged("the backup was not written by the installation it claims to come from")
 
 
-def _decoded(line: bytes) -> Line:
+def _decode_line(line: bytes) -> ArchiveLine:
     try:
-        return LINE.decode(line)
+        return LINE_DECODER.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BackupDamaged(f"not a line of a backup: {error}") from error
 
 
-def _manifest(line: Line) -> Manifest:
+def _require_manifest(line: ArchiveLine) -> Manifest:
     if not isinstance(line, Manifest):
         raise BackupDamaged("the backup does not say what it is")
     if line.format != FORMAT:
@@ -201,13 +201,13 @@ def _manifest(line: Line) -> Manifest:
     return line
 
 
-def _fits(chunk: Rows, tables: Mapping[str, Sequence[str]]) -> bool:
+def _fits_tables(chunk: ArchiveRows, tables: Mapping[str, Sequence[str]]) -> bool:
     columns = tables.get(chunk.table)
     return columns is not None and all(len(row) == len(columns) for row in chunk.rows)
 
 
-def _refuse_untrue(closing: Closing, digest: bytes, counts: Counter[str]) -> None:
-    if not same_secret(digest.hex(), closing.sha256):
+def _refuse_wrong_checksum(closing: ArchiveEnd, digest: bytes, counts: Counter[str]) -> None:
+    if not constant_time_equal(digest.hex(), closing.sha256):
         raise BackupDamaged("the checksum of the backup is wrong: it was damaged or changed")
     if closing.counts != counts:
         raise BackupDamaged("the backup does not hold as many rows as it says")

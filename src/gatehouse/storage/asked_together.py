@@ -15,18 +15,18 @@ from typing import Any, Final, TypeAlias
 import asyncpg
 
 from gatehouse.kernel.errors import Unavailable
-from gatehouse.storage.statements import Numbered, Row
+from gatehouse.storage.statements import BatchedStatement, Row
 
-GROUP_SIZE: Final = 64
-MOVING: Final = 2  # carriers that nothing holds up; with more of them the groups would only be smaller
-TRIPS: Final = 256  # with one connection: whether it is still good is seen when it is given back
+MAX_BATCH_SIZE: Final = 64
+MAX_ACTIVE_WORKERS: Final = 2  # carriers that nothing holds up; with more of them the groups would only be smaller
+MAX_BATCHES: Final = 256  # with one connection: whether it is still good is seen when it is given back
 SLOW_SECONDS: Final = 0.005  # whoever takes this long may be waiting for a lock, and the others do not wait with him
 
-Connecting: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]  # asyncpg has no types
+Connect: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]  # asyncpg has no types
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class QueuedQuery:
     values: list[object]
     answer: asyncio.Future[list[Row]]
     since: float
@@ -40,34 +40,34 @@ class Question:
             self.answer.set_exception(error)
 
 
-class AskedTogether:
-    def __init__(self, connecting: Connecting, *, most: int, patience: float) -> None:
+class StatementBatcher:
+    def __init__(self, connecting: Connect, *, most: int, patience: float) -> None:
         self.connecting = connecting
         self._most = most  # carriers, each with a connection of its own
         self._patience = patience  # seconds that a question waits for one of them
         self._loop = asyncio.get_running_loop()
-        self._waiting: dict[Numbered, list[Question]] = {}
+        self._waiting: dict[BatchedStatement, list[QueuedQuery]] = {}
         self._carriers: set[asyncio.Task[None]] = set()
         self._moving = 0
         self._start: asyncio.Handle | None = None
         self._shedding: asyncio.TimerHandle | None = None
 
-    async def ask(self, statement: Numbered, parameters: Mapping[str, object]) -> list[Row]:
+    async def ask(self, statement: BatchedStatement, parameters: Mapping[str, object]) -> list[Row]:
         """Raises what the driver raises for this question."""
-        question = Question(statement.values(parameters), self._loop.create_future(), self._loop.time())
+        question = QueuedQuery(statement.values(parameters), self._loop.create_future(), self._loop.time())
         self._waiting.setdefault(statement, []).append(question)
         self._start_soon()  # not now: others may ask in this turn of the loop
         return await question.answer
 
-    def next_group(self) -> tuple[Numbered, list[Question]] | None:
+    def next_group(self) -> tuple[BatchedStatement, list[QueuedQuery]] | None:
         """What a carrier takes along; None when it may go home."""
-        if not self._waiting or self._moving > MOVING:
+        if not self._waiting or self._moving > MAX_ACTIVE_WORKERS:
             return None
         statement = next(iter(self._waiting))
         questions = self._waiting.pop(statement)
-        if len(questions) > GROUP_SIZE:
-            self._waiting[statement] = questions[GROUP_SIZE:]  # at the end of the line
-        return statement, questions[:GROUP_SIZE]
+        if len(questions) > MAX_BATCH_SIZE:
+            self._waiting[statement] = questions[MAX_BATCH_SIZE:]  # at the end of the line
+        return statement, questions[:MAX_BATCH_SIZE]
 
     def moves(self, by: int) -> None:
         """One carrier more, or one less, that nothing holds up."""
@@ -90,11 +90,11 @@ class AskedTogether:
 
     def _start_carrier(self) -> None:
         self._start = None
-        if not self._waiting or self._moving >= MOVING:
+        if not self._waiting or self._moving >= MAX_ACTIVE_WORKERS:
             return  # those under way will take it along
         if len(self._carriers) < self._most:
             # In a context of its own, for it does not work for the request that made it start.
-            carrier = self._loop.create_task(Carrier(self).carry(), name="asked-together", context=Context())
+            carrier = self._loop.create_task(BatchWorker(self).carry(), name="asked-together", context=Context())
             self._carriers.add(carrier)
             carrier.add_done_callback(self._came_home)
         elif self._shedding is None:
@@ -110,10 +110,10 @@ class AskedTogether:
         self._start_soon()
 
 
-class Carrier:
+class BatchWorker:
     """Goes to and fro with one connection as long as somebody waits, but not for ever."""
 
-    def __init__(self, together: AskedTogether) -> None:
+    def __init__(self, together: StatementBatcher) -> None:
         self._together = together
         self._loop = asyncio.get_running_loop()
         self._is_moving = False
@@ -124,11 +124,11 @@ class Carrier:
         try:
             async with self._together.connecting() as connection:
                 slow = self._set_out(slow)
-                for _ in range(TRIPS):
+                for _ in range(MAX_BATCHES):
                     group = self._together.next_group()
                     if group is None:
                         break
-                    await answer(connection, *group)
+                    await run_batch(connection, *group)
                     slow = self._set_out(slow)
         except Exception as error:  # noqa: BLE001 - whatever it was, nobody may be left waiting for it
             self._together.fail(error, since=begin)
@@ -150,39 +150,39 @@ class Carrier:
             self._together.moves(-1)
 
 
-async def answer(connection: Any, statement: Numbered, questions: list[Question]) -> None:  # noqa: ANN401
+async def run_batch(connection: Any, statement: BatchedStatement, questions: list[QueuedQuery]) -> None:  # noqa: ANN401
     """Raises what ends the use of the connection, after everybody was told."""
     try:
-        await answer_each(connection, statement, questions)
+        await run_batch_or_each(connection, statement, questions)
     except BaseException as error:  # what became of it, nobody knows
-        fail_all(questions, error if isinstance(error, Exception) else Unavailable("cut short"))
+        fail_queries(questions, error if isinstance(error, Exception) else Unavailable("cut short"))
         raise
 
 
-async def answer_each(connection: Any, statement: Numbered, questions: list[Question]) -> None:  # noqa: ANN401
+async def run_batch_or_each(connection: Any, statement: BatchedStatement, questions: list[QueuedQuery]) -> None:  # noqa: ANN401
     """One transaction for all; when one of them goes wrong, which is rare, each by itself."""
     try:
-        found = await ask_all(connection, statement, questions)
+        found = await fetch_batch(connection, statement, questions)
     except asyncpg.PostgresConnectionError:  # nothing more goes over it
         raise
     except (asyncpg.PostgresError, ValueError) as error:  # what a statement or a parameter of it met
         if len(questions) == 1:
-            fail_all(questions, error)
+            fail_queries(questions, error)
             return
         for question in questions:
-            await answer_each(connection, statement, [question])
+            await run_batch_or_each(connection, statement, [question])
     else:
         for question, rows in zip(questions, found, strict=True):
             question.succeed(rows)
 
 
-async def ask_all(connection: Any, statement: Numbered, questions: list[Question]) -> list[list[Row]]:  # noqa: ANN401
+async def fetch_batch(connection: Any, statement: BatchedStatement, questions: list[QueuedQuery]) -> list[list[Row]]:  # noqa: ANN401
     for number, question in enumerate(questions):
         question.values[statement.place] = number
     rows = await connection.fetchmany(statement.compiled.sql, [question.values for question in questions])
     return statement.rows_of(rows, len(questions))
 
 
-def fail_all(questions: list[Question], error: Exception) -> None:
+def fail_queries(questions: list[QueuedQuery], error: Exception) -> None:
     for question in questions:
         question.fail(error)

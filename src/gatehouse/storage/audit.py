@@ -23,20 +23,20 @@ from sqlalchemy import (
 )
 
 from gatehouse.audit.errors import SealedMeanwhile
-from gatehouse.audit.model import ChainEnd, HeadMove, Record, Refusal, Seal
-from gatehouse.storage.installation import replace, state_once
-from gatehouse.storage.runner import Stored, act, look, survey
-from gatehouse.storage.statements import AnyOf, Document, Row, Statement, Verb
+from gatehouse.audit.model import AuditRecord, ChainEnd, HeadSwap, Refusal, Seal
+from gatehouse.storage.installation import replace_value, set_value_once
+from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
+from gatehouse.storage.statements import InStringList, JsonDocument, Row, Statement, Verb
 from gatehouse.storage.tables.audit import audit_events, audit_refusals, audit_seals
 from gatehouse.storage.tables.installation import installation
 
-HEAD: Final = "audit_head"  # the fact that holds the sealed head of the chain
-FORGOTTEN_AT_ONCE: Final = 1_000  # records, where no sealed batch has more
+AUDIT_HEAD: Final = "audit_head"  # the fact that holds the sealed head of the chain
+DELETE_BATCH: Final = 1_000  # records, where no sealed batch has more
 
 INSERT_EVENT = Statement(insert(audit_events))
 # Documents as the text they are: one that was made unreadable is named by verification, and holds up no sealing.
 _RAW_EVENT = [
-    type_coerce(column, Text()).label(column.name) if isinstance(column.type, Document) else column
+    type_coerce(column, Text()).label(column.name) if isinstance(column.type, JsonDocument) else column
     for column in audit_events.c
 ]
 _UNSEALED_ORDER = (audit_events.c.at, audit_events.c.record_id)
@@ -60,7 +60,7 @@ _PREVIOUS = (
 )
 CHAIN_END = Statement(
     select(
-        select(installation.c.value).where(installation.c.name == HEAD).scalar_subquery().label("head"),
+        select(installation.c.value).where(installation.c.name == AUDIT_HEAD).scalar_subquery().label("head"),
         _PREVIOUS.scalar_subquery().label("previous"),
         select(func.coalesce(func.min(audit_events.c.place), 0)).scalar_subquery().label("first_place"),
         select(func.coalesce(func.max(audit_events.c.place), 0)).scalar_subquery().label("last_place"),
@@ -75,7 +75,7 @@ PLACE_EVENT = Statement(
 )
 COUNT_PLACED = Statement(
     select(func.count().label("found")).where(
-        AnyOf(audit_events.c.record_id, "record_ids"),
+        InStringList(audit_events.c.record_id, "record_ids"),
         audit_events.c.place > bindparam("after"),
         audit_events.c.place <= bindparam("last"),
     )
@@ -91,7 +91,7 @@ INSERT_REFUSAL = Statement(
     .returning(audit_refusals.c.position)
 )
 DROP_OLD_REFUSALS = Statement(delete(audit_refusals).where(audit_refusals.c.position <= bindparam("oldest")))
-RECORDED = Statement(select(audit_events.c.record_id).where(audit_events.c.record_id == bindparam("record_id")))
+RECORD_EXISTS = Statement(select(audit_events.c.record_id).where(audit_events.c.record_id == bindparam("record_id")))
 EVENT_BY_ID = Statement(select(audit_events).where(audit_events.c.record_id == bindparam("record_id")))
 REFUSAL_BY_ID = Statement(select(audit_refusals).where(audit_refusals.c.record_id == bindparam("record_id")))
 EVENTS_FROM = Statement(
@@ -106,7 +106,7 @@ SEALS_FROM = Statement(
     .order_by(audit_seals.c.place)
     .limit(bindparam("most"))
 )
-NEWEST = Statement(
+NEWEST_RECORDS = Statement(
     select(audit_events)
     .where(
         or_(bindparam("any_subject"), audit_events.c.subject == bindparam("subject")),
@@ -137,12 +137,12 @@ SEAL_BEFORE = Statement(
         audit_seals.c.place < bindparam("place")
     )
 )
-FORGET_UP_TO = Statement(
+DROP_RECORDS_UP_TO = Statement(
     delete(audit_events).where(audit_events.c.place <= bindparam("last")).returning(audit_events.c.record_id)
 )
 
 
-def record(entry: Record) -> Verb[None]:
+def add_audit_record(entry: AuditRecord) -> Verb[None]:
     """Insert the record; part of every mutating verb, so that no change commits without it."""
     yield INSERT_EVENT(
         record_id=entry.record_id,
@@ -160,20 +160,20 @@ def record(entry: Record) -> Verb[None]:
     )
 
 
-def is_recorded(entry: Record) -> Verb[bool]:
+def has_audit_record(entry: AuditRecord) -> Verb[bool]:
     """Whether an earlier run of this very verb was committed: its record has an id that no other has.
 
     To be asked after a statement that waits for the locks of that run.
     """
-    return bool((yield RECORDED(record_id=entry.record_id)))
+    return bool((yield RECORD_EXISTS(record_id=entry.record_id)))
 
 
-def unsealed(limit: int, after: Record | None = None) -> Verb[Sequence[Record]]:
+def unsealed_records(limit: int, after: AuditRecord | None = None) -> Verb[Sequence[AuditRecord]]:
     if after is None:
         rows = yield UNSEALED(most=limit)
     else:
         rows = yield UNSEALED_AFTER(at=after.at, record_id=after.record_id, most=limit)
-    return [_raw_record(row) for row in rows]
+    return [_raw_record_from_row(row) for row in rows]
 
 
 def chain_end() -> Verb[ChainEnd]:
@@ -183,30 +183,32 @@ def chain_end() -> Verb[ChainEnd]:
     return ChainEnd(**end, seal=None if fields["place"] is None else Seal(**fields))
 
 
-def move_head(head: HeadMove) -> Verb[None]:
+def swap_head(head: HeadSwap) -> Verb[None]:
     """The condition is part of the write: of two sealers the second finds no row left to change."""
     if head.before is None:
-        moved = yield from state_once(HEAD, head.after)
+        moved = yield from set_value_once(AUDIT_HEAD, head.after)
     else:
-        moved = yield from replace(HEAD, head.before, head.after)
+        moved = yield from replace_value(AUDIT_HEAD, head.before, head.after)
     if not moved:
         raise SealedMeanwhile
 
 
-def make_head(key: tuple[str, str | None, str], head: str) -> Verb[bool]:
+def create_head(key: tuple[str, str | None, str], head: str) -> Verb[bool]:
     """Keep the head together with the fact that says there is one, given as name, value read and new value."""
     name, before, after = key
-    kept = yield from (state_once(name, after) if before is None else replace(name, before, after))
+    kept = yield from (set_value_once(name, after) if before is None else replace_value(name, before, after))
     if kept:
-        yield from state_once(HEAD, head)
+        yield from set_value_once(AUDIT_HEAD, head)
     return kept
 
 
-def append(record_ids: Sequence[str], seal: Seal, head: HeadMove, break_record: Record | None = None) -> Verb[None]:
-    yield from move_head(head)
+def append_to_chain(
+    record_ids: Sequence[str], seal: Seal, head: HeadSwap, break_record: AuditRecord | None = None
+) -> Verb[None]:
+    yield from swap_head(head)
     after = seal.place - len(record_ids)
     if break_record is not None:
-        yield from record(break_record)
+        yield from add_audit_record(break_record)
     yield PLACE_EVENT.many(
         [{"record": record_id, "new_place": place} for place, record_id in enumerate(record_ids, after + 1)]
     )
@@ -216,7 +218,7 @@ def append(record_ids: Sequence[str], seal: Seal, head: HeadMove, break_record: 
     yield INSERT_SEAL(place=seal.place, at=seal.at, link=seal.link, kid=seal.kid, signature=seal.signature)
 
 
-def refuse(refusal: Refusal, kept: int) -> Verb[None]:
+def add_refusal(refusal: Refusal, kept: int) -> Verb[None]:
     rows = yield INSERT_REFUSAL(
         record_id=refusal.record_id,
         at=refusal.at,
@@ -230,88 +232,92 @@ def refuse(refusal: Refusal, kept: int) -> Verb[None]:
     yield DROP_OLD_REFUSALS(oldest=rows[0].position - kept)
 
 
-def find(record_id: str) -> Verb[Record | Refusal | None]:
+def find_record(record_id: str) -> Verb[AuditRecord | Refusal | None]:
     rows = yield EVENT_BY_ID(record_id=record_id)
     if rows:
-        return _record(rows[0])
+        return _record_from_row(rows[0])
     rows = yield REFUSAL_BY_ID(record_id=record_id)
-    return refusal_of(rows[0]) if rows else None
+    return refusal_from_row(rows[0]) if rows else None
 
 
-def records_from(place: int, limit: int) -> Verb[Sequence[Record]]:
+def records_from(place: int, limit: int) -> Verb[Sequence[AuditRecord]]:
     rows = yield EVENTS_FROM(first=place, most=limit)
-    return [_raw_record(row) for row in rows]
+    return [_raw_record_from_row(row) for row in rows]
 
 
 def seals_from(place: int, limit: int) -> Verb[Sequence[Seal]]:
     rows = yield SEALS_FROM(first=place, most=limit)
-    return [_seal(row) for row in rows]
+    return [_seal_from_row(row) for row in rows]
 
 
-def newest(limit: int, subject: str, event: str) -> Verb[Sequence[Record]]:
-    rows = yield NEWEST(most=limit, subject=subject, event=event, any_subject=not subject, any_event=not event)
-    return [_record(row) for row in rows]
+def newest_records(limit: int, subject: str, event: str) -> Verb[Sequence[AuditRecord]]:
+    rows = yield NEWEST_RECORDS(
+        most=limit, subject=subject, event=event, any_subject=not subject, any_event=not event
+    )
+    return [_record_from_row(row) for row in rows]
 
 
-def erase_personal(subject: str, entry: Record) -> Verb[int]:
+def erase_personal(subject: str, entry: AuditRecord) -> Verb[int]:
     rows = yield ERASE_PERSONAL(of=subject)
-    yield from record(entry)
+    yield from add_audit_record(entry)
     return len(rows)
 
 
-def seal_to_forget(begins: int, at: int) -> Verb[tuple[Seal, int] | None]:
+def seal_to_delete(begins: int, at: int) -> Verb[tuple[Seal, int] | None]:
     """From one seal to another, so that what is left begins behind one; as few at a time as that allows."""
-    last = (yield LAST_SEAL_WITHIN(oldest=begins, at=at, end=begins + FORGOTTEN_AT_ONCE))[0].place
+    last = (yield LAST_SEAL_WITHIN(oldest=begins, at=at, end=begins + DELETE_BATCH))[0].place
     if last is None:
         rows = yield NEXT_SEAL(oldest=begins)
         if not rows:
             return None
         last = rows[0].place
-    seal = _seal((yield SEAL_AT(place=last))[0])
+    seal = _seal_from_row((yield SEAL_AT(place=last))[0])
     return None if seal.at >= at else (seal, (yield SEAL_BEFORE(place=last))[0].place)
 
 
-def forget_up_to(place: int, head: HeadMove) -> Verb[int]:
-    yield from move_head(head)
-    return len((yield FORGET_UP_TO(last=place)))
+def delete_up_to(place: int, head: HeadSwap) -> Verb[int]:
+    yield from swap_head(head)
+    return len((yield DROP_RECORDS_UP_TO(last=place)))
 
 
-class AuditStorage(Stored):
-    unsealed = look(unsealed)
-    chain_end = look(chain_end)
-    append = act(append)
-    move_head = act(move_head)
-    make_head = act(make_head)
-    refuse = act(refuse)
-    find = look(find)
-    records_from = survey(records_from)
-    seals_from = survey(seals_from)
-    newest = survey(newest)
-    erase_personal = act(erase_personal)
-    seal_to_forget = look(seal_to_forget)
-    forget_up_to = act(forget_up_to)
+class AuditStorage(SqlStore):
+    unsealed = read(unsealed_records)
+    chain_end = read(chain_end)
+    append = write(append_to_chain)
+    move_head = write(swap_head)
+    make_head = write(create_head)
+    refuse = write(add_refusal)
+    find = read(find_record)
+    records_from = snapshot_read(records_from)
+    seals_from = snapshot_read(seals_from)
+    newest = snapshot_read(newest_records)
+    erase_personal = write(erase_personal)
+    seal_to_forget = read(seal_to_delete)
+    forget_up_to = write(delete_up_to)
 
 
-def _record(row: Row) -> Record:
-    return Record(**row._asdict())
+def _record_from_row(row: Row) -> AuditRecord:
+    return AuditRecord(**row._asdict())
 
 
-def _raw_record(row: Row) -> Record:
-    return Record(**{**row._asdict(), "details": _decode(row.details), "personal": _decode(row.personal)})
+def _raw_record_from_row(row: Row) -> AuditRecord:
+    return AuditRecord(
+        **{**row._asdict(), "details": _decode_raw(row.details), "personal": _decode_raw(row.personal)}
+    )
 
 
-def _decode(text: str | None) -> Any:  # noqa: ANN401 - a document
+def _decode_raw(text: str | None) -> Any:  # noqa: ANN401 - a document
     try:
         return None if text is None else msgspec.json.decode(text)
     except msgspec.DecodeError:
         return {"unreadable": text}  # no record was written like this: its authentication code does not fit
 
 
-def _seal(row: Row) -> Seal:
+def _seal_from_row(row: Row) -> Seal:
     return Seal(**row._asdict())
 
 
-def refusal_of(row: Row) -> Refusal:
+def refusal_from_row(row: Row) -> Refusal:
     fields = row._asdict()
     del fields["position"]
     return Refusal(**fields)

@@ -25,22 +25,22 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.type_api import TypeEngine
 
-from gatehouse.audit.model import Record
+from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.errors import Conflict
-from gatehouse.storage.archive import BackupDamaged, Closing, Rows, Value
-from gatehouse.storage.audit import record
-from gatehouse.storage.installation import EPOCH, epoch, state
-from gatehouse.storage.paging import Pages
+from gatehouse.storage.archive import ArchiveEnd, ArchiveRows, BackupDamaged, Value
+from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.installation import EPOCH, read_epoch, set_value
+from gatehouse.storage.paging import KeysetPages
 from gatehouse.storage.promotion import TIMELINE
-from gatehouse.storage.statements import Document, Row, Statement, Verb
+from gatehouse.storage.statements import JsonDocument, Row, Statement, Verb
 from gatehouse.storage.tables import metadata
 
-CHUNK: Final = 200  # rows read, written and inserted at a time
-CLOCKS_MAY_DIFFER: Final = 60_000  # milliseconds by which a revocation may have been dated ahead
+CHUNK_ROWS: Final = 200  # rows read, written and inserted at a time
+MAX_CLOCK_SKEW_MS: Final = 60_000  # milliseconds by which a revocation may have been dated ahead
 
 Fields: TypeAlias = dict[str, object]
-Put: TypeAlias = Callable[[str, Sequence[Row]], object]
-Chunks: TypeAlias = Callable[[], Generator[Rows, None, Closing]]
+WriteRows: TypeAlias = Callable[[str, Sequence[Row]], object]
+ReadChunks: TypeAlias = Callable[[], Generator[ArchiveRows, None, ArchiveEnd]]
 
 
 class DatabaseNotEmpty(Conflict):
@@ -71,9 +71,9 @@ def _on_sqlite(element: PerDialect, _compiler: SQLCompiler, **_: Any) -> str:  #
     return element.sqlite
 
 
-def _kept(column: Column[Any]) -> TypeEngine[Any]:
+def _stored_type(column: Column[Any]) -> TypeEngine[Any]:
     """Documents travel as the text they are: nothing is read into them on the way."""
-    return Text() if isinstance(column.type, Document) else column.type
+    return Text() if isinstance(column.type, JsonDocument) else column.type
 
 
 class TableStatements:
@@ -83,12 +83,14 @@ class TableStatements:
         self.name: Final = str(table.name)
         self.columns: Final = tuple(str(column.name) for column in table.c)
         self._binary: Final = tuple(isinstance(column.type, LargeBinary) for column in table.c)
-        self.pages: Final = Pages(
-            table, [type_coerce(column, _kept(column)).label(column.name) for column in table.c]
+        self.pages: Final = KeysetPages(
+            table, [type_coerce(column, _stored_type(column)).label(column.name) for column in table.c]
         )
         self.any: Final = Statement(select(literal_column("1").label("found")).select_from(table).limit(1))
         self.insert: Final = Statement(
-            insert(table).values({column.name: bindparam(column.name, type_=_kept(column)) for column in table.c})
+            insert(table).values(
+                {column.name: bindparam(column.name, type_=_stored_type(column)) for column in table.c}
+            )
         )
         self.empty: Final = Statement(
             PerDialect(postgres=f"TRUNCATE {table.name} CASCADE", sqlite=f"DELETE FROM {table.name}")  # noqa: S608
@@ -109,13 +111,13 @@ def _bytes(value: Value) -> bytes | None:
 
 
 TABLES: Final = {str(table.name): TableStatements(table) for table in metadata.sorted_tables}
-NUMBERED: Final = [
+AUTOINCREMENT_COLUMNS: Final = [
     column for table in metadata.sorted_tables if (column := table.autoincrement_column) is not None
 ]  # what the database itself gives numbers to
 
-HOLD_TABLES = Statement(PerDialect(postgres=f"LOCK TABLE {', '.join(TABLES)} IN ACCESS EXCLUSIVE MODE"))
+LOCK_TABLES = Statement(PerDialect(postgres=f"LOCK TABLE {', '.join(TABLES)} IN ACCESS EXCLUSIVE MODE"))
 # A process of ours listens for as long as it lives; this one began to listen after this session was opened.
-OTHERS = Statement(
+COUNT_OTHER_PROCESSES = Statement(
     PerDialect(
         postgres="""
         SELECT count(*) FROM pg_stat_activity
@@ -124,27 +126,27 @@ OTHERS = Statement(
         """
     )
 )
-COUNT_ON = [
+RESET_SEQUENCES = [
     Statement(
         PerDialect(
             postgres=f"SELECT setval(pg_get_serial_sequence('{column.table.name}', '{column.name}'), "  # noqa: S608
             f"coalesce((SELECT max({column.name}) FROM {column.table.name}), 1))"
         )
     )
-    for column in NUMBERED
+    for column in AUTOINCREMENT_COLUMNS
 ]
 
 
-def shape() -> dict[str, tuple[str, ...]]:
+def table_columns() -> dict[str, tuple[str, ...]]:
     """Every table and its columns, in the order they are written."""
     return {name: table.columns for name, table in TABLES.items()}
 
 
-def dump(put: Put) -> Verb[None]:
+def dump_rows(put: WriteRows) -> Verb[None]:
     """Hand every row to `put`, a chunk at a time: for `survey`, whose snapshot makes them one moment's."""
     for table in TABLES.values():
         last: Row | None = None
-        while rows := (yield table.pages.after(last, most=CHUNK)):
+        while rows := (yield table.pages.after(last, most=CHUNK_ROWS)):
             put(table.name, rows)
             last = rows[-1]
 
@@ -152,7 +154,7 @@ def dump(put: Put) -> Verb[None]:
 # What is under way between a person and the service: after a restore it starts again. A mail was sent meanwhile.
 # Requests to applications come back and are made again: removing twice is harmless, and never is not.
 # Grants are dead by the users' new `rev`; consents may have been withdrawn since, and are asked for again.
-FLEETING: Final = frozenset(
+EPHEMERAL_TABLES: Final = frozenset(
     {
         *("gdpr_leases", "interactions", "login_tokens", "outbox", "sessions"),
         *("consents", "device_requests", "grants", "logout_calls"),
@@ -163,7 +165,7 @@ FLEETING: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fence:
+class RestoreFence:
     """What keeps a restore from reviving whatever ended after the backup was made (R3, faults R-23)."""
 
     now: int  # Unix seconds
@@ -174,14 +176,14 @@ class Fence:
 
     def holds_back(self, table: str, fields: Fields) -> bool:
         # Another database has a timeline of its own.
-        return table in FLEETING or (table == "installation" and fields["name"] == TIMELINE)
+        return table in EPHEMERAL_TABLES or (table == "installation" and fields["name"] == TIMELINE)
 
     def passed(self, table: str, fields: Fields) -> Fields:
         """The row as it may come back."""
         match table:
             case "users":
                 # Above every `rev` a token of before can carry, those of a clock that was ahead included.
-                return {**fields, "rev": max(_number(fields["rev"]), self.epoch) + CLOCKS_MAY_DIFFER}
+                return {**fields, "rev": max(_number(fields["rev"]), self.epoch) + MAX_CLOCK_SKEW_MS}
             case "once":  # it may have been taken after the backup, and so with recovery codes
                 return {**fields, "taken_at": fields["taken_at"] or self.now}
             case "recovery_codes":
@@ -198,27 +200,27 @@ def _number(value: object) -> int:
     return value
 
 
-def put_back(chunks: Chunks, fence: Fence, entry: Record, *, replace: bool) -> Verb[Closing]:
+def restore_rows(chunks: ReadChunks, fence: RestoreFence, entry: AuditRecord, *, replace: bool) -> Verb[ArchiveEnd]:
     """Fill the database from the chunks: everything or, when anything is wrong with them, nothing.
 
     Raises DatabaseNotEmpty unless told to replace what is there, and DatabaseInUse while it is served.
     """
-    if (yield OTHERS())[0][0]:
+    if (yield COUNT_OTHER_PROCESSES())[0][0]:
         raise DatabaseInUse("another Gatehouse process is connected to this database: stop it first")
-    yield HOLD_TABLES()
+    yield LOCK_TABLES()
     if not replace:
-        yield from _refuse_contents()
+        yield from _refuse_non_empty()
     for table in reversed(TABLES.values()):  # what refers to others before what is referred to
         yield table.empty()
     closing = yield from _insert(chunks(), fence)
-    yield from state(EPOCH, str(max(fence.epoch, (yield from epoch()))))  # never back, though a clock may be
-    yield from record(entry)
-    for count_on in COUNT_ON:
+    yield from set_value(EPOCH, str(max(fence.epoch, (yield from read_epoch()))))  # never back, though a clock may be
+    yield from add_audit_record(entry)
+    for count_on in RESET_SEQUENCES:
         yield count_on()
     return closing
 
 
-def _refuse_contents() -> Verb[None]:
+def _refuse_non_empty() -> Verb[None]:
     for name, table in TABLES.items():
         if (yield table.any()):
             raise DatabaseNotEmpty(
@@ -226,12 +228,12 @@ def _refuse_contents() -> Verb[None]:
             )
 
 
-def _insert(chunks: Generator[Rows, None, Closing], fence: Fence) -> Verb[Closing]:
+def _insert(chunks: Generator[ArchiveRows, None, ArchiveEnd], fence: RestoreFence) -> Verb[ArchiveEnd]:
     while True:
         try:
             chunk = next(chunks)
         except StopIteration as end:
-            closing: Closing = end.value
+            closing: ArchiveEnd = end.value
             return closing
         table = TABLES[chunk.table]
         rows = [fields for row in chunk.rows if not fence.holds_back(chunk.table, fields := table.fields(row))]

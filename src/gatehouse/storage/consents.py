@@ -6,35 +6,37 @@ from dataclasses import replace
 from sqlalchemy import and_, bindparam, delete, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from gatehouse.audit.model import Record
+from gatehouse.audit.model import AuditRecord
 from gatehouse.oauth.model import Client, Consent
-from gatehouse.storage.audit import record
-from gatehouse.storage.oauth import whole_client
-from gatehouse.storage.runner import Stored, act, look
+from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.oauth import client_from_fields
+from gatehouse.storage.runner import SqlStore, read, write
 from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.oauth import clients, consents, grants
 
-CONSENT_OF = "consent_"
+CONSENT_PREFIX = "consent_"
 
-_THIS = and_(consents.c.user_id == bindparam("of"), consents.c.client_id == bindparam("to"))
+_THIS_CONSENT = and_(consents.c.user_id == bindparam("of"), consents.c.client_id == bindparam("to"))
 
-FIND = Statement(select(consents).where(_THIS))
+FIND_CONSENT = Statement(select(consents).where(_THIS_CONSENT))
 # Holds the row until the commit: of two windows the second one adds to what the first one wrote.
-HOLD = Statement(select(consents).where(_THIS).with_for_update())
-INSERT = Statement(insert(consents).on_conflict_do_nothing().returning(consents.c.client_id))
-REPLACE = Statement(update(consents).where(_THIS).values(scopes=bindparam("all_scopes"), given_at=bindparam("at")))
-OF_USER = Statement(
-    select(clients, *(column.label(f"{CONSENT_OF}{column.name}") for column in consents.c))
+LOCK_CONSENT = Statement(select(consents).where(_THIS_CONSENT).with_for_update())
+INSERT_CONSENT = Statement(insert(consents).on_conflict_do_nothing().returning(consents.c.client_id))
+REPLACE_CONSENT = Statement(
+    update(consents).where(_THIS_CONSENT).values(scopes=bindparam("all_scopes"), given_at=bindparam("at"))
+)
+CONSENTS_OF_USER = Statement(
+    select(clients, *(column.label(f"{CONSENT_PREFIX}{column.name}") for column in consents.c))
     .join(consents, consents.c.client_id == clients.c.client_id)
     .where(consents.c.user_id == bindparam("of"), clients.c.removed.is_(False))
 )
 # What is there without having been asked for: a client of the house needs no consent (R3, checklist LG-28).
-HELD = Statement(
+GRANTS_WITHOUT_CONSENT = Statement(
     select(
         clients,
-        *(grants.c[name].label(f"{CONSENT_OF}{name}") for name in ("user_id", "client_id", "scopes")),
-        grants.c.created_at.label(f"{CONSENT_OF}given_at"),
+        *(grants.c[name].label(f"{CONSENT_PREFIX}{name}") for name in ("user_id", "client_id", "scopes")),
+        grants.c.created_at.label(f"{CONSENT_PREFIX}given_at"),
     )
     .join(grants, grants.c.client_id == clients.c.client_id)
     .join(users, and_(users.c.user_id == grants.c.user_id, users.c.rev == grants.c.rev))
@@ -47,8 +49,8 @@ HELD = Statement(
     )
     .order_by(grants.c.created_at)
 )
-FORGET = Statement(delete(consents).where(_THIS).returning(consents.c.client_id))
-REVOKE = Statement(
+DROP_CONSENT = Statement(delete(consents).where(_THIS_CONSENT).returning(consents.c.client_id))
+REVOKE_GRANTS = Statement(
     update(grants)
     .where(grants.c.user_id == bindparam("of"), grants.c.client_id == bindparam("to"), grants.c.revoked_at == 0)
     .values(revoked_at=bindparam("now"))
@@ -56,57 +58,61 @@ REVOKE = Statement(
 )
 
 
-def consent(user_id: str, client_id: str) -> Verb[Consent | None]:
-    rows = yield FIND(of=user_id, to=client_id)
-    return _consent(rows[0]._asdict()) if rows else None
+def consent_of(user_id: str, client_id: str) -> Verb[Consent | None]:
+    rows = yield FIND_CONSENT(of=user_id, to=client_id)
+    return _consent_from_fields(rows[0]._asdict()) if rows else None
 
 
 def consents_of(user_id: str, now: int) -> Verb[Sequence[tuple[Consent, Client]]]:
-    given = yield OF_USER(of=user_id)
-    held = yield HELD(of=user_id, now=now)
+    given = yield CONSENTS_OF_USER(of=user_id)
+    held = yield GRANTS_WITHOUT_CONSENT(of=user_id, now=now)
     listed: dict[str, tuple[Consent, Client]] = {}
-    for consent, client in map(_with_client, (*given, *held)):
+    for consent, client in map(_consent_with_client, (*given, *held)):
         first, _ = listed.get(client.client_id, (consent, client))
-        listed[client.client_id] = (replace(first, scopes=_together(first.scopes, consent.scopes)), client)
+        listed[client.client_id] = (replace(first, scopes=_merge_scopes(first.scopes, consent.scopes)), client)
     return sorted(listed.values(), key=lambda one: (one[1].name, one[1].client_id))
 
 
-def give(given: Consent, entry: Record) -> Verb[None]:
-    fresh = yield INSERT(
+def add_consent(given: Consent, entry: AuditRecord) -> Verb[None]:
+    fresh = yield INSERT_CONSENT(
         user_id=given.user_id, client_id=given.client_id, scopes=given.scopes, given_at=given.given_at
     )
     if not fresh:
-        rows = yield HOLD(of=given.user_id, to=given.client_id)
-        every = _together(rows[0].scopes if rows else (), given.scopes)
-        yield REPLACE(of=given.user_id, to=given.client_id, all_scopes=every, at=given.given_at)
-    yield from record(entry)
+        rows = yield LOCK_CONSENT(of=given.user_id, to=given.client_id)
+        every = _merge_scopes(rows[0].scopes if rows else (), given.scopes)
+        yield REPLACE_CONSENT(of=given.user_id, to=given.client_id, all_scopes=every, at=given.given_at)
+    yield from add_audit_record(entry)
 
 
-def withdraw(user_id: str, client_id: str, now: int, entry: Record) -> Verb[bool]:
-    forgotten = yield FORGET(of=user_id, to=client_id)
-    revoked = yield REVOKE(of=user_id, to=client_id, now=now)
+def withdraw_consent(user_id: str, client_id: str, now: int, entry: AuditRecord) -> Verb[bool]:
+    forgotten = yield DROP_CONSENT(of=user_id, to=client_id)
+    revoked = yield REVOKE_GRANTS(of=user_id, to=client_id, now=now)
     if not forgotten and not revoked:
         return False
-    yield from record(entry)
+    yield from add_audit_record(entry)
     return True
 
 
-class ConsentStorage(Stored):
-    consent = look(consent)
-    consents = look(consents_of)
-    give = act(give)
-    withdraw = act(withdraw)
+class ConsentStorage(SqlStore):
+    consent = read(consent_of)
+    consents = read(consents_of)
+    give = write(add_consent)
+    withdraw = write(withdraw_consent)
 
 
-def _together(scopes: Sequence[str], more: Sequence[str]) -> tuple[str, ...]:
+def _merge_scopes(scopes: Sequence[str], more: Sequence[str]) -> tuple[str, ...]:
     return (*scopes, *(scope for scope in more if scope not in scopes))
 
 
-def _with_client(row: Row) -> tuple[Consent, Client]:
+def _consent_with_client(row: Row) -> tuple[Consent, Client]:
     fields = row._asdict()
-    own = {name.removeprefix(CONSENT_OF): fields.pop(name) for name in tuple(fields) if name.startswith(CONSENT_OF)}
-    return _consent(own), whole_client(fields, ())
+    own = {
+        name.removeprefix(CONSENT_PREFIX): fields.pop(name)
+        for name in tuple(fields)
+        if name.startswith(CONSENT_PREFIX)
+    }
+    return _consent_from_fields(own), client_from_fields(fields, ())
 
 
-def _consent(fields: dict[str, object]) -> Consent:
+def _consent_from_fields(fields: dict[str, object]) -> Consent:
     return Consent(**{**fields, "scopes": tuple(fields["scopes"])})  # type: ignore[arg-type]

@@ -11,30 +11,30 @@ from typing import Final
 
 from sqlalchemy import CTE, Text, Update, bindparam, func, select, update
 
-from gatehouse.accounts.model import KeptLogin
-from gatehouse.audit.model import Record
-from gatehouse.gamesessions.model import State, Turn
-from gatehouse.storage.audit import is_recorded, record
-from gatehouse.storage.logins import STILL_GOOD, put_login, token_row
-from gatehouse.storage.notices import PLACE, spoken
-from gatehouse.storage.row_if import entry_parameters, prefixed, recorded_if, row_if
-from gatehouse.storage.statements import Notice, Statement, Verb
+from gatehouse.accounts.model import LoginTokenRecord
+from gatehouse.audit.model import AuditRecord
+from gatehouse.gamesessions.model import GameSessionState, PollId
+from gatehouse.storage.audit import add_audit_record, has_audit_record
+from gatehouse.storage.logins import LOCK_UNREVOKED_USER, insert_login, token_row
+from gatehouse.storage.notices import PG_CHANNEL, encode_notification
+from gatehouse.storage.row_if import audit_record_parameters, insert_audit_record_if, insert_if, with_prefix
+from gatehouse.storage.statements import Notification, Statement, Verb
 from gatehouse.storage.tables.accounts import login_tokens, users
 from gatehouse.storage.tables.gamesessions import game_sessions
 
 CHANNEL: Final = "game"  # the payload is the gsid
-TOKEN: Final = "token_"  # noqa: S105 - before the names of the token's columns
+TOKEN_PREFIX: Final = "token_"  # noqa: S105 - before the names of the token's columns
 
-THIS: Final = game_sessions.c.gsid == bindparam("of")
-LASTS: Final = game_sessions.c.ends_at > bindparam("now")
-PENDING: Final = game_sessions.c.state == State.PENDING.value
-HELD_HERE: Final = game_sessions.c.holder == bindparam("node")
+THIS_SESSION: Final = game_sessions.c.gsid == bindparam("of")
+UNEXPIRED: Final = game_sessions.c.ends_at > bindparam("now")
+IS_PENDING: Final = game_sessions.c.state == GameSessionState.PENDING.value
+HELD_BY_NODE: Final = game_sessions.c.holder == bindparam("node")
 
-_confirmed = (
+_CONFIRM = (
     update(game_sessions)
-    .where(THIS, LASTS, PENDING)
+    .where(THIS_SESSION, UNEXPIRED, IS_PENDING)
     .values(
-        state=State.CONFIRMED.value,
+        state=GameSessionState.CONFIRMED.value,
         user_id=bindparam("by"),
         rev=bindparam("by_rev"),
         auth=bindparam("by_auth"),
@@ -42,80 +42,88 @@ _confirmed = (
     )
     .returning(game_sessions.c.gsid)
 )
-_taken = (
+_TAKE_ANSWER = (
     update(game_sessions)
     .where(
-        THIS,
-        LASTS,
-        game_sessions.c.state == State.CONFIRMED.value,
+        THIS_SESSION,
+        UNEXPIRED,
+        game_sessions.c.state == GameSessionState.CONFIRMED.value,
         game_sessions.c.user_id == bindparam("by"),
         game_sessions.c.rev == bindparam("by_rev"),
-        HELD_HERE,
+        HELD_BY_NODE,
         game_sessions.c.polls <= bindparam("number"),
     )
-    .values(state=State.DELIVERED.value, delivered_at=bindparam("now"))
+    .values(state=GameSessionState.DELIVERED.value, delivered_at=bindparam("now"))
     .returning(game_sessions.c.gsid)
 )
 
 
-def _if_still_good(change: Update) -> CTE:
+def _if_user_unrevoked(change: Update) -> CTE:
     there = (users.c.user_id == bindparam("by"), users.c.rev == bindparam("by_rev"), users.c.blocked.is_(False))
     held = select(users.c.user_id).where(*there).with_for_update(read=True).cte("held")
     return change.where(held.c.user_id == bindparam("by")).cte("changed")
 
 
-CONFIRM = Statement(_confirmed)
-CONFIRM_AT_ONCE = Statement(
-    select(func.pg_notify(PLACE, bindparam("notice", type_=Text)).label("told")).select_from(
-        recorded_if(_if_still_good(_confirmed)).cte("recorded")
+CONFIRM_SESSION = Statement(_CONFIRM)
+CONFIRM_SINGLE_STATEMENT = Statement(
+    select(func.pg_notify(PG_CHANNEL, bindparam("notice", type_=Text)).label("told")).select_from(
+        insert_audit_record_if(_if_user_unrevoked(_CONFIRM)).cte("recorded")
     )
 )
-TAKE = Statement(_taken)
-TAKE_AT_ONCE = Statement(recorded_if(row_if(_if_still_good(_taken), login_tokens, TOKEN).cte("kept")))
+TAKE_ANSWER = Statement(_TAKE_ANSWER)
+TAKE_ANSWER_SINGLE_STATEMENT = Statement(
+    insert_audit_record_if(insert_if(_if_user_unrevoked(_TAKE_ANSWER), login_tokens, TOKEN_PREFIX).cte("kept"))
+)
 
 
-def confirm(gsid: str, now: int, *, user_id: str, rev: int, auth: str, entry: Record) -> Verb[bool]:
-    if not (yield STILL_GOOD(of=user_id, rev=rev)):
+def confirm_session(gsid: str, now: int, *, user_id: str, rev: int, auth: str, entry: AuditRecord) -> Verb[bool]:
+    if not (yield LOCK_UNREVOKED_USER(of=user_id, rev=rev)):
         return False
-    if not (yield CONFIRM(of=gsid, now=now, by=user_id, by_rev=rev, by_auth=auth)):
-        return (yield from is_recorded(entry))
-    yield from record(entry)
-    yield Notice(CHANNEL, gsid)
+    if not (yield CONFIRM_SESSION(of=gsid, now=now, by=user_id, by_rev=rev, by_auth=auth)):
+        return (yield from has_audit_record(entry))
+    yield from add_audit_record(entry)
+    yield Notification(CHANNEL, gsid)
     return True
 
 
-def confirm_at_once(gsid: str, now: int, *, user_id: str, rev: int, auth: str, entry: Record) -> Verb[bool]:
-    told = yield CONFIRM_AT_ONCE(
+def confirm_single_statement(
+    gsid: str, now: int, *, user_id: str, rev: int, auth: str, entry: AuditRecord
+) -> Verb[bool]:
+    told = yield CONFIRM_SINGLE_STATEMENT(
         of=gsid,
         now=now,
         by=user_id,
         by_rev=rev,
         by_auth=auth,
-        notice=spoken(Notice(CHANNEL, gsid)),
-        **entry_parameters(entry),
+        notice=encode_notification(Notification(CHANNEL, gsid)),
+        **audit_record_parameters(entry),
     )
-    return bool(told) or (yield from is_recorded(entry))
+    return bool(told) or (yield from has_audit_record(entry))
 
 
-def take(gsid: str, turn: Turn, now: int, login: KeptLogin, entry: Record) -> Verb[bool]:
-    if not (yield STILL_GOOD(of=login.user_id, rev=login.rev)):
+def take_answer(gsid: str, turn: PollId, now: int, login: LoginTokenRecord, entry: AuditRecord) -> Verb[bool]:
+    if not (yield LOCK_UNREVOKED_USER(of=login.user_id, rev=login.rev)):
         return False
-    if not (yield TAKE(of=gsid, now=now, number=turn.number, node=turn.node, by=login.user_id, by_rev=login.rev)):
-        return (yield from is_recorded(entry))
-    yield from put_login(login, entry)
+    if not (
+        yield TAKE_ANSWER(of=gsid, now=now, number=turn.number, node=turn.node, by=login.user_id, by_rev=login.rev)
+    ):
+        return (yield from has_audit_record(entry))
+    yield from insert_login(login, entry)
     return True
 
 
-def take_at_once(gsid: str, turn: Turn, now: int, login: KeptLogin, entry: Record) -> Verb[bool]:
+def take_answer_single_statement(
+    gsid: str, turn: PollId, now: int, login: LoginTokenRecord, entry: AuditRecord
+) -> Verb[bool]:
     """For a login without a short-lived token."""
-    taken = yield TAKE_AT_ONCE(
+    taken = yield TAKE_ANSWER_SINGLE_STATEMENT(
         of=gsid,
         now=now,
         number=turn.number,
         node=turn.node,
         by=login.user_id,
         by_rev=login.rev,
-        **prefixed(TOKEN, token_row(login)),
-        **entry_parameters(entry),
+        **with_prefix(TOKEN_PREFIX, token_row(login)),
+        **audit_record_parameters(entry),
     )
-    return bool(taken) or (yield from is_recorded(entry))
+    return bool(taken) or (yield from has_audit_record(entry))

@@ -10,16 +10,16 @@ from typing import Final
 from sqlalchemy import CTE, bindparam, cast, select
 from sqlalchemy.dialects.postgresql import JSONB
 
-from gatehouse.audit.model import Record
+from gatehouse.audit.model import AuditRecord
 from gatehouse.oauth.model import Grant
-from gatehouse.storage.row_if import entry_parameters, recorded_if, row_if
-from gatehouse.storage.rows import columns_of
+from gatehouse.storage.row_if import audit_record_parameters, insert_audit_record_if, insert_if
+from gatehouse.storage.rows import column_values
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import sessions, users
 from gatehouse.storage.tables.oauth import consents, grants
 
 
-def _still_good(*, in_session: bool, consented: bool) -> CTE:
+def _lock_unrevoked(*, in_session: bool, consented: bool) -> CTE:
     held = select(users.c.user_id).where(
         users.c.user_id == bindparam("user_id"), users.c.rev == bindparam("rev"), users.c.blocked.is_(False)
     )
@@ -34,16 +34,24 @@ def _still_good(*, in_session: bool, consented: bool) -> CTE:
     return held.with_for_update(read=True).cte("held")
 
 
-def _begin(*, in_session: bool, consented: bool) -> Statement:
-    held = _still_good(in_session=in_session, consented=consented)
-    return Statement(recorded_if(row_if(held, grants).cte("made")))
+def _create_statement(*, in_session: bool, consented: bool) -> Statement:
+    held = _lock_unrevoked(in_session=in_session, consented=consented)
+    return Statement(insert_audit_record_if(insert_if(held, grants).cte("made")))
 
 
-BEGIN: Final = {
-    (in_session, consented): _begin(in_session=in_session, consented=consented)
+CREATE_SINGLE_STATEMENT: Final = {
+    (in_session, consented): _create_statement(in_session=in_session, consented=consented)
     for in_session, consented in product((False, True), repeat=2)
 }
 
 
-def begin_at_once(grant: Grant, entry: Record, *, in_session: bool = False, consented: bool = False) -> Verb[bool]:
-    return bool((yield BEGIN[in_session, consented](**columns_of(grant), **entry_parameters(entry))))
+def create_grant_single_statement(
+    grant: Grant, entry: AuditRecord, *, in_session: bool = False, consented: bool = False
+) -> Verb[bool]:
+    return bool(
+        (
+            yield CREATE_SINGLE_STATEMENT[in_session, consented](
+                **column_values(grant), **audit_record_parameters(entry)
+            )
+        )
+    )

@@ -6,15 +6,15 @@ from typing import Final
 
 from sqlalchemy import Text, bindparam, or_, select, text, type_coerce
 
-from gatehouse.permissions.model.rule import RESERVED, Section
+from gatehouse.permissions.model.rule import RESERVED_SEGMENTS, RuleSection
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables import metadata
 from gatehouse.storage.tables.applications import application_schemas, roles
 from gatehouse.storage.tables.audit import audit_events, audit_seals
 from gatehouse.storage.tables.user_records import scope_records, user_records
 
-READ_MOST: Final = 1_000  # records with something that looks like a reserved name
-HISTORY: Final = (audit_events.name, audit_seals.name)  # what a serving role should only be able to add to
+MAX_RECORDS: Final = 1_000  # records with something that looks like a reserved name
+AUDIT_TABLES: Final = (audit_events.name, audit_seals.name)  # what a serving role should only be able to add to
 
 JOURNAL_MODE = Statement(text("PRAGMA journal_mode"))
 SYNCHRONOUS = Statement(text("PRAGMA synchronous"))
@@ -32,7 +32,7 @@ MAY_REWRITE = {
     table: Statement(
         text(f"SELECT has_table_privilege('{table}', 'UPDATE') OR has_table_privilege('{table}', 'DELETE')")
     )
-    for table in HISTORY
+    for table in AUDIT_TABLES
 }
 
 SCHEMAS = Statement(
@@ -50,8 +50,8 @@ ENTRIES = tuple(  # only documents in which one of the names stands at all are r
             or_(
                 *(
                     type_coerce(table.c[section.value], Text).like(bindparam(name, type_=Text()))
-                    for section in Section
-                    for name in sorted(RESERVED)
+                    for section in RuleSection
+                    for name in sorted(RESERVED_SEGMENTS)
                 )
             )
         )
@@ -80,25 +80,25 @@ class PostgresState:
     missing_indices: frozenset[str]
 
 
-def reserved_rules(most: int) -> Verb[Sequence[str]]:
+def find_reserved_names(most: int) -> Verb[Sequence[str]]:
     """Stored rules under names that are reserved by now, in words; not more than `most`."""
     found: list[str] = []
     for row in (yield SCHEMAS()):
         where = f"the schema of application {row.application_id}"
-        found += _reserved(where, row.private_data, row.public_data)
+        found += _describe_reserved(where, row.private_data, row.public_data)
     for row in (yield ROLES()):
         where = f"the role {row.name} of application {row.application_id}"
-        found += _reserved(where, row.meta.get("private_data", {}), row.meta.get("public_data", {}))
+        found += _describe_reserved(where, row.meta.get("private_data", {}), row.meta.get("public_data", {}))
     for table in ENTRIES:
-        for row in (yield table(read=READ_MOST, **{name: f'%"{name}"%' for name in sorted(RESERVED)})):
+        for row in (yield table(read=MAX_RECORDS, **{name: f'%"{name}"%' for name in sorted(RESERVED_SEGMENTS)})):
             where = f"the record of user {row.user_id} in application {row.application_id}"
-            found += _reserved(where, row.private_data, row.public_data)
+            found += _describe_reserved(where, row.private_data, row.public_data)
     return found[:most]
 
 
-def _reserved(where: str, private: Mapping[str, object], public: Mapping[str, object]) -> Iterator[str]:
-    for section, tree in ((Section.PRIVATE, private), (Section.PUBLIC, public)):
-        for name in sorted(RESERVED & tree.keys()):
+def _describe_reserved(where: str, private: Mapping[str, object], public: Mapping[str, object]) -> Iterator[str]:
+    for section, tree in ((RuleSection.PRIVATE, private), (RuleSection.PUBLIC, public)):
+        for name in sorted(RESERVED_SEGMENTS & tree.keys()):
             yield f"{section}.{name} in {where}"
 
 

@@ -5,19 +5,19 @@ from typing import Final
 from sqlalchemy import bindparam, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from gatehouse.storage.runner import Stored, act, look
+from gatehouse.storage.runner import SqlStore, read, write
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.installation import installation
 
 EPOCH: Final = "epoch"  # Unix milliseconds of the last restore: every token issued before is refused (R3)
 
-_put = insert(installation)
+_UPSERT = insert(installation)
 
-FACT = Statement(select(installation.c.value).where(installation.c.name == bindparam("name")))
-STATE_ONCE = Statement(_put.on_conflict_do_nothing().returning(installation.c.name))
-STATE = Statement(_put.on_conflict_do_update(index_elements=["name"], set_={"value": _put.excluded.value}))
+READ_VALUE = Statement(select(installation.c.value).where(installation.c.name == bindparam("name")))
+SET_VALUE_ONCE = Statement(_UPSERT.on_conflict_do_nothing().returning(installation.c.name))
+SET_VALUE = Statement(_UPSERT.on_conflict_do_update(index_elements=["name"], set_={"value": _UPSERT.excluded.value}))
 
-REPLACE = Statement(
+REPLACE_VALUE = Statement(
     update(installation)
     .where(installation.c.name == bindparam("of"), installation.c.value == bindparam("before"))
     .values(value=bindparam("after"))
@@ -25,33 +25,33 @@ REPLACE = Statement(
 )
 
 
-def fact(name: str) -> Verb[str | None]:
-    rows = yield FACT(name=name)
+def read_value(name: str) -> Verb[str | None]:
+    rows = yield READ_VALUE(name=name)
     return rows[0].value if rows else None
 
 
-def state_once(name: str, value: str) -> Verb[bool]:
+def set_value_once(name: str, value: str) -> Verb[bool]:
     """Keep the fact unless it is known; True for the one caller who was first."""
-    rows = yield STATE_ONCE(name=name, value=value)
+    rows = yield SET_VALUE_ONCE(name=name, value=value)
     return bool(rows)
 
 
-def state(name: str, value: str) -> Verb[None]:
-    yield STATE(name=name, value=value)
+def set_value(name: str, value: str) -> Verb[None]:
+    yield SET_VALUE(name=name, value=value)
 
 
-def replace(name: str, before: str, after: str) -> Verb[bool]:
+def replace_value(name: str, before: str, after: str) -> Verb[bool]:
     """Keep the fact if it still is what was read; True for the one caller who was first."""
-    return bool((yield REPLACE(of=name, before=before, after=after)))
+    return bool((yield REPLACE_VALUE(of=name, before=before, after=after)))
 
 
-def epoch() -> Verb[int]:
+def read_epoch() -> Verb[int]:
     """When everything issued before was revoked; 0 for never."""
-    return int((yield from fact(EPOCH)) or 0)
+    return int((yield from read_value(EPOCH)) or 0)
 
 
-class InstallationStorage(Stored):
-    fact = look(fact)
-    epoch = look(epoch)
-    state_once = act(state_once)
-    state = act(state)
+class InstallationStorage(SqlStore):
+    fact = read(read_value)
+    epoch = read(read_epoch)
+    state_once = write(set_value_once)
+    state = write(set_value)

@@ -5,43 +5,43 @@ from functools import partial
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
-from gatehouse.audit.model import Record
-from gatehouse.interaction.errors import InteractionMoved
-from gatehouse.interaction.model import Interaction, Step
-from gatehouse.storage.audit import record
-from gatehouse.storage.rows import columns_of
-from gatehouse.storage.runner import Stored, brief_act, look
+from gatehouse.audit.model import AuditRecord
+from gatehouse.interaction.errors import SignInFlowMoved
+from gatehouse.interaction.model import FlowStep, SignInFlow
+from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.rows import column_values
+from gatehouse.storage.runner import SqlStore, inline_write, read
 from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables.accounts import interactions
 
-_THIS = interactions.c.digest == bindparam("of")
-_LIVE = interactions.c.ends_at > bindparam("now")
+_THIS_FLOW = interactions.c.digest == bindparam("of")
+_UNEXPIRED = interactions.c.ends_at > bindparam("now")
 
-BEGIN = Statement(insert(interactions))
-FIND = Statement(select(interactions).where(_THIS, _LIVE))
-MOVE = Statement(
+INSERT_FLOW = Statement(insert(interactions))
+FIND_FLOW = Statement(select(interactions).where(_THIS_FLOW, _UNEXPIRED))
+UPDATE_FLOW = Statement(
     update(interactions)
-    .where(_THIS, interactions.c.version == bindparam("seen"))
+    .where(_THIS_FLOW, interactions.c.version == bindparam("seen"))
     .values(
         {name: bindparam(name) for name in ("step", "user_id", "auth", "failures", "ask")}
         | {"version": interactions.c.version + 1}
     )
     .returning(interactions.c.version)
 )
-FINISH = Statement(delete(interactions).where(_THIS, _LIVE).returning(*interactions.c))
+TAKE_FLOW = Statement(delete(interactions).where(_THIS_FLOW, _UNEXPIRED).returning(*interactions.c))
 
 
-def begin(interaction: Interaction) -> Verb[None]:
-    yield BEGIN(**columns_of(interaction))
+def create_flow(interaction: SignInFlow) -> Verb[None]:
+    yield INSERT_FLOW(**column_values(interaction))
 
 
-def find(digest: bytes, now: int) -> Verb[Interaction | None]:
-    rows = yield FIND(of=digest, now=now)
-    return _interaction(rows[0]) if rows else None
+def find_flow(digest: bytes, now: int) -> Verb[SignInFlow | None]:
+    rows = yield FIND_FLOW(of=digest, now=now)
+    return _flow_from_row(rows[0]) if rows else None
 
 
-def move(interaction: Interaction) -> Verb[Interaction]:
-    moved = yield MOVE(
+def update_flow(interaction: SignInFlow) -> Verb[SignInFlow]:
+    moved = yield UPDATE_FLOW(
         of=interaction.digest,
         seen=interaction.version,
         step=interaction.step,
@@ -51,26 +51,26 @@ def move(interaction: Interaction) -> Verb[Interaction]:
         ask=interaction.ask,
     )
     if not moved:
-        raise InteractionMoved
+        raise SignInFlowMoved
     return replace(interaction, version=moved[0].version)
 
 
-def finish(digest: bytes, now: int, entry: Record | None = None) -> Verb[Interaction | None]:
-    rows = yield FINISH(of=digest, now=now)
+def take_flow(digest: bytes, now: int, entry: AuditRecord | None = None) -> Verb[SignInFlow | None]:
+    rows = yield TAKE_FLOW(of=digest, now=now)
     if rows and entry is not None:
-        yield from record(entry)
-    return _interaction(rows[0]) if rows else None
+        yield from add_audit_record(entry)
+    return _flow_from_row(rows[0]) if rows else None
 
 
-class InteractionStorage(Stored):
-    begin = brief_act(begin)
-    find = look(find)
-    move = brief_act(move, at_once=move)
+class SignInFlowStorage(SqlStore):
+    begin = inline_write(create_flow)
+    find = read(find_flow)
+    move = inline_write(update_flow, at_once=update_flow)
 
-    async def finish(self, digest: bytes, now: int, entry: Record | None = None) -> Interaction | None:
-        verb = partial(finish, digest, now, entry)
+    async def finish(self, digest: bytes, now: int, entry: AuditRecord | None = None) -> SignInFlow | None:
+        verb = partial(take_flow, digest, now, entry)
         return await self.runner.act(verb, brief=True, at_once=verb if entry is None else None)
 
 
-def _interaction(row: Row) -> Interaction:
-    return Interaction(**{**row._asdict(), "step": Step(row.step)})
+def _flow_from_row(row: Row) -> SignInFlow:
+    return SignInFlow(**{**row._asdict(), "step": FlowStep(row.step)})

@@ -7,56 +7,56 @@ from typing import Final
 from sqlalchemy import BigInteger, bindparam, cast, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from gatehouse.audit.model import Record
+from gatehouse.audit.model import AuditRecord
 from gatehouse.keys.errors import KeysChanged
-from gatehouse.keys.model import Algorithm, Purpose, SigningKey
+from gatehouse.keys.model import Algorithm, KeyPurpose, SigningKey
 from gatehouse.keys.store import StoredKeys
-from gatehouse.storage.audit import record
-from gatehouse.storage.installation import fact, state_once
-from gatehouse.storage.runner import Stored, act, recall, survey
-from gatehouse.storage.statements import Notice, Row, Statement, Verb
+from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.installation import read_value, set_value_once
+from gatehouse.storage.runner import SqlStore, cached_read, snapshot_read, write
+from gatehouse.storage.statements import Notification, Row, Statement, Verb
 from gatehouse.storage.tables.installation import installation
 from gatehouse.storage.tables.keys import signing_keys
 
 CHANNEL: Final = "keys"
-VERSION: Final = "keys_version"
+VERSION_NAME: Final = "keys_version"
 
-_STORED_VERSION = select(cast(installation.c.value, BigInteger)).where(installation.c.name == VERSION)
+_STORED_VERSION = select(cast(installation.c.value, BigInteger)).where(installation.c.name == VERSION_NAME)
 # A column of every statement that brings the facts about a token along: which keys it is to be judged by.
-KEYS_VERSION: Final = func.coalesce(_STORED_VERSION.scalar_subquery(), 0).label(VERSION)
-READ_VERSION = Statement(select(KEYS_VERSION))
-KEYS = Statement(select(signing_keys).order_by(signing_keys.c.created_at, signing_keys.c.kid))
+KEYS_VERSION: Final = func.coalesce(_STORED_VERSION.scalar_subquery(), 0).label(VERSION_NAME)
+READ_KEYS_VERSION = Statement(select(KEYS_VERSION))
+ALL_KEYS = Statement(select(signing_keys).order_by(signing_keys.c.created_at, signing_keys.c.kid))
 INSERT_KEY = Statement(insert(signing_keys))
-KNOWN = Statement(select(signing_keys.c.kid))
+KNOWN_KIDS = Statement(select(signing_keys.c.kid))
 CHANGE_KEY = Statement(
     update(signing_keys)
     .where(signing_keys.c.kid == bindparam("of"))
     .values({name: bindparam(name) for name in ("sealed_private", "signs_from", "signs_until", "verifies_until")})
 )
-NEXT_VERSION = Statement(
+BUMP_KEYS_VERSION = Statement(
     update(installation)
-    .where(installation.c.name == VERSION, installation.c.value == bindparam("seen"))
+    .where(installation.c.name == VERSION_NAME, installation.c.value == bindparam("seen"))
     .values(value=bindparam("next"))
     .returning(installation.c.value)
 )
 
 
-def load() -> Verb[StoredKeys]:
-    version = yield from fact(VERSION)
-    rows = yield KEYS()
-    return StoredKeys(version=int(version or 0), keys=tuple(_key(row) for row in rows))
+def load_keys() -> Verb[StoredKeys]:
+    version = yield from read_value(VERSION_NAME)
+    rows = yield ALL_KEYS()
+    return StoredKeys(version=int(version or 0), keys=tuple(_key_from_row(row) for row in rows))
 
 
-def version() -> Verb[int]:
-    rows = yield READ_VERSION()
+def read_keys_version() -> Verb[int]:
+    rows = yield READ_KEYS_VERSION()
     return int(rows[0].keys_version)
 
 
-def save(keys: Sequence[SigningKey], *, seen: int, entry: Record) -> Verb[None]:
-    yield from state_once(VERSION, "0")
-    if not (yield NEXT_VERSION(seen=str(seen), next=str(seen + 1))):
+def save_keys(keys: Sequence[SigningKey], *, seen: int, entry: AuditRecord) -> Verb[None]:
+    yield from set_value_once(VERSION_NAME, "0")
+    if not (yield BUMP_KEYS_VERSION(seen=str(seen), next=str(seen + 1))):
         raise KeysChanged
-    known = {row.kid for row in (yield KNOWN())}
+    known = {row.kid for row in (yield KNOWN_KIDS())}
     # Changed ones first: the old key's end must be set before its successor, which has none, comes in.
     for key in sorted(keys, key=lambda key: key.kid not in known):
         if key.kid in known:
@@ -69,15 +69,15 @@ def save(keys: Sequence[SigningKey], *, seen: int, entry: Record) -> Verb[None]:
             )
         else:
             yield INSERT_KEY(**asdict(key))
-    yield from record(entry)
-    yield Notice(CHANNEL, str(seen + 1))
+    yield from add_audit_record(entry)
+    yield Notification(CHANNEL, str(seen + 1))
 
 
-class KeyStorage(Stored):
-    load = survey(load)
-    version = recall(version)
-    save = act(save)
+class KeyStorage(SqlStore):
+    load = snapshot_read(load_keys)
+    version = cached_read(read_keys_version)
+    save = write(save_keys)
 
 
-def _key(row: Row) -> SigningKey:
-    return SigningKey(**{**row._asdict(), "alg": Algorithm(row.alg), "purpose": Purpose(row.purpose)})
+def _key_from_row(row: Row) -> SigningKey:
+    return SigningKey(**{**row._asdict(), "alg": Algorithm(row.alg), "purpose": KeyPurpose(row.purpose)})

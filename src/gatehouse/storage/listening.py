@@ -14,23 +14,29 @@ import asyncpg
 import structlog
 
 from gatehouse.kernel.ids import new_request_id
-from gatehouse.storage.notices import PLACE, Listeners, heard, spoken
-from gatehouse.storage.statements import Notice
+from gatehouse.storage.notices import PG_CHANNEL, Listeners, decode_notification, encode_notification
+from gatehouse.storage.statements import Notification
 
 log = structlog.get_logger(__name__)
 
 HEARTBEAT: Final = "heartbeat"  # the channel; the payload names the process
 HEARTBEAT_SECONDS: Final = 3.0
-DEAF_AFTER_SECONDS: Final = 5.0  # without a heartbeat
-LOOK_SECONDS: Final = 3.0  # between two looks while nothing is heard
-GIVE_UP_SECONDS: Final = 15.0  # without a heartbeat: another connection may do better
+SILENT_AFTER_SECONDS: Final = 5.0  # without a heartbeat
+FALLBACK_POLL_SECONDS: Final = 3.0  # between two looks while nothing is heard
+RECONNECT_AFTER_SECONDS: Final = 15.0  # without a heartbeat: another connection may do better
 RETRY_SECONDS: Final = 1.0
 CLOSE_SECONDS: Final = 1.0
 
-LOST: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
+CONNECTION_ERRORS: Final = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+    TimeoutError,
+)
 
 
-class Listening:
+class NotificationListener:
     def __init__(self, listeners: Listeners, connect: Callable[[], Awaitable[Any]]) -> None:
         """`connect`: makes a connection of its own; asyncpg has no types."""
         self._listeners = listeners
@@ -49,11 +55,11 @@ class Listening:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _is_deaf(self) -> bool:
-        return self._heard_at is None or self._loop.time() - self._heard_at > DEAF_AFTER_SECONDS
+        return self._heard_at is None or self._loop.time() - self._heard_at > SILENT_AFTER_SECONDS
 
     async def _look_while_deaf(self) -> None:
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(FALLBACK_POLL_SECONDS)
             if self._is_deaf():
                 self._listeners.tell_all_to_look_again()
 
@@ -61,7 +67,7 @@ class Listening:
         while True:
             try:
                 await self._listen_until_lost()
-            except LOST as error:
+            except CONNECTION_ERRORS as error:
                 log.warning("storage.listen_lost", reason=str(error))
             self._heard_at = None
             await asyncio.sleep(RETRY_SECONDS)
@@ -71,18 +77,22 @@ class Listening:
         connection = await self._connect()
         try:
             connection.add_termination_listener(lambda _: lost.set())
-            await connection.add_listener(PLACE, lambda _c, _p, _ch, text: self._hear(heard(text)))
+            await connection.add_listener(PG_CHANNEL, lambda _c, _p, _ch, text: self._hear(decode_notification(text)))
             since = self._loop.time()
             while not lost.is_set():
-                await connection.execute("SELECT pg_notify($1, $2)", PLACE, spoken(Notice(HEARTBEAT, self._name)))
-                await happens(lost, HEARTBEAT_SECONDS)
-                if self._loop.time() - (self._heard_at or since) > GIVE_UP_SECONDS:
+                await connection.execute(
+                    "SELECT pg_notify($1, $2)", PG_CHANNEL, encode_notification(Notification(HEARTBEAT, self._name))
+                )
+                await wait_for_event(lost, HEARTBEAT_SECONDS)
+                if self._loop.time() - (self._heard_at or since) > RECONNECT_AFTER_SECONDS:
                     raise TimeoutError("the connection carries no notices")
         finally:
-            with suppress(*LOST):  # else a server that answers no more would hide that we were told to end
+            with suppress(
+                *CONNECTION_ERRORS
+            ):  # else a server that answers no more would hide that we were told to end
                 await connection.close(timeout=CLOSE_SECONDS)
 
-    def _hear(self, notice: Notice) -> None:
+    def _hear(self, notice: Notification) -> None:
         if notice.channel != HEARTBEAT:
             self._listeners.tell(notice)
         elif notice.payload == self._name:
@@ -92,7 +102,7 @@ class Listening:
                 self._listeners.tell_all_to_look_again()
 
 
-async def happens(event: asyncio.Event, within: float) -> bool:
+async def wait_for_event(event: asyncio.Event, within: float) -> bool:
     try:
         async with asyncio.timeout(within):
             return await event.wait()

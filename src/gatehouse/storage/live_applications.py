@@ -5,12 +5,16 @@ from sqlalchemy import ColumnElement, Exists, and_, exists, or_
 from gatehouse.storage.tables.applications import applications
 from gatehouse.storage.tables.projects import projects
 
-WITH_PROJECT = applications.outerjoin(projects, projects.c.project_id == applications.c.project_id)
-LIVE_APPLICATION = and_(
+APPLICATIONS_WITH_PROJECT = applications.outerjoin(projects, projects.c.project_id == applications.c.project_id)
+IS_LIVE_APPLICATION = and_(
     applications.c.removed.is_(False), or_(projects.c.removed.is_(None), projects.c.removed.is_(False))
 )
 
 
-def is_of_live(application_id: ColumnElement[int]) -> Exists:
+def belongs_to_live_application(application_id: ColumnElement[int]) -> Exists:
     """Whether the row with this column belongs to a live one; by keys alone, so it adds no round trip and no scan."""
-    return exists().select_from(WITH_PROJECT).where(applications.c.application_id == application_id, LIVE_APPLICATION)
+    return (
+        exists()
+        .select_from(APPLICATIONS_WITH_PROJECT)
+        .where(applications.c.application_id == application_id, IS_LIVE_APPLICATION)
+    )

@@ -5,19 +5,19 @@ from collections.abc import Callable
 from typing import Final
 
 from gatehouse.storage.runner import Listener
-from gatehouse.storage.statements import Notice
+from gatehouse.storage.statements import Notification
 
-PLACE: Final = "gatehouse"  # where PostgreSQL tells them all; the channels are ours
-LOOK_AGAIN = ""  # the payload that says notices may have been missed
+PG_CHANNEL: Final = "gatehouse"  # where PostgreSQL tells them all; the channels are ours
+MISSED_PAYLOAD = ""  # the payload that says notices may have been missed
 
 
-def spoken(notice: Notice) -> str:
+def encode_notification(notice: Notification) -> str:
     return f"{notice.channel} {notice.payload}"
 
 
-def heard(text: str) -> Notice:
+def decode_notification(text: str) -> Notification:
     channel, _, payload = text.partition(" ")
-    return Notice(channel, payload)
+    return Notification(channel, payload)
 
 
 class Listeners:
@@ -32,10 +32,10 @@ class Listeners:
 
         return end
 
-    def tell(self, notice: Notice) -> None:
+    def tell(self, notice: Notification) -> None:
         for listener in tuple(self._by_channel.get(notice.channel, ())):
             listener(notice.payload)
 
     def tell_all_to_look_again(self) -> None:
         for channel in tuple(self._by_channel):
-            self.tell(Notice(channel, LOOK_AGAIN))
+            self.tell(Notification(channel, MISSED_PAYLOAD))

@@ -14,34 +14,34 @@ from gatehouse.storage.device_requests import DeviceStorage
 from gatehouse.storage.gamesessions import GameSessionStorage
 from gatehouse.storage.grants import GrantStorage
 from gatehouse.storage.installation import InstallationStorage
-from gatehouse.storage.interactions import InteractionStorage
+from gatehouse.storage.interactions import SignInFlowStorage
 from gatehouse.storage.keys import KeyStorage
 from gatehouse.storage.logins import LoginStorage
 from gatehouse.storage.logout_calls import LogoutStorage
-from gatehouse.storage.mail import MailStorage
+from gatehouse.storage.mail import OutboxStorage
 from gatehouse.storage.migrations import ensure_current
-from gatehouse.storage.oauth import KnownClients, OAuthStorage
+from gatehouse.storage.oauth import ClientCache, ClientStorage
 from gatehouse.storage.passkeys import PasskeyStorage
 from gatehouse.storage.permissions.applications import ApplicationStorage
-from gatehouse.storage.permissions.crowds import CrowdStorage
+from gatehouse.storage.permissions.crowds import CandidateStorage
 from gatehouse.storage.permissions.facts import PermissionStorage
 from gatehouse.storage.permissions.groups import GroupStorage
 from gatehouse.storage.permissions.keys import ApplicationKeyStorage
 from gatehouse.storage.permissions.projects import ProjectStorage
 from gatehouse.storage.permissions.records import UserRecordStorage
-from gatehouse.storage.permissions.rehearsals import RehearsalStorage
+from gatehouse.storage.permissions.rehearsals import DryRunStorage
 from gatehouse.storage.permissions.service_accounts import ServiceAccountStorage
 from gatehouse.storage.personal_data import PersonalDataStorage
 from gatehouse.storage.pool_limits import PoolLimits
-from gatehouse.storage.profile import ProfileStorage
+from gatehouse.storage.profile import OwnAccountStorage
 from gatehouse.storage.registration import RegistrationStorage
 from gatehouse.storage.runner import Runner
 from gatehouse.storage.second_factors import SecondFactorStorage
 from gatehouse.storage.sessions import SessionStorage
-from gatehouse.storage.sqlite import SQLiteRunner, path_of
-from gatehouse.storage.sweep import sweep
+from gatehouse.storage.sqlite import SQLiteRunner, sqlite_path
+from gatehouse.storage.sweep import sweep_expired
 from gatehouse.storage.tallies import TallyStorage
-from gatehouse.storage.throttle import ThrottleStorage
+from gatehouse.storage.throttle import AttemptStorage
 from gatehouse.storage.webhooks import WebhookStorage
 
 POSTGRES: Final = "gatehouse.storage.postgres"  # loaded where it is used: asyncpg takes 3 MB
@@ -57,35 +57,35 @@ class Storage:
     applications: ApplicationStorage
     audit: AuditStorage
     consents: ConsentStorage
-    crowds: CrowdStorage
+    crowds: CandidateStorage
     personal_data: PersonalDataStorage
     device_requests: DeviceStorage
     game_sessions: GameSessionStorage
     grants: GrantStorage
     groups: GroupStorage
     installation: InstallationStorage
-    interactions: InteractionStorage
+    interactions: SignInFlowStorage
     keys: KeyStorage
     logins: LoginStorage
     logout_calls: LogoutStorage
-    mail: MailStorage
-    oauth: OAuthStorage
+    mail: OutboxStorage
+    oauth: ClientStorage
     permissions: PermissionStorage
     passkeys: PasskeyStorage
-    profile: ProfileStorage
+    profile: OwnAccountStorage
     projects: ProjectStorage
     registration: RegistrationStorage
-    rehearsals: RehearsalStorage
+    rehearsals: DryRunStorage
     second_factors: SecondFactorStorage
     service_accounts: ServiceAccountStorage
     sessions: SessionStorage
     tallies: TallyStorage
-    throttle: ThrottleStorage
+    throttle: AttemptStorage
     user_records: UserRecordStorage
     webhooks: WebhookStorage
 
     async def sweep(self, now: int) -> None:
-        await sweep(self.runner, now)
+        await sweep_expired(self.runner, now)
 
 
 @asynccontextmanager
@@ -93,24 +93,26 @@ async def open_storage(
     url: str, *, migrate: bool, limits: PoolLimits | None = None, listen_url: str = ""
 ) -> AsyncIterator[Storage]:
     """Open the database with exactly the schema this code knows. Raises SchemaTooNew or SchemaBehind."""
-    async with connected(url, limits=limits, listen_url=listen_url) as storage:
+    async with connect_storage(url, limits=limits, listen_url=listen_url) as storage:
         await ensure_current(storage.runner, url, migrate=migrate)
         yield storage
 
 
 @asynccontextmanager
-async def connected(url: str, *, limits: PoolLimits | None = None, listen_url: str = "") -> AsyncIterator[Storage]:
+async def connect_storage(
+    url: str, *, limits: PoolLimits | None = None, listen_url: str = ""
+) -> AsyncIterator[Storage]:
     """Reach the database, whatever its schema: for whoever looks before anything is changed."""
     runner = await open_runner(url, limits or PoolLimits(), listen_url)
     try:
-        yield over(runner)
+        yield build_storage(runner)
     finally:
         await runner.close()
 
 
 async def open_runner(url: str, limits: PoolLimits, listen_url: str) -> Runner:
     if url.startswith("sqlite:"):
-        return SQLiteRunner(path_of(url))
+        return SQLiteRunner(sqlite_path(url))
     if url.startswith(("postgresql:", "postgres:")):
         driver = import_module(POSTGRES)
         runner: Runner = await driver.PostgresRunner.open(url, limits, listen_url)
@@ -118,8 +120,8 @@ async def open_runner(url: str, limits: PoolLimits, listen_url: str) -> Runner:
     raise Misconfigured("database.url must begin with sqlite:/// or postgresql://")
 
 
-def over(runner: Runner) -> Storage:
-    known_clients = KnownClients(runner)
+def build_storage(runner: Runner) -> Storage:
+    known_clients = ClientCache(runner)
     return Storage(
         runner=runner,
         accounts=AccountStorage(runner),
@@ -127,30 +129,30 @@ def over(runner: Runner) -> Storage:
         applications=ApplicationStorage(runner),
         audit=AuditStorage(runner),
         consents=ConsentStorage(runner),
-        crowds=CrowdStorage(runner),
+        crowds=CandidateStorage(runner),
         personal_data=PersonalDataStorage(runner),
         device_requests=DeviceStorage(runner),
         game_sessions=GameSessionStorage(runner),
         grants=GrantStorage(runner, known_clients),
         groups=GroupStorage(runner),
         installation=InstallationStorage(runner),
-        interactions=InteractionStorage(runner),
+        interactions=SignInFlowStorage(runner),
         keys=KeyStorage(runner),
         logins=LoginStorage(runner),
         logout_calls=LogoutStorage(runner),
-        mail=MailStorage(runner),
-        oauth=OAuthStorage(runner, known_clients),
+        mail=OutboxStorage(runner),
+        oauth=ClientStorage(runner, known_clients),
         permissions=PermissionStorage(runner),
         passkeys=PasskeyStorage(runner),
-        profile=ProfileStorage(runner),
+        profile=OwnAccountStorage(runner),
         projects=ProjectStorage(runner),
         registration=RegistrationStorage(runner),
-        rehearsals=RehearsalStorage(runner),
+        rehearsals=DryRunStorage(runner),
         second_factors=SecondFactorStorage(runner),
         service_accounts=ServiceAccountStorage(runner),
         sessions=SessionStorage(runner),
         tallies=TallyStorage(runner),
-        throttle=ThrottleStorage(runner),
+        throttle=AttemptStorage(runner),
         user_records=UserRecordStorage(runner),
         webhooks=WebhookStorage(runner),
     )

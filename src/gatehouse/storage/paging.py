@@ -4,10 +4,10 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Table, bindparam, select, tuple_
 
-from gatehouse.storage.statements import Ask, Row, Statement
+from gatehouse.storage.statements import BoundStatement, Row, Statement
 
 
-class Pages:
+class KeysetPages:
     def __init__(self, table: Table, columns: list[ColumnElement[Any]], *conditions: ColumnElement[bool]) -> None:
         keys = tuple(table.primary_key)
         page = select(*columns).where(*conditions).order_by(*keys).limit(bindparam("most"))
@@ -16,7 +16,7 @@ class Pages:
         self._first: Final = Statement(page)
         self._next: Final = Statement(page.where(tuple_(*keys) > tuple_(*last)))
 
-    def after(self, row: Row | None, *, most: int, **parameters: object) -> Ask:
+    def after(self, row: Row | None, *, most: int, **parameters: object) -> BoundStatement:
         """The page that begins after this row of the one before; the first one after None."""
         if row is None:
             return self._first(most=most, **parameters)

@@ -15,21 +15,21 @@ from typing import Any, Final, TypeVar, cast
 import asyncpg
 import structlog
 
-from gatehouse.kernel.background import HEAVY, run_in_transaction
+from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop_in_transaction
 from gatehouse.kernel.errors import Conflict, Misconfigured, OutcomeUnknown, Unavailable
-from gatehouse.storage.asked_together import AskedTogether
-from gatehouse.storage.listening import Listening
-from gatehouse.storage.notices import PLACE, Listeners, spoken
+from gatehouse.storage.asked_together import StatementBatcher
+from gatehouse.storage.listening import NotificationListener
+from gatehouse.storage.notices import PG_CHANNEL, Listeners, encode_notification
 from gatehouse.storage.pool_limits import PoolLimits
-from gatehouse.storage.runner import Listener, Make, drive_async
-from gatehouse.storage.statements import Ask, Many, Notice, Row, Step, Verb
+from gatehouse.storage.runner import Listener, VerbFactory, drive_async
+from gatehouse.storage.statements import BoundStatement, BulkStatement, Notification, Row, Verb, VerbStep
 
 T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
 OLDEST_SERVER: Final = 15
-ATTEMPTS: Final = 5  # of a verb that met a deadlock or a serialization failure
-CHARACTERS: Final = 20  # of stored text that are decoded for a unit of weight
+MAX_ATTEMPTS: Final = 5  # of a verb that met a deadlock or a serialization failure
+CHARACTERS_PER_WEIGHT: Final = 20  # of stored text that are decoded for a unit of weight
 LISTEN_SECONDS: Final = 10.0
 SNAPSHOT_IDLE_SECONDS: Final = 600.0  # a backup may be written to something slow, and a snapshot blocks no write
 SETTLE_SECONDS: Final = 5.0  # for which an unknown outcome is looked into while the caller waits
@@ -41,8 +41,8 @@ TIMELINE: Final = (
     "SELECT CASE WHEN pg_is_in_recovery() THEN '' ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END"
 )
 
-AGAIN: Final = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
-UNREACHABLE: Final = (
+RETRYABLE_ERRORS: Final = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
+UNREACHABLE_ERRORS: Final = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,  # used between the server's last word and the end of the connection
@@ -55,7 +55,7 @@ UNREACHABLE: Final = (
     TimeoutError,
 )
 # After any of these a statement that was sent may or may not have been carried out.
-CUT_OFF: Final = (
+CONNECTION_LOST_ERRORS: Final = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,
@@ -64,28 +64,28 @@ CUT_OFF: Final = (
     OSError,
     TimeoutError,
 )
-SHUT_OUT: Final = (
+ACCESS_ERRORS: Final = (
     asyncpg.ObjectNotInPrerequisiteStateError,  # a database that lets nobody in
     asyncpg.InvalidCatalogNameError,  # one that is being put in place of another
     asyncpg.InvalidAuthorizationSpecificationError,  # a role or a password that was changed under us
 )
-REFUSALS: Final = (asyncpg.IntegrityConstraintViolationError, *SHUT_OUT, *UNREACHABLE)
+TRANSLATED_ERRORS: Final = (asyncpg.IntegrityConstraintViolationError, *ACCESS_ERRORS, *UNREACHABLE_ERRORS)
 
 
 class PostgresRunner:
-    def __init__(self, pool: asyncpg.Pool, limits: PoolLimits, listen_url: str, histories: "Histories") -> None:
+    def __init__(self, pool: asyncpg.Pool, limits: PoolLimits, listen_url: str, histories: "PromotionGuard") -> None:
         self._pool = pool
         self._histories = histories
         self._limits = limits
-        self._together = AskedTogether(
+        self._together = StatementBatcher(
             self._connection, most=max(1, limits.most // 2), patience=limits.acquire_seconds
         )
         self._listeners = Listeners()
-        self._listening = Listening(self._listeners, partial(connect_to_listen, listen_url))
+        self._listening = NotificationListener(self._listeners, partial(connect_to_listen, listen_url))
 
     @classmethod
     async def open(cls, url: str, limits: PoolLimits, listen_url: str = "") -> "PostgresRunner":
-        histories = Histories(url, limits)
+        histories = PromotionGuard(url, limits)
         try:
             pool = await asyncpg.create_pool(
                 url,
@@ -95,9 +95,9 @@ class PostgresRunner:
                 command_timeout=limits.statement_seconds,
                 statement_cache_size=1000 if limits.statement_cache else 0,
                 server_settings={"application_name": "gatehouse"},
-                reset=leave_as_it_is,
+                reset=skip_reset,
             )
-        except UNREACHABLE as error:
+        except UNREACHABLE_ERRORS as error:
             raise Unavailable(f"cannot reach PostgreSQL: {error}") from error
         except asyncpg.PostgresError as error:
             raise Unavailable(f"PostgreSQL refuses us: {error}") from error
@@ -106,19 +106,19 @@ class PostgresRunner:
 
     async def act(
         self,
-        make: Make[T],
+        make: VerbFactory[T],
         *,
         brief: bool = False,  # noqa: ARG002 - every statement waits
         heavy: bool = False,
-        at_once: Make[T] | None = None,
+        at_once: VerbFactory[T] | None = None,
         repeatable: bool = False,
     ) -> T:
         async def attempt() -> T:
             if at_once is not None:
-                return await until_it_serializes(lambda: self._act_at_once(at_once()))
-            return await until_it_serializes(lambda: self._transact(make(), heavy=heavy))
+                return await retry_serialization_failures(lambda: self._act_at_once(at_once()))
+            return await retry_serialization_failures(lambda: self._transact(make(), heavy=heavy))
 
-        return await until_it_is_known(attempt) if repeatable else await attempt()
+        return await retry_until_outcome_known(attempt) if repeatable else await attempt()
 
     async def _act_at_once(self, verb: Verb[T]) -> T:
         """The first statement by itself, which is committed with its answer; a transaction for what may follow."""
@@ -136,35 +136,37 @@ class PostgresRunner:
         async with self._connection() as connection:
             is_committing = False
             try:
-                async with transaction(connection, begin_write(self._limits)):
-                    ask = partial(fetch_within, connection)
-                    answered = await drive_weighed(verb, ask, weight=HEAVY if heavy else 0, answer=answer)
+                async with transaction(connection, begin_write_statement(self._limits)):
+                    ask = partial(fetch_rows_in_transaction, connection)
+                    answered = await drive_with_offloading(
+                        verb, ask, weight=OFF_LOOP_WEIGHT if heavy else 0, answer=answer
+                    )
                     is_committing = True
-            except CUT_OFF as error:
+            except CONNECTION_LOST_ERRORS as error:
                 if is_committing and not is_cancelled():
                     raise OutcomeUnknown(f"PostgreSQL, at COMMIT: {error!r}") from error
                 raise
             return answered
 
     async def look(self, make: Callable[[], Verb[T]]) -> T:
-        return await until_it_serializes(lambda: drive_async(make(), self._ask))
+        return await retry_serialization_failures(lambda: drive_async(make(), self._ask))
 
-    async def _ask(self, step: Step, *, commits: bool = False) -> list[Row]:
+    async def _ask(self, step: VerbStep, *, commits: bool = False) -> list[Row]:
         """One statement by itself, for whoever else asks it too. `commits`: it changes something."""
-        if not isinstance(step, Ask) or (statement := step.statement.for_many_askers) is None:
+        if not isinstance(step, BoundStatement) or (statement := step.statement.for_many_askers) is None:
             async with self._connection() as connection:
                 try:
                     return await execute(connection, step)
-                except CUT_OFF as error:
+                except CONNECTION_LOST_ERRORS as error:
                     if commits and not isinstance(error, ValueError) and not is_cancelled():
                         raise OutcomeUnknown(f"PostgreSQL: {error!r}") from error
                     raise
         try:
             return await self._together.ask(statement, step.parameters)
-        except REFUSALS as error:
+        except TRANSLATED_ERRORS as error:
             if isinstance(error, ValueError):  # asyncpg's word for a parameter of the wrong type: our mistake
                 raise
-            if commits and isinstance(error, CUT_OFF) and not is_cancelled():
+            if commits and isinstance(error, CONNECTION_LOST_ERRORS) and not is_cancelled():
                 raise OutcomeUnknown(f"PostgreSQL: {error!r}") from error
             raise await self._translated(error) from error
 
@@ -172,18 +174,18 @@ class PostgresRunner:
         return await self.look(make)
 
     async def survey(self, make: Callable[[], Verb[T]]) -> T:
-        return await until_it_serializes(lambda: self._survey(make()))
+        return await retry_serialization_failures(lambda: self._survey(make()))
 
     async def _survey(self, verb: Verb[T]) -> T:
         async with self._connection() as connection, transaction(connection, BEGIN_SNAPSHOT):
-            return await drive_weighed(verb, partial(fetch, connection))
+            return await drive_with_offloading(verb, partial(fetch_rows, connection))
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Any]:
         try:
             async with self._pool.acquire(timeout=self._limits.acquire_seconds) as connection:
                 yield connection
-        except REFUSALS as error:
+        except TRANSLATED_ERRORS as error:
             if isinstance(error, ValueError):  # asyncpg's word for a parameter of the wrong type: our mistake
                 raise
             raise await self._translated(error) from error
@@ -231,7 +233,7 @@ class PostgresRunner:
                 await self._pool.close()
 
 
-class Histories:
+class PromotionGuard:
     """Looks at the timeline of every new connection: a promoted database is used once that was noted (faults R-06).
 
     Noting ends every token and may take longer than a request waits, so it has a connection of its own.
@@ -263,13 +265,13 @@ class Histories:
             try:
                 timeline = await connection.fetchval(TIMELINE)
                 # Several nodes may note it, and wait for the one that was first for as long as it takes.
-                beginning = begin(idle_in_transaction_session_timeout=self._limits.idle_transaction_seconds)
+                beginning = begin_statement(idle_in_transaction_session_timeout=self._limits.idle_transaction_seconds)
                 async with transaction(connection, beginning):
                     await drive_async(note(timeline), partial(execute, connection))
                 self._known = timeline
             finally:
                 await connection.close(timeout=CLOSE_SECONDS)
-        except (*UNREACHABLE, asyncpg.PostgresError) as error:
+        except (*UNREACHABLE_ERRORS, asyncpg.PostgresError) as error:
             log.warning("storage.promotion_not_noted", reason=str(error))  # the next connection begins anew
         finally:
             self._noting = None
@@ -280,17 +282,17 @@ class Histories:
             await asyncio.gather(self._noting, return_exceptions=True)
 
 
-async def until_it_serializes(attempt: Callable[[], Awaitable[T]]) -> T:
+async def retry_serialization_failures(attempt: Callable[[], Awaitable[T]]) -> T:
     """Reads can fail to, too: where every transaction is serializable, or as the victim of a deadlock."""
-    for _ in range(ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         try:
             return await attempt()
-        except AGAIN as error:
+        except RETRYABLE_ERRORS as error:
             again = error
-    raise Unavailable(f"gave up after {ATTEMPTS} attempts: {again}")
+    raise Unavailable(f"gave up after {MAX_ATTEMPTS} attempts: {again}")
 
 
-async def until_it_is_known(attempt: Callable[[], Awaitable[T]]) -> T:
+async def retry_until_outcome_known(attempt: Callable[[], Awaitable[T]]) -> T:
     """Run a repeatable verb again while its outcome is unknown, for a bounded time.
 
     A second run waits for the locks of the first one, should that still be under way at the server.
@@ -313,14 +315,14 @@ async def until_it_is_known(attempt: Callable[[], Awaitable[T]]) -> T:
     raise unknown
 
 
-async def leave_as_it_is(connection: object) -> None:
+async def skip_reset(connection: object) -> None:
     """What asyncpg does to a connection that comes back costs a round trip each time, and we leave nothing behind.
 
     No session of ours listens, locks by hand, or sets anything; an open transaction it rolls back all the same.
     """
 
 
-def begin(mode: str = "", **limits: float) -> str:
+def begin_statement(mode: str = "", **limits: float) -> str:
     """Begin a transaction and set limits for it alone, in one round trip.
 
     For the transaction and not for the session: behind PgBouncer in transaction mode a session belongs to others too,
@@ -330,15 +332,15 @@ def begin(mode: str = "", **limits: float) -> str:
     return "; ".join((f"BEGIN {mode}".strip(), *settings))
 
 
-def begin_write(limits: PoolLimits) -> str:
-    return begin(
+def begin_write_statement(limits: PoolLimits) -> str:
+    return begin_statement(
         idle_in_transaction_session_timeout=limits.idle_transaction_seconds,
         lock_timeout=limits.lock_seconds,
         statement_timeout=limits.statement_seconds,
     )
 
 
-BEGIN_SNAPSHOT: Final = begin(
+BEGIN_SNAPSHOT: Final = begin_statement(
     "ISOLATION LEVEL REPEATABLE READ READ ONLY", idle_in_transaction_session_timeout=SNAPSHOT_IDLE_SECONDS
 )
 
@@ -363,91 +365,91 @@ def is_cancelled() -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class EncodedStep:
     """A step with its parameters encoded."""
 
-    step: Step
+    step: VerbStep
     values: list[Any]
 
 
-def prepare(step: Step) -> Prepared:
-    if isinstance(step, Notice):
-        return Prepared(step, [PLACE, spoken(step)])
+def encode_step(step: VerbStep) -> EncodedStep:
+    if isinstance(step, Notification):
+        return EncodedStep(step, [PG_CHANNEL, encode_notification(step)])
     compiled = step.statement.for_postgres
-    if isinstance(step, Many):
-        return Prepared(step, [compiled.values(row) for row in step.rows])
-    return Prepared(step, compiled.values(step.parameters))
+    if isinstance(step, BulkStatement):
+        return EncodedStep(step, [compiled.values(row) for row in step.rows])
+    return EncodedStep(step, compiled.values(step.parameters))
 
 
-async def fetch(connection: Any, asked: Prepared) -> list[Any]:  # noqa: ANN401 - asyncpg has no types
+async def fetch_rows(connection: Any, asked: EncodedStep) -> list[Any]:  # noqa: ANN401 - asyncpg has no types
     """The rows as the driver has them."""
     step = asked.step
-    if isinstance(step, Notice):
+    if isinstance(step, Notification):
         await connection.execute("SELECT pg_notify($1, $2)", *asked.values)
         return []
     sql = step.statement.for_postgres.sql
-    if isinstance(step, Many):
+    if isinstance(step, BulkStatement):
         await connection.executemany(sql, asked.values)
         return []
     rows: list[Any] = await connection.fetch(sql, *asked.values, timeout=step.statement.patience)
     return rows
 
 
-async def fetch_within(connection: Any, asked: Prepared) -> list[Any]:  # noqa: ANN401
+async def fetch_rows_in_transaction(connection: Any, asked: EncodedStep) -> list[Any]:  # noqa: ANN401
     """Execute a statement of a transaction; one that says that it takes longer gets the time from the server too."""
     step = asked.step
-    if isinstance(step, Ask) and step.statement.patience is not None:
+    if isinstance(step, BoundStatement) and step.statement.patience is not None:
         await connection.execute(f"SET LOCAL statement_timeout = {int(step.statement.patience * MILLISECONDS)}")
-    return await fetch(connection, asked)
+    return await fetch_rows(connection, asked)
 
 
-def decoded(asked: Prepared, rows: list[Any]) -> list[Row]:
-    if not isinstance(asked.step, Ask):
+def decode_rows(asked: EncodedStep, rows: list[Any]) -> list[Row]:
+    if not isinstance(asked.step, BoundStatement):
         return []
     return list(map(asked.step.statement.for_postgres.decode, rows))
 
 
-async def execute(connection: Any, step: Step) -> list[Row]:  # noqa: ANN401 - asyncpg has no types
-    asked = prepare(step)
-    return decoded(asked, await fetch(connection, asked))
+async def execute(connection: Any, step: VerbStep) -> list[Row]:  # noqa: ANN401 - asyncpg has no types
+    asked = encode_step(step)
+    return decode_rows(asked, await fetch_rows(connection, asked))
 
 
-async def drive_weighed(
+async def drive_with_offloading(
     verb: Verb[T],
-    ask: Callable[[Prepared], Awaitable[list[Any]]],
+    ask: Callable[[EncodedStep], Awaitable[list[Any]]],
     *,
     weight: int = 0,
     answer: list[Row] | None = None,
 ) -> T:
     """As `drive_async`; a verb that has read a lot goes on off the loop, to decode it, judge it and write it."""
     try:
-        asked, ended = await run_in_transaction(weight, go_on, verb, answer)
+        asked, ended = await run_off_loop_in_transaction(weight, advance_verb, verb, answer)
         while asked is not None:
             rows = await ask(asked)
-            weight = max(weight, weight_of(rows))
-            asked, ended = await run_in_transaction(weight, go_on_with, verb, asked, rows)
+            weight = max(weight, decoding_weight(rows))
+            asked, ended = await run_off_loop_in_transaction(weight, advance_with_rows, verb, asked, rows)
         return cast("T", ended)
     finally:
         with suppress(ValueError):  # cancelled while the worker has it: it ends there
             verb.close()
 
 
-def go_on_with(verb: Verb[T], asked: Prepared, rows: list[Any]) -> tuple[Prepared | None, T | None]:
-    return go_on(verb, decoded(asked, rows))
+def advance_with_rows(verb: Verb[T], asked: EncodedStep, rows: list[Any]) -> tuple[EncodedStep | None, T | None]:
+    return advance_verb(verb, decode_rows(asked, rows))
 
 
-def go_on(verb: Verb[T], answer: list[Row] | None) -> tuple[Prepared | None, T | None]:
+def advance_verb(verb: Verb[T], answer: list[Row] | None) -> tuple[EncodedStep | None, T | None]:
     """What the verb asks next, or what it ends with."""
     try:
-        return prepare(next(verb) if answer is None else verb.send(answer)), None
+        return encode_step(next(verb) if answer is None else verb.send(answer)), None
     except StopIteration as end:
         return None, end.value
 
 
-def weight_of(rows: list[Any]) -> int:
+def decoding_weight(rows: list[Any]) -> int:
     """Of decoding them: by the length of their texts."""
     length = sum(len(value) for row in rows for value in row.values() if isinstance(value, str))
-    return len(rows) + length // CHARACTERS
+    return len(rows) + length // CHARACTERS_PER_WEIGHT
 
 
 async def refuse_old_server(pool: asyncpg.Pool) -> None:

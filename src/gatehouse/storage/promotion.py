@@ -9,20 +9,20 @@ from typing import Final
 
 from sqlalchemy import bindparam, case, update
 
-from gatehouse.audit.model import Record
-from gatehouse.storage.audit import record
-from gatehouse.storage.installation import EPOCH, fact, state, state_once
+from gatehouse.audit.model import AuditRecord
+from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.installation import EPOCH, read_value, set_value, set_value_once
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.installation import installation, once
 
 TIMELINE: Final = "timeline"
-PATIENCE: Final = (
+TIMEOUT_SECONDS: Final = (
     3_600.0  # seconds for every row of a large table: 100,000 take some, on a busy machine more than ten
 )
 MILLISECONDS: Final = 1_000
 
-TAKE_OVER = Statement(
+REPLACE_TIMELINE = Statement(
     update(installation)
     .where(installation.c.name == TIMELINE, installation.c.value == bindparam("seen"))
     .values(value=bindparam("now"))
@@ -30,24 +30,26 @@ TAKE_OVER = Statement(
 )
 RAISE_ALL = Statement(
     update(users).values(rev=case((users.c.rev >= bindparam("epoch"), users.c.rev + 1), else_=bindparam("epoch"))),
-    patience=PATIENCE,
+    patience=TIMEOUT_SECONDS,
 )
-SPEND_ALL = Statement(update(once).where(once.c.taken_at == 0).values(taken_at=bindparam("now")), patience=PATIENCE)
+SPEND_ALL = Statement(
+    update(once).where(once.c.taken_at == 0).values(taken_at=bindparam("now")), patience=TIMEOUT_SECONDS
+)
 
 
-def note_timeline(timeline: str, *, lossless: bool, epoch: int, entry: Record) -> Verb[bool]:
+def record_timeline(timeline: str, *, lossless: bool, epoch: int, entry: AuditRecord) -> Verb[bool]:
     """Compare with the timeline last seen; on another one end every token, unless nothing can have been lost.
 
     Of all nodes that notice exactly one acts; True for that one.
     """
-    seen = yield from fact(TIMELINE)
+    seen = yield from read_value(TIMELINE)
     if seen is None:
-        yield from state_once(TIMELINE, timeline)
+        yield from set_value_once(TIMELINE, timeline)
         return False
-    if seen == timeline or not (yield TAKE_OVER(seen=seen, now=timeline)) or lossless:
+    if seen == timeline or not (yield REPLACE_TIMELINE(seen=seen, now=timeline)) or lossless:
         return False
     yield RAISE_ALL(epoch=epoch)
     yield SPEND_ALL(now=epoch // MILLISECONDS)
-    yield from state(EPOCH, str(epoch))
-    yield from record(entry)
+    yield from set_value(EPOCH, str(epoch))
+    yield from add_audit_record(entry)
     return True

@@ -13,19 +13,19 @@ from gatehouse.storage.statements import Row
 T = TypeVar("T")
 
 
-def columns_of(record: Any) -> dict[str, Any]:  # noqa: ANN401 - any dataclass
+def column_values(record: Any) -> dict[str, Any]:  # noqa: ANN401 - any dataclass
     """The fields of a record by name, each value as it is, where `asdict` would copy it and all that is in it."""
-    names, read = _reader(record.__class__)
+    names, read = _field_reader(record.__class__)
     return dict(zip(names, read(record), strict=True))
 
 
 @cache
-def _reader(kind: type[Any]) -> tuple[tuple[str, ...], Callable[[object], tuple[Any, ...]]]:
+def _field_reader(kind: type[Any]) -> tuple[tuple[str, ...], Callable[[object], tuple[Any, ...]]]:
     names = tuple(field.name for field in fields(kind))
     return names, attrgetter(*names)
 
 
-class Part(Generic[T]):
+class RowPart(Generic[T]):
     """One of several records that a row holds, one after the other."""
 
     def __init__(
@@ -33,7 +33,7 @@ class Part(Generic[T]):
         make: Callable[[dict[str, Any]], T],
         columns: Iterable[ColumnElement[Any]],
         *,
-        after: "Part[Any] | None" = None,
+        after: "RowPart[Any] | None" = None,
     ) -> None:
         self._make = make
         self._names = tuple(str(column.key) for column in columns)

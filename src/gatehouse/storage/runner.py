@@ -10,14 +10,14 @@ from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
 
-from gatehouse.storage.statements import Row, Step, Verb
+from gatehouse.storage.statements import Row, Verb, VerbStep
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Listener = Callable[[str], object]
 
 
-Make: TypeAlias = Callable[[], Verb[T]]
+VerbFactory: TypeAlias = Callable[[], Verb[T]]
 
 
 class Runner(Protocol):
@@ -25,11 +25,11 @@ class Runner(Protocol):
 
     async def act(
         self,
-        make: Make[T],
+        make: VerbFactory[T],
         *,
         brief: bool = False,
         heavy: bool = False,
-        at_once: Make[T] | None = None,
+        at_once: VerbFactory[T] | None = None,
         repeatable: bool = False,
     ) -> T:
         """Run the verb as one transaction; it is run again from the start when the database asks for it.
@@ -81,7 +81,7 @@ class Runner(Protocol):
         """Finish what is under way and let the database go."""
 
 
-class Stored:
+class SqlStore:
     """A room's store, bound to the runner that carries its verbs out."""
 
     def __init__(self, runner: Runner) -> None:
@@ -91,31 +91,31 @@ class Stored:
 Method = Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]
 
 
-def act(verb: Callable[P, Verb[T]], *, repeatable: bool = False) -> Method[P, T]:
+def write(verb: Callable[P, Verb[T]], *, repeatable: bool = False) -> Method[P, T]:
     @wraps(verb)
-    async def run(stored: Stored, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    async def run(stored: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await stored.runner.act(partial(verb, *args, **kwargs), repeatable=repeatable)
 
     return run
 
 
-def heavy_act(verb: Callable[P, Verb[T]]) -> Method[P, T]:
+def heavy_write(verb: Callable[P, Verb[T]]) -> Method[P, T]:
     """For writes that read, judge and write whole schemas or records."""
 
     @wraps(verb)
-    async def run(stored: Stored, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    async def run(stored: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await stored.runner.act(partial(verb, *args, **kwargs), heavy=True)
 
     return run
 
 
-def brief_act(
+def inline_write(
     verb: Callable[P, Verb[T]], *, at_once: Callable[P, Verb[T]] | None = None, repeatable: bool = False
 ) -> Method[P, T]:
     """For hot writes of a few rows by key."""
 
     @wraps(verb)
-    async def run(stored: Stored, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    async def run(stored: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
         twin = None if at_once is None else partial(at_once, *args, **kwargs)
         return await stored.runner.act(
             partial(verb, *args, **kwargs), brief=True, at_once=twin, repeatable=repeatable
@@ -124,33 +124,33 @@ def brief_act(
     return run
 
 
-def look(verb: Callable[P, Verb[T]]) -> Method[P, T]:
+def read(verb: Callable[P, Verb[T]]) -> Method[P, T]:
     @wraps(verb)
-    async def run(stored: Stored, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    async def run(stored: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await stored.runner.look(partial(verb, *args, **kwargs))
 
     return run
 
 
-def recall(verb: Callable[P, Verb[T]]) -> Method[P, T]:
+def cached_read(verb: Callable[P, Verb[T]]) -> Method[P, T]:
     """For hot reads; the verb's arguments must be hashable, and none of them the time."""
 
     @wraps(verb)
-    async def run(stored: Stored, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    async def run(stored: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await stored.runner.recall((verb, args, *kwargs.items()), partial(verb, *args, **kwargs))
 
     return run
 
 
-def survey(verb: Callable[P, Verb[T]]) -> Method[P, T]:
+def snapshot_read(verb: Callable[P, Verb[T]]) -> Method[P, T]:
     @wraps(verb)
-    async def run(stored: Stored, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    async def run(stored: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await stored.runner.survey(partial(verb, *args, **kwargs))
 
     return run
 
 
-def drive(verb: Verb[T], execute: Callable[[Step], list[Row]]) -> T:
+def drive(verb: Verb[T], execute: Callable[[VerbStep], list[Row]]) -> T:
     try:
         step = next(verb)
         while True:
@@ -163,7 +163,7 @@ def drive(verb: Verb[T], execute: Callable[[Step], list[Row]]) -> T:
 
 
 async def drive_async(
-    verb: Verb[T], execute: Callable[[Step], Awaitable[list[Row]]], *, answer: list[Row] | None = None
+    verb: Verb[T], execute: Callable[[VerbStep], Awaitable[list[Row]]], *, answer: list[Row] | None = None
 ) -> T:
     """From the start, or from the answer that the verb waits for."""
     try:

@@ -11,16 +11,16 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, Table, bindparam, func, select, true, update
 
-from gatehouse.audit.model import Record
-from gatehouse.storage.audit import record
-from gatehouse.storage.paging import Pages
+from gatehouse.audit.model import AuditRecord
+from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.paging import KeysetPages
 from gatehouse.storage.statements import Row, Statement, Verb
 
-SEALED: Final = "under_seal"  # the name under which a row shows what it holds
+SEALED_LABEL: Final = "under_seal"  # the name under which a row shows what it holds
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class RewrappedRow:
     row: Row
     sealed: bytes  # under the primary master key
 
@@ -48,7 +48,7 @@ class SealedColumn:
         self.purpose: Final = purpose
         self._as_text: Final = as_text
         self._keys: Final = [str(key.name) for key in keys]
-        self._pages: Final = Pages(table, [*table.c, kept.label(SEALED)], holds, elsewhere)
+        self._pages: Final = KeysetPages(table, [*table.c, kept.label(SEALED_LABEL)], holds, elsewhere)
         self._count: Final = Statement(select(func.count().label("left")).where(holds, elsewhere))
         self._move: Final = Statement(
             update(table)
@@ -58,7 +58,7 @@ class SealedColumn:
         )
 
     def sealed(self, row: Row) -> bytes:
-        held: str | bytes = getattr(row, SEALED)
+        held: str | bytes = getattr(row, SEALED_LABEL)
         return base64.b64decode(held) if isinstance(held, str) else held
 
     def left(self, primary: bytes) -> Verb[int]:
@@ -69,18 +69,18 @@ class SealedColumn:
     def page(self, primary: bytes, last: Row | None, most: int) -> Verb[Sequence[Row]]:
         return (yield self._pages.after(last, most=most, primary=self._kept(primary)))
 
-    def move(self, moved: Sequence[Moved], entry: Record) -> Verb[None]:
+    def move(self, moved: Sequence[RewrappedRow], entry: AuditRecord) -> Verb[None]:
         yield self._move.many(
             [
                 {
                     **{f"of_{key}": getattr(one.row, key) for key in self._keys},
-                    "old": getattr(one.row, SEALED),
+                    "old": getattr(one.row, SEALED_LABEL),
                     "new": self._kept(one.sealed),
                 }
                 for one in moved
             ]
         )
-        yield from record(entry)
+        yield from add_audit_record(entry)
 
     def _kept(self, sealed: bytes) -> bytes | str:
         return base64.b64encode(sealed).decode() if self._as_text else sealed

@@ -8,88 +8,94 @@ from sqlalchemy import bindparam, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.accounts.errors import UserNotFound
-from gatehouse.accounts.second_factors.errors import EnrolmentGone, FactorExists, FactorMissing
-from gatehouse.accounts.second_factors.model import STEP_SECONDS, TRIES_MOST, Overview
-from gatehouse.audit.model import Record
-from gatehouse.kernel.digests import same_secret, sha256
-from gatehouse.mail.model import Mail
-from gatehouse.storage.accounts import DROP_IDLE_CODES, DROP_TOTP, PUT_TOTP
-from gatehouse.storage.audit import record
-from gatehouse.storage.mail import queue
-from gatehouse.storage.once import find, take
-from gatehouse.storage.runner import Stored, act, look
+from gatehouse.accounts.second_factors.errors import EnrollmentGone, FactorExists, FactorMissing
+from gatehouse.accounts.second_factors.model import MAX_EMAIL_CODE_TRIES, TOTP_STEP_SECONDS, FactorOverview
+from gatehouse.audit.model import AuditRecord
+from gatehouse.kernel.digests import constant_time_equal, sha256
+from gatehouse.mail.model import OutboxMail
+from gatehouse.storage.accounts import DROP_TOTP, DROP_UNNEEDED_RECOVERY_CODES, PUT_TOTP
+from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.mail import queue_mails
+from gatehouse.storage.once import find_single_use, take_single_use
+from gatehouse.storage.runner import SqlStore, read, write
 from gatehouse.storage.sessions import raise_rev
-from gatehouse.storage.statements import Ask, Statement, Verb
+from gatehouse.storage.statements import BoundStatement, Statement, Verb
 from gatehouse.storage.tables.accounts import passkeys, recovery_codes, totp_factors, users
 from gatehouse.storage.tables.installation import once
 
-ENROLMENT: Final = "totp-enrolment"  # kinds of single-use things, one of each for an account
+ENROLLMENT: Final = "totp-enrolment"  # kinds of single-use things, one of each for an account
 EMAIL_CODE: Final = "email-code"
 
-_MINE = totp_factors.c.user_id == bindparam("of")
-_UNUSED = (recovery_codes.c.user_id == bindparam("of"), recovery_codes.c.used_at == 0)
-_HELD = (once.c.kind == bindparam("of_kind"), once.c.digest == bindparam("of_digest"))
-_OPEN = (*_HELD, once.c.taken_at == 0, once.c.expires_at > bindparam("now"))
-_LEFT = select(func.count()).select_from(recovery_codes).where(*_UNUSED)
-_KEY_USED = select(func.max(passkeys.c.used_at)).where(passkeys.c.user_id == bindparam("of"))
+_TOTP_OF_USER = totp_factors.c.user_id == bindparam("of")
+_UNUSED_CODES = (recovery_codes.c.user_id == bindparam("of"), recovery_codes.c.used_at == 0)
+_THIS_SECRET = (once.c.kind == bindparam("of_kind"), once.c.digest == bindparam("of_digest"))
+_STILL_OPEN = (*_THIS_SECRET, once.c.taken_at == 0, once.c.expires_at > bindparam("now"))
+_COUNT_UNUSED_CODES = select(func.count()).select_from(recovery_codes).where(*_UNUSED_CODES)
+_LAST_PASSKEY_USE = select(func.max(passkeys.c.used_at)).where(passkeys.c.user_id == bindparam("of"))
 
 OVERVIEW = Statement(
     select(
-        select(totp_factors.c.confirmed_at).where(_MINE).scalar_subquery().label("totp_since"),
-        select(totp_factors.c.last_step).where(_MINE).scalar_subquery().label("last_step"),
-        _KEY_USED.scalar_subquery().label("passkey_used_at"),
-        _LEFT.scalar_subquery().label("recovery_left"),
+        select(totp_factors.c.confirmed_at).where(_TOTP_OF_USER).scalar_subquery().label("totp_since"),
+        select(totp_factors.c.last_step).where(_TOTP_OF_USER).scalar_subquery().label("last_step"),
+        _LAST_PASSKEY_USE.scalar_subquery().label("passkey_used_at"),
+        _COUNT_UNUSED_CODES.scalar_subquery().label("recovery_left"),
     )
 )
 # Locks the account's row until the commit: two who change its factors come one after the other.
-TOUCH = Statement(
+BUMP_USER_VERSION = Statement(
     update(users)
     .where(users.c.user_id == bindparam("of"))
     .values(version=users.c.version + 1)
     .returning(users.c.user_id)
 )
-REMOVE_TOTP = Statement(delete(totp_factors).where(_MINE).returning(totp_factors.c.user_id))
+REMOVE_TOTP = Statement(delete(totp_factors).where(_TOTP_OF_USER).returning(totp_factors.c.user_id))
 # The condition is part of the write: of two callers with one step the second finds nothing left to change.
-SPEND_STEP = Statement(
+USE_TOTP_STEP = Statement(
     update(totp_factors)
-    .where(_MINE, totp_factors.c.sealed_secret == bindparam("checked"), totp_factors.c.last_step < bindparam("step"))
+    .where(
+        _TOTP_OF_USER,
+        totp_factors.c.sealed_secret == bindparam("checked"),
+        totp_factors.c.last_step < bindparam("step"),
+    )
     .values(last_step=bindparam("step"))
     .returning(totp_factors.c.user_id)
 )
-SET_EMAIL = Statement(
+SET_EMAIL_CODES = Statement(
     update(users)
     .where(users.c.user_id == bindparam("of"), users.c.email_code != bindparam("to"))
     .values(email_code=bindparam("to"))
     .returning(users.c.user_id)
 )
-LEFT = Statement(select(_LEFT.scalar_subquery().label("left")))
-ADD_CODE = Statement(insert(recovery_codes))
-DROP_CODES = Statement(delete(recovery_codes).where(recovery_codes.c.user_id == bindparam("of")))
-USE_CODE = Statement(
+COUNT_RECOVERY_CODES = Statement(select(_COUNT_UNUSED_CODES.scalar_subquery().label("left")))
+INSERT_RECOVERY_CODE = Statement(insert(recovery_codes))
+DROP_RECOVERY_CODES = Statement(delete(recovery_codes).where(recovery_codes.c.user_id == bindparam("of")))
+USE_RECOVERY_CODE = Statement(
     update(recovery_codes)
-    .where(*_UNUSED, recovery_codes.c.digest == bindparam("spent"))
+    .where(*_UNUSED_CODES, recovery_codes.c.digest == bindparam("spent"))
     .values(used_at=bindparam("now"))
     .returning(recovery_codes.c.user_id)
 )
 DROP_PASSKEYS = Statement(delete(passkeys).where(passkeys.c.user_id == bindparam("of")))
-_hold = insert(once)
-HOLD = Statement(
-    _hold.on_conflict_do_update(
+_UPSERT_SECRET = insert(once)
+UPSERT_SECRET = Statement(
+    _UPSERT_SECRET.on_conflict_do_update(
         index_elements=["kind", "digest"],
-        set_={name: _hold.excluded[name] for name in ("details", "created_at", "expires_at", "taken_at")},
+        set_={name: _UPSERT_SECRET.excluded[name] for name in ("details", "created_at", "expires_at", "taken_at")},
     )
 )
-HELD_ALONE = Statement(select(once.c.details).where(*_OPEN).with_for_update())
-COUNT_TRY = Statement(update(once).where(*_HELD).values(details=bindparam("counted"), taken_at=bindparam("ended")))
-RELEASE = Statement(delete(once).where(*_HELD))
+LOCK_SECRET = Statement(select(once.c.details).where(*_STILL_OPEN).with_for_update())
+SAVE_TRIES = Statement(
+    update(once).where(*_THIS_SECRET).values(details=bindparam("counted"), taken_at=bindparam("ended"))
+)
+DROP_SECRET = Statement(delete(once).where(*_THIS_SECRET))
 
 
-def overview(user_id: str) -> Verb[Overview]:
+def factor_overview(user_id: str) -> Verb[FactorOverview]:
     rows = yield OVERVIEW(of=user_id)
     found = rows[0]
-    return Overview(
+    return FactorOverview(
         totp_since=found.totp_since or 0,
-        totp_used_at=(found.last_step or 0) * STEP_SECONDS,
+        totp_used_at=(found.last_step or 0) * TOTP_STEP_SECONDS,
         passkey_used_at=found.passkey_used_at or 0,
         recovery_left=found.recovery_left,
     )
@@ -98,72 +104,85 @@ def overview(user_id: str) -> Verb[Overview]:
 # -- TOTP ---------------------------------------------------------------------------------------------
 
 
-def put_enrolment(user_id: str, sealed: bytes, *, now: int, expires_at: int) -> Verb[None]:
-    yield hold(ENROLMENT, user_id, {"sealed": base64.b64encode(sealed).decode()}, now=now, expires_at=expires_at)
+def put_enrollment(user_id: str, sealed: bytes, *, now: int, expires_at: int) -> Verb[None]:
+    yield upsert_single_use(
+        ENROLLMENT, user_id, {"sealed": base64.b64encode(sealed).decode()}, now=now, expires_at=expires_at
+    )
 
 
-def enrolment(user_id: str, now: int) -> Verb[bytes | None]:
-    held = yield from find(ENROLMENT, sha256(user_id), now)
+def find_enrollment(user_id: str, now: int) -> Verb[bytes | None]:
+    held = yield from find_single_use(ENROLLMENT, sha256(user_id), now)
     return None if held is None else base64.b64decode(held.details["sealed"])
 
 
 def confirm_totp(
-    user_id: str, sealed: bytes, step: int, codes: Sequence[bytes], *, entry: Record, mails: Sequence[Mail], now: int
+    user_id: str,
+    sealed: bytes,
+    step: int,
+    codes: Sequence[bytes],
+    *,
+    entry: AuditRecord,
+    mails: Sequence[OutboxMail],
+    now: int,
 ) -> Verb[bool]:
-    yield from touch(user_id)
-    taken = yield from take(ENROLMENT, sha256(user_id), now)
+    yield from bump_user_version(user_id)
+    taken = yield from take_single_use(ENROLLMENT, sha256(user_id), now)
     if taken is None or base64.b64decode(taken.details["sealed"]) != sealed:
-        raise EnrolmentGone
+        raise EnrollmentGone
     yield PUT_TOTP(user_id=user_id, sealed_secret=sealed, confirmed_at=now, last_step=step)
-    return (yield from added(user_id, codes, entry, mails))
+    return (yield from finish_adding_factor(user_id, codes, entry, mails))
 
 
-def remove_totp(user_id: str, entry: Record, mails: Sequence[Mail]) -> Verb[None]:
-    yield from touch(user_id)
+def remove_totp(user_id: str, entry: AuditRecord, mails: Sequence[OutboxMail]) -> Verb[None]:
+    yield from bump_user_version(user_id)
     if not (yield REMOVE_TOTP(of=user_id)):
         raise FactorMissing
-    yield from removed(user_id, entry, mails)
+    yield from finish_removing_factor(user_id, entry, mails)
 
 
-def spend_step(user_id: str, sealed: bytes, step: int) -> Verb[bool]:
-    return bool((yield SPEND_STEP(of=user_id, checked=sealed, step=step)))
+def spend_totp_step(user_id: str, sealed: bytes, step: int) -> Verb[bool]:
+    return bool((yield USE_TOTP_STEP(of=user_id, checked=sealed, step=step)))
 
 
 # -- codes by e-mail ----------------------------------------------------------------------------------
 
 
-def enable_email(user_id: str, codes: Sequence[bytes], entry: Record, mails: Sequence[Mail]) -> Verb[bool]:
-    yield from touch(user_id)
-    if not (yield SET_EMAIL(of=user_id, to=True)):
+def enable_email_codes(
+    user_id: str, codes: Sequence[bytes], entry: AuditRecord, mails: Sequence[OutboxMail]
+) -> Verb[bool]:
+    yield from bump_user_version(user_id)
+    if not (yield SET_EMAIL_CODES(of=user_id, to=True)):
         raise FactorExists
-    return (yield from added(user_id, codes, entry, mails))
+    return (yield from finish_adding_factor(user_id, codes, entry, mails))
 
 
-def disable_email(user_id: str, entry: Record, mails: Sequence[Mail]) -> Verb[None]:
-    yield from touch(user_id)
-    if not (yield SET_EMAIL(of=user_id, to=False)):
+def disable_email_codes(user_id: str, entry: AuditRecord, mails: Sequence[OutboxMail]) -> Verb[None]:
+    yield from bump_user_version(user_id)
+    if not (yield SET_EMAIL_CODES(of=user_id, to=False)):
         raise FactorMissing
-    yield RELEASE(of_kind=EMAIL_CODE, of_digest=sha256(user_id))
-    yield from removed(user_id, entry, mails)
+    yield DROP_SECRET(of_kind=EMAIL_CODE, of_digest=sha256(user_id))
+    yield from finish_removing_factor(user_id, entry, mails)
 
 
-def put_email_code(user_id: str, digest: bytes, mails: Sequence[Mail], *, now: int, expires_at: int) -> Verb[None]:
-    yield hold(EMAIL_CODE, user_id, {"code": digest.hex(), "tries": 0}, now=now, expires_at=expires_at)
-    yield from queue(mails, user_id)
+def put_email_code(
+    user_id: str, digest: bytes, mails: Sequence[OutboxMail], *, now: int, expires_at: int
+) -> Verb[None]:
+    yield upsert_single_use(EMAIL_CODE, user_id, {"code": digest.hex(), "tries": 0}, now=now, expires_at=expires_at)
+    yield from queue_mails(mails, user_id)
 
 
 def try_email_code(user_id: str, digest: bytes, now: int) -> Verb[bool]:
-    rows = yield HELD_ALONE(of_kind=EMAIL_CODE, of_digest=sha256(user_id), now=now)
+    rows = yield LOCK_SECRET(of_kind=EMAIL_CODE, of_digest=sha256(user_id), now=now)
     if not rows:
         return False
     held: dict[str, Any] = rows[0].details
-    right = same_secret(held["code"], digest.hex())
+    right = constant_time_equal(held["code"], digest.hex())
     tries = held["tries"] + (not right)
-    yield COUNT_TRY(
+    yield SAVE_TRIES(
         of_kind=EMAIL_CODE,
         of_digest=sha256(user_id),
         counted={**held, "tries": tries},
-        ended=now if right or tries >= TRIES_MOST else 0,
+        ended=now if right or tries >= MAX_EMAIL_CODE_TRIES else 0,
     )
     return right
 
@@ -171,70 +190,78 @@ def try_email_code(user_id: str, digest: bytes, now: int) -> Verb[bool]:
 # -- recovery codes -----------------------------------------------------------------------------------
 
 
-def renew_codes(user_id: str, codes: Sequence[bytes], entry: Record, mails: Sequence[Mail]) -> Verb[None]:
-    yield from touch(user_id)
-    yield from put_codes(user_id, codes)
-    yield DROP_IDLE_CODES(of=user_id)
-    if not (yield LEFT(of=user_id))[0].left:
+def replace_recovery_codes(
+    user_id: str, codes: Sequence[bytes], entry: AuditRecord, mails: Sequence[OutboxMail]
+) -> Verb[None]:
+    yield from bump_user_version(user_id)
+    yield from put_recovery_codes(user_id, codes)
+    yield DROP_UNNEEDED_RECOVERY_CODES(of=user_id)
+    if not (yield COUNT_RECOVERY_CODES(of=user_id))[0].left:
         raise FactorMissing
-    yield from record(entry)
-    yield from queue(mails, user_id)
+    yield from add_audit_record(entry)
+    yield from queue_mails(mails, user_id)
 
 
-def use_code(user_id: str, digest: bytes, entry: Record, mails: Sequence[Mail], now: int) -> Verb[bool]:
-    if not (yield USE_CODE(of=user_id, spent=digest, now=now)):
+def use_recovery_code(
+    user_id: str, digest: bytes, entry: AuditRecord, mails: Sequence[OutboxMail], now: int
+) -> Verb[bool]:
+    if not (yield USE_RECOVERY_CODE(of=user_id, spent=digest, now=now)):
         return False
-    yield from record(entry)
-    yield from queue(mails, user_id)
+    yield from add_audit_record(entry)
+    yield from queue_mails(mails, user_id)
     return True
 
 
-def put_codes(user_id: str, codes: Sequence[bytes]) -> Verb[None]:
-    yield DROP_CODES(of=user_id)
-    yield ADD_CODE.many([{"user_id": user_id, "digest": digest, "used_at": 0} for digest in codes])
+def put_recovery_codes(user_id: str, codes: Sequence[bytes]) -> Verb[None]:
+    yield DROP_RECOVERY_CODES(of=user_id)
+    yield INSERT_RECOVERY_CODE.many([{"user_id": user_id, "digest": digest, "used_at": 0} for digest in codes])
 
 
 # -- all of them --------------------------------------------------------------------------------------
 
 
-def reset(user_id: str, entry: Record, mails: Sequence[Mail], now: int) -> Verb[None]:
-    yield from touch(user_id)
-    yield SET_EMAIL(of=user_id, to=False)
-    for drop in (DROP_TOTP, DROP_PASSKEYS, DROP_CODES):
+def remove_all_factors(user_id: str, entry: AuditRecord, mails: Sequence[OutboxMail], now: int) -> Verb[None]:
+    yield from bump_user_version(user_id)
+    yield SET_EMAIL_CODES(of=user_id, to=False)
+    for drop in (DROP_TOTP, DROP_PASSKEYS, DROP_RECOVERY_CODES):
         yield drop(of=user_id)
-    for kind in (ENROLMENT, EMAIL_CODE):
-        yield RELEASE(of_kind=kind, of_digest=sha256(user_id))
+    for kind in (ENROLLMENT, EMAIL_CODE):
+        yield DROP_SECRET(of_kind=kind, of_digest=sha256(user_id))
     yield from raise_rev(user_id, keep=None, now=now)
-    yield from record(entry)
-    yield from queue(mails, user_id)
+    yield from add_audit_record(entry)
+    yield from queue_mails(mails, user_id)
 
 
-def touch(user_id: str) -> Verb[None]:
+def bump_user_version(user_id: str) -> Verb[None]:
     """First in every verb that changes the factors of an account. Raises UserNotFound."""
-    if not (yield TOUCH(of=user_id)):
+    if not (yield BUMP_USER_VERSION(of=user_id)):
         raise UserNotFound
 
 
-def added(user_id: str, codes: Sequence[bytes], entry: Record, mails: Sequence[Mail]) -> Verb[bool]:
+def finish_adding_factor(
+    user_id: str, codes: Sequence[bytes], entry: AuditRecord, mails: Sequence[OutboxMail]
+) -> Verb[bool]:
     """Last in every verb that adds a factor: whoever has no recovery code left gets these."""
-    has_none = not (yield LEFT(of=user_id))[0].left
+    has_none = not (yield COUNT_RECOVERY_CODES(of=user_id))[0].left
     if has_none:
-        yield from put_codes(user_id, codes)
-    yield from record(entry)
-    yield from queue(mails, user_id)
+        yield from put_recovery_codes(user_id, codes)
+    yield from add_audit_record(entry)
+    yield from queue_mails(mails, user_id)
     return has_none
 
 
-def removed(user_id: str, entry: Record, mails: Sequence[Mail]) -> Verb[None]:
+def finish_removing_factor(user_id: str, entry: AuditRecord, mails: Sequence[OutboxMail]) -> Verb[None]:
     """Last in every verb that removes one."""
-    yield DROP_IDLE_CODES(of=user_id)
-    yield from record(entry)
-    yield from queue(mails, user_id)
+    yield DROP_UNNEEDED_RECOVERY_CODES(of=user_id)
+    yield from add_audit_record(entry)
+    yield from queue_mails(mails, user_id)
 
 
-def hold(kind: str, user_id: str, details: dict[str, object], *, now: int, expires_at: int) -> Ask:
+def upsert_single_use(
+    kind: str, user_id: str, details: dict[str, object], *, now: int, expires_at: int
+) -> BoundStatement:
     """Keep the one thing of its kind an account has; two who do so at once both succeed, and the later counts."""
-    return HOLD(
+    return UPSERT_SECRET(
         kind=kind,
         digest=sha256(user_id),
         subject=user_id,
@@ -245,17 +272,17 @@ def hold(kind: str, user_id: str, details: dict[str, object], *, now: int, expir
     )
 
 
-class SecondFactorStorage(Stored):
-    overview = look(overview)
-    put_enrolment = act(put_enrolment)
-    enrolment = look(enrolment)
-    confirm_totp = act(confirm_totp)
-    remove_totp = act(remove_totp)
-    spend_step = act(spend_step)
-    enable_email = act(enable_email)
-    disable_email = act(disable_email)
-    put_email_code = act(put_email_code)
-    try_email_code = act(try_email_code)
-    renew_codes = act(renew_codes)
-    use_code = act(use_code)
-    reset = act(reset)
+class SecondFactorStorage(SqlStore):
+    overview = read(factor_overview)
+    put_enrolment = write(put_enrollment)
+    enrolment = read(find_enrollment)
+    confirm_totp = write(confirm_totp)
+    remove_totp = write(remove_totp)
+    spend_step = write(spend_totp_step)
+    enable_email = write(enable_email_codes)
+    disable_email = write(disable_email_codes)
+    put_email_code = write(put_email_code)
+    try_email_code = write(try_email_code)
+    renew_codes = write(replace_recovery_codes)
+    use_code = write(use_recovery_code)
+    reset = write(remove_all_factors)

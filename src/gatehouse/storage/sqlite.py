@@ -17,42 +17,42 @@ import apsw
 from gatehouse.kernel.errors import Misconfigured, Unavailable
 from gatehouse.kernel.weighted_cache import WeightedCache
 from gatehouse.storage.notices import Listeners
-from gatehouse.storage.runner import Listener, Make, drive
+from gatehouse.storage.runner import Listener, VerbFactory, drive
 from gatehouse.storage.sqlite_file import as_storage_error, connect, execute
-from gatehouse.storage.sqlite_writer import Work, Writer
+from gatehouse.storage.sqlite_writer import GroupCommitWriter, QueuedWrite
 from gatehouse.storage.statements import Verb
 
 T = TypeVar("T")
 
-SURVEY_THREADS: Final = 2
-RECALLED_BYTES: Final = 16 * 2**20  # of answers; seldom reached, for every commit clears them
-RECALLED: Final = "recalled"
+SNAPSHOT_THREADS: Final = 2
+READ_CACHE_BYTES: Final = 16 * 2**20  # of answers; seldom reached, for every commit clears them
+READ_CACHE_GROUP: Final = "recalled"
 
 
 class SQLiteRunner:
     def __init__(self, path: str) -> None:
         self._path = path
         self._listeners = Listeners()
-        self._writer = Writer(path, asyncio.get_running_loop(), self._listeners)
+        self._writer = GroupCommitWriter(path, asyncio.get_running_loop(), self._listeners)
         self._reader = connect(path, read_only=True)
-        self._surveyors = ThreadPoolExecutor(SURVEY_THREADS, thread_name_prefix="sqlite-survey")
-        self._recalled: WeightedCache[Any] = WeightedCache(RECALLED_BYTES)
+        self._surveyors = ThreadPoolExecutor(SNAPSHOT_THREADS, thread_name_prefix="sqlite-survey")
+        self._recalled: WeightedCache[Any] = WeightedCache(READ_CACHE_BYTES)
         self._recalled_of = -1
         self._closed = False
 
     async def act(
         self,
-        make: Make[T],
+        make: VerbFactory[T],
         *,
         brief: bool = False,
         heavy: bool = False,  # noqa: ARG002 - whatever is not brief is the writer's thread's
-        at_once: Make[T] | None = None,  # noqa: ARG002 - no round trips
+        at_once: VerbFactory[T] | None = None,  # noqa: ARG002 - no round trips
         repeatable: bool = False,  # noqa: ARG002 - the outcome of a commit is known
     ) -> T:
         if self._closed:
             raise Unavailable("the database was closed")
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._writer.put(Work(make, future, brief))
+        self._writer.put(QueuedWrite(make, future, brief))
         return await future
 
     async def look(self, make: Callable[[], Verb[T]]) -> T:
@@ -66,11 +66,11 @@ class SQLiteRunner:
         if version != self._recalled_of:
             self._recalled.clear()
             self._recalled_of = version
-        answer: T | None = self._recalled.get(RECALLED, key)
+        answer: T | None = self._recalled.get(READ_CACHE_GROUP, key)
         if answer is None:
             answer = await self.look(make)
             if answer is not None:  # what is not there may be asked for by any name, and any number of them
-                self._recalled.put(RECALLED, key, answer, getattr(answer, "weight", 0))
+                self._recalled.put(READ_CACHE_GROUP, key, answer, getattr(answer, "weight", 0))
         return answer
 
     def _version(self) -> int:
@@ -116,7 +116,7 @@ class SQLiteRunner:
 
 
 @contextmanager
-def serving_alone(path: str) -> Iterator[None]:
+def serve_lock(path: str) -> Iterator[None]:
     """Hold the right to serve this file: a second serving process would not hear the first one's notices."""
     with Path(f"{path}.serving").open("w") as lock:
         try:
@@ -128,7 +128,7 @@ def serving_alone(path: str) -> Iterator[None]:
         yield
 
 
-def path_of(url: str) -> str:
+def sqlite_path(url: str) -> str:
     path = url.removeprefix("sqlite:///")
     if path == url or not path:
         raise Misconfigured("database.url must look like sqlite:///path/to/file.db")

@@ -7,15 +7,15 @@ from typing import Final
 import apsw
 
 from gatehouse.kernel.errors import Conflict, Misconfigured, Unavailable
-from gatehouse.storage.statements import Many, Notice, Row, Step
+from gatehouse.storage.statements import BulkStatement, Notification, Row, VerbStep
 
 BUSY_MILLISECONDS: Final = 5_000  # how long a write waits for the command line's
-TRY_AGAIN_MILLISECONDS: Final = 50
+WAL_RETRY_MILLISECONDS: Final = 50
 WAL_KEPT_BYTES: Final = 64 * 2**20
 CACHE_KIB: Final = 16 * 2**10  # at most: the upper floors of every index in a house of a million people
 SYNCHRONOUS_FULL: Final = 2
-PRIVATE: Final = 0o600
-UNUSABLE: Final = (
+PRIVATE_MODE: Final = 0o600
+UNAVAILABLE_ERRORS: Final = (
     *(apsw.FullError, apsw.IOError, apsw.BusyError, apsw.LockedError, apsw.CantOpenError),
     *(apsw.CorruptError, apsw.NotADBError),  # nothing read from it is to be believed (faults I12)
 )
@@ -24,14 +24,14 @@ UNUSABLE: Final = (
 def connect(path: str, *, read_only: bool = False) -> apsw.Connection:
     flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     if not read_only:
-        make_private(path)
+        create_private_file(path)
     try:
         connection = apsw.Connection(path, flags=flags, statementcachesize=500)
     except apsw.CantOpenError as error:
         raise Misconfigured(f"cannot open the database {path}: {error}") from error
     connection.set_busy_timeout(BUSY_MILLISECONDS)
     if not read_only:
-        write_ahead(connection)
+        enable_wal(connection)
         connection.pragma("journal_size_limit", WAL_KEPT_BYTES)
     connection.pragma("cache_size", -CACHE_KIB)
     connection.pragma("synchronous", "full")  # NORMAL loses acknowledged commits on power loss
@@ -43,32 +43,32 @@ def connect(path: str, *, read_only: bool = False) -> apsw.Connection:
     return connection
 
 
-def make_private(path: str) -> None:
+def create_private_file(path: str) -> None:
     """Make a missing file for its owner only, from the first byte on; those SQLite puts beside it take its mode.
 
     O_EXCL, because to close a file that is there would drop the locks SQLite holds on it in this process.
     """
     with suppress(OSError):  # there already; or not to be made, which SQLite tells next
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, PRIVATE))
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, PRIVATE_MODE))
 
 
-def write_ahead(connection: apsw.Connection) -> None:
+def enable_wal(connection: apsw.Connection) -> None:
     """Of several that open a new file at once SQLite lets none wait for the other here, whatever its timeout."""
-    for _ in range(BUSY_MILLISECONDS // TRY_AGAIN_MILLISECONDS):
+    for _ in range(BUSY_MILLISECONDS // WAL_RETRY_MILLISECONDS):
         try:
             connection.pragma("journal_mode", "wal")
         except apsw.BusyError:
-            apsw.sleep(TRY_AGAIN_MILLISECONDS)
+            apsw.sleep(WAL_RETRY_MILLISECONDS)
         else:
             return
     connection.pragma("journal_mode", "wal")
 
 
-def execute(connection: apsw.Connection, step: Step) -> list[Row]:
-    if isinstance(step, Notice):
+def execute(connection: apsw.Connection, step: VerbStep) -> list[Row]:
+    if isinstance(step, Notification):
         raise TypeError("a read wakes nobody")
     compiled = step.statement.for_sqlite
-    if isinstance(step, Many):
+    if isinstance(step, BulkStatement):
         connection.executemany(compiled.sql, [compiled.values(row) for row in step.rows])
         return []
     return list(map(compiled.decode, connection.execute(compiled.sql, compiled.values(step.parameters))))
@@ -76,7 +76,7 @@ def execute(connection: apsw.Connection, step: Step) -> list[Row]:
 
 def as_storage_error(error: Exception) -> Exception:
     """Tell a database that cannot write now (503, try again) from a mistake of ours (500)."""
-    if isinstance(error, UNUSABLE):
+    if isinstance(error, UNAVAILABLE_ERRORS):
         return Unavailable(f"SQLite: {error}")
     if isinstance(error, apsw.ConstraintError):
         return Conflict(str(error))

@@ -24,16 +24,16 @@ from gatehouse.kernel.errors import Unavailable
 from gatehouse.storage.notices import Listeners
 from gatehouse.storage.runner import drive
 from gatehouse.storage.sqlite_file import BUSY_MILLISECONDS, as_storage_error, connect, execute
-from gatehouse.storage.statements import Notice, Row, Step, Verb
+from gatehouse.storage.statements import Notification, Row, Verb, VerbStep
 
 log = structlog.get_logger(__name__)
 
 GROUP_SIZE: Final = 256
-IDLE_LOOK_SECONDS: Final = 0.5  # how soon a write by the command line is noticed when nothing is written here
+IDLE_CHECK_SECONDS: Final = 0.5  # how soon a write by the command line is noticed when nothing is written here
 
 
 @dataclass(slots=True)
-class Work:
+class QueuedWrite:
     """One verb on its way through the writer; `answer` is filled before the commit, told after it."""
 
     make: Callable[[], Verb[Any]]
@@ -41,7 +41,7 @@ class Work:
     brief: bool
     answer: Any = None
     error: BaseException | None = None
-    notices: list[Notice] = field(default_factory=list)
+    notices: list[Notification] = field(default_factory=list)
 
     def tell(self) -> None:
         if self.future.done():  # the caller went away; what was written stays
@@ -52,22 +52,22 @@ class Work:
             self.future.set_result(self.answer)
 
 
-class Writer:
+class GroupCommitWriter:
     """One transaction at a time. The connection is the loop's, and the thread's while it has a task."""
 
     def __init__(self, path: str, loop: asyncio.AbstractEventLoop, listeners: Listeners) -> None:
         self._connection = connect(path)
         self._loop = loop
         self._listeners = listeners
-        self._waiting: list[Work] = []
+        self._waiting: list[QueuedWrite] = []
         self._rest: asyncio.Future[None] | None = None  # while a group is under way: what ends with the last one
         self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._seen = self._data_version()
-        self._idle_look = loop.call_later(IDLE_LOOK_SECONDS, self._look_while_idle)
+        self._idle_look = loop.call_later(IDLE_CHECK_SECONDS, self._look_while_idle)
         self._thread = threading.Thread(target=self._run, name="sqlite-writer", daemon=True)
         self._thread.start()
 
-    def put(self, work: Work) -> None:
+    def put(self, work: QueuedWrite) -> None:
         self._waiting.append(work)
         if self._rest is None:
             self._rest = self._loop.create_future()
@@ -100,7 +100,7 @@ class Writer:
         while (task := self._tasks.get()) is not None:
             task()
 
-    def _do_all(self, group: list[Work]) -> None:
+    def _do_all(self, group: list[QueuedWrite]) -> None:
         try:
             self._begin(patience=BUSY_MILLISECONDS)
             self._carry_out(group)
@@ -109,7 +109,7 @@ class Writer:
             self._fail(group, error)
         self._loop.call_soon_threadsafe(self._release, group)
 
-    def _commit(self, group: list[Work]) -> None:
+    def _commit(self, group: list[QueuedWrite]) -> None:
         try:
             self._connection.execute("COMMIT")
         except Exception as error:  # noqa: BLE001 - as above
@@ -128,7 +128,7 @@ class Writer:
         self._connection.set_busy_timeout(patience)
         self._connection.execute("BEGIN IMMEDIATE")
 
-    def _is_carried_out(self, group: list[Work]) -> bool:
+    def _is_carried_out(self, group: list[QueuedWrite]) -> bool:
         try:
             self._carry_out(group)
         except Exception as error:  # noqa: BLE001 - as above
@@ -136,7 +136,7 @@ class Writer:
             return False
         return True
 
-    def _carry_out(self, group: list[Work]) -> None:
+    def _carry_out(self, group: list[QueuedWrite]) -> None:
         """All together; when one of them raises, which is rare, all anew and each in a savepoint of its own."""
         self._notice_other_writers()
         self._connection.execute("SAVEPOINT everyone")
@@ -151,7 +151,7 @@ class Writer:
         for work in group:
             self._in_savepoint(work)
 
-    def _in_savepoint(self, work: Work) -> None:
+    def _in_savepoint(self, work: QueuedWrite) -> None:
         self._connection.execute("SAVEPOINT verb")
         try:
             self._do(work)
@@ -168,17 +168,17 @@ class Writer:
             raise error
         self._connection.execute(f"ROLLBACK TO {savepoint}")
 
-    def _do(self, work: Work) -> None:
+    def _do(self, work: QueuedWrite) -> None:
         work.notices.clear()
         work.answer = drive(work.make(), lambda step: self._execute(work, step))
 
-    def _execute(self, work: Work, step: Step) -> list[Row]:
-        if isinstance(step, Notice):
+    def _execute(self, work: QueuedWrite, step: VerbStep) -> list[Row]:
+        if isinstance(step, Notification):
             work.notices.append(step)
             return []
         return execute(self._connection, step)
 
-    def _fail(self, group: list[Work], error: Exception) -> None:
+    def _fail(self, group: list[QueuedWrite], error: Exception) -> None:
         log.error("storage.commit_failed", reason=str(error), count=len(group))
         with suppress(apsw.Error):  # a disk that fails here too must not end the thread everybody waits for
             if self._connection.in_transaction:
@@ -187,7 +187,7 @@ class Writer:
             work.error = Unavailable(f"the commit failed: {error}")
             work.notices.clear()
 
-    def _release(self, group: list[Work]) -> None:
+    def _release(self, group: list[QueuedWrite]) -> None:
         self._go_on()  # before anybody is told: a listener that raises must not stop the writer
         for work in group:
             work.tell()
@@ -202,7 +202,7 @@ class Writer:
             self._rest = None
 
     def _look_while_idle(self) -> None:
-        self._idle_look = self._loop.call_later(IDLE_LOOK_SECONDS, self._look_while_idle)
+        self._idle_look = self._loop.call_later(IDLE_CHECK_SECONDS, self._look_while_idle)
         if self._rest is None:
             with suppress(apsw.Error):  # a disk that fails now is told to whoever writes next
                 self._notice_other_writers()

@@ -33,13 +33,13 @@ from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.sql.type_api import TypeEngine
 from sqlalchemy.types import Boolean, TypeDecorator
 
-NUMBER: Final = "number_of_question"
+QUERY_NUMBER: Final = "number_of_question"
 LONG_DOCUMENT: Final = 2**18  # characters above which a list is decoded item by item
 Row: TypeAlias = Any  # a named tuple made for its statement: row.user_id
 T = TypeVar("T")
 
 
-class Document(TypeDecorator[object]):
+class JsonDocument(TypeDecorator[object]):
     """A JSON document kept as text.
 
     Text on both databases: jsonb drops what it does not like, and nothing here is searched inside a document.
@@ -49,10 +49,12 @@ class Document(TypeDecorator[object]):
     cache_ok = True
 
 
-EMPTY: Final = literal_column("'{}'", Text)  # a document with nothing in it; as a parameter it would be encoded
+EMPTY_DOCUMENT: Final = literal_column(
+    "'{}'", Text
+)  # a document with nothing in it; as a parameter it would be encoded
 
 
-class AnyOf(ColumnElement[bool]):
+class InStringList(ColumnElement[bool]):
     """`column` is one of the strings given as one list parameter, whatever its length."""
 
     inherit_cache = False
@@ -64,21 +66,21 @@ class AnyOf(ColumnElement[bool]):
         self.name = name
 
 
-@compiles(AnyOf, "postgresql")
-def _any_on_postgres(element: AnyOf, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
-    values = compiler.process(bindparam(element.name, type_=Document()), **kw)
+@compiles(InStringList, "postgresql")
+def _strings_on_postgres(element: InStringList, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
+    values = compiler.process(bindparam(element.name, type_=JsonDocument()), **kw)
     column = compiler.process(element.column, **kw)
     return f"{column} IN (SELECT json_array_elements_text(CAST({values} AS json)))"
 
 
-@compiles(AnyOf, "sqlite")
-def _any_on_sqlite(element: AnyOf, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
-    values = compiler.process(bindparam(element.name, type_=Document()), **kw)
+@compiles(InStringList, "sqlite")
+def _strings_on_sqlite(element: InStringList, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
+    values = compiler.process(bindparam(element.name, type_=JsonDocument()), **kw)
     column = compiler.process(element.column, **kw)
     return f"{column} IN (SELECT value FROM json_each({values}))"  # noqa: S608 - made of compiled parts
 
 
-class OneOfNumbers(ColumnElement[bool]):
+class InNumberList(ColumnElement[bool]):
     """`column` is one of the numbers given as one list parameter, whatever its length."""
 
     inherit_cache = False
@@ -90,21 +92,21 @@ class OneOfNumbers(ColumnElement[bool]):
         self.name = name
 
 
-@compiles(OneOfNumbers, "postgresql")
-def _number_on_postgres(element: OneOfNumbers, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
-    values = compiler.process(bindparam(element.name, type_=Document()), **kw)
+@compiles(InNumberList, "postgresql")
+def _numbers_on_postgres(element: InNumberList, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
+    values = compiler.process(bindparam(element.name, type_=JsonDocument()), **kw)
     column = compiler.process(element.column, **kw)
     return f"{column} = ANY(ARRAY(SELECT json_array_elements_text(CAST({values} AS json))::bigint))"
 
 
-@compiles(OneOfNumbers, "sqlite")
-def _number_on_sqlite(element: OneOfNumbers, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
-    values = compiler.process(bindparam(element.name, type_=Document()), **kw)
+@compiles(InNumberList, "sqlite")
+def _numbers_on_sqlite(element: InNumberList, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
+    values = compiler.process(bindparam(element.name, type_=JsonDocument()), **kw)
     column = compiler.process(element.column, **kw)
     return f"{column} IN (SELECT value FROM json_each({values}))"  # noqa: S608 - made of compiled parts
 
 
-class Lines(FunctionElement[str]):
+class JoinedLines(FunctionElement[str]):
     """All values of a column as one text, a line each: a list read without a second round trip."""
 
     inherit_cache = True
@@ -112,17 +114,17 @@ class Lines(FunctionElement[str]):
     type = Text()
 
 
-@compiles(Lines, "postgresql")
-def _lines_on_postgres(element: Lines, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
+@compiles(JoinedLines, "postgresql")
+def _lines_on_postgres(element: JoinedLines, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
     return f"string_agg({compiler.process(element.clauses, **kw)}, chr(10))"
 
 
-@compiles(Lines, "sqlite")
-def _lines_on_sqlite(element: Lines, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
+@compiles(JoinedLines, "sqlite")
+def _lines_on_sqlite(element: JoinedLines, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
     return f"group_concat({compiler.process(element.clauses, **kw)}, char(10))"
 
 
-def lines_of(joined: str | None) -> frozenset[str]:
+def split_lines(joined: str | None) -> frozenset[str]:
     return frozenset(joined.split("\n")) if joined else frozenset()
 
 
@@ -153,7 +155,7 @@ class RowsAsJson(FunctionElement[object]):
 
     inherit_cache = True
     name = "rows_as_json"
-    type = Document()
+    type = JsonDocument()
 
 
 @compiles(RowsAsJson, "postgresql")
@@ -166,24 +168,24 @@ def _rows_on_sqlite(element: RowsAsJson, compiler: SQLCompiler, **kw: Any) -> st
     return f"json_group_array(json_array({compiler.process(element.clauses, **kw)}))"
 
 
-def document_of(text: str) -> Any:  # noqa: ANN401 - whatever was written
+def decode_document(text: str) -> Any:  # noqa: ANN401 - whatever was written
     """A document that came as text inside such rows; most are empty."""
     return {} if text == "{}" else msgspec.json.decode(text)
 
 
-class Dialects(Enum):
+class DatabaseKind(Enum):
     SQLITE = "sqlite"
     POSTGRES = "postgres"
 
 
-DIALECTS: Final[Mapping[Dialects, Dialect]] = {
-    Dialects.SQLITE: sqlite.dialect(paramstyle="qmark"),
-    Dialects.POSTGRES: asyncpg_dialect(),  # type: ignore[no-untyped-call]
+DIALECTS: Final[Mapping[DatabaseKind, Dialect]] = {
+    DatabaseKind.SQLITE: sqlite.dialect(paramstyle="qmark"),
+    DatabaseKind.POSTGRES: asyncpg_dialect(),  # type: ignore[no-untyped-call]
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class BoundStatement:
     """A statement with its parameters: what a verb yields."""
 
     statement: "Statement"
@@ -191,7 +193,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class Notification:
     """Wakes whoever listens, once the verb has committed; it never makes anything true."""
 
     channel: str
@@ -199,19 +201,19 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
-class Many:
+class BulkStatement:
     """One statement for many rows, in one round trip; it answers no rows."""
 
     statement: "Statement"
     rows: Sequence[Mapping[str, object]]
 
 
-Step: TypeAlias = Ask | Many | Notice
-Verb: TypeAlias = Generator[Step, list[Row], T]
+VerbStep: TypeAlias = BoundStatement | BulkStatement | Notification
+Verb: TypeAlias = Generator[VerbStep, list[Row], T]
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompiledStatement:
     sql: str
     places: tuple[str, ...]  # the parameter that stands at each
     parameters: int  # how many there are
@@ -231,15 +233,15 @@ class Compiled:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Numbered:
+class BatchedStatement:
     """A statement that is asked for several askers at once."""
 
-    compiled: Compiled
+    compiled: CompiledStatement
     place: int  # of the number, among the parameters
     decode: Callable[[Sequence[object]], Row]  # of a row without its number
 
     def values(self, parameters: Mapping[str, object]) -> list[object]:
-        return self.compiled.values({**parameters, NUMBER: 0})
+        return self.compiled.values({**parameters, QUERY_NUMBER: 0})
 
     def rows_of(self, answers: Sequence[Sequence[object]], askers: int) -> list[list[Row]]:
         """To each asker his own."""
@@ -260,24 +262,24 @@ class Statement:
         self._element = element
         self.patience = patience
 
-    def __call__(self, **parameters: object) -> Ask:
-        return Ask(self, parameters)
+    def __call__(self, **parameters: object) -> BoundStatement:
+        return BoundStatement(self, parameters)
 
-    def many(self, rows: Sequence[Mapping[str, object]]) -> Many:
-        return Many(self, rows)
-
-    @cached_property
-    def for_sqlite(self) -> Compiled:
-        return self._compile(Dialects.SQLITE)
+    def many(self, rows: Sequence[Mapping[str, object]]) -> BulkStatement:
+        return BulkStatement(self, rows)
 
     @cached_property
-    def for_postgres(self) -> Compiled:
-        return self._compile(Dialects.POSTGRES)
+    def for_sqlite(self) -> CompiledStatement:
+        return self._compile(DatabaseKind.SQLITE)
 
     @cached_property
-    def for_many_askers(self) -> "Numbered | None":
+    def for_postgres(self) -> CompiledStatement:
+        return self._compile(DatabaseKind.POSTGRES)
+
+    @cached_property
+    def for_many_askers(self) -> "BatchedStatement | None":
         """For PostgreSQL, each row with the number of the question it answers; None where rows take no number."""
-        number = cast(bindparam(NUMBER, type_=Integer()), Integer).label(NUMBER)
+        number = cast(bindparam(QUERY_NUMBER, type_=Integer()), Integer).label(QUERY_NUMBER)
         if isinstance(self._element, Select):
             element: ClauseElement = self._element.add_columns(number)
         elif isinstance(self._element, UpdateBase) and tuple(self._element.exported_columns):
@@ -285,25 +287,25 @@ class Statement:
         else:
             return None
         compiled = Statement(element).for_postgres
-        return Numbered(compiled, place=compiled.places.index(NUMBER), decode=self.for_postgres.decode)
+        return BatchedStatement(compiled, place=compiled.places.index(QUERY_NUMBER), decode=self.for_postgres.decode)
 
-    def _compile(self, target: Dialects) -> Compiled:
+    def _compile(self, target: DatabaseKind) -> CompiledStatement:
         compiled = self._element.compile(dialect=DIALECTS[target])
         assert isinstance(compiled, SQLCompiler)  # noqa: S101 - narrows the type
         binds = {name: bind for bind, name in compiled.bind_names.items()}
         names = tuple(binds)
         places = tuple(compiled.positiontup or ())
-        return Compiled(
+        return CompiledStatement(
             sql=compiled.string,
             # On PostgreSQL a parameter used twice is listed twice, but numbered and given once.
-            places=places if target is Dialects.SQLITE else tuple(dict.fromkeys(places)),
+            places=places if target is DatabaseKind.SQLITE else tuple(dict.fromkeys(places)),
             parameters=len(names),
             constants={name: binds[name].value for name in names if _is_constant(binds[name])},
-            encoders={name: _encode for name in names if isinstance(binds[name].type, Document)},
+            encoders={name: _encode for name in names if isinstance(binds[name].type, JsonDocument)},
             decode=self._decoder(target),
         )
 
-    def _decoder(self, target: Dialects) -> Callable[[Sequence[object]], Row]:
+    def _decoder(self, target: DatabaseKind) -> Callable[[Sequence[object]], Row]:
         columns = tuple(getattr(self._element, "exported_columns", ()))
         if not columns:
             return tuple
@@ -336,10 +338,10 @@ def _encode(value: object) -> str | None:
     return None if value is None else msgspec.json.encode(value).decode()
 
 
-def _decoder_of(kind: TypeEngine[Any], target: Dialects) -> Callable[[Any], object] | None:
-    if isinstance(kind, Document):
+def _decoder_of(kind: TypeEngine[Any], target: DatabaseKind) -> Callable[[Any], object] | None:
+    if isinstance(kind, JsonDocument):
         return _decode
-    if isinstance(kind, Boolean) and target is Dialects.SQLITE:
+    if isinstance(kind, Boolean) and target is DatabaseKind.SQLITE:
         return bool
     return None
 

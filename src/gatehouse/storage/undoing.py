@@ -3,20 +3,20 @@
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-from gatehouse.storage.runner import Listener, Make, Runner
+from gatehouse.storage.runner import Listener, Runner, VerbFactory
 from gatehouse.storage.statements import Verb
 
 T = TypeVar("T")
 A = TypeVar("A")
 
 
-class _Undone(Exception, Generic[T]):
+class _RolledBack(Exception, Generic[T]):
     def __init__(self, answer: T) -> None:
         super().__init__()
         self.answer = answer
 
 
-class UndoingRunner(Generic[A]):
+class DryRunRunner(Generic[A]):
     """Acts end in a rollback; just before it, `afterwards` reads what the act has made.
 
     Whoever acts waits for others and they for him, as with any save, but nothing is kept and nobody is woken.
@@ -29,22 +29,22 @@ class UndoingRunner(Generic[A]):
 
     async def act(
         self,
-        make: Make[T],
+        make: VerbFactory[T],
         *,
         brief: bool = False,  # noqa: ARG002
         heavy: bool = False,
-        at_once: Make[T] | None = None,  # noqa: ARG002
+        at_once: VerbFactory[T] | None = None,  # noqa: ARG002
         repeatable: bool = False,  # noqa: ARG002
     ) -> T:
         """Never at once: that could not be undone."""
 
         def undone() -> Verb[T]:
             answer = yield from make()
-            raise _Undone((answer, (yield from self._afterwards())))
+            raise _RolledBack((answer, (yield from self._afterwards())))
 
         try:
             return await self._runner.act(undone, heavy=heavy)
-        except _Undone as end:
+        except _RolledBack as end:
             answer, self.seen = end.answer
             # Its frames hold whole models and are held by it: nothing would free them until the next full collection.
             end.__traceback__ = None

@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 
 from gatehouse.kernel.clock import Clock
-from gatehouse.throttle.guesses import Subject
-from gatehouse.throttle.model import GuessLimit
+from gatehouse.throttle.guesses import ThrottleSubject
+from gatehouse.throttle.model import AttemptLimit
 from gatehouse.throttle.store import AttemptStore
 
 
-class Allowance:
+class Quota:
     def __init__(self, *, store: AttemptStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
-    async def take(self, subjects: Sequence[Subject]) -> bool:
+    async def take(self, subjects: Sequence[ThrottleSubject]) -> bool:
         """Count one for each, and say whether all of them still had one left.
 
         Counted before it is asked, in one act: callers who come at the same moment cannot share the last one.
@@ -22,6 +22,6 @@ class Allowance:
         return not await self._store.failed(counted, self._clock.now())
 
 
-def at_most(number: int, seconds: int) -> GuessLimit:
+def quota_limit(number: int, seconds: int) -> AttemptLimit:
     """So many within the seconds that follow the first; it then starts anew, whatever was tried meanwhile."""
-    return GuessLimit(free=number + 1, delay=1, longest=1, window=seconds)
+    return AttemptLimit(free=number + 1, delay=1, longest=1, window=seconds)

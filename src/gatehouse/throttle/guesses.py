@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import TooMany
-from gatehouse.throttle.model import GuessLimit
+from gatehouse.throttle.model import AttemptLimit
 from gatehouse.throttle.store import AttemptStore
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ThrottleSubject:
     """Who is counted, and how often he may fail."""
 
     parts: tuple[str, ...]
-    limit: GuessLimit
+    limit: AttemptLimit
     is_shared: bool = False  # by people who do not know each other: one's success does not forgive the others
 
     @property
@@ -26,58 +26,58 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Guess:
+class CountedAttempt:
     """One that was counted before it is made."""
 
-    subjects: Sequence[Subject]
+    subjects: Sequence[ThrottleSubject]
     at: int
 
 
-class Guesses:
-    def __init__(self, *, store: AttemptStore, limit: GuessLimit, clock: Clock) -> None:
+class AttemptLimiter:
+    def __init__(self, *, store: AttemptStore, limit: AttemptLimit, clock: Clock) -> None:
         self._store = store
         self._limit = limit
         self._clock = clock
 
     async def check(self, *subject: str) -> None:
         """Raise TooMany while the subject is refused; costs one look-up."""
-        await self.check_all([Subject(subject, self._limit)])
+        await self.check_all([ThrottleSubject(subject, self._limit)])
 
     async def failed(self, *subject: str) -> None:
-        await self.failed_all([Subject(subject, self._limit)])
+        await self.failed_all([ThrottleSubject(subject, self._limit)])
 
     async def succeeded(self, *subject: str) -> None:
-        await self.succeeded_all([Subject(subject, self._limit)])
+        await self.succeeded_all([ThrottleSubject(subject, self._limit)])
 
-    async def check_all(self, subjects: Sequence[Subject]) -> None:
+    async def check_all(self, subjects: Sequence[ThrottleSubject]) -> None:
         """Raise TooMany while any of them is refused, until the last one no longer is; one look-up."""
         until = await self._store.blocked_until([subject.key for subject in subjects])
         if until > self._clock.now():
             raise TooMany(until - self._clock.now())
 
-    async def failed_all(self, subjects: Sequence[Subject]) -> None:
+    async def failed_all(self, subjects: Sequence[ThrottleSubject]) -> None:
         counted = [(subject.key, subject.limit) for subject in subjects]
         await self._store.failed(counted, self._clock.now())
 
-    async def succeeded_all(self, subjects: Sequence[Subject]) -> None:
+    async def succeeded_all(self, subjects: Sequence[ThrottleSubject]) -> None:
         await self._store.clear([subject.key for subject in subjects])
 
-    async def begin(self, subjects: Sequence[Subject]) -> Guess:
+    async def begin(self, subjects: Sequence[ThrottleSubject]) -> CountedAttempt:
         """Count a guess before it is made; raise TooMany, and count nothing, while any of them is refused.
 
         Guesses that come at the same moment, on whatever nodes, never share the last free one. A wrong one needs
         nothing more.
         """
         await self.check_all(subjects)  # a crowd before a closed door costs look-ups and no writes
-        guess = Guess(subjects, self._clock.now())
+        guess = CountedAttempt(subjects, self._clock.now())
         await self._store.begin([(subject.key, subject.limit) for subject in subjects], guess.at)
         return guess
 
-    async def was_right(self, guess: Guess) -> None:
+    async def was_right(self, guess: CountedAttempt) -> None:
         """Forgive the subjects everything; those that are shared only this one guess."""
         shared = [(subject.key, subject.limit) for subject in guess.subjects if subject.is_shared]
         own = [subject.key for subject in guess.subjects if not subject.is_shared]
         await self._store.take_back(shared, guess.at, forgiven=own)
 
-    async def was_not_made(self, guess: Guess) -> None:
+    async def was_not_made(self, guess: CountedAttempt) -> None:
         await self._store.take_back([(subject.key, subject.limit) for subject in guess.subjects], guess.at)

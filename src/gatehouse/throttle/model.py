@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GuessLimit:
+class AttemptLimit:
     """After `free` failures each further one closes the door for longer: `delay`, twice that, … up to `longest`."""
 
     free: int = 10
@@ -13,7 +13,7 @@ class GuessLimit:
     window: int = 86_400  # seconds after the first failure in which they add up
 
 
-def delay_after(limit: GuessLimit, failures: int) -> int:
+def delay_after(limit: AttemptLimit, failures: int) -> int:
     """Seconds the door stays closed after that many failures in one window."""
     over = failures - limit.free
     if over < 0:

@@ -3,20 +3,20 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from gatehouse.throttle.model import GuessLimit
+from gatehouse.throttle.model import AttemptLimit
 
 
 class AttemptStore(Protocol):
     async def blocked_until(self, subjects: Sequence[str]) -> int:
         """The Unix second until which any of them is refused; 0 or a past one when none is."""
 
-    async def failed(self, subjects: Sequence[tuple[str, GuessLimit]], now: int) -> int:
+    async def failed(self, subjects: Sequence[tuple[str, AttemptLimit]], now: int) -> int:
         """Count one failure for each and return until when any of them is refused now.
 
         One atomic act: of any number of callers on any number of nodes every failure counts (LG-06, R-12).
         """
 
-    async def begin(self, subjects: Sequence[tuple[str, GuessLimit]], now: int) -> None:
+    async def begin(self, subjects: Sequence[tuple[str, AttemptLimit]], now: int) -> None:
         """Count one guess for each before it is made. Raises TooMany while any of them is refused.
 
         Looking and counting are one atomic act, and who is refused counts for none of them: of any number of
@@ -24,7 +24,7 @@ class AttemptStore(Protocol):
         """
 
     async def take_back(
-        self, subjects: Sequence[tuple[str, GuessLimit]], at: int, *, forgiven: Sequence[str] = ()
+        self, subjects: Sequence[tuple[str, AttemptLimit]], at: int, *, forgiven: Sequence[str] = ()
     ) -> None:
         """Count one less for each, of those begun at that second, and open what that one had closed.
 

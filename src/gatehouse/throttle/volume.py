@@ -14,12 +14,12 @@ from typing import Final
 
 from gatehouse.kernel.clock import Clock
 
-SOURCES_MOST: Final = 50_000
+MAX_SOURCES: Final = 50_000
 MINUTE: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
-class VolumeLimit:
+class RateLimit:
     per_minute: int
 
     @property
@@ -27,8 +27,8 @@ class VolumeLimit:
         return MINUTE / self.per_minute
 
 
-class Volume:
-    def __init__(self, limits: Mapping[str, VolumeLimit], *, clock: Clock, sources_most: int = SOURCES_MOST) -> None:
+class RateLimiter:
+    def __init__(self, limits: Mapping[str, RateLimit], *, clock: Clock, sources_most: int = MAX_SOURCES) -> None:
         self._limits = limits
         self._clock = clock
         self._most = sources_most

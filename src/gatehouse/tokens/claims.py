@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 import msgspec
 
-from gatehouse.keys.model import Algorithm, Purpose
+from gatehouse.keys.model import Algorithm, KeyPurpose
 
 # Within what every JSON reader holds exactly (RFC 7519 §2 and RFC 8259 §6).
 Seconds = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
@@ -26,7 +26,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     """What every class has. `kid` is filled in when the token is signed."""
 
     algs: ClassVar[tuple[Algorithm, ...]] = RSA_ONLY  # the first unless another is asked for
-    purpose: ClassVar[Purpose] = Purpose.TOKENS
+    purpose: ClassVar[KeyPurpose] = KeyPurpose.TOKENS
 
     iss: Name
     iat: Seconds
@@ -38,7 +38,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
         return True
 
 
-class Permissions(msgspec.Struct, frozen=True, kw_only=True):
+class PermissionClaims(msgspec.Struct, frozen=True, kw_only=True):
     """What a user JWT tells about one application: app_perm, perm and perm_exp (R2)."""
 
     application_id: int
@@ -66,17 +66,17 @@ class PersonClaims(Claims, frozen=True, kw_only=True):
     aud: ApplicationId | None = None  # whoever verifies compares it with the request's application
 
     def __post_init__(self) -> None:
-        refuse_two_people(self.uid, self.sub)
+        refuse_uid_sub_mismatch(self.uid, self.sub)
 
 
-class UserClaims(PersonClaims, frozen=True, kw_only=True):
+class UserJwtClaims(PersonClaims, frozen=True, kw_only=True):
     """The service's own user JWT. It has no `typ`."""
 
     auth: Literal["login", "2step", "openid", "passkey"]
     fac: str | None = None  # without it no factor check ever passes
 
 
-class ExchangedClaims(PersonClaims, frozen=True, kw_only=True, tag_field="typ", tag="exchanged_token"):
+class ExchangedUserClaims(PersonClaims, frozen=True, kw_only=True, tag_field="typ", tag="exchanged_token"):
     """What exchangeToken gives: no `fac`, writes nothing, is not exchanged again."""
 
     auth: Literal["openid"]
@@ -104,7 +104,7 @@ class IdClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="id_token
         return self.aud == (issuer, self.azp)
 
 
-class ExchangeIdClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="id_token"):
+class ExchangedIdClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="id_token"):
     """The id_token that `exchange` gives for a user JWT: for the service itself, no client, no nonce."""
 
     sub: Name
@@ -122,7 +122,7 @@ class RefreshClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="ref
 
     # EdDSA is deterministic: the same claims are the same token, which a repeat within the grace needs.
     algs: ClassVar[tuple[Algorithm, ...]] = (Algorithm.EDDSA,)
-    purpose: ClassVar[Purpose] = Purpose.REFRESH
+    purpose: ClassVar[KeyPurpose] = KeyPurpose.REFRESH
 
     sub: Name
     aud: tuple[str, str]
@@ -204,10 +204,10 @@ class ServiceAccountClaims(Claims, frozen=True, kw_only=True, tag_field="typ", t
     fip: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        refuse_two_people(self.uid, self.sub)
+        refuse_uid_sub_mismatch(self.uid, self.sub)
 
 
-def refuse_two_people(uid: str, sub: str) -> None:
+def refuse_uid_sub_mismatch(uid: str, sub: str) -> None:
     if uid != sub:
         raise ValueError("uid and sub must be the same person")
 

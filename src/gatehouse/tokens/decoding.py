@@ -12,15 +12,15 @@ import msgspec
 from gatehouse.keys.base64url import decode_base64url
 from gatehouse.tokens.errors import InvalidToken
 
-MAX_TOKEN: Final = 16_384  # characters (S-05)
+MAX_ACCEPTED_TOKEN: Final = 16_384  # characters (S-05)
 # Any other asks us to do something: fetch a key, know an extension, unpack (checklist UI-20, UI-21).
 HEADER_MEMBERS: Final = frozenset({"alg", "kid", "typ"})
-HEADERS_REMEMBERED: Final = 32  # few keys sign at a time; what strangers send soon falls out again
-KID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+HEADER_CACHE_SIZE: Final = 32  # few keys sign at a time; what strangers send soon falls out again
+KID_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Jws:
+class ParsedJws:
     alg: str
     kid: str
     payload: dict[str, object]
@@ -28,16 +28,16 @@ class Jws:
     signature: bytes
 
 
-def take_apart(token: str) -> Jws:
+def parse_jws(token: str) -> ParsedJws:
     """Raise InvalidToken unless this is one compact JWS in its one canonical spelling."""
-    if len(token) > MAX_TOKEN:
+    if len(token) > MAX_ACCEPTED_TOKEN:
         raise InvalidToken("longer than any token of ours")
     if not token.isascii() or token.count(".") != 2:  # noqa: PLR2004 - header.payload.signature
         raise InvalidToken("not a compact JWS")
     signing_input, _, signature = token.encode().rpartition(b".")
     first, _, second = signing_input.partition(b".")
     header, payload = read_header(first), decode_object(decode_segment(second))
-    return Jws(
+    return ParsedJws(
         alg=str(header.get("alg")),
         kid=kid_of(header, payload),
         payload=payload,
@@ -46,7 +46,7 @@ def take_apart(token: str) -> Jws:
     )
 
 
-@lru_cache(maxsize=HEADERS_REMEMBERED)
+@lru_cache(maxsize=HEADER_CACHE_SIZE)
 def read_header(segment: bytes) -> Mapping[str, object]:
     """Raise InvalidToken for a header that asks for more than we do."""
     header = decode_object(decode_segment(segment))
@@ -60,7 +60,7 @@ def read_header(segment: bytes) -> Mapping[str, object]:
 def kid_of(header: Mapping[str, object], payload: dict[str, object]) -> str:
     """From the header, else from the payload (R2); when both have one they must agree."""
     kid = header.get("kid", payload.get("kid"))
-    if not isinstance(kid, str) or KID.fullmatch(kid) is None:
+    if not isinstance(kid, str) or KID_PATTERN.fullmatch(kid) is None:
         raise InvalidToken("no kid, or none that we could have given")
     if payload.get("kid", kid) != kid:
         raise InvalidToken("two different kids")
@@ -80,7 +80,10 @@ def decode_object(raw: bytes) -> dict[str, object]:
         raise InvalidToken("NUL in a string")
     try:
         value = json.loads(
-            raw.decode(), object_pairs_hook=without_duplicates, parse_float=refuse, parse_constant=refuse
+            raw.decode(),
+            object_pairs_hook=refuse_duplicate_members,
+            parse_float=refuse_number,
+            parse_constant=refuse_number,
         )
         msgspec.json.encode(value)  # the standard decoder lets lone surrogates pass; they fail here
     except (ValueError, RecursionError):
@@ -90,12 +93,12 @@ def decode_object(raw: bytes) -> dict[str, object]:
     return value
 
 
-def without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def refuse_duplicate_members(pairs: list[tuple[str, object]]) -> dict[str, object]:
     members = dict(pairs)
     if len(members) != len(pairs):
         raise ValueError("a member twice")
     return members
 
 
-def refuse(number: str) -> Never:
+def refuse_number(number: str) -> Never:
     raise ValueError(f"{number} is no number of ours")

@@ -7,13 +7,13 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from gatehouse.keys.errors import BadPublicKey
-from gatehouse.keys.public_keys import MOST_CHARACTERS, parse_rsa_public_key
+from gatehouse.keys.public_keys import MAX_KEY_CHARACTERS, parse_rsa_public_key
 from gatehouse.tokens.signing import RS256_PADDING, SHA_256
 
 
 def is_signed_request(signature: str, body: bytes, public_key: str) -> bool:
     """Base64 and base64url are both read."""
-    key, given = registered(public_key), decoded(signature)
+    key, given = cached_rsa_key(public_key), decode_signature(signature)
     if key is None or given is None:
         return False
     try:
@@ -25,16 +25,16 @@ def is_signed_request(signature: str, body: bytes, public_key: str) -> bool:
 
 def is_same_key(given: str, public_key: str) -> bool:
     """Whether two texts are the same key; nothing of the given one, which anybody may have sent, is remembered."""
-    if len(given) > MOST_CHARACTERS:
+    if len(given) > MAX_KEY_CHARACTERS:
         return False
     try:
-        return parse_rsa_public_key(given) == registered(public_key)
+        return parse_rsa_public_key(given) == cached_rsa_key(public_key)
     except BadPublicKey:
         return False
 
 
 @lru_cache(maxsize=1_024)
-def registered(public_key: str) -> RSAPublicKey | None:
+def cached_rsa_key(public_key: str) -> RSAPublicKey | None:
     """Checked when it was registered; one that today's rules refuse signs nothing."""
     try:
         return parse_rsa_public_key(public_key)
@@ -42,7 +42,7 @@ def registered(public_key: str) -> RSAPublicKey | None:
         return None
 
 
-def decoded(signature: str) -> bytes | None:
+def decode_signature(signature: str) -> bytes | None:
     standard = signature.replace("-", "+").replace("_", "/").rstrip("=")
     try:
         return b64decode(standard + "=" * (-len(standard) % 4), validate=True)

@@ -12,16 +12,16 @@ import msgspec
 
 from gatehouse.tokens.claims import Claims, PersonClaims
 
-TOKEN_MOST: Final = 8_000  # characters: 8 KB of a header line, less `Authorization: Bearer `
-ID_TOKEN_MOST: Final = 6_144  # characters: it comes back as id_token_hint, in an address of at most 8 KB
-PERM_MOST: Final = 6_144  # characters that `perm` takes in a token
+MAX_ISSUED_TOKEN: Final = 8_000  # characters: 8 KB of a header line, less `Authorization: Bearer `
+MAX_ID_TOKEN: Final = 6_144  # characters: it comes back as id_token_hint, in an address of at most 8 KB
+MAX_PERM: Final = 6_144  # characters that `perm` takes in a token
 # Bytes of JSON that one value takes in a payload, before base64.
-TAG_BYTES_MOST: Final = 1_024
-PUBLIC_KEY_BYTES_MOST: Final = 1_792  # an RSA key of 8192 bits takes 1,560 in PEM
-NONCE_BYTES_MOST: Final = 2_048
+MAX_TAG_BYTES: Final = 1_024
+MAX_PUBLIC_KEY_BYTES: Final = 1_792  # an RSA key of 8192 bits takes 1,560 in PEM
+MAX_NONCE_BYTES: Final = 2_048
 # Characters beside the payload: the header, two dots, and the signature of the largest RSA key (R2: 3072 bits).
-AROUND_PAYLOAD: Final = 64 + 2 + 512
-KID: Final = "0" * 12  # as long as every kid of ours
+JWS_OVERHEAD: Final = 64 + 2 + 512
+KID_PLACEHOLDER: Final = "0" * 12  # as long as every kid of ours
 
 P = TypeVar("P", bound=PersonClaims)
 
@@ -35,26 +35,26 @@ def base64_length(length: int) -> int:
     return -(-length * 4 // 3)
 
 
-def room(claims: Claims, most: int) -> int:
+def payload_bytes_left(claims: Claims, most: int) -> int:
     """Bytes of JSON that may still be added to the payload; below 0 when it is too long already."""
-    return (most - AROUND_PAYLOAD) * 3 // 4 - json_length(msgspec.structs.replace(claims, kid=KID))
+    return (most - JWS_OVERHEAD) * 3 // 4 - json_length(msgspec.structs.replace(claims, kid=KID_PLACEHOLDER))
 
 
 def tag_claims(tags: str) -> dict[str, Any]:
     """`tgs`; tags that were stored before there was a limit may be too long, and half of them would be a lie."""
-    return {"tgs": tags} if json_length(tags) <= TAG_BYTES_MOST else {"tgs": "", "tgs_omitted": True}
+    return {"tgs": tags} if json_length(tags) <= MAX_TAG_BYTES else {"tgs": "", "tgs_omitted": True}
 
 
 def without_long_perm(claims: P) -> P:
     """The same claims, and `perm_omitted` in place of a `perm` that is too long: whoever reads it asks us."""
     if claims.perm is None:
         return claims
-    if base64_length(json_length(claims.perm)) <= PERM_MOST and room(claims, TOKEN_MOST) >= 0:
+    if base64_length(json_length(claims.perm)) <= MAX_PERM and payload_bytes_left(claims, MAX_ISSUED_TOKEN) >= 0:
         return claims
     return msgspec.structs.replace(claims, perm=None, perm_exp=None, perm_omitted=True)
 
 
-def fitting(more: Mapping[str, object], bytes_left: int) -> Mapping[str, object]:
+def claims_that_fit(more: Mapping[str, object], bytes_left: int) -> Mapping[str, object]:
     """As many members as there is room for, the shortest first."""
     kept: dict[str, object] = {}
     for length, name in sorted((json_length({name: value}), name) for name, value in more.items()):

@@ -19,29 +19,29 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 from gatehouse.kernel.clock import Clock
-from gatehouse.kernel.digests import same_secret
+from gatehouse.kernel.digests import constant_time_equal
 from gatehouse.keys.keyring import Keyring
 from gatehouse.keys.material import PublicKey
 from gatehouse.keys.model import Algorithm
 from gatehouse.tokens.claims import Claims, GeneratedServiceClaims, StaticServiceClaims, typ_of
-from gatehouse.tokens.decoding import Jws, take_apart
+from gatehouse.tokens.decoding import ParsedJws, parse_jws
 from gatehouse.tokens.errors import ExpiredToken, InvalidToken
 from gatehouse.tokens.signing import ES256_SIGNATURE, P256_BYTES, RS256_PADDING, SHA_256
 
 LEEWAY: Final = 60  # seconds iat and nbf may lie ahead; exp has none (checklist UI-24)
-GENERATED_LIFE: Final = 300  # seconds a service JWT signed by an application may live (R2)
+MAX_GENERATED_LIFETIME: Final = 300  # seconds a service JWT signed by an application may live (R2)
 
 C = TypeVar("C", bound=Claims)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationKey:
+class ApplicationPublicKey:
     application_id: int
     public: RSAPublicKey
 
 
-class ApplicationKeys(Protocol):
-    async def find(self, kid: str) -> ApplicationKey | None:
+class ApplicationKeyLookup(Protocol):
+    async def find(self, kid: str) -> ApplicationPublicKey | None:
         """Return the live key registered under that id, of an application that is not removed."""
 
 
@@ -55,8 +55,10 @@ class TrustedKey:
     private: Ed25519PrivateKey | None = field(default=None, repr=False)  # where it is ours
 
 
-class Verifier:
-    def __init__(self, *, issuer: str, keyring: Keyring, application_keys: ApplicationKeys, clock: Clock) -> None:
+class TokenVerifier:
+    def __init__(
+        self, *, issuer: str, keyring: Keyring, application_keys: ApplicationKeyLookup, clock: Clock
+    ) -> None:
         self._issuer = issuer
         self._keyring = keyring
         self._application_keys = application_keys
@@ -74,13 +76,13 @@ class Verifier:
 
     async def verify_before_facts(self, token: str, expected: type[C], *, expired_by: int = 0) -> C:
         """Verify with the keys in memory. The claims say which facts to read, and count after `confirm` with them."""
-        claims = await self._believe(take_apart(token), expected)
-        refuse_untimely(claims, self._clock.now(), expired_by)
+        claims = await self._believe(parse_jws(token), expected)
+        refuse_outside_lifetime(claims, self._clock.now(), expired_by)
         return claims
 
     async def verify_before_facts_whenever(self, token: str, expected: type[C]) -> C:
         """The same whatever the clock says of it: only for callers that end what the token stands for."""
-        return await self._believe(take_apart(token), expected)
+        return await self._believe(parse_jws(token), expected)
 
     async def confirm(self, claims: Claims, *, keys_version: int) -> None:
         """Raise InvalidToken unless the key of the claims is trusted in that version, which came with the facts."""
@@ -99,19 +101,19 @@ class Verifier:
         With the keys in memory, as `verify_before_facts`.
         """
         await self._refuse_untrusted(claims)
-        refuse_untimely(claims, self._clock.now(), expired_by)
+        refuse_outside_lifetime(claims, self._clock.now(), expired_by)
 
     async def verify_service(self, token: str) -> GeneratedServiceClaims | StaticServiceClaims:
         """Verify a service JWT of either kind: what it claims to be is then checked in full.
 
         A static one is of a key of ours: it counts after `confirm`, as with `verify_before_facts`.
         """
-        jws = take_apart(token)
+        jws = parse_jws(token)
         if jws.payload.get("iss") == self._issuer:
             claims: StaticServiceClaims | GeneratedServiceClaims = await self._believe(jws, StaticServiceClaims)
         else:
             claims = await self._believe(jws, GeneratedServiceClaims)
-        refuse_untimely(claims, self._clock.now(), 0)
+        refuse_outside_lifetime(claims, self._clock.now(), 0)
         return claims
 
     async def _refuse_untrusted(self, claims: Claims) -> None:
@@ -120,12 +122,12 @@ class Verifier:
         if await self._own_key(claims.kid, type(claims)) is None:
             raise InvalidToken(f"key {claims.kid} is no longer trusted")
 
-    async def _believe(self, jws: Jws, expected: type[C]) -> C:
+    async def _believe(self, jws: ParsedJws, expected: type[C]) -> C:
         """All but its times."""
         key = await self._trusted_key(jws.kid, expected)
         if jws.alg != key.alg or key.alg not in expected.algs:
             raise InvalidToken("not the algorithm of its key and class")
-        if not is_signed_with(key, jws):
+        if not is_signed_with_trusted_key(key, jws):
             raise InvalidToken("the signature is wrong")
         claims = claims_of(jws, expected)
         if claims.iss != key.issuer or not claims.is_meant_for(self._issuer):
@@ -154,7 +156,7 @@ class Verifier:
         return TrustedKey(alg=key.record.alg, public=key.public, issuer=self._issuer, private=private)
 
 
-def claims_of(jws: Jws, expected: type[C]) -> C:
+def claims_of(jws: ParsedJws, expected: type[C]) -> C:
     # Looked at apart from the conversion, which would take an absent typ for the right one.
     if jws.payload.get("typ") != typ_of(expected):
         raise InvalidToken("a token of another class")
@@ -164,30 +166,30 @@ def claims_of(jws: Jws, expected: type[C]) -> C:
         raise InvalidToken(f"claims of {expected.__name__}: {error}") from None
 
 
-def refuse_untimely(claims: Claims, now: int, expired_by: int) -> None:
+def refuse_outside_lifetime(claims: Claims, now: int, expired_by: int) -> None:
     if claims.iat > now + LEEWAY:
         raise InvalidToken("issued in the future")
     if isinstance(claims, GeneratedServiceClaims):
-        refuse_generated(claims, now)
+        refuse_generated_lifetime(claims, now)
     if claims.exp + expired_by <= now:
         raise ExpiredToken("expired")
 
 
-def refuse_generated(claims: GeneratedServiceClaims, now: int) -> None:
-    if claims.exp - claims.iat > GENERATED_LIFE:
+def refuse_generated_lifetime(claims: GeneratedServiceClaims, now: int) -> None:
+    if claims.exp - claims.iat > MAX_GENERATED_LIFETIME:
         raise InvalidToken("lives longer than a generated service JWT may")
     if claims.nbf is not None and claims.nbf > now + LEEWAY:
         raise InvalidToken("not valid yet")
 
 
-def is_signed_with(key: TrustedKey, jws: Jws) -> bool:
+def is_signed_with_trusted_key(key: TrustedKey, jws: ParsedJws) -> bool:
     """Ed25519 signs the same text the same way: signing again costs a third of verifying (RFC 8032 §5.1.6)."""
     if key.private is not None:
-        return same_secret(key.private.sign(jws.signing_input), jws.signature)
-    return is_signed(jws, key.public)
+        return constant_time_equal(key.private.sign(jws.signing_input), jws.signature)
+    return is_signed_by(jws, key.public)
 
 
-def is_signed(jws: Jws, public: PublicKey) -> bool:
+def is_signed_by(jws: ParsedJws, public: PublicKey) -> bool:
     try:
         match public:
             case RSAPublicKey():

@@ -3,7 +3,7 @@
 from typing import Final
 
 # The first that is found counts: Edge and Opera call themselves Chrome, and Chrome calls itself Safari.
-BROWSERS: Final = (
+BROWSER_NAMES: Final = (
     ("Edg", "Edge"),
     ("OPR/", "Opera"),
     ("SamsungBrowser/", "Samsung Internet"),
@@ -14,7 +14,7 @@ BROWSERS: Final = (
     ("Safari/", "Safari"),
     ("curl/", "curl"),
 )
-SYSTEMS: Final = (
+SYSTEM_NAMES: Final = (
     ("Android", "Android"),
     ("iPhone", "iPhone"),
     ("iPad", "iPad"),
@@ -25,8 +25,8 @@ SYSTEMS: Final = (
 )
 
 
-def device_of(agent: str) -> str:
+def device_name(agent: str) -> str:
     """Empty when nothing is known about it."""
-    browser = next((name for mark, name in BROWSERS if mark in agent), "")
-    system = next((name for mark, name in SYSTEMS if mark in agent), "")
+    browser = next((name for mark, name in BROWSER_NAMES if mark in agent), "")
+    system = next((name for mark, name in SYSTEM_NAMES if mark in agent), "")
     return " on ".join(part for part in (browser, system) if part)

@@ -12,24 +12,32 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.kernel.colours import BLACK, SHAPE, TEXT, WHITE, Colour, apart, least_contrast
+from gatehouse.kernel.colours import (
+    BLACK,
+    SHAPE_CONTRAST,
+    TEXT_CONTRAST,
+    WHITE,
+    Color,
+    adjust_for_contrast,
+    min_contrast,
+)
 from gatehouse.kernel.errors import NotFound
 from gatehouse.web.dialects import Dialect
-from gatehouse.web.responses import cacheable
+from gatehouse.web.responses import cacheable_response
 from gatehouse.web.routes.table import Endpoint, RateClass
-from gatehouse.web.static import ASK_AGAIN, DIGEST_DIGITS, FOR_EVER
+from gatehouse.web.static import CACHE_FOREVER, CACHE_REVALIDATE, DIGEST_DIGITS
 
-OURS: Final = "#1d5f8a"  # the colour of gatehouse.css
-STYLE: Final = "accent.css"
-LOGO: Final = "logo"
-LOGO_DARK: Final = "logo-dark"
+DEFAULT_ACCENT: Final = "#1d5f8a"  # the colour of gatehouse.css
+STYLE_FILE: Final = "accent.css"
+LOGO_FILE: Final = "logo"
+DARK_LOGO_FILE: Final = "logo-dark"
 
 # What links stand on (static/gatehouse.css): the page, a card, and the grounds of boxes and notices.
-LIGHT_GROUNDS: Final = tuple(map(Colour.parse, ("#ffffff", "#f3f5f8", "#eef1f5", "#eaf6f0", "#fdf0ef")))
-DARK_GROUNDS: Final = tuple(map(Colour.parse, ("#181e28", "#10141b", "#232b38", "#14301f", "#33191a")))
-DEEPER: Final = 0.2  # the share of black or white under the pointer
+LIGHT_BACKGROUNDS: Final = tuple(map(Color.parse, ("#ffffff", "#f3f5f8", "#eef1f5", "#eaf6f0", "#fdf0ef")))
+DARK_BACKGROUNDS: Final = tuple(map(Color.parse, ("#181e28", "#10141b", "#232b38", "#14301f", "#33191a")))
+HOVER_SHARE: Final = 0.2  # the share of black or white under the pointer
 
-RULES: Final = Template("""\
+CSS_RULES: Final = Template("""\
   --pico-primary: $link;
   --pico-primary-background: $button;
   --pico-primary-border: $button;
@@ -43,7 +51,7 @@ RULES: Final = Template("""\
   --gate-focus: $link;
 """)
 # The selectors of gatehouse.css, which this follows: the later of two equals wins.
-SHEET: Final = Template("""\
+CSS_SHEET: Final = Template("""\
 :root:not([data-theme="dark"]),
 [data-theme="light"] {
 $light}
@@ -62,42 +70,44 @@ $dark}
 class Shades:
     """One colour as one theme can use it: as text on its grounds, and as a ground for white text."""
 
-    link: Colour
-    link_hover: Colour
-    button: Colour
-    button_hover: Colour
+    link: Color
+    link_hover: Color
+    button: Color
+    button_hover: Color
 
     @property
     def rules(self) -> str:
-        return RULES.substitute(
+        return CSS_RULES.substitute(
             link=self.link, link_hover=self.link_hover, button=self.button, button_hover=self.button_hover
         )
 
 
-def on_light(accent: Colour) -> Shades:
-    link = apart(accent, LIGHT_GROUNDS, least=TEXT, towards=BLACK)
-    return shaded(link, apart(accent, (WHITE,), least=TEXT, towards=BLACK), pointed=BLACK)
+def light_shades(accent: Color) -> Shades:
+    link = adjust_for_contrast(accent, LIGHT_BACKGROUNDS, least=TEXT_CONTRAST, towards=BLACK)
+    return make_shades(link, adjust_for_contrast(accent, (WHITE,), least=TEXT_CONTRAST, towards=BLACK), pointed=BLACK)
 
 
-def on_dark(accent: Colour) -> Shades:
+def dark_shades(accent: Color) -> Shades:
     """A button there is dark enough for white words and light enough to be seen."""
-    dark = apart(accent, (WHITE,), least=TEXT, towards=BLACK)
-    button = apart(dark, DARK_GROUNDS[:2], least=SHAPE, towards=WHITE)
-    return shaded(apart(accent, DARK_GROUNDS, least=TEXT, towards=WHITE), button, pointed=WHITE)
-
-
-def shaded(link: Colour, button: Colour, *, pointed: Colour) -> Shades:
-    """`pointed`: what a link comes nearer to under the pointer; a button is darker there in any case."""
-    return Shades(
-        link=link,
-        link_hover=link.mixed(pointed, DEEPER),
-        button=button,
-        button_hover=button.mixed(BLACK, DEEPER),
+    dark = adjust_for_contrast(accent, (WHITE,), least=TEXT_CONTRAST, towards=BLACK)
+    button = adjust_for_contrast(dark, DARK_BACKGROUNDS[:2], least=SHAPE_CONTRAST, towards=WHITE)
+    return make_shades(
+        adjust_for_contrast(accent, DARK_BACKGROUNDS, least=TEXT_CONTRAST, towards=WHITE), button, pointed=WHITE
     )
 
 
-def sheet(accent: Colour) -> bytes:
-    return SHEET.substitute(light=on_light(accent).rules, dark=on_dark(accent).rules).encode()
+def make_shades(link: Color, button: Color, *, pointed: Color) -> Shades:
+    """`pointed`: what a link comes nearer to under the pointer; a button is darker there in any case."""
+    return Shades(
+        link=link,
+        link_hover=link.mixed(pointed, HOVER_SHARE),
+        button=button,
+        button_hover=button.mixed(BLACK, HOVER_SHARE),
+    )
+
+
+def style_sheet(accent: Color) -> bytes:
+    return CSS_SHEET.substitute(light=light_shades(accent).rules, dark=dark_shades(accent).rules).encode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,23 +116,23 @@ class Swatch:
 
     theme: str  # light, dark
     use: str  # link, button
-    colour: Colour
-    ground: Colour
+    colour: Color
+    ground: Color
     contrast: float  # the least of it anywhere
     is_adapted: bool
 
     @property
-    def shown(self) -> Colour:
+    def shown(self) -> Color:
         """The one of both that comes of the accent."""
         return self.colour if self.use == "link" else self.ground
 
 
-def swatches(accent: Colour) -> Sequence[Swatch]:
-    light, dark = on_light(accent), on_dark(accent)
+def swatches(accent: Color) -> Sequence[Swatch]:
+    light, dark = light_shades(accent), dark_shades(accent)
     uses = (
-        ("light", "link", light.link, LIGHT_GROUNDS),
+        ("light", "link", light.link, LIGHT_BACKGROUNDS),
         ("light", "button", WHITE, (light.button,)),
-        ("dark", "link", dark.link, DARK_GROUNDS),
+        ("dark", "link", dark.link, DARK_BACKGROUNDS),
         ("dark", "button", WHITE, (dark.button,)),
     )
     return [
@@ -131,7 +141,7 @@ def swatches(accent: Colour) -> Sequence[Swatch]:
             use=use,
             colour=colour,
             ground=grounds[0],
-            contrast=least_contrast(colour, grounds),
+            contrast=min_contrast(colour, grounds),
             is_adapted=accent not in (colour, grounds[0]),
         )
         for theme, use, colour, grounds in uses
@@ -149,7 +159,7 @@ class Brand:
     logo_dark: str = ""
 
 
-PLAIN: Final = Brand()
+DEFAULT_BRAND: Final = Brand()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,20 +175,20 @@ class BrandFile:
         return hashlib.sha256(self.content).hexdigest()[:DIGEST_DIGITS]
 
 
-class Branding:
-    def __init__(self, *, name: str, wordmark: bool, accent: Colour | None, logos: Mapping[str, BrandFile]) -> None:
+class BrandAssets:
+    def __init__(self, *, name: str, wordmark: bool, accent: Color | None, logos: Mapping[str, BrandFile]) -> None:
         """`logos`: under LOGO and LOGO_DARK, as far as there are any."""
         self.accent: Final = accent
         self._files = dict(logos)
         if accent is not None:
-            self._files[STYLE] = BrandFile(media_type="text/css; charset=utf-8", content=sheet(accent))
-        logo = self._address(LOGO)
+            self._files[STYLE_FILE] = BrandFile(media_type="text/css; charset=utf-8", content=style_sheet(accent))
+        logo = self._address(LOGO_FILE)
         self.brand: Final = Brand(
             name=name,
             wordmark=wordmark,
-            style=self._address(STYLE),
+            style=self._address(STYLE_FILE),
             logo=logo,
-            logo_dark=self._address(LOGO_DARK) or logo,
+            logo_dark=self._address(DARK_LOGO_FILE) or logo,
         )
 
     def _address(self, name: str) -> str:
@@ -189,8 +199,8 @@ class Branding:
         file = self._files.get(request.path_params["name"])
         if file is None:
             raise NotFound
-        kept = FOR_EVER if request.path_params["digest"] == file.digest else ASK_AGAIN
-        return cacheable(request, file.content, media_type=file.media_type, cache_control=kept)
+        kept = CACHE_FOREVER if request.path_params["digest"] == file.digest else CACHE_REVALIDATE
+        return cacheable_response(request, file.content, media_type=file.media_type, cache_control=kept)
 
     def endpoint(self) -> Endpoint:
         return Endpoint(

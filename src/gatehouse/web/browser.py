@@ -12,20 +12,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
 
-from gatehouse.accounts.model import SignedIn, Strength
+from gatehouse.accounts.model import SessionStrength, UserSession
 from gatehouse.accounts.sessions import Sessions
-from gatehouse.kernel.digests import keyed_digest, same_secret
+from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
 from gatehouse.kernel.errors import Refused
 from gatehouse.kernel.ids import new_secret
 from gatehouse.web.same_origin import refuse_foreign_page
 
-BROWSER: Final = "gh_browser"
-SESSION: Final = "gh_session"
-DEVICE: Final = "gh_device"
-YEAR: Final = 365 * 86_400
-COOKIE_LONGEST: Final = 256
-READER_LANG: Final = "reader_lang"  # in the state of a request
-PURPOSES: Final = (b"sec-purpose", b"purpose", b"x-moz")
+BROWSER_COOKIE: Final = "gh_browser"
+SESSION_COOKIE: Final = "gh_session"
+DEVICE_COOKIE: Final = "gh_device"
+YEAR_SECONDS: Final = 365 * 86_400
+MAX_COOKIE_LENGTH: Final = 256
+SIGNED_IN_LANG_KEY: Final = "reader_lang"  # in the state of a request
+PREFETCH_HEADERS: Final = (b"sec-purpose", b"purpose", b"x-moz")
 
 
 class FormExpired(Refused):
@@ -38,11 +38,11 @@ class Browser:
     is_new: bool
     session: str | None  # the secret of gh_session, live or not
     device: str
-    signed_in: SignedIn | None
+    signed_in: UserSession | None
     agent: str
 
 
-class Browsers:
+class BrowserSessions:
     def __init__(self, *, sessions: Sessions, csrf_key: bytes, base_url: str) -> None:
         self._sessions = sessions
         self._csrf_key = csrf_key
@@ -52,15 +52,15 @@ class Browsers:
 
     async def read(self, request: Request) -> Browser:
         cookies = self._cookies(request)
-        session = cookies.get(SESSION)
+        session = cookies.get(SESSION_COOKIE)
         signed_in = None if session is None else await self._sessions.find(session)
         if signed_in is not None:
-            request.scope.setdefault("state", {})[READER_LANG] = signed_in.user.lang
+            request.scope.setdefault("state", {})[SIGNED_IN_LANG_KEY] = signed_in.user.lang
         return Browser(
-            name=cookies.get(BROWSER) or new_secret(),
-            is_new=BROWSER not in cookies,
+            name=cookies.get(BROWSER_COOKIE) or new_secret(),
+            is_new=BROWSER_COOKIE not in cookies,
             session=session,
-            device=cookies.get(DEVICE, ""),
+            device=cookies.get(DEVICE_COOKIE, ""),
             signed_in=signed_in,
             agent=request.headers.get("user-agent", ""),
         )
@@ -69,28 +69,28 @@ class Browsers:
         """Bound to browser and session: it changes when someone signs in or out."""
         signed_in = browser.signed_in
         session = signed_in.session.digest if signed_in else b""
-        return keyed_digest(self._csrf_key, browser.name.encode() + b"\0" + session).hex()
+        return hmac_sha256(self._csrf_key, browser.name.encode() + b"\0" + session).hex()
 
     def check_form(self, request: Request, browser: Browser, csrf: str) -> None:
         """Refuse a form that another site, or another session, made this browser send (S-10, LG-03)."""
         refuse_foreign_page(request, self._base_url)
-        if browser.is_new or not same_secret(csrf, self.csrf(browser)):
+        if browser.is_new or not constant_time_equal(csrf, self.csrf(browser)):
             raise FormExpired
 
     def remember(self, response: Response, browser: Browser) -> Response:
         """Name a browser that came without a name."""
         if browser.is_new:
-            self._set(response, BROWSER, browser.name, max_age=YEAR)
+            self._set(response, BROWSER_COOKIE, browser.name, max_age=YEAR_SECONDS)
         return response
 
     def signed_in(self, response: Response, session: str, device: str = "") -> Response:
-        self._set(response, SESSION, session, max_age=None)
+        self._set(response, SESSION_COOKIE, session, max_age=None)
         if device:
-            self._set(response, DEVICE, device, max_age=YEAR)
+            self._set(response, DEVICE_COOKIE, device, max_age=YEAR_SECONDS)
         return response
 
     def signed_out(self, response: Response) -> Response:
-        self._set(response, SESSION, "", max_age=0)
+        self._set(response, SESSION_COOKIE, "", max_age=0)
         response.headers["Clear-Site-Data"] = '"cache"'
         return response
 
@@ -105,23 +105,23 @@ class Browsers:
         for pair in "; ".join(request.headers.getlist("cookie")).split("; "):
             name, _, value = pair.partition("=")
             bare = name.removeprefix(self._prefix)
-            if name != self._prefix + bare or bare not in (BROWSER, SESSION, DEVICE):
+            if name != self._prefix + bare or bare not in (BROWSER_COOKIE, SESSION_COOKIE, DEVICE_COOKIE):
                 continue
-            ours[bare] = "" if bare in ours or len(value) > COOKIE_LONGEST else value
+            ours[bare] = "" if bare in ours or len(value) > MAX_COOKIE_LENGTH else value
         return {name: value for name, value in ours.items() if value}
 
 
-def is_full(signed_in: SignedIn | None) -> TypeGuard[SignedIn]:
+def is_full_session(signed_in: UserSession | None) -> TypeGuard[UserSession]:
     """Whether somebody is, and not by a short-lived token (R1)."""
-    return signed_in is not None and signed_in.session.strength is Strength.FULL
+    return signed_in is not None and signed_in.session.strength is SessionStrength.FULL
 
 
-def reader_lang(scope: Scope) -> str:
+def signed_in_lang(scope: Scope) -> str:
     """The language of the account that is signed in, as far as this request's browser was read."""
-    return str(scope.get("state", {}).get(READER_LANG, ""))
+    return str(scope.get("state", {}).get(SIGNED_IN_LANG_KEY, ""))
 
 
 def is_prefetch(request: Request) -> bool:
     """A browser that reads ahead is not a person who goes there (AZ-30)."""
     headers: list[tuple[bytes, bytes]] = request.scope["headers"]
-    return any(name in PURPOSES and b"prefetch" in purpose.lower() for name, purpose in headers)
+    return any(name in PREFETCH_HEADERS and b"prefetch" in purpose.lower() for name, purpose in headers)

@@ -16,7 +16,7 @@ class Dialect(Enum):
 
 
 # For what happens before a route is known. The longest prefix decides, at a slash only.
-PREFIXES: Final[tuple[tuple[str, Dialect], ...]] = (
+DIALECT_PREFIXES: Final[tuple[tuple[str, Dialect], ...]] = (
     ("/proxy/api/gameSession", Dialect.GAME),
     ("/api/permissions", Dialect.PERMISSIONS),
     ("/proxy/oauth", Dialect.OAUTH),
@@ -48,8 +48,8 @@ class PlainFailure(msgspec.Struct, frozen=True, kw_only=True):
     status: Literal["ERROR"] = "ERROR"
 
 
-def dialect_at(path: str) -> Dialect:
-    for prefix, dialect in PREFIXES:
+def dialect_for_path(path: str) -> Dialect:
+    for prefix, dialect in DIALECT_PREFIXES:
         if path == prefix or path.startswith(f"{prefix}/"):
             return dialect
     return Dialect.PAGE
@@ -58,7 +58,7 @@ def dialect_at(path: str) -> Dialect:
 def dialect_of(scope: Scope) -> Dialect:
     """The dialect of the endpoint once there is one, and until then that of the path."""
     known = scope.get("state", {}).get("dialect")
-    return known if isinstance(known, Dialect) else dialect_at(scope["path"])
+    return known if isinstance(known, Dialect) else dialect_for_path(scope["path"])
 
 
 def request_id_of(scope: Scope) -> str:

@@ -11,35 +11,35 @@ from starlette.responses import Response
 from gatehouse.web import openapi
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.middleware.security_headers import content_security_policy
-from gatehouse.web.responses import cacheable
+from gatehouse.web.responses import cacheable_response
 from gatehouse.web.routes.table import Endpoint, RateClass
 from gatehouse.web.static import Assets
 
-PATH: Final = "/docs"
-BUNDLE: Final = "vendor/swagger-ui/swagger-ui-bundle.js"
-STYLE: Final = "vendor/swagger-ui/swagger-ui.css"
-START: Final = "docs.js"
-ICON: Final = "mark.svg"
+DOCS_PATH: Final = "/docs"
+SCRIPT_FILE: Final = "vendor/swagger-ui/swagger-ui-bundle.js"
+SWAGGER_STYLE_FILE: Final = "vendor/swagger-ui/swagger-ui.css"
+START_SCRIPT_FILE: Final = "docs.js"
+ICON_FILE: Final = "mark.svg"
 
 # The policy of every other page and pictures as data: Swagger UI's style sheet carries its own (S-08).
-POLICY: Final = content_security_policy(images=["data:"])
+DOCS_POLICY: Final = content_security_policy(images=["data:"])
 
 
-def endpoints(
+def docs_endpoints(
     table: Sequence[Endpoint], *, assets: Assets, base_url: str, version: str, demo: bool = False
 ) -> list[Endpoint]:
     """`/openapi.json` of that table, and the page that shows it."""
-    document = partial(openapi.document, tuple(table), base_url=base_url, version=version)
-    page = page_of(assets, demo=demo).encode()
+    document = partial(openapi.openapi_document, tuple(table), base_url=base_url, version=version)
+    page = docs_page_html(assets, demo=demo).encode()
 
     async def serve(request: Request) -> Response:
-        response = cacheable(request, page, media_type="text/html; charset=utf-8", cache_control="no-cache")
-        response.headers["Content-Security-Policy"] = POLICY
+        response = cacheable_response(request, page, media_type="text/html; charset=utf-8", cache_control="no-cache")
+        response.headers["Content-Security-Policy"] = DOCS_POLICY
         return response
 
     shown = Endpoint(
         name="docs",
-        path=PATH,
+        path=DOCS_PATH,
         methods=("GET",),
         handler=serve,
         dialect=Dialect.PAGE,
@@ -48,18 +48,20 @@ def endpoints(
         summary="The API documentation as a page",
         hidden=True,
     )
-    return [openapi.endpoint_for(document), shown]
+    return [openapi.document_endpoint(document), shown]
 
 
-def page_of(assets: Assets, *, demo: bool = False) -> str:
+def docs_page_html(assets: Assets, *, demo: bool = False) -> str:
     title = "Gatehouse API (Demo)" if demo else "Gatehouse API"
     mark = '<p role="note"><strong>Demo</strong></p>\n' if demo else ""
-    icon, style, bundle, start = (escape(assets.address(name)) for name in (ICON, STYLE, BUNDLE, START))
+    icon, style, bundle, start = (
+        escape(assets.address(name)) for name in (ICON_FILE, SWAGGER_STYLE_FILE, SCRIPT_FILE, START_SCRIPT_FILE)
+    )
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{title}</title>\n"
         f'<link rel="icon" href="{icon}">\n<link rel="stylesheet" href="{style}">\n'
         f'<script src="{bundle}" defer></script>\n<script src="{start}" defer></script>\n'
-        f'</head>\n<body>\n{mark}<main id="api" data-document="{openapi.PATH}"></main>\n</body>\n</html>\n'
+        f'</head>\n<body>\n{mark}<main id="api" data-document="{openapi.OPENAPI_PATH}"></main>\n</body>\n</html>\n'
     )

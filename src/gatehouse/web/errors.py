@@ -31,10 +31,10 @@ from gatehouse.oauth.errors import DeviceDenied, NoDeviceGrant
 from gatehouse.permissions.errors import AdministratorsOnly, ApplicationTooLarge, ProtectedHeld, TooMuch
 from gatehouse.tokens.errors import InvalidToken
 from gatehouse.web.dialects import Dialect, Failure, OAuthFailure, PlainFailure, dialect_of, request_id_of
-from gatehouse.web.responses import html_answer, json_answer
+from gatehouse.web.responses import html_response, json_response
 
 REALM: Final = "gatehouse"
-RETRY_UNAVAILABLE: Final = 5  # seconds until a caller may ask again after a 503
+UNAVAILABLE_RETRY_SECONDS: Final = 5  # seconds until a caller may ask again after a 503
 WEBSOCKET_FAILED: Final = 1011
 SERVER_ERROR: Final = 500
 UNAUTHORIZED: Final = 401
@@ -54,10 +54,10 @@ class UnsupportedMediaType(BadInput):
     public = "The Content-Type is not supported here."
 
 
-Recognise = Callable[[Request], Awaitable[object]]
+IdentifyReader = Callable[[Request], Awaitable[object]]
 
 
-async def recognise_nobody(request: Request) -> None:
+async def identify_no_reader(request: Request) -> None:
     """Where no page is ever shown to somebody who is signed in."""
 
 
@@ -67,7 +67,7 @@ class RenderError(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class HttpProblem:
     """What may be told about an exception."""
 
     status: int
@@ -78,7 +78,7 @@ class Problem:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-STATUSES: Final[Mapping[type, tuple[int, str]]] = {
+ERROR_STATUSES: Final[Mapping[type, tuple[int, str]]] = {
     BadInput: (400, "invalid_request"),
     TooLarge: (413, "invalid_request"),
     TooMuch: (413, "invalid_request"),
@@ -104,14 +104,14 @@ CODE_STATUSES: Final[Mapping[str, int]] = {
 
 ALWAYS_400: Final = (DeviceDenied, NoDeviceGrant)  # whatever others with their code are (RFC 8628 §3.1, §3.5)
 
-INTERNAL: Final = Problem(
+INTERNAL_PROBLEM: Final = HttpProblem(
     status=SERVER_ERROR,
     code="server_error",
     public="Something went wrong on our side.",
     shown="Something went wrong on our side.",
 )
 
-WORDS: Final[Mapping[int, str]] = {
+STATUS_MESSAGES: Final[Mapping[int, str]] = {
     400: "The request is malformed.",
     401: "Credentials are needed.",
     403: "This is not allowed.",
@@ -126,7 +126,7 @@ WORDS: Final[Mapping[int, str]] = {
     503: "The service is temporarily unavailable.",
 }
 
-TITLES: Final[Mapping[int, str]] = {
+STATUS_TITLES: Final[Mapping[int, str]] = {
     400: "This request cannot be read",
     401: "Please sign in",
     403: "This is not allowed",
@@ -137,20 +137,20 @@ TITLES: Final[Mapping[int, str]] = {
 }
 
 
-def problem_of(error: Exception) -> Problem:
+def problem_of(error: Exception) -> HttpProblem:
     if isinstance(error, HTTPException):
         return problem_of_status(error.status_code, error.headers)
     if isinstance(error, ClientDisconnect):
         return problem_of_status(400)  # nobody is left to read it; in the figures it is not our failure
     if not isinstance(error, GatehouseError):
-        return INTERNAL
-    status, code = _kind_of(error)
+        return INTERNAL_PROBLEM
+    status, code = _status_and_code(error)
     if status >= SERVER_ERROR and not isinstance(error, Unavailable):
-        return INTERNAL
+        return INTERNAL_PROBLEM
     detail = (
         error.detail if isinstance(error, BadInput | ProtectedHeld | AdministratorsOnly | ApplicationTooLarge) else ""
     )
-    return Problem(
+    return HttpProblem(
         status=status,
         code=code,
         public=error.public,
@@ -160,17 +160,17 @@ def problem_of(error: Exception) -> Problem:
     )
 
 
-def problem_of_status(status: int, headers: Mapping[str, str] | None = None) -> Problem:
-    words = WORDS.get(status, HTTPStatus(status).phrase)
+def problem_of_status(status: int, headers: Mapping[str, str] | None = None) -> HttpProblem:
+    words = STATUS_MESSAGES.get(status, HTTPStatus(status).phrase)
     code = "temporarily_unavailable" if status in (429, 503) else "invalid_request"
-    return Problem(status=status, code=code, public=words, shown=words, headers=headers or {})
+    return HttpProblem(status=status, code=code, public=words, shown=words, headers=headers or {})
 
 
-def _kind_of(error: GatehouseError) -> tuple[int, str]:
+def _status_and_code(error: GatehouseError) -> tuple[int, str]:
     code = getattr(error, "code", "")
     if isinstance(code, str) and code:
         return 400 if isinstance(error, ALWAYS_400) else CODE_STATUSES.get(code, 400), code
-    known = (STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
+    known = (ERROR_STATUSES[kind] for kind in type(error).__mro__ if kind in ERROR_STATUSES)
     return next(known, (SERVER_ERROR, "server_error"))
 
 
@@ -178,16 +178,16 @@ def _retry_after(error: GatehouseError) -> Mapping[str, str]:
     if isinstance(error, TooMany):
         return {"Retry-After": str(error.retry_after)}
     if isinstance(error, Unavailable):
-        return {"Retry-After": str(RETRY_UNAVAILABLE)}
+        return {"Retry-After": str(UNAVAILABLE_RETRY_SECONDS)}
     return {}
 
 
-class SocketEnd(Response):
+class WebSocketErrorClose(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await WebSocketClose(WEBSOCKET_FAILED)(scope, receive, send)
 
 
-class ErrorAnswers:
+class ErrorRenderer:
     """Renders problems; the page of the fifth dialect is made by whoever makes pages.
 
     `recognise` finds out who is signed in, so that the page is in his language like every other.
@@ -197,7 +197,7 @@ class ErrorAnswers:
         self,
         *,
         render_error: RenderError,
-        recognise: Recognise = recognise_nobody,
+        recognise: IdentifyReader = identify_no_reader,
         permissions_always_200: bool = False,
     ) -> None:
         self._render_error = render_error
@@ -207,9 +207,9 @@ class ErrorAnswers:
     async def answer(self, scope: Scope, error: Exception) -> Response:
         """On a WebSocket all that can be said is that it ends."""
         problem = problem_of(error)
-        _record(problem, error)
+        _log_problem(problem, error)
         if scope["type"] == "websocket":
-            return SocketEnd()
+            return WebSocketErrorClose()
         if problem.status < SERVER_ERROR and dialect_of(scope) is Dialect.PAGE:
             await self._recognised(scope)
         return self.render(problem, scope)
@@ -224,11 +224,11 @@ class ErrorAnswers:
     async def refuse(self, status: int, scope: Scope, receive: Receive, send: Send) -> None:
         """For middleware that ends a request before any endpoint has seen it."""
         if scope["type"] == "websocket":
-            await SocketEnd()(scope, receive, send)
+            await WebSocketErrorClose()(scope, receive, send)
             return
         await self.render(problem_of_status(status), scope)(scope, receive, send)
 
-    def render(self, problem: Problem, scope: Scope) -> Response:
+    def render(self, problem: HttpProblem, scope: Scope) -> Response:
         headers = dict(problem.headers)
         if problem.status == UNAUTHORIZED:
             headers.setdefault("WWW-Authenticate", _challenge(problem, scope))
@@ -236,51 +236,51 @@ class ErrorAnswers:
             case Dialect.PAGE:
                 return self._page(problem, scope, headers)
             case Dialect.OAUTH:
-                return _oauth(problem, headers)
+                return _oauth_response(problem, headers)
             case Dialect.PERMISSIONS:
                 return self._permissions(problem, headers)
             case Dialect.GAME:
-                return _game(problem, request_id_of(scope), headers)
+                return _game_response(problem, request_id_of(scope), headers)
             case Dialect.PLAIN:
                 body = PlainFailure(error=problem.shown, request_id=request_id_of(scope))
-                return json_answer(body, status=problem.status, headers=headers)
+                return json_response(body, status=problem.status, headers=headers)
 
-    def _permissions(self, problem: Problem, headers: Mapping[str, str]) -> Response:
+    def _permissions(self, problem: HttpProblem, headers: Mapping[str, str]) -> Response:
         words = "invalid token" if problem.status == UNAUTHORIZED else problem.shown  # interface §7
         status = 200 if self._always_200 else problem.status
-        return json_answer(Failure(error=words), status=status, headers=headers)
+        return json_response(Failure(error=words), status=status, headers=headers)
 
-    def _page(self, problem: Problem, scope: Scope, headers: Mapping[str, str]) -> Response:
-        title = TITLES.get(problem.status, HTTPStatus(problem.status).phrase)
+    def _page(self, problem: HttpProblem, scope: Scope, headers: Mapping[str, str]) -> Response:
+        title = STATUS_TITLES.get(problem.status, HTTPStatus(problem.status).phrase)
         request_id = request_id_of(scope)
         try:
             page = self._render_error(problem.status, title, problem.shown, request_id, scope)
         except Exception:
             log.exception("error page failed")
-            page = bare_page(problem.status, title, problem.shown, request_id, scope)
-        return html_answer(page, status=problem.status, headers=headers)
+            page = plain_error_page(problem.status, title, problem.shown, request_id, scope)
+        return html_response(page, status=problem.status, headers=headers)
 
 
-def _oauth(problem: Problem, headers: Mapping[str, str]) -> Response:
+def _oauth_response(problem: HttpProblem, headers: Mapping[str, str]) -> Response:
     """Only fixed words of ours: an error of the token endpoint echoes no input (checklist TK-30)."""
-    body = OAuthFailure(error=problem.code, error_description=oauth_text(problem.public))
+    body = OAuthFailure(error=problem.code, error_description=oauth_description(problem.public))
     status = 400 if problem.status == HTTPStatus.UNSUPPORTED_MEDIA_TYPE else problem.status  # R3
-    return json_answer(body, status=status, headers=headers)
+    return json_response(body, status=status, headers=headers)
 
 
-def _game(problem: Problem, request_id: str, headers: Mapping[str, str]) -> Response:
+def _game_response(problem: HttpProblem, request_id: str, headers: Mapping[str, str]) -> Response:
     """An id to look up and no reason (interface §4.3), save for input that cannot even be read."""
     readable = problem.status in (HTTPStatus.BAD_REQUEST, 413, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
     error = problem.shown if readable else problem.record_id or request_id
-    return json_answer(Failure(error=error), status=problem.status, headers=headers)
+    return json_response(Failure(error=error), status=problem.status, headers=headers)
 
 
-def oauth_text(text: str) -> str:
+def oauth_description(text: str) -> str:
     """Printable ASCII without quote and backslash, all that RFC 6749 §5.2 lets a description hold."""
     return "".join(letter for letter in text if " " <= letter <= "~" and letter not in '"\\')
 
 
-def _challenge(problem: Problem, scope: Scope) -> str:
+def _challenge(problem: HttpProblem, scope: Scope) -> str:
     """A client that tried Basic is answered in that scheme (RFC 6749 §5.2), all others with Bearer (RFC 6750 §3)."""
     given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
     if problem.code == "invalid_client" and given[:6].lower() == b"basic ":
@@ -288,7 +288,7 @@ def _challenge(problem: Problem, scope: Scope) -> str:
     return f'Bearer realm="{REALM}", error="{problem.code}"'
 
 
-def bare_page(status: int, title: str, message: str, request_id: str, scope: Scope) -> str:  # noqa: ARG001
+def plain_error_page(status: int, title: str, message: str, request_id: str, scope: Scope) -> str:  # noqa: ARG001
     """An error page without templates, for when those are what is broken."""
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
@@ -296,7 +296,7 @@ def bare_page(status: int, title: str, message: str, request_id: str, scope: Sco
     )
 
 
-def _record(problem: Problem, error: Exception) -> None:
+def _log_problem(problem: HttpProblem, error: Exception) -> None:
     if isinstance(error, HTTPException | ClientDisconnect):
         return  # the line of the access log says it all
     kind = type(error).__name__

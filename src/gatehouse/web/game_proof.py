@@ -8,17 +8,17 @@ from urllib.parse import parse_qsl
 import msgspec
 from starlette.requests import HTTPConnection, Request
 
-from gatehouse.gamesessions.proof import Presented, Vouched
+from gatehouse.gamesessions.proof import GameClientProof, VouchedAddress
 from gatehouse.kernel.addresses import Address, parse_address, source_of
 from gatehouse.kernel.errors import BadInput
 from gatehouse.keys.errors import BadPublicKey
 from gatehouse.keys.public_keys import parse_rsa_public_key
-from gatehouse.web.middleware.client_address import Caller, caller_of
+from gatehouse.web.middleware.client_address import CallerAddress, caller_address_of
 from gatehouse.web.parse import query_pairs, raw_body
 
 # `Authorization: Location <v>` and a header of that name say the same.
-SCHEME: Final = re.compile(r"(ip|sign|location) +(\S+)", re.ASCII | re.IGNORECASE)
-FORMS: Final = {
+AUTHORIZATION_SCHEME: Final = re.compile(r"(ip|sign|location) +(\S+)", re.ASCII | re.IGNORECASE)
+PROOF_HEADERS: Final = {
     "location": "location",
     "ip": "ip",
     "sign": "signature",
@@ -27,7 +27,7 @@ FORMS: Final = {
 }
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class ProofFields(msgspec.Struct, frozen=True, kw_only=True):
     """What the body may carry of a proof."""
 
     public_key: str = ""
@@ -35,24 +35,24 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     ts: int | str = 0
 
 
-class AccessKeySignatures(Protocol):
-    async def vouched(self, request: Request, ip: str, ts: int | str) -> Vouched | None:
+class RequestSignatureVerifier(Protocol):
+    async def vouched(self, request: Request, ip: str, ts: int | str) -> VouchedAddress | None:
         """What an application says of its client by its Signature; None without one. Raises InvalidToken."""
 
 
-async def presented_by(request: Request, keys: AccessKeySignatures, asked: Asked) -> Presented:
+async def read_proof(request: Request, keys: RequestSignatureVerifier, asked: ProofFields) -> GameClientProof:
     """Raises InvalidToken, and BadInput for a proof that is given twice in two ways."""
     message = await raw_body(request)
     vouched = await keys.vouched(request, asked.ip, asked.ts)
-    return presented_in(request, message, public_key=asked.public_key, vouched=vouched)
+    return proof_from(request, message, public_key=asked.public_key, vouched=vouched)
 
 
-def presented_in(
-    connection: HTTPConnection, message: bytes, *, public_key: str = "", vouched: Vouched | None = None
-) -> Presented:
-    given = shown_in(connection, public_key)
-    address, proven = address_of(caller_of(connection.scope), given.get("ip"))
-    return Presented(
+def proof_from(
+    connection: HTTPConnection, message: bytes, *, public_key: str = "", vouched: VouchedAddress | None = None
+) -> GameClientProof:
+    given = read_proof_values(connection, public_key)
+    address, proven = resolve_address(caller_address_of(connection.scope), given.get("ip"))
+    return GameClientProof(
         address=address,
         source=source_of(address),
         proven=proven,
@@ -64,22 +64,22 @@ def presented_in(
     )
 
 
-def alone(connection: HTTPConnection) -> Presented:
+def address_only_proof(connection: HTTPConnection) -> GameClientProof:
     """Nothing but where it really comes from: for what is open to addresses of the operator's choice."""
-    caller = caller_of(connection.scope)
-    return Presented(address=caller.address, source=caller.source, proven=caller.proven)
+    caller = caller_address_of(connection.scope)
+    return GameClientProof(address=caller.address, source=caller.source, proven=caller.proven)
 
 
-def shown_in(connection: HTTPConnection, public_key: str = "") -> Mapping[str, str]:
+def read_proof_values(connection: HTTPConnection, public_key: str = "") -> Mapping[str, str]:
     """Each thing in whichever of its forms it came; in several, they have to say the same."""
     found: dict[str, str] = {}
-    for name, value in (*forms_in(connection), *((("public_key", public_key),) if public_key else ())):
-        if not is_same(name, found.setdefault(name, value), value):
+    for name, value in (*iter_proof_values(connection), *((("public_key", public_key),) if public_key else ())):
+        if not is_same_value(name, found.setdefault(name, value), value):
             raise BadInput(f"two different values of {name}")
     return found
 
 
-def is_same(name: str, one: str, other: str) -> bool:
+def is_same_value(name: str, one: str, other: str) -> bool:
     """A key has several spellings (R4): PEM with its line ends fits into no header."""
     if one == other or name != "public_key":
         return one == other
@@ -89,27 +89,27 @@ def is_same(name: str, one: str, other: str) -> bool:
         return False
 
 
-def forms_in(connection: HTTPConnection) -> Iterator[tuple[str, str]]:
+def iter_proof_values(connection: HTTPConnection) -> Iterator[tuple[str, str]]:
     for value in connection.headers.getlist("authorization"):
-        if match := SCHEME.fullmatch(value.strip()):
-            yield from named(match[1].lower(), [match[2]])
-    for header in FORMS:
-        yield from named(header, connection.headers.getlist(header))
-    yield from named("location", [value for name, value in query_pairs(connection) if name == "location"])
+        if match := AUTHORIZATION_SCHEME.fullmatch(value.strip()):
+            yield from named_values(match[1].lower(), [match[2]])
+    for header in PROOF_HEADERS:
+        yield from named_values(header, connection.headers.getlist(header))
+    yield from named_values("location", [value for name, value in query_pairs(connection) if name == "location"])
 
 
-def named(form: str, values: Iterable[str]) -> Iterator[tuple[str, str]]:
+def named_values(form: str, values: Iterable[str]) -> Iterator[tuple[str, str]]:
     for value in values:
-        yield FORMS[form], opaque(value.strip()) if form == "location" else value.strip()
+        yield PROOF_HEADERS[form], location_value(value.strip()) if form == "location" else value.strip()
 
 
-def opaque(location: str) -> str:
+def location_value(location: str) -> str:
     """The value inside the text of the header that getGsid answered with; or it was sent alone."""
     inside = dict(parse_qsl(location.partition("?")[2])) if "?" in location else {}
     return inside.get("location", location)
 
 
-def address_of(caller: Caller, claimed: str | None) -> tuple[Address, bool]:
+def resolve_address(caller: CallerAddress, claimed: str | None) -> tuple[Address, bool]:
     """`Ip` is believed from one of our proxies that tells nothing else about its client (R4).
 
     One that does so names him in the chain; an `Ip` that came through it is then the client's own word.

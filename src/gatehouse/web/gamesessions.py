@@ -7,37 +7,45 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from gatehouse.gamesessions.desk import GameDesk
-from gatehouse.gamesessions.model import Closing, GameSession
-from gatehouse.gamesessions.poll import CANCELLED, ERROR, OK, RETRY, ClientGone, PollAnswer, Polls
-from gatehouse.gamesessions.ports import Line
-from gatehouse.gamesessions.proof import Presented, Vouched
-from gatehouse.gamesessions.records import GameRecords
-from gatehouse.gamesessions.registration import Registration, Wish
+from gatehouse.gamesessions.desk import GameSessionService
+from gatehouse.gamesessions.model import CloseStatus, GameSession
+from gatehouse.gamesessions.poll import CANCELLED, ERROR, OK, RETRY, ClientGone, PollAnswer, PollService
+from gatehouse.gamesessions.ports import ClientConnection
+from gatehouse.gamesessions.proof import GameClientProof, VouchedAddress
+from gatehouse.gamesessions.records import GameRefusals
+from gatehouse.gamesessions.registration import GameSessionRegistration, RegistrationRequest
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.callers.key_proofs import KeyProofs
+from gatehouse.permissions.callers.key_proofs import AccessKeyVerifier
 from gatehouse.tokens.errors import InvalidToken
 from gatehouse.web.dialects import Dialect, Failure
-from gatehouse.web.game_proof import AccessKeySignatures, Asked, alone, presented_by
+from gatehouse.web.game_proof import ProofFields, RequestSignatureVerifier, address_only_proof, read_proof
 from gatehouse.web.login import LoginMeta
-from gatehouse.web.login_options import OFF, ON, LoginFields, Switch, check_switches, checked_public_key, options_of
-from gatehouse.web.middleware.body_limit import DEFAULT_LIMIT
-from gatehouse.web.middleware.client_address import caller_of
+from gatehouse.web.login_options import (
+    OFF,
+    ON,
+    LoginFields,
+    Switch,
+    check_public_key,
+    check_switches,
+    read_login_options,
+)
+from gatehouse.web.middleware.body_limit import DEFAULT_BODY_LIMIT
+from gatehouse.web.middleware.client_address import caller_address_of
 from gatehouse.web.origin import origin_of
 from gatehouse.web.pages.formats import qr_data_uri
 from gatehouse.web.parse import ANY_BODY, raw_body, read_json_or_form
-from gatehouse.web.permissions.credentials import Asked as SignedFields
-from gatehouse.web.permissions.credentials import shown_in, signed_of
-from gatehouse.web.protocol import LINE
-from gatehouse.web.responses import json_answer
+from gatehouse.web.permissions.credentials import CredentialFields as SignedFields
+from gatehouse.web.permissions.credentials import read_credential_headers, signed_request_of
+from gatehouse.web.protocol import CONNECTION_KEY
+from gatehouse.web.responses import json_response
 from gatehouse.web.routes.table import Endpoint, RateClass
 
 ACTOR: Final = "game"  # nobody is known yet
 RESULT_PATH: Final = "/proxy/api/gameSession/getGsidResult"
-REGISTER_BODY: Final = 2 * 1024 * 1024  # bytes: what is too long in it is told by name (checklist GS-29)
+REGISTER_BODY_LIMIT: Final = 2 * 1024 * 1024  # bytes: what is too long in it is told by name (checklist GS-29)
 
 
-class GetGsid(LoginFields, frozen=True, kw_only=True):
+class GetGsidRequest(LoginFields, frozen=True, kw_only=True):
     public_key: str = ""
     ip: str = ""
     ts: int | str = 0
@@ -45,7 +53,7 @@ class GetGsid(LoginFields, frozen=True, kw_only=True):
     code: Switch = OFF
 
 
-class GsidAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class GetGsidResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     status: str
     gsid: str
     ts: int
@@ -55,12 +63,12 @@ class GsidAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     code: str = ""
 
 
-class GetGsidResult(Asked, frozen=True, kw_only=True):
+class GsidResultRequest(ProofFields, frozen=True, kw_only=True):
     gsid: str
     states: Switch = OFF
 
 
-class GsidResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class GsidResultResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """OK with the login data, RETRY, CANCELLED, or ERROR with a record id."""
 
     status: str
@@ -88,16 +96,16 @@ class GsidResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     meta: LoginMeta | None = None
 
 
-class GsidRequest(msgspec.Struct, frozen=True, kw_only=True):
+class GsidInfoRequest(msgspec.Struct, frozen=True, kw_only=True):
     gsid: str
 
 
-class CloseGsid(Asked, frozen=True, kw_only=True):
+class CloseGsidRequest(ProofFields, frozen=True, kw_only=True):
     gsid: str
-    status: Closing
+    status: CloseStatus
 
 
-class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
+class GameSessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     distr: str
     factor: str
     app_id: int
@@ -108,40 +116,40 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     state: str
 
 
-class InfoAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    session: SessionInfo
+class GameSessionInfoResponse(msgspec.Struct, frozen=True, kw_only=True):
+    session: GameSessionInfo
     status: str = OK
 
 
-class Closed(msgspec.Struct, frozen=True, kw_only=True):
+class CloseGsidResponse(msgspec.Struct, frozen=True, kw_only=True):
     status: str = OK
 
 
-class KeySignatures:
+class AccessKeySignatureVerifier:
     """`Signature` on a game session request: an application vouches for its client's address (interface §4.8)."""
 
-    def __init__(self, keys: KeyProofs) -> None:
+    def __init__(self, keys: AccessKeyVerifier) -> None:
         self._keys = keys
 
-    async def vouched(self, request: Request, ip: str, ts: int | str) -> Vouched | None:
+    async def vouched(self, request: Request, ip: str, ts: int | str) -> VouchedAddress | None:
         if "signature" not in request.headers:
             return None
-        given = shown_in(request.scope["headers"])
-        signed = signed_of(request, given, SignedFields(ip=ip, ts=ts), await raw_body(request))
-        by = await self._keys.by_signature(signed, source=caller_of(request.scope).source)
+        given = read_credential_headers(request.scope["headers"])
+        signed = signed_request_of(request, given, SignedFields(ip=ip, ts=ts), await raw_body(request))
+        by = await self._keys.by_signature(signed, source=caller_address_of(request.scope).source)
         await self._keys.note_use(by.key)
-        return Vouched(application_id=by.key.application_id, address=by.address)
+        return VouchedAddress(application_id=by.key.application_id, address=by.address)
 
 
 class GameSessionEndpoints:
     def __init__(
         self,
         *,
-        registration: Registration,
-        polls: Polls,
-        desk: GameDesk,
-        keys: AccessKeySignatures,
-        records: GameRecords,
+        registration: GameSessionRegistration,
+        polls: PollService,
+        desk: GameSessionService,
+        keys: RequestSignatureVerifier,
+        records: GameRefusals,
         clock: Clock,
         base_url: str,
     ) -> None:
@@ -154,13 +162,13 @@ class GameSessionEndpoints:
         self._base_url = base_url
 
     async def register(self, request: Request) -> Response:
-        ask = await read_json_or_form(request, GetGsid)
+        ask = await read_json_or_form(request, GetGsidRequest)
         check_switches(ask, "qr", "code")
-        by = await self._presented(request, Asked(public_key=ask.public_key, ip=ask.ip, ts=ask.ts))
+        by = await self._presented(request, ProofFields(public_key=ask.public_key, ip=ask.ip, ts=ask.ts))
         address, proven = by.address_for((ask.app_id, ask.gapp_id))
-        wish = Wish(
-            options=options_of(ask, str(address)),
-            public_key=checked_public_key("public_key", by.public_key) or "",
+        wish = RegistrationRequest(
+            options=read_login_options(ask, str(address)),
+            public_key=check_public_key("public_key", by.public_key) or "",
             distr=ask.distr,
             wants_code=ask.code == ON,
             address=address,
@@ -168,7 +176,7 @@ class GameSessionEndpoints:
         )
         given = await self._registration.register(wish, origin_of(request, ACTOR))
         url = f"{self._base_url}/?gsid={given.session.gsid}"
-        answer = GsidAnswer(
+        answer = GetGsidResponse(
             status=OK,
             gsid=given.session.gsid,
             ts=self._clock.now(),
@@ -177,20 +185,20 @@ class GameSessionEndpoints:
             qr=qr_data_uri(url) if ask.qr == ON else "",
             code=given.session.code,
         )
-        return json_answer(answer, headers={"Location": f"{RESULT_PATH}?location={given.location}"})
+        return json_response(answer, headers={"Location": f"{RESULT_PATH}?location={given.location}"})
 
     async def poll(self, request: Request) -> Response:
-        ask = await read_json_or_form(request, GetGsidResult)
+        ask = await read_json_or_form(request, GsidResultRequest)
         check_switches(ask, "states")
         presented = await self._presented(request, ask, ask.gsid)
-        line: Line = request.scope[LINE]
+        line: ClientConnection = request.scope[CONNECTION_KEY]
         try:
             answer = await self._polls.poll(
                 ask.gsid, presented, line, origin_of(request, ACTOR), states=ask.states == ON
             )
         except ClientGone as gone:
             raise ClientDisconnect from gone
-        return json_answer(self._told(answer, with_state=ask.states == ON))
+        return json_response(self._told(answer, with_state=ask.states == ON))
 
     def _told(self, answer: PollAnswer, *, with_state: bool) -> dict[str, object]:
         state = {"state": answer.session.stage.value} if with_state else {}
@@ -213,10 +221,10 @@ class GameSessionEndpoints:
         }
 
     async def info(self, request: Request) -> Response:
-        ask = await read_json_or_form(request, GsidRequest)
-        found = await self._desk.info(ask.gsid, alone(request), origin_of(request, ACTOR))
+        ask = await read_json_or_form(request, GsidInfoRequest)
+        found = await self._desk.info(ask.gsid, address_only_proof(request), origin_of(request, ACTOR))
         session = found.session
-        told = SessionInfo(
+        told = GameSessionInfo(
             distr=session.distr,
             factor=found.factor,
             app_id=session.app_id,
@@ -226,17 +234,17 @@ class GameSessionEndpoints:
             last_seen=session.last_seen,
             state=session.closed,
         )
-        return json_answer(InfoAnswer(session=told))
+        return json_response(GameSessionInfoResponse(session=told))
 
     async def close(self, request: Request) -> Response:
-        ask = await read_json_or_form(request, CloseGsid)
+        ask = await read_json_or_form(request, CloseGsidRequest)
         presented = await self._presented(request, ask, ask.gsid)
         await self._desk.close(ask.gsid, presented, ask.status, origin_of(request, ACTOR))
-        return json_answer(Closed())
+        return json_response(CloseGsidResponse())
 
-    async def _presented(self, request: Request, ask: Asked, gsid: str = "") -> Presented:
+    async def _presented(self, request: Request, ask: ProofFields, gsid: str = "") -> GameClientProof:
         try:
-            return await presented_by(request, self._keys, ask)
+            return await read_proof(request, self._keys, ask)
         except InvalidToken as error:
             raise await self._records.violation(gsid, origin_of(request, ACTOR), f"Signature: {error}") from error
 
@@ -250,12 +258,12 @@ class GameSessionEndpoints:
             rate_class=RateClass.POLL,
             section="interface §4.3",
             summary="Register a game session; a person confirms it at the address in the answer",
-            request=GetGsid,
+            request=GetGsidRequest,
             accepts=ANY_BODY,
-            answers={200: GsidAnswer, 401: Failure, 403: Failure},
-            body_limit=REGISTER_BODY,
+            answers={200: GetGsidResponse, 401: Failure, 403: Failure},
+            body_limit=REGISTER_BODY_LIMIT,
         )
-        asked = replace(registered, body_limit=DEFAULT_LIMIT)
+        asked = replace(registered, body_limit=DEFAULT_BODY_LIMIT)
         return [
             registered,
             replace(
@@ -264,8 +272,8 @@ class GameSessionEndpoints:
                 path=RESULT_PATH,
                 handler=self.poll,
                 summary="Wait up to 30 seconds for the person; the answer is given once",
-                request=GetGsidResult,
-                answers={200: GsidResult, 403: Failure, 429: Failure},
+                request=GsidResultRequest,
+                answers={200: GsidResultResponse, 403: Failure, 429: Failure},
             ),
             replace(
                 asked,
@@ -273,8 +281,8 @@ class GameSessionEndpoints:
                 path="/proxy/api/gameSession/info",
                 handler=self.info,
                 summary="What is known of a game session, for the operator's own addresses",
-                request=GsidRequest,
-                answers={200: InfoAnswer, 403: Failure},
+                request=GsidInfoRequest,
+                answers={200: GameSessionInfoResponse, 403: Failure},
             ),
             replace(
                 asked,
@@ -282,7 +290,7 @@ class GameSessionEndpoints:
                 path="/proxy/api/gameSession/closeGsid",
                 handler=self.close,
                 summary="Say how it ended; the page in the browser moves on",
-                request=CloseGsid,
-                answers={200: Closed, 403: Failure},
+                request=CloseGsidRequest,
+                answers={200: CloseGsidResponse, 403: Failure},
             ),
         ]

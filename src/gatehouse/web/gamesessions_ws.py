@@ -11,32 +11,32 @@ from starlette.requests import HTTPConnection
 from starlette.routing import WebSocketRoute
 from starlette.types import Receive, Scope, Send
 
-from gatehouse.audit.model import Origin
-from gatehouse.gamesessions.attendance import Ending, SessionFailed
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.gamesessions.attendance import SessionFailed, SocketCloseReason
 from gatehouse.gamesessions.errors import Violation
-from gatehouse.gamesessions.model import GSID, Stage
-from gatehouse.gamesessions.presence import COME_BACK, Presence
-from gatehouse.gamesessions.proof import Presented
-from gatehouse.gamesessions.records import GameRecords
+from gatehouse.gamesessions.model import GSID_PATTERN, SignInStage
+from gatehouse.gamesessions.presence import RETRY_AFTER, Presence
+from gatehouse.gamesessions.proof import GameClientProof
+from gatehouse.gamesessions.records import GameRefusals
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import GatehouseError, Refused, TooMany
 from gatehouse.web.dialects import Dialect
-from gatehouse.web.errors import ErrorAnswers, problem_of
-from gatehouse.web.game_proof import presented_in
-from gatehouse.web.middleware.client_address import caller_of
+from gatehouse.web.errors import ErrorRenderer, problem_of
+from gatehouse.web.game_proof import proof_from
+from gatehouse.web.middleware.client_address import caller_address_of
 from gatehouse.web.origin import origin_of
-from gatehouse.web.routes.table import RateClass, VolumeLimiter
-from gatehouse.web.sockets import SOCKET, Handover, Socket
+from gatehouse.web.routes.table import EndpointRateLimiter, RateClass
+from gatehouse.web.sockets import HANDSHAKE_KEY, AcceptedHandshake, OpenWebSocket
 
 ACTOR: Final = "game"
-PREFIX: Final = "/ws/gameSession/refresh/"
+SOCKET_PATH_PREFIX: Final = "/ws/gameSession/refresh/"
 
-CLOSINGS: Final[Mapping[Ending, tuple[int, str]]] = {
-    Ending.UNKNOWN: (4404, "no such session"),
-    Ending.OVER: (4410, "the session is over"),
-    Ending.FAULT: (1011, "server error"),
+CLOSE_CODES: Final[Mapping[SocketCloseReason, tuple[int, str]]] = {
+    SocketCloseReason.UNKNOWN: (4404, "no such session"),
+    SocketCloseReason.OVER: (4410, "the session is over"),
+    SocketCloseReason.FAULT: (1011, "server error"),
 }
-EVENTS: Final = {stage: msgspec.json.encode({"event": stage.value}) for stage in Stage}
+STAGE_MESSAGES: Final = {stage: msgspec.json.encode({"event": stage.value}) for stage in SignInStage}
 
 log = logging.getLogger("gatehouse.gamesessions")
 
@@ -45,14 +45,14 @@ class ForeignOrigin(Refused):
     public = "This socket was opened from another site."
 
 
-class LastWord(msgspec.Struct, frozen=True, kw_only=True):
+class FinalMessage(msgspec.Struct, frozen=True, kw_only=True):
     status: str = "ERROR"
     error: str  # the record id
     gsid: str
     ts: int
 
 
-class Sources:
+class SocketsPerSource:
     """How many sockets each source has open at this process (checklist WS-06)."""
 
     def __init__(self, most: int) -> None:
@@ -61,7 +61,7 @@ class Sources:
 
     def enter(self, source: str) -> None:
         if self._open[source] >= self._most:
-            raise TooMany(COME_BACK, "sockets of one source")
+            raise TooMany(RETRY_AFTER, "sockets of one source")
         self._open[source] += 1
 
     def leave(self, source: str) -> None:
@@ -71,29 +71,29 @@ class Sources:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Visit:
+class GameSocket:
     """One socket, as presence and as the protocol see it."""
 
     gsid: str
-    origin: Origin
+    origin: AuditOrigin
     source: str
     presence: Presence
-    sources: Sources
+    sources: SocketsPerSource
     clock: Clock
     joined: bool = False
-    socket: Socket | None = None  # none before the handshake is finished
+    socket: OpenWebSocket | None = None  # none before the handshake is finished
 
     def is_open(self) -> bool:
         return self.socket is not None
 
-    def tell(self, stage: Stage) -> None:
+    def tell(self, stage: SignInStage) -> None:
         if self.socket is not None:
-            self.socket.tell(EVENTS[stage])
+            self.socket.tell(STAGE_MESSAGES[stage])
 
-    def end(self, ending: Ending, record_id: str) -> None:
+    def end(self, ending: SocketCloseReason, record_id: str) -> None:
         if self.socket is not None:
-            word = LastWord(error=record_id, gsid=self.gsid, ts=self.clock.now())
-            self.socket.end(*CLOSINGS[ending], last_word=msgspec.json.encode(word))
+            word = FinalMessage(error=record_id, gsid=self.gsid, ts=self.clock.now())
+            self.socket.end(*CLOSE_CODES[ending], last_word=msgspec.json.encode(word))
 
     def gone(self, *, by_client: bool) -> None:
         if self.joined:
@@ -104,14 +104,14 @@ class Visit:
         self.sources.leave(self.source)
 
 
-class GameSockets:
+class GameSocketEndpoint:
     def __init__(
         self,
         *,
         presence: Presence,
-        records: GameRecords,
-        errors: ErrorAnswers,
-        limiter: VolumeLimiter,
+        records: GameRefusals,
+        errors: ErrorRenderer,
+        limiter: EndpointRateLimiter,
         clock: Clock,
         base_url: str,
         sockets_per_source: int,
@@ -122,10 +122,10 @@ class GameSockets:
         self._limiter = limiter
         self._clock = clock
         self._base_url = base_url
-        self._sources = Sources(sockets_per_source)
+        self._sources = SocketsPerSource(sockets_per_source)
 
     def route(self) -> WebSocketRoute:
-        return WebSocketRoute(f"{PREFIX}{{gsid:path}}", self, name="game.socket")
+        return WebSocketRoute(f"{SOCKET_PATH_PREFIX}{{gsid:path}}", self, name="game.socket")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """What is refused is refused before the handshake is finished, in HTTP; the rest is told on the socket.
@@ -155,22 +155,22 @@ class GameSockets:
         """A page of somebody else's is told of by an id that can be looked up, as every violation is."""
         if not isinstance(error, ForeignOrigin):
             return error
-        gsid = connection.scope["path"].removeprefix(PREFIX)
+        gsid = connection.scope["path"].removeprefix(SOCKET_PATH_PREFIX)
         return await self._records.violation(gsid, origin_of(connection, ACTOR), str(error))
 
-    def _arrived(self, connection: HTTPConnection) -> tuple[Visit, Presented]:
+    def _arrived(self, connection: HTTPConnection) -> tuple[GameSocket, GameClientProof]:
         """Raises ForeignOrigin, BadInput, TooMany."""
         origins = connection.headers.getlist("origin")
         if origins and origins != [self._base_url]:
             raise ForeignOrigin(f"Origin {origins!r}")
-        caller = caller_of(connection.scope)
+        caller = caller_address_of(connection.scope)
         wait = self._limiter.admit(RateClass.POLL, caller.source)
         if wait:
             raise TooMany(wait, "sockets opened by one source")
-        gsid = connection.scope["path"].removeprefix(PREFIX)
-        presented = presented_in(connection, gsid.encode())  # there is no body to sign (R4)
+        gsid = connection.scope["path"].removeprefix(SOCKET_PATH_PREFIX)
+        presented = proof_from(connection, gsid.encode())  # there is no body to sign (R4)
         self._sources.enter(caller.source)
-        visit = Visit(
+        visit = GameSocket(
             gsid=gsid,
             origin=origin_of(connection, ACTOR),
             source=caller.source,
@@ -180,26 +180,26 @@ class GameSockets:
         )
         return visit, presented
 
-    async def _joined(self, visit: Visit, presented: Presented) -> tuple[Ending, str] | None:
+    async def _joined(self, visit: GameSocket, presented: GameClientProof) -> tuple[SocketCloseReason, str] | None:
         """Why not, and the record of it; None when it takes part. Raises TooMany."""
         try:
-            if GSID.fullmatch(visit.gsid) is None:
+            if GSID_PATTERN.fullmatch(visit.gsid) is None:
                 raise await self._records.unknown(visit.gsid, visit.origin, visit.source)
             await self._presence.join(visit.gsid, presented, visit.origin, visit)
         except SessionFailed as failed:
-            return Ending.OVER, failed.record_id
+            return SocketCloseReason.OVER, failed.record_id
         except Violation as violation:
-            return Ending.UNKNOWN, violation.record_id
+            return SocketCloseReason.UNKNOWN, violation.record_id
         except TooMany:
             raise
         except GatehouseError as error:
             log.warning("a game's socket could not take part: %s", error)
-            return Ending.FAULT, visit.origin.request_id
+            return SocketCloseReason.FAULT, visit.origin.request_id
         visit.joined = True
         return None
 
-    async def _open(self, visit: Visit, scope: Scope, send: Send) -> None:
-        handover: Handover = scope[SOCKET]
+    async def _open(self, visit: GameSocket, scope: Scope, send: Send) -> None:
+        handover: AcceptedHandshake = scope[HANDSHAKE_KEY]
         try:
             await send({"type": "websocket.accept"})
         except BaseException:

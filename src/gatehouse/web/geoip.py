@@ -9,10 +9,10 @@ import maxminddb
 from gatehouse.kernel.addresses import parse_address
 from gatehouse.kernel.errors import Misconfigured
 
-FALLBACK: Final = "en"
+FALLBACK_LANG: Final = "en"
 
 
-class GeoIp:
+class GeoIpFile:
     """A file in MaxMind's format, mapped into memory once; country and city files will do."""
 
     def __init__(self, file: Path) -> None:
@@ -26,7 +26,7 @@ class GeoIp:
 
     def name(self, address: str, lang: str) -> str:
         about = self._about(address)
-        parts = (named(about.get(kind, {}), lang) for kind in ("city", "country"))
+        parts = (localized_name(about.get(kind, {}), lang) for kind in ("city", "country"))
         return ", ".join(part for part in parts if part)
 
     def _about(self, address: str) -> Mapping[str, Any]:
@@ -38,6 +38,6 @@ class GeoIp:
         return found if isinstance(found, Mapping) else {}
 
 
-def named(thing: Mapping[str, Any], lang: str) -> str:
+def localized_name(thing: Mapping[str, Any], lang: str) -> str:
     names = thing.get("names", {})
-    return str(names.get(lang) or names.get(FALLBACK, ""))
+    return str(names.get(lang) or names.get(FALLBACK_LANG, ""))

@@ -17,25 +17,25 @@ from starlette.types import ASGIApp
 from structlog.typing import FilteringBoundLogger
 
 from gatehouse.kernel.clock import Clock
-from gatehouse.kernel.digests import same_secret
+from gatehouse.kernel.digests import constant_time_equal
 from gatehouse.web import metrics
 from gatehouse.web.dialects import Dialect
-from gatehouse.web.errors import ErrorAnswers, bare_page
+from gatehouse.web.errors import ErrorRenderer, plain_error_page
 from gatehouse.web.metrics import Metrics
-from gatehouse.web.middleware.client_address import ClientAddress
-from gatehouse.web.middleware.request_id import RequestId
-from gatehouse.web.middleware.security_headers import SecurityHeaders
-from gatehouse.web.responses import NO_STORE, json_answer
-from gatehouse.web.routes.table import Auth, Endpoint, RateClass, application
+from gatehouse.web.middleware.client_address import ClientAddressMiddleware
+from gatehouse.web.middleware.request_id import RequestIdMiddleware
+from gatehouse.web.middleware.security_headers import SecurityHeadersMiddleware
+from gatehouse.web.responses import NO_STORE, json_response
+from gatehouse.web.routes.table import Endpoint, RateClass, RequiredAuth, build_application
 
-CHECK_SECONDS: Final = 2.0  # after which a check counts as failed
-REPORT_SECONDS: Final = 1.0  # for which one report answers everyone: the path is public, the checks cost
-UNAVAILABLE: Final = 503
+CHECK_TIMEOUT: Final = 2.0  # after which a check counts as failed
+REPORT_CACHE_SECONDS: Final = 1.0  # for which one report answers everyone: the path is public, the checks cost
+SERVICE_UNAVAILABLE: Final = 503
 
 log: FilteringBoundLogger = structlog.get_logger("gatehouse.web.health")
 
 
-class Status(msgspec.Struct, frozen=True, kw_only=True):
+class HealthStatus(msgspec.Struct, frozen=True, kw_only=True):
     status: Literal["ok", "unavailable"]
 
 
@@ -44,50 +44,52 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class HealthReport(msgspec.Struct, frozen=True, kw_only=True):
     status: Literal["ok", "unavailable"]
     checks: dict[str, CheckResult]
 
 
-Check = Callable[[], Awaitable[CheckResult]]
-Gate = Callable[[Request], bool]
+HealthCheck = Callable[[], Awaitable[CheckResult]]
+DetailsAllowed = Callable[[Request], bool]
 
 
-LEAVING: Final = Report(status="unavailable", checks={"leaving": CheckResult(ok=False, detail="it was told to stop")})
+STOPPING_REPORT: Final = HealthReport(
+    status="unavailable", checks={"leaving": CheckResult(ok=False, detail="it was told to stop")}
+)
 
 
 class Readiness:
     """Runs the checks side by side, each within its time, and remembers the outcome for a moment."""
 
     def __init__(
-        self, checks: Mapping[str, Check], *, clock: Clock, leaving: Callable[[], bool] = lambda: False
+        self, checks: Mapping[str, HealthCheck], *, clock: Clock, leaving: Callable[[], bool] = lambda: False
     ) -> None:
         """`leaving`: told to stop, and so ready for nothing new, from that moment on."""
         self._checks = checks
         self._clock = clock
         self._leaving = leaving
         self._one_at_a_time = asyncio.Lock()
-        self._report: Report | None = None
+        self._report: HealthReport | None = None
         self._made_at = 0.0
 
-    async def report(self) -> Report:
+    async def report(self) -> HealthReport:
         if self._leaving():
-            return LEAVING
+            return STOPPING_REPORT
         async with self._one_at_a_time:
-            if self._report is None or self._clock.monotonic() - self._made_at >= REPORT_SECONDS:
+            if self._report is None or self._clock.monotonic() - self._made_at >= REPORT_CACHE_SECONDS:
                 self._report = await self._run()
                 self._made_at = self._clock.monotonic()
             return self._report
 
-    async def _run(self) -> Report:
+    async def _run(self) -> HealthReport:
         results = await asyncio.gather(*(self._bounded(name, check) for name, check in self._checks.items()))
         sound = all(result.ok for result in results)
         checks = dict(zip(self._checks, results, strict=True))
-        return Report(status="ok" if sound else "unavailable", checks=checks)
+        return HealthReport(status="ok" if sound else "unavailable", checks=checks)
 
-    async def _bounded(self, name: str, check: Check) -> CheckResult:
+    async def _bounded(self, name: str, check: HealthCheck) -> CheckResult:
         work = asyncio.ensure_future(check())
-        alarm = asyncio.ensure_future(self._clock.sleep(CHECK_SECONDS))
+        alarm = asyncio.ensure_future(self._clock.sleep(CHECK_TIMEOUT))
         try:
             await asyncio.wait({work, alarm}, return_when=asyncio.FIRST_COMPLETED)
             return work.result() if work.done() else CheckResult(ok=False, detail="no answer in time")
@@ -99,34 +101,34 @@ class Readiness:
             alarm.cancel()
 
 
-def everyone(_request: Request) -> bool:
+def allow_everyone(_request: Request) -> bool:
     """The gate of the operations listener, whose address is the gate."""
     return True
 
 
-def bearer_of(token: str) -> Gate:
+def allow_bearer(token: str) -> DetailsAllowed:
     """The gate of the public listener; without a token it never opens."""
 
     def opens(request: Request) -> bool:
         given = request.headers.getlist("authorization")
-        return bool(token) and len(given) == 1 and same_secret(given[0], f"Bearer {token}")
+        return bool(token) and len(given) == 1 and constant_time_equal(given[0], f"Bearer {token}")
 
     return opens
 
 
-class Health:
-    def __init__(self, *, readiness: Readiness, metrics: Metrics, gate: Gate) -> None:
+class HealthEndpoints:
+    def __init__(self, *, readiness: Readiness, metrics: Metrics, gate: DetailsAllowed) -> None:
         self._readiness = readiness
         self._metrics = metrics
         self._gate = gate
 
     async def alive(self, _request: Request) -> Response:
-        return json_answer(Status(status="ok"))
+        return json_response(HealthStatus(status="ok"))
 
     async def ready(self, request: Request) -> Response:
         report = await self._readiness.report()
-        told = report if self._gate(request) else Status(status=report.status)
-        return json_answer(told, status=200 if report.status == "ok" else UNAVAILABLE)
+        told = report if self._gate(request) else HealthStatus(status=report.status)
+        return json_response(told, status=200 if report.status == "ok" else SERVICE_UNAVAILABLE)
 
     async def figures(self, request: Request) -> Response:
         if not self._gate(request):
@@ -144,7 +146,7 @@ class Health:
                 rate_class=RateClass.PUBLIC,
                 section="operations",
                 summary="Whether the process is alive",
-                answers={200: Status},
+                answers={200: HealthStatus},
             ),
             Endpoint(
                 name="health.ready",
@@ -155,7 +157,7 @@ class Health:
                 rate_class=RateClass.PUBLIC,
                 section="operations",
                 summary="Whether it can serve; with the operations token also why not",
-                answers={200: Status, UNAVAILABLE: Status},
+                answers={200: HealthStatus, SERVICE_UNAVAILABLE: HealthStatus},
             ),
             Endpoint(
                 name="health.metrics",
@@ -166,13 +168,13 @@ class Health:
                 rate_class=RateClass.PUBLIC,
                 section="operations",
                 summary="Figures for Prometheus",
-                auth=Auth.OPERATIONS,
+                auth=RequiredAuth.OPERATIONS,
                 hidden=True,
             ),
         ]
 
 
-class Unlimited:
+class NoRateLimit:
     """The operations listener serves the operator's own machines."""
 
     def admit(self, _rate_class: RateClass, _source: str) -> int:
@@ -181,7 +183,9 @@ class Unlimited:
 
 def operations_app(*, readiness: Readiness, metrics: Metrics) -> ASGIApp:
     """What the separate operations address serves: the same three paths, with all details."""
-    health = Health(readiness=readiness, metrics=metrics, gate=everyone)
-    errors = ErrorAnswers(render_error=bare_page)
-    served = application(health.endpoints(), limiter=Unlimited(), errors=errors)
-    return RequestId(SecurityHeaders(ClientAddress(served, refuse=errors.refuse), https=False))
+    health = HealthEndpoints(readiness=readiness, metrics=metrics, gate=allow_everyone)
+    errors = ErrorRenderer(render_error=plain_error_page)
+    served = build_application(health.endpoints(), limiter=NoRateLimit(), errors=errors)
+    return RequestIdMiddleware(
+        SecurityHeadersMiddleware(ClientAddressMiddleware(served, refuse=errors.refuse), https=False)
+    )

@@ -8,28 +8,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gatehouse.admin.keys import KeyOffice
-from gatehouse.admin.model.paging import Page, Wanted
+from gatehouse.admin.keys import KeyAdmin
+from gatehouse.admin.model.paging import Page, PageRequest
 from gatehouse.admin.model.settings import (
     DatabaseFacts,
     InstallationStore,
     MailServer,
-    OutboxLine,
-    Policy,
-    SettingLine,
+    OutboxListItem,
+    SettingGroup,
+    SettingListItem,
 )
 from gatehouse.admin.risks import Risk
-from gatehouse.audit.head import HeadBox, problems_at_end
+from gatehouse.audit.head import HeadCodec, problems_at_end
 from gatehouse.audit.model import Seal
 from gatehouse.audit.store import AuditStore
-from gatehouse.mail.model import Outstanding
+from gatehouse.mail.model import OutboxStatus
 from gatehouse.mail.store import OutboxStore
 from gatehouse.permissions.rights.actor import Actor
-from gatehouse.permissions.rights.guard import Operation, require
+from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.web.branding import Swatch
-from gatehouse.web.health import Readiness, Report
+from gatehouse.web.health import HealthReport, Readiness
 
-ACCENT: Final = "branding.accent"
+ACCENT_SETTING: Final = "branding.accent"
 MEBIBYTE: Final = 2**20
 
 
@@ -43,13 +43,13 @@ class Installation:
     schema: str
     workers: int
     mail: MailServer
-    lines: Sequence[SettingLine]
-    policies: Sequence[Policy]
+    lines: Sequence[SettingListItem]
+    policies: Sequence[SettingGroup]
     risks: Sequence[Risk]
     swatches: Sequence[Swatch]
-    branding: Sequence[SettingLine]
+    branding: Sequence[SettingListItem]
 
-    def holding(self, search: str) -> Sequence[SettingLine]:
+    def holding(self, search: str) -> Sequence[SettingListItem]:
         return [line for line in self.lines if line.holds(search.strip())]
 
     def value(self, setting: str) -> str:
@@ -58,14 +58,14 @@ class Installation:
 
     @property
     def accent(self) -> str:
-        return self.value(ACCENT)
+        return self.value(ACCENT_SETTING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class InstallationStatus:
     """How it is just now."""
 
-    report: Report
+    report: HealthReport
     installation: Installation
     database: DatabaseFacts
     seal: Seal | None
@@ -79,13 +79,13 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Post:
+class MailStatus:
     server: MailServer
-    waiting: Outstanding
-    found: Page[OutboxLine]
+    waiting: OutboxStatus
+    found: Page[OutboxListItem]
 
 
-class InstallationDesk:
+class InstallationReader:
     def __init__(
         self,
         *,
@@ -93,9 +93,9 @@ class InstallationDesk:
         reads: InstallationStore,
         outbox: OutboxStore,
         audit: AuditStore,
-        box: HeadBox,
+        box: HeadCodec,
         readiness: Readiness,
-        keys: KeyOffice,
+        keys: KeyAdmin,
     ) -> None:
         self._installation = installation
         self._reads = reads
@@ -106,14 +106,14 @@ class InstallationDesk:
         self.keys: Final = keys  # with a guard of its own
 
     def settled(self, actor: Actor) -> Installation:
-        require(actor.rights, Operation.ADMINISTER)
+        require_operation(actor.rights, Operation.ADMINISTER)
         return self._installation
 
-    async def condition(self, actor: Actor) -> Condition:
+    async def condition(self, actor: Actor) -> InstallationStatus:
         installation = self.settled(actor)
         unsealed = await self._audit.unsealed(1)
         end = await self._audit.chain_end()
-        return Condition(
+        return InstallationStatus(
             report=await self._readiness.report(),
             installation=installation,
             database=await (self._reads.sqlite() if installation.on_sqlite else self._reads.postgres()),
@@ -123,6 +123,6 @@ class InstallationDesk:
             python=platform.python_version(),
         )
 
-    async def post(self, actor: Actor, wanted: Wanted) -> Post:
+    async def post(self, actor: Actor, wanted: PageRequest) -> MailStatus:
         server = self.settled(actor).mail
-        return Post(server=server, waiting=await self._outbox.waiting(), found=await self._reads.outbox(wanted))
+        return MailStatus(server=server, waiting=await self._outbox.waiting(), found=await self._reads.outbox(wanted))

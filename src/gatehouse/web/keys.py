@@ -8,11 +8,11 @@ from starlette.responses import Response
 
 from gatehouse.keys.jwks import JwkSet, KeySetPublisher
 from gatehouse.web.dialects import Dialect
-from gatehouse.web.responses import NOT_MODIFIED, cacheable
+from gatehouse.web.responses import NOT_MODIFIED, cacheable_response
 from gatehouse.web.routes.table import Cors, Endpoint, RateClass, StaticDocument
 
 # Well under the time a key is published before it signs (S-06): whoever caches still sees it in time.
-CACHE_CONTROL: Final = "public, max-age=300"
+KEYS_CACHE_CONTROL: Final = "public, max-age=300"
 
 
 class KeySetEndpoints:
@@ -25,7 +25,7 @@ class KeySetEndpoints:
     async def show(self, request: Request) -> Response:
         await self._publisher.confirm()
         body = self._publisher.document().body
-        return cacheable(request, body, media_type="application/json", cache_control=CACHE_CONTROL)
+        return cacheable_response(request, body, media_type="application/json", cache_control=KEYS_CACHE_CONTROL)
 
     def endpoints(self) -> list[Endpoint]:
         oauth = Endpoint(
@@ -39,7 +39,7 @@ class KeySetEndpoints:
             summary="Public signing keys as a JWK set",
             answers={200: JwkSet, NOT_MODIFIED: None},
             cors=Cors.ANYONE,
-            static=StaticDocument(body=self.confirmed_body, cache_control=CACHE_CONTROL),
+            static=StaticDocument(body=self.confirmed_body, cache_control=KEYS_CACHE_CONTROL),
         )
         permissions = replace(
             oauth,

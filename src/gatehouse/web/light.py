@@ -11,7 +11,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 T = TypeVar("T")
 
 
-class LightEvent(asyncio.Event):
+class CompactEvent(asyncio.Event):
     """As its base class, with nothing but a flag until somebody waits."""
 
     __slots__ = ("_future", "_is_set")
@@ -41,16 +41,16 @@ class LightEvent(asyncio.Event):
         return await asyncio.shield(self._future)
 
 
-class LightFlow(FlowControl):
+class CompactFlowControl(FlowControl):
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         self.read_paused = False
         self.write_paused = False
-        self._is_writable_event = LightEvent()
+        self._is_writable_event = CompactEvent()
         self._is_writable_event.set()
 
 
-class Queue(list[T]):
+class CompactQueue(list[T]):
     """Requests that wait behind another: hardly ever one, so both ends of a list do."""
 
     __slots__ = ()

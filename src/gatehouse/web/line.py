@@ -7,7 +7,7 @@ from collections.abc import Callable
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 
-class Line(asyncio.Transport):
+class ResponseTransport(asyncio.Transport):
     """The transport as one request's answer sees it: closing it leaves the client time to read.
 
     A head waits for its body, at most until the next turn of the loop, so that both leave as one.
@@ -49,7 +49,7 @@ def do_nothing() -> None:
     pass
 
 
-def end_request(cycle: RequestResponseCycle) -> None:
+def mark_disconnected(cycle: RequestResponseCycle) -> None:
     """Tell the application that its client is gone; what it still sends goes nowhere."""
     cycle.disconnected = True
     cycle.waiting_for_100_continue = False

@@ -8,31 +8,31 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.errors import LoginDenied, SignInRefused
-from gatehouse.accounts.login_data import LoginDesk, LoginOptions
-from gatehouse.accounts.model import Auth, User
+from gatehouse.accounts.login_data import LoginOptions, LoginResult
+from gatehouse.accounts.model import SignInMethod, User
 from gatehouse.accounts.second_factors.email_code import EmailCodes
 from gatehouse.accounts.second_factors.errors import FactorMissing, SecondFactorWrong
-from gatehouse.accounts.second_factors.model import Factor, enabled
+from gatehouse.accounts.second_factors.model import Factor, enabled_factors
 from gatehouse.accounts.second_factors.verification import SecondFactors
-from gatehouse.accounts.sign_in import Attempt, SignIn
+from gatehouse.accounts.sign_in import PasswordAttempt, PasswordSignIn
 from gatehouse.accounts.store import AccountStore
-from gatehouse.interaction.dispatcher import Interactions
-from gatehouse.interaction.errors import InteractionGone
-from gatehouse.interaction.model import Interaction, Step, first_step_holds
+from gatehouse.interaction.dispatcher import SignInFlows
+from gatehouse.interaction.errors import SignInFlowGone
+from gatehouse.interaction.model import FlowStep, SignInFlow, first_factor_is_valid
 from gatehouse.kernel.errors import BadInput, TooMany
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.web.dialects import Dialect
-from gatehouse.web.login_options import LoginFields, options_of
-from gatehouse.web.middleware.client_address import caller_of
+from gatehouse.web.login_options import LoginFields, read_login_options
+from gatehouse.web.middleware.client_address import caller_address_of
 from gatehouse.web.origin import origin_of
 from gatehouse.web.parse import ANY_BODY, read_json_or_form
-from gatehouse.web.responses import json_answer
+from gatehouse.web.responses import json_response
 from gatehouse.web.routes.table import Endpoint, RateClass
 from gatehouse.web.same_origin import ForeignPage
 
-KIND: Final = "login"  # of the interaction that waits for a second factor
+LOGIN_KIND: Final = "login"  # of the interaction that waits for a second factor
 NO_BROWSER: Final = ""  # the way is carried by its handle alone: whoever got it is the caller himself
-SEALED_FOR: Final = "login-options"
+SEAL_PURPOSE: Final = "login-options"
 
 
 class LoginRequest(LoginFields, frozen=True, kw_only=True):
@@ -49,7 +49,7 @@ class LoginMeta(msgspec.Struct, frozen=True, kw_only=True):
     tags: list[str]
 
 
-class LoginAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class LoginResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One of: OK with the login data, LOGINERROR, 2STEP, 2STEPERROR, BLOCKED, DENIED."""
 
     status: str
@@ -77,12 +77,12 @@ class LoginEndpoint:
     def __init__(
         self,
         *,
-        sign_in: SignIn,
+        sign_in: PasswordSignIn,
         accounts: AccountStore,
         factors: SecondFactors,
         email_codes: EmailCodes,
-        interactions: Interactions,
-        desk: LoginDesk,
+        interactions: SignInFlows,
+        desk: LoginResult,
         masters: MasterKeys,
     ) -> None:
         self._sign_in = sign_in
@@ -98,29 +98,31 @@ class LoginEndpoint:
         ask = await read_json_or_form(request, LoginRequest)
         try:
             if ask.request_id:
-                return json_answer(await self._second_call(request, ask))
-            return json_answer(await self._first_call(request, ask))
+                return json_response(await self._second_call(request, ask))
+            return json_response(await self._first_call(request, ask))
         except SignInRefused:
-            return json_answer({"status": "LOGINERROR"})
-        except (SecondFactorWrong, InteractionGone, FactorMissing):
-            return json_answer({"status": "2STEPERROR"})
+            return json_response({"status": "LOGINERROR"})
+        except (SecondFactorWrong, SignInFlowGone, FactorMissing):
+            return json_response({"status": "2STEPERROR"})
         except LoginDenied:
-            return json_answer({"status": "DENIED"})
+            return json_response({"status": "DENIED"})
         except TooMany as closed:
-            return json_answer(
+            return json_response(
                 {"status": "BLOCKED", "retry_after": closed.retry_after},
                 headers={"Retry-After": str(closed.retry_after)},
             )
 
     async def _first_call(self, request: Request, ask: LoginRequest) -> dict[str, object]:
-        options = options_of(ask, str(caller_of(request.scope).address))
-        attempt = Attempt(login=ask.login, password=ask.password, source=caller_of(request.scope).source)
+        options = read_login_options(ask, str(caller_address_of(request.scope).address))
+        attempt = PasswordAttempt(
+            login=ask.login, password=ask.password, source=caller_address_of(request.scope).source
+        )
         user = await self._sign_in.with_password(attempt)
-        if not enabled(user):
-            return await self._data(request, user, Auth.LOGIN, options)
+        if not enabled_factors(user):
+            return await self._data(request, user, SignInMethod.LOGIN, options)
         if ask.otp:
             await self._verify(request, user, ask)
-            return await self._data(request, user, Auth.TWO_STEP, options)
+            return await self._data(request, user, SignInMethod.TWO_STEP, options)
         return await self._ask_for_factor(user, options)
 
     async def _second_call(self, request: Request, ask: LoginRequest) -> dict[str, object]:
@@ -135,27 +137,27 @@ class LoginEndpoint:
             raise
         options = self._open(interaction)
         await self._interactions.drop(interaction)
-        return await self._data(request, user, Auth.TWO_STEP, options)
+        return await self._data(request, user, SignInMethod.TWO_STEP, options)
 
     async def _ask_for_factor(self, user: User, options: LoginOptions) -> dict[str, object]:
-        sealed = self._masters.seal(msgspec.json.encode(options), purpose=SEALED_FOR)
+        sealed = self._masters.seal(msgspec.json.encode(options), purpose=SEAL_PURPOSE)
         ask = {"options": base64.b64encode(sealed).decode()}
-        handle = await self._interactions.begin(KIND, ask, browser=NO_BROWSER, user=user)
+        handle = await self._interactions.begin(LOGIN_KIND, ask, browser=NO_BROWSER, user=user)
         return await self._two_step(user, handle)
 
     async def _two_step(self, user: User, handle: str) -> dict[str, object]:
         offered = (await self._factors.of(user)).offered
         return {"status": "2STEP", "request_id": handle, "methods": [factor.value for factor in offered]}
 
-    async def _waiting(self, handle: str) -> tuple[Interaction, User]:
+    async def _waiting(self, handle: str) -> tuple[SignInFlow, User]:
         interaction = await self._interactions.find(handle, browser=NO_BROWSER)
-        if interaction.kind != KIND or interaction.step is not Step.FACTOR or interaction.user_id is None:
-            raise InteractionGone
+        if interaction.kind != LOGIN_KIND or interaction.step is not FlowStep.FACTOR or interaction.user_id is None:
+            raise SignInFlowGone
         user = await self._accounts.user(interaction.user_id)
         if user.blocked:
             raise SignInRefused
-        if not first_step_holds(interaction, user):
-            raise InteractionGone
+        if not first_factor_is_valid(interaction, user):
+            raise SignInFlowGone
         return interaction, user
 
     async def _verify(self, request: Request, user: User, ask: LoginRequest) -> None:
@@ -165,15 +167,17 @@ class LoginEndpoint:
             raise BadInput("method is one of those offered") from error
         await self._factors.verify(user, ask.otp, method, origin=origin_of(request, user.user_id))
 
-    async def _data(self, request: Request, user: User, auth: Auth, options: LoginOptions) -> dict[str, object]:
+    async def _data(
+        self, request: Request, user: User, auth: SignInMethod, options: LoginOptions
+    ) -> dict[str, object]:
         return await self._desk.login_data(user, auth, options, origin_of(request, user.user_id))
 
-    def _open(self, interaction: Interaction) -> LoginOptions:
+    def _open(self, interaction: SignInFlow) -> LoginOptions:
         """Raise InteractionGone when they are damaged: it begins anew."""
         sealed = base64.b64decode(interaction.ask["options"])
-        opened = self._masters.opened(sealed, purpose=SEALED_FOR)
+        opened = self._masters.opened(sealed, purpose=SEAL_PURPOSE)
         if opened is None:
-            raise InteractionGone
+            raise SignInFlowGone
         return msgspec.json.decode(opened, type=LoginOptions)
 
     def endpoint(self) -> Endpoint:
@@ -188,7 +192,7 @@ class LoginEndpoint:
             summary="Sign in with login and password; the answer's status says what came of it",
             request=LoginRequest,
             accepts=ANY_BODY,
-            answers={200: LoginAnswer},
+            answers={200: LoginResponse},
         )
 
 

@@ -4,15 +4,15 @@ from typing import Annotated, Final
 
 import msgspec
 
-from gatehouse.accounts.fixed_ips import check_fixed_ips, range_of
+from gatehouse.accounts.fixed_ips import check_fixed_ips, single_address_range
 from gatehouse.accounts.login_data import LoginOptions
 from gatehouse.kernel.errors import BadInput
 from gatehouse.keys.errors import BadPublicKey
 from gatehouse.keys.public_keys import parse_rsa_public_key
-from gatehouse.tokens.sizes import PUBLIC_KEY_BYTES_MOST, json_length
+from gatehouse.tokens.sizes import MAX_PUBLIC_KEY_BYTES, json_length
 
-FACTOR_LONGEST: Final = 1_024  # characters
-DISTR_LONGEST: Final = 1_024
+MAX_FACTOR_LENGTH: Final = 1_024  # characters
+MAX_DISTR_LENGTH: Final = 1_024
 OFF: Final = "0"
 ON: Final = "1"
 
@@ -36,20 +36,20 @@ class LoginFields(msgspec.Struct, frozen=True, kw_only=True):
     with_email: str = ""
 
 
-def options_of(ask: LoginFields, address: str) -> LoginOptions:
+def read_login_options(ask: LoginFields, address: str) -> LoginOptions:
     check_switches(ask, "nojwt", "short_token", "fixed_ip", "meta")
     if min(ask.app_id, ask.gapp_id) < 0:
         raise BadInput("an application id is not negative")
-    if len(ask.factor) > FACTOR_LONGEST:
-        raise BadInput(f"factor takes at most {FACTOR_LONGEST} characters")
-    if len(ask.distr) > DISTR_LONGEST:
-        raise BadInput(f"distr takes at most {DISTR_LONGEST} characters")
+    if len(ask.factor) > MAX_FACTOR_LENGTH:
+        raise BadInput(f"factor takes at most {MAX_FACTOR_LENGTH} characters")
+    if len(ask.distr) > MAX_DISTR_LENGTH:
+        raise BadInput(f"distr takes at most {MAX_DISTR_LENGTH} characters")
     fixed = check_fixed_ips([*ask.fixed_ips, *ask.fixed_ips_form])
     if ask.fixed_ip == ON:
-        fixed = tuple(dict.fromkeys([*fixed, range_of(address)]))
+        fixed = tuple(dict.fromkeys([*fixed, single_address_range(address)]))
     return LoginOptions(
         factor=ask.factor or None,
-        jwt_public_key=checked_public_key("jwt_public_key", ask.jwt_public_key),
+        jwt_public_key=check_public_key("jwt_public_key", ask.jwt_public_key),
         app_id=ask.app_id,
         gapp_id=ask.gapp_id,
         nojwt=ask.nojwt == ON,
@@ -67,12 +67,12 @@ def check_switches(ask: msgspec.Struct, *names: str) -> None:
             raise BadInput(f"{name} is 0 or 1")
 
 
-def checked_public_key(name: str, text: str) -> str | None:
+def check_public_key(name: str, text: str) -> str | None:
     """The key as it was given, once it is known to be one."""
     if not text:
         return None
-    if json_length(text) > PUBLIC_KEY_BYTES_MOST:
-        raise BadInput(f"{name}: the key takes more than {PUBLIC_KEY_BYTES_MOST} bytes")
+    if json_length(text) > MAX_PUBLIC_KEY_BYTES:
+        raise BadInput(f"{name}: the key takes more than {MAX_PUBLIC_KEY_BYTES} bytes")
     try:
         parse_rsa_public_key(text)
     except BadPublicKey as error:

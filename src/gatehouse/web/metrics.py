@@ -9,7 +9,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 OTHER: Final = "other"  # every path and method that is not in the table
 METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS", "POST"})
 STATUS_CLASSES: Final = ("1xx", "2xx", "3xx", "4xx", "5xx")
-UNANSWERED: Final = "none"  # the caller left before an answer began
+NO_RESPONSE: Final = "none"  # the caller left before an answer began
 BUCKETS: Final = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 35.0)  # a poll is held 30 s
 MEDIA_TYPE: Final = CONTENT_TYPE_LATEST
 
@@ -66,4 +66,4 @@ class Metrics:
 
 def status_class(status: int) -> str:
     index = status // 100 - 1
-    return STATUS_CLASSES[index] if 0 <= index < len(STATUS_CLASSES) else UNANSWERED
+    return STATUS_CLASSES[index] if 0 <= index < len(STATUS_CLASSES) else NO_RESPONSE

@@ -12,25 +12,25 @@ from starlette.responses import Response
 
 from gatehouse.web.dialects import Dialect, Failure, OAuthFailure, PlainFailure
 from gatehouse.web.parse import ANY_BODY
-from gatehouse.web.responses import cacheable
-from gatehouse.web.routes.table import Auth, Endpoint, HtmlPage, RateClass
+from gatehouse.web.responses import cacheable_response
+from gatehouse.web.routes.table import Endpoint, HtmlPage, RateClass, RequiredAuth
 
-OPENAPI: Final = "3.1.0"
-PATH: Final = "/openapi.json"
+OPENAPI_VERSION: Final = "3.1.0"
+OPENAPI_PATH: Final = "/openapi.json"
 JSON: Final = "application/json"
 HTML: Final = "text/html"
-COMPONENTS: Final = "#/components/schemas/{name}"
+COMPONENT_REFERENCE: Final = "#/components/schemas/{name}"
 PATH_PARAMETER: Final = re.compile(r"\{([a-zA-Z_]+)(:[a-z]+)?\}")
 NO_BODY: Final = frozenset({"GET", "HEAD"})
 
 # How a request may fail: anywhere, by what it must show, and by what it is about. A 500 is nowhere: it is a bug.
-ANYWHERE: Final = (400, 413, 414, 429, 431, 503)
-WITHOUT_PROOF: Final = (401, 403)
-ABOUT_RECORDS: Final = (404, 409)
+COMMON_FAILURES: Final = (400, 413, 414, 429, 431, 503)
+AUTH_FAILURES: Final = (401, 403)
+RECORD_FAILURES: Final = (404, 409)
 
 Json = dict[str, Any]
 
-FAILURES: Final[Mapping[Dialect, type]] = {
+FAILURE_TYPES: Final[Mapping[Dialect, type]] = {
     Dialect.PAGE: HtmlPage,
     Dialect.OAUTH: OAuthFailure,
     Dialect.PERMISSIONS: Failure,
@@ -38,31 +38,31 @@ FAILURES: Final[Mapping[Dialect, type]] = {
     Dialect.PLAIN: PlainFailure,
 }
 
-BEARERS: Final[Mapping[str, str]] = {
+BEARER_SCHEMES: Final[Mapping[str, str]] = {
     "clientProof": "Hex SHA-1 of redirect_uri + client_secret, or the client's own method (interface §5.1, R3)",
     "accessToken": "An access token of the token endpoint",
     "userJwt": "A user JWT",
     "accessKey": "An access key of the application (interface §4.8)",
     "operationsToken": "The token of the operations listener",
 }
-HEADERS: Final[Mapping[str, tuple[str, str]]] = {
+HEADER_SCHEMES: Final[Mapping[str, tuple[str, str]]] = {
     "factor": ("Factor", "The device factor the user JWT was issued for"),
     "serviceJwt": ("Service-Jwt", "A service JWT, instead of the factor"),
 }
 # The members of one entry are needed together; the entries are alternatives.
-NEEDED: Final[Mapping[Auth, tuple[tuple[str, ...], ...]]] = {
-    Auth.NONE: (),
-    Auth.SESSION: (),
-    Auth.CLIENT: (("clientProof",),),
-    Auth.ACCESS_TOKEN: (("accessToken",),),
-    Auth.USER_JWT: (("userJwt",),),
-    Auth.USER_JWT_AND_FACTOR: (("userJwt", "factor"), ("userJwt", "serviceJwt")),
-    Auth.ACCESS_KEY: (("accessKey",),),
-    Auth.OPERATIONS: (("operationsToken",),),
+AUTH_SCHEMES: Final[Mapping[RequiredAuth, tuple[tuple[str, ...], ...]]] = {
+    RequiredAuth.NONE: (),
+    RequiredAuth.SESSION: (),
+    RequiredAuth.CLIENT: (("clientProof",),),
+    RequiredAuth.ACCESS_TOKEN: (("accessToken",),),
+    RequiredAuth.USER_JWT: (("userJwt",),),
+    RequiredAuth.USER_JWT_AND_FACTOR: (("userJwt", "factor"), ("userJwt", "serviceJwt")),
+    RequiredAuth.ACCESS_KEY: (("accessKey",),),
+    RequiredAuth.OPERATIONS: (("operationsToken",),),
 }
 
 
-def document(endpoints: Sequence[Endpoint], *, base_url: str, version: str) -> bytes:
+def openapi_document(endpoints: Sequence[Endpoint], *, base_url: str, version: str) -> bytes:
     """The same table gives the same bytes."""
     told = [endpoint for endpoint in endpoints if not endpoint.hidden]
     schemas = Schemas(told)
@@ -71,7 +71,7 @@ def document(endpoints: Sequence[Endpoint], *, base_url: str, version: str) -> b
         item = paths.setdefault(PATH_PARAMETER.sub(r"{\1}", endpoint.path), {})
         item.update({method.lower(): _operation(endpoint, method, schemas) for method in endpoint.methods})
     whole = {
-        "openapi": OPENAPI,
+        "openapi": OPENAPI_VERSION,
         "info": {"title": "Gatehouse", "version": version},
         "servers": [{"url": base_url}],
         "tags": [{"name": section} for section in dict.fromkeys(endpoint.section for endpoint in told)],
@@ -81,16 +81,16 @@ def document(endpoints: Sequence[Endpoint], *, base_url: str, version: str) -> b
     return msgspec.json.encode(whole)
 
 
-def endpoint_for(make: Callable[[], bytes]) -> Endpoint:
+def document_endpoint(make: Callable[[], bytes]) -> Endpoint:
     """The endpoint that hands the document out: made for the first who asks, and kept for the others."""
     made = cache(make)
 
     async def serve(request: Request) -> Response:
-        return cacheable(request, made(), media_type=JSON, cache_control="no-cache")
+        return cacheable_response(request, made(), media_type=JSON, cache_control="no-cache")
 
     return Endpoint(
         name="openapi",
-        path=PATH,
+        path=OPENAPI_PATH,
         methods=("GET",),
         handler=serve,
         dialect=Dialect.PLAIN,
@@ -101,7 +101,7 @@ def endpoint_for(make: Callable[[], bytes]) -> Endpoint:
     )
 
 
-def _anything(kind: type) -> Json:
+def _any_json_schema(kind: type) -> Json:
     """A field that is read member by member, with errors that name the place, may hold whatever JSON holds."""
     if kind is object:
         return {"description": "any JSON value"}
@@ -114,7 +114,7 @@ class Schemas:
     def __init__(self, endpoints: Sequence[Endpoint]) -> None:
         types = list(dict.fromkeys(kind for endpoint in endpoints for kind in _types_of(endpoint)))
         references, self.components = msgspec.json.schema_components(
-            types, schema_hook=_anything, ref_template=COMPONENTS
+            types, schema_hook=_any_json_schema, ref_template=COMPONENT_REFERENCE
         )
         self._references = dict(zip(types, references, strict=True))
 
@@ -137,7 +137,7 @@ class Schemas:
 
 
 def _types_of(endpoint: Endpoint) -> Iterator[type]:
-    for kind in (endpoint.request, *endpoint.answers.values(), FAILURES[endpoint.dialect]):
+    for kind in (endpoint.request, *endpoint.answers.values(), FAILURE_TYPES[endpoint.dialect]):
         if kind not in (None, HtmlPage):
             yield kind
 
@@ -156,7 +156,7 @@ def _operation(endpoint: Endpoint, method: str, schemas: Schemas) -> Json:
             "required": endpoint.accepts != ANY_BODY or schemas.needs_something(endpoint.request),
         }
     operation["responses"] = _responses(endpoint, schemas)
-    operation["security"] = [{name: [] for name in together} for together in NEEDED[endpoint.auth]]
+    operation["security"] = [{name: [] for name in together} for together in AUTH_SCHEMES[endpoint.auth]]
     return operation
 
 
@@ -173,7 +173,7 @@ def _query_parameters(endpoint: Endpoint, method: str, schemas: Schemas) -> Iter
 
 
 def _responses(endpoint: Endpoint, schemas: Schemas) -> Json:
-    failed = dict.fromkeys(_failures(endpoint), FAILURES[endpoint.dialect])
+    failed = dict.fromkeys(_failures(endpoint), FAILURE_TYPES[endpoint.dialect])
     answers: Mapping[int, type | None] = {**failed, **endpoint.answers}
     told = {status: _response(HTTPStatus(status).phrase, kind, schemas) for status, kind in sorted(answers.items())}
     if endpoint.also_as:
@@ -182,13 +182,13 @@ def _responses(endpoint: Endpoint, schemas: Schemas) -> Json:
 
 
 def _failures(endpoint: Endpoint) -> Iterator[int]:
-    yield from ANYWHERE
+    yield from COMMON_FAILURES
     if endpoint.request is not None and endpoint.dialect is not Dialect.OAUTH:  # there it is a 400 (R3)
         yield HTTPStatus.UNSUPPORTED_MEDIA_TYPE
-    if NEEDED[endpoint.auth]:
-        yield from WITHOUT_PROOF
+    if AUTH_SCHEMES[endpoint.auth]:
+        yield from AUTH_FAILURES
     if endpoint.dialect is Dialect.PERMISSIONS and endpoint.request is not None:
-        yield from ABOUT_RECORDS
+        yield from RECORD_FAILURES
     if PATH_PARAMETER.search(endpoint.path):
         yield HTTPStatus.NOT_FOUND
 
@@ -203,10 +203,10 @@ def _response(description: str, kind: type | None, schemas: Schemas) -> Json:
 
 def _security_schemes() -> Json:
     bearers: Json = {
-        name: {"type": "http", "scheme": "bearer", "description": text} for name, text in BEARERS.items()
+        name: {"type": "http", "scheme": "bearer", "description": text} for name, text in BEARER_SCHEMES.items()
     }
     headers: Json = {
         name: {"type": "apiKey", "in": "header", "name": header, "description": text}
-        for name, (header, text) in HEADERS.items()
+        for name, (header, text) in HEADER_SCHEMES.items()
     }
     return {**bearers, **headers}

@@ -2,14 +2,14 @@
 
 from starlette.requests import HTTPConnection
 
-from gatehouse.audit.model import Origin
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.web.dialects import request_id_of
-from gatehouse.web.middleware.client_address import caller_of
+from gatehouse.web.middleware.client_address import caller_address_of
 
 
-def origin_of(request: HTTPConnection, actor: str) -> Origin:
-    caller = caller_of(request.scope)
-    return Origin(
+def origin_of(request: HTTPConnection, actor: str) -> AuditOrigin:
+    caller = caller_address_of(request.scope)
+    return AuditOrigin(
         actor=actor,
         address=str(caller.address),
         request_id=request_id_of(request.scope),

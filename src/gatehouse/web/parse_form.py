@@ -17,12 +17,12 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 
 from gatehouse.kernel.errors import BadInput
 from gatehouse.web.errors import TooLarge
-from gatehouse.web.parse_json import MAX_INTEGER, MAX_STRING, MIN_INTEGER, check_text, shown
+from gatehouse.web.parse_json import MAX_INTEGER, MAX_STRING, MIN_INTEGER, check_text, shorten_name
 
 MAX_FIELDS: Final = 1_000
 MAX_PART_HEADERS: Final = 8
 MAX_PART_HEADER: Final = 2_048  # bytes of one header line of a part
-AS_IT_IS: Final = (b"7bit", b"8bit", b"binary")  # transfer encodings that change nothing (RFC 2045 §6.2)
+IDENTITY_ENCODINGS: Final = (b"7bit", b"8bit", b"binary")  # transfer encodings that change nothing (RFC 2045 §6.2)
 # One spelling for each number: no sign, space, underscore, leading zero or foreign digit (checklist AP-02).
 INTEGER: Final = re.compile(r"0|-?[1-9][0-9]{0,18}", re.ASCII)
 
@@ -30,37 +30,37 @@ Pairs = tuple[tuple[str, str], ...]
 FormValue = str | int | list[str]
 
 
-def urlencoded(text: bytes) -> Pairs:
+def parse_urlencoded(text: bytes) -> Pairs:
     """The fields in the order they came, repetitions included; text rules applied."""
     if text.count(b"&") >= MAX_FIELDS:
         raise TooLarge(f"there are more than {MAX_FIELDS} fields")
     try:
         fields = [field.partition("=") for field in text.decode().split("&") if field]
-        pairs = tuple((_decoded(name), _decoded(value)) for name, _, value in fields)
+        pairs = tuple((_percent_decode(name), _percent_decode(value)) for name, _, value in fields)
     except UnicodeDecodeError as error:
         raise BadInput("a field is not UTF-8") from error
     if b"%00" in text or b"\0" in text or len(text) > MAX_STRING:  # nothing else brings in what the text rules forbid
-        return _checked(pairs)
+        return _check_pairs(pairs)
     return pairs
 
 
-def _decoded(text: str) -> str:
+def _percent_decode(text: str) -> str:
     spaced = text.replace("+", " ")
     return unquote(spaced, errors="strict") if "%" in spaced else spaced
 
 
-def multipart(body: bytes, boundary: str) -> Pairs:
+def parse_multipart(body: bytes, boundary: str) -> Pairs:
     """The fields of a multipart/form-data body; no body at all is an empty form as well."""
     delimiter = b"--" + boundary.encode("latin-1")
     # The second is what the HttpClient of .NET writes for no fields: a part that does not even have headers.
     if not body or body.removesuffix(b"\r\n") == delimiter + b"\r\n\r\n" + delimiter + b"--":
         return ()
-    reader = PartReader()
+    reader = MultipartReader()
     try:
         reader.read(without_preamble(body, delimiter), boundary)
     except FormParserError as error:
         raise BadInput("the multipart body is malformed") from error
-    return _checked(reader.fields)
+    return _check_pairs(reader.fields)
 
 
 def without_preamble(body: bytes, delimiter: bytes) -> bytes:
@@ -68,29 +68,29 @@ def without_preamble(body: bytes, delimiter: bytes) -> bytes:
     return body if body.startswith(delimiter) else body[max(body.find(b"\r\n" + delimiter), 0) :]
 
 
-def collect(pairs: Pairs, into: type[msgspec.Struct]) -> dict[str, FormValue]:
+def collect_fields(pairs: Pairs, into: type[msgspec.Struct]) -> dict[str, FormValue]:
     """Turn fields into members of the type: a name may repeat only where the type has a list."""
-    lists, integers = shape_of(into)
+    lists, integers = field_kinds(into)
     many: dict[str, list[str]] = {}
     single: dict[str, str | int] = {}
     for name, value in pairs:
         if name in lists:
             many.setdefault(name, []).append(value)
         elif name in single:
-            raise BadInput(f"the field {shown(name)} is given twice")
+            raise BadInput(f"the field {shorten_name(name)} is given twice")
         else:
-            single[name] = integer(name, value) if name in integers else value
+            single[name] = parse_integer(name, value) if name in integers else value
     return {**single, **many}
 
 
-def integer(name: str, value: str) -> int:
+def parse_integer(name: str, value: str) -> int:
     if not INTEGER.fullmatch(value) or not MIN_INTEGER <= (number := int(value)) <= MAX_INTEGER:
-        raise BadInput(f"{shown(name)}: expected an integer")
+        raise BadInput(f"{shorten_name(name)}: expected an integer")
     return number
 
 
 @cache
-def shape_of(into: type[msgspec.Struct]) -> tuple[frozenset[str], frozenset[str]]:
+def field_kinds(into: type[msgspec.Struct]) -> tuple[frozenset[str], frozenset[str]]:
     """The names whose type is a list, and those whose type is an integer and cannot be text."""
     kinds = {field.encode_name: _alternatives(inspect.type_info(field.type)) for field in structs.fields(into)}
     lists = {name for name, kind in kinds.items() if kind & {inspect.ListType, inspect.VarTupleType}}
@@ -102,7 +102,7 @@ def _alternatives(kind: inspect.Type) -> set[type[inspect.Type]]:
     return {type(one) for one in kind.types} if isinstance(kind, inspect.UnionType) else {type(kind)}
 
 
-def _checked(pairs: Iterable[tuple[str, str]]) -> Pairs:
+def _check_pairs(pairs: Iterable[tuple[str, str]]) -> Pairs:
     kept = tuple(pairs)
     for name, value in kept:
         check_text(name)
@@ -110,7 +110,7 @@ def _checked(pairs: Iterable[tuple[str, str]]) -> Pairs:
     return kept
 
 
-class PartReader:
+class MultipartReader:
     """Collects the fields of one multipart body from the parser's callbacks."""
 
     def __init__(self) -> None:
@@ -157,7 +157,7 @@ class PartReader:
         self._value.clear()
 
     def _part_ends(self) -> None:
-        if self._headers.get(b"content-transfer-encoding", b"binary").strip().lower() not in AS_IT_IS:
+        if self._headers.get(b"content-transfer-encoding", b"binary").strip().lower() not in IDENTITY_ENCODINGS:
             raise BadInput("parts are taken as they are, without a transfer encoding")
         kind, options = parse_options_header(self._headers.get(b"content-disposition"))
         if kind != b"form-data" or b"name" not in options:

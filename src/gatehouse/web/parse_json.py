@@ -22,7 +22,7 @@ MAX_STRING: Final = 65_536  # bytes of UTF-8
 MAX_INTEGER: Final = 2**63 - 1
 MIN_INTEGER: Final = -(2**63)
 MAX_INTEGER_TEXT: Final = 20  # characters: a sign and the digits of 2**63
-MAX_NAME_SHOWN: Final = 64
+MAX_SHOWN_NAME: Final = 64
 
 OPENING: Final = frozenset(b"[{")
 NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
@@ -31,14 +31,14 @@ BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 JsonValue = dict[str, "JsonValue"] | list["JsonValue"] | str | int | float | bool | None
 
 
-def decode(body: bytes) -> JsonValue:
+def decode_json(body: bytes) -> JsonValue:
     """Return the document, or raise BadInput with words that may be shown to the caller."""
     if body.startswith(BYTE_ORDER_MARK):
         raise BadInput("the JSON begins with a byte order mark")
     _check_structure(_without_strings(body))
     value = _loads(body)
     if b"\\u" in body or len(body) > MAX_STRING:  # nothing else can bring in what the text rules forbid
-        for text in _texts(value):
+        for text in _iter_texts(value):
             check_text(text)
     return value
 
@@ -55,9 +55,9 @@ def check_text(text: str) -> None:
         raise BadInput(f"a text is longer than {MAX_STRING} bytes")
 
 
-def shown(name: str) -> str:
+def shorten_name(name: str) -> str:
     """A name the caller sent, short enough to stand in an answer."""
-    return name if len(name) <= MAX_NAME_SHOWN else f"{name[:MAX_NAME_SHOWN]}..."
+    return name if len(name) <= MAX_SHOWN_NAME else f"{name[:MAX_SHOWN_NAME]}..."
 
 
 def _without_strings(body: bytes) -> bytes:
@@ -95,38 +95,41 @@ def _loads(body: bytes) -> JsonValue:
     return value
 
 
-def _object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+def _build_object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     built = dict(pairs)
     if len(built) != len(pairs):
         twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
-        raise BadInput(f"the name {shown(twice)} stands twice in one object")
+        raise BadInput(f"the name {shorten_name(twice)} stands twice in one object")
     return built
 
 
-def _integer(text: str) -> int:
+def _parse_integer(text: str) -> int:
     if len(text) > MAX_INTEGER_TEXT or not MIN_INTEGER <= (value := int(text)) <= MAX_INTEGER:
         raise BadInput("an integer does not fit into 64 bits")
     return value
 
 
-def _number(text: str) -> float:
+def _parse_float(text: str) -> float:
     value = float(text)
     if math.isinf(value):
         raise BadInput("a number is too large")
     return value
 
 
-def _constant(text: str) -> NoReturn:
+def _refuse_constant(text: str) -> NoReturn:
     raise BadInput(f"{text} is not JSON")
 
 
 # Made once: json.loads would make one for every document.
 DECODER: Final = json.JSONDecoder(
-    object_pairs_hook=_object, parse_int=_integer, parse_float=_number, parse_constant=_constant
+    object_pairs_hook=_build_object,
+    parse_int=_parse_integer,
+    parse_float=_parse_float,
+    parse_constant=_refuse_constant,
 )
 
 
-def _texts(document: JsonValue) -> Iterator[str]:
+def _iter_texts(document: JsonValue) -> Iterator[str]:
     waiting = [document]
     while waiting:
         match waiting.pop():

@@ -4,10 +4,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final, Protocol
 
-GEOIP: Final = "gatehouse.web.geoip"  # loaded where there is a file: its library takes 2 MB
+GEOIP_MODULE: Final = "gatehouse.web.geoip"  # loaded where there is a file: its library takes 2 MB
 
 
-class Places(Protocol):
+class GeoIpLookup(Protocol):
     def country(self, address: str) -> str:
         """The ISO 3166 code of the country; empty when it is not known."""
 
@@ -15,7 +15,7 @@ class Places(Protocol):
         """City and country in that language, as far as they are known: "Stockholm, Sweden"."""
 
 
-class NoPlaces:
+class NoGeoIp:
     """Without a file nothing is known of any place."""
 
     def country(self, address: str) -> str:  # noqa: ARG002 - the protocol's signature
@@ -25,8 +25,8 @@ class NoPlaces:
         return ""
 
 
-def places(file: str) -> Places:
+def open_geoip(file: str) -> GeoIpLookup:
     if not file:
-        return NoPlaces()
-    known: Places = import_module(GEOIP).GeoIp(Path(file))
+        return NoGeoIp()
+    known: GeoIpLookup = import_module(GEOIP_MODULE).GeoIpFile(Path(file))
     return known

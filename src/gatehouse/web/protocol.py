@@ -18,15 +18,15 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from gatehouse.kernel.clock import Clock
-from gatehouse.web.light import LightEvent, LightFlow, Queue
+from gatehouse.web.light import CompactEvent, CompactFlowControl, CompactQueue
 from gatehouse.web.limits import Deadline, ProtocolLimits
-from gatehouse.web.line import Line, end_request, has_hung_up
-from gatehouse.web.refusal import RequestRefused, bare_answer, refusal_behind
-from gatehouse.web.request_head import RequestHead, check
+from gatehouse.web.line import ResponseTransport, has_hung_up, mark_disconnected
+from gatehouse.web.refusal import RequestRefused, refusal_from, refusal_response
+from gatehouse.web.request_head import RequestHead, check_head
 from gatehouse.web.static_documents import StaticDocuments
 
-LINE: Final = "gatehouse.line"  # where a request finds its connection in the scope
-SLICE: Final = 4_096  # bytes given to the parser at a time: a limit is noticed within one slice
+CONNECTION_KEY: Final = "gatehouse.line"  # where a request finds its connection in the scope
+PARSE_SLICE: Final = 4_096  # bytes given to the parser at a time: a limit is noticed within one slice
 BLANK: Final = b" \t"  # no part of a value (RFC 9110 §5.5)
 
 
@@ -39,7 +39,7 @@ class Phase(Enum):
     BETWEEN = auto()
 
 
-class GuardedProtocol(HttpToolsProtocol):
+class HardenedHttpProtocol(HttpToolsProtocol):
     __slots__ = (  # the base class has a dict, which stays small without these
         "_answering",
         "_client_owes",
@@ -71,7 +71,7 @@ class GuardedProtocol(HttpToolsProtocol):
         static_documents: StaticDocuments | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self.pipeline = cast("Any", Queue())
+        self.pipeline = cast("Any", CompactQueue())
         self._static_documents = static_documents
         self._static_response: bytes | None = None  # the response to the request whose head was just read
         self._limits = limits
@@ -92,8 +92,8 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.flow = LightFlow(transport)
-        self._line = Line(transport, self._close_after_answer)
+        self.flow = CompactFlowControl(transport)
+        self._line = ResponseTransport(transport, self._close_after_answer)
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -101,7 +101,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._client_owes.cancel()
         self._client_reads.cancel()
         if self._answering is not None:
-            end_request(self._answering)  # the base class tells only the newest of pipelined requests
+            mark_disconnected(self._answering)  # the base class tells only the newest of pipelined requests
         super().connection_lost(exc)
         if self._told_when_lost is not None:
             self._told_when_lost()
@@ -129,10 +129,10 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         try:
-            for start in range(0, len(data), SLICE):
+            for start in range(0, len(data), PARSE_SLICE):
                 if self._is_deaf():
                     return
-                self._feed(data[start : start + SLICE])
+                self._feed(data[start : start + PARSE_SLICE])
         except RequestRefused as refused:
             self._refuse(refused.status)
         else:
@@ -160,7 +160,7 @@ class GuardedProtocol(HttpToolsProtocol):
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserError as error:
-            raise refusal_behind(error) from error
+            raise refusal_from(error) from error
         except httptools.HttpParserUpgrade as upgrade:
             if self._should_upgrade():
                 self.handle_websocket_upgrade()
@@ -170,7 +170,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _refuse_what_never_ends(self) -> None:
         """A head that goes on and on, or chunk extensions, or trailers: the parser does not count them."""
-        if self._phase is Phase.HEAD and self._unreported > self._limits.head_bytes + SLICE:
+        if self._phase is Phase.HEAD and self._unreported > self._limits.head_bytes + PARSE_SLICE:
             raise RequestRefused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         if self._phase is Phase.BODY and self._unreported > self._limits.header_bytes:
             raise RequestRefused(HTTPStatus.BAD_REQUEST)
@@ -196,13 +196,13 @@ class GuardedProtocol(HttpToolsProtocol):
             return
         # An underscore is how a caller imitates a header that a proxy vouches for (S-11).
         self.headers[:] = [(name, value.strip(BLANK)) for name, value in self.headers if b"_" not in name]
-        self.scope[LINE] = self  # type: ignore[typeddict-unknown-key]
+        self.scope[CONNECTION_KEY] = self  # type: ignore[typeddict-unknown-key]
         super().on_headers_complete()
         if not self.parser.should_upgrade():
             self._phase = Phase.BODY
             self._expect_body(self.cycle)
             self.cycle.transport = self._line
-            self.cycle.message_event = LightEvent()
+            self.cycle.message_event = CompactEvent()
             self.headers = []  # trailers go here, not under a running application
 
     def _expect_body(self, cycle: RequestResponseCycle) -> None:
@@ -223,7 +223,7 @@ class GuardedProtocol(HttpToolsProtocol):
             raise RequestRefused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         if len(self.pipeline) >= self._limits.pipelined:
             raise RequestRefused(HTTPStatus.BAD_REQUEST)
-        check(head)
+        check_head(head)
 
     def on_body(self, body: bytes) -> None:
         self._unreported = 0
@@ -325,7 +325,7 @@ class GuardedProtocol(HttpToolsProtocol):
         if cycle is not self._answering:
             self.pipeline.popleft()
             return
-        end_request(cycle)
+        mark_disconnected(cycle)
         if cycle.response_started:
             self.transport.abort()
         else:
@@ -333,7 +333,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _answer_refusal(self, status: HTTPStatus) -> None:
         self._line.flush()
-        self.transport.write(bare_answer(status, self.server_state.default_headers))
+        self.transport.write(refusal_response(status, self.server_state.default_headers))
         self._linger()
 
     # The end

@@ -15,13 +15,13 @@ class RequestRefused(Exception):
         self.status = status
 
 
-def refusal_behind(error: httptools.HttpParserError) -> RequestRefused:
+def refusal_from(error: httptools.HttpParserError) -> RequestRefused:
     """What a callback of ours raised inside the parser, or else its own complaint as a 400."""
     cause = error.__context__
     return cause if isinstance(cause, RequestRefused) else RequestRefused(HTTPStatus.BAD_REQUEST)
 
 
-def bare_answer(status: HTTPStatus, default_headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+def refusal_response(status: HTTPStatus, default_headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     text = status.phrase.encode()
     headers = [
         *default_headers,

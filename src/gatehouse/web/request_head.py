@@ -13,7 +13,7 @@ import msgspec
 from gatehouse.web.refusal import RequestRefused
 
 SEPARATORS: Final = len(b": \r\n")
-LONGEST_LENGTH: Final = 19  # digits of a Content-Length; more would be more bytes than there are
+MAX_CONTENT_LENGTH_DIGITS: Final = 19  # digits of a Content-Length; more would be more bytes than there are
 
 
 class RequestHead(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +38,7 @@ def method_is_not_connect(head: RequestHead) -> None:
         raise RequestRefused(HTTPStatus.METHOD_NOT_ALLOWED)
 
 
-def version_is_spoken_here(head: RequestHead) -> None:
+def version_is_supported(head: RequestHead) -> None:
     """The parser also takes 0.9 and 2.0, whose framing is another one."""
     if head.version not in ("1.0", "1.1"):
         raise RequestRefused(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED)
@@ -57,15 +57,15 @@ def host_is_given_once(head: RequestHead) -> None:
         raise RequestRefused(HTTPStatus.BAD_REQUEST)
 
 
-def framing_is_told_once(head: RequestHead) -> None:
+def framing_is_given_once(head: RequestHead) -> None:
     """By one header. The parser sees to most of that; it is too dear to depend on one parser (HT-04)."""
     if head.names.count(b"content-length") + head.names.count(b"transfer-encoding") > 1:
         raise RequestRefused(HTTPStatus.BAD_REQUEST)
 
 
-def length_has_an_end(head: RequestHead) -> None:
+def length_is_bounded(head: RequestHead) -> None:
     """The parser lets any number of leading zeros pass."""
-    if b"content-length" in head.names and len(head.value(b"content-length")) > LONGEST_LENGTH:
+    if b"content-length" in head.names and len(head.value(b"content-length")) > MAX_CONTENT_LENGTH_DIGITS:
         raise RequestRefused(HTTPStatus.BAD_REQUEST)
 
 
@@ -82,15 +82,15 @@ def transfer_encoding_is_chunked(head: RequestHead) -> None:
 
 HEAD_CHECKS: Final[tuple[Callable[[RequestHead], None], ...]] = (
     method_is_not_connect,
-    version_is_spoken_here,
+    version_is_supported,
     target_is_a_path,
     host_is_given_once,
-    framing_is_told_once,
-    length_has_an_end,
+    framing_is_given_once,
+    length_is_bounded,
     transfer_encoding_is_chunked,
 )
 
 
-def check(head: RequestHead) -> None:
+def check_head(head: RequestHead) -> None:
     for rule in HEAD_CHECKS:
         rule(head)

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from gatehouse.kernel.background import HEAVY, run_off_loop
+from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 
 NO_STORE: Final = {"Cache-Control": "no-store"}
 SEE_OTHER: Final = 303  # after a POST with credentials never a status that repeats the body (checklist LG-25)
@@ -17,16 +17,16 @@ NOT_MODIFIED: Final = 304
 TAG_DIGITS: Final = 32
 
 
-def json_answer(value: object, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+def json_response(value: object, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     body = msgspec.json.encode(value)
     return Response(body, status, {**NO_STORE, **(headers or {})}, media_type="application/json")
 
 
-def html_answer(page: str, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+def html_response(page: str, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     return Response(page, status, {**NO_STORE, **(headers or {})}, media_type="text/html")
 
 
-class HtmlMadeOffLoop(Response):
+class OffLoopHtmlResponse(Response):
     """A page that may be long: it is rendered off the event loop, when it is sent."""
 
     media_type = "text/html"
@@ -37,7 +37,7 @@ class HtmlMadeOffLoop(Response):
         self._make = make
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self.body = await run_off_loop(HEAVY, lambda: self.render(self._make()))
+        self.body = await run_off_loop(OFF_LOOP_WEIGHT, lambda: self.render(self._make()))
         self.headers["Content-Length"] = str(len(self.body))
         await super().__call__(scope, receive, send)
 
@@ -47,7 +47,7 @@ def see_other(location: str, *, headers: Mapping[str, str] | None = None) -> Res
     return RedirectResponse(location, SEE_OTHER, {**NO_STORE, **(headers or {})})
 
 
-def cacheable(request: Request, body: bytes, *, media_type: str, cache_control: str) -> Response:
+def cacheable_response(request: Request, body: bytes, *, media_type: str, cache_control: str) -> Response:
     """An answer that is the same for everyone: tagged by its content, 304 for a caller who has it."""
     tag = entity_tag(body)
     headers = {"Cache-Control": cache_control, "ETag": tag}

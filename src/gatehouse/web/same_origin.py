@@ -6,7 +6,7 @@ from starlette.requests import Request
 
 from gatehouse.kernel.errors import Refused
 
-OWN_SITE: Final = frozenset({"same-origin", "none"})  # none: typed or bookmarked by the person himself
+OWN_SITE_VALUES: Final = frozenset({"same-origin", "none"})  # none: typed or bookmarked by the person himself
 
 
 class ForeignPage(Refused):
@@ -22,7 +22,7 @@ def refuse_foreign_page(request: Request, base_url: str) -> None:
     """
     origin = request.headers.get("origin")
     site = request.headers.get("sec-fetch-site")
-    if site is not None and site not in OWN_SITE:
+    if site is not None and site not in OWN_SITE_VALUES:
         raise ForeignPage(f"Sec-Fetch-Site {site!r}")
     if origin is None or origin == base_url or (origin == "null" and site is not None):
         return

@@ -22,16 +22,16 @@ from uvicorn.server import HANDLED_SIGNALS
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.web.limits import ProtocolLimits
-from gatehouse.web.protocol import GuardedProtocol
+from gatehouse.web.protocol import HardenedHttpProtocol
 from gatehouse.web.static_documents import StaticDocuments
-from gatehouse.web.upgrades import Upgrades
+from gatehouse.web.upgrades import LazyWebSocketProtocol
 
-DRAIN: Final = 30  # seconds that requests in flight may take to finish after a signal
-CLOSING: Final = 4  # seconds more for the application to close what it holds open: 35 in all (OP-07)
-LOOK_AGAIN: Final = 0.005  # seconds between two looks whether the last answer has gone out
+DRAIN_SECONDS: Final = 30  # seconds that requests in flight may take to finish after a signal
+CLOSE_SECONDS: Final = 4  # seconds more for the application to close what it holds open: 35 in all (OP-07)
+POLL_SECONDS: Final = 0.005  # seconds between two looks whether the last answer has gone out
 DEFAULT_LIMITS: Final = ProtocolLimits()
 # Half a minute of silence, then two questions; and what we said is to be acknowledged within half a minute.
-VANISHED: Final = {
+TCP_KEEPALIVE_OPTIONS: Final = {
     "TCP_KEEPIDLE": 30,  # seconds
     "TCP_KEEPINTVL": 10,
     "TCP_KEEPCNT": 2,
@@ -41,7 +41,7 @@ VANISHED: Final = {
 log = logging.getLogger("gatehouse.web.server")
 
 
-class Stopping:
+class ShutdownSignal:
     """Known to every request that waits: once it has begun, answer now what can be answered."""
 
     def __init__(self) -> None:
@@ -65,12 +65,12 @@ class Stopping:
         await self._begun.wait()
 
 
-class Server(uvicorn.Server):
+class HttpServer(uvicorn.Server):
     def __init__(
         self,
         config: uvicorn.Config,
         *,
-        stopping: Stopping,
+        stopping: ShutdownSignal,
         when_ready: Callable[[], object] | None,
         leave_seconds: float,
     ) -> None:
@@ -88,7 +88,7 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         for listener in (one for server in self.servers for one in server.sockets):
-            notice_the_vanished(listener.fileno())
+            enable_tcp_keepalive(listener.fileno())
         if self._when_ready is not None:
             self._when_ready()
 
@@ -101,19 +101,19 @@ class Server(uvicorn.Server):
         for connection in list(self.server_state.connections):
             connection.shutdown()
         try:
-            async with asyncio.timeout(DRAIN + CLOSING):
+            async with asyncio.timeout(DRAIN_SECONDS + CLOSE_SECONDS):
                 await self._drain()
                 if not self.force_exit:
                     await self.lifespan.shutdown()
         except TimeoutError:
-            log.error("not everything was closed within %d seconds", DRAIN + CLOSING)  # noqa: TRY400
+            log.error("not everything was closed within %d seconds", DRAIN_SECONDS + CLOSE_SECONDS)  # noqa: TRY400
 
     async def _leave(self) -> None:
         """Whoever asks /readyz sends requests elsewhere before a connection could be cut under one (faults R-26)."""
         self._stopping.leaving = True
         ends = asyncio.get_running_loop().time() + self._leave_seconds
         while not self.force_exit and asyncio.get_running_loop().time() < ends:  # noqa: ASYNC110 - as in _drain
-            await asyncio.sleep(LOOK_AGAIN)
+            await asyncio.sleep(POLL_SECONDS)
 
     def _close_listeners(self, sockets: list[socket.socket]) -> None:
         for server in self.servers:
@@ -124,14 +124,14 @@ class Server(uvicorn.Server):
     async def _drain(self) -> None:
         """Until every request is answered and its connection closed; what takes longer is cut off."""
         try:
-            async with asyncio.timeout(DRAIN):
+            async with asyncio.timeout(DRAIN_SECONDS):
                 while self._is_busy() and not self.force_exit:  # noqa: ASYNC110 - uvicorn's sets tell nobody
-                    await asyncio.sleep(LOOK_AGAIN)
+                    await asyncio.sleep(POLL_SECONDS)
                 for server in self.servers:
                     await server.wait_closed()
         except TimeoutError:
             unanswered = list(self.server_state.tasks)
-            log.error("%d requests were cut off after %d seconds", len(unanswered), DRAIN)  # noqa: TRY400
+            log.error("%d requests were cut off after %d seconds", len(unanswered), DRAIN_SECONDS)  # noqa: TRY400
             for task in unanswered:
                 task.cancel()
 
@@ -149,19 +149,19 @@ class Server(uvicorn.Server):
                 signal.signal(number, handler)
 
 
-def notice_the_vanished(listener: int) -> None:
+def enable_tcp_keepalive(listener: int) -> None:
     """Connections it accepts inherit this: a peer that is gone without a word is noticed within a minute (R-18)."""
     with socket.socket(fileno=os.dup(listener)) as door:
         if door.family not in (socket.AF_INET, socket.AF_INET6):
             return
         door.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for name, value in VANISHED.items():
+        for name, value in TCP_KEEPALIVE_OPTIONS.items():
             if hasattr(socket, name):  # not all of them everywhere
                 door.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 @contextmanager
-def bound(host: str, port: int, *, shared: bool = False) -> Generator[list[socket.socket], None, None]:
+def bind_sockets(host: str, port: int, *, shared: bool = False) -> Generator[list[socket.socket], None, None]:
     """Sockets on every address of the host, which do not listen yet: who comes is refused until we are ready.
 
     Held before anything is told, so that nobody is sent to another program's port, with a setup link least of all.
@@ -171,7 +171,7 @@ def bound(host: str, port: int, *, shared: bool = False) -> Generator[list[socke
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
             sockets = [
-                stack.enter_context(one_bound(family, address, shared=shared)) for family, *_, address in found
+                stack.enter_context(bind_socket(family, address, shared=shared)) for family, *_, address in found
             ]
         except OSError as error:
             place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -181,7 +181,7 @@ def bound(host: str, port: int, *, shared: bool = False) -> Generator[list[socke
 
 
 @contextmanager
-def one_bound(family: int, address: Any, *, shared: bool) -> Generator[socket.socket, None, None]:  # noqa: ANN401 - a family's own
+def bind_socket(family: int, address: Any, *, shared: bool) -> Generator[socket.socket, None, None]:  # noqa: ANN401 - a family's own
     with socket.socket(family) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if shared:
@@ -199,12 +199,12 @@ def make_server(
     port: int,
     limits: ProtocolLimits = DEFAULT_LIMITS,
     clock: Clock,
-    stopping: Stopping,
+    stopping: ShutdownSignal,
     ws: str | None = None,
     static_documents: StaticDocuments | None = None,
     when_ready: Callable[[], object] | None = None,
     leave_seconds: float = 0,
-) -> Server:
+) -> HttpServer:
     """A server for `run()`, which installs signal handlers and uses uvloop where there is one."""
     config = uvicorn.Config(
         app,
@@ -214,32 +214,32 @@ def make_server(
         lifespan="on",  # "auto" would serve on after a start-up that failed
         http=cast(
             "type[asyncio.Protocol]",
-            partial(GuardedProtocol, limits=limits, clock=clock, static_documents=static_documents),
+            partial(HardenedHttpProtocol, limits=limits, clock=clock, static_documents=static_documents),
         ),
-        ws=ws or cast("type[asyncio.Protocol]", Upgrades(clock)),
+        ws=ws or cast("type[asyncio.Protocol]", LazyWebSocketProtocol(clock)),
         ws_per_message_deflate=False,
         ws_ping_interval=None,  # web/websocket.py has its own
         proxy_headers=False,  # decided in middleware/client_address.py
         server_header=False,
         access_log=False,
         log_config=None,
-        timeout_graceful_shutdown=DRAIN,
+        timeout_graceful_shutdown=DRAIN_SECONDS,
     )
-    return Server(config, stopping=stopping, when_ready=when_ready, leave_seconds=leave_seconds)
+    return HttpServer(config, stopping=stopping, when_ready=when_ready, leave_seconds=leave_seconds)
 
 
 @asynccontextmanager
-async def serving(
+async def serve_in_loop(
     app: ASGIApp,
     *,
     host: str = "127.0.0.1",
     port: int = 0,
     limits: ProtocolLimits = DEFAULT_LIMITS,
     clock: Clock,
-    stopping: Stopping | None = None,
+    stopping: ShutdownSignal | None = None,
     ws: str | None = None,
     static_documents: StaticDocuments | None = None,
-) -> AsyncIterator[Server]:
+) -> AsyncIterator[HttpServer]:
     """Serve inside the running event loop, without touching signals; leaving drains as a signal would."""
     server = make_server(
         app,
@@ -247,7 +247,7 @@ async def serving(
         port=port,
         limits=limits,
         clock=clock,
-        stopping=stopping or Stopping(),
+        stopping=stopping or ShutdownSignal(),
         ws=ws,
         static_documents=static_documents,
     )

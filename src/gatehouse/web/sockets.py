@@ -2,10 +2,10 @@
 
 from typing import Final, Protocol
 
-SOCKET: Final = "gatehouse.socket"  # where an endpoint finds its Handover in the scope
+HANDSHAKE_KEY: Final = "gatehouse.socket"  # where an endpoint finds its Handover in the scope
 
-ROUND: Final = 2.5  # seconds between two turns of a socket
-STEPS: Final = 10  # of a round, so that not all of them are pinged at once
+ROUND_SECONDS: Final = 2.5  # seconds between two turns of a socket
+ROUND_STEPS: Final = 10  # of a round, so that not all of them are pinged at once
 
 
 class TakesTurns(Protocol):
@@ -13,7 +13,7 @@ class TakesTurns(Protocol):
         """Called once a round."""
 
 
-class Listener(Protocol):
+class WebSocketListener(Protocol):
     """Whoever a socket belongs to."""
 
     def gone(self, *, by_client: bool) -> None:
@@ -23,7 +23,7 @@ class Listener(Protocol):
         """The connection itself is gone, told once and last."""
 
 
-class Socket(Protocol):
+class OpenWebSocket(Protocol):
     """One that is open."""
 
     def tell(self, text: bytes) -> None:
@@ -33,8 +33,8 @@ class Socket(Protocol):
         """Close it with this code, after this text frame if there is one."""
 
 
-class Handover(Protocol):
+class AcceptedHandshake(Protocol):
     """A handshake that the application has accepted: from now on no task runs for the socket."""
 
-    def hand_over(self, listener: Listener) -> Socket:
+    def hand_over(self, listener: WebSocketListener) -> OpenWebSocket:
         """Open the socket; what becomes of it is told to the listener."""

@@ -16,14 +16,14 @@ from starlette.responses import Response
 
 from gatehouse.kernel.errors import NotFound
 from gatehouse.web.dialects import Dialect
-from gatehouse.web.responses import cacheable
+from gatehouse.web.responses import cacheable_response
 from gatehouse.web.routes.table import Endpoint, RateClass
 
-DIRECTORY: Final = Path(__file__).parent / "static"
+STATIC_DIRECTORY: Final = Path(__file__).parent / "static"
 DIGEST_DIGITS: Final = 16
-KEPT_BYTES: Final = 128 * 1024
-FOR_EVER: Final = "public, max-age=31536000, immutable"
-ASK_AGAIN: Final = "no-cache"  # an address of another release: the same file as it is now
+MAX_CACHED_BYTES: Final = 128 * 1024
+CACHE_FOREVER: Final = "public, max-age=31536000, immutable"
+CACHE_REVALIDATE: Final = "no-cache"  # an address of another release: the same file as it is now
 
 # What is not listed (licences, checksums) lies in the directory but is not served.
 MEDIA_TYPES: Final = {
@@ -48,9 +48,9 @@ class Asset:
 
 
 class Assets:
-    def __init__(self, directory: Path = DIRECTORY) -> None:
+    def __init__(self, directory: Path = STATIC_DIRECTORY) -> None:
         files = sorted(path for path in directory.rglob("*") if path.suffix in MEDIA_TYPES)
-        self._assets = {path.relative_to(directory).as_posix(): _read(path) for path in files}
+        self._assets = {path.relative_to(directory).as_posix(): _read_asset(path) for path in files}
 
     def address(self, name: str) -> str:
         """The path under which to refer to a file: `address("vendor/pico/pico.min.css")`."""
@@ -60,8 +60,8 @@ class Assets:
         asset = self._assets.get(request.path_params["name"])
         if asset is None:
             raise NotFound
-        kept = FOR_EVER if request.path_params["digest"] == asset.digest else ASK_AGAIN
-        return cacheable(request, await asset.content(), media_type=asset.media_type, cache_control=kept)
+        kept = CACHE_FOREVER if request.path_params["digest"] == asset.digest else CACHE_REVALIDATE
+        return cacheable_response(request, await asset.content(), media_type=asset.media_type, cache_control=kept)
 
     def endpoint(self) -> Endpoint:
         return Endpoint(
@@ -78,13 +78,13 @@ class Assets:
 
 
 @cache
-def our_assets() -> Assets:
+def packaged_assets() -> Assets:
     """Those of the package, read once in a process."""
     return Assets()
 
 
-def _read(path: Path) -> Asset:
+def _read_asset(path: Path) -> Asset:
     content = path.read_bytes()
     digest = hashlib.sha256(content).hexdigest()[:DIGEST_DIGITS]
-    kept = content if len(content) <= KEPT_BYTES else None
+    kept = content if len(content) <= MAX_CACHED_BYTES else None
     return Asset(digest=digest, media_type=MEDIA_TYPES[path.suffix], path=path, kept=kept)

@@ -9,26 +9,26 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from gatehouse.kernel.ids import new_request_id
-from gatehouse.web.middleware.access_log import AccessLog
+from gatehouse.web.middleware.access_log import AccessLogMiddleware
 from gatehouse.web.middleware.answers import Header
-from gatehouse.web.middleware.client_address import ClientAddress
+from gatehouse.web.middleware.client_address import ClientAddressMiddleware
 from gatehouse.web.middleware.forwarding import UnreadableChain
-from gatehouse.web.middleware.security_headers import SecurityHeaders
+from gatehouse.web.middleware.security_headers import SecurityHeadersMiddleware
 from gatehouse.web.responses import entity_tag
-from gatehouse.web.routes.table import Endpoint, StaticDocument, VolumeLimiter
+from gatehouse.web.routes.table import Endpoint, EndpointRateLimiter, StaticDocument
 
 OK: Final = 200
 STATUS_LINE: Final = b"HTTP/1.1 200 OK\r\n"
 JSON: Final = b"application/json"
 # A request with one of these asks for more than the document.
-EXTRAORDINARY: Final = frozenset(
+UNSUPPORTED_HEADERS: Final = frozenset(
     {b"if-none-match", b"content-length", b"transfer-encoding", b"expect", b"connection", b"upgrade"}
 )
-KEPT_OPEN: Final = (b"connection", b"keep-alive")  # which HTTP/1.1 does anyway
+KEEP_ALIVE_HEADER: Final = (b"connection", b"keep-alive")  # which HTTP/1.1 does anyway
 
 
-def is_ordinary(header: Header) -> bool:
-    return header[0] not in EXTRAORDINARY or (header[0], header[1].lower()) == KEPT_OPEN
+def is_supported_header(header: Header) -> bool:
+    return header[0] not in UNSUPPORTED_HEADERS or (header[0], header[1].lower()) == KEEP_ALIVE_HEADER
 
 
 class StaticDocuments:
@@ -36,10 +36,10 @@ class StaticDocuments:
         self,
         table: Iterable[Endpoint],
         *,
-        addresses: ClientAddress,
-        limiter: VolumeLimiter,
-        security_headers: SecurityHeaders,
-        log: AccessLog,
+        addresses: ClientAddressMiddleware,
+        limiter: EndpointRateLimiter,
+        security_headers: SecurityHeadersMiddleware,
+        log: AccessLogMiddleware,
     ) -> None:
         self._documents = {
             endpoint.path.encode(): (endpoint, endpoint.static) for endpoint in table if endpoint.static is not None
@@ -58,7 +58,7 @@ class StaticDocuments:
         `added`: the headers that the server puts before those of the application.
         """
         found = self._documents.get(target)
-        if found is None or not all(map(is_ordinary, headers)):
+        if found is None or not all(map(is_supported_header, headers)):
             return None
         begun = self._log.begin()
         endpoint, document = found

@@ -9,20 +9,22 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from gatehouse.kernel.clock import Clock
-from gatehouse.kernel.rounds import Rounds
-from gatehouse.web.sockets import ROUND, STEPS, TakesTurns
+from gatehouse.kernel.rounds import TimerWheel
+from gatehouse.web.sockets import ROUND_SECONDS, ROUND_STEPS, TakesTurns
 
-HANDSHAKES: Final = "gatehouse.web.websocket"  # its library takes 4 MB, and most installations have no games
+WEBSOCKET_MODULE: Final = "gatehouse.web.websocket"  # its library takes 4 MB, and most installations have no games
 
 
-class Upgrades:
+class LazyWebSocketProtocol:
     """Stands where uvicorn expects a class of protocols."""
 
     def __init__(self, clock: Clock) -> None:
-        self._rounds: Rounds[TakesTurns] = Rounds(methodcaller("take_turn"), clock=clock, every=ROUND, steps=STEPS)
+        self._rounds: TimerWheel[TakesTurns] = TimerWheel(
+            methodcaller("take_turn"), clock=clock, every=ROUND_SECONDS, steps=ROUND_STEPS
+        )
 
     def __call__(self, config: Config, server_state: ServerState, app_state: dict[str, Any]) -> asyncio.Protocol:
-        made: asyncio.Protocol = import_module(HANDSHAKES).Handshake(
+        made: asyncio.Protocol = import_module(WEBSOCKET_MODULE).WebSocketHandshake(
             config, server_state, app_state, rounds=self._rounds
         )
         return made

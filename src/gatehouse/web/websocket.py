@@ -19,29 +19,29 @@ from websockets.frames import Frame, Opcode
 from websockets.http11 import Request
 from websockets.protocol import OPEN, SERVER, Protocol
 
-from gatehouse.kernel.rounds import Rounds
-from gatehouse.web.sockets import SOCKET, Listener, TakesTurns
+from gatehouse.kernel.rounds import TimerWheel
+from gatehouse.web.sockets import HANDSHAKE_KEY, TakesTurns, WebSocketListener
 
-MESSAGE_BYTES: Final = 4_096  # the client has nothing to say
-SLICE: Final = 512  # bytes parsed at a time: frames are counted in between
-FRAMES: Final = 100  # at once
-FRAMES_A_ROUND: Final = 25  # that come back: ten a second
-WRITE_BYTES: Final = 16_384  # that may wait for a client to read
-LOST: Final = 4  # rounds without a sign of life: ten seconds (R4)
-FAREWELL: Final = 2  # rounds for a client to answer our close, and to stop sending
-PING: Final = b"\x89\x00"  # an empty one looks the same every time
+MAX_MESSAGE_BYTES: Final = 4_096  # the client has nothing to say
+PARSE_SLICE: Final = 512  # bytes parsed at a time: frames are counted in between
+FRAME_BURST: Final = 100  # at once
+FRAMES_PER_ROUND: Final = 25  # that come back: ten a second
+MAX_WRITE_BUFFER_BYTES: Final = 16_384  # that may wait for a client to read
+LOST_ROUNDS: Final = 4  # rounds without a sign of life: ten seconds (R4)
+CLOSE_ROUNDS: Final = 2  # rounds for a client to answer our close, and to stop sending
+PING_FRAME: Final = b"\x89\x00"  # an empty one looks the same every time
 
 INVALID_DATA: Final = 1007
 POLICY_VIOLATION: Final = 1008
 SERVICE_RESTART: Final = 1012
-SWITCHING: Final = 101
+SWITCHING_PROTOCOLS: Final = 101
 
 # Both libraries log paths and frames at its lower levels: they hold gsid and Location (checklist GS-32).
 log: Final = logging.getLogger("gatehouse.web.websocket")
 log.setLevel(logging.WARNING)
 
 
-class OpenSocket(asyncio.Protocol):
+class CompactWebSocket(asyncio.Protocol):
     __slots__ = (
         "_allowance",
         "_connections",
@@ -60,18 +60,18 @@ class OpenSocket(asyncio.Protocol):
     def __init__(
         self,
         transport: asyncio.Transport,
-        listener: Listener,
+        listener: WebSocketListener,
         *,
         connections: set[Any],
-        rounds: Rounds[TakesTurns],
+        rounds: TimerWheel[TakesTurns],
     ) -> None:
         self._transport = transport
         self._listener = listener
         self._connections = connections
         self._rounds = rounds
-        self._wire = Protocol(SERVER, max_size=MESSAGE_BYTES, logger=log)
+        self._wire = Protocol(SERVER, max_size=MAX_MESSAGE_BYTES, logger=log)
         self._text: codecs.IncrementalDecoder | None = None  # of the text message that is being read
-        self._allowance = FRAMES
+        self._allowance = FRAME_BURST
         self._silent = 0  # rounds since the client was heard
         self._pings_next = False
         self._ends_in = 0  # rounds until it is cut off; 0 while it is open
@@ -82,10 +82,10 @@ class OpenSocket(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._silent = 0
-        for start in range(0, len(data), SLICE):
+        for start in range(0, len(data), PARSE_SLICE):
             if self._deaf:
                 return
-            self._feed(data[start : start + SLICE])
+            self._feed(data[start : start + PARSE_SLICE])
 
     def pause_writing(self) -> None:
         """Nothing we send fills a buffer: this client does not read."""
@@ -112,14 +112,14 @@ class OpenSocket(asyncio.Protocol):
                 self._transport.abort()
             return
         self._silent += 1
-        self._allowance = min(self._allowance + FRAMES_A_ROUND, FRAMES)
-        if self._silent > LOST:
+        self._allowance = min(self._allowance + FRAMES_PER_ROUND, FRAME_BURST)
+        if self._silent > LOST_ROUNDS:
             self._gone(by_client=True)
             self._transport.abort()
             return
         self._pings_next = not self._pings_next
         if self._pings_next:
-            self._transport.write(PING)
+            self._transport.write(PING_FRAME)
 
     # The owner calls
 
@@ -135,7 +135,7 @@ class OpenSocket(asyncio.Protocol):
             self._wire.send_text(last_word)
         self._wire.send_close(code, reason)
         self._send()
-        self._ends_in = FAREWELL
+        self._ends_in = CLOSE_ROUNDS
         self._gone(by_client=False)
 
     # What the client says
@@ -147,7 +147,7 @@ class OpenSocket(asyncio.Protocol):
         if self._wire.close_rcvd is not None and self._wire.parser_exc is None:
             self._gone(by_client=True)
             self._deaf = True
-            self._ends_in = FAREWELL
+            self._ends_in = CLOSE_ROUNDS
             self._transport.close()
         elif self._wire.parser_exc is not None:
             self._hang_up()
@@ -179,7 +179,7 @@ class OpenSocket(asyncio.Protocol):
     def _hang_up(self) -> None:
         """Throw away what still comes, for a moment: closing over unread bytes would lose our last word."""
         self._deaf = True
-        self._ends_in = FAREWELL
+        self._ends_in = CLOSE_ROUNDS
         with contextlib.suppress(OSError):  # the client may be gone already
             self._transport.write_eof()
         self._gone(by_client=False)
@@ -195,7 +195,7 @@ class OpenSocket(asyncio.Protocol):
             self._listener.gone(by_client=by_client)
 
 
-class Handshake(WebSocketsSansIOProtocol):
+class WebSocketHandshake(WebSocketsSansIOProtocol):
     """uvicorn's, up to the moment the application accepts."""
 
     def __init__(
@@ -204,7 +204,7 @@ class Handshake(WebSocketsSansIOProtocol):
         server_state: ServerState,
         app_state: dict[str, Any],
         *,
-        rounds: Rounds[TakesTurns],
+        rounds: TimerWheel[TakesTurns],
     ) -> None:
         super().__init__(config, server_state, app_state)
         self.logger = self.conn.logger = log
@@ -224,8 +224,8 @@ class Handshake(WebSocketsSansIOProtocol):
         self.transport.pause_reading()
         self.read_paused = True
         super().handle_connect(event)
-        if self.response.status_code == SWITCHING:
-            self.scope[SOCKET] = self  # type: ignore[typeddict-unknown-key]
+        if self.response.status_code == SWITCHING_PROTOCOLS:
+            self.scope[HANDSHAKE_KEY] = self  # type: ignore[typeddict-unknown-key]
 
     async def run_asgi(self) -> None:
         try:
@@ -235,20 +235,20 @@ class Handshake(WebSocketsSansIOProtocol):
         except Exception:
             log.exception("a WebSocket's application failed")
         finally:
-            self.scope.pop(SOCKET, None)  # type: ignore[typeddict-item] # else all this lives until cycles are looked for
+            self.scope.pop(HANDSHAKE_KEY, None)  # type: ignore[typeddict-item] # else all this lives until cycles are looked for
             if not self._handed_over and self.close_timer is None:
                 self.transport.close()
 
-    def hand_over(self, listener: Listener) -> OpenSocket:
+    def hand_over(self, listener: WebSocketListener) -> CompactWebSocket:
         self._handed_over = True
-        opened = OpenSocket(self.transport, listener, connections=self.connections, rounds=self._rounds)
+        opened = CompactWebSocket(self.transport, listener, connections=self.connections, rounds=self._rounds)
         if self.disconnected:
             opened.connection_lost(None)
             return opened
         self.connections.discard(self)
         self.connections.add(opened)  # type: ignore[arg-type] # it needs nothing of them but `shutdown`
         self._rounds.add(opened)
-        self.transport.set_write_buffer_limits(high=WRITE_BYTES)
+        self.transport.set_write_buffer_limits(high=MAX_WRITE_BUFFER_BYTES)
         self.transport.set_protocol(opened)
         self.transport.resume_reading()
         return opened

@@ -7,45 +7,45 @@ from typing import Final, Protocol
 
 import structlog
 
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.outbound.errors import CallFailed
-from gatehouse.outbound.model import Limits, Posting
-from gatehouse.outbound.rounds import Backoff, Poster, Rounds
+from gatehouse.outbound.model import CallLimits, OutboundRequest
+from gatehouse.outbound.rounds import Backoff, CallWorker, Poster
 from gatehouse.webhooks.errors import NoSecret
-from gatehouse.webhooks.following import Follower
-from gatehouse.webhooks.messages import headers_of
-from gatehouse.webhooks.model import WEBHOOKS_MOST, Attempt, Held, Webhook, secret_purpose
+from gatehouse.webhooks.following import AuditLogConsumer
+from gatehouse.webhooks.messages import signed_headers
+from gatehouse.webhooks.model import MAX_WEBHOOKS, DeliveryAttempt, LeasedDelivery, Webhook, webhook_secret_purpose
 from gatehouse.webhooks.store import WebhookStore
 
 log = structlog.get_logger(__name__)
 
-LANE: Final = 4  # deliveries to one webhook at once
+MAX_CONCURRENT_PER_WEBHOOK: Final = 4  # deliveries to one webhook at once
 # A place for every lane there can be: whoever is slow uses up none but his own.
-LIMITS: Final = Limits(at_once=LANE * WEBHOOKS_MOST, body_bytes=65_536)
+DELIVERY_LIMITS: Final = CallLimits(at_once=MAX_CONCURRENT_PER_WEBHOOK * MAX_WEBHOOKS, body_bytes=65_536)
 BACKOFF: Final = Backoff(first=15, longest=4 * 3_600)
-GIVEN_UP_MOST: Final = 10  # in a row, then the webhook is disabled
-GONE: Final = 410  # the receiver wants no more of them (Standard Webhooks, "Delivery success and failure")
-THE_SERVICE: Final = Origin(actor="service")
+MAX_CONSECUTIVE_FAILURES: Final = 10  # in a row, then the webhook is disabled
+HTTP_GONE: Final = 410  # the receiver wants no more of them (Standard Webhooks, "Delivery success and failure")
+SERVICE_ORIGIN: Final = AuditOrigin(actor="service")
 
 
-class Opening(Protocol):
+class SecretOpener(Protocol):
     """What opens secrets: the master keys."""
 
     def opened(self, sealed: bytes, *, purpose: str) -> bytes | None:
         """Return what was sealed for that purpose; None, with an alarm, for anything else."""
 
 
-class Deliveries:
+class DeliveryWorker:
     def __init__(
         self,
         *,
         store: WebhookStore,
-        follower: Follower,
+        follower: AuditLogConsumer,
         poster: Poster,
-        opening: Opening,
+        opening: SecretOpener,
         recorder: Recorder,
         clock: Clock,
     ) -> None:
@@ -99,26 +99,28 @@ class Deliveries:
         if webhook_id in await self._store.due(self._clock.now()):
             self._again.add(webhook_id)
 
-    def _rounds(self, webhook_id: str, *, only: str = "") -> Rounds[Held]:
-        return Rounds(claim=partial(self._claim, webhook_id, only), run=self._deliver, poster=self._poster)
+    def _rounds(self, webhook_id: str, *, only: str = "") -> CallWorker[LeasedDelivery]:
+        return CallWorker(claim=partial(self._claim, webhook_id, only), run=self._deliver, poster=self._poster)
 
-    async def _claim(self, webhook_id: str, only: str, lease: int) -> Sequence[Held]:
-        return await self._store.claim(webhook_id, self._clock.now(), lease=lease, most=LANE, only=only)
+    async def _claim(self, webhook_id: str, only: str, lease: int) -> Sequence[LeasedDelivery]:
+        return await self._store.claim(
+            webhook_id, self._clock.now(), lease=lease, most=MAX_CONCURRENT_PER_WEBHOOK, only=only
+        )
 
-    async def _deliver(self, held: Held) -> None:
+    async def _deliver(self, held: LeasedDelivery) -> None:
         attempt = await self._attempt(held)
         if not attempt.trouble:
             await self._store.delivered(held, attempt, self._clock.now())
             return
         next_try_at = self._clock.now() + BACKOFF.after(held.delivery.tries)
-        if attempt.status == GONE:
+        if attempt.status == HTTP_GONE:
             await self._give_up(held, attempt, most=1)
         elif next_try_at > held.delivery.ends_at:
-            await self._give_up(held, attempt, most=GIVEN_UP_MOST)
+            await self._give_up(held, attempt, most=MAX_CONSECUTIVE_FAILURES)
         else:
             await self._store.put_off(held, attempt, next_try_at)
 
-    async def _attempt(self, held: Held) -> Attempt:
+    async def _attempt(self, held: LeasedDelivery) -> DeliveryAttempt:
         began = self._clock.monotonic()
         status, trouble = 0, ""
         try:
@@ -132,30 +134,35 @@ class Deliveries:
         else:
             status = answer.status
             trouble = "" if answer.is_success else f"answered {answer.status}"
-        return Attempt(status=status, duration_ms=round((self._clock.monotonic() - began) * 1_000), trouble=trouble)
+        return DeliveryAttempt(
+            status=status, duration_ms=round((self._clock.monotonic() - began) * 1_000), trouble=trouble
+        )
 
-    def _posting(self, held: Held) -> Posting:
+    def _posting(self, held: LeasedDelivery) -> OutboundRequest:
         delivery, now = held.delivery, self._clock.now()
         body = delivery.body.encode()
-        headers = headers_of(delivery.event_id, body, self._keys(held.webhook, now), now)
-        return Posting(url=held.webhook.url, body=body, headers=headers)
+        headers = signed_headers(delivery.event_id, body, self._keys(held.webhook, now), now)
+        return OutboundRequest(url=held.webhook.url, body=body, headers=headers)
 
     def _keys(self, webhook: Webhook, now: int) -> Sequence[bytes]:
         """One for each live secret that is sound: the receiver knows both. Raises NoSecret."""
         live = [webhook.sealed_secret]
         if webhook.sealed_old_secret is not None and webhook.old_secret_ends_at > now:
             live.append(webhook.sealed_old_secret)
-        opened = [self._opening.opened(sealed, purpose=secret_purpose(webhook.webhook_id)) for sealed in live]
+        opened = [self._opening.opened(sealed, purpose=webhook_secret_purpose(webhook.webhook_id)) for sealed in live]
         sound = [secret for secret in opened if secret is not None]
         if not sound:
             raise NoSecret
         return sound
 
-    async def _give_up(self, held: Held, attempt: Attempt, *, most: int) -> None:
+    async def _give_up(self, held: LeasedDelivery, attempt: DeliveryAttempt, *, most: int) -> None:
         webhook_id = held.webhook.webhook_id
         log.warning("webhook: delivery given up", webhook_id=webhook_id, event_id=held.delivery.event_id)
         entry = self._recorder.record(
-            Event.WEBHOOK_STOPPED, THE_SERVICE, subject=f"webhook {webhook_id}", details={"status": attempt.status}
+            AuditEvent.WEBHOOK_STOPPED,
+            SERVICE_ORIGIN,
+            subject=f"webhook {webhook_id}",
+            details={"status": attempt.status},
         )
         if await self._store.give_up(held, attempt, self._clock.now(), most=most, entry=entry):
             log.warning("webhook: disabled", webhook_id=webhook_id)

@@ -7,34 +7,34 @@ from typing import Final, Protocol
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Details, Record
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditRecord, Details
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.addresses import Network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.ids import new_record_id
-from gatehouse.permissions.commands.versions import refuse_old_version, version_named
-from gatehouse.permissions.documents.fields import read_line, read_list, shown
+from gatehouse.permissions.commands.versions import expected_version, refuse_old_version
+from gatehouse.permissions.documents.fields import printable, read_line, read_list
 from gatehouse.permissions.documents.grammar import check_outbound_url
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.rights.actor import Actor
-from gatehouse.permissions.rights.guard import Operation, require
-from gatehouse.webhooks.messages import new_key, ping, secret_of
+from gatehouse.permissions.rights.guard import Operation, require_operation
+from gatehouse.webhooks.messages import new_webhook_key, ping_body, secret_text
 from gatehouse.webhooks.model import (
-    LOG_MOST,
-    OLD_SECRET_LIVES,
-    PING,
-    TRIED_FOR,
+    MAX_LOGGED_DELIVERIES,
+    OLD_SECRET_LIFETIME,
+    PING_EVENT,
+    RETRY_PERIOD,
     Delivery,
     DeliveryState,
     Topic,
     Webhook,
-    secret_purpose,
+    webhook_secret_purpose,
 )
 from gatehouse.webhooks.store import WebhookStore
 
-DESCRIPTION_LONGEST: Final = 200
-CHANGEABLE: Final = ("url", "description", "topics", "enabled")
+MAX_DESCRIPTION: Final = 200
+CHANGEABLE_FIELDS: Final = ("url", "description", "topics", "enabled")
 
 
 class WebhookDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -57,7 +57,7 @@ class WebhookDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     old_secret_until: object = None
 
 
-class Sealing(Protocol):
+class SecretSealer(Protocol):
     """What closes secrets: the master keys."""
 
     def seal(self, plain: bytes, *, purpose: str) -> bytes:
@@ -65,7 +65,7 @@ class Sealing(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class WebhookWithSecret:
     """A webhook with a new secret, which is shown here and nowhere else."""
 
     webhook: Webhook
@@ -77,7 +77,7 @@ class Webhooks:
         self,
         *,
         store: WebhookStore,
-        sealing: Sealing,
+        sealing: SecretSealer,
         recorder: Recorder,
         clock: Clock,
         reachable: Sequence[Network],
@@ -90,75 +90,75 @@ class Webhooks:
         self._reachable = tuple(reachable)
 
     async def list(self, actor: Actor) -> Sequence[Webhook]:
-        require(actor.rights, Operation.ADMINISTER)
+        require_operation(actor.rights, Operation.ADMINISTER)
         return await self._store.webhooks()
 
     async def get(self, actor: Actor, webhook_id: str) -> Webhook:
-        require(actor.rights, Operation.ADMINISTER)
+        require_operation(actor.rights, Operation.ADMINISTER)
         return await self._store.webhook(webhook_id)
 
-    async def create(self, actor: Actor, draft: WebhookDraft) -> Made:
+    async def create(self, actor: Actor, draft: WebhookDraft) -> WebhookWithSecret:
         """It is told of what happens from now on. Raises WebhooksFull."""
-        require(actor.rights, Operation.ADMINISTER)
-        webhook_id, key = new_record_id(self._clock.now()), new_key()
+        require_operation(actor.rights, Operation.ADMINISTER)
+        webhook_id, key = new_record_id(self._clock.now()), new_webhook_key()
         blank = Webhook(
             webhook_id=webhook_id,
             url="",
             topics=(),
-            sealed_secret=self._sealing.seal(key, purpose=secret_purpose(webhook_id)),
+            sealed_secret=self._sealing.seal(key, purpose=webhook_secret_purpose(webhook_id)),
             created_by=actor.origin.actor,
             created_at=self._clock.now(),
         )
         webhook = self._drafted(blank, draft)
         if not webhook.url or not webhook.topics:
             raise Malformed("data: a new webhook needs url and events")
-        made = await self._store.create(webhook, self._entry(Event.WEBHOOK_CREATED, actor, webhook_id))
-        return Made(webhook=made, secret=secret_of(key))
+        made = await self._store.create(webhook, self._entry(AuditEvent.WEBHOOK_CREATED, actor, webhook_id))
+        return WebhookWithSecret(webhook=made, secret=secret_text(key))
 
     async def change(self, actor: Actor, draft: WebhookDraft) -> Webhook:
         """Disabled it pauses: what happens meanwhile comes when it is enabled again, unless `from_now`."""
-        require(actor.rights, Operation.ADMINISTER)
+        require_operation(actor.rights, Operation.ADMINISTER)
         before = await self._store.webhook(draft.webhook_id)
         refuse_old_version(draft.version, before.version)
         after = self._drafted(before, draft)
-        names = [name for name in CHANGEABLE if getattr(before, name) != getattr(after, name)]
-        entry = self._entry(Event.WEBHOOK_CHANGED, actor, before.webhook_id, {"fields": ", ".join(names)})
+        names = [name for name in CHANGEABLE_FIELDS if getattr(before, name) != getattr(after, name)]
+        entry = self._entry(AuditEvent.WEBHOOK_CHANGED, actor, before.webhook_id, {"fields": ", ".join(names)})
         return await self._store.change(before, after, entry, from_now=draft.from_now)
 
     async def remove(self, actor: Actor, webhook_id: str, version: int | UnsetType = UNSET) -> None:
-        require(actor.rights, Operation.ADMINISTER)
-        entry = self._entry(Event.WEBHOOK_REMOVED, actor, webhook_id)
-        await self._store.remove(webhook_id, entry, seen=version_named(version))
+        require_operation(actor.rights, Operation.ADMINISTER)
+        entry = self._entry(AuditEvent.WEBHOOK_REMOVED, actor, webhook_id)
+        await self._store.remove(webhook_id, entry, seen=expected_version(version))
 
-    async def rotate(self, actor: Actor, webhook_id: str) -> Made:
+    async def rotate(self, actor: Actor, webhook_id: str) -> WebhookWithSecret:
         """A new secret; the one before signs beside it for a week, and one before that no more."""
-        require(actor.rights, Operation.ADMINISTER)
-        key = new_key()
+        require_operation(actor.rights, Operation.ADMINISTER)
+        key = new_webhook_key()
         webhook = await self._store.rotate(
             webhook_id,
-            self._sealing.seal(key, purpose=secret_purpose(webhook_id)),
-            self._clock.now() + OLD_SECRET_LIVES,
-            self._entry(Event.WEBHOOK_SECRET_ROTATED, actor, webhook_id),
+            self._sealing.seal(key, purpose=webhook_secret_purpose(webhook_id)),
+            self._clock.now() + OLD_SECRET_LIFETIME,
+            self._entry(AuditEvent.WEBHOOK_SECRET_ROTATED, actor, webhook_id),
         )
-        return Made(webhook=webhook, secret=secret_of(key))
+        return WebhookWithSecret(webhook=webhook, secret=secret_text(key))
 
     async def deliveries(
         self, actor: Actor, webhook_id: str, *, state: str = "", limit: int = 100
     ) -> Sequence[Delivery]:
         """The newest first, of one state or of all."""
-        require(actor.rights, Operation.ADMINISTER)
+        require_operation(actor.rights, Operation.ADMINISTER)
         if state and state not in list(DeliveryState):
             raise Malformed(f"data.state: one of {', '.join(DeliveryState)}")
-        if not 1 <= limit <= LOG_MOST:
-            raise Malformed(f"data.limit: an integer from 1 to {LOG_MOST}")
+        if not 1 <= limit <= MAX_LOGGED_DELIVERIES:
+            raise Malformed(f"data.limit: an integer from 1 to {MAX_LOGGED_DELIVERIES}")
         await self._store.webhook(webhook_id)
         return await self._store.deliveries(webhook_id, DeliveryState(state) if state else None, limit)
 
     async def redeliver(self, actor: Actor, webhook_id: str, delivery_id: str) -> Delivery:
         """Send an event once more, with the id it had; one that still waits is due at once."""
-        require(actor.rights, Operation.ADMINISTER)
+        require_operation(actor.rights, Operation.ADMINISTER)
         was, now = await self._store.delivery(webhook_id, delivery_id), self._clock.now()
-        entry = self._entry(Event.WEBHOOK_REDELIVERED, actor, webhook_id, {"event_id": was.event_id})
+        entry = self._entry(AuditEvent.WEBHOOK_REDELIVERED, actor, webhook_id, {"event_id": was.event_id})
         if was.waits and await self._store.hasten(delivery_id, now, entry):
             return await self._store.delivery(webhook_id, delivery_id)
         again = Delivery(
@@ -169,7 +169,7 @@ class Webhooks:
             place=was.place,
             body=was.body,
             next_try_at=now,
-            ends_at=now if was.event == PING else now + TRIED_FOR,
+            ends_at=now if was.event == PING_EVENT else now + RETRY_PERIOD,
             created_at=now,
         )
         await self._store.enqueue(again, entry)
@@ -177,21 +177,21 @@ class Webhooks:
 
     async def test(self, actor: Actor, webhook_id: str) -> Delivery:
         """Send a ping, once, to a disabled one too."""
-        require(actor.rights, Operation.ADMINISTER)
+        require_operation(actor.rights, Operation.ADMINISTER)
         now = self._clock.now()
         event_id = new_record_id(now)
         trial = Delivery(
             delivery_id=new_record_id(now),
             webhook_id=webhook_id,
             event_id=event_id,
-            event=PING,
+            event=PING_EVENT,
             place=0,
-            body=ping(event_id, webhook_id, actor.origin.actor, now),
+            body=ping_body(event_id, webhook_id, actor.origin.actor, now),
             next_try_at=now,
             ends_at=now,
             created_at=now,
         )
-        await self._store.enqueue(trial, self._entry(Event.WEBHOOK_TESTED, actor, webhook_id))
+        await self._store.enqueue(trial, self._entry(AuditEvent.WEBHOOK_TESTED, actor, webhook_id))
         return trial
 
     def _drafted(self, webhook: Webhook, draft: WebhookDraft) -> Webhook:
@@ -199,20 +199,20 @@ class Webhooks:
         if draft.url is not UNSET:
             webhook = replace(webhook, url=check_outbound_url(draft.url, "data.url", self._reachable))
         if draft.description is not UNSET:
-            text = read_line(draft.description, "data.description", DESCRIPTION_LONGEST)
+            text = read_line(draft.description, "data.description", MAX_DESCRIPTION)
             webhook = replace(webhook, description=text)
         if draft.events is not UNSET:
-            webhook = replace(webhook, topics=topics_of(draft.events, "data.events"))
+            webhook = replace(webhook, topics=parse_topics(draft.events, "data.events"))
         return webhook if draft.enabled is UNSET else replace(webhook, enabled=draft.enabled)
 
-    def _entry(self, event: Event, actor: Actor, webhook_id: str, details: Details | None = None) -> Record:
+    def _entry(self, event: AuditEvent, actor: Actor, webhook_id: str, details: Details | None = None) -> AuditRecord:
         return self._recorder.record(event, actor.origin, subject=f"webhook {webhook_id}", details=details)
 
 
-def topics_of(given: object, place: str) -> tuple[Topic, ...]:
+def parse_topics(given: object, place: str) -> tuple[Topic, ...]:
     wanted = read_list(given, place, len(Topic))
     if wrong := [one for one in wanted if one not in list(Topic)]:
-        raise Malformed(f"{place}: {shown(wrong[0])} is none of {', '.join(Topic)}")
+        raise Malformed(f"{place}: {printable(wrong[0])} is none of {', '.join(Topic)}")
     if not wanted or len(set(wanted)) != len(wanted):
         raise Malformed(f"{place}: {', '.join(Topic)}, at least one and each once")
     return tuple(topic for topic in Topic if topic in wanted)

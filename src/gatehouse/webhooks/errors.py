@@ -1,7 +1,7 @@
 """What can go wrong with webhooks."""
 
 from gatehouse.kernel.errors import Conflict, GatehouseError, NotFound
-from gatehouse.webhooks.model import WEBHOOKS_MOST
+from gatehouse.webhooks.model import MAX_WEBHOOKS
 
 
 class WebhookNotFound(NotFound):
@@ -13,7 +13,7 @@ class DeliveryNotFound(NotFound):
 
 
 class WebhooksFull(Conflict):
-    public = f"There are at most {WEBHOOKS_MOST} webhooks."
+    public = f"There are at most {MAX_WEBHOOKS} webhooks."
 
 
 class NoSecret(GatehouseError):

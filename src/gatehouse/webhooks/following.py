@@ -7,25 +7,25 @@ often a node dies, and of two nodes that read the same records one writes.
 from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
-from gatehouse.audit.model import Record
+from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.ids import new_record_id
-from gatehouse.webhooks.messages import body_of
-from gatehouse.webhooks.model import TRIED_FOR, Delivery, Webhook
+from gatehouse.webhooks.messages import event_body
+from gatehouse.webhooks.model import RETRY_PERIOD, Delivery, Webhook
 from gatehouse.webhooks.store import WebhookStore
-from gatehouse.webhooks.topics import TOPIC_OF
+from gatehouse.webhooks.topics import TOPIC_BY_EVENT
 
-BATCH: Final = 200  # records read at once
+RECORD_BATCH: Final = 200  # records read at once
 
 
 class SealedLog(Protocol):
     """The audit log, as far as it is sealed."""
 
-    async def records_from(self, place: int, limit: int) -> Sequence[Record]:
+    async def records_from(self, place: int, limit: int) -> Sequence[AuditRecord]:
         """Sealed records in chain order, from that place on."""
 
 
-class Follower:
+class AuditLogConsumer:
     def __init__(self, *, store: WebhookStore, log: SealedLog, clock: Clock) -> None:
         self._store = store
         self._log = log
@@ -38,28 +38,28 @@ class Follower:
 
     async def _step(self) -> bool:
         newest, behind = await self._store.behind()
-        read: dict[int, Sequence[Record]] = {}  # most have read equally far
+        read: dict[int, Sequence[AuditRecord]] = {}  # most have read equally far
         for webhook in behind:
             if webhook.place not in read:
-                read[webhook.place] = await self._log.records_from(webhook.place + 1, BATCH)
+                read[webhook.place] = await self._log.records_from(webhook.place + 1, RECORD_BATCH)
             records = read[webhook.place]
             # None at all: what it had not read yet, retention has taken.
             place = (records[-1].place or newest) if records else newest
             await self._store.follow(webhook, place, list(self._deliveries(webhook, records)))
         return bool(behind)
 
-    def _deliveries(self, webhook: Webhook, records: Sequence[Record]) -> Iterator[Delivery]:
+    def _deliveries(self, webhook: Webhook, records: Sequence[AuditRecord]) -> Iterator[Delivery]:
         now = self._clock.now()
         for record in records:
-            if TOPIC_OF.get(record.event) in webhook.topics:
+            if TOPIC_BY_EVENT.get(record.event) in webhook.topics:
                 yield Delivery(
                     delivery_id=new_record_id(now),
                     webhook_id=webhook.webhook_id,
                     event_id=record.record_id,
                     event=record.event,
                     place=record.place or 0,
-                    body=body_of(record),
+                    body=event_body(record),
                     next_try_at=now,
-                    ends_at=now + TRIED_FOR,
+                    ends_at=now + RETRY_PERIOD,
                     created_at=now,
                 )

@@ -9,28 +9,28 @@ import msgspec
 import structlog
 
 from gatehouse.audit.errors import SealedMeanwhile
-from gatehouse.audit.head import Head, HeadBox, HeadNotes
-from gatehouse.audit.model import HeadMove
+from gatehouse.audit.head import ChainHead, HeadCodec, HeadExporter
+from gatehouse.audit.model import HeadSwap
 from gatehouse.audit.store import AuditStore
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.ids import new_record_id
-from gatehouse.webhooks.messages import head as head_message
-from gatehouse.webhooks.model import HEAD, TRIED_FOR, Delivery, Topic, Webhook
+from gatehouse.webhooks.messages import head_body as head_message
+from gatehouse.webhooks.model import HEAD_EVENT, RETRY_PERIOD, Delivery, Topic, Webhook
 from gatehouse.webhooks.store import WebhookStore
 
 log = structlog.get_logger(__name__)
 
-TRIES: Final = 5  # sealers move the head too
+MAX_TRIES: Final = 5  # sealers move the head too
 
 
-class HeadOffers:
+class HeadPublisher:
     def __init__(
         self,
         *,
         store: WebhookStore,
         audit: AuditStore,
-        box: HeadBox,
-        notes: HeadNotes,
+        box: HeadCodec,
+        notes: HeadExporter,
         clock: Clock,
         every: int,
     ) -> None:
@@ -44,7 +44,7 @@ class HeadOffers:
 
     async def run_once(self) -> None:
         """Offer the head if it has moved and it is time; of several nodes one does."""
-        for _ in range(TRIES):
+        for _ in range(MAX_TRIES):
             kept = (await self._audit.chain_end()).head
             head = self._box.open(kept)
             if head is None or not self._is_due(head):
@@ -55,31 +55,31 @@ class HeadOffers:
                 continue
             return
 
-    def _is_due(self, head: Head) -> bool:
+    def _is_due(self, head: ChainHead) -> bool:
         return bool(self._every) and head.place > head.offered and self._clock.now() >= head.offered_at + self._every
 
-    async def _offer(self, kept: str | None, head: Head) -> None:
+    async def _offer(self, kept: str | None, head: ChainHead) -> None:
         value, now = self._notes.write(head), self._clock.now()
         moved = self._box.close(msgspec.structs.replace(head, offered=head.place, offered_at=now))
         deliveries = [
-            delivery(webhook, value, now)
+            head_delivery(webhook, value, now)
             for webhook in await self._store.webhooks()
             if webhook.enabled and Topic.AUDIT in webhook.topics
         ]
-        await self._store.offer_head(HeadMove(before=kept, after=moved), deliveries)
+        await self._store.offer_head(HeadSwap(before=kept, after=moved), deliveries)
         log.info("audit.head", head=value)
 
 
-def delivery(webhook: Webhook, value: str, now: int) -> Delivery:
+def head_delivery(webhook: Webhook, value: str, now: int) -> Delivery:
     event_id = new_record_id(now)
     return Delivery(
         delivery_id=new_record_id(now),
         webhook_id=webhook.webhook_id,
         event_id=event_id,
-        event=HEAD,
+        event=HEAD_EVENT,
         place=0,
         body=head_message(event_id, value, now),
         next_try_at=now,
-        ends_at=now + TRIED_FOR,
+        ends_at=now + RETRY_PERIOD,
         created_at=now,
     )

@@ -8,18 +8,18 @@ from typing import Final
 
 import msgspec
 
-from gatehouse.audit.model import Detail, Details, Record
+from gatehouse.audit.model import AuditRecord, Detail, Details
 from gatehouse.gamesessions.model import short_gsid
-from gatehouse.kernel.digests import keyed_digest
+from gatehouse.kernel.digests import hmac_sha256
 from gatehouse.kernel.ids import SECRET_BYTES
-from gatehouse.webhooks.model import HEAD, PING, Topic
-from gatehouse.webhooks.topics import TOPIC_OF
+from gatehouse.webhooks.model import HEAD_EVENT, PING_EVENT, Topic
+from gatehouse.webhooks.topics import TOPIC_BY_EVENT
 
-PREFIX: Final = "whsec_"
-OPERATOR: Final = "cli"
+SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - what a secret begins with
+OPERATOR_ACTOR: Final = "cli"
 # Details are told by name: ids, numbers and words of closed lists. Others hold what people wrote (a title, a tag, a
 # difference of documents), and whoever wants that asks for it with rights of his own.
-TOLD: Final = (
+PUBLIC_DETAILS: Final = (
     *("application_id", "app_id", "project_id", "client", "client_id", "grant_id", "key_id", "kid", "jti"),
     *("administrator", "auth", "device", "factor", "field", "fields", "profile", "request_id", "role", "scope"),
     *("strength", "users"),
@@ -27,76 +27,78 @@ TOLD: Final = (
 )
 
 
-class Content(msgspec.Struct, frozen=True, kw_only=True):
+class WebhookMessageData(msgspec.Struct, frozen=True, kw_only=True):
     topic: str
     subject: str
     actor: str
     details: Mapping[str, Detail]
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True):
+class WebhookMessage(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     type: str
     timestamp: str  # when it happened
-    data: Content
+    data: WebhookMessageData
 
 
-def body_of(record: Record) -> str:
-    return written(
-        Message(
+def event_body(record: AuditRecord) -> str:
+    return encode_message(
+        WebhookMessage(
             id=record.record_id,
             type=record.event,
-            timestamp=moment(record.at),
-            data=Content(
-                topic=TOPIC_OF[record.event].value,
+            timestamp=iso8601(record.at),
+            data=WebhookMessageData(
+                topic=TOPIC_BY_EVENT[record.event].value,
                 subject=short_gsid(record.subject),
-                actor=actor_of(record.actor),
-                details=told(record.details),
+                actor=public_actor(record.actor),
+                details=public_details(record.details),
             ),
         )
     )
 
 
-def ping(event_id: str, webhook_id: str, actor: str, now: int) -> str:
-    data = Content(topic="webhook", subject=f"webhook {webhook_id}", actor=actor_of(actor), details={})
-    return written(Message(id=event_id, type=PING, timestamp=moment(now), data=data))
+def ping_body(event_id: str, webhook_id: str, actor: str, now: int) -> str:
+    data = WebhookMessageData(topic="webhook", subject=f"webhook {webhook_id}", actor=public_actor(actor), details={})
+    return encode_message(WebhookMessage(id=event_id, type=PING_EVENT, timestamp=iso8601(now), data=data))
 
 
-def head(event_id: str, value: str, now: int) -> str:
-    data = Content(topic=Topic.AUDIT.value, subject="installation", actor="service", details={"head": value})
-    return written(Message(id=event_id, type=HEAD, timestamp=moment(now), data=data))
+def head_body(event_id: str, value: str, now: int) -> str:
+    data = WebhookMessageData(
+        topic=Topic.AUDIT.value, subject="installation", actor="service", details={"head": value}
+    )
+    return encode_message(WebhookMessage(id=event_id, type=HEAD_EVENT, timestamp=iso8601(now), data=data))
 
 
-def written(message: Message) -> str:
+def encode_message(message: WebhookMessage) -> str:
     return msgspec.json.encode(message).decode()
 
 
-def told(details: Details) -> Mapping[str, Detail]:
-    return {name: details[name] for name in TOLD if name in details}
+def public_details(details: Details) -> Mapping[str, Detail]:
+    return {name: details[name] for name in PUBLIC_DETAILS if name in details}
 
 
-def actor_of(actor: str) -> str:
+def public_actor(actor: str) -> str:
     """Whoever types commands is a person with a name on his machine, which is nobody else's business."""
-    return OPERATOR if actor.startswith(f"{OPERATOR}:") else actor
+    return OPERATOR_ACTOR if actor.startswith(f"{OPERATOR_ACTOR}:") else actor
 
 
-def moment(at: int) -> str:
+def iso8601(at: int) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def new_key() -> bytes:
+def new_webhook_key() -> bytes:
     return secrets.token_bytes(SECRET_BYTES)
 
 
-def secret_of(key: bytes) -> str:
+def secret_text(key: bytes) -> str:
     """The key as its owner is shown it."""
-    return PREFIX + base64.b64encode(key).decode()
+    return SECRET_PREFIX + base64.b64encode(key).decode()
 
 
-def headers_of(event_id: str, body: bytes, keys: Iterable[bytes], now: int) -> Mapping[str, str]:
+def signed_headers(event_id: str, body: bytes, keys: Iterable[bytes], now: int) -> Mapping[str, str]:
     """A signature by each key that is live: while a secret is being changed the receiver may know either."""
     message = f"{event_id}.{now}.".encode() + body
-    signatures = (base64.b64encode(keyed_digest(key, message)).decode() for key in keys)
+    signatures = (base64.b64encode(hmac_sha256(key, message)).decode() for key in keys)
     return {
         "Webhook-Id": event_id,
         "Webhook-Timestamp": str(now),

@@ -5,15 +5,15 @@ from enum import StrEnum
 from typing import Final
 
 DAY: Final = 86_400
-WEBHOOKS_MOST: Final = 32
-LOG_MOST: Final = 1_000  # deliveries that are over, of one webhook
-LOG_KEPT: Final = 30 * DAY
+MAX_WEBHOOKS: Final = 32
+MAX_LOGGED_DELIVERIES: Final = 1_000  # deliveries that are over, of one webhook
+LOG_RETENTION: Final = 30 * DAY
 # Deliveries of one webhook that wait: the audit log keeps what comes after them, so a dead receiver fills no table.
-WAITING_MOST: Final = 1_000
-TRIED_FOR: Final = DAY
-OLD_SECRET_LIVES: Final = 7 * DAY  # as an OAuth client's
-PING: Final = "webhook.ping"
-HEAD: Final = "audit.head"  # the head of the audit log, to be noted elsewhere
+MAX_WAITING_DELIVERIES: Final = 1_000
+RETRY_PERIOD: Final = DAY
+OLD_SECRET_LIFETIME: Final = 7 * DAY  # as an OAuth client's
+PING_EVENT: Final = "webhook.ping"
+HEAD_EVENT: Final = "audit.head"  # the head of the audit log, to be noted elsewhere
 
 
 class Topic(StrEnum):
@@ -74,7 +74,7 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class LeasedDelivery:
     """A delivery that one node makes for the length of a lease."""
 
     delivery: Delivery
@@ -82,7 +82,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class DeliveryAttempt:
     """How one try ended."""
 
     status: int
@@ -90,6 +90,6 @@ class Attempt:
     trouble: str = ""
 
 
-def secret_purpose(webhook_id: str) -> str:
+def webhook_secret_purpose(webhook_id: str) -> str:
     """What a sealed secret is bound to."""
     return f"webhook:{webhook_id}"

@@ -3,50 +3,135 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gatehouse.audit.events import Event
+from gatehouse.audit.events import AuditEvent
 from gatehouse.webhooks.model import Topic
 
-ACCOUNT: Final = (
-    *(Event.USER_CREATED, Event.USER_CHANGED, Event.USER_BLOCKED, Event.USER_UNBLOCKED, Event.USER_ERASED),
-    *(Event.USER_REMOVED, Event.USER_REGISTERED, Event.REGISTERED_AGAIN, Event.USER_INVITED),
-    *(Event.INVITATION_ACCEPTED, Event.VERIFICATION_SENT, Event.EMAIL_VERIFIED, Event.EMAIL_CHANGE_ASKED),
-    *(Event.EMAIL_CHANGED, Event.PROFILE_CHANGED, Event.USER_TAGS_SAVED),
-    *(Event.RESET_ASKED, Event.PASSWORD_RESET, Event.PASSWORD_CHANGED),
-    *(Event.FACTOR_ADDED, Event.FACTOR_REMOVED, Event.FACTORS_RESET, Event.RECOVERY_CODES_MADE),
-    *(Event.RECOVERY_CODE_USED, Event.PASSKEY_RENAMED, Event.PASSKEY_SUSPECTED),
-    *(Event.DATA_EXPORTED, Event.DATA_ASKED, Event.DATA_ANSWERED, Event.DATA_REMOVED, Event.DATA_GIVEN_UP),
-    *(Event.CONSENT_GIVEN, Event.CONSENT_DENIED, Event.CONSENT_WITHDRAWN),
+ACCOUNT_EVENTS: Final = (
+    *(
+        AuditEvent.USER_CREATED,
+        AuditEvent.USER_CHANGED,
+        AuditEvent.USER_BLOCKED,
+        AuditEvent.USER_UNBLOCKED,
+        AuditEvent.USER_ERASED,
+    ),
+    *(AuditEvent.USER_REMOVED, AuditEvent.USER_REGISTERED, AuditEvent.REGISTERED_AGAIN, AuditEvent.USER_INVITED),
+    *(
+        AuditEvent.INVITATION_ACCEPTED,
+        AuditEvent.VERIFICATION_SENT,
+        AuditEvent.EMAIL_VERIFIED,
+        AuditEvent.EMAIL_CHANGE_ASKED,
+    ),
+    *(AuditEvent.EMAIL_CHANGED, AuditEvent.PROFILE_CHANGED, AuditEvent.USER_TAGS_SAVED),
+    *(AuditEvent.RESET_ASKED, AuditEvent.PASSWORD_RESET, AuditEvent.PASSWORD_CHANGED),
+    *(AuditEvent.FACTOR_ADDED, AuditEvent.FACTOR_REMOVED, AuditEvent.FACTORS_RESET, AuditEvent.RECOVERY_CODES_MADE),
+    *(AuditEvent.RECOVERY_CODE_USED, AuditEvent.PASSKEY_RENAMED, AuditEvent.PASSKEY_SUSPECTED),
+    *(
+        AuditEvent.DATA_EXPORTED,
+        AuditEvent.DATA_ASKED,
+        AuditEvent.DATA_ANSWERED,
+        AuditEvent.DATA_REMOVED,
+        AuditEvent.DATA_GIVEN_UP,
+    ),
+    *(AuditEvent.CONSENT_GIVEN, AuditEvent.CONSENT_DENIED, AuditEvent.CONSENT_WITHDRAWN),
 )
-SESSION: Final = (
-    *(Event.SIGNED_IN, Event.LOGGED_IN, Event.PROVED_AGAIN, Event.SIGNED_OUT, Event.SIGNED_OUT_EVERYWHERE),
-    *(Event.USER_TOKEN_MADE, Event.GRANT_MADE, Event.GRANT_REVOKED, Event.CODE_REUSED, Event.REFRESH_REUSED),
-    *(Event.CLIENT_TOKENS_REVOKED, Event.DEVICE_DENIED, Event.GAME_CONFIRMED),
-    *(Event.SESSION_CLOSED, Event.GAME_CLOSED, Event.GAME_RETURNED),
+SESSION_EVENTS: Final = (
+    *(
+        AuditEvent.SIGNED_IN,
+        AuditEvent.LOGGED_IN,
+        AuditEvent.PROVED_AGAIN,
+        AuditEvent.SIGNED_OUT,
+        AuditEvent.SIGNED_OUT_EVERYWHERE,
+    ),
+    *(
+        AuditEvent.USER_TOKEN_MADE,
+        AuditEvent.GRANT_MADE,
+        AuditEvent.GRANT_REVOKED,
+        AuditEvent.CODE_REUSED,
+        AuditEvent.REFRESH_REUSED,
+    ),
+    *(AuditEvent.CLIENT_TOKENS_REVOKED, AuditEvent.DEVICE_DENIED, AuditEvent.GAME_CONFIRMED),
+    *(AuditEvent.SESSION_CLOSED, AuditEvent.GAME_CLOSED, AuditEvent.GAME_RETURNED),
 )
-PERMISSION: Final = (
-    *(Event.APPLICATION_CREATED, Event.APPLICATION_CHANGED, Event.APPLICATION_REMOVED, Event.APPLICATION_TAGGED),
-    *(Event.APPLICATION_KEY_ADDED, Event.APPLICATION_KEY_REMOVED),
-    *(Event.EMAIL_SECRET_MADE, Event.EMAIL_SECRET_REVOKED),
-    *(Event.ACCESS_KEY_MADE, Event.ACCESS_KEY_REMOVED, Event.SERVICE_TOKEN_MADE, Event.SERVICE_TOKEN_REVOKED),
-    *(Event.SERVICE_ACCOUNT_MADE, Event.SERVICE_ACCOUNT_CHANGED, Event.SERVICE_ACCOUNT_REVOKED),
-    *(Event.SCHEMA_SAVED, Event.ROLE_SAVED, Event.ROLE_REMOVED, Event.DEFAULT_ROLE_SAVED, Event.ROLE_ASSIGNED),
-    *(Event.USER_SCHEMA_SAVED, Event.PROJECT_PUBLISHED, Event.PROJECT_CHANGED, Event.PROJECT_REMOVED),
-    *(Event.PROJECT_TAGGED, Event.MEMBERSHIP_SAVED, Event.GROUP_CREATED, Event.GROUP_CHANGED, Event.GROUP_REMOVED),
-    *(Event.GROUP_TAGGED, Event.GROUP_ACCESS_SAVED, Event.GROUP_OPENED, Event.PROJECT_ERASED),
-    *(Event.CLIENT_CREATED, Event.CLIENT_CHANGED, Event.CLIENT_REMOVED, Event.CLIENT_SECRET_ROTATED),
+PERMISSION_EVENTS: Final = (
+    *(
+        AuditEvent.APPLICATION_CREATED,
+        AuditEvent.APPLICATION_CHANGED,
+        AuditEvent.APPLICATION_REMOVED,
+        AuditEvent.APPLICATION_TAGGED,
+    ),
+    *(AuditEvent.APPLICATION_KEY_ADDED, AuditEvent.APPLICATION_KEY_REMOVED),
+    *(AuditEvent.EMAIL_SECRET_MADE, AuditEvent.EMAIL_SECRET_REVOKED),
+    *(
+        AuditEvent.ACCESS_KEY_MADE,
+        AuditEvent.ACCESS_KEY_REMOVED,
+        AuditEvent.SERVICE_TOKEN_MADE,
+        AuditEvent.SERVICE_TOKEN_REVOKED,
+    ),
+    *(AuditEvent.SERVICE_ACCOUNT_MADE, AuditEvent.SERVICE_ACCOUNT_CHANGED, AuditEvent.SERVICE_ACCOUNT_REVOKED),
+    *(
+        AuditEvent.SCHEMA_SAVED,
+        AuditEvent.ROLE_SAVED,
+        AuditEvent.ROLE_REMOVED,
+        AuditEvent.DEFAULT_ROLE_SAVED,
+        AuditEvent.ROLE_ASSIGNED,
+    ),
+    *(
+        AuditEvent.USER_SCHEMA_SAVED,
+        AuditEvent.PROJECT_PUBLISHED,
+        AuditEvent.PROJECT_CHANGED,
+        AuditEvent.PROJECT_REMOVED,
+    ),
+    *(
+        AuditEvent.PROJECT_TAGGED,
+        AuditEvent.MEMBERSHIP_SAVED,
+        AuditEvent.GROUP_CREATED,
+        AuditEvent.GROUP_CHANGED,
+        AuditEvent.GROUP_REMOVED,
+    ),
+    *(AuditEvent.GROUP_TAGGED, AuditEvent.GROUP_ACCESS_SAVED, AuditEvent.GROUP_OPENED, AuditEvent.PROJECT_ERASED),
+    *(
+        AuditEvent.CLIENT_CREATED,
+        AuditEvent.CLIENT_CHANGED,
+        AuditEvent.CLIENT_REMOVED,
+        AuditEvent.CLIENT_SECRET_ROTATED,
+    ),
 )
-AUDIT: Final = (Event.LOG_BROKEN,)
+AUDIT_EVENTS: Final = (AuditEvent.LOG_BROKEN,)
 # The installation's own affairs; refusals, which the log has no place for; what would tell of our own telling, and
 # without end.
-NEVER_TOLD: Final = frozenset(
+UNPUBLISHED_EVENTS: Final = frozenset(
     {
-        *(Event.INSTALLED, Event.RESTORED, Event.PROMOTED, Event.REWRAPPED, Event.PROVISIONED),
-        *(Event.SETUP_LINK_MADE, Event.SETUP_CLOSED, Event.KEY_MADE, Event.KEY_ROTATED, Event.KEY_DISTRUSTED),
-        *(Event.CLIENT_REFUSED, Event.GAME_VIOLATION, Event.GAME_ENDED, Event.GAME_BLOCKED),
-        *(Event.LOGOUT_TOLD, Event.LOGOUT_GIVEN_UP),
-        *(Event.WEBHOOK_CREATED, Event.WEBHOOK_CHANGED, Event.WEBHOOK_REMOVED, Event.WEBHOOK_SECRET_ROTATED),
-        *(Event.WEBHOOK_STOPPED, Event.WEBHOOK_REDELIVERED, Event.WEBHOOK_TESTED),
+        *(
+            AuditEvent.INSTALLED,
+            AuditEvent.RESTORED,
+            AuditEvent.PROMOTED,
+            AuditEvent.REWRAPPED,
+            AuditEvent.PROVISIONED,
+        ),
+        *(
+            AuditEvent.SETUP_LINK_MADE,
+            AuditEvent.SETUP_CLOSED,
+            AuditEvent.KEY_MADE,
+            AuditEvent.KEY_ROTATED,
+            AuditEvent.KEY_DISTRUSTED,
+        ),
+        *(AuditEvent.CLIENT_REFUSED, AuditEvent.GAME_VIOLATION, AuditEvent.GAME_ENDED, AuditEvent.GAME_BLOCKED),
+        *(AuditEvent.LOGOUT_TOLD, AuditEvent.LOGOUT_GIVEN_UP),
+        *(
+            AuditEvent.WEBHOOK_CREATED,
+            AuditEvent.WEBHOOK_CHANGED,
+            AuditEvent.WEBHOOK_REMOVED,
+            AuditEvent.WEBHOOK_SECRET_ROTATED,
+        ),
+        *(AuditEvent.WEBHOOK_STOPPED, AuditEvent.WEBHOOK_REDELIVERED, AuditEvent.WEBHOOK_TESTED),
     }
 )
-BY_TOPIC: Final = {Topic.ACCOUNT: ACCOUNT, Topic.SESSION: SESSION, Topic.PERMISSION: PERMISSION, Topic.AUDIT: AUDIT}
-TOPIC_OF: Final[Mapping[str, Topic]] = {event.value: topic for topic, events in BY_TOPIC.items() for event in events}
+EVENTS_BY_TOPIC: Final = {
+    Topic.ACCOUNT: ACCOUNT_EVENTS,
+    Topic.SESSION: SESSION_EVENTS,
+    Topic.PERMISSION: PERMISSION_EVENTS,
+    Topic.AUDIT: AUDIT_EVENTS,
+}
+TOPIC_BY_EVENT: Final[Mapping[str, Topic]] = {
+    event.value: topic for topic, events in EVENTS_BY_TOPIC.items() for event in events
+}

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tests.faults.history import Act, History, Operation, Result, of, told
+from tests.faults.history import Act, History, Operation, Result, describe, operations_of
 
 CONFLICTS: Final = (404, 409)
 INVALID_GRANT: Final = "invalid_grant"
@@ -24,7 +24,7 @@ class Recorded:
 def no_answer_blames_the_code(history: History) -> list[str]:
     """Whatever is gone, it is 503 and says when to ask again; a 500 is nobody's fault but ours."""
     return [
-        f"R-04: {one.status} {one.note}: {told(one)}"
+        f"R-04: {one.status} {one.note}: {describe(one)}"
         for one in history
         if one.status >= SERVER_ERROR and not (one.status == UNAVAILABLE and one.patient)
     ]
@@ -32,7 +32,7 @@ def no_answer_blames_the_code(history: History) -> list[str]:
 
 def answers_come_within(history: History, seconds: float) -> list[str]:
     return [
-        f"R-08: {one.t1 - one.t0:.1f} seconds: {told(one)} {one.status} {one.note}"
+        f"R-08: {one.t1 - one.t0:.1f} seconds: {describe(one)} {one.status} {one.note}"
         for one in history
         if one.op is not Act.FAULT and one.t1 - one.t0 > seconds
     ]
@@ -47,15 +47,15 @@ def i8_one_record_for_each_change(history: History, records: Iterable[Recorded])
             continue
         times = kept[one.event, one.request_id]
         if (one.ok and times != 1) or (one.result is Result.FAIL and times) or times > 1:
-            problems.append(f"I8: {times} records {one.event!r} of {told(one)}, request {one.request_id}")
+            problems.append(f"I8: {times} records {one.event!r} of {describe(one)}, request {one.request_id}")
     return problems
 
 
 def i13_figures_stay_bounded(history: History, mosts: Mapping[str, float]) -> list[str]:
     """`mosts` by what a key begins with: resident bytes, descriptors, threads."""
     return [
-        f"I13: {told(one)}, at most {most}"
-        for one in of(history, Act.MEASURE)
+        f"I13: {describe(one)}, at most {most}"
+        for one in operations_of(history, Act.MEASURE)
         if (most := mosts.get(one.key.partition(":")[0])) is not None and float(one.value) > most
     ]
 
@@ -67,7 +67,7 @@ def i14_a_lost_answer_hides_no_half(history: History) -> list[str]:
         if one.repeats:
             repeated.setdefault(one.repeats, []).append(one)
     return [
-        f"I14: {told(one)}, and once more: {told(again)} {again.status} {again.note}"
+        f"I14: {describe(one)}, and once more: {describe(again)} {again.status} {again.note}"
         for one in history
         for again in repeated.get(one.number, [])
         if not is_clean(again)
@@ -84,7 +84,7 @@ def every_lost_answer_was_asked_for_again(history: History, acts: Sequence[Act])
     """Without this I14 would hold for a run in which nobody asks."""
     answered = {one.repeats for one in history if one.repeats and one.result is not Result.INFO}
     return [
-        f"I14: nobody asked again: {told(one)}"
-        for one in of(history, *acts)
+        f"I14: nobody asked again: {describe(one)}"
+        for one in operations_of(history, *acts)
         if one.result is Result.INFO and not one.repeats and one.number not in answered
     ]

@@ -1,17 +1,17 @@
 """What was ended stays ended, and what was not ended goes on (I3, I9, I11, I12)."""
 
-from tests.faults.history import Act, History, Operation, Result, by_key, of, told
+from tests.faults.history import Act, History, Operation, Result, by_key, describe, operations_of
 
 
 def i3_what_was_ended_stays_ended(history: History) -> list[str]:
     """After an acknowledged end nothing succeeds, unless somebody may have begun it anew since (I3, and I9)."""
     problems = []
-    for about in by_key(of(history, Act.BEGIN, Act.END, Act.USE)).values():
-        uses = [one for one in of(about, Act.USE) if one.ok]
-        ends = [one for one in of(about, Act.END) if one.ok]
-        begins = [one for one in of(about, Act.BEGIN) if one.maybe]
+    for about in by_key(operations_of(history, Act.BEGIN, Act.END, Act.USE)).values():
+        uses = [one for one in operations_of(about, Act.USE) if one.ok]
+        ends = [one for one in operations_of(about, Act.END) if one.ok]
+        begins = [one for one in operations_of(about, Act.BEGIN) if one.maybe]
         problems += [
-            f"I3: {told(end)}, and then {told(use)}"
+            f"I3: {describe(end)}, and then {describe(use)}"
             for use in uses
             for end in newest_before(use, ends)
             if not any(begin.over > end.t0 and begin.t0 < use.t1 for begin in begins)
@@ -22,12 +22,12 @@ def i3_what_was_ended_stays_ended(history: History) -> list[str]:
 def i11_what_was_not_ended_goes_on(history: History) -> list[str]:
     """No refusal of something that holds (I11), and a right given on one node is there on the other (I6)."""
     problems = []
-    for about in by_key(of(history, Act.BEGIN, Act.END, Act.USE)).values():
-        uses = [one for one in of(about, Act.USE) if one.result is Result.FAIL]
-        begins = [one for one in of(about, Act.BEGIN) if one.ok]
-        ends = [one for one in of(about, Act.END) if one.maybe]
+    for about in by_key(operations_of(history, Act.BEGIN, Act.END, Act.USE)).values():
+        uses = [one for one in operations_of(about, Act.USE) if one.result is Result.FAIL]
+        begins = [one for one in operations_of(about, Act.BEGIN) if one.ok]
+        ends = [one for one in operations_of(about, Act.END) if one.maybe]
         problems += [
-            f"I11: {told(begin)}, and then {told(use)}"
+            f"I11: {describe(begin)}, and then {describe(use)}"
             for use in uses
             for begin in newest_before(use, begins)
             if not any(end.over > begin.t0 and end.t0 < use.t1 for end in ends)
@@ -45,13 +45,15 @@ def i12_nothing_succeeds_without_what_it_needs(history: History) -> list[str]:
     """While the database was gone, whatever began and ended in that time was no success."""
     free = (Act.OPEN, Act.FAULT, Act.MEASURE)
     return [
-        f"I12: during {told(gone)}: {told(one)}"
-        for gone in of(history, Act.FAULT)
+        f"I12: during {describe(gone)}: {describe(one)}"
+        for gone in operations_of(history, Act.FAULT)
         for one in history
         if one.op not in free and one.ok and gone.t0 < one.t0 and one.t1 < gone.t1
     ]
 
 
-def open_doors_stay_open(history: History) -> list[str]:
+def public_endpoints_stay_available(history: History) -> list[str]:
     """Keys, discovery and the like are answered whatever the database does."""
-    return [f"R-08: {told(one)} {one.status} {one.note}" for one in of(history, Act.OPEN) if not one.ok]
+    return [
+        f"R-08: {describe(one)} {one.status} {one.note}" for one in operations_of(history, Act.OPEN) if not one.ok
+    ]

@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Mapping
 
-from tests.faults.history import Act, History, Operation, Result, by_key, of, told
+from tests.faults.history import Act, History, Operation, Result, by_key, describe, operations_of
 
 
 def each_happens_once(history: History, act: Act, what: str) -> list[str]:
     return [
-        f"{what} {key!r} {len(done)} times: " + "; ".join(told(one) for one in done)
-        for key, done in by_key(one for one in of(history, act) if one.ok).items()
+        f"{what} {key!r} {len(done)} times: " + "; ".join(describe(one) for one in done)
+        for key, done in by_key(one for one in operations_of(history, act) if one.ok).items()
         if len(done) > 1
     ]
 
@@ -25,26 +25,26 @@ def a_secret_is_spent_at_most_once(history: History) -> list[str]:
 def i2_a_family_has_one_live_token_and_after_reuse_none(history: History) -> list[str]:
     """Of the tokens tried when all was over, at most one of a family was good, and none that was spent before."""
     families = family_of_each(history)
-    successors = Counter(one.key for one in of(history, Act.REFRESH) if one.ok)
+    successors = Counter(one.key for one in operations_of(history, Act.REFRESH) if one.ok)
     problems = [f"I2: {token!r} was rotated {times} times" for token, times in successors.items() if times > 1]
     good: dict[str, list[Operation]] = {}
-    for one in of(history, Act.LAST_TRY):
+    for one in operations_of(history, Act.LAST_TRY):
         if one.ok:
             good.setdefault(families.get(one.key, one.key), []).append(one)
     reused = families_that_were_reused(history, families)
     for family, alive in good.items():
         if len(alive) > 1:
-            problems.append(f"I2: {len(alive)} live tokens in family {family!r}: " + "; ".join(map(told, alive)))
+            problems.append(f"I2: {len(alive)} live tokens in family {family!r}: " + "; ".join(map(describe, alive)))
         if family in reused:
-            problems.append(f"I2: a token was reused ({told(reused[family])}), and {told(alive[0])}")
-        problems += [f"I2: a spent token is alive: {told(one)}" for one in alive if one.key in successors]
+            problems.append(f"I2: a token was reused ({describe(reused[family])}), and {describe(alive[0])}")
+        problems += [f"I2: a spent token is alive: {describe(one)}" for one in alive if one.key in successors]
     return problems
 
 
 def family_of_each(history: History) -> dict[str, str]:
     """The code that a refresh token goes back to."""
     families: dict[str, str] = {}
-    for one in of(history, Act.REDEEM, Act.REFRESH, Act.LAST_TRY):
+    for one in operations_of(history, Act.REDEEM, Act.REFRESH, Act.LAST_TRY):
         if one.ok and one.value:
             families[one.value] = one.key if one.op is Act.REDEEM else families.get(one.key, one.key)
     return families
@@ -53,12 +53,12 @@ def family_of_each(history: History) -> dict[str, str]:
 def families_that_were_reused(history: History, families: Mapping[str, str]) -> dict[str, Operation]:
     """Refused for a token that had been rotated before it was shown: with that the whole family ends."""
     rotated: dict[str, Operation] = {}
-    for one in of(history, Act.REFRESH):
+    for one in operations_of(history, Act.REFRESH):
         if one.ok:
             rotated.setdefault(one.key, one)
     return {
         families.get(one.key, one.key): one
-        for one in of(history, Act.REFRESH)
+        for one in operations_of(history, Act.REFRESH)
         if one.result is Result.FAIL and one.key in rotated and rotated[one.key].t1 < one.t0
     }
 
@@ -66,19 +66,19 @@ def families_that_were_reused(history: History, families: Mapping[str, str]) -> 
 def i4_an_answer_is_delivered_once_and_never_lost(history: History) -> list[str]:
     """`deliver` is ok with data and else failed; the last of each key was asked when all was well again."""
     problems = each_happens_once(history, Act.DELIVER, "I4: an answer was delivered")
-    polls = by_key(of(history, Act.DELIVER))
-    for one in of(history, Act.APPROVE):
+    polls = by_key(operations_of(history, Act.DELIVER))
+    for one in operations_of(history, Act.APPROVE):
         asked = polls.get(one.key, [])
         if one.ok and asked and not any(poll.maybe for poll in asked) and asked[-1].t0 > one.t1:
-            problems.append(f"I4: approved and never delivered: {told(one)}, {told(asked[-1])}")
+            problems.append(f"I4: approved and never delivered: {describe(one)}, {describe(asked[-1])}")
     return problems
 
 
 def i15_nothing_outlives_its_end(history: History, seconds: float) -> list[str]:
     """A code that is older than that is refused, whether or not anything was cleaned up."""
-    issued = {one.value: one for one in of(history, Act.ISSUE) if one.ok}
+    issued = {one.value: one for one in operations_of(history, Act.ISSUE) if one.ok}
     return [
-        f"I15: redeemed {one.t0 - issued[one.key].t1:.1f} seconds after it was issued: {told(one)}"
-        for one in of(history, Act.REDEEM)
+        f"I15: redeemed {one.t0 - issued[one.key].t1:.1f} seconds after it was issued: {describe(one)}"
+        for one in operations_of(history, Act.REDEEM)
         if one.ok and one.key in issued and one.t0 - issued[one.key].t1 > seconds
     ]

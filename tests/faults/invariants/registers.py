@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
 
-from tests.faults.history import Act, History, Operation, Result, by_key, of, told
+from tests.faults.history import Act, History, Operation, Result, by_key, describe, operations_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ def i6_every_record_is_linearizable(history: History) -> list[str]:
     """
     return [
         problem
-        for key, about in by_key(of(history, Act.WRITE, Act.READ)).items()
+        for key, about in by_key(operations_of(history, Act.WRITE, Act.READ)).items()
         for problem in (*unknown_values(key, about), *overlaps(key, zones_of(about)))
     ]
 
@@ -34,17 +34,17 @@ def i6_every_record_is_linearizable(history: History) -> list[str]:
 def unknown_values(key: str, about: History) -> list[str]:
     """A read of what nobody wrote, of what was refused, or of what nobody had begun to write yet."""
     begun: dict[str, float] = {}
-    for one in of(about, Act.WRITE):
+    for one in operations_of(about, Act.WRITE):
         if one.maybe:
             begun[one.value] = min(one.t0, begun.get(one.value, inf))
     problems = []
-    for one in of(about, Act.READ):
+    for one in operations_of(about, Act.READ):
         if not one.ok or not one.value:  # an empty value: the record as it was before anything was saved
             continue
         if one.value not in begun:
-            problems.append(f"I6: {key!r}: read what was never saved: {told(one)}")
+            problems.append(f"I6: {key!r}: read what was never saved: {describe(one)}")
         elif one.t1 < begun[one.value]:
-            problems.append(f"I6: {key!r}: read before anyone began to save it: {told(one)}")
+            problems.append(f"I6: {key!r}: read before anyone began to save it: {describe(one)}")
     return problems
 
 
@@ -53,7 +53,7 @@ def zones_of(about: History) -> list[Zone]:
     for one in about:
         if one.ok or (one.op is Act.WRITE and one.maybe):
             clusters.setdefault(one.value, []).append(one)
-    seen = {one.value for one in of(about, Act.READ) if one.ok}
+    seen = {one.value for one in operations_of(about, Act.READ) if one.ok}
     return [
         zone_of(value, cluster)
         for value, cluster in clusters.items()
@@ -86,28 +86,30 @@ def overlaps(key: str, zones: Sequence[Zone]) -> list[str]:
 def i6_versions_grow_by_one(history: History) -> list[str]:
     """No two saves are told the same version, later ones higher ones, and in the end each has counted once."""
     problems = []
-    for key, about in by_key(one for one in of(history, Act.WRITE, Act.FOUND) if one.version or not one.ok).items():
-        saved = sorted((one for one in of(about, Act.WRITE) if one.ok), key=lambda one: one.version)
+    for key, about in by_key(
+        one for one in operations_of(history, Act.WRITE, Act.FOUND) if one.version or not one.ok
+    ).items():
+        saved = sorted((one for one in operations_of(about, Act.WRITE) if one.ok), key=lambda one: one.version)
         problems += [
-            f"I6: {key!r}: version {one.version} twice: {told(one)}, {told(other)}"
+            f"I6: {key!r}: version {one.version} twice: {describe(one)}, {describe(other)}"
             for one, other in pairwise(saved)
             if one.version == other.version
         ]
         problems += [
-            f"I6: {key!r}: {told(other)} had version {other.version} after {told(one)} had {one.version}"
+            f"I6: {key!r}: {describe(other)} had version {other.version} after {describe(one)} had {one.version}"
             for one, other in pairwise(saved)
             if other.t1 < one.t0
         ]
-        problems += counted(key, saved, about)
+        problems += version_problems(key, saved, about)
     return problems
 
 
-def counted(key: str, saved: Sequence[Operation], about: History) -> list[str]:
+def version_problems(key: str, saved: Sequence[Operation], about: History) -> list[str]:
     """The record begins at the version that the `found` without a value tells, and ends at that of the other."""
-    ends = {bool(one.value): one.version for one in of(about, Act.FOUND) if one.ok}
+    ends = {bool(one.value): one.version for one in operations_of(about, Act.FOUND) if one.ok}
     if len(ends) < len((True, False)):
         return []
-    maybe = [one for one in of(about, Act.WRITE) if one.result is Result.INFO]
+    maybe = [one for one in operations_of(about, Act.WRITE) if one.result is Result.INFO]
     grown = ends[True] - ends[False]
     if len(saved) <= grown <= len(saved) + len(maybe):
         return []

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from tests.faults.history import Act, History, by_key, of, told
+from tests.faults.history import Act, History, by_key, describe, operations_of
 
 UNKNOWN: Final = "?"  # an element that the answer would have named, and none came
 
@@ -13,13 +13,13 @@ def i5_limits_are_never_exceeded(history: History, limits: Mapping[str, int]) ->
     """`limits` by what a key begins with. What nodes and database counted, and what was certainly there at once."""
     return [
         *(
-            f"I5: more than {limit}: {told(one)}"
-            for one in of(history, Act.COUNT)
+            f"I5: more than {limit}: {describe(one)}"
+            for one in operations_of(history, Act.COUNT)
             if one.ok and (limit := limit_of(one.key, limits)) is not None and int(one.value) > limit
         ),
         *(
             f"I5: {most} in {key!r} at once, {limit} are allowed"
-            for key, about in by_key(of(history, Act.ADD, Act.REMOVE)).items()
+            for key, about in by_key(operations_of(history, Act.ADD, Act.REMOVE)).items()
             if (limit := limit_of(key, limits)) is not None and (most := most_at_once(about)) > limit
         ),
     ]
@@ -31,14 +31,14 @@ def limit_of(key: str, limits: Mapping[str, int]) -> int | None:
 
 def most_at_once(about: History) -> int:
     """An element is certainly there from the answer to its adding until its removal could have begun."""
-    removals = [one for one in of(about, Act.REMOVE) if one.maybe]
+    removals = [one for one in operations_of(about, Act.REMOVE) if one.maybe]
     moments = [(one.t0, False, one.value) for one in removals]
     gone: dict[str, list[float]] = {}
     for one in removals:
         gone.setdefault(one.value, []).append(one.t0)
     moments += [
         (one.t1, True, one.value)
-        for one in of(about, Act.ADD)
+        for one in operations_of(about, Act.ADD)
         if one.ok and not any(one.t0 < at < one.t1 for at in gone.get(one.value, []))
     ]
     there: set[str] = set()
@@ -52,16 +52,16 @@ def most_at_once(about: History) -> int:
 def i7_every_acknowledged_element_is_there(history: History, found: Mapping[str, Collection[str]]) -> list[str]:
     """`found`: what each set holds when all is over. Nobody adds an element again that was removed."""
     problems = []
-    for key, about in by_key(of(history, Act.ADD, Act.REMOVE)).items():
+    for key, about in by_key(operations_of(history, Act.ADD, Act.REMOVE)).items():
         there = found.get(key, ())
-        added = {one.value: one for one in of(about, Act.ADD) if one.ok}
-        removed = {one.value: one for one in of(about, Act.REMOVE) if one.ok}
-        tried = {one.value for one in of(about, Act.REMOVE) if one.maybe}
-        possible = {one.value for one in of(about, Act.ADD) if one.maybe}
-        problems += [f"I7: lost: {told(one)}" for value, one in added.items() if value not in {*there, *tried}]
-        problems += [f"I7: came back: {told(one)}" for value, one in removed.items() if value in there]
+        added = {one.value: one for one in operations_of(about, Act.ADD) if one.ok}
+        removed = {one.value: one for one in operations_of(about, Act.REMOVE) if one.ok}
+        tried = {one.value for one in operations_of(about, Act.REMOVE) if one.maybe}
+        possible = {one.value for one in operations_of(about, Act.ADD) if one.maybe}
+        problems += [f"I7: lost: {describe(one)}" for value, one in added.items() if value not in {*there, *tried}]
+        problems += [f"I7: came back: {describe(one)}" for value, one in removed.items() if value in there]
         strangers = [value for value in there if value not in possible]
-        if len(strangers) > sum(one.value == UNKNOWN for one in of(about, Act.ADD) if one.maybe):
+        if len(strangers) > sum(one.value == UNKNOWN for one in operations_of(about, Act.ADD) if one.maybe):
             problems.append(f"I7: {strangers} are in {key!r}, and so many were never added")
     return problems
 

@@ -12,9 +12,9 @@ from typing import Final
 
 import structlog
 
-from tests.faults.disk import Disk
+from tests.faults.disk import FaultyDisk
 from tests.faults.simulation.schedule import Outcome, run
-from tests.faults.simulation.world import make_world
+from tests.faults.simulation.world import make_initial_state
 from tests.support.processes import inherited_environment
 
 HASH_SEED: Final = "PYTHONHASHSEED"  # else sets of texts are gone through in another order each time
@@ -26,8 +26,8 @@ def main() -> int:
     logging.disable(logging.CRITICAL)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as name:
-        world = asyncio.run(make_world(Path(name)))
-        disk = Disk()
+        world = asyncio.run(make_initial_state(Path(name)))
+        disk = FaultyDisk()
         seeds = [asked.seed] if asked.seed is not None else range(asked.first, asked.first + asked.seeds)
         broken, asked_in_all, faults, digest = 0, 0, 0, hashlib.sha256()
         for seed in seeds:

@@ -5,19 +5,19 @@ from dataclasses import dataclass, field
 from secrets import token_hex, token_urlsafe
 from typing import Final
 
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import Refused
-from gatehouse.oauth.client_authentication import Credentials
+from gatehouse.oauth.client_authentication import ClientCredentials
 from gatehouse.oauth.issue import TokenSet
 from gatehouse.oauth.token_endpoint import TokenRequest
 from gatehouse.oauth.vocabulary import GrantName
 from tests.faults.simulation.history import History, Op, Result
-from tests.faults.simulation.life import ADDRESS, Life, Question
+from tests.faults.simulation.life import ADDRESS, Life, NodeCall
 from tests.faults.simulation.node import Node
-from tests.faults.simulation.world import World
-from tests.support.oauth import DAY, REDIRECT, a_grant, claims_of, proof
+from tests.faults.simulation.world import InitialState
+from tests.support.oauth import DAY, REDIRECT, a_grant, claims_of, native_proof
 
 CODE_SECONDS: Final = 600
 FAMILY: Final = ("redeem", "refresh", "identify")
@@ -48,8 +48,8 @@ def a_family(user_id: str, *, is_peaceful: bool) -> Family:
     return Family(grant_id=token_hex(16), user_id=user_id, code=token_urlsafe(32), is_peaceful=is_peaceful)
 
 
-def begun(family: Family) -> Question:
-    async def begin(node: Node, origin: Origin) -> object:
+def begin_family(family: Family) -> NodeCall:
+    async def begin(node: Node, origin: AuditOrigin) -> object:
         now = node.clock.now()
         grant = a_grant(
             grant_id=family.grant_id,
@@ -60,7 +60,7 @@ def begun(family: Family) -> Question:
             code_ends_at=now + CODE_SECONDS,
             ends_at=now + 90 * DAY,
         )
-        entry = node.house.recorder.record(Event.GRANT_MADE, origin, subject=family.user_id)
+        entry = node.house.recorder.record(AuditEvent.GRANT_MADE, origin, subject=family.user_id)
         if not await node.house.storage.grants.begin(grant, entry):
             raise Refused("blocked")
         return None
@@ -68,9 +68,9 @@ def begun(family: Family) -> Question:
     return begin
 
 
-def redeemed(family: Family, world: World) -> Question:
-    async def redeem(node: Node, origin: Origin) -> object:
-        shown = Credentials(proof=proof(REDIRECT, world.secret), source=ADDRESS, origin=origin)
+def redeem_code(family: Family, world: InitialState) -> NodeCall:
+    async def redeem(node: Node, origin: AuditOrigin) -> object:
+        shown = ClientCredentials(proof=native_proof(REDIRECT, world.secret), source=ADDRESS, origin=origin)
         return await node.tokens.answer(
             TokenRequest(
                 grant_type=GrantName.AUTHORIZATION_CODE,
@@ -84,9 +84,9 @@ def redeemed(family: Family, world: World) -> Question:
     return redeem
 
 
-def refreshed(token: str, world: World) -> Question:
-    async def refresh(node: Node, origin: Origin) -> object:
-        shown = Credentials(proof=proof(REDIRECT, world.secret), source=ADDRESS, origin=origin)
+def refresh_with(token: str, world: InitialState) -> NodeCall:
+    async def refresh(node: Node, origin: AuditOrigin) -> object:
+        shown = ClientCredentials(proof=native_proof(REDIRECT, world.secret), source=ADDRESS, origin=origin)
         return await node.tokens.answer(
             TokenRequest(
                 grant_type=GrantName.REFRESH_TOKEN,
@@ -100,39 +100,39 @@ def refreshed(token: str, world: World) -> Question:
     return refresh
 
 
-def identified(token: str) -> Question:
-    async def identify(node: Node, _origin: Origin) -> object:
+def identify_with(token: str) -> NodeCall:
+    async def identify(node: Node, _origin: AuditOrigin) -> object:
         return await node.oauth.bearers.identify(token)
 
     return identify
 
 
-def revoked(token: str, world: World) -> Question:
-    async def revoke(node: Node, origin: Origin) -> object:
-        shown = Credentials(client_id="web", client_secret=world.secret, source=ADDRESS, origin=origin)
+def revoke_token(token: str, world: InitialState) -> NodeCall:
+    async def revoke(node: Node, origin: AuditOrigin) -> object:
+        shown = ClientCredentials(client_id="web", client_secret=world.secret, source=ADDRESS, origin=origin)
         await node.revocation.revoke(shown, token, origin)
         return None
 
     return revoke
 
 
-def blocked(user_id: str) -> Question:
-    async def block(node: Node, origin: Origin) -> object:
+def block_user(user_id: str) -> NodeCall:
+    async def block(node: Node, origin: AuditOrigin) -> object:
         return await node.house.administration.block(user_id, origin)
 
     return block
 
 
-class Relying:
+class TokenClient:
     """A client, with what it got."""
 
-    def __init__(self, life: Life, world: World, family: Family) -> None:
+    def __init__(self, life: Life, world: InitialState, family: Family) -> None:
         self._life = life
         self._world = world
         self._family = family
 
     async def live(self) -> None:
-        begun_ = await self._life.insist("begin", self._family.grant_id, begun(self._family), tries=1)
+        begun_ = await self._life.insist("begin", self._family.grant_id, begin_family(self._family), tries=1)
         if begun_.result is Result.FAIL:
             return
         rivals = 1 if self._family.is_peaceful else self._life.chance.randint(1, 3)
@@ -146,7 +146,7 @@ class Relying:
 
     async def _redeem(self) -> None:
         await self._life.pause(2)
-        op, answer = await self._life.ask("redeem", self._family.grant_id, redeemed(self._family, self._world))
+        op, answer = await self._life.ask("redeem", self._family.grant_id, redeem_code(self._family, self._world))
         self._family.takes(answer)
         if op.result is Result.INFO and not self._family.is_peaceful:
             await self._redeem()
@@ -162,7 +162,7 @@ class Relying:
         """Whether it was told anything."""
         for _ in range(3):
             op, answer = await self._life.ask(
-                "refresh", self._family.grant_id, refreshed(token, self._world), value=generation_of(token)
+                "refresh", self._family.grant_id, refresh_with(token, self._world), value=generation_of(token)
             )
             self._family.takes(answer)
             if op.result is not Result.INFO:
@@ -177,12 +177,12 @@ class Relying:
 
     async def _revoke(self) -> None:
         await self._life.pause(15)
-        await self._life.insist("revoke", self._family.grant_id, revoked(self._family.refresh[-1], self._world))
+        await self._life.insist("revoke", self._family.grant_id, revoke_token(self._family.refresh[-1], self._world))
 
     async def _probe(self) -> None:
         for _ in range(self._life.chance.randint(1, 4)):
             await self._life.pause(6)
-            await self._life.ask("identify", self._family.grant_id, identified(self._family.access[-1]))
+            await self._life.ask("identify", self._family.grant_id, identify_with(self._family.access[-1]))
 
 
 def generation_of(token: str) -> str:

@@ -9,20 +9,20 @@ from secrets import token_bytes
 from typing import Final
 
 from gatehouse.accounts.login_data import LoginOptions
-from gatehouse.accounts.model import Auth, User
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin
+from gatehouse.accounts.model import SignInMethod, User
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.gamesessions.model import LIFETIME, GameSession
 from gatehouse.gamesessions.poll import OK, PollAnswer
-from gatehouse.gamesessions.proof import Presented
+from gatehouse.gamesessions.proof import GameClientProof
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import Refused
 from tests.faults.simulation.history import History, Result
-from tests.faults.simulation.life import ADDRESS, Life, Question
+from tests.faults.simulation.life import ADDRESS, Life, NodeCall
 from tests.faults.simulation.node import Node
 
 LOCATION: Final = "location"
-GAME: Final = Presented(address=IPv4Address(ADDRESS), source=ADDRESS, proven=True, location=LOCATION)
+GAME: Final = GameClientProof(address=IPv4Address(ADDRESS), source=ADDRESS, proven=True, location=LOCATION)
 OPTIONS: Final = LoginOptions(factor="device", nojwt=True)
 
 
@@ -55,8 +55,8 @@ def a_session(user: User) -> Session:
     return Session(gsid=str(uuid.UUID(bytes=token_bytes(16), version=4)), user=user)
 
 
-def registered(session: Session) -> Question:
-    async def register(node: Node, _origin: Origin) -> object:
+def register_session(session: Session) -> NodeCall:
+    async def register(node: Node, _origin: AuditOrigin) -> object:
         now = node.clock.now()
         await node.house.storage.game_sessions.register(
             GameSession(
@@ -75,8 +75,8 @@ def registered(session: Session) -> Question:
     return register
 
 
-def polled(session: Session, connection: Connection) -> Question:
-    async def poll(node: Node, origin: Origin) -> object:
+def poll_session(session: Session, connection: Connection) -> NodeCall:
+    async def poll(node: Node, origin: AuditOrigin) -> object:
         answer = await node.polls.poll(session.gsid, GAME, connection, origin)
         if answer.status != OK:
             raise Refused(answer.status)
@@ -85,15 +85,15 @@ def polled(session: Session, connection: Connection) -> Question:
     return poll
 
 
-def confirmed(session: Session) -> Question:
-    async def confirm(node: Node, origin: Origin) -> object:
-        entry = node.house.recorder.record(Event.GAME_CONFIRMED, origin, subject=session.user.user_id)
+def confirm_session(session: Session) -> NodeCall:
+    async def confirm(node: Node, origin: AuditOrigin) -> object:
+        entry = node.house.recorder.record(AuditEvent.GAME_CONFIRMED, origin, subject=session.user.user_id)
         if not await node.house.storage.game_sessions.confirm(
             session.gsid,
             node.clock.now(),
             user_id=session.user.user_id,
             rev=session.user.rev,
-            auth=Auth.LOGIN.value,
+            auth=SignInMethod.LOGIN.value,
             entry=entry,
         ):
             raise Refused("not waiting, or not him any more")
@@ -108,20 +108,20 @@ class Player:
         self._session = session
 
     async def live(self) -> None:
-        await self._life.insist("register", self._session.gsid, registered(self._session), tries=1)
+        await self._life.insist("register", self._session.gsid, register_session(self._session), tries=1)
         pollers = [self._poll() for _ in range(self._life.chance.randint(1, 3))]
         await asyncio.gather(self._confirm(), *pollers)
 
     async def _confirm(self) -> None:
         await self._life.pause(40)
-        await self._life.insist("confirm", self._session.gsid, confirmed(self._session))
+        await self._life.insist("confirm", self._session.gsid, confirm_session(self._session))
 
     async def _poll(self) -> None:
         for _ in range(3):
             await self._life.pause(3)
             connection = Connection()
             leaving = asyncio.get_running_loop().call_later(self._life.chance.random() * 120, connection.cut)
-            _, answer = await self._life.ask("poll", self._session.gsid, polled(self._session, connection))
+            _, answer = await self._life.ask("poll", self._session.gsid, poll_session(self._session, connection))
             leaving.cancel()
             if isinstance(answer, PollAnswer):
                 return

@@ -3,21 +3,21 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from gatehouse.audit.model import Origin
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.gamesessions.poll import ClientGone
 from gatehouse.kernel.errors import GatehouseError, Unavailable
 from tests.faults.simulation.history import History, Op, Result
-from tests.faults.simulation.node import Node, Place
-from tests.faults.simulation.store import Odds
+from tests.faults.simulation.node import Node, NodeFactory
+from tests.faults.simulation.store import FaultOdds
 from tests.faults.simulation.virtual import Chance
 
-Question = Callable[[Node, Origin], Awaitable[object]]
+NodeCall = Callable[[Node, AuditOrigin], Awaitable[object]]
 ADDRESS = "192.0.2.7"
 NODES = ("a", "b")
 
 
 class Life:
-    def __init__(self, place: Place, chance: Chance, odds: Odds) -> None:
+    def __init__(self, place: NodeFactory, chance: Chance, odds: FaultOdds) -> None:
         self.chance = chance
         self.history = History()
         self._place = place
@@ -72,17 +72,17 @@ class Life:
         for name in NODES:
             await self.kill(name)
 
-    async def ask(self, kind: str, key: str, question: Question, *, value: str = "") -> tuple[Op, object]:
+    async def ask(self, kind: str, key: str, question: NodeCall, *, value: str = "") -> tuple[Op, object]:
         """Ask one of the nodes, whichever it is, and keep what came of it."""
         node = await self._any_node()
         op = Op(number=len(self.history.ops), kind=kind, key=key, value=value, node=node.name, began=self.now)
         self.history.ops.append(op)
-        origin = Origin(actor="simulation", address=ADDRESS, request_id=op.request_id)
+        origin = AuditOrigin(actor="simulation", address=ADDRESS, request_id=op.request_id)
         answer = await self._answered(op, node, asyncio.ensure_future(question(node, origin)))
         op.ended = self.now
         return op, answer
 
-    async def insist(self, kind: str, key: str, question: Question, *, tries: int = 4) -> Op:
+    async def insist(self, kind: str, key: str, question: NodeCall, *, tries: int = 4) -> Op:
         """Ask until the answer says something, as a client does that got none; the last of the tries."""
         for _ in range(tries):
             op, _ = await self.ask(kind, key, question)

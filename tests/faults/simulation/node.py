@@ -3,40 +3,40 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from gatehouse.accounts.sessions import SessionLife, Sessions
-from gatehouse.app.gamesessions import GameRoom, game_room
-from gatehouse.app.house import House
-from gatehouse.app.oauth import OAuthRooms, grant_types, oauth_rooms
-from gatehouse.app.people import login_desk, login_rules
-from gatehouse.gamesessions.pace import Pace, PaceLimits
-from gatehouse.gamesessions.poll import Polls
+from gatehouse.accounts.sessions import SessionLifetimes, Sessions
+from gatehouse.app.gamesessions import GameServices, game_services
+from gatehouse.app.house import Services
+from gatehouse.app.oauth import OAuthServices, grant_types, oauth_services
+from gatehouse.app.people import login_result, login_rules
+from gatehouse.gamesessions.pace import PollThrottle, PollThrottleLimits
+from gatehouse.gamesessions.poll import PollService
 from gatehouse.oauth.revocation import Revocation
 from gatehouse.oauth.token_endpoint import TokenEndpoint
-from gatehouse.permissions.held import HeldByUsers
-from gatehouse.storage.opening import over
+from gatehouse.permissions.held import HoldingsReader
+from gatehouse.storage.opening import build_storage
 from gatehouse.storage.sqlite import SQLiteRunner
-from tests.faults.disk import Disk
-from tests.faults.simulation.store import Commits, FaultyRunner, Odds, tamed
+from tests.faults.disk import FaultyDisk
+from tests.faults.simulation.store import FaultOdds, FaultyRunner, LoopWriter, threadless_runner
 from tests.faults.simulation.virtual import Chance, VirtualClock
-from tests.faults.simulation.world import World
+from tests.faults.simulation.world import InitialState
 
-PATIENT = PaceLimits(early=1_000)
+PATIENT = PollThrottleLimits(early=1_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     name: str
-    house: House
+    house: Services
     clock: VirtualClock
-    oauth: OAuthRooms
+    oauth: OAuthServices
     tokens: TokenEndpoint
     revocation: Revocation
     sessions: Sessions
-    game: GameRoom
-    polls: Polls
-    held: HeldByUsers
+    game: GameServices
+    polls: PollService
+    held: HoldingsReader
     runner: SQLiteRunner
-    commits: Commits
+    commits: LoopWriter
 
     def die(self) -> None:
         """As by kill -9: nothing is finished."""
@@ -47,22 +47,22 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class NodeFactory:
     """Where nodes live: one file, one disk."""
 
-    world: World
+    world: InitialState
     file: Path
-    disk: Disk
-    writers: list[Commits]
+    disk: FaultyDisk
+    writers: list[LoopWriter]
 
-    async def open(self, name: str, chance: Chance, odds: Odds) -> Node:
+    async def open(self, name: str, chance: Chance, odds: FaultOdds) -> Node:
         clock = VirtualClock()
-        runner, commits = tamed(str(self.file), self.writers, self.disk, chance, odds)
-        house = self.world.house(over(FaultyRunner(runner, commits, chance, odds)), clock)
-        house.keyring._take((await over(runner).keys.load()).keys)  # it starts once its store answers
-        rooms = oauth_rooms(house)
+        runner, commits = threadless_runner(str(self.file), self.writers, self.disk, chance, odds)
+        house = self.world.house(build_storage(FaultyRunner(runner, commits, chance, odds)), clock)
+        house.keyring._take((await build_storage(runner).keys.load()).keys)  # it starts once its store answers
+        rooms = oauth_services(house)
         rules = login_rules(house)
-        game = game_room(house, desk=login_desk(house, rules), rules=rules)
+        game = game_services(house, desk=login_result(house, rules), rules=rules)
         return Node(
             name=name,
             house=house,
@@ -82,13 +82,15 @@ class Place:
                 recorder=house.recorder,
                 clock=clock,
             ),
-            sessions=Sessions(store=house.storage.sessions, recorder=house.recorder, clock=clock, life=SessionLife()),
+            sessions=Sessions(
+                store=house.storage.sessions, recorder=house.recorder, clock=clock, life=SessionLifetimes()
+            ),
             game=game,
-            polls=Polls(
+            polls=PollService(
                 store=house.storage.game_sessions,
                 waiters=game.waiters,
                 pulse=game.pulse,
-                pace=Pace(limits=PATIENT, clock=clock),
+                pace=PollThrottle(limits=PATIENT, clock=clock),
                 results=game.results,
                 unsent=game.unsent,
                 records=game.records,
@@ -96,7 +98,7 @@ class Place:
                 node=game.node,
                 delay=1,
             ),
-            held=HeldByUsers(reading=house.reading, clock=clock),
+            held=HoldingsReader(reading=house.reading, clock=clock),
             runner=runner,
             commits=commits,
         )

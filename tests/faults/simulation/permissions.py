@@ -6,29 +6,29 @@ from dataclasses import replace
 from secrets import token_hex
 from typing import Final
 
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.permissions.commands.access_keys import new_access_key
-from gatehouse.permissions.model.access_key import KEYS_MOST
+from gatehouse.permissions.model.access_key import MAX_ACCESS_KEYS
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.user_record import UserRecord
-from gatehouse.permissions.store import Edited
+from gatehouse.permissions.store import EditResult
 from tests.faults.simulation.history import History, Op, Result
-from tests.faults.simulation.life import Life, Question
+from tests.faults.simulation.life import Life, NodeCall
 from tests.faults.simulation.node import Node
 from tests.faults.simulation.world import PEOPLE, SEATS, SHOP
-from tests.support.permission_builders import P, a_role, holding
+from tests.support.permission_builders import P, a_role, holdings_with
 
 SEATED: Final = PEOPLE[2:]  # whom nobody blocks
 LIMITED: Final = "few"
 THE_SHOP: Final = str(SHOP)
 
 
-def key_made() -> Question:
-    async def make(node: Node, origin: Origin) -> object:
+def make_key() -> NodeCall:
+    async def make(node: Node, origin: AuditOrigin) -> object:
         new = new_access_key(SHOP, "ci", masters=node.house.masters, now=node.clock.now())
         entry = node.house.recorder.record(
-            Event.ACCESS_KEY_MADE, origin, subject=THE_SHOP, details={"key_id": new.key.key_id}
+            AuditEvent.ACCESS_KEY_MADE, origin, subject=THE_SHOP, details={"key_id": new.key.key_id}
         )
         await node.house.storage.application_keys.add_access_key(new.key, (entry,))
         return new.key.key_id
@@ -36,56 +36,56 @@ def key_made() -> Question:
     return make
 
 
-def key_removed(key_id: str) -> Question:
-    async def remove(node: Node, origin: Origin) -> object:
-        entry = node.house.recorder.record(Event.ACCESS_KEY_REMOVED, origin, subject=THE_SHOP)
+def remove_key(key_id: str) -> NodeCall:
+    async def remove(node: Node, origin: AuditOrigin) -> object:
+        entry = node.house.recorder.record(AuditEvent.ACCESS_KEY_REMOVED, origin, subject=THE_SHOP)
         await node.house.storage.application_keys.delete_access_key(SHOP, key_id, (entry,))
         return key_id
 
     return remove
 
 
-def keys_counted() -> Question:
-    async def count(node: Node, _origin: Origin) -> object:
+def count_keys() -> NodeCall:
+    async def count(node: Node, _origin: AuditOrigin) -> object:
         return len(await node.house.storage.application_keys.access_keys(SHOP))
 
     return count
 
 
-def holders_counted() -> Question:
-    async def count(node: Node, _origin: Origin) -> object:
+def count_holders() -> NodeCall:
+    async def count(node: Node, _origin: AuditOrigin) -> object:
         holders = await node.house.storage.applications.role_holders(SHOP, node.clock.now())
         return holders.get(LIMITED, 0)
 
     return count
 
 
-def seat(user_id: str, *, given: bool) -> Question:
-    async def edit(node: Node, origin: Origin) -> object:
-        entry = node.house.recorder.record(Event.ROLE_ASSIGNED, origin, subject=user_id)
+def assign_seat(user_id: str, *, given: bool) -> NodeCall:
+    async def edit(node: Node, origin: AuditOrigin) -> object:
+        entry = node.house.recorder.record(AuditEvent.ROLE_ASSIGNED, origin, subject=user_id)
 
-        def change(state: UserRecord) -> Edited[UserRecord]:
-            return Edited(replace(state, scopes={P: holding(LIMITED)} if given else {}), [entry])
+        def change(state: UserRecord) -> EditResult[UserRecord]:
+            return EditResult(replace(state, scopes={P: holdings_with(LIMITED)} if given else {}), [entry])
 
         return (await node.house.storage.user_records.edit_record(SHOP, user_id, change, node.clock.now())).version
 
     return edit
 
 
-def held(user_id: str) -> Question:
-    async def ask(node: Node, _origin: Origin) -> object:
+def check_holding(user_id: str) -> NodeCall:
+    async def ask(node: Node, _origin: AuditOrigin) -> object:
         return any(role.endswith(LIMITED) for role in (await node.held.held(user_id, [SHOP]))[SHOP].roles)
 
     return ask
 
 
-def role_saved(name: str) -> Question:
-    async def save(node: Node, origin: Origin) -> object:
-        entry = node.house.recorder.record(Event.APPLICATION_CHANGED, origin, subject=THE_SHOP)
+def save_role(name: str) -> NodeCall:
+    async def save(node: Node, origin: AuditOrigin) -> object:
+        entry = node.house.recorder.record(AuditEvent.APPLICATION_CHANGED, origin, subject=THE_SHOP)
 
-        def change(state: ApplicationModel) -> Edited[ApplicationModel]:
+        def change(state: ApplicationModel) -> EditResult[ApplicationModel]:
             role = a_role(name, SHOP)
-            return Edited(replace(state, roles={**state.roles, role.key: role}), [entry])
+            return EditResult(replace(state, roles={**state.roles, role.key: role}), [entry])
 
         return (await node.house.storage.applications.edit_schema(SHOP, change)).schema.version
 
@@ -105,34 +105,34 @@ class Administrators:
             *(self._keys() for _ in range(3)),
             *(self._seat(user_id) for user_id in people),
             *(self._save() for _ in range(2)),
-            self._watch("keys", keys_counted()),
-            self._watch("holders", holders_counted()),
+            self._watch("keys", count_keys()),
+            self._watch("holders", count_holders()),
         )
 
     async def _keys(self) -> None:
         await self._life.pause(4)
-        op, key_id = await self._life.ask("make-key", THE_SHOP, key_made())
+        op, key_id = await self._life.ask("make-key", THE_SHOP, make_key())
         op.value = str(key_id or "")
         if key_id is not None and self._life.chance.random() < 0.5:
             await self._life.pause(4)
-            await self._life.insist("remove-key", str(key_id), key_removed(str(key_id)))
+            await self._life.insist("remove-key", str(key_id), remove_key(str(key_id)))
 
     async def _seat(self, user_id: str) -> None:
         for _ in range(self._life.chance.randint(1, 3)):
             await self._life.pause(4)
             given = self._life.chance.random() < 0.7
-            await self._life.ask("seat", user_id, seat(user_id, given=given), value=str(given))
-            op, answer = await self._life.ask("held", user_id, held(user_id))
+            await self._life.ask("seat", user_id, assign_seat(user_id, given=given), value=str(given))
+            op, answer = await self._life.ask("held", user_id, check_holding(user_id))
             op.value = str(answer)
 
     async def _save(self) -> None:
         for _ in range(self._life.chance.randint(1, 2)):
             await self._life.pause(4)
             name = f"r{token_hex(4)}"
-            op, version = await self._life.ask("save", THE_SHOP, role_saved(name), value=name)
+            op, version = await self._life.ask("save", THE_SHOP, save_role(name), value=name)
             op.told = op.told or str(version)
 
-    async def _watch(self, what: str, question: Question) -> None:
+    async def _watch(self, what: str, question: NodeCall) -> None:
         for _ in range(4):
             await self._life.pause(3)
             op, number = await self._life.ask(what, THE_SHOP, question)
@@ -144,7 +144,7 @@ class Administrators:
 
 def no_limit_is_exceeded(history: History) -> list[str]:
     """I5, at every moment somebody looked."""
-    limits = {"keys": KEYS_MOST, "holders": SEATS}
+    limits = {"keys": MAX_ACCESS_KEYS, "holders": SEATS}
     return [
         f"I5: {op}"
         for kind, most in limits.items()
@@ -160,7 +160,7 @@ def keys_are_as_acknowledged(history: History, there: Sequence[str]) -> list[str
     removed = {op.key for op in history.of("remove-key") if op.result is Result.OK}
     problems = [f"I7: key {key} is lost" for key in sorted(made - tried - set(there))]
     problems += [f"I3: key {key} came back" for key in sorted(removed & set(there))]
-    return problems + ([f"I5: {len(there)} keys"] if len(there) > KEYS_MOST else [])
+    return problems + ([f"I5: {len(there)} keys"] if len(there) > MAX_ACCESS_KEYS else [])
 
 
 def seats_are_as_acknowledged(history: History, holders: Sequence[str]) -> list[str]:
@@ -169,16 +169,16 @@ def seats_are_as_acknowledged(history: History, holders: Sequence[str]) -> list[
     for user_id in history.keys("seat"):
         edits = history.of("seat", key=user_id)
         for look in history.of("held", key=user_id):
-            known = standing([op for op in edits if op.ended <= look.began])
+            known = acknowledged_state([op for op in edits if op.ended <= look.began])
             if look.result is Result.OK and known is not None and look.value != str(known):
                 problems.append(f"I6: {look} after {known}")
-        known = standing(edits)
+        known = acknowledged_state(edits)
         if known is not None and known is not (user_id in holders):
             problems.append(f"I6: {user_id} has a seat: {user_id in holders}, acknowledged: {known}")
     return problems
 
 
-def standing(edits: Sequence[Op]) -> bool | None:
+def acknowledged_state(edits: Sequence[Op]) -> bool | None:
     """What the last edits say; None when an unacknowledged one may have changed it."""
     for op in reversed(edits):
         if op.result is Result.OK:

@@ -7,22 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin, Record
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.gamesessions.poll import OK
 from gatehouse.kernel.errors import GatehouseError
-from tests.faults.disk import Disk
+from tests.faults.disk import FaultyDisk
 from tests.faults.simulation import families, games, permissions, signing_in
-from tests.faults.simulation.families import Family, Relying, a_family, blocked, generation_of, refreshed
+from tests.faults.simulation.families import Family, TokenClient, a_family, block_user, generation_of, refresh_with
 from tests.faults.simulation.games import GAME, Connection, Player, Session, a_session, is_due
 from tests.faults.simulation.history import History, Op, Result
 from tests.faults.simulation.life import NODES, Life
-from tests.faults.simulation.node import Node, Place
+from tests.faults.simulation.node import Node, NodeFactory
 from tests.faults.simulation.permissions import Administrators
 from tests.faults.simulation.signing_in import Browser
-from tests.faults.simulation.store import Odds
+from tests.faults.simulation.store import FaultOdds
 from tests.faults.simulation.virtual import Chance, VirtualLoop, seeded_secrets
-from tests.faults.simulation.world import GRACE, PEOPLE, SHOP, World
+from tests.faults.simulation.world import GRACE, PEOPLE, SHOP, InitialState
 
 LONGEST: Final = 600.0  # virtual seconds until a life is taken for stuck
 BLOCKED: Final = PEOPLE[:2]
@@ -39,10 +39,10 @@ class Outcome:
     history: History
 
 
-def run(seed: int, world: World, directory: Path, disk: Disk) -> Outcome:
+def run(seed: int, world: InitialState, directory: Path, disk: FaultyDisk) -> Outcome:
     file = directory / f"{seed}.db"
     file.write_bytes(world.database)
-    place = Place(world=world, file=file, disk=disk, writers=[])
+    place = NodeFactory(world=world, file=file, disk=disk, writers=[])
     loop = VirtualLoop()
     try:
         with seeded_secrets(seed):
@@ -54,12 +54,12 @@ def run(seed: int, world: World, directory: Path, disk: Disk) -> Outcome:
 
 
 class Schedule:
-    def __init__(self, seed: int, place: Place) -> None:
+    def __init__(self, seed: int, place: NodeFactory) -> None:
         self._seed = seed
         self._place = place
         self._chance = chance = Chance(seed)
         unreliable = chance.choice((0.0, 0.02, 0.08))
-        self._odds = Odds(
+        self._odds = FaultOdds(
             refused=unreliable,
             lost=chance.choice((0.0, 0.02, 0.08)),
             disk=chance.choice((0.0, 0.05, 0.2)),
@@ -88,7 +88,7 @@ class Schedule:
         self._families = [a_family(chance.choice(BLOCKED), is_peaceful=False) for _ in range(2)]
         self._families.append(a_family(PEACEFUL, is_peaceful=not self._jumps))
         self._sessions = [a_session(world.people[chance.choice(PEOPLE[:3])]) for _ in range(2)]
-        them = [Relying(life, world, family).live() for family in self._families]
+        them = [TokenClient(life, world, family).live() for family in self._families]
         them += [Player(life, session).live() for session in self._sessions]
         them += [Administrators(life).live(), Browser(life, world.people[PEACEFUL]).live()]
         them += [self._block(life, user_id) for user_id in BLOCKED if chance.random() < 0.3]
@@ -97,7 +97,7 @@ class Schedule:
 
     async def _block(self, life: Life, user_id: str) -> None:
         await life.pause(20)
-        await life.insist("block", user_id, blocked(user_id))
+        await life.insist("block", user_id, block_user(user_id))
 
     async def _kill(self, life: Life) -> None:
         await life.pause(15)
@@ -116,7 +116,7 @@ class Schedule:
 
     async def _judged(self, history: History) -> list[str]:
         """By a node that starts on what is left, on a disk that works."""
-        node = await self._place.open("end", self._chance, Odds(longest=0.0))
+        node = await self._place.open("end", self._chance, FaultOdds(longest=0.0))
         try:
             return [
                 *families.codes_are_taken_once(history),
@@ -162,7 +162,7 @@ class Schedule:
         connection = Connection()
         asyncio.get_running_loop().call_later(1.0, connection.cut)  # what is there is told at once
         try:
-            return (await node.polls.poll(session.gsid, GAME, connection, Origin(actor="end"))).status
+            return (await node.polls.poll(session.gsid, GAME, connection, AuditOrigin(actor="end"))).status
         except Exception as error:  # noqa: BLE001 - a refusal or nobody there
             return type(error).__name__
 
@@ -179,7 +179,7 @@ class Schedule:
 
     async def _is_good(self, node: Node, token: str) -> bool:
         try:
-            await refreshed(token, self._place.world)(node, Origin(actor="end"))
+            await refresh_with(token, self._place.world)(node, AuditOrigin(actor="end"))
         except GatehouseError:
             return False
         return True
@@ -194,19 +194,19 @@ class Schedule:
         problems += [
             f"I8: {told[op.request_id]} records of {op}"
             for op in history.of(*ONE_RECORD)
-            if told[op.request_id] not in allowed(op)
+            if told[op.request_id] not in allowed_record_counts(op)
         ]
         for family in self._families:
             problems += families.revocations_are_recorded(history, family, revocations(records, family))
         return problems
 
 
-def allowed(op: Op) -> tuple[int, ...]:
+def allowed_record_counts(op: Op) -> tuple[int, ...]:
     return {Result.OK: (1,), Result.FAIL: (0,), Result.INFO: (0, 1)}[op.result]
 
 
-def revocations(records: Sequence[Record], family: Family) -> int:
+def revocations(records: Sequence[AuditRecord], family: Family) -> int:
     return sum(
-        record.event == Event.GRANT_REVOKED and record.details.get("grant_id") == family.grant_id
+        record.event == AuditEvent.GRANT_REVOKED and record.details.get("grant_id") == family.grant_id
         for record in records
     )

@@ -1,24 +1,24 @@
 """Browser sessions: opened at one node, found at any, ended for all (W5)."""
 
-from gatehouse.accounts.model import Auth, User
-from gatehouse.accounts.sessions import Opened
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin
+from gatehouse.accounts.model import SignInMethod, User
+from gatehouse.accounts.sessions import OpenedSession
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.errors import Refused
 from tests.faults.simulation.history import History, Result
-from tests.faults.simulation.life import Life, Question
+from tests.faults.simulation.life import Life, NodeCall
 from tests.faults.simulation.node import Node
 
 
-def opened(user: User) -> Question:
-    async def open_session(node: Node, origin: Origin) -> object:
-        return await node.sessions.open(user, Auth.LOGIN, origin=origin, agent="")
+def start_session(user: User) -> NodeCall:
+    async def open_session(node: Node, origin: AuditOrigin) -> object:
+        return await node.sessions.open(user, SignInMethod.LOGIN, origin=origin, agent="")
 
     return open_session
 
 
-def found(secret: str) -> Question:
-    async def find(node: Node, _origin: Origin) -> object:
+def find_session(secret: str) -> NodeCall:
+    async def find(node: Node, _origin: AuditOrigin) -> object:
         if await node.sessions.find(secret) is None:
             raise Refused("nobody")
         return None
@@ -26,9 +26,9 @@ def found(secret: str) -> Question:
     return find
 
 
-def ended(user: User, session_id: str) -> Question:
-    async def end(node: Node, origin: Origin) -> object:
-        entry = node.house.recorder.record(Event.SIGNED_OUT, origin, subject=user.user_id)
+def end_session(user: User, session_id: str) -> NodeCall:
+    async def end(node: Node, origin: AuditOrigin) -> object:
+        entry = node.house.recorder.record(AuditEvent.SIGNED_OUT, origin, subject=user.user_id)
         if not await node.house.storage.sessions.end(user.user_id, session_id, entry):
             raise Refused("ended before")
         return None
@@ -42,19 +42,19 @@ class Browser:
         self._user = user
 
     async def live(self) -> None:
-        _, answer = await self._life.ask("open", self._user.user_id, opened(self._user))
-        if not isinstance(answer, Opened):
+        _, answer = await self._life.ask("open", self._user.user_id, start_session(self._user))
+        if not isinstance(answer, OpenedSession):
             return
         session_id = answer.session.session_id
         await self._look(session_id, answer.secret)
         if self._life.chance.random() < 0.7:
-            await self._life.insist("end", session_id, ended(self._user, session_id))
+            await self._life.insist("end", session_id, end_session(self._user, session_id))
             await self._look(session_id, answer.secret)
 
     async def _look(self, session_id: str, secret: str) -> None:
         for _ in range(2):
             await self._life.pause(5)
-            await self._life.ask("find", session_id, found(secret))
+            await self._life.ask("find", session_id, find_session(secret))
 
 
 # -- what must hold ------------------------------------------------------------------------------------

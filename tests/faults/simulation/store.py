@@ -9,18 +9,18 @@ from typing import Any, TypeVar
 import apsw
 
 from gatehouse.kernel.errors import OutcomeUnknown, Unavailable
-from gatehouse.storage.runner import Listener, Make
+from gatehouse.storage.runner import Listener, VerbFactory
 from gatehouse.storage.sqlite import SQLiteRunner
-from gatehouse.storage.sqlite_writer import Writer
+from gatehouse.storage.sqlite_writer import GroupCommitWriter
 from gatehouse.storage.statements import Verb
-from tests.faults.disk import Disk
+from tests.faults.disk import FaultyDisk
 from tests.faults.simulation.virtual import Chance
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Odds:
+class FaultOdds:
     """How often what goes wrong, of 1."""
 
     refused: float = 0.0  # nothing was done, and the caller is told
@@ -30,10 +30,12 @@ class Odds:
     longest: float = 0.2  # seconds of every way to the store and back
 
 
-class Commits:
+class LoopWriter:
     """Takes the place of the writer's thread: its tasks run on the loop, one writer of the file at a time."""
 
-    def __init__(self, writer: Writer, others: list["Commits"], disk: Disk, chance: Chance, odds: Odds) -> None:
+    def __init__(
+        self, writer: GroupCommitWriter, others: list["LoopWriter"], disk: FaultyDisk, chance: Chance, odds: FaultOdds
+    ) -> None:
         self._writer = writer
         self._others = others
         self._disk = disk
@@ -74,20 +76,22 @@ class Commits:
             self._disk.write_failure = None
 
 
-def tamed(path: str, others: list[Commits], disk: Disk, chance: Chance, odds: Odds) -> tuple[SQLiteRunner, Commits]:
+def threadless_runner(
+    path: str, others: list[LoopWriter], disk: FaultyDisk, chance: Chance, odds: FaultOdds
+) -> tuple[SQLiteRunner, LoopWriter]:
     """A runner whose writer has no thread."""
     runner = SQLiteRunner(path)
     writer: Any = runner._writer
     writer._tasks.put(None)
     writer._thread.join()
-    writer._tasks = commits = Commits(writer, others, disk, chance, odds)
+    writer._tasks = commits = LoopWriter(writer, others, disk, chance, odds)
     return runner, commits
 
 
 class FaultyRunner:
     """A runner behind a road on which questions and answers take their time, or get lost."""
 
-    def __init__(self, inner: SQLiteRunner, commits: Commits, chance: Chance, odds: Odds) -> None:
+    def __init__(self, inner: SQLiteRunner, commits: LoopWriter, chance: Chance, odds: FaultOdds) -> None:
         self._inner = inner
         self._commits = commits
         self._chance = chance
@@ -96,11 +100,11 @@ class FaultyRunner:
 
     async def act(
         self,
-        make: Make[T],
+        make: VerbFactory[T],
         *,
         brief: bool = False,
         heavy: bool = False,
-        at_once: Make[T] | None = None,
+        at_once: VerbFactory[T] | None = None,
         repeatable: bool = False,
     ) -> T:
         await self._way()

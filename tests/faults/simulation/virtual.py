@@ -17,7 +17,7 @@ class NothingHappens(Exception):
     """Everybody waits for somebody else."""
 
 
-class Unhurried(selectors.SelectSelector):
+class JumpingSelector(selectors.SelectSelector):
     """Where a real selector waits, the clock jumps."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     """What happens at one moment happens in the order it was asked for, as on any loop."""
 
     def __init__(self) -> None:
-        self._hours = Unhurried()
+        self._hours = JumpingSelector()
         super().__init__(self._hours)
 
     def time(self) -> float:

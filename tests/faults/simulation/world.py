@@ -7,63 +7,69 @@ from typing import Final
 import apsw
 
 from gatehouse.accounts.model import User
-from gatehouse.app.house import House, build, master_keys
-from gatehouse.app.instance_key import instance_key
-from gatehouse.audit.events import Event
+from gatehouse.app.house import Services, build_services, master_keys
+from gatehouse.app.instance_key import ensure_instance_key
+from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.clock import Clock
-from gatehouse.keys.model import Algorithm, KeyLine, Purpose
+from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose
 from gatehouse.keys.rotation import make_key
 from gatehouse.keys.sealing import MasterKeys
-from gatehouse.oauth.model import Client, Profile, TokenSettings
-from gatehouse.settings import Loaded
+from gatehouse.oauth.model import Client, ClientProfile, TokenSettings
+from gatehouse.settings import LoadedSettings
 from gatehouse.storage.migrations import run_in_child
 from gatehouse.storage.opening import Storage, open_storage
 from tests.support.builders import ORIGIN, a_record
 from tests.support.clock import MovableClock
-from tests.support.permission_builders import a_new_application, a_person, a_role, install, publish
-from tests.support.service import settings_for
+from tests.support.permission_builders import a_new_application, a_person, a_role, install_central, publish
+from tests.support.service import load_test_settings
 
 PEOPLE: Final = tuple(f"100000000{n}" for n in range(6))
 SHOP: Final = 50_001
 SEATS: Final = 2
 GRACE: Final = 30  # seconds in which a refresh may be repeated
-LINES: Final = tuple(KeyLine(purpose, Algorithm.EDDSA) for purpose in Purpose)  # whose signatures repeat themselves
+LINES: Final = tuple(
+    KeyLine(purpose, Algorithm.EDDSA) for purpose in KeyPurpose
+)  # whose signatures repeat themselves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class InitialState:
     database: bytes  # the file as it is when a life begins
-    loaded: Loaded
+    loaded: LoadedSettings
     masters: MasterKeys
     key: bytes
     secret: str  # the client's
     people: dict[str, User]
 
-    def house(self, storage: Storage, clock: Clock) -> House:
-        return build(self.loaded, storage=storage, masters=self.masters, clock=clock, key=self.key)
+    def house(self, storage: Storage, clock: Clock) -> Services:
+        return build_services(self.loaded, storage=storage, masters=self.masters, clock=clock, key=self.key)
 
 
-async def make_world(directory: Path) -> World:
+async def make_initial_state(directory: Path) -> InitialState:
     file = directory / "world.db"
     url = f"sqlite:///{file}"
     await run_in_child(url)
-    loaded = settings_for(url, directory, port=8080)
+    loaded = load_test_settings(url, directory, port=8080)
     masters = master_keys(loaded.settings)
     async with open_storage(url, migrate=False) as storage:
-        key = await instance_key(storage, masters, MovableClock())
-        secret, people = await fill(build(loaded, storage=storage, masters=masters, clock=MovableClock(), key=key))
+        key = await ensure_instance_key(storage, masters, MovableClock())
+        secret, people = await fill_database(
+            build_services(loaded, storage=storage, masters=masters, clock=MovableClock(), key=key)
+        )
     # Made by builders, which have no audit key of this installation.
     connection = apsw.Connection(str(file))
     connection.execute("DELETE FROM audit_events; PRAGMA journal_mode = delete")
     connection.close()
-    return World(database=file.read_bytes(), loaded=loaded, masters=masters, key=key, secret=secret, people=people)
+    return InitialState(
+        database=file.read_bytes(), loaded=loaded, masters=masters, key=key, secret=secret, people=people
+    )
 
 
-async def fill(house: House) -> tuple[str, dict[str, User]]:
+async def fill_database(house: Services) -> tuple[str, dict[str, User]]:
     storage = house.storage
-    await install(storage)
+    await install_central(storage)
     made = [make_key(line, house.masters, now=house.clock.now(), signs_from=0, rsa_bits=2048) for line in LINES]
-    await storage.keys.save(made, seen=0, entry=a_record(Event.KEY_MADE))
+    await storage.keys.save(made, seen=0, entry=a_record(AuditEvent.KEY_MADE))
     people = {user_id: await a_person(storage, user_id) for user_id in PEOPLE}
     shop = a_new_application(0, a_role("few", user_limit=SEATS), "guest", project_id="mind_games")
     await publish(storage, new=shop, owners=PEOPLE[:1])
@@ -71,7 +77,7 @@ async def fill(house: House) -> tuple[str, dict[str, User]]:
     client = Client(
         client_id="web",
         name="Web shop",
-        profile=Profile.NATIVE,
+        profile=ClientProfile.NATIVE,
         redirect_hosts=("shop.example",),
         first_party=True,
         token_settings=settings,

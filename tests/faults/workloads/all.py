@@ -11,11 +11,11 @@ from tests.faults.workloads.revocations import Revocations
 from tests.faults.workloads.workload import Workload
 
 
-def usual() -> list[Workload]:
+def usual_workloads() -> list[Workload]:
     """W1, W3, W4, W5: what every fault is survived with. Who is used up has to last for the run."""
     return [Codes(), Limits(6 + int(SECONDS / 5)), Registers(), Revocations(60 + int(SECONDS * 4))]
 
 
-def every() -> list[Workload]:
+def all_workloads() -> list[Workload]:
     """And W2, W6, W7."""
-    return [*usual(), Games(), Logins(), Queries()]
+    return [*usual_workloads(), Games(), Logins(), Queries()]

@@ -4,15 +4,15 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import Any, Final
 
-from tests.faults.calling import Client, Crew, Reply, until_over
+from tests.faults.calling import CheckedReply, ClientPool, FaultClient, repeat_until_over
 from tests.faults.history import Act, History
 from tests.faults.invariants.once import (
     i1_a_code_is_consumed_at_most_once,
     i2_a_family_has_one_live_token_and_after_reuse_none,
     i15_nothing_outlives_its_end,
 )
-from tests.faults.scene import CODE_SECONDS, Relying, Scene, with_password
-from tests.faults.workloads.signing_in import issue, redeeming, refresh_token_in, refreshing, sign_in
+from tests.faults.scene import CODE_SECONDS, FaultSetup, RelyingClient, with_password
+from tests.faults.workloads.signing_in import redeem_request, refresh_request, refresh_token_in, request_code, sign_in
 from tests.support.whole_database import Rows
 
 CLIENTS: Final = 3
@@ -25,67 +25,69 @@ class Codes:
         self._codes: list[str] = []  # every code that was redeemed, or tried
         self._late: list[str] = []
 
-    async def prepare(self, scene: Scene) -> None:
-        self._relying: Relying = scene.relying
+    async def prepare(self, scene: FaultSetup) -> None:
+        self._relying: RelyingClient = scene.relying
         self._logins = [(await with_password(scene.house, f"codes{n}")).login or "" for n in range(CLIENTS)]
 
-    def clients(self, crew: Crew) -> Sequence[Coroutine[Any, Any, None]]:
+    def clients(self, crew: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
         return [self._work(crew.client(f"codes {n}"), login) for n, login in enumerate(self._logins)]
 
-    async def _work(self, client: Client, login: str) -> None:
+    async def _work(self, client: FaultClient, login: str) -> None:
         await sign_in(client, login)
-        await until_over(client, self._walk, self._walk, self._race_code, self._race_token, self._reuse, self._keep)
+        await repeat_until_over(
+            client, self._walk, self._walk, self._race_code, self._race_token, self._reuse, self._keep
+        )
 
-    async def _code(self, client: Client) -> str | None:
-        code = await issue(client, self._relying)
+    async def _code(self, client: FaultClient) -> str | None:
+        code = await request_code(client, self._relying)
         if code is not None:
             self._codes.append(code)
         return code
 
-    async def _walk(self, client: Client) -> str | None:
+    async def _walk(self, client: FaultClient) -> str | None:
         """One family, some generations long; the newest token of it."""
         code = await self._code(client)
         token = None if code is None else await self._redeemed(client, code)
         for _ in range(client.chance.randrange(4)):
             if token is not None:
-                token = self._keep_token(await client.ask(refreshing(self._relying, token)))
+                token = self._keep_token(await client.ask(refresh_request(self._relying, token)))
         return token
 
-    async def _redeemed(self, client: Client, code: str) -> str | None:
-        return self._keep_token(await client.ask(redeeming(self._relying, code)))
+    async def _redeemed(self, client: FaultClient, code: str) -> str | None:
+        return self._keep_token(await client.ask(redeem_request(self._relying, code)))
 
-    async def _race_code(self, client: Client) -> None:
+    async def _race_code(self, client: FaultClient) -> None:
         if (code := await self._code(client)) is not None:
             await asyncio.gather(*(self._redeemed(client, code) for _ in range(3)))
 
-    async def _race_token(self, client: Client) -> None:
+    async def _race_token(self, client: FaultClient) -> None:
         if (token := await self._walk(client)) is not None:
-            asks = (client.ask(refreshing(self._relying, token)) for _ in range(3))
+            asks = (client.ask(refresh_request(self._relying, token)) for _ in range(3))
             for reply in await asyncio.gather(*asks):
                 self._keep_token(reply)
 
-    async def _reuse(self, client: Client) -> None:
+    async def _reuse(self, client: FaultClient) -> None:
         if self._tokens:
             old = client.chance.choice(self._tokens[-50:])
-            self._keep_token(await client.ask(refreshing(self._relying, old)))
+            self._keep_token(await client.ask(refresh_request(self._relying, old)))
 
-    async def _keep(self, client: Client) -> None:
-        if len(self._late) < LATE_MOST * CLIENTS and (code := await issue(client, self._relying)) is not None:
+    async def _keep(self, client: FaultClient) -> None:
+        if len(self._late) < LATE_MOST * CLIENTS and (code := await request_code(client, self._relying)) is not None:
             self._late.append(code)
 
-    def _keep_token(self, reply: Reply) -> str | None:
+    def _keep_token(self, reply: CheckedReply) -> str | None:
         token = refresh_token_in(reply)
         if token is not None:
             self._tokens.append(token)
         return token
 
-    async def last(self, crew: Crew) -> None:
+    async def last(self, crew: ClientPool) -> None:
         """Each code and each token once more, the newest first; codes that were kept, too, wherever they stand."""
         client = crew.client("codes, at the end")
         for code in (*self._codes, *self._late):
-            self._keep_token(await client.ask(redeeming(self._relying, code)))
+            self._keep_token(await client.ask(redeem_request(self._relying, code)))
         for token in reversed(self._tokens):
-            await client.ask(refreshing(self._relying, token, op=Act.LAST_TRY))
+            await client.ask(refresh_request(self._relying, token, op=Act.LAST_TRY))
 
     def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all
         return [

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import httpx2
 
-from tests.faults.calling import Ask, Client, Crew, Heard, error_of, until_over
+from tests.faults.calling import CheckedRequest, ClientPool, FaultClient, JudgedAnswer, error_of, repeat_until_over
 from tests.faults.history import Act, History, Result
 from tests.faults.invariants.once import i4_an_answer_is_delivered_once_and_never_lost
-from tests.faults.scene import Scene, with_password
+from tests.faults.scene import FaultSetup, with_password
 from tests.faults.workloads.signing_in import sign_in
 from tests.support.game import GET_GSID
 from tests.support.visitor import hidden_fields
@@ -23,24 +23,24 @@ TRIES: Final = 4
 
 
 class Games:
-    async def prepare(self, scene: Scene) -> None:
+    async def prepare(self, scene: FaultSetup) -> None:
         self._logins = [(await with_password(scene.house, f"plays{n}")).login or "" for n in range(CLIENTS)]
 
-    def clients(self, crew: Crew) -> Sequence[Coroutine[Any, Any, None]]:
+    def clients(self, crew: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
         return [self._work(crew.client(f"games {n}"), login) for n, login in enumerate(self._logins)]
 
-    async def _work(self, client: Client, login: str) -> None:
+    async def _work(self, client: FaultClient, login: str) -> None:
         await sign_in(client, login)
-        await until_over(client, self._play)
+        await repeat_until_over(client, self._play)
 
-    async def _play(self, client: Client) -> None:
+    async def _play(self, client: FaultClient) -> None:
         """Polls are held, the player says yes, one of them has the answer; else the next poll has."""
-        registered = await register(client)
+        registered = await register_game(client)
         if registered is None:
             return
         gsid, ask = registered
         polls = [asyncio.create_task(client.ask(ask)) for _ in range(POLLS)]
-        approved = await approve(client, gsid)
+        approved = await approve_game(client, gsid)
         if not approved:
             for poll in polls:
                 poll.cancel()  # they would be held for half a minute
@@ -52,45 +52,45 @@ class Games:
                 return
             replies.append(await client.ask(ask))
 
-    async def last(self, crew: Crew) -> None:
+    async def last(self, crew: ClientPool) -> None:
         """Nothing: a session lives for two minutes, and each game asked until it was told."""
 
     def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all
         return i4_an_answer_is_delivered_once_and_never_lost(history)
 
 
-async def register(client: Client) -> tuple[str, Ask] | None:
+async def register_game(client: FaultClient) -> tuple[str, CheckedRequest] | None:
     """The gsid, and the poll that asks for its answer."""
-    made = await client.ask(Ask(op=Act.READ, key="", path=GET_GSID, request={"json": {"factor": "f"}}))
+    made = await client.ask(CheckedRequest(op=Act.READ, key="", path=GET_GSID, request={"json": {"factor": "f"}}))
     if not made.ok or made.answer is None:
         return None
     gsid, place = str(made.json["gsid"]), made.answer.headers["location"]
-    return gsid, polling(gsid, place)
+    return gsid, poll_request(gsid, place)
 
 
-def polling(gsid: str, place: str) -> Ask:
+def poll_request(gsid: str, place: str) -> CheckedRequest:
     request = {"json": {"gsid": gsid}, "timeout": 60}
-    return Ask(op=Act.DELIVER, key=gsid, path=place, request=request, judge=delivered)
+    return CheckedRequest(op=Act.DELIVER, key=gsid, path=place, request=request, judge=judge_delivery)
 
 
-def delivered(answer: httpx2.Response) -> Heard:
+def judge_delivery(answer: httpx2.Response) -> JudgedAnswer:
     if answer.is_success and answer.json()["status"] == "OK":
-        return Heard(result=Result.OK)
-    return Heard(result=Result.FAIL, note=answer.json()["status"] if answer.is_success else error_of(answer))
+        return JudgedAnswer(result=Result.OK)
+    return JudgedAnswer(result=Result.FAIL, note=answer.json()["status"] if answer.is_success else error_of(answer))
 
 
-async def approve(client: Client, gsid: str) -> bool:
+async def approve_game(client: FaultClient, gsid: str) -> bool:
     """By the pages: the link, and the form that it leads a person to who has signed in."""
-    page = await client.ask(Ask(op=Act.READ, key="", path=f"/?gsid={gsid}", method="GET", request={}))
+    page = await client.ask(CheckedRequest(op=Act.READ, key="", path=f"/?gsid={gsid}", method="GET", request={}))
     for _ in range(STEPS_MOST):
         if page.answer is None or not page.answer.is_redirect:
             break
         path = page.answer.headers["location"]
-        page = await client.ask(Ask(op=Act.READ, key="", path=path, method="GET", request={}))
+        page = await client.ask(CheckedRequest(op=Act.READ, key="", path=path, method="GET", request={}))
     if page.answer is None or page.answer.url.path != CONFIRM or not page.answer.is_success:
         return False
     fields = {**hidden_fields(page.answer.text), "decision": "confirm"}
-    ask = Ask(
+    ask = CheckedRequest(
         op=Act.APPROVE,
         key=gsid,
         path=CONFIRM,

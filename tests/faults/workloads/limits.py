@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import httpx2
 
-from tests.faults.calling import Ask, Client, Crew, Heard, error_of, until_over
-from tests.faults.history import Act, History, Result, of
+from tests.faults.calling import CheckedRequest, ClientPool, FaultClient, JudgedAnswer, error_of, repeat_until_over
+from tests.faults.history import Act, History, Result, operations_of
 from tests.faults.invariants.registers import i6_every_record_is_linearizable
 from tests.faults.invariants.sets import (
     UNKNOWN,
@@ -16,11 +16,11 @@ from tests.faults.invariants.sets import (
     i5_names_are_unique,
     i7_every_acknowledged_element_is_there,
 )
-from tests.faults.scene import Person, Scene, application, publishers, someone
-from tests.faults.workloads.signing_in import short
-from tests.faults.workloads.workload import permission
+from tests.faults.scene import FaultSetup, Person, create_person, create_project_application, publishers
+from tests.faults.workloads.signing_in import digest_name
+from tests.faults.workloads.workload import permission_request
 from tests.support.builders import a_record
-from tests.support.permission_builders import GROUP, a_group, a_role, with_roles
+from tests.support.permission_builders import GROUP, a_group, a_role, set_roles
 from tests.support.studio import PROJECT
 from tests.support.whole_database import Rows
 
@@ -36,52 +36,52 @@ class Limits:
         self._publishers_wanted = publishers
         self._names = count()
 
-    async def prepare(self, scene: Scene) -> None:
+    async def prepare(self, scene: FaultSetup) -> None:
         house = scene.house
         self._owner = scene.owner
-        self._keyed = await application(house, "Keyed")
-        self._seated = await application(house, "Seated")
+        self._keyed = await create_project_application(house, "Keyed")
+        self._seated = await create_project_application(house, "Seated")
         few = a_role("few", self._seated, user_limit=MOST[SEATS])
-        await house.storage.applications.edit_schema(self._seated, with_roles(few))
-        self._people = [await someone(house) for _ in range(MOST[MEMBERS] + 1)]
+        await house.storage.applications.edit_schema(self._seated, set_roles(few))
+        self._people = [await create_person(house) for _ in range(MOST[MEMBERS] + 1)]
         self._publishers: Sequence[Person] = await publishers(house, self._publishers_wanted, MOST[PROJECTS])
         await house.storage.groups.create_group(a_group(), [a_record()])
 
-    def clients(self, crew: Crew) -> Sequence[Coroutine[Any, Any, None]]:
+    def clients(self, crew: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
         workers = [self._work(crew.client(f"limits {n}"), n) for n in range(CLIENTS)]
         return [*workers, *(self._sample(crew.client(f"sampler {n}"), n) for n in range(len(crew.nodes)))]
 
-    async def _work(self, client: Client, number: int) -> None:
+    async def _work(self, client: FaultClient, number: int) -> None:
         seated = self._people[number * SEATED // CLIENTS : (number + 1) * SEATED // CLIENTS]
 
-        async def sit(client: Client) -> None:
+        async def sit(client: FaultClient) -> None:
             await self._sit(client, client.chance.choice(seated))
 
-        await until_over(client, self._key, self._key, sit, sit, self._publish, self._take_name, self._gather)
+        await repeat_until_over(client, self._key, self._key, sit, sit, self._publish, self._take_name, self._gather)
 
     # -- what is limited ------------------------------------------------------------------------------
 
-    async def _key(self, client: Client) -> None:
+    async def _key(self, client: FaultClient) -> None:
         """A new one; where two are there, one of them goes."""
         ask = self._about_keys("save", comment=client.name)
         reply = await client.ask(
-            permission(
+            permission_request(
                 *(Act.ADD, f"{KEYS}:{self._keyed}", "accessKey", ask, self._owner),
                 value=UNKNOWN,
                 event="access_key.made",
-                judge=made_key,
+                judge=judge_made_key,
             )
         )
         if reply.operation.result is Result.FAIL:
             await self._drop_key(client)
 
-    async def _drop_key(self, client: Client) -> None:
+    async def _drop_key(self, client: FaultClient) -> None:
         listed = await client.ask(self._listed_keys())
         keys = listed.json["data"] if listed.ok else []
         if keys:
             gone = client.chance.choice(keys)["id"]
             await client.ask(
-                permission(
+                permission_request(
                     *(
                         Act.REMOVE,
                         f"{KEYS}:{self._keyed}",
@@ -97,17 +97,17 @@ class Limits:
     def _about_keys(self, action: str, **data: Any) -> dict[str, Any]:
         return {"action": action, "application_id": self._keyed, "data": data}
 
-    def _listed_keys(self) -> Ask:
-        return permission(
+    def _listed_keys(self) -> CheckedRequest:
+        return permission_request(
             *(Act.COUNT, f"{KEYS}:{self._keyed}", "accessKey", self._about_keys("get"), self._owner),
-            judge=lambda answer: counted(answer, lambda told: len(told["data"])),
+            judge=lambda answer: judge_count(answer, lambda told: len(told["data"])),
         )
 
-    async def _sit(self, client: Client, who: Person) -> None:
+    async def _sit(self, client: FaultClient, who: Person) -> None:
         takes = client.chance.random() < 0.6
         data = {"user_id": who.user_id, "roles": ["few"] if takes else []}
         await client.ask(
-            permission(
+            permission_request(
                 *(Act.ADD if takes else Act.REMOVE, f"{SEATS}:{self._seated}", "meta/data"),
                 *({"action": "save", "application_id": self._seated, "data": data}, self._owner),
                 value=who.user_id,
@@ -115,38 +115,38 @@ class Limits:
             )
         )
 
-    async def _publish(self, client: Client) -> None:
+    async def _publish(self, client: FaultClient) -> None:
         who = client.chance.choice(self._publishers)
-        title = f"p {short(f'{client.name} {next(self._names)}')}"
+        title = f"p {digest_name(f'{client.name} {next(self._names)}')}"
         await client.ask(
-            permission(
+            permission_request(
                 *(Act.ADD, f"{PROJECTS}:{who.user_id}", "publish", {"project": title}, who),
                 value=title.replace(" ", "_"),
                 event="project.published",
             )
         )
 
-    async def _take_name(self, client: Client) -> None:
+    async def _take_name(self, client: FaultClient) -> None:
         """Everyone wants the next name at once, each for an application of his own."""
         name = f"Name {next(self._names) // 3}"
         data = {"name": name, "project_id": PROJECT, "description": client.name}
         await client.ask(
-            permission(
+            permission_request(
                 *(Act.ADD, f"{NAME}:{name}", "application", {"action": "save", "data": data}, self._owner),
                 value=client.name,
                 event="application.created",
             )
         )
 
-    async def _gather(self, client: Client) -> None:
+    async def _gather(self, client: FaultClient) -> None:
         """A list of people that nobody else makes; a hundred and one are too many."""
         size = client.chance.choice((40, 99, 100, 101))
         users = [one.user_id for one in client.chance.sample(self._people, size)]
         await client.ask(
-            permission(
+            permission_request(
                 *(Act.WRITE, f"{MEMBERS}:{GROUP}", "group/access", {"group_id": GROUP, "data": {"users": users}}),
                 self._owner,
-                value=short(",".join(users)),
+                value=digest_name(",".join(users)),
                 event="group.access_saved",
                 repeatable=False,  # it would undo what others saved meanwhile
             )
@@ -154,7 +154,7 @@ class Limits:
 
     # -- what is counted ------------------------------------------------------------------------------
 
-    async def _sample(self, client: Client, node: int) -> None:
+    async def _sample(self, client: FaultClient, node: int) -> None:
         asks = (self._listed_keys, self._listed_members, self._listed_seats, self._listed_projects)
         number = 0
         while not client.is_over():
@@ -162,35 +162,35 @@ class Limits:
             number += 1
             await asyncio.sleep(SAMPLE_SECONDS)
 
-    def _listed_members(self) -> Ask:
+    def _listed_members(self) -> CheckedRequest:
         ask = {"action": "get", "data": {"project_id": PROJECT}}
-        return permission(
+        return permission_request(
             *(Act.COUNT, f"{MEMBERS}:{GROUP}", "group", ask, self._owner),
-            judge=lambda answer: counted(answer, lambda told: len(told["data"]["groups"][0]["users"])),
+            judge=lambda answer: judge_count(answer, lambda told: len(told["data"]["groups"][0]["users"])),
         )
 
-    def _listed_seats(self) -> Ask:
+    def _listed_seats(self) -> CheckedRequest:
         ask = {"action": "get", "application_id": self._seated, "data": {"name": "few"}}
-        return permission(
+        return permission_request(
             *(Act.COUNT, f"{SEATS}:{self._seated}", "roles", ask, self._owner),
-            judge=lambda answer: counted(answer, lambda told: told["data"]["users_count"]),
+            judge=lambda answer: judge_count(answer, lambda told: told["data"]["users_count"]),
         )
 
-    def _listed_projects(self) -> Ask:
+    def _listed_projects(self) -> CheckedRequest:
         who = self._publishers[next(self._names) % len(self._publishers)]
-        return permission(
+        return permission_request(
             *(Act.COUNT, f"{PROJECTS}:{who.user_id}", "user/info", {}, who),
-            judge=lambda answer: counted(answer, lambda told: told["projects"]),
+            judge=lambda answer: judge_count(answer, lambda told: told["projects"]),
         )
 
     # -- when all is over -----------------------------------------------------------------------------
 
-    async def last(self, crew: Crew) -> None:
+    async def last(self, crew: ClientPool) -> None:
         client = crew.client("limits, at the end")
         ask = {"action": "get", "data": {"project_id": PROJECT}}
         for node in range(len(crew.nodes)):
             await client.ask(
-                permission(*(Act.READ, f"{MEMBERS}:{GROUP}", "group", ask, self._owner), judge=members_read),
+                permission_request(*(Act.READ, f"{MEMBERS}:{GROUP}", "group", ask, self._owner), judge=judge_members),
                 node=node,
             )
 
@@ -220,21 +220,25 @@ class Limits:
 
 
 def names_acknowledged(history: History) -> set[str]:
-    return {one.key.partition(":")[2] for one in of(history, Act.ADD) if one.ok and one.key.startswith(f"{NAME}:")}
+    return {
+        one.key.partition(":")[2]
+        for one in operations_of(history, Act.ADD)
+        if one.ok and one.key.startswith(f"{NAME}:")
+    }
 
 
-def made_key(answer: httpx2.Response) -> Heard:
+def judge_made_key(answer: httpx2.Response) -> JudgedAnswer:
     if not answer.is_success:
-        return Heard(result=Result.FAIL, note=error_of(answer))
-    return Heard(result=Result.OK, value=str(answer.json()["data"]["id"]))
+        return JudgedAnswer(result=Result.FAIL, note=error_of(answer))
+    return JudgedAnswer(result=Result.OK, value=str(answer.json()["data"]["id"]))
 
 
-def counted(answer: httpx2.Response, number: Any) -> Heard:
+def judge_count(answer: httpx2.Response, number: Any) -> JudgedAnswer:
     if not answer.is_success:
-        return Heard(result=Result.FAIL, note=error_of(answer))
-    return Heard(result=Result.OK, value=str(number(answer.json())))
+        return JudgedAnswer(result=Result.FAIL, note=error_of(answer))
+    return JudgedAnswer(result=Result.OK, value=str(number(answer.json())))
 
 
-def members_read(answer: httpx2.Response) -> Heard:
+def judge_members(answer: httpx2.Response) -> JudgedAnswer:
     (group,) = answer.json()["data"]["groups"]
-    return Heard(result=Result.OK, value=short(",".join(group["users"])) if group["users"] else "")
+    return JudgedAnswer(result=Result.OK, value=digest_name(",".join(group["users"])) if group["users"] else "")

@@ -7,12 +7,12 @@ from typing import Any, Final
 import httpx2
 import pyotp
 
-from gatehouse.app.people import people
-from tests.faults.calling import Ask, Client, Crew, Heard, error_of, until_over
+from gatehouse.app.people import account_services
+from tests.faults.calling import CheckedRequest, ClientPool, FaultClient, JudgedAnswer, error_of, repeat_until_over
 from tests.faults.history import Act, History, Result
 from tests.faults.invariants.once import a_secret_is_spent_at_most_once
 from tests.faults.invariants.sets import i5_limits_are_never_exceeded
-from tests.faults.scene import Scene, with_password
+from tests.faults.scene import FaultSetup, with_password
 from tests.support.builders import ORIGIN
 from tests.support.visitor import PASSWORD
 from tests.support.whole_database import Rows
@@ -29,10 +29,10 @@ class Logins:
     def __init__(self) -> None:
         self._guesses = count()
 
-    async def prepare(self, scene: Scene) -> None:
+    async def prepare(self, scene: FaultSetup) -> None:
         house = scene.house
         self._clock = house.clock
-        them = people(house)
+        them = account_services(house)
         self._apps: dict[str, pyotp.TOTP] = {}
         for number in range(PEOPLE):
             user = await with_password(house, f"codes with {number}".replace(" ", "."))
@@ -47,51 +47,55 @@ class Logins:
         """Their logins."""
         return list(self._apps)
 
-    def clients(self, crew: Crew) -> Sequence[Coroutine[Any, Any, None]]:
-        return [until_over(crew.client(f"logins {n}"), self._log_in, self._guess) for n in range(PEOPLE)]
+    def clients(self, crew: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
+        return [repeat_until_over(crew.client(f"logins {n}"), self._log_in, self._guess) for n in range(PEOPLE)]
 
-    async def _log_in(self, client: Client) -> None:
+    async def _log_in(self, client: FaultClient) -> None:
         """Everybody uses the same few codes."""
         await client.ask(self.logging_in(client.chance.choice(list(self._apps))))
 
-    def logging_in(self, login: str) -> Ask:
+    def logging_in(self, login: str) -> CheckedRequest:
         code = self._apps[login].at(self._clock.now())
         body = {"login": login, "password": PASSWORD, "otp": code}
-        return Ask(op=Act.SPEND, key=f"{login} {code}", path=LOGIN, request={"json": body}, judge=logged_in)
+        return CheckedRequest(
+            op=Act.SPEND, key=f"{login} {code}", path=LOGIN, request={"json": body}, judge=judge_login
+        )
 
-    async def _guess(self, client: Client) -> None:
+    async def _guess(self, client: FaultClient) -> None:
         await client.ask(self.guessing())
 
-    def guessing(self) -> Ask:
+    def guessing(self) -> CheckedRequest:
         number = next(self._guesses)
         login = f"nobody{number // AT_ONE}@studio.example"
         body = {"login": login, "password": "wrong"}
-        return Ask(
+        return CheckedRequest(
             op=Act.ADD,
             key=f"{GUESSES}:{login}",
             value=str(number),
             path=LOGIN,
             request={"json": body},
-            judge=was_guessed,
+            judge=judge_guess,
             repeatable=False,
         )
 
-    async def last(self, crew: Crew) -> None:
+    async def last(self, crew: ClientPool) -> None:
         """Nothing: what was spent and counted is in the history."""
 
     def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all
         return [*a_secret_is_spent_at_most_once(history), *i5_limits_are_never_exceeded(history, {GUESSES: FREE})]
 
 
-def logged_in(answer: httpx2.Response) -> Heard:
+def judge_login(answer: httpx2.Response) -> JudgedAnswer:
     status = answer.json()["status"] if answer.is_success else error_of(answer)
     if status == "OK":
-        return Heard(result=Result.OK)
+        return JudgedAnswer(result=Result.OK)
     # What was spent is refused as what never was one: to whoever asks again that is the end of his grant.
-    return Heard(result=Result.FAIL, note=f"invalid_grant (told as {status})" if status == "2STEPERROR" else status)
+    return JudgedAnswer(
+        result=Result.FAIL, note=f"invalid_grant (told as {status})" if status == "2STEPERROR" else status
+    )
 
 
-def was_guessed(answer: httpx2.Response) -> Heard:
+def judge_guess(answer: httpx2.Response) -> JudgedAnswer:
     """A wrong password that was tried counts; one that was not let in does not."""
     status = answer.json()["status"] if answer.status_code in (200, 429) else error_of(answer)
-    return Heard(result=Result.OK if status == "LOGINERROR" else Result.FAIL, note=status)
+    return JudgedAnswer(result=Result.OK if status == "LOGINERROR" else Result.FAIL, note=status)

@@ -6,13 +6,21 @@ from typing import Any, Final
 import httpx2
 
 from gatehouse.permissions.model.scope import ROOT
-from tests.faults.calling import Ask, Client, Crew, Heard, both, error_of, on_all_nodes
+from tests.faults.calling import (
+    CheckedRequest,
+    ClientPool,
+    FaultClient,
+    JudgedAnswer,
+    ask_nodes_in_turn,
+    ask_nodes_together,
+    error_of,
+)
 from tests.faults.history import Act, History, Result
 from tests.faults.invariants.registers import i6_every_record_is_linearizable
-from tests.faults.scene import Scene, application, hold, someone
-from tests.faults.workloads.signing_in import short
-from tests.faults.workloads.workload import permission
-from tests.support.permission_builders import a_role, holding, with_roles
+from tests.faults.scene import FaultSetup, create_person, create_project_application, write_user_record
+from tests.faults.workloads.signing_in import digest_name
+from tests.faults.workloads.workload import permission_request
+from tests.support.permission_builders import a_role, holdings_with, set_roles
 from tests.support.whole_database import Rows
 
 READERS: Final = 2
@@ -20,54 +28,54 @@ RULE: Final = "rule"
 
 
 class Queries:
-    async def prepare(self, scene: Scene) -> None:
+    async def prepare(self, scene: FaultSetup) -> None:
         house, self._owner = scene.house, scene.owner
-        self._asked = await application(house, "Asked")
-        await house.storage.applications.edit_schema(self._asked, with_roles(a_role("reader", self._asked)))
-        self._people = [await someone(house) for _ in range(READERS)]
+        self._asked = await create_project_application(house, "Asked")
+        await house.storage.applications.edit_schema(self._asked, set_roles(a_role("reader", self._asked)))
+        self._people = [await create_person(house) for _ in range(READERS)]
         for one in self._people:
-            await hold(house, one.user_id, self._asked, scopes={ROOT: holding("reader")})
+            await write_user_record(house, one.user_id, self._asked, scopes={ROOT: holdings_with("reader")})
 
-    def clients(self, crew: Crew) -> Sequence[Coroutine[Any, Any, None]]:
+    def clients(self, crew: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
         readers = [self._read(crew.client(f"queries {n}"), n) for n in range(READERS)]
         return [self._change(crew.client("rules")), *readers]
 
-    async def _change(self, client: Client) -> None:
+    async def _change(self, client: FaultClient) -> None:
         number = 0
         while not client.is_over():
             number += 1
-            await client.ask(self._saving(f"v{short(f'{client.crew.seed} {number}')}"))
+            await client.ask(self._saving(f"v{digest_name(f'{client.crew.seed} {number}')}"))
             await client.pause(0.2)
 
-    def _saving(self, value: str) -> Ask:
+    def _saving(self, value: str) -> CheckedRequest:
         data = {"name": "reader", "meta": {"private_data": {value: {"value": True}}}}
         body = {"action": "save", "application_id": self._asked, "data": data}
-        return permission(
+        return permission_request(
             *(Act.WRITE, f"{RULE}:{self._asked}", "roles", body, self._owner),
             value=value,
             event="role.saved",
             repeatable=False,  # nobody else saves: the next value is the answer
         )
 
-    async def _read(self, client: Client, number: int) -> None:
+    async def _read(self, client: FaultClient, number: int) -> None:
         while not client.is_over():
-            await on_all_nodes(client, self._asking(number))
+            await ask_nodes_together(client, self._asking(number))
             await client.pause()
 
-    def _asking(self, number: int) -> Ask:
+    def _asking(self, number: int) -> CheckedRequest:
         body: dict[str, Any] = {"action": "get", "application_id": self._asked, "data": {"type": "list_short"}}
-        return permission(
-            *(Act.READ, f"{RULE}:{self._asked}", "meta/data", body, self._people[number]), judge=the_one_rule
+        return permission_request(
+            *(Act.READ, f"{RULE}:{self._asked}", "meta/data", body, self._people[number]), judge=judge_rule
         )
 
-    async def last(self, crew: Crew) -> None:
-        await both(crew.client("queries, at the end"), self._asking(0))
+    async def last(self, crew: ClientPool) -> None:
+        await ask_nodes_in_turn(crew.client("queries, at the end"), self._asking(0))
 
     def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all
         return i6_every_record_is_linearizable([one for one in history if one.key == f"{RULE}:{self._asked}"])
 
 
-def the_one_rule(answer: httpx2.Response) -> Heard:
+def judge_rule(answer: httpx2.Response) -> JudgedAnswer:
     if not answer.is_success:
-        return Heard(result=Result.FAIL, note=error_of(answer))
-    return Heard(result=Result.OK, value="".join(answer.json()["data"]))
+        return JudgedAnswer(result=Result.FAIL, note=error_of(answer))
+    return JudgedAnswer(result=Result.OK, value="".join(answer.json()["data"]))

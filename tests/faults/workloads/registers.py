@@ -6,22 +6,22 @@ from typing import Any, Final
 
 import httpx2
 
-from gatehouse.app.house import House
-from tests.faults.calling import Ask, Client, Crew, Heard, both, error_of
+from gatehouse.app.house import Services
+from tests.faults.calling import CheckedRequest, ClientPool, FaultClient, JudgedAnswer, ask_nodes_in_turn, error_of
 from tests.faults.history import Act, History, Operation, Result
 from tests.faults.invariants.registers import i6_every_record_is_linearizable, i6_versions_grow_by_one
-from tests.faults.scene import Person, Scene, application
-from tests.faults.workloads.signing_in import short
-from tests.faults.workloads.workload import permission
-from tests.support.permission_builders import a_role, with_roles
+from tests.faults.scene import FaultSetup, Person, create_project_application
+from tests.faults.workloads.signing_in import digest_name
+from tests.faults.workloads.workload import permission_request
+from tests.support.permission_builders import a_role, set_roles
 from tests.support.studio import PROJECT
-from tests.support.whole_database import Rows, whole_database
+from tests.support.whole_database import Rows, read_all_tables
 
 CLIENTS: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class RegisterRecord:
     """One record: how it is saved with a value, and where the value stands in what is read."""
 
     key: str
@@ -32,9 +32,9 @@ class Record:
     named: Mapping[str, Any]  # within data
     value_in: Callable[[Any], str]
 
-    def saving(self, who: Person, value: str, version: int | None) -> Ask:
+    def saving(self, who: Person, value: str, version: int | None) -> CheckedRequest:
         data = {**self.named, **self.saved(value), **({} if version is None else {"version": version})}
-        return permission(
+        return permission_request(
             *(Act.WRITE, self.key, self.path, {"action": "save", **self.about, "data": data}, who),
             value=value,
             event=self.event,
@@ -42,33 +42,36 @@ class Record:
             repeatable=version is not None,  # else it could undo what others saved meanwhile
         )
 
-    def reading(self, who: Person, op: Act = Act.READ) -> Ask:
+    def reading(self, who: Person, op: Act = Act.READ) -> CheckedRequest:
         body = {"action": "get", **self.about, "data": self.named}
-        return permission(op, self.key, self.path, body, who, judge=self._read)
+        return permission_request(op, self.key, self.path, body, who, judge=self._read)
 
-    def _saved_as(self, value: str) -> Callable[[httpx2.Response], Heard]:
-        def judge(answer: httpx2.Response) -> Heard:
+    def _saved_as(self, value: str) -> Callable[[httpx2.Response], JudgedAnswer]:
+        def judge(answer: httpx2.Response) -> JudgedAnswer:
             if not answer.is_success:
-                return Heard(result=Result.FAIL, note=error_of(answer))
+                return JudgedAnswer(result=Result.FAIL, note=error_of(answer))
             told = answer.json()["data"]
             assert self.value_in(told) == value, told
-            return Heard(result=Result.OK, version=told["version"])
+            return JudgedAnswer(result=Result.OK, version=told["version"])
 
         return judge
 
-    def _read(self, answer: httpx2.Response) -> Heard:
+    def _read(self, answer: httpx2.Response) -> JudgedAnswer:
         if not answer.is_success:
-            return Heard(result=Result.FAIL, note=error_of(answer))
+            return JudgedAnswer(result=Result.FAIL, note=error_of(answer))
         told = answer.json()["data"]
-        return Heard(result=Result.OK, value=self.value_in(told), version=told["version"])
+        return JudgedAnswer(result=Result.OK, value=self.value_in(told), version=told["version"])
 
 
 class Registers:
-    async def prepare(self, scene: Scene) -> None:
+    async def prepare(self, scene: FaultSetup) -> None:
         house, self._owner = scene.house, scene.owner
-        roled, schemed = await application(house, "Roled"), await application(house, "Schemed")
+        roled, schemed = (
+            await create_project_application(house, "Roled"),
+            await create_project_application(house, "Schemed"),
+        )
         names = ("one", "two")
-        await house.storage.applications.edit_schema(roled, with_roles(*(a_role(name, roled) for name in names)))
+        await house.storage.applications.edit_schema(roled, set_roles(*(a_role(name, roled) for name in names)))
         self._versions = await versions_now(house)
         self._records = [
             *(a_role_record(roled, name) for name in names),
@@ -76,35 +79,35 @@ class Registers:
             a_project_record(),
         ]
 
-    def clients(self, crew: Crew) -> Sequence[Coroutine[Any, Any, None]]:
+    def clients(self, crew: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
         for record in self._records:
-            crew.recorder.write(found(record.key, "", self._versions[record.key]))
+            crew.recorder.write(found_operation(record.key, "", self._versions[record.key]))
         return [self._work(crew.client(f"registers {n}")) for n in range(CLIENTS)]
 
-    async def _work(self, client: Client) -> None:
+    async def _work(self, client: FaultClient) -> None:
         number = 0
         while not client.is_over():
             number += 1
-            await self._turn(client, client.chance.choice(self._records), short(f"{client.name} {number}"))
+            await self._turn(client, client.chance.choice(self._records), digest_name(f"{client.name} {number}"))
             await client.pause()
 
-    async def _turn(self, client: Client, record: Record, value: str) -> None:
+    async def _turn(self, client: FaultClient, record: RegisterRecord, value: str) -> None:
         """Read, save on top of that or blindly, and read what is there on every node."""
         read = await client.ask(record.reading(self._owner))
         if client.chance.random() < 0.5:
-            await both(client, record.reading(self._owner))
+            await ask_nodes_in_turn(client, record.reading(self._owner))
             return
         careful = client.crew.storm or client.chance.random() < 0.5
         if read.ok or not careful:
             version = read.operation.version if careful else None
             await client.ask(record.saving(self._owner, value, version))
-            await both(client, record.reading(self._owner))
+            await ask_nodes_in_turn(client, record.reading(self._owner))
 
-    async def last(self, crew: Crew) -> None:
+    async def last(self, crew: ClientPool) -> None:
         client = crew.client("registers, at the end")
         for record in self._records:
-            for reply in await both(client, record.reading(self._owner)):
-                crew.recorder.write(found(record.key, "in the end", reply.operation.version))
+            for reply in await ask_nodes_in_turn(client, record.reading(self._owner)):
+                crew.recorder.write(found_operation(record.key, "in the end", reply.operation.version))
 
     def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all
         keys = {record.key for record in self._records}
@@ -112,15 +115,15 @@ class Registers:
         return [*i6_every_record_is_linearizable(about), *i6_versions_grow_by_one(about)]
 
 
-def found(key: str, value: str, version: int) -> Operation:
+def found_operation(key: str, value: str, version: int) -> Operation:
     return Operation(
         t0=0, t1=0, node=0, client="", op=Act.FOUND, key=key, value=value, result=Result.OK, version=version
     )
 
 
-async def versions_now(house: House) -> dict[str, int]:
+async def versions_now(house: Services) -> dict[str, int]:
     """Before anybody saves anything."""
-    rows = await whole_database(house.storage)
+    rows = await read_all_tables(house.storage)
     return {
         **{f"role:{row.role_key}": row.version for row in rows["roles"]},
         **{f"schema:{row.application_id}": row.version for row in rows["application_schemas"]},
@@ -128,8 +131,8 @@ async def versions_now(house: House) -> dict[str, int]:
     }
 
 
-def a_role_record(application_id: int, name: str) -> Record:
-    return Record(
+def a_role_record(application_id: int, name: str) -> RegisterRecord:
+    return RegisterRecord(
         key=f"role:{name}",
         path="roles",
         event="role.saved",
@@ -140,8 +143,8 @@ def a_role_record(application_id: int, name: str) -> Record:
     )
 
 
-def a_schema_record(application_id: int) -> Record:
-    return Record(
+def a_schema_record(application_id: int) -> RegisterRecord:
+    return RegisterRecord(
         key=f"schema:{application_id}",
         path="meta/schema",
         event="schema.saved",
@@ -152,8 +155,8 @@ def a_schema_record(application_id: int) -> Record:
     )
 
 
-def a_project_record() -> Record:
-    return Record(
+def a_project_record() -> RegisterRecord:
+    return RegisterRecord(
         key=f"project:{PROJECT}",
         path="project",
         event="project.changed",

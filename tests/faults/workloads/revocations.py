@@ -8,14 +8,22 @@ from typing import Any, Final
 
 import httpx2
 
-from tests.faults.calling import Ask, Client, Crew, Heard, both, error_of, until_over
+from tests.faults.calling import (
+    CheckedRequest,
+    ClientPool,
+    FaultClient,
+    JudgedAnswer,
+    ask_nodes_in_turn,
+    error_of,
+    repeat_until_over,
+)
 from tests.faults.history import Act, History, Operation, Result
 from tests.faults.invariants.lasting import i3_what_was_ended_stays_ended, i11_what_was_not_ended_goes_on
 from tests.faults.invariants.roles import i10_roles_are_whole
-from tests.faults.scene import Person, Scene, application, someone, with_password
-from tests.faults.workloads.signing_in import REVOKE, USERINFO, issue, redeeming, sign_in
-from tests.faults.workloads.workload import API, permission
-from tests.support.permission_builders import a_role, with_roles
+from tests.faults.scene import FaultSetup, Person, create_person, create_project_application, with_password
+from tests.faults.workloads.signing_in import REVOKE, USERINFO, redeem_request, request_code, sign_in
+from tests.faults.workloads.workload import API, permission_request
+from tests.support.permission_builders import a_role, set_roles
 from tests.support.studio import PROJECT
 from tests.support.visitor import hidden_fields
 from tests.support.whole_database import Rows
@@ -28,52 +36,52 @@ TO_KICK: Final = {"private_data": {"kick": {"value": True}}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Thing:
+class Revocable:
     """Something that holds until it is ended."""
 
-    use: Ask
-    end: Callable[[Client], Awaitable[object]]
+    use: CheckedRequest
+    end: Callable[[FaultClient], Awaitable[object]]
 
 
 class Revocations:
     def __init__(self, people: int = 60) -> None:
         self._wanted = people
-        self.things: list[Thing] = []
+        self.things: list[Revocable] = []
         self._numbers = count()
 
-    async def prepare(self, scene: Scene) -> None:
+    async def prepare(self, scene: FaultSetup) -> None:
         house, self._scene = scene.house, scene
         self._owner, self._relying = scene.owner, scene.relying
         self._logins = [(await with_password(house, f"ends{n}")).login or "" for n in range(CLIENTS)]
-        self._doomed = [await someone(house) for _ in range(self._wanted)]  # those who will be blocked
-        self._given = [await someone(house) for _ in range(CLIENTS)]  # those who get a right and lose it
-        self._keyed = [await application(house, f"Key {n}") for n in range(CLIENTS)]
-        self._ruled = await application(house, "Ruled")
+        self._doomed = [await create_person(house) for _ in range(self._wanted)]  # those who will be blocked
+        self._given = [await create_person(house) for _ in range(CLIENTS)]  # those who get a right and lose it
+        self._keyed = [await create_project_application(house, f"Key {n}") for n in range(CLIENTS)]
+        self._ruled = await create_project_application(house, "Ruled")
         moderator = a_role("moderator", self._ruled, meta=TO_KICK)
-        await house.storage.applications.edit_schema(self._ruled, with_roles(moderator))
+        await house.storage.applications.edit_schema(self._ruled, set_roles(moderator))
 
-    def clients(self, crew: Crew) -> Sequence[Coroutine[Any, Any, None]]:
+    def clients(self, crew: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
         workers = [self._work(crew.client(f"ends {n}"), n) for n in range(CLIENTS)]
         return [*workers, self._block(crew.client("administrator")), self._roles(crew.client("roles"))]
 
-    async def _work(self, client: Client, number: int) -> None:
+    async def _work(self, client: FaultClient, number: int) -> None:
         await sign_in(client, self._logins[number])
 
-        async def give(client: Client) -> None:
+        async def give(client: FaultClient) -> None:
             await self._give(client, self._given[number])
 
-        async def key(client: Client) -> None:
+        async def key(client: FaultClient) -> None:
             await self._key(client, self._keyed[number])
 
-        await until_over(client, self._grant, key, self._account, give, give)
+        await repeat_until_over(client, self._grant, key, self._account, give, give)
 
     # -- each of them begins, is used, mostly ended, and used again ------------------------------------
 
-    async def _grant(self, client: Client) -> None:
-        if (code := await issue(client, self._relying)) is None:
+    async def _grant(self, client: FaultClient) -> None:
+        if (code := await request_code(client, self._relying)) is None:
             return
         key = f"grant:{next(self._numbers)}"
-        ask = redeeming(self._relying, code, op=Act.BEGIN, repeatable=False)
+        ask = redeem_request(self._relying, code, op=Act.BEGIN, repeatable=False)
         reply = await client.ask(replace(ask, key=key))
         if not reply.ok:
             return
@@ -83,14 +91,16 @@ class Revocations:
             "client_secret": self._relying.secret,
             "refresh_token": reply.json["refresh_token"],
         }
-        end = Ask(op=Act.END, key=key, path=REVOKE, event="grant.revoked", request={"json": body}, judge=revoked)
-        use = Ask(op=Act.USE, key=key, path=USERINFO, method="GET", request={"headers": headers})
-        await self._lead(client, Thing(use=use, end=lambda who: who.ask(end)))
+        end = CheckedRequest(
+            op=Act.END, key=key, path=REVOKE, event="grant.revoked", request={"json": body}, judge=judge_revocation
+        )
+        use = CheckedRequest(op=Act.USE, key=key, path=USERINFO, method="GET", request={"headers": headers})
+        await self._lead(client, Revocable(use=use, end=lambda who: who.ask(end)))
 
-    async def _key(self, client: Client, application_id: int) -> None:
+    async def _key(self, client: FaultClient, application_id: int) -> None:
         key = f"access key:{next(self._numbers)}"
         about = {"application_id": application_id}
-        make = permission(
+        make = permission_request(
             *(Act.BEGIN, key, "accessKey", {"action": "save", **about, "data": {}}, self._owner),
             event="access_key.made",
             repeatable=False,
@@ -104,66 +114,70 @@ class Revocations:
         end = self._ending_key(key, about, made["id"])
         body = {"action": "get", **about, "data": {"type": "roles", "user_id": self._owner.user_id}}
         request = {"json": body, "headers": {"Authorization": f"Bearer {made['hash']}"}}
-        use = Ask(op=Act.USE, key=key, path=f"{API}meta/data", request=request)
-        await self._lead(client, Thing(use=use, end=lambda who: who.ask(end)), surely=True)
+        use = CheckedRequest(op=Act.USE, key=key, path=f"{API}meta/data", request=request)
+        await self._lead(client, Revocable(use=use, end=lambda who: who.ask(end)), surely=True)
 
-    async def _free_a_slot(self, client: Client, about: dict[str, Any]) -> None:
+    async def _free_a_slot(self, client: FaultClient, about: dict[str, Any]) -> None:
         """An answer was lost, and there stands a key that nobody knows."""
         body = {"action": "get", **about}
-        listed = await client.ask(permission(Act.READ, "", "accessKey", body, self._owner))
+        listed = await client.ask(permission_request(Act.READ, "", "accessKey", body, self._owner))
         for one in listed.json["data"] if listed.ok else []:
             await client.ask(self._ending_key(f"forgotten {one['id']}", about, one["id"]))
 
-    def _ending_key(self, key: str, about: dict[str, Any], number: object) -> Ask:
+    def _ending_key(self, key: str, about: dict[str, Any], number: object) -> CheckedRequest:
         gone = {"action": "delete", **about, "data": {"id": number}}
-        return permission(*(Act.END, key, "accessKey", gone, self._owner), event="access_key.removed")
+        return permission_request(*(Act.END, key, "accessKey", gone, self._owner), event="access_key.removed")
 
-    async def _account(self, client: Client) -> None:
+    async def _account(self, client: FaultClient) -> None:
         number = next(self._numbers)
         key = f"service account:{number}"
         body = {"action": "save", "data": {"project_id": PROJECT, "name": f"ci {number}"}}
-        make = permission(*(Act.BEGIN, key, "serviceAccount", body, self._owner), event="service_account.made")
+        make = permission_request(
+            *(Act.BEGIN, key, "serviceAccount", body, self._owner), event="service_account.made"
+        )
         reply = await client.ask(make)
         if not reply.ok:
             return
         made = reply.json["data"]
         gone = {"action": "delete", "data": {"user_id": made["user_id"]}}
-        end = permission(
+        end = permission_request(
             *(Act.END, key, "serviceAccount", gone, self._owner), event="service_account.revoked", repeatable=False
         )
         own = {"action": "get", "application_id": self._ruled, "data": {}}
         request = {"json": own, "headers": {"Authorization": f"Bearer {made['jwt']}"}}
-        use = Ask(op=Act.USE, key=key, path=f"{API}meta/data", request=request)
-        await self._lead(client, Thing(use=use, end=lambda who: who.ask(end)))
+        use = CheckedRequest(op=Act.USE, key=key, path=f"{API}meta/data", request=request)
+        await self._lead(client, Revocable(use=use, end=lambda who: who.ask(end)))
 
-    async def _give(self, client: Client, who: Person) -> None:
+    async def _give(self, client: FaultClient, who: Person) -> None:
         """A right comes and goes again and again; a probe tells on each node whether it is there."""
         key = f"right:{who.user_id}"
         held = self._holding(key, who)
         await client.ask(self._saving(Act.BEGIN, key, who, "moderator"))
-        await both(client, held)
+        await ask_nodes_in_turn(client, held)
         await client.ask(self._saving(Act.END, key, who))
-        await both(client, held)
+        await ask_nodes_in_turn(client, held)
 
-    def _saving(self, op: Act, key: str, who: Person, *roles: str) -> Ask:
+    def _saving(self, op: Act, key: str, who: Person, *roles: str) -> CheckedRequest:
         data = {"user_id": who.user_id, "roles": roles}
         body = {"action": "save", "application_id": self._ruled, "data": data}
-        return permission(op, key, "meta/data", body, self._owner, event="user_schema.saved", value=",".join(roles))
+        return permission_request(
+            op, key, "meta/data", body, self._owner, event="user_schema.saved", value=",".join(roles)
+        )
 
-    def _holding(self, key: str, who: Person) -> Ask:
+    def _holding(self, key: str, who: Person) -> CheckedRequest:
         body = {"action": "get", "application_id": self._ruled, "data": {"type": "list_short"}}
-        return permission(Act.USE, key, "meta/data", body, who, judge=kicks)
+        return permission_request(Act.USE, key, "meta/data", body, who, judge=judge_kick)
 
-    async def _lead(self, client: Client, thing: Thing, *, surely: bool = False) -> None:
+    async def _lead(self, client: FaultClient, thing: Revocable, *, surely: bool = False) -> None:
         self.things.append(thing)
         await client.ask(thing.use)
         if surely or client.chance.random() > LEFT_ALIVE:
             await thing.end(client)
-            await both(client, thing.use)
+            await ask_nodes_in_turn(client, thing.use)
 
     # -- the administrator, and the owner of roles -----------------------------------------------------
 
-    async def _block(self, client: Client) -> None:
+    async def _block(self, client: FaultClient) -> None:
         """One account after the other, by the page that does it; each was there from the beginning."""
         await sign_in(client, self._scene.administrator)
         for who in self._doomed:
@@ -171,66 +185,66 @@ class Revocations:
                 return
             key = f"user:{who.user_id}"
             self._note_beginning(client, key)
-            use = Ask(op=Act.USE, key=key, path=EXCHANGE, request={"headers": who.headers})
-            await self._lead(client, Thing(use=use, end=partial(self._blocked, who=who)))
+            use = CheckedRequest(op=Act.USE, key=key, path=EXCHANGE, request={"headers": who.headers})
+            await self._lead(client, Revocable(use=use, end=partial(self._blocked, who=who)))
             await client.pause(0.1)
 
-    async def _blocked(self, client: Client, who: Person) -> None:
+    async def _blocked(self, client: FaultClient, who: Person) -> None:
         path = f"/console/people/{who.user_id}/act/block"
-        page = await client.ask(Ask(op=Act.READ, key="", path=path, method="GET", request={}))
+        page = await client.ask(CheckedRequest(op=Act.READ, key="", path=path, method="GET", request={}))
         if page.answer is not None and page.answer.is_redirect:  # the session has ended
             await sign_in(client, client.login)
         elif page.ok and page.answer is not None:
             fields = {"csrf": hidden_fields(page.answer.text)["csrf"]}
-            end = Ask(
+            end = CheckedRequest(
                 op=Act.END,
                 key=f"user:{who.user_id}",
                 path=path,
                 event="user.blocked",
                 request={"data": fields},
-                judge=sent_on,
+                judge=judge_redirect,
                 repeatable=False,
             )
             await client.ask(end)
 
-    def _note_beginning(self, client: Client, key: str) -> None:
+    def _note_beginning(self, client: FaultClient, key: str) -> None:
         client.crew.recorder.write(
             Operation(t0=0, t1=0, node=0, client=client.name, op=Act.BEGIN, key=key, value="", result=Result.OK)
         )
 
-    async def _roles(self, client: Client) -> None:
+    async def _roles(self, client: FaultClient) -> None:
         """A role comes, is given, is protected, and goes, while others give it (I10)."""
 
-        async def save(client: Client) -> None:
+        async def save(client: FaultClient) -> None:
             guarded = client.chance.random() < 0.5
             rule = "ban" if guarded else "kick"
             data = {"name": "fleeting", "protected": guarded, "meta": {"private_data": {rule: {"value": True}}}}
             await self._plain(client, "roles", "save", data)
 
-        async def drop(client: Client) -> None:
+        async def drop(client: FaultClient) -> None:
             await self._plain(client, "roles", "delete", {"name": "fleeting"})
 
-        async def give(client: Client) -> None:
+        async def give(client: FaultClient) -> None:
             who = client.chance.choice(self._given)
             await self._plain(client, "meta/data", "save", {"user_id": self._owner.user_id, "roles": ["fleeting"]})
             await self._plain(client, "meta/data", "get", {"user_id": who.user_id})
 
         await self._plain(client, "meta/schema", "save", PROTECTED)
-        await until_over(client, save, drop, give, give)
+        await repeat_until_over(client, save, drop, give, give)
 
-    async def _plain(self, client: Client, path: str, action: str, data: dict[str, Any]) -> None:
+    async def _plain(self, client: FaultClient, path: str, action: str, data: dict[str, Any]) -> None:
         """For its effect on others: what of it happened, the database tells."""
         body = {"action": action, "application_id": self._ruled, "data": data}
-        await client.ask(permission(Act.READ, "", path, body, self._owner))
+        await client.ask(permission_request(Act.READ, "", path, body, self._owner))
 
     # -- when all is over -----------------------------------------------------------------------------
 
-    async def last(self, crew: Crew) -> None:
+    async def last(self, crew: ClientPool) -> None:
         client = crew.client("ends, at the end")
         for thing in self.things:
-            await both(client, thing.use)
+            await ask_nodes_in_turn(client, thing.use)
         for who in self._given:
-            await both(client, self._holding(f"right:{who.user_id}", who))
+            await ask_nodes_in_turn(client, self._holding(f"right:{who.user_id}", who))
 
     def problems(self, history: History, rows: Rows) -> list[str]:
         return [
@@ -240,21 +254,25 @@ class Revocations:
         ]
 
 
-def kicks(answer: httpx2.Response) -> Heard:
+def judge_kick(answer: httpx2.Response) -> JudgedAnswer:
     if not answer.is_success:
-        return Heard(result=Result.FAIL, note=error_of(answer))
-    return Heard(result=Result.OK if "kick" in answer.json()["data"] else Result.FAIL)
+        return JudgedAnswer(result=Result.FAIL, note=error_of(answer))
+    return JudgedAnswer(result=Result.OK if "kick" in answer.json()["data"] else Result.FAIL)
 
 
-def sent_on(answer: httpx2.Response) -> Heard:
-    return Heard(result=Result.OK) if answer.status_code == 303 else Heard(result=Result.FAIL, note=error_of(answer))
+def judge_redirect(answer: httpx2.Response) -> JudgedAnswer:
+    return (
+        JudgedAnswer(result=Result.OK)
+        if answer.status_code == 303
+        else JudgedAnswer(result=Result.FAIL, note=error_of(answer))
+    )
 
 
-def revoked(answer: httpx2.Response) -> Heard:
+def judge_revocation(answer: httpx2.Response) -> JudgedAnswer:
     """What is revoked already is a conflict, said in this endpoint's own words (R3)."""
     if answer.is_success:
-        return Heard(result=Result.OK)
+        return JudgedAnswer(result=Result.OK)
     error = error_of(answer)
-    return Heard(
+    return JudgedAnswer(
         result=Result.FAIL, note="invalid_grant (told as invalid_request)" if error == "invalid_request" else error
     )

@@ -7,10 +7,10 @@ from urllib.parse import urlencode
 
 import httpx2
 
-from tests.faults.calling import Ask, Client, Heard, Reply, error_of
+from tests.faults.calling import CheckedReply, CheckedRequest, FaultClient, JudgedAnswer, error_of
 from tests.faults.history import Act, Result
-from tests.faults.scene import Relying
-from tests.support.oauth import AUTHORIZE, REDIRECT, TOKEN, answer_in
+from tests.faults.scene import RelyingClient
+from tests.support.oauth import AUTHORIZE, REDIRECT, TOKEN, query_of
 from tests.support.visitor import PASSWORD, hidden_fields
 
 SIGN_IN: Final = "/sign-in"
@@ -18,12 +18,12 @@ REVOKE: Final = "/proxy/oauth/token/revoke"
 USERINFO: Final = "/proxy/oauth/userinfo"
 
 
-def short(secret: str) -> str:
+def digest_name(secret: str) -> str:
     """How a history names a secret."""
     return sha256(secret.encode()).hexdigest()[:16]
 
 
-async def sign_in(client: Client, login: str) -> None:
+async def sign_in(client: FaultClient, login: str) -> None:
     """Wherever a node listens, until it is done; the session is good at all of them."""
     client.login = login
     while not client.is_over():
@@ -34,7 +34,7 @@ async def sign_in(client: Client, login: str) -> None:
         await client.pause()
 
 
-async def has_signed_in(client: Client, node: str, login: str) -> bool:
+async def has_signed_in(client: FaultClient, node: str, login: str) -> bool:
     page = await client.http.get(node + SIGN_IN)
     fields = {**hidden_fields(page.text), "login": login, "password": PASSWORD}
     answer = await client.http.post(node + SIGN_IN, data=fields)
@@ -42,7 +42,7 @@ async def has_signed_in(client: Client, node: str, login: str) -> bool:
     return answer.status_code == 303
 
 
-async def issue(client: Client, relying: Relying) -> str | None:
+async def request_code(client: FaultClient, relying: RelyingClient) -> str | None:
     """A code, or None."""
     fields = {
         "response_type": "code",
@@ -51,13 +51,13 @@ async def issue(client: Client, relying: Relying) -> str | None:
         "scope": "openid offline_access email",
         "state": "st",
     }
-    asked = Ask(
+    asked = CheckedRequest(
         op=Act.ISSUE,
         key=client.name,
         path=f"{AUTHORIZE}?{urlencode(fields)}",
         method="GET",
         event="grant.made",
-        judge=code_told,
+        judge=judge_code,
         request={},
     )
     reply = await client.ask(asked)
@@ -66,38 +66,42 @@ async def issue(client: Client, relying: Relying) -> str | None:
     return code_in(reply.answer)
 
 
-def code_told(answer: httpx2.Response) -> Heard:
+def judge_code(answer: httpx2.Response) -> JudgedAnswer:
     code = code_in(answer)
     if code is None:
-        return Heard(result=Result.FAIL, note=f"{answer.status_code} {answer.headers.get('location', '')}"[:80])
-    return Heard(result=Result.OK, value=short(code))
+        return JudgedAnswer(
+            result=Result.FAIL, note=f"{answer.status_code} {answer.headers.get('location', '')}"[:80]
+        )
+    return JudgedAnswer(result=Result.OK, value=digest_name(code))
 
 
 def code_in(answer: httpx2.Response | None) -> str | None:
     location = "" if answer is None else answer.headers.get("location", "")
-    return answer_in(location).get("code") if location.startswith(REDIRECT) else None
+    return query_of(location).get("code") if location.startswith(REDIRECT) else None
 
 
-def redeeming(relying: Relying, code: str, *, op: Act = Act.REDEEM, **more: object) -> Ask:
+def redeem_request(relying: RelyingClient, code: str, *, op: Act = Act.REDEEM, **more: object) -> CheckedRequest:
     fields = {"grant_type": "authorization_code", "code": code, "redirect_uri": REDIRECT}
-    return token_ask(relying, fields, op=op, key=short(code), **more)
+    return token_request(relying, fields, op=op, key=digest_name(code), **more)
 
 
-def refreshing(relying: Relying, token: str, *, op: Act = Act.REFRESH) -> Ask:
+def refresh_request(relying: RelyingClient, token: str, *, op: Act = Act.REFRESH) -> CheckedRequest:
     fields = {"grant_type": "refresh_token", "refresh_token": token, "redirect_uri": REDIRECT}
-    return token_ask(relying, fields, op=op, key=short(token))
+    return token_request(relying, fields, op=op, key=digest_name(token))
 
 
-def token_ask(relying: Relying, fields: dict[str, str], *, op: Act, key: str, **more: object) -> Ask:
+def token_request(
+    relying: RelyingClient, fields: dict[str, str], *, op: Act, key: str, **more: object
+) -> CheckedRequest:
     request = {"data": fields, "headers": relying.headers}
-    return Ask(op=op, key=key, path=TOKEN, judge=tokens_told, request=request, **more)  # type: ignore[arg-type]
+    return CheckedRequest(op=op, key=key, path=TOKEN, judge=judge_tokens, request=request, **more)  # type: ignore[arg-type]
 
 
-def tokens_told(answer: httpx2.Response) -> Heard:
+def judge_tokens(answer: httpx2.Response) -> JudgedAnswer:
     if not answer.is_success:
-        return Heard(result=Result.FAIL, note=error_of(answer))
-    return Heard(result=Result.OK, value=short(answer.json()["refresh_token"]))
+        return JudgedAnswer(result=Result.FAIL, note=error_of(answer))
+    return JudgedAnswer(result=Result.OK, value=digest_name(answer.json()["refresh_token"]))
 
 
-def refresh_token_in(reply: Reply) -> str | None:
+def refresh_token_in(reply: CheckedReply) -> str | None:
     return reply.json["refresh_token"] if reply.ok else None

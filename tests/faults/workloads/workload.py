@@ -3,28 +3,30 @@
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from tests.faults.calling import Ask, Crew
+from tests.faults.calling import CheckedRequest, ClientPool
 from tests.faults.history import Act, History
-from tests.faults.scene import Person, Scene
+from tests.faults.scene import FaultSetup, Person
 from tests.support.whole_database import Rows
 
 API: Final = "/api/permissions/"
 
 
 class Workload(Protocol):
-    async def prepare(self, scene: Scene) -> None:
+    async def prepare(self, scene: FaultSetup) -> None:
         """Before any node is there."""
 
-    def clients(self, crew: Crew) -> Sequence[Coroutine[Any, Any, None]]:
+    def clients(self, crew: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
         """What they do until the run is over."""
 
-    async def last(self, crew: Crew) -> None:
+    async def last(self, crew: ClientPool) -> None:
         """When all is well again and nobody else asks anything."""
 
     def problems(self, history: History, rows: Rows) -> list[str]:
         """What is wrong by the history and by all that the database holds, the nodes being gone."""
 
 
-def permission(op: Act, key: str, path: str, body: Mapping[str, Any], who: Person, **more: Any) -> Ask:
+def permission_request(
+    op: Act, key: str, path: str, body: Mapping[str, Any], who: Person, **more: Any
+) -> CheckedRequest:
     """A request to a permission endpoint."""
-    return Ask(op=op, key=key, path=API + path, request={"json": body, "headers": who.headers}, **more)
+    return CheckedRequest(op=op, key=key, path=API + path, request={"json": body, "headers": who.headers}, **more)

@@ -20,7 +20,7 @@ from tests.interop.toolchains import (
     is_made_from,
     stamp,
 )
-from tests.support.capabilities import Capability, require
+from tests.support.capabilities import Capability, require_program
 from tests.support.finding import DOWNLOADS, ROOT
 from tests.support.processes import WatchedProcess
 
@@ -55,13 +55,13 @@ class Game:
     def play(self, base_url: str, *words: str, environment: Mapping[str, str] | None = None) -> dict[str, str]:
         """The game from start to end; what it printed."""
         with self.start(base_url, *words, environment=environment) as game:
-            return told_by(game)
+            return output_of(game)
 
     def _run(self, command: Sequence[str], environment: Mapping[str, str] | None) -> WatchedProcess:
         return WatchedProcess(command, cwd=self.home, environment={**self.environment, **(environment or {})})
 
 
-def told_by(game: WatchedProcess) -> dict[str, str]:
+def output_of(game: WatchedProcess) -> dict[str, str]:
     """Once it has told everything: the last line of each name; of `state` and `outcome` all of them in order."""
     game.wait_for_line("^end", game.stdout, within=ENDS_WITHIN)
     game.kill()  # Mono 6.8 now and then does not find its own end
@@ -98,7 +98,7 @@ def python_game(home: Path) -> Game:
 
 
 def cpp_game(home: Path) -> Game:
-    compiler = require(CPP)
+    compiler = require_program(CPP)
     strictly = ["-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"]
     commands = [
         [compiler, *strictly, f"{name}.cpp", "-o", name, "-lcurl", "-pthread"] for name in ("driver", "example")
@@ -108,7 +108,7 @@ def cpp_game(home: Path) -> Game:
 
 
 def csharp_game(home: Path) -> Game:
-    compiler, mono = require(MONO), shutil.which("mono")
+    compiler, mono = require_program(MONO), shutil.which("mono")
     assert mono is not None
     strictly = ["-langversion:7.2", "-warn:4", "-warnaserror", "-r:System.Net.Http"]
     commands = [[compiler, *strictly, f"{name}.cs", "GatehouseLogin.cs"] for name in ("Driver", "Example")]
@@ -117,7 +117,7 @@ def csharp_game(home: Path) -> Game:
 
 
 def godot_game(home: Path) -> Game:
-    engine = str(require(GODOT))
+    engine = str(require_program(GODOT))
     build(home, "gdscript", "driver.gd")
     # It writes where its user keeps things; the tests have no user.
     own = {"HOME": str(home), "XDG_DATA_HOME": str(home / "data"), "LC_ALL": "en_US.UTF-8"}
@@ -126,7 +126,7 @@ def godot_game(home: Path) -> Game:
 
 
 def typescript_game(home: Path) -> Game:
-    compiler, node = require(TYPESCRIPT), find_node()
+    compiler, node = require_program(TYPESCRIPT), find_node()
     assert node is not None
     build(home, "typescript", "driver.ts", [node[0], compiler])
     return Game(language="typescript", home=home, driver=[node[0], "driver.js"], example=[node[0], "example.js"])

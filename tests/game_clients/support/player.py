@@ -7,7 +7,7 @@ from typing import Final, Self
 import httpx2
 
 from tests.support.processes import LOOPBACK
-from tests.support.trust import NOBODY
+from tests.support.trust import NO_TRUST_STORE
 from tests.support.visitor import hidden_fields
 
 LOGIN: Final = "anna@studio.example"
@@ -22,7 +22,7 @@ class Player:
     """On another device than the game when `address` says so."""
 
     def __init__(self, *, address: str = LOOPBACK) -> None:
-        way = httpx2.HTTPTransport(local_address=address, verify=NOBODY)
+        way = httpx2.HTTPTransport(local_address=address, verify=NO_TRUST_STORE)
         self.client = httpx2.Client(headers=AGENT, timeout=20, follow_redirects=True, transport=way)
 
     def __enter__(self) -> Self:

@@ -21,7 +21,7 @@ DRIP: Final = 0.3  # seconds between two bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class ScriptedReply:
     status: int = 200
     body: Mapping[str, Any] | bytes = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -30,19 +30,21 @@ class Reply:
     drips: bool = False  # a byte now and then, and never all of them
 
 
-CLOSED: Final = Reply(body={"status": "OK"})
+CLOSED: Final = ScriptedReply(body={"status": "OK"})
 
 
-def retry(delay: int, state: str = "waiting") -> Reply:
-    return Reply(body={"status": "RETRY", "gsid": GSID, "delay": delay, "state": state, "ts": 1, "started": 1})
+def retry(delay: int, state: str = "waiting") -> ScriptedReply:
+    return ScriptedReply(
+        body={"status": "RETRY", "gsid": GSID, "delay": delay, "state": state, "ts": 1, "started": 1}
+    )
 
 
-def error(record: str, status: int = 200, **headers: str) -> Reply:
-    return Reply(status=status, body={"status": "ERROR", "error": record}, headers=headers)
+def error(record: str, status: int = 200, **headers: str) -> ScriptedReply:
+    return ScriptedReply(status=status, body={"status": "ERROR", "error": record}, headers=headers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ReceivedCall:
     name: str
     query: str
     body: Mapping[str, Any]
@@ -53,8 +55,14 @@ class Asked:
 class Responder:
     """Polls, and getGsid if told how, get the next reply; the last one stays. closeGsid always gets the same."""
 
-    def __init__(self, replies: Sequence[Reply], *, registered: Sequence[Reply] = (), closed: Reply = CLOSED) -> None:
-        self.asked: list[Asked] = []
+    def __init__(
+        self,
+        replies: Sequence[ScriptedReply],
+        *,
+        registered: Sequence[ScriptedReply] = (),
+        closed: ScriptedReply = CLOSED,
+    ) -> None:
+        self.asked: list[ReceivedCall] = []
         self.address = ""
         self._replies = list(replies)
         self._registered = list(registered)
@@ -63,24 +71,24 @@ class Responder:
         self.ended = threading.Event()
 
     @property
-    def polls(self) -> list[Asked]:
+    def polls(self) -> list[ReceivedCall]:
         return [one for one in self.asked if one.name == "getGsidResult"]
 
     @property
     def closings(self) -> list[Mapping[str, Any]]:
         return [one.body for one in self.asked if one.name == "closeGsid"]
 
-    def wait_for(self, name: str) -> Asked:
+    def wait_for(self, name: str) -> ReceivedCall:
         with self._changed:
             assert self._changed.wait_for(lambda: self._first(name), PATIENCE), f"nobody asked for {name}"
             found = self._first(name)
         assert found is not None
         return found
 
-    def _first(self, name: str) -> Asked | None:
+    def _first(self, name: str) -> ReceivedCall | None:
         return next((one for one in self.asked if one.name == name), None)
 
-    def answer(self, asked: Asked) -> Reply:
+    def answer(self, asked: ReceivedCall) -> ScriptedReply:
         with self._changed:
             self.asked.append(asked)
             self._changed.notify_all()
@@ -90,14 +98,14 @@ class Responder:
                 return self._closed
             return next_of(self._replies)
 
-    def _registration(self) -> Reply:
+    def _registration(self) -> ScriptedReply:
         body = {"status": "OK", "gsid": GSID, "ts": 1, "started": 1, "url": f"{self.address}/?gsid={GSID}"}
         more = {"code": "42", "qr": "data:image/svg+xml;base64,PHN2Zy8+"}
         poll = f"/proxy/api/gameSession/getGsidResult?location={LOCATION}"
-        return Reply(body={**body, **more}, headers={"Location": poll})
+        return ScriptedReply(body={**body, **more}, headers={"Location": poll})
 
 
-def next_of(replies: list[Reply]) -> Reply:
+def next_of(replies: list[ScriptedReply]) -> ScriptedReply:
     return replies.pop(0) if len(replies) > 1 else replies[0]
 
 
@@ -110,12 +118,12 @@ def handler_for(responder: Responder) -> type[BaseHTTPRequestHandler]:
             body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", "0"))) or b"{}")
             name = path.rpartition("/")[2]
             headers = {name.lower(): value for name, value in self.headers.items()}
-            asked = Asked(name=name, query=query, body=body, headers=headers, at=time.monotonic())
+            asked = ReceivedCall(name=name, query=query, body=body, headers=headers, at=time.monotonic())
             self._send(responder.answer(asked))
 
         do_GET = do_POST  # noqa: N815 - some follow a redirect so
 
-        def _send(self, reply: Reply) -> None:
+        def _send(self, reply: ScriptedReply) -> None:
             if reply.held:
                 responder.ended.wait(HOLDS)
                 self.close_connection = True
@@ -153,10 +161,10 @@ class Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def responding(
-    *replies: Reply,
-    registered: Sequence[Reply] = (),
-    closed: Reply = CLOSED,
+def scripted_responder(
+    *replies: ScriptedReply,
+    registered: Sequence[ScriptedReply] = (),
+    closed: ScriptedReply = CLOSED,
     tls: ssl.SSLContext | None = None,
 ) -> Iterator[Responder]:
     responder = Responder(replies or [retry(0)], registered=registered, closed=closed)

@@ -8,7 +8,7 @@ from joserfc.errors import BadSignatureError
 
 from tests.interop.certifier import LOGIN, Certifier, SignedIn
 from tests.interop.plans import BASIC, module
-from tests.support.oauth import AUTHORIZE, REDIRECT, TOKEN, b64, challenge_of, refused, told
+from tests.support.oauth import AUTHORIZE, REDIRECT, TOKEN, base64url, challenge_of, oauth_error, success_body
 
 VERIFIER: Final = "v" * 50
 
@@ -33,7 +33,7 @@ async def server_client_secret_post(op: Certifier) -> None:
         "client_id": op.client.client.client_id,
         "client_secret": op.client.secret,
     }
-    await op.verified(told(await op.service.client.post(TOKEN, data=fields))["id_token"])
+    await op.verified(success_body(await op.service.client.post(TOKEN, data=fields))["id_token"])
 
 
 @module(BASIC, "oidcc-response-type-missing")
@@ -68,22 +68,22 @@ async def userinfo_post_header(op: Certifier) -> None:
     signed_in = await op.signs_in()
     headers = {"Authorization": f"Bearer {signed_in.access_token}"}
     answer = await op.service.client.post("/proxy/oauth/userinfo", headers=headers)
-    assert told(answer)["sub"] == signed_in.claims["sub"]
+    assert success_body(answer)["sub"] == signed_in.claims["sub"]
 
 
 @module(BASIC, "oidcc-userinfo-post-body")
 async def userinfo_post_body(op: Certifier) -> None:
     signed_in = await op.signs_in()
     answer = await op.service.client.post("/proxy/oauth/userinfo", data={"access_token": signed_in.access_token})
-    assert told(answer)["sub"] == signed_in.claims["sub"]
+    assert success_body(answer)["sub"] == signed_in.claims["sub"]
 
 
 @module(BASIC, "oidcc-refresh-token")
 async def refresh_token(op: Certifier) -> None:
     first = await op.signs_in(scope="openid offline_access", prompt="consent")
     token = first.tokens["refresh_token"]
-    assert refused(await op.other.refresh(token)) == (400, "invalid_grant"), "bound to its client"
-    renewed = told(await op.client.refresh(token, redirect_uri=""))
+    assert oauth_error(await op.other.refresh(token)) == (400, "invalid_grant"), "bound to its client"
+    renewed = success_body(await op.client.refresh(token, redirect_uri=""))
     claims = await op.verified(renewed["id_token"], access_token=renewed["access_token"])
     for claim in ("iss", "sub", "aud", "auth_time", "azp"):
         assert claims[claim] == first.claims[claim]
@@ -270,7 +270,7 @@ async def registered_redirect_uri(op: Certifier) -> None:
 async def code_reuse(op: Certifier) -> None:
     code = (await op.authorize())["code"]
     await op.client.tokens(code)
-    assert refused(await op.client.redeem(code)) == (400, "invalid_grant")
+    assert oauth_error(await op.client.redeem(code)) == (400, "invalid_grant")
 
 
 @module(BASIC, "oidcc-codereuse-30seconds")
@@ -278,7 +278,7 @@ async def code_reuse_30_seconds(op: Certifier) -> None:
     code = (await op.authorize())["code"]
     tokens = await op.client.tokens(code)
     await op.service.clock.advance(30)
-    assert refused(await op.client.redeem(code)) == (400, "invalid_grant")
+    assert oauth_error(await op.client.redeem(code)) == (400, "invalid_grant")
     assert (await op.client.userinfo(tokens["access_token"])).status_code == 401, "what it gave is revoked"
 
 
@@ -286,7 +286,7 @@ async def code_reuse_30_seconds(op: Certifier) -> None:
 
 
 def unsigned_request(**claims: str) -> str:
-    return ".".join((b64(b'{"alg":"none"}'), b64(json.dumps(claims).encode()), ""))
+    return ".".join((base64url(b'{"alg":"none"}'), base64url(json.dumps(claims).encode()), ""))
 
 
 @module(BASIC, "oidcc-unsigned-request-object-supported-correctly-or-rejected-as-unsupported")

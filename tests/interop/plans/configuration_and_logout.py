@@ -6,15 +6,15 @@ from urllib.parse import parse_qs
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 
-from gatehouse.audit.model import Origin
-from gatehouse.keys.model import Algorithm, KeyLine, Purpose
-from gatehouse.keys.rotation import Manner
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose
+from gatehouse.keys.rotation import RotationMode
 from tests.interop.certifier import BACK, Certifier
 from tests.interop.plans import BACK_CHANNEL, CONFIG, LOGOUT, module
-from tests.support.oauth import b64, header_of, told
+from tests.support.oauth import base64url, header_of, success_body
 
 LOGGED_OUT: Final = "http://schemas.openid.net/event/backchannel-logout"
-RSA: Final = KeyLine(Purpose.TOKENS, Algorithm.RS256)
+RSA: Final = KeyLine(KeyPurpose.TOKENS, Algorithm.RS256)
 
 
 # ---- Config OP
@@ -24,7 +24,7 @@ RSA: Final = KeyLine(Purpose.TOKENS, Algorithm.RS256)
 async def discovery(op: Certifier) -> None:
     answer = await op.service.client.get("/.well-known/openid-configuration")
     assert answer.headers["content-type"].startswith("application/json")
-    known = told(answer)
+    known = success_body(answer)
     assert known["issuer"] == op.service.base_url
     for name in ("authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri"):
         assert known[name].startswith(f"{op.service.base_url}/")
@@ -41,7 +41,7 @@ async def discovery(op: Certifier) -> None:
 @module(CONFIG, "oidcc-server-rotate-keys")
 async def rotate_keys(op: Certifier) -> None:
     first = await op.signs_in()
-    await op.service.house.rotation.rotate(RSA, origin=Origin(actor="test"), manner=Manner.AT_ONCE)
+    await op.service.house.rotation.rotate(RSA, origin=AuditOrigin(actor="test"), manner=RotationMode.AT_ONCE)
     await op.service.house.keyring.reload()  # as the notice of it does a moment later
     second = await op.signs_in()
     assert header_of(first.id_token)["kid"] != header_of(second.id_token)["kid"]
@@ -111,7 +111,7 @@ async def logout_query_added(op: Certifier) -> None:
 @module(LOGOUT, "oidcc-rp-initiated-logout-modified-id-token-hint")
 async def logout_modified_hint(op: Certifier) -> None:
     claims = (await op.signs_in()).id_token.split(".")[1]
-    hint = ".".join((b64(b'{"alg":"none"}'), claims, ""))
+    hint = ".".join((base64url(b'{"alg":"none"}'), claims, ""))
     await op.stays_here(await op.end_session(id_token_hint=hint, post_logout_redirect_uri=BACK, state="s"))
 
 

@@ -6,10 +6,10 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.pages.test_look import AXE, EVERY_RULE, RUN_AXE, listen
-from tests.support.console import ADA, OLGA, PIA, PROJECT, SHOP, come_in, furnish
-from tests.support.game import register
+from tests.support.console import ADA, OLGA, PIA, PROJECT, SHOP, apply_document, sign_in_to_console
+from tests.support.game import register_game
 from tests.support.guide_pictures import Camera
-from tests.support.service import Service
+from tests.support.service import RunningService
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -27,11 +27,11 @@ async def violations(page: Page) -> Any:
 
 
 async def test_how_many_were_refused_leads_to_the_hours_and_to_what_else_was_refused(
-    service: Service, page: Page
+    service: RunningService, page: Page
 ) -> None:
-    await furnish(service)
+    await apply_document(service)
     complaints = listen(page)
-    await come_in(service, page, ADA, "/console")
+    await sign_in_to_console(service, page, ADA, "/console")
     numbers = page.locator("#numbers table")
     await expect(numbers).to_be_hidden()
     await page.locator(".tiles div", has_text="Refused").get_by_role("link").click()
@@ -42,11 +42,11 @@ async def test_how_many_were_refused_leads_to_the_hours_and_to_what_else_was_ref
 
 
 async def test_projects_and_groups_are_suggested_in_the_fields_that_want_their_ids(
-    service: Service, page: Page
+    service: RunningService, page: Page
 ) -> None:
-    await furnish(service)
+    await apply_document(service)
     complaints = listen(page)
-    await come_in(service, page, ADA, f"{ACCESS}/who")
+    await sign_in_to_console(service, page, ADA, f"{ACCESS}/who")
     await page.get_by_label("Project").focus()
     offered = page.locator(f"#project_id-places option[value='{PROJECT}']")
     await expect(offered).to_have_text("Mind Games")
@@ -60,11 +60,13 @@ async def test_projects_and_groups_are_suggested_in_the_fields_that_want_their_i
 
 
 @pytest.mark.pictures("access-check", "access-who", "access-simulate")
-async def test_a_decision_is_asked_for_and_read_by_keyboard(service: Service, page: Page, picture: Camera) -> None:
-    await furnish(service)
+async def test_a_decision_is_asked_for_and_read_by_keyboard(
+    service: RunningService, page: Page, picture: Camera
+) -> None:
+    await apply_document(service)
     await page.context.add_init_script(AXE)
     complaints = listen(page)
-    await come_in(service, page, ADA, f"{ACCESS}/check")
+    await sign_in_to_console(service, page, ADA, f"{ACCESS}/check")
     assert await violations(page) == []
     await page.locator("[name=user_id]").press_sequentially("pia")
     await expect(page.locator(f"#user_id-people option[value='{PIA}']")).to_be_attached()  # suggested meanwhile
@@ -106,17 +108,17 @@ async def test_a_decision_is_asked_for_and_read_by_keyboard(service: Service, pa
 
 
 async def test_game_sessions_come_by_themselves_until_they_are_held_still_or_nobody_looks(
-    service: Service, page: Page
+    service: RunningService, page: Page
 ) -> None:
-    await furnish(service)
+    await apply_document(service)
     await page.context.add_init_script(AXE)
     await page.clock.install()
-    first = await register(service, app_id=SHOP)
+    first = await register_game(service, app_id=SHOP)
     complaints, asked = listen(page), asking(page)
-    await come_in(service, page, ADA, GAMES)
+    await sign_in_to_console(service, page, ADA, GAMES)
     link = page.get_by_role("link", name=first.gsid[:13])
     await link.focus()
-    second = await register(service, app_id=SHOP)
+    second = await register_game(service, app_id=SHOP)
     await page.clock.run_for(3_100)
     await expect(page.get_by_role("link", name=second.gsid[:13])).to_be_visible()
     await expect(link).to_be_focused()  # whoever goes by keyboard stays where he was
@@ -147,10 +149,10 @@ async def test_game_sessions_come_by_themselves_until_they_are_held_still_or_nob
     assert complaints == []
 
 
-async def test_activity_is_filtered_by_a_person_who_is_found_by_name(service: Service, page: Page) -> None:
-    await furnish(service)
+async def test_activity_is_filtered_by_a_person_who_is_found_by_name(service: RunningService, page: Page) -> None:
+    await apply_document(service)
     complaints = listen(page)
-    await come_in(service, page, ADA, ACTIVITY)
+    await sign_in_to_console(service, page, ADA, ACTIVITY)
     others = page.locator(".log > li", has_text="A project was created")
     await expect(others.first).to_be_visible()
     await page.locator("summary", has_text="By whom, about what, when").click()
@@ -165,11 +167,13 @@ async def test_activity_is_filtered_by_a_person_who_is_found_by_name(service: Se
     assert complaints == []
 
 
-async def test_times_stay_in_the_readers_zone_when_a_list_is_searched(service: Service, browser: Browser) -> None:
-    await furnish(service)
+async def test_times_stay_in_the_readers_zone_when_a_list_is_searched(
+    service: RunningService, browser: Browser
+) -> None:
+    await apply_document(service)
     context = await browser.new_context(locale="en-GB", timezone_id="Asia/Kathmandu")  # UTC+5:45
     page = await context.new_page()
-    await come_in(service, page, ADA, ACTIVITY)
+    await sign_in_to_console(service, page, ADA, ACTIVITY)
     first = page.locator(".log time").first
     shown = await first.inner_text()
     assert shown != await first.evaluate(AS_UTC)

@@ -8,10 +8,10 @@ from playwright.async_api import Browser, Page, expect
 
 from gatehouse.kernel.errors import NotFound
 from tests.pages.test_look import NARROW, listen
-from tests.support.axe import violations
-from tests.support.console import ADA, OLGA, SHOP, come_in, furnish
+from tests.support.axe import axe_violations
+from tests.support.console import ADA, OLGA, SHOP, apply_document, sign_in_to_console
 from tests.support.guide_pictures import Camera
-from tests.support.service import Service
+from tests.support.service import RunningService
 from tests.support.visitor import PASSWORD
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -33,7 +33,7 @@ SCREENS: Final = (
 )
 
 
-async def make_a_client(page: Page, service: Service) -> None:
+async def make_a_client(page: Page, service: RunningService) -> None:
     await page.goto(f"{service.base_url}{PAGE}/new_client")
     for name, typed in (("client_name", "Wiki"), ("client_id", "wiki"), ("redirect_uris", "https://wiki.example/cb")):
         await page.locator(f"[name={name}]").fill(typed)
@@ -45,7 +45,7 @@ def content(file: Path) -> str:
     return file.read_text(encoding="utf-8")
 
 
-async def import_a_file(page: Page, service: Service) -> None:
+async def import_a_file(page: Page, service: RunningService) -> None:
     """Longer than a field of a form may be."""
     await page.goto(f"{service.base_url}{PAGE}/rules")
     async with page.expect_download() as exported:
@@ -60,20 +60,20 @@ async def import_a_file(page: Page, service: Service) -> None:
     await expect(page.locator("#document")).to_have_value(long)
     await page.get_by_role("button", name="See what would change").click()
     await expect(page.get_by_text("role changed")).to_be_visible()
-    assert await violations(page) == []
+    assert await axe_violations(page) == []
     await page.get_by_role("button", name="Save document").click()
     await expect(page.get_by_text("The document is saved.")).to_be_visible()
 
 
 @pytest.mark.pictures("client-recipe")
 async def test_a_file_is_imported_and_every_screen_is_for_everybody(
-    service: Service, browser: Browser, picture: Camera
+    service: RunningService, browser: Browser, picture: Camera
 ) -> None:
-    await furnish(service)
+    await apply_document(service)
     context = await browser.new_context(reduced_motion="reduce", locale="en-GB")
     page = await context.new_page()
     complaints = listen(page)
-    await come_in(service, page, ADA, "/console/applications")
+    await sign_in_to_console(service, page, ADA, "/console/applications")
     await make_a_client(page, service)
     await import_a_file(page, service)
     found: dict[str, list[str]] = {}
@@ -83,19 +83,21 @@ async def test_a_file_is_imported_and_every_screen_is_for_everybody(
         await page.goto(f"{service.base_url}{screen}")
         if screen.endswith("/recipe"):
             await picture(page, "client-recipe", until=page.locator("main button[data-copy]").nth(1))
-        found[screen] = await violations(page)
+        found[screen] = await axe_violations(page)
         await page.emulate_media(color_scheme="dark")
         await page.set_viewport_size(NARROW)
         width = await page.evaluate("document.documentElement.scrollWidth")
-        found[screen] += await violations(page) + ([f"{width} wide"] if width > NARROW["width"] else [])
+        found[screen] += await axe_violations(page) + ([f"{width} wide"] if width > NARROW["width"] else [])
     assert {screen: problems for screen, problems in found.items() if problems} == {}
     assert complaints == []
     await context.close()
 
 
-async def test_a_box_to_tick_looks_like_one_and_its_hint_stands_under_its_words(service: Service, page: Page) -> None:
-    await furnish(service)
-    await come_in(service, page, ADA, f"/console/applications/{SHOP}/new_client")
+async def test_a_box_to_tick_looks_like_one_and_its_hint_stands_under_its_words(
+    service: RunningService, page: Page
+) -> None:
+    await apply_document(service)
+    await sign_in_to_console(service, page, ADA, f"/console/applications/{SHOP}/new_client")
     box = page.locator("main label > [type=checkbox]").first
     assert await box.evaluate("one => getComputedStyle(one).borderRadius") == "4px"
     hint = page.locator("label:has(> [type=checkbox]) > small").first
@@ -112,11 +114,11 @@ async def prove(page: Page) -> None:
 
 
 async def test_what_was_typed_stands_in_the_form_again_when_a_proof_came_between(
-    service: Service, page: Page
+    service: RunningService, page: Page
 ) -> None:
-    await furnish(service)
+    await apply_document(service)
     complaints = listen(page)
-    await come_in(service, page, ADA, f"{PAGE}/new_client")
+    await sign_in_to_console(service, page, ADA, f"{PAGE}/new_client")
     for name, typed in (("client_name", "Wiki"), ("client_id", "wiki"), ("redirect_uris", "https://wiki.example/cb")):
         await page.locator(f"[name={name}]").fill(typed)
     await page.locator("[name=scopes][value=email]").set_checked(True)
@@ -143,10 +145,10 @@ async def test_what_was_typed_stands_in_the_form_again_when_a_proof_came_between
 
 
 async def test_a_form_is_not_filled_in_again_over_what_somebody_has_saved_meanwhile(
-    service: Service, page: Page, browser: Browser
+    service: RunningService, page: Page, browser: Browser
 ) -> None:
-    await furnish(service)
-    await come_in(service, page, ADA, PAGE)
+    await apply_document(service)
+    await sign_in_to_console(service, page, ADA, PAGE)
     await make_a_client(page, service)
     await page.goto(f"{service.base_url}{PAGE}/clients/wiki")
     await service.clock.advance(601)
@@ -154,7 +156,7 @@ async def test_a_form_is_not_filled_in_again_over_what_somebody_has_saved_meanwh
     await page.get_by_role("button", name="Save").click()
     olgas = await browser.new_context()
     other = await olgas.new_page()
-    await come_in(service, other, OLGA, f"{PAGE}/clients/wiki")
+    await sign_in_to_console(service, other, OLGA, f"{PAGE}/clients/wiki")
     await other.locator("[name=client_name]").fill("Theirs")
     await other.get_by_role("button", name="Save").click()
     await expect(other.get_by_text("Saved.")).to_be_visible()

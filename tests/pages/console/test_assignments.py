@@ -8,10 +8,20 @@ from playwright.async_api import Locator, Page, expect
 from gatehouse.permissions.model.rule import End
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.model.user_record import Assignment
-from tests.support.axe import violations
-from tests.support.console import ADA, MAX, OLGA, PIA, PROJECT, SHOP, Visitors, come_in, furnish
+from tests.support.axe import axe_violations
+from tests.support.console import (
+    ADA,
+    MAX,
+    OLGA,
+    PIA,
+    PROJECT,
+    SHOP,
+    ConsoleBrowsers,
+    apply_document,
+    sign_in_to_console,
+)
 from tests.support.guide_pictures import Camera
-from tests.support.service import Service
+from tests.support.service import RunningService
 from tests.support.staging import form_of, record_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -31,20 +41,20 @@ def review_button(page: Page) -> Locator:
 @pytest.mark.both_databases
 @pytest.mark.pictures("users-review")
 async def test_roles_are_given_for_a_time_and_taken_reviewed_applied_and_undone(
-    service: Service, page: Page, picture: Camera
+    service: RunningService, page: Page, picture: Camera
 ) -> None:
-    await furnish(service)
+    await apply_document(service)
     complaints: list[str] = []
     page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    await come_in(service, page, MAX, PAGE)
+    await sign_in_to_console(service, page, MAX, PAGE)
     moderator = cell(page, PIA, "moderator")
     await moderator.click()
     await expect(review_button(page)).to_have_text("Review 1 change")
     await page.keyboard.press("ArrowLeft")
     await page.keyboard.press("Alt+ArrowDown")
     await expect(page.get_by_role("button", name="No end")).to_be_focused()
-    assert await violations(page) == []
+    assert await axe_violations(page) == []
     await page.keyboard.press("ArrowDown")
     await page.keyboard.press("Enter")  # 1 hour
     await expect(cell(page, PIA, "cashier")).to_be_focused()
@@ -61,13 +71,13 @@ async def test_roles_are_given_for_a_time_and_taken_reviewed_applied_and_undone(
     await expect(page.get_by_role("heading", name="3 changes")).to_be_visible()
     await expect(page.get_by_role("row").filter(has_text="Pia")).to_contain_text("store.refund")
     await picture(page, "users-review")
-    assert await violations(page) == []
+    assert await axe_violations(page) == []
     await page.get_by_role("button", name="Apply 3 changes").click()
     await expect(page.get_by_role("status")).to_contain_text("3 changes are applied.")
     assert (await record_of(service, SHOP, PIA)).root.roles == (
         Assignment(role="cashier", end=End(expired=now + 3600)),
     )
-    assert await violations(page) == []
+    assert await axe_violations(page) == []
     await page.get_by_role("button", name="Undo").click()
     await page.get_by_role("button", name="Apply 3 changes").click()
     await expect(page.get_by_role("status")).to_contain_text("3 changes are applied.")
@@ -76,10 +86,10 @@ async def test_roles_are_given_for_a_time_and_taken_reviewed_applied_and_undone(
     assert complaints == []
 
 
-async def test_a_project_is_another_table_and_what_failed_stays_staged(service: Service, page: Page) -> None:
-    await furnish(service)
-    visitors = Visitors(service)
-    await come_in(service, page, OLGA, PAGE)
+async def test_a_project_is_another_table_and_what_failed_stays_staged(service: RunningService, page: Page) -> None:
+    await apply_document(service)
+    visitors = ConsoleBrowsers(service)
+    await sign_in_to_console(service, page, OLGA, PAGE)
     await cell(page, PIA, "cashier").click()
     await page.get_by_label("Where", exact=True).select_option(PROJECT)
     await expect(cell(page, PIA, "moderator")).to_have_attribute("data-value", "")  # that is given at the root
@@ -93,7 +103,7 @@ async def test_a_project_is_another_table_and_what_failed_stays_staged(service: 
     await ada.client.post(f"{PAGE}/apply", data=form_of(theirs.text))
     await page.get_by_role("button", name="Apply 2 changes").click()
     await expect(page.get_by_role("heading", name="For 1 person nothing was changed")).to_be_visible()
-    assert await violations(page) == []
+    assert await axe_violations(page) == []
     await page.get_by_role("button", name="Back to the table").click()
     await expect(review_button(page)).to_have_text("Review 2 changes")
     await review_button(page).click()

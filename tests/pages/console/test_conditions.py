@@ -5,10 +5,10 @@ from typing import Final
 import pytest
 from playwright.async_api import Page, ViewportSize, expect
 
-from tests.support.axe import violations
-from tests.support.console import DEV, OLGA, PROJECT, SHOP, come_in, furnish
+from tests.support.axe import axe_violations
+from tests.support.console import DEV, OLGA, PROJECT, SHOP, apply_document, sign_in_to_console
 from tests.support.guide_pictures import Camera
-from tests.support.service import Service
+from tests.support.service import RunningService
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -43,13 +43,13 @@ SCREENS: Final = (
 
 @pytest.mark.pictures("role-condition")
 async def test_a_condition_is_built_with_a_live_count_and_applied(
-    service: Service, page: Page, picture: Camera
+    service: RunningService, page: Page, picture: Camera
 ) -> None:
-    await furnish(service)
+    await apply_document(service)
     complaints: list[str] = []
     page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    await come_in(service, page, OLGA, ROLE)
+    await sign_in_to_console(service, page, OLGA, ROLE)
     matching, value = page.locator("#matching"), page.get_by_label("Value")
     await expect(matching).to_contain_text("1 person matches")
     await value.fill("nobody-has-it")
@@ -71,13 +71,13 @@ async def test_a_condition_is_built_with_a_live_count_and_applied(
     await expect(page.get_by_label("Value")).to_have_count(3)
     await page.get_by_label("Value").nth(2).fill("players.example")
     await expect(matching).to_contain_text("0 people match")
-    assert await violations(page) == []
+    assert await axe_violations(page) == []
     await page.get_by_role("button", name="Remove row 3").click()
     await expect(matching).to_contain_text("2 people match")
     await page.get_by_label("Value").nth(1).press("Enter")  # as the button Save
     await expect(page.get_by_role("heading", name="Apply changes to beta?")).to_be_visible()
     await expect(page.get_by_role("row").filter(has_text="Pia")).to_contain_text("badge.gold")
-    assert await violations(page) == []
+    assert await axe_violations(page) == []
     await page.get_by_role("button", name="Apply").click()
     await expect(page.get_by_role("status").first).to_contain_text("Saved.")
     role = (await service.house.storage.permissions.application_models([SHOP]))[SHOP].roles["beta"]
@@ -86,9 +86,9 @@ async def test_a_condition_is_built_with_a_live_count_and_applied(
     assert complaints == []
 
 
-async def test_rows_of_a_form_come_and_go_in_place(service: Service, page: Page) -> None:
-    await furnish(service)
-    await come_in(service, page, OLGA, f"{HOME}/members/{DEV}")
+async def test_rows_of_a_form_come_and_go_in_place(service: RunningService, page: Page) -> None:
+    await apply_document(service)
+    await sign_in_to_console(service, page, OLGA, f"{HOME}/members/{DEV}")
     await page.get_by_role("button", name="Add role").click()
     await expect(page.get_by_label("Role").nth(1)).to_be_focused()
     await page.get_by_label("Role").nth(1).select_option("group_manager")
@@ -104,18 +104,18 @@ async def test_rows_of_a_form_come_and_go_in_place(service: Service, page: Page)
     await expect(row).not_to_contain_text("app_developer")
 
 
-async def test_every_screen_is_for_everybody_and_fits_a_phone(service: Service, page: Page) -> None:
-    await furnish(service)
+async def test_every_screen_is_for_everybody_and_fits_a_phone(service: RunningService, page: Page) -> None:
+    await apply_document(service)
     groups = (await service.house.storage.projects.project(PROJECT)).groups
     staff = next(one for one, group in groups.items() if group.title == "Staff")
-    await come_in(service, page, OLGA)
+    await sign_in_to_console(service, page, OLGA)
     found: dict[str, object] = {}
     for screen in SCREENS:
         await page.set_viewport_size(DESKTOP)
         answer = await page.goto(service.base_url + screen.format(staff=staff))
         assert answer is not None
         assert answer.status == 200, screen
-        found[screen] = await violations(page)
+        found[screen] = await axe_violations(page)
         await page.set_viewport_size(PHONE)
         width = await page.evaluate("document.documentElement.scrollWidth")
         assert width == PHONE["width"], screen

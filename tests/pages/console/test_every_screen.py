@@ -8,8 +8,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, ViewportSize
 
-from tests.support.axe import violations
-from tests.support.demo import SCREENS, Demo, come_in, running_demo
+from tests.support.axe import axe_violations
+from tests.support.demo import SCREENS, Demo, running_demo, sign_in_to_demo
 from tests.support.guide_pictures import Camera
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -53,7 +53,7 @@ async def test_every_screen_serves_everyone_as_their_rights_allow(
         context = await browser.new_context(locale="en-GB", timezone_id="UTC")
         page = await context.new_page()
         complaints = complaints_of(page)
-        await come_in(page, demo, name)
+        await sign_in_to_demo(page, demo, name)
         found = await walked(page, demo, picture if name == "mara" else None)
         assert (name, {screen for screen, status in found.items() if status == OK}) == (name, sees)
         assert set(found.values()) <= {OK, FORBIDDEN}
@@ -78,7 +78,7 @@ async def walked(page: Page, demo: Demo, picture: Camera | None) -> dict[str, in
         if picture is not None:
             if f"console-{name}" in IN_THE_GUIDES:
                 await photographed(page, picture, name)
-            troubles += [f"{name}: {one}" for one in await violations(page)]
+            troubles += [f"{name}: {one}" for one in await axe_violations(page)]
             await page.set_viewport_size(NARROW)
             troubles += [f"{name}: wider than a phone"] if await page.evaluate(WIDER_THAN_IT) else []
             await page.set_viewport_size(WIDE)

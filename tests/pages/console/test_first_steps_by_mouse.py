@@ -9,10 +9,10 @@ import pyotp
 import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
-from gatehouse.audit.model import Origin
-from tests.support.axe import violations
+from gatehouse.audit.model import AuditOrigin
+from tests.support.axe import axe_violations
 from tests.support.guide_pictures import Camera
-from tests.support.service import Service, running_service
+from tests.support.service import RunningService, running_service
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -69,13 +69,13 @@ async def test_a_newcomer_gives_explains_and_revokes_by_mouse(
         await asks_why(hand, "Yes: Noor has user.kick in Sky Raiders", "Role referee says yes")
         await takes_it_away(hand)
         await asks_why(hand, "No: Noor does not have user.kick in Sky Raiders")
-        assert await violations(hand.page) == []
+        assert await axe_violations(hand.page) == []
         assert hand.complaints == []
     await context.close()
 
 
-async def comes_in(hand: Hand, service: Service) -> None:
-    secret = await service.house.setup.new_link(Origin(actor="test"))
+async def comes_in(hand: Hand, service: RunningService) -> None:
+    secret = await service.house.setup.new_link(AuditOrigin(actor="test"))
     await hand.page.goto(f"{service.base_url}/setup?token={secret}")
     await hand.fill("E-mail", LOGIN)
     await hand.fill("Name shown", "Anna")
@@ -89,7 +89,7 @@ async def comes_in(hand: Hand, service: Service) -> None:
     await hand.sees("Good to see you, Anna")
 
 
-async def makes_a_project(hand: Hand, service: Service) -> None:
+async def makes_a_project(hand: Hand, service: RunningService) -> None:
     """Who lacks a second factor is led to one and back."""
     await hand.click("Create a project")
     await hand.click("an authenticator app")

@@ -5,11 +5,11 @@ import re
 import pytest
 from playwright.async_api import Locator, Page, expect
 
-from tests.support.axe import violations
-from tests.support.console import ADA, OLGA, PIA, SHOP, STUDIO, Visitors, come_in, furnish
+from tests.support.axe import axe_violations
+from tests.support.console import ADA, OLGA, PIA, SHOP, STUDIO, ConsoleBrowsers, apply_document, sign_in_to_console
 from tests.support.guide_pictures import Camera
-from tests.support.service import Service
-from tests.support.staging import form_of, holdings, left_staged, model_of
+from tests.support.service import RunningService
+from tests.support.staging import form_of, held_names, model_of, staged_edits
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -33,12 +33,14 @@ def review_button(page: Page) -> Locator:
 
 @pytest.mark.both_databases
 @pytest.mark.pictures("matrix-staged", "matrix-review")
-async def test_a_change_is_staged_reviewed_applied_and_undone(service: Service, page: Page, picture: Camera) -> None:
-    await furnish(service)
+async def test_a_change_is_staged_reviewed_applied_and_undone(
+    service: RunningService, page: Page, picture: Camera
+) -> None:
+    await apply_document(service)
     complaints: list[str] = []
     page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    await come_in(service, page, OLGA, PAGE)
+    await sign_in_to_console(service, page, OLGA, PAGE)
     kick = cell(page, "private_data.user.kick", "moderator")
     await kick.click()
     await expect(kick).to_have_text("false")
@@ -57,18 +59,18 @@ async def test_a_change_is_staged_reviewed_applied_and_undone(service: Service, 
     await page.keyboard.press("Space")  # round to where it was: nothing is staged there any more
     await expect(review_button(page)).to_have_text("Review 2 changes")
     await picture(page, "matrix-staged")
-    assert await violations(page) == []
+    assert await axe_violations(page) == []
     await review_button(page).click()
     await expect(page.get_by_role("heading", name="2 changes")).to_be_visible()
     person = page.get_by_role("row").filter(has_text="Pia")
     await expect(person).to_contain_text("user.kick")
     await expect(person).to_contain_text("user.mute")
     await picture(page, "matrix-review")
-    assert await violations(page) == []
+    assert await axe_violations(page) == []
     await page.get_by_role("button", name="Apply 2 changes").click()
     await expect(page.get_by_role("status")).to_contain_text("2 changes are applied.")
-    assert "user.kick" not in (await holdings(service, SHOP, PIA))[PIA]
-    assert await violations(page) == []
+    assert "user.kick" not in (await held_names(service, SHOP, PIA))[PIA]
+    assert await axe_violations(page) == []
     await page.get_by_role("button", name="Undo").click()
     await expect(page.get_by_role("heading", name="2 changes")).to_be_visible()
     await page.get_by_role("button", name="Back to the table").click()  # the inverse is staged, not saved
@@ -77,17 +79,17 @@ async def test_a_change_is_staged_reviewed_applied_and_undone(service: Service, 
     await review_button(page).click()
     await page.get_by_role("button", name="Apply 2 changes").click()
     await expect(page.get_by_role("status")).to_contain_text("2 changes are applied.")
-    assert {"user.kick", "user.mute"} <= (await holdings(service, SHOP, PIA))[PIA]
+    assert {"user.kick", "user.mute"} <= (await held_names(service, SHOP, PIA))[PIA]
     await page.get_by_role("button", name="Back to the table").click()
     await expect(review_button(page)).to_be_hidden()
     assert complaints == []
 
 
 async def test_what_is_staged_survives_search_paging_and_folding_and_is_taken_back(
-    service: Service, page: Page
+    service: RunningService, page: Page
 ) -> None:
-    await furnish(service, WIDE)
-    await come_in(service, page, OLGA, PAGE)
+    await apply_document(service, WIDE)
+    await sign_in_to_console(service, page, OLGA, PAGE)
     first = cell(page, "private_data.g0.r00", "cashier")
     await first.click()
     await page.get_by_role("link", name="Next").click()  # a page of its own: nothing warns
@@ -126,21 +128,21 @@ async def test_what_is_staged_survives_search_paging_and_folding_and_is_taken_ba
     assert warned == ["beforeunload"]
 
 
-async def test_a_stale_apply_shows_the_other_change_and_loses_nothing(service: Service, page: Page) -> None:
-    await furnish(service)
-    visitors = Visitors(service)
-    await come_in(service, page, OLGA, PAGE)
+async def test_a_stale_apply_shows_the_other_change_and_loses_nothing(service: RunningService, page: Page) -> None:
+    await apply_document(service)
+    visitors = ConsoleBrowsers(service)
+    await sign_in_to_console(service, page, OLGA, PAGE)
     await cell(page, "private_data.user.kick", "moderator").click()
     await review_button(page).click()
     await expect(page.get_by_role("button", name="Apply 1 change")).to_be_visible()
     ada = await visitors(ADA)
     await ada.get(PAGE)
     theirs = await ada.post(f"{PAGE}/review", text="user.kick,moderator,default")
-    assert left_staged((await ada.client.post(f"{PAGE}/apply", data=form_of(theirs.text))).text) == []
+    assert staged_edits((await ada.client.post(f"{PAGE}/apply", data=form_of(theirs.text))).text) == []
     await page.get_by_role("button", name="Apply 1 change").click()
     await expect(page.get_by_role("heading", name="Somebody else saved this meanwhile")).to_be_visible()
     await expect(page.get_by_role("alert").filter(has_text="Somebody else").get_by_text("Ada")).to_be_visible()
-    assert await violations(page) == []
+    assert await axe_violations(page) == []
     await page.get_by_role("button", name="Back to the table").click()
     await expect(review_button(page)).to_have_text("Review 1 change")
     await expect(cell(page, "private_data.user.kick", "moderator")).to_have_text("false")
@@ -152,9 +154,9 @@ async def test_a_stale_apply_shows_the_other_change_and_loses_nothing(service: S
     await visitors.leave()
 
 
-async def test_a_file_is_read_into_the_text_and_staged(service: Service, page: Page) -> None:
-    await furnish(service)
-    await come_in(service, page, OLGA, PAGE)
+async def test_a_file_is_read_into_the_text_and_staged(service: RunningService, page: Page) -> None:
+    await apply_document(service)
+    await sign_in_to_console(service, page, OLGA, PAGE)
     await cell(page, "private_data.user.kick", "cashier").click()
     await page.get_by_text("Import", exact=True).click()
     lines = b"rule,role,value\nstore.edit,cashier,true\n"

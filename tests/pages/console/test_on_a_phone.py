@@ -8,8 +8,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, ViewportSize
 
-from tests.support.axe import violations
-from tests.support.demo import SCREENS, TABS, Demo, come_in, running_demo
+from tests.support.axe import axe_violations
+from tests.support.demo import SCREENS, TABS, Demo, running_demo, sign_in_to_demo
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -37,7 +37,7 @@ async def demo(sqlite_url: str, tmp_path: Path) -> AsyncIterator[Demo]:
 async def phone(browser: Browser, demo: Demo) -> AsyncIterator[Page]:
     context = await browser.new_context(viewport=PHONE, locale="en-GB", timezone_id="UTC", has_touch=True)
     page = await context.new_page()
-    await come_in(page, demo, "mara")
+    await sign_in_to_demo(page, demo, "mara")
     yield page
     await context.close()
 
@@ -46,7 +46,7 @@ async def test_no_list_puts_what_it_offers_beside_the_screen(phone: Page, demo: 
     troubles = list[str]()
     for name, path in CONSOLE.items():
         await phone.goto(f"{demo[0]}{path}")
-        troubles += [f"{name}: {one}" for one in await violations(phone)]  # which opens what is folded
+        troubles += [f"{name}: {one}" for one in await axe_violations(phone)]  # which opens what is folded
         if name not in MATRICES:
             troubles += [f"{name}: {one}" for one in await phone.evaluate(OUT_OF_REACH)]
     assert troubles == []

@@ -8,12 +8,12 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
-from gatehouse.app.people import people
-from gatehouse.audit.model import Origin
+from gatehouse.app.people import account_services
+from gatehouse.audit.model import AuditOrigin
 from tests.pages.test_look import listen
-from tests.support.axe import violations
-from tests.support.console import ADA, OLGA, PIA, come_in, furnish
-from tests.support.service import Service, running_service
+from tests.support.axe import axe_violations
+from tests.support.console import ADA, OLGA, PIA, apply_document, sign_in_to_console
+from tests.support.service import RunningService, running_service
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -30,30 +30,30 @@ LOOKS: Final[tuple[tuple[Literal["light", "dark"], int], ...]] = (("light", 1_28
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def studio(migrated_sqlite_url: str, tmp_path: Path) -> AsyncIterator[Service]:
+async def studio(migrated_sqlite_url: str, tmp_path: Path) -> AsyncIterator[RunningService]:
     """On one database: what is looked at here is the browser's."""
     async with running_service(migrated_sqlite_url, tmp_path) as running:
-        await furnish(running)
+        await apply_document(running)
         olga = await running.house.storage.accounts.user(OLGA)
-        await people(running.house).email_codes.enable(olga, origin=Origin(actor=OLGA))
+        await account_services(running.house).email_codes.enable(olga, origin=AuditOrigin(actor=OLGA))
         yield running
 
 
-async def test_axe_finds_nothing_and_nothing_sticks_out_on_any_screen(studio: Service, page: Page) -> None:
-    await come_in(studio, page, ADA, "/console/people")
+async def test_axe_finds_nothing_and_nothing_sticks_out_on_any_screen(studio: RunningService, page: Page) -> None:
+    await sign_in_to_console(studio, page, ADA, "/console/people")
     complaints = listen(page)
     for scheme, width in LOOKS:
         await page.emulate_media(color_scheme=scheme)
         await page.set_viewport_size({"width": width, "height": 800})
         for screen in SCREENS:
             await page.goto(f"{studio.base_url}{screen}")
-            assert await violations(page) == [], screen
+            assert await axe_violations(page) == [], screen
             assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), screen
     assert complaints == []
 
 
-async def test_a_search_narrows_the_list_while_it_is_typed(studio: Service, page: Page) -> None:
-    await come_in(studio, page, ADA, "/console/people")
+async def test_a_search_narrows_the_list_while_it_is_typed(studio: RunningService, page: Page) -> None:
+    await sign_in_to_console(studio, page, ADA, "/console/people")
     await expect(page.get_by_role("link", name="Pia")).to_be_visible()
     await page.keyboard.press("/")  # goes to the search
     await page.keyboard.type("olg")

@@ -10,29 +10,29 @@ import pytest_asyncio
 from playwright.async_api import Page, expect
 
 from tests.pages.test_look import listen
-from tests.support.axe import violations
+from tests.support.axe import axe_violations
 from tests.support.builders import ORIGIN
-from tests.support.console import ADA, come_in, furnish
+from tests.support.console import ADA, apply_document, sign_in_to_console
 from tests.support.guide_pictures import Camera
-from tests.support.outside import NOTHING, Outsider, Received, answer, listening
-from tests.support.service import Service, running_service
+from tests.support.outside import NO_CONTENT, ReceivedRequest, StubServer, http_response, run_stub_server
+from tests.support.service import RunningService, running_service
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PATH: Final = "/console/settings/webhooks"
 ALLOWED: Final = {"GATEHOUSE__OUTBOUND__ALLOW": "127.0.0.0/8"}
-BUSY: Final = answer(b"", "503 Service Unavailable")
+BUSY: Final = http_response(b"", "503 Service Unavailable")
 PEOPLE: Final = 26  # more than a page of deliveries
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def service(installed_sqlite_url: str, tmp_path: Path) -> AsyncIterator[Service]:
+async def service(installed_sqlite_url: str, tmp_path: Path) -> AsyncIterator[RunningService]:
     """On one database: what is looked at here is the browser's."""
     async with running_service(installed_sqlite_url, tmp_path, environment=ALLOWED) as running:
         yield running
 
 
-async def something_happens(service: Service) -> None:
+async def something_happens(service: RunningService) -> None:
     for number in range(PEOPLE):
         await service.house.administration.create(
             login=f"player{number}@players.example", nick="Player", password=None, origin=ORIGIN
@@ -41,7 +41,7 @@ async def something_happens(service: Service) -> None:
         await service.clock.advance(47)
 
 
-async def send(service: Service) -> None:
+async def send(service: RunningService) -> None:
     """What the rounds of a serving process do."""
     await service.house.sealer.seal_all()
     await service.house.webhook_deliveries.run_once()
@@ -49,13 +49,13 @@ async def send(service: Service) -> None:
 
 @pytest.mark.pictures("webhook-deliveries")
 async def test_a_webhook_is_made_and_its_deliveries_are_looked_through(
-    service: Service, page: Page, picture: Camera
+    service: RunningService, page: Page, picture: Camera
 ) -> None:
-    await furnish(service)
+    await apply_document(service)
     await service.house.sealer.seal_all()
     complaints = listen(page)
-    async with listening(Outsider(say=lambda _: NOTHING)) as receiver:
-        await come_in(service, page, ADA, f"{PATH}/new")
+    async with run_stub_server(StubServer(say=lambda _: NO_CONTENT)) as receiver:
+        await sign_in_to_console(service, page, ADA, f"{PATH}/new")
         await page.get_by_label("Address").fill(f"http://127.0.0.1:{receiver.port}/gatehouse")
         await page.get_by_label("Description").fill("Customer service")
         await page.get_by_label("sessions").uncheck()
@@ -72,7 +72,7 @@ async def test_a_webhook_is_made_and_its_deliveries_are_looked_through(
         await expect(rows).to_have_count(25)
         await expect(rows.first).to_contain_text("503")
         await picture(page, "webhook-deliveries", until=page.locator("#list tbody tr").nth(3))
-        assert await violations(page) == []
+        assert await axe_violations(page) == []
         await page.get_by_role("link", name="Next").click()
         await expect(page.get_by_text("26 to 27 of 27")).to_be_visible()
         await expect(page.locator("#list thead")).to_be_in_viewport()  # not the form above it
@@ -85,5 +85,5 @@ async def test_a_webhook_is_made_and_its_deliveries_are_looked_through(
     assert complaints == []
 
 
-def refusing_pings(received: Received) -> bytes:
-    return BUSY if b"webhook.ping" in received.body else NOTHING
+def refusing_pings(received: ReceivedRequest) -> bytes:
+    return BUSY if b"webhook.ping" in received.body else NO_CONTENT

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatehouse.accounts.breached import BreachedFile, digest_at, first_not_below
+from gatehouse.accounts.breached import BreachedPasswordFile, digest_at, lower_bound
 from gatehouse.kernel.errors import Misconfigured, Unavailable
 
 DIGESTS = st.binary(min_size=20, max_size=20).map(lambda raw: raw.hex().upper())
@@ -26,7 +26,7 @@ def test_it_holds_exactly_the_lines_it_has(
     file = tmp_path_factory.mktemp("list") / "breached.txt"
     lines = ending.join(f"{digest}:{count}" for digest, count in sorted(held.items()))
     file.write_bytes((lines + (ending if ends and lines else "")).encode())
-    found = BreachedFile(file)
+    found = BreachedPasswordFile(file)
     assert all(found.hold(digest) for digest in held)
     assert found.hold(asked) is (asked in held)
 
@@ -35,7 +35,7 @@ def test_neighbours_that_differ_in_the_last_digit_are_told_apart(tmp_path: Path)
     digests = [f"{number:040X}" for number in range(0, 2_000, 2)]
     file = tmp_path / "breached.txt"
     file.write_text("".join(f"{digest}:1\n" for digest in digests))
-    found = BreachedFile(file)
+    found = BreachedPasswordFile(file)
     assert all(found.hold(f"{number:040X}") is (number % 2 == 0) for number in range(1_998))
 
 
@@ -43,7 +43,7 @@ def test_a_list_in_small_letters_is_read_too(tmp_path: Path) -> None:
     digest = hashlib.sha1(b"hunter2", usedforsecurity=False).hexdigest()
     file = tmp_path / "breached.txt"
     file.write_text(f"{digest}:17043\n")
-    assert BreachedFile(file).hold(digest.upper())
+    assert BreachedPasswordFile(file).hold(digest.upper())
 
 
 class Counted(BytesIO):
@@ -56,7 +56,7 @@ class Counted(BytesIO):
 
 def test_a_large_list_is_searched_where_it_lies_by_halves() -> None:
     lines = Counted(b"".join(f"{number:040X}:1\n".encode() for number in range(100_000)))
-    assert digest_at(lines, first_not_below(lines, f"{77_777:040X}".encode())) == f"{77_777:040X}".encode()
+    assert digest_at(lines, lower_bound(lines, f"{77_777:040X}".encode())) == f"{77_777:040X}".encode()
     assert lines.lines < 60
 
 
@@ -65,11 +65,11 @@ def test_another_kind_of_file_is_no_such_list(tmp_path: Path, content: str) -> N
     file = tmp_path / "breached.txt"
     file.write_text(content)
     with pytest.raises(Misconfigured, match="does not begin with a line like"):
-        BreachedFile(file).refuse_another_kind()
+        BreachedPasswordFile(file).refuse_another_kind()
 
 
 def test_a_file_that_is_gone_is_no_answer(tmp_path: Path) -> None:
-    gone = BreachedFile(tmp_path / "gone.txt")
+    gone = BreachedPasswordFile(tmp_path / "gone.txt")
     with pytest.raises(Misconfigured, match="cannot be read"):
         gone.refuse_another_kind()
     with pytest.raises(Unavailable):

@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatehouse.accounts.breached import BreachedFile
+from gatehouse.accounts.breached import BreachedPasswordFile
 from gatehouse.accounts.errors import BadAccount, PasswordBreached, PasswordWeak
 from gatehouse.accounts.password_rules import (
-    JUDGED,
-    LONGEST_BYTES,
     LOOK_ALIKES,
-    LOOK_ALIKES_MOST,
+    MAX_BYTES,
+    MAX_ESTIMATED_LENGTH,
+    MAX_LOOK_ALIKES,
     PasswordRules,
+    estimated_part,
     is_too_long,
-    judged,
     sha1,
 )
-from tests.support.quick import answered_within
+from tests.support.quick import await_within_cpu_seconds
 
 RULES = PasswordRules(service_words=("https://login.studio.example", "Gatehouse"))
 ANNA = ("anna.lindqvist@studio.example", "Änni")
@@ -84,7 +84,7 @@ async def test_it_needs_ten_characters_counted_in_their_composed_form() -> None:
     await RULES.check("kV8!xq0Zp2")
 
 
-@pytest.mark.parametrize(("length", "long"), [(LONGEST_BYTES, False), (LONGEST_BYTES + 1, True), (10**6, True)])
+@pytest.mark.parametrize(("length", "long"), [(MAX_BYTES, False), (MAX_BYTES + 1, True), (10**6, True)])
 def test_it_has_at_most_1024_bytes(length: int, *, long: bool) -> None:
     assert is_too_long("x" * length) is long
 
@@ -100,28 +100,28 @@ async def test_lg_17_a_megabyte_is_turned_away_in_no_time(password: str) -> None
         with pytest.raises(BadAccount, match="longer than 1024 bytes"):
             await RULES.check(password)
 
-    await answered_within(0.05, check)
+    await await_within_cpu_seconds(0.05, check)
 
 
 @given(st.text())
 def test_only_a_beginning_with_few_look_alikes_is_judged(text: str) -> None:
-    part = judged(text)
+    part = estimated_part(text)
     assert text.startswith(part)
-    assert len(part) <= JUDGED
-    assert len(LOOK_ALIKES & set(part)) <= LOOK_ALIKES_MOST
-    assert part == text[:JUDGED] or len(LOOK_ALIKES & set(text[: len(part) + 1])) > LOOK_ALIKES_MOST
+    assert len(part) <= MAX_ESTIMATED_LENGTH
+    assert len(LOOK_ALIKES & set(part)) <= MAX_LOOK_ALIKES
+    assert part == text[:MAX_ESTIMATED_LENGTH] or len(LOOK_ALIKES & set(text[: len(part) + 1])) > MAX_LOOK_ALIKES
 
 
 async def test_no_password_keeps_the_service_busy() -> None:
     """Unbounded, this one takes the estimate more than a second."""
-    await answered_within(0.3, lambda: RULES.check("4@8({[6<1!|7$5+%2" * 60))
+    await await_within_cpu_seconds(0.3, lambda: RULES.check("4@8({[6<1!|7$5+%2" * 60))
 
 
 async def test_a_stolen_password_is_refused_in_either_spelling(tmp_path: Path) -> None:
     stolen = "fünf grüne Elefanten"
     file = tmp_path / "breached.txt"
     file.write_text(f"{sha1(stolen)}:3\n")
-    rules = PasswordRules(breached=BreachedFile(file))
+    rules = PasswordRules(breached=BreachedPasswordFile(file))
     for spelling in (stolen, unicodedata.normalize("NFD", stolen)):
         with pytest.raises(PasswordBreached):
             await rules.check(spelling)

@@ -3,7 +3,7 @@
 import os
 import threading
 
-from gatehouse.accounts.passwords import LEAST_URGENT, PasswordCost, Passwords
+from gatehouse.accounts.passwords import LOWEST_PRIORITY, PasswordCost, Passwords
 
 
 async def test_the_workers_stand_back_for_the_event_loop() -> None:
@@ -12,6 +12,6 @@ async def test_the_workers_stand_back_for_the_event_loop() -> None:
     there = set(threading.enumerate())
     await passwords.hash("correct horse battery")
     [worker] = set(threading.enumerate()) - there
-    assert os.getpriority(os.PRIO_PROCESS, worker.native_id or 0) == LEAST_URGENT
+    assert os.getpriority(os.PRIO_PROCESS, worker.native_id or 0) == LOWEST_PRIORITY
     assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == before
     passwords.close()

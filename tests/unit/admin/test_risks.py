@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from gatehouse.admin.risks import Posture, risks
+from gatehouse.admin.risks import Posture, find_risks
 from gatehouse.app.posture import posture
 from gatehouse.kernel.addresses import parse_network
 from gatehouse.settings import Settings
-from gatehouse.settings.model import Server
+from gatehouse.settings.model import ServerSettings
 
 SOUND = Posture(
     dev=False,
@@ -64,9 +64,9 @@ EVERYWHERE = (parse_network("0.0.0.0/0"),)
     ],
 )
 def test_a_risk_is_named_and_nothing_else(change: dict[str, Any], named: list[str]) -> None:
-    assert [risk.name for risk in risks(replace(SOUND, **change))] == named
+    assert [risk.name for risk in find_risks(replace(SOUND, **change))] == named
 
 
 def test_the_defaults_carry_no_risk_but_that_there_is_no_mail_server() -> None:
-    settings = Settings(server=Server(base_url="https://id.studio.example"))
-    assert [risk.name for risk in risks(posture(settings, dev=False))] == ["no_mail"]
+    settings = Settings(server=ServerSettings(base_url="https://id.studio.example"))
+    assert [risk.name for risk in find_risks(posture(settings, dev=False))] == ["no_mail"]

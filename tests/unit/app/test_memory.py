@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gatehouse.app.memory import EVERY, WHOLE_EVERY, Tidying
+from gatehouse.app.memory import COLLECT_ALL_EVERY, COLLECT_EVERY, GarbageCollector
 from tests.support.clock import MovableClock
 
 
@@ -20,7 +20,7 @@ class Ring:
 @pytest.fixture
 def tidying_clock() -> Iterator[MovableClock]:
     thresholds, clock = gc.get_threshold(), MovableClock()
-    Tidying(clock).begin()
+    GarbageCollector(clock).begin()
     gc.disable()
     yield clock
     gc.enable()
@@ -29,11 +29,11 @@ def tidying_clock() -> Iterator[MovableClock]:
 
 async def test_new_rings_go_at_the_next_look_and_old_ones_when_all_is_looked_at(tidying_clock: MovableClock) -> None:
     old = Ring()
-    await tidying_clock.advance(EVERY)
+    await tidying_clock.advance(COLLECT_EVERY)
     new = Ring()
     rings = [weakref.ref(old), weakref.ref(new)]
     del old, new
-    await tidying_clock.advance(EVERY)
+    await tidying_clock.advance(COLLECT_EVERY)
     assert [ring() is None for ring in rings] == [False, True]
-    await tidying_clock.advance(WHOLE_EVERY)
+    await tidying_clock.advance(COLLECT_ALL_EVERY)
     assert [ring() is None for ring in rings] == [True, True]

@@ -8,23 +8,23 @@ from pathlib import Path
 import pytest
 
 from gatehouse.cli.findings import Level, about_files, about_settings, about_space
-from tests.unit.settings.installation import SOUND, Installation
+from tests.unit.settings.installation import SOUND, TemporaryInstallation
 
 PREFIX = "GATEHOUSE__"
 
 
-def risks(installation: Installation, environment: Mapping[str, str], *, dev: bool = False) -> list[str]:
+def risks(installation: TemporaryInstallation, environment: Mapping[str, str], *, dev: bool = False) -> list[str]:
     found = list(about_settings(installation.load({**SOUND, **environment} if not dev else environment, dev=dev)))
     assert all(one.level is Level.WARN for one in found) or [one.level for one in found] == [Level.OK]
     return [one.text for one in found if one.level is Level.WARN]
 
 
 @pytest.fixture
-def installation(tmp_path: Path) -> Installation:
-    return Installation(tmp_path)
+def installation(tmp_path: Path) -> TemporaryInstallation:
+    return TemporaryInstallation(tmp_path)
 
 
-def test_sound_settings_carry_no_risk(installation: Installation) -> None:
+def test_sound_settings_carry_no_risk(installation: TemporaryInstallation) -> None:
     assert risks(installation, {}) == []
 
 
@@ -43,7 +43,9 @@ def test_sound_settings_carry_no_risk(installation: Installation) -> None:
         ("LOG__LEVEL", "debug", "writes a lot"),
     ],
 )
-def test_each_risky_setting_is_named(installation: Installation, variable: str, value: str, told: str) -> None:
+def test_each_risky_setting_is_named(
+    installation: TemporaryInstallation, variable: str, value: str, told: str
+) -> None:
     [risk] = risks(installation, {f"{PREFIX}{variable}": value})
     assert told in risk
 
@@ -57,15 +59,15 @@ def test_each_risky_setting_is_named(installation: Installation, variable: str, 
         {"OUTBOUND__ALLOW": "10.1.0.0/16"},
     ],
 )
-def test_what_is_as_it_should_be_is_no_risk(installation: Installation, settings: Mapping[str, str]) -> None:
+def test_what_is_as_it_should_be_is_no_risk(installation: TemporaryInstallation, settings: Mapping[str, str]) -> None:
     assert risks(installation, {f"{PREFIX}{name}": value for name, value in settings.items()}) == []
 
 
-def test_dev_is_a_risk_by_itself(installation: Installation) -> None:
+def test_dev_is_a_risk_by_itself(installation: TemporaryInstallation) -> None:
     assert risks(installation, {}, dev=True) == ["--dev is for development on this machine only"]
 
 
-def test_files_in_a_closed_directory_need_no_look(installation: Installation) -> None:
+def test_files_in_a_closed_directory_need_no_look(installation: TemporaryInstallation) -> None:
     installation.data.chmod(0o700)
     installation.write("gatehouse.db", "", mode=0o644)
     [found] = about_files(installation.load())
@@ -79,7 +81,7 @@ def test_files_in_a_closed_directory_need_no_look(installation: Installation) ->
 
 @pytest.mark.parametrize(("free", "level"), [(50, Level.BAD), (500, Level.WARN), (5_000, Level.OK)])
 def test_space_that_runs_out_is_told(
-    installation: Installation, monkeypatch: pytest.MonkeyPatch, free: int, level: Level
+    installation: TemporaryInstallation, monkeypatch: pytest.MonkeyPatch, free: int, level: Level
 ) -> None:
     usage = shutil.disk_usage(os.devnull)._replace(free=free * 2**20)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)

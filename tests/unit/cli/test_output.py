@@ -6,8 +6,8 @@ import sys
 import click
 import pytest
 
-from gatehouse.cli.output import moment, print_facts, print_table, progress, shown
-from gatehouse.cli.people import PasswordSource, one_line
+from gatehouse.cli.output import format_time, format_value, print_facts, print_table, show_progress
+from gatehouse.cli.people import PasswordSource, password_line
 
 
 def test_a_table_is_not_folded_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
@@ -27,16 +27,16 @@ def test_facts_are_words(capsys: pytest.CaptureFixture[str]) -> None:
         ["country"],
         ["rev", "0"],
     ]
-    assert shown(()) == ""
+    assert format_value(()) == ""
 
 
 def test_a_time_is_in_utc_and_no_time_is_nothing() -> None:
-    assert moment(1_800_000_000) == "2027-01-15T08:00:00Z"
-    assert moment(0) == ""
+    assert format_time(1_800_000_000) == "2027-01-15T08:00:00Z"
+    assert format_time(0) == ""
 
 
 def test_progress_is_silent_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress("Working", 10) as tell:
+    with show_progress("Working", 10) as tell:
         tell(5)
     assert capsys.readouterr() == ("", "")
 
@@ -45,13 +45,13 @@ def test_progress_is_silent_where_nobody_looks(capsys: pytest.CaptureFixture[str
     ("given", "password"), [(b"secret\n", "secret"), (b"secret\r\n", "secret"), (b" a b ", " a b ")]
 )
 def test_a_password_is_one_line_as_it_stands(given: bytes, password: str) -> None:
-    assert one_line(given) == password
+    assert password_line(given) == password
 
 
 @pytest.mark.parametrize("given", [b"", b"\n", b"two\nlines\n", b"\xff\xfe"])
 def test_what_is_no_line_is_no_password(given: bytes) -> None:
     with pytest.raises(click.ClickException):
-        one_line(given)
+        password_line(given)
 
 
 def test_a_script_that_gives_no_password_is_not_left_waiting(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,9 +6,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from joserfc import jwt as other_peoples
 from joserfc.jwk import RSAKey
 
-from gatehouse.client.base_url import Place, parse_base_url
-from gatehouse.client.credentials import AccessKey, Question, ServiceKey, sign
-from gatehouse.kernel.digests import keyed_digest
+from gatehouse.client.base_url import ServerAddress, parse_base_url
+from gatehouse.client.credentials import AccessKey, PermissionQuery, ServiceKey, sign_request
+from gatehouse.kernel.digests import hmac_sha256
 from tests.support.clock import MovableClock
 from tests.support.keys import NOW
 from tests.support.tokens import application_private_key
@@ -21,15 +21,15 @@ def pem() -> str:
     return private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
 
-def a_question(**changes: object) -> Question:
+def a_question(**changes: object) -> PermissionQuery:
     wanted = {"base_url": BASE, "application_id": 50001, "jwt": "a.b.c", "now": NOW, **changes}
-    return Question(**wanted)  # type: ignore[arg-type]
+    return PermissionQuery(**wanted)  # type: ignore[arg-type]
 
 
 def test_a_signature_is_over_method_path_query_and_body() -> None:
     message = b'POST\n/api/x\nip=192.0.2.7&ts=1\n{"a":1}'
-    made = sign("k", "POST", "/api/x", query="ip=192.0.2.7&ts=1", body=b'{"a":1}')
-    assert made == keyed_digest(b"k", message).hex()
+    made = sign_request("k", "POST", "/api/x", query="ip=192.0.2.7&ts=1", body=b'{"a":1}')
+    assert made == hmac_sha256(b"k", message).hex()
 
 
 def test_an_access_key_is_sent_only_when_there_is_no_address_to_sign() -> None:
@@ -40,7 +40,9 @@ def test_an_access_key_is_sent_only_when_there_is_no_address_to_sign() -> None:
     signed = key.ask(a_question(address="192.0.2.7"))
     assert signed.headers["Authorization"] == "Bearer a.b.c"
     assert (json.loads(signed.body)["ip"], json.loads(signed.body)["ts"]) == ("192.0.2.7", NOW)
-    assert signed.headers["Signature"] == sign("k" * 64, "POST", "/api/permissions/meta/data", body=signed.body)
+    assert signed.headers["Signature"] == sign_request(
+        "k" * 64, "POST", "/api/permissions/meta/data", body=signed.body
+    )
     assert "k" * 64 not in str(signed.headers)
     assert "k" * 64 not in repr(key)
 
@@ -80,13 +82,13 @@ def test_another_kind_of_key_is_refused() -> None:
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("https://sso.example", Place(secure=True, host="sso.example", port=443)),
-        ("https://sso.example:8443", Place(secure=True, host="sso.example", port=8443)),
-        ("http://localhost:8080", Place(secure=False, host="localhost", port=8080)),
-        ("http://[::1]:8080", Place(secure=False, host="::1", port=8080)),
+        ("https://sso.example", ServerAddress(secure=True, host="sso.example", port=443)),
+        ("https://sso.example:8443", ServerAddress(secure=True, host="sso.example", port=8443)),
+        ("http://localhost:8080", ServerAddress(secure=False, host="localhost", port=8080)),
+        ("http://[::1]:8080", ServerAddress(secure=False, host="::1", port=8080)),
     ],
 )
-def test_a_base_url_says_what_to_connect_to(text: str, place: Place) -> None:
+def test_a_base_url_says_what_to_connect_to(text: str, place: ServerAddress) -> None:
     assert parse_base_url(text) == place
 
 

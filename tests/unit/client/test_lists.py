@@ -10,10 +10,10 @@ import pytest
 
 from gatehouse.client.credentials import AccessKey
 from gatehouse.client.errors import Denied, Unauthenticated, Unavailable
-from gatehouse.client.lists import Lists
+from gatehouse.client.lists import PermissionCache
 from gatehouse.client.transport import Reply, Request
 from gatehouse.client.user import User
-from tests.support.clock import MovableClock, settle
+from tests.support.clock import MovableClock, run_ready_tasks
 
 ANNA = User(user_id="1", jwt="a.b.c")
 BEN = User(user_id="2", jwt="d.e.f")
@@ -48,7 +48,7 @@ class Answering:
 class Case:
     clock: MovableClock
     service: Answering
-    lists: Lists
+    lists: PermissionCache
 
     async def allows(self, rule: str = "kick", user: User = ANNA) -> bool:
         return (await self.lists.get(user)).allows(rule)
@@ -60,7 +60,7 @@ def a_case() -> Callable[..., Case]:
         clock, service = MovableClock(), Answering()
         service.open.set()
         wanted = {"most": 10, "stale_seconds": 0, **changes}
-        lists = Lists(
+        lists = PermissionCache(
             base_url="https://sso.example",
             application_id=50001,
             credential=AccessKey("k" * 64),
@@ -77,9 +77,9 @@ async def test_many_who_ask_at_once_are_one_question(a_case: Callable[..., Case]
     case = a_case()
     case.service.open.clear()
     asking = [asyncio.create_task(case.allows()) for _ in range(10)]
-    await settle()
+    await run_ready_tasks()
     asking[0].cancel()  # one who leaves takes nothing from the others
-    await settle()
+    await run_ready_tasks()
     case.service.open.set()
     assert await asyncio.gather(*asking[1:]) == [True] * 9
     assert len(case.service.asked) == 1
@@ -89,11 +89,11 @@ async def test_who_asks_late_is_not_given_an_answer_to_an_old_question(a_case: C
     case = a_case()
     case.service.open.clear()
     early = asyncio.create_task(case.allows())
-    await settle()
+    await run_ready_tasks()
     case.service.reply = holding()
     await case.clock.advance(2)
     late = asyncio.create_task(case.allows())
-    await settle()
+    await run_ready_tasks()
     case.service.open.set()
     assert await early
     assert not await late
@@ -104,7 +104,7 @@ async def test_the_way_of_the_answer_counts_as_its_age(a_case: Callable[..., Cas
     case = a_case()
     case.service.open.clear()
     slow = asyncio.create_task(case.allows())
-    await settle()
+    await run_ready_tasks()
     await case.clock.advance(1.5)
     case.service.open.set()
     assert await slow

@@ -1,6 +1,6 @@
 import pytest
 
-from gatehouse.client.permissions import Permissions, Resource, parse_list
+from gatehouse.client.permissions import Permissions, Resource, parse_permissions
 
 LISTED = [
     "see",
@@ -18,7 +18,7 @@ SHOP = Resource("applications", "50001")
 
 @pytest.fixture
 def held() -> Permissions:
-    return parse_list(LISTED)
+    return parse_permissions(LISTED)
 
 
 def test_a_rule_counts_where_it_is_held(held: Permissions) -> None:
@@ -65,7 +65,7 @@ def test_params_are_those_of_the_narrowest_place(held: Permissions) -> None:
 
 
 def test_a_form_that_is_not_known_gives_no_right() -> None:
-    assert parse_list(["games/houses/1/kick", "a/b/kick", "a/applications/b/c/kick"]).held == {}
+    assert parse_permissions(["games/houses/1/kick", "a/b/kick", "a/applications/b/c/kick"]).held == {}
 
 
 def test_a_resource_without_its_project_is_a_mistake(held: Permissions) -> None:

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from gatehouse.client.errors import Unauthenticated, Unavailable
-from gatehouse.client.keys import PublishedKeys, parse_keys
+from gatehouse.client.keys import PublishedKeyCache, parse_keys
 from gatehouse.client.transport import Reply, Request
-from gatehouse.client.verifying import Verifier
-from gatehouse.keys.jwks import document_of, number
-from gatehouse.tokens.claims import Claims, UserClaims
+from gatehouse.client.verifying import UserJwtVerifier
+from gatehouse.keys.jwks import base64url_number, jwks_document
+from gatehouse.tokens.claims import Claims, UserJwtClaims
 from gatehouse.tokens.errors import InvalidToken
 from tests.support.clock import MovableClock
 from tests.support.keys import NOW, first_keys
@@ -20,24 +20,24 @@ from tests.support.tokens import (
     APPLICATION,
     CLASSES,
     ISSUER,
-    Desk,
-    a_desk,
+    TokenSetup,
     forge,
     header_for,
     payload_for,
-    unsigned,
+    token_setup,
+    unsigned_token,
     with_signature,
 )
 
-HEADER = header_for(UserClaims)
-PAYLOAD = payload_for(UserClaims)
+HEADER = header_for(UserJwtClaims)
+PAYLOAD = payload_for(UserJwtClaims)
 
 
 @dataclass
 class KeysOnly:
     """A service that publishes its keys, and counts how often it was asked."""
 
-    body: bytes = field(default_factory=lambda: document_of(first_keys()).body)
+    body: bytes = field(default_factory=lambda: jwks_document(first_keys()).body)
     status: int = 200
     asked: int = 0
 
@@ -57,26 +57,26 @@ class Pair:
     """The client's verifier and the service's, with the same keys and the same time."""
 
     service: KeysOnly
-    client: Verifier
-    desk: Desk
+    client: UserJwtVerifier
+    desk: TokenSetup
 
     async def refuse(self, token: str) -> None:
         with pytest.raises(InvalidToken):
-            await self.desk.verifier.verify(token, UserClaims)
+            await self.desk.verifier.verify(token, UserJwtClaims)
         with pytest.raises(Unauthenticated):
             await self.client.verify(token, factor=None, address=None)
 
     async def accept(self, token: str) -> None:
-        await self.desk.verifier.verify(token, UserClaims)
+        await self.desk.verifier.verify(token, UserJwtClaims)
         await self.client.verify(token, factor=None, address=None)
 
 
 @pytest.fixture
 async def pair() -> AsyncIterator[Pair]:
     with ThreadPoolExecutor(1) as executor:
-        desk, service = await a_desk(executor), KeysOnly()
-        keys = PublishedKeys(transport=service, clock=desk.clock)
-        client = Verifier(issuer=ISSUER, application_id=APPLICATION, keys=keys, clock=desk.clock)
+        desk, service = await token_setup(executor), KeysOnly()
+        keys = PublishedKeyCache(transport=service, clock=desk.clock)
+        client = UserJwtVerifier(issuer=ISSUER, application_id=APPLICATION, keys=keys, clock=desk.clock)
         yield Pair(service=service, client=client, desk=desk)
 
 
@@ -112,7 +112,7 @@ def without(members: Mapping[str, object], name: str) -> dict[str, object]:
     ],
 )
 async def test_both_refuse_the_header(pair: Pair, header: Mapping[str, object] | bytes) -> None:
-    await pair.refuse(forge(UserClaims, header=header))
+    await pair.refuse(forge(UserJwtClaims, header=header))
 
 
 @pytest.mark.parametrize(
@@ -139,22 +139,22 @@ async def test_both_refuse_the_header(pair: Pair, header: Mapping[str, object] |
     ],
 )
 async def test_both_refuse_the_payload(pair: Pair, payload: Mapping[str, object]) -> None:
-    await pair.refuse(forge(UserClaims, payload=payload))
+    await pair.refuse(forge(UserJwtClaims, payload=payload))
 
 
 async def test_both_accept_what_is_right(pair: Pair) -> None:
-    await pair.accept(forge(UserClaims))
-    await pair.accept(forge(UserClaims, header={"alg": "RS256"}))
-    await pair.accept(forge(UserClaims, payload=PAYLOAD | {"iat": NOW + 60}))
+    await pair.accept(forge(UserJwtClaims))
+    await pair.accept(forge(UserJwtClaims, header={"alg": "RS256"}))
+    await pair.accept(forge(UserJwtClaims, payload=PAYLOAD | {"iat": NOW + 60}))
 
 
-@pytest.mark.parametrize("kind", [kind for kind in CLASSES if kind is not UserClaims])
+@pytest.mark.parametrize("kind", [kind for kind in CLASSES if kind is not UserJwtClaims])
 async def test_no_other_class_stands_in(pair: Pair, kind: type[Claims]) -> None:
     await pair.refuse(forge(kind))
 
 
 async def test_both_want_the_one_spelling(pair: Pair) -> None:
-    token = forge(UserClaims)
+    token = forge(UserJwtClaims)
     message, _, signature = token.rpartition(".")
     others = [
         token + "=",
@@ -165,7 +165,7 @@ async def test_both_want_the_one_spelling(pair: Pair) -> None:
         message + ".",
         f"{message}.{signature[:-1]}",
         f"{message}.{signature[:-1]}{chr(ord(signature[-1]) + 1)}",
-        with_signature(unsigned(HEADER, PAYLOAD | {"uid": "1", "sub": "1"}), b""),
+        with_signature(unsigned_token(HEADER, PAYLOAD | {"uid": "1", "sub": "1"}), b""),
         "ä" + token,
         "x" * 20_000,
     ]
@@ -174,14 +174,14 @@ async def test_both_want_the_one_spelling(pair: Pair) -> None:
 
 
 async def test_a_member_of_a_newer_service_does_no_harm(pair: Pair) -> None:
-    token = forge(UserClaims, payload=PAYLOAD | {"new": 1})
+    token = forge(UserJwtClaims, payload=PAYLOAD | {"new": 1})
     user = await pair.client.verify(token, factor=None, address=None)
     assert (user.user_id, user.tags, user.claims["new"]) == ("1234567890", {"staff", "2step"}, 1)
 
 
 async def test_tk_31_tags_that_the_token_leaves_out_are_not_taken_for_none(pair: Pair) -> None:
     for members, omitted in (({"tgs": "", "tgs_omitted": True}, True), ({"tgs": ""}, False)):
-        user = await pair.client.verify(forge(UserClaims, payload=PAYLOAD | members), factor=None, address=None)
+        user = await pair.client.verify(forge(UserJwtClaims, payload=PAYLOAD | members), factor=None, address=None)
         assert (user.tags, user.tags_omitted) == (frozenset(), omitted)
 
 
@@ -189,17 +189,17 @@ async def test_made_up_keys_are_looked_for_once_in_five_seconds(pair: Pair) -> N
     for made_up in range(20):
         with pytest.raises(Unauthenticated):
             await pair.client.verify(
-                forge(UserClaims, header=HEADER | {"kid": f"k{made_up}"}, payload=without(PAYLOAD, "kid")),
+                forge(UserJwtClaims, header=HEADER | {"kid": f"k{made_up}"}, payload=without(PAYLOAD, "kid")),
                 factor=None,
                 address=None,
             )
     assert pair.service.asked == 1
     await pair.desk.clock.advance(5)
-    await pair.accept(forge(UserClaims))
+    await pair.accept(forge(UserJwtClaims))
     assert pair.service.asked == 1
     with pytest.raises(Unauthenticated):
         await pair.client.verify(
-            forge(UserClaims, header=HEADER | {"kid": "x"}, payload=without(PAYLOAD, "kid")),
+            forge(UserJwtClaims, header=HEADER | {"kid": "x"}, payload=without(PAYLOAD, "kid")),
             factor=None,
             address=None,
         )
@@ -213,7 +213,7 @@ async def test_keys_that_cannot_be_read_are_no_verdict_and_never_replace_known_o
     clock, service = MovableClock(), KeysOnly()
     good, kid = service.body, str(HEADER["kid"])
     service.body, service.status = body, status
-    keys = PublishedKeys(transport=service, clock=clock)
+    keys = PublishedKeyCache(transport=service, clock=clock)
     with pytest.raises(Unavailable):
         await keys.find(kid)
     await clock.advance(5)
@@ -228,7 +228,7 @@ async def test_keys_that_cannot_be_read_are_no_verdict_and_never_replace_known_o
 
 
 def a_key_set(*, n: int = 2**2047 + 1, e: int = 65_537, use: str = "sig") -> bytes:
-    numbers = {"n": number(n), "e": number(e)}
+    numbers = {"n": base64url_number(n), "e": base64url_number(e)}
     return msgspec.json.encode({"keys": [{"kty": "RSA", "kid": "a", "use": use, "alg": "RS256", **numbers}]})
 
 

@@ -3,22 +3,22 @@
 import pytest
 
 from gatehouse.gamesessions import pace
-from gatehouse.gamesessions.pace import Comer, Pace, PaceLimits
+from gatehouse.gamesessions.pace import Poller, PollThrottle, PollThrottleLimits
 from tests.support.clock import MovableClock
 
 
-def a_comer(gsid: str = "g", address: str = "192.0.2.7") -> Comer:
-    return Comer(gsid=gsid, subject=f"{address} {gsid}", source=address)
+def a_comer(gsid: str = "g", address: str = "192.0.2.7") -> Poller:
+    return Poller(gsid=gsid, subject=f"{address} {gsid}", source=address)
 
 
-def hasty(counted: Pace, comer: Comer, times: int = 5) -> int:
+def hasty(counted: PollThrottle, comer: Poller, times: int = 5) -> int:
     counted.retried(comer.gsid, 1)
     return [counted.arrives(comer) for _ in range(times)][-1]
 
 
 async def test_a_block_doubles_up_to_its_longest() -> None:
     clock = MovableClock()
-    counted = Pace(limits=PaceLimits(longest=400), clock=clock)
+    counted = PollThrottle(limits=PollThrottleLimits(longest=400), clock=clock)
     lasted = []
     for _ in range(6):
         lasted.append(hasty(counted, a_comer()))
@@ -30,25 +30,25 @@ async def test_a_block_doubles_up_to_its_longest() -> None:
 
 async def test_early_polls_of_more_than_a_minute_ago_are_forgotten() -> None:
     clock = MovableClock()
-    counted = Pace(limits=PaceLimits(), clock=clock)
+    counted = PollThrottle(limits=PollThrottleLimits(), clock=clock)
     for _ in range(3):
         assert hasty(counted, a_comer(), 4) == 0
         await clock.advance(61)
 
 
 async def test_a_key_is_blocked_wherever_it_comes_from_and_no_address_with_it() -> None:
-    counted = Pace(limits=PaceLimits(blocked_most=2), clock=MovableClock())
+    counted = PollThrottle(limits=PollThrottleLimits(blocked_most=2), clock=MovableClock())
     for number in range(5):
-        keyed = Comer(gsid=f"g{number}", subject="key 1", source=None)
+        keyed = Poller(gsid=f"g{number}", subject="key 1", source=None)
         if not counted.blocked_for(keyed):
             hasty(counted, keyed)
-    assert counted.blocked_for(Comer(gsid="new", subject="key 1", source=None)) == 60
+    assert counted.blocked_for(Poller(gsid="new", subject="key 1", source=None)) == 60
     assert counted.blocked_for(a_comer()) == 0
 
 
 def test_ht_18_a_million_sessions_and_addresses_do_not_grow_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "KEPT_MOST", 100)
-    counted = Pace(limits=PaceLimits(), clock=MovableClock())
+    monkeypatch.setattr(pace, "MAX_ENTRIES", 100)
+    counted = PollThrottle(limits=PollThrottleLimits(), clock=MovableClock())
     for number in range(1_000):
         hasty(counted, a_comer(f"g{number}", f"2001:db8::{number:x}"))
     assert max(map(len, counted.tables())) == 100

@@ -7,24 +7,24 @@ from typing import cast
 
 import pytest
 
-from gatehouse.audit.model import Origin
-from gatehouse.gamesessions.attendance import Ending
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.gamesessions.attendance import SocketCloseReason
 from gatehouse.gamesessions.errors import Violation
-from gatehouse.gamesessions.model import GameSession, Stage
-from gatehouse.gamesessions.presence import GRACE, LOOKS, Presence
-from gatehouse.gamesessions.proof import Presented
-from gatehouse.gamesessions.pulse import Pulse
-from gatehouse.gamesessions.records import GameRecords
+from gatehouse.gamesessions.model import GameSession, SignInStage
+from gatehouse.gamesessions.presence import CHECK_CONCURRENCY, LEAVE_GRACE, Presence
+from gatehouse.gamesessions.proof import GameClientProof
+from gatehouse.gamesessions.pulse import WriteBehind
+from gatehouse.gamesessions.records import GameRefusals
 from gatehouse.gamesessions.store import GameSessionStore
 from gatehouse.gamesessions.waiters import Waiters
 from gatehouse.kernel.addresses import parse_address
 from gatehouse.kernel.errors import TooMany, Unavailable
-from tests.support.clock import MovableClock, settle
+from tests.support.clock import MovableClock, run_ready_tasks
 
 ADDRESS = parse_address("192.0.2.7")
 assert ADDRESS is not None
-OWNER = Presented(address=ADDRESS, source=str(ADDRESS), proven=True)
-ORIGIN = Origin(actor="game", address=str(ADDRESS))
+OWNER = GameClientProof(address=ADDRESS, source=str(ADDRESS), proven=True)
+ORIGIN = AuditOrigin(actor="game", address=str(ADDRESS))
 
 
 class Memory:
@@ -83,10 +83,10 @@ class Memory:
 
 
 class NoRecords:
-    async def violation(self, _gsid: str, _origin: Origin, reason: str) -> Violation:
+    async def violation(self, _gsid: str, _origin: AuditOrigin, reason: str) -> Violation:
         return Violation("record", reason)
 
-    async def unknown(self, _gsid: str, _origin: Origin, _source: str) -> Violation:
+    async def unknown(self, _gsid: str, _origin: AuditOrigin, _source: str) -> Violation:
         return Violation("record", "no such session")
 
 
@@ -96,17 +96,17 @@ class Chair:
 
     presence: Presence
     gsid: str
-    origin: Origin = ORIGIN
+    origin: AuditOrigin = ORIGIN
     opened: bool = True
-    heard: list[Stage | Ending] = field(default_factory=list)
+    heard: list[SignInStage | SocketCloseReason] = field(default_factory=list)
 
     def is_open(self) -> bool:
         return self.opened
 
-    def tell(self, stage: Stage) -> None:
+    def tell(self, stage: SignInStage) -> None:
         self.heard.append(stage)
 
-    def end(self, ending: Ending, _record_id: str) -> None:
+    def end(self, ending: SocketCloseReason, _record_id: str) -> None:
         if self.opened:
             self.heard.append(ending)
             self.presence.leave(self.gsid, self, by_client=False)
@@ -119,7 +119,7 @@ class Room:
     waiters: Waiters
     presence: Presence
 
-    async def sit(self, gsid: str = "gsid", by: Presented = OWNER) -> Chair:
+    async def sit(self, gsid: str = "gsid", by: GameClientProof = OWNER) -> Chair:
         chair = Chair(self.presence, gsid)
         await self.presence.join(gsid, by, ORIGIN, chair)
         return chair
@@ -138,8 +138,8 @@ async def room() -> Room:
     presence = Presence(
         store=store,
         waiters=waiters,
-        pulse=Pulse(store=store, node="here", clock=clock),
-        records=cast("GameRecords", NoRecords()),
+        pulse=WriteBehind(store=store, node="here", clock=clock),
+        records=cast("GameRefusals", NoRecords()),
         clock=clock,
         node="here",
         seats_most=3,
@@ -151,9 +151,9 @@ async def test_the_first_socket_is_stored_and_the_end_of_the_last_one_after_the_
     first, second = await room.sit(), await room.sit()
     assert room.store.done == ["watch gsid"]
     room.rise(first)
-    await room.clock.advance(GRACE * 2)
+    await room.clock.advance(LEAVE_GRACE * 2)
     room.rise(second)
-    await room.clock.advance(GRACE - 0.1)
+    await room.clock.advance(LEAVE_GRACE - 0.1)
     assert room.store.done == ["watch gsid"]
     await room.clock.advance(0.1)
     assert room.store.done == ["watch gsid", "unwatch gsid"]
@@ -164,17 +164,17 @@ async def test_the_first_socket_is_stored_and_the_end_of_the_last_one_after_the_
 async def test_coming_and_going_within_the_grace_writes_nothing(room: Room) -> None:
     for _ in range(20):
         room.rise(await room.sit())
-        await room.clock.advance(GRACE - 0.1)
+        await room.clock.advance(LEAVE_GRACE - 0.1)
     assert room.store.done == ["watch gsid"]
 
 
 async def test_who_comes_back_while_the_end_is_being_stored_is_stored_after_it(room: Room) -> None:
     room.rise(await room.sit())
     room.store.may_go_on.clear()
-    await room.clock.advance(GRACE)
+    await room.clock.advance(LEAVE_GRACE)
     back = Chair(room.presence, "gsid")
     coming = asyncio.create_task(room.presence.join("gsid", OWNER, ORIGIN, back))
-    await settle()
+    await run_ready_tasks()
     assert not coming.done()
     room.store.may_go_on.set()
     await coming
@@ -190,17 +190,17 @@ async def test_two_who_come_at_once_are_stored_once(room: Room) -> None:
 async def test_an_end_that_could_not_be_stored_is_tried_again(room: Room) -> None:
     room.rise(await room.sit())
     room.store.fails = True
-    await room.clock.advance(GRACE * 3)
+    await room.clock.advance(LEAVE_GRACE * 3)
     assert room.store.done == ["watch gsid"]
     room.store.fails = False
-    await room.clock.advance(GRACE)
+    await room.clock.advance(LEAVE_GRACE)
     assert room.store.done == ["watch gsid", "unwatch gsid"]
 
 
 async def test_a_socket_that_could_not_be_stored_takes_no_part(room: Room) -> None:
     room.store.may_go_on.clear()
     coming = asyncio.create_task(room.sit())
-    await settle()
+    await run_ready_tasks()
     room.store.fails = True
     room.store.may_go_on.set()
     with pytest.raises(Unavailable):
@@ -212,12 +212,12 @@ async def test_a_socket_that_could_not_be_stored_takes_no_part(room: Room) -> No
 async def test_what_we_end_and_what_a_restart_ends_is_not_stored(room: Room) -> None:
     chair = await room.sit()
     room.presence.leave("gsid", chair, by_client=False)
-    await room.clock.advance(GRACE)
+    await room.clock.advance(LEAVE_GRACE)
     leaving, staying = await room.sit(), await room.sit(room.store.add("other"))
     room.rise(leaving)
     room.presence.stop()
     room.rise(staying)
-    await room.clock.advance(GRACE)
+    await room.clock.advance(LEAVE_GRACE)
     assert "unwatch gsid" not in room.store.done
     assert "unwatch other" not in room.store.done
     assert len(room.presence) == 0
@@ -243,25 +243,25 @@ async def test_a_socket_that_is_not_open_yet_is_told_when_it_is(room: Room) -> N
     await room.presence.join("gsid", OWNER, ORIGIN, chair)
     room.store.sessions["gsid"] = replace(room.store.sessions["gsid"], opened_at=1)
     room.waiters.hear("gsid")
-    await settle()
+    await run_ready_tasks()
     assert chair.heard == []
     chair.opened = True
     room.presence.look("gsid")
-    await settle()
-    assert chair.heard == [Stage.OPENED]
+    await run_ready_tasks()
+    assert chair.heard == [SignInStage.OPENED]
 
 
 async def test_missed_notices_make_everyone_look_a_few_at_a_time(room: Room) -> None:
-    chairs = [await room.sit(room.store.add(f"gsid-{n}")) for n in range(5 * LOOKS)]
+    chairs = [await room.sit(room.store.add(f"gsid-{n}")) for n in range(5 * CHECK_CONCURRENCY)]
     for gsid, session in room.store.sessions.items():
         room.store.sessions[gsid] = replace(session, opened_at=1)
     room.store.found_at_once = 0
     for gsid in room.waiters.gsids():
         room.waiters.compare(gsid, room.store.sessions[gsid].glimpse)
     for _ in range(10):
-        await settle()
-    assert [chair.heard for chair in chairs] == [[Stage.OPENED]] * len(chairs)
-    assert room.store.found_at_once == LOOKS
+        await run_ready_tasks()
+    assert [chair.heard for chair in chairs] == [[SignInStage.OPENED]] * len(chairs)
+    assert room.store.found_at_once == CHECK_CONCURRENCY
 
 
 async def test_a_look_that_fails_is_had_at_the_next_heartbeat(room: Room) -> None:
@@ -269,10 +269,10 @@ async def test_a_look_that_fails_is_had_at_the_next_heartbeat(room: Room) -> Non
     room.store.sessions["gsid"] = replace(room.store.sessions["gsid"], opened_at=1)
     room.store.fails = True
     room.waiters.hear("gsid")
-    await settle()
+    await run_ready_tasks()
     room.store.fails = False
     await room.clock.advance(5)
-    assert chair.heard == [Stage.OPENED]
+    assert chair.heard == [SignInStage.OPENED]
 
 
 async def test_a_session_that_polls_have_moved_on_is_not_taken_for_ended(room: Room) -> None:
@@ -282,5 +282,5 @@ async def test_a_session_that_polls_have_moved_on_is_not_taken_for_ended(room: R
     await room.clock.advance(50)
     assert chair.heard == []
     await room.clock.advance(20)
-    assert chair.heard == [Ending.OVER]
+    assert chair.heard == [SocketCloseReason.OVER]
     assert len(room.presence) == 0

@@ -4,7 +4,7 @@ from ipaddress import IPv6Address
 
 import pytest
 
-from gatehouse.kernel.addresses import is_public_address, parse_address, parse_network, unmapped_network
+from gatehouse.kernel.addresses import is_public_address, parse_address, parse_network, unmap_network
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_mapped_address_is_as_public_as_the_one_inside() -> None:
     ],
 )
 def test_ro_13_a_mapped_network_is_the_ipv4_network(text: str, plain: str) -> None:
-    assert str(unmapped_network(parse_network(text))) == plain
+    assert str(unmap_network(parse_network(text))) == plain
 
 
 @pytest.mark.parametrize(

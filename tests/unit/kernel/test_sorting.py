@@ -4,18 +4,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatehouse.kernel import sorting
-from gatehouse.kernel.sorting import SLICE, sorted_in_slices
+from gatehouse.kernel.sorting import SORT_SLICE, sort_in_slices
 
 
 @given(st.integers(0, 2**32), st.integers(1, 10**6))
 def test_many_are_sorted_as_by_one_call(seed: int, spread: int) -> None:
-    many = [(seed * n) % spread for n in range(SLICE + 100)]
-    assert sorted_in_slices(many, key=lambda number: -number) == sorted(many, key=lambda number: -number)
+    many = [(seed * n) % spread for n in range(SORT_SLICE + 100)]
+    assert sort_in_slices(many, key=lambda number: -number) == sorted(many, key=lambda number: -number)
 
 
 def test_equal_ones_keep_their_order() -> None:
-    many = [(n % 7, n) for n in range(3 * SLICE)]
-    assert sorted_in_slices(many, key=lambda pair: pair[0]) == sorted(many, key=lambda pair: pair[0])
+    many = [(n % 7, n) for n in range(3 * SORT_SLICE)]
+    assert sort_in_slices(many, key=lambda pair: pair[0]) == sorted(many, key=lambda pair: pair[0])
 
 
 def test_no_slice_of_different_ones_is_large() -> None:
@@ -24,7 +24,7 @@ def test_no_slice_of_different_ones_is_large() -> None:
     real = sorted
     sorting.sorted = lambda given, **more: (sizes.append(len(given := list(given))), real(given, **more))[1]  # type: ignore[attr-defined]
     try:
-        sorted_in_slices(many, key=int)
+        sort_in_slices(many, key=int)
     finally:
         del sorting.sorted  # type: ignore[attr-defined]
-    assert max(sizes) < 2 * SLICE
+    assert max(sizes) < 2 * SORT_SLICE

@@ -5,7 +5,7 @@ from typing import Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatehouse.kernel.weighted_cache import ENTRY_WEIGHT, Ticket, WeightedCache
+from gatehouse.kernel.weighted_cache import ENTRY_WEIGHT, CacheHandle, WeightedCache
 
 HEAVY: Final = 10_000  # bytes of one value; two fit into the cache, three do not
 LIMIT: Final = 2 * (HEAVY + ENTRY_WEIGHT)
@@ -74,7 +74,7 @@ def test_weight_is_the_sum_of_what_is_kept_and_never_over_the_limit(
     steps: list[tuple[int, int, int, int]],
 ) -> None:
     cache: WeightedCache[int] = WeightedCache(LIMIT)
-    tickets: list[Ticket] = []
+    tickets: list[CacheHandle] = []
     for group, key, weight, kind in steps:
         if kind == 0:
             cache.drop_group(group)

@@ -3,8 +3,8 @@ from dataclasses import replace
 
 from joserfc.jwk import ECKey, KeySet, OKPKey, RSAKey
 
-from gatehouse.keys.jwks import KeySetPublisher, document_of, number
-from gatehouse.keys.model import Purpose
+from gatehouse.keys.jwks import KeySetPublisher, base64url_number, jwks_document
+from gatehouse.keys.model import KeyPurpose
 from tests.support.clock import MovableClock
 from tests.support.keys import NOW, KeysInMemory, a_key, a_keyring, first_keys
 
@@ -17,12 +17,12 @@ async def test_ui_12_the_key_set_shows_public_members_of_token_keys_only() -> No
     shown = json.loads(KeySetPublisher(keyring=keyring, clock=clock).document().body)["keys"]
     assert {key["alg"]: key.keys() - {"kid", "use", "alg"} for key in shown} == TOKEN_KEYS
     assert {key["use"] for key in shown} == {"sig"}
-    assert {key["kid"] for key in shown} == {key.kid for key in first_keys() if key.purpose is Purpose.TOKENS}
+    assert {key["kid"] for key in shown} == {key.kid for key in first_keys() if key.purpose is KeyPurpose.TOKENS}
 
 
 def test_another_library_reads_the_same_keys() -> None:
-    tokens = [key for key in first_keys() if key.purpose is Purpose.TOKENS]
-    theirs = KeySet.import_key_set(json.loads(document_of(tokens).body))
+    tokens = [key for key in first_keys() if key.purpose is KeyPurpose.TOKENS]
+    theirs = KeySet.import_key_set(json.loads(jwks_document(tokens).body))
     for key in tokens:
         read = theirs.get_by_kid(key.kid)
         assert isinstance(read, RSAKey | ECKey | OKPKey)
@@ -47,9 +47,9 @@ async def test_the_document_follows_the_keys_and_their_time() -> None:
 
 
 def test_before_there_are_keys_the_set_is_empty() -> None:
-    assert document_of(()).body == b'{"keys":[]}'
+    assert jwks_document(()).body == b'{"keys":[]}'
 
 
 def test_coordinates_keep_their_leading_zeros_and_other_numbers_have_none() -> None:
-    assert number(65537) == "AQAB"
-    assert number(1, 32) == "A" * 42 + "E"
+    assert base64url_number(65537) == "AQAB"
+    assert base64url_number(1, 32) == "A" * 42 + "E"

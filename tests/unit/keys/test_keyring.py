@@ -7,13 +7,13 @@ from structlog.testing import capture_logs
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.keys.errors import NoSigningKey, WrongMasterKey
 from gatehouse.keys.keyring import Keyring
-from gatehouse.keys.model import Algorithm, Purpose, SigningKey
+from gatehouse.keys.model import Algorithm, KeyPurpose, SigningKey
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.keys.store import StoredKeys
 from tests.support.clock import MovableClock
 from tests.support.keys import MASTER, NOW, OTHER_MASTER, KeysInMemory, a_key, a_keyring, first_keys, key_of
 
-TOKENS, ES256 = Purpose.TOKENS, Algorithm.ES256
+TOKENS, ES256 = KeyPurpose.TOKENS, Algorithm.ES256
 
 
 def damaged(key: SigningKey) -> SigningKey:
@@ -50,7 +50,7 @@ async def test_a_published_key_verifies_and_a_retired_one_does_not() -> None:
 async def test_ui_12_only_token_keys_that_are_not_retired_are_published() -> None:
     old, coming, gone = a_key(), a_key(signs_from=NOW + 60), replace(a_key(), verifies_until=NOW)
     old = replace(old, signs_until=NOW - 1)
-    others = [a_key(Purpose.REFRESH, Algorithm.EDDSA), a_key(Purpose.AUDIT, Algorithm.EDDSA)]
+    others = [a_key(KeyPurpose.REFRESH, Algorithm.EDDSA), a_key(KeyPurpose.AUDIT, Algorithm.EDDSA)]
     keyring = await a_keyring(KeysInMemory([old, coming, gone, *others]), MovableClock())
     assert {key.kid for key in keyring.published(NOW)} == {old.kid, coming.kid}
 
@@ -100,7 +100,7 @@ async def test_an_opened_key_is_kept_when_only_its_times_change() -> None:
 
 
 async def test_r_25_a_damaged_key_is_refused_with_one_alarm_and_the_others_serve() -> None:
-    good, bad = a_key(), damaged(a_key(Purpose.REFRESH, Algorithm.EDDSA))
+    good, bad = a_key(), damaged(a_key(KeyPurpose.REFRESH, Algorithm.EDDSA))
     store, clock = KeysInMemory([good, bad]), MovableClock()
     with capture_logs() as logs:
         keyring = await a_keyring(store, clock)
@@ -109,13 +109,13 @@ async def test_r_25_a_damaged_key_is_refused_with_one_alarm_and_the_others_serve
     assert keyring.signing(TOKENS, ES256, NOW).record == good
     assert await keyring.verifying(bad.kid, NOW) is None
     with pytest.raises(NoSigningKey):
-        keyring.signing(Purpose.REFRESH, Algorithm.EDDSA, NOW)
+        keyring.signing(KeyPurpose.REFRESH, Algorithm.EDDSA, NOW)
 
 
 @pytest.mark.parametrize("part", ["public", "kid", "purpose", "alg"])
 async def test_a_record_changed_in_the_database_is_refused(part: str) -> None:
-    good, bad = a_key(), a_key(Purpose.TOKENS, Algorithm.EDDSA)
-    stranger = a_key(Purpose.REFRESH, Algorithm.EDDSA)
+    good, bad = a_key(), a_key(KeyPurpose.TOKENS, Algorithm.EDDSA)
+    stranger = a_key(KeyPurpose.REFRESH, Algorithm.EDDSA)
     changed = replace(bad, **{part: {"alg": ES256}.get(part, getattr(stranger, part))})
     with capture_logs() as logs:
         keyring = await a_keyring(KeysInMemory([good, changed]), MovableClock())
@@ -124,7 +124,7 @@ async def test_a_record_changed_in_the_database_is_refused(part: str) -> None:
 
 
 async def test_a_mended_key_serves_again() -> None:
-    good, other = a_key(), a_key(Purpose.REFRESH, Algorithm.EDDSA)
+    good, other = a_key(), a_key(KeyPurpose.REFRESH, Algorithm.EDDSA)
     store = KeysInMemory([good, damaged(other)])
     with capture_logs():
         keyring = await a_keyring(store, MovableClock())
@@ -179,7 +179,7 @@ async def test_nothing_is_decided_by_an_old_view_when_the_present_keys_do_not_op
 
 async def test_distrusted_keys_are_counted_and_replaced_ones_are_not() -> None:
     replaced = replace(a_key(), signs_until=NOW, verifies_until=NOW + 60)
-    ended = [replace(a_key(purpose, Algorithm.EDDSA), signs_until=NOW, verifies_until=NOW) for purpose in Purpose]
+    ended = [replace(a_key(purpose, Algorithm.EDDSA), signs_until=NOW, verifies_until=NOW) for purpose in KeyPurpose]
     keyring = await a_keyring(KeysInMemory([a_key(), replaced, *ended]), MovableClock())
     assert keyring.distrusted == 2  # of tokens and of refresh tokens, not of the audit log
 

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from gatehouse.keys.errors import BadPublicKey
 from gatehouse.keys.material import public_pem
 from gatehouse.keys.public_keys import parse_rsa_public_key
-from tests.support.quick import done_within
+from tests.support.quick import run_within_cpu_seconds
 
 SPKI, PKCS1 = PublicFormat.SubjectPublicKeyInfo, PublicFormat.PKCS1
 
@@ -140,4 +140,4 @@ def refused(text: str) -> str:
             parse_rsa_public_key(text)
         return refusal.value.detail
 
-    return done_within(0.1, read)
+    return run_within_cpu_seconds(0.1, read)

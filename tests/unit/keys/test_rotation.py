@@ -4,22 +4,22 @@ from dataclasses import replace
 
 import pytest
 
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin, Record
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.keys.errors import KeysChanged, RotationPending, WrongMasterKey
 from gatehouse.keys.keyring import Keyring
 from gatehouse.keys.material import load_public
-from gatehouse.keys.model import Algorithm, KeyLine, Purpose, SigningKey, State, state
-from gatehouse.keys.rotation import LINES, Manner, Rotation, RotationPolicy, due_for_rotation, make_key
-from gatehouse.keys.sealing import MasterKeys, key_id_of
+from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose, KeyState, SigningKey, key_state
+from gatehouse.keys.rotation import KEY_LINES, KeyRotation, RotationMode, RotationPolicy, due_for_rotation, make_key
+from gatehouse.keys.sealing import MasterKeys, sealing_key_id
 from tests.support.builders import RECORDER
 from tests.support.clock import MovableClock
-from tests.support.keys import MASTER, NOW, OTHER_MASTER, KeysInMemory, a_key, first_keys, masters
+from tests.support.keys import MASTER, NOW, OTHER_MASTER, KeysInMemory, a_key, first_keys, master_keys
 
-LINE = KeyLine(Purpose.TOKENS, Algorithm.ES256)
-AUDIT = KeyLine(Purpose.AUDIT, Algorithm.EDDSA)
-QUICK = (LINE, KeyLine(Purpose.REFRESH, Algorithm.EDDSA), AUDIT)  # the lines whose keys are made in no time
+LINE = KeyLine(KeyPurpose.TOKENS, Algorithm.ES256)
+AUDIT = KeyLine(KeyPurpose.AUDIT, Algorithm.EDDSA)
+QUICK = (LINE, KeyLine(KeyPurpose.REFRESH, Algorithm.EDDSA), AUDIT)  # the lines whose keys are made in no time
 POLICY = RotationPolicy(every=1_000, publish_lead=100, longest_life=5_000, grace=60, lines=QUICK)
 
 
@@ -29,55 +29,55 @@ def rotation(
     *,
     keys: MasterKeys | None = None,
     policy: RotationPolicy = POLICY,
-) -> Rotation:
-    return Rotation(store=store, masters=keys or masters(), recorder=RECORDER, clock=clock, policy=policy)
+) -> KeyRotation:
+    return KeyRotation(store=store, masters=keys or master_keys(), recorder=RECORDER, clock=clock, policy=policy)
 
 
-def states(store: KeysInMemory, now: int, line: KeyLine = LINE) -> list[State]:
-    return [state(key, now) for key in store.stored.keys if key.line == line]
+def states(store: KeysInMemory, now: int, line: KeyLine = LINE) -> list[KeyState]:
+    return [key_state(key, now) for key in store.stored.keys if key.line == line]
 
 
 async def test_first_keys_are_made_once_for_every_line_and_sign_at_once() -> None:
     store, clock = KeysInMemory(), MovableClock()
     service = rotation(store, clock, policy=RotationPolicy())
-    made = await service.ensure_first_keys(origin=Origin(actor="start"))
-    assert {key.line for key in made} == set(LINES)
-    assert {state(key, NOW) for key in made} == {State.SIGNING}
-    assert await service.ensure_first_keys(origin=Origin(actor="start")) == ()
-    assert store.saves == [(Event.KEY_MADE, "start")]
+    made = await service.ensure_first_keys(origin=AuditOrigin(actor="start"))
+    assert {key.line for key in made} == set(KEY_LINES)
+    assert {key_state(key, NOW) for key in made} == {KeyState.SIGNING}
+    assert await service.ensure_first_keys(origin=AuditOrigin(actor="start")) == ()
+    assert store.saves == [(AuditEvent.KEY_MADE, "start")]
 
 
 async def test_a_first_key_signs_also_where_the_clock_is_behind() -> None:
     store, clock = KeysInMemory(), MovableClock()
-    await rotation(store, clock).ensure_first_keys(origin=Origin(actor="start"))
-    assert states(store, NOW - 3_600) == [State.SIGNING]
+    await rotation(store, clock).ensure_first_keys(origin=AuditOrigin(actor="start"))
+    assert states(store, NOW - 3_600) == [KeyState.SIGNING]
 
 
 async def test_two_nodes_starting_together_make_one_set_of_keys() -> None:
     store, clock = KeysInMemory(), MovableClock()
     nodes = [rotation(store, clock), rotation(store, clock)]
-    made = await asyncio.gather(*(node.ensure_first_keys(origin=Origin(actor="start")) for node in nodes))
+    made = await asyncio.gather(*(node.ensure_first_keys(origin=AuditOrigin(actor="start")) for node in nodes))
     assert sorted(len(keys) for keys in made) == [0, len(QUICK)]
     assert len(store.stored.keys) == len(QUICK)
 
 
 async def test_only_what_is_missing_is_made() -> None:
     store, clock = KeysInMemory([a_key()]), MovableClock()
-    made = await rotation(store, clock).ensure_first_keys(origin=Origin(actor="start"))
+    made = await rotation(store, clock).ensure_first_keys(origin=AuditOrigin(actor="start"))
     assert {key.line for key in made} == set(QUICK) - {LINE}
 
 
 async def test_a_line_whose_last_key_no_longer_signs_gets_a_new_one() -> None:
     old = replace(a_key(), signs_until=NOW)
     store, clock = KeysInMemory([old]), MovableClock()
-    await rotation(store, clock).ensure_first_keys(origin=Origin(actor="start"))
-    assert states(store, NOW) == [State.VERIFYING, State.SIGNING]
+    await rotation(store, clock).ensure_first_keys(origin=AuditOrigin(actor="start"))
+    assert states(store, NOW) == [KeyState.VERIFYING, KeyState.SIGNING]
 
 
 @pytest.mark.parametrize("bits", [2048, 3072])
 def test_rsa_keys_have_the_size_of_the_policy(bits: int) -> None:
-    line = KeyLine(Purpose.TOKENS, Algorithm.RS256)
-    key = make_key(line, masters(), now=NOW, signs_from=NOW, rsa_bits=bits)
+    line = KeyLine(KeyPurpose.TOKENS, Algorithm.RS256)
+    key = make_key(line, master_keys(), now=NOW, signs_from=NOW, rsa_bits=bits)
     assert getattr(load_public(key.public), "key_size", None) == bits
 
 
@@ -90,29 +90,29 @@ def test_other_rsa_sizes_are_refused(bits: int) -> None:
 async def test_ui_13_a_new_key_is_published_before_it_signs_and_the_old_one_after_it_signed() -> None:
     old = a_key()
     store, clock = KeysInMemory([old]), MovableClock()
-    new = await rotation(store, clock).rotate(LINE, origin=Origin(actor="admin"))
+    new = await rotation(store, clock).rotate(LINE, origin=AuditOrigin(actor="admin"))
     keys = {key.kid: key for key in store.stored.keys}
 
-    def seen(now: int) -> tuple[State, State]:
-        return state(keys[old.kid], now), state(keys[new.kid], now)
+    def seen(now: int) -> tuple[KeyState, KeyState]:
+        return key_state(keys[old.kid], now), key_state(keys[new.kid], now)
 
-    assert seen(NOW) == (State.SIGNING, State.NEXT)
-    assert seen(NOW + 99) == (State.SIGNING, State.NEXT)
-    assert seen(NOW + 100) == (State.VERIFYING, State.SIGNING)
-    assert seen(NOW + 100 + 5_059) == (State.VERIFYING, State.SIGNING)
-    assert seen(NOW + 100 + 5_060) == (State.RETIRED, State.SIGNING)
-    assert store.saves == [(Event.KEY_ROTATED, "admin")]
+    assert seen(NOW) == (KeyState.SIGNING, KeyState.NEXT)
+    assert seen(NOW + 99) == (KeyState.SIGNING, KeyState.NEXT)
+    assert seen(NOW + 100) == (KeyState.VERIFYING, KeyState.SIGNING)
+    assert seen(NOW + 100 + 5_059) == (KeyState.VERIFYING, KeyState.SIGNING)
+    assert seen(NOW + 100 + 5_060) == (KeyState.RETIRED, KeyState.SIGNING)
+    assert store.saves == [(AuditEvent.KEY_ROTATED, "admin")]
 
 
 async def test_a_second_rotation_waits_for_the_first() -> None:
     store, clock = KeysInMemory([a_key()]), MovableClock()
     service = rotation(store, clock)
-    await service.rotate(LINE, origin=Origin(actor="admin"))
+    await service.rotate(LINE, origin=AuditOrigin(actor="admin"))
     with pytest.raises(RotationPending):
-        await service.rotate(LINE, origin=Origin(actor="admin"))
+        await service.rotate(LINE, origin=AuditOrigin(actor="admin"))
     assert len(store.stored.keys) == 2
     await clock.advance(100)
-    await service.rotate(LINE, origin=Origin(actor="admin"))
+    await service.rotate(LINE, origin=AuditOrigin(actor="admin"))
     assert len(store.stored.keys) == 3
 
 
@@ -120,7 +120,7 @@ async def test_two_administrators_rotating_together_make_one_new_key() -> None:
     store, clock = KeysInMemory([a_key()]), MovableClock()
     nodes = [rotation(store, clock), rotation(store, clock)]
     answers = await asyncio.gather(
-        *(node.rotate(LINE, origin=Origin(actor="admin")) for node in nodes), return_exceptions=True
+        *(node.rotate(LINE, origin=AuditOrigin(actor="admin")) for node in nodes), return_exceptions=True
     )
     assert sorted(type(answer).__name__ for answer in answers) == ["RotationPending", "SigningKey"]
     assert len(store.stored.keys) == 2
@@ -128,37 +128,37 @@ async def test_two_administrators_rotating_together_make_one_new_key() -> None:
 
 async def test_at_once_the_new_key_signs_and_the_old_one_still_verifies() -> None:
     store, clock = KeysInMemory([a_key()]), MovableClock()
-    await rotation(store, clock).rotate(LINE, origin=Origin(actor="admin"), manner=Manner.AT_ONCE)
-    assert states(store, NOW) == [State.VERIFYING, State.SIGNING]
+    await rotation(store, clock).rotate(LINE, origin=AuditOrigin(actor="admin"), manner=RotationMode.AT_ONCE)
+    assert states(store, NOW) == [KeyState.VERIFYING, KeyState.SIGNING]
 
 
 async def test_at_once_takes_the_key_that_is_already_published() -> None:
     store, clock = KeysInMemory([a_key()]), MovableClock()
     service = rotation(store, clock)
-    waiting = await service.rotate(LINE, origin=Origin(actor="admin"))
-    successor = await service.rotate(LINE, origin=Origin(actor="admin"), manner=Manner.AT_ONCE)
+    waiting = await service.rotate(LINE, origin=AuditOrigin(actor="admin"))
+    successor = await service.rotate(LINE, origin=AuditOrigin(actor="admin"), manner=RotationMode.AT_ONCE)
     assert successor.kid == waiting.kid
-    assert states(store, NOW) == [State.VERIFYING, State.SIGNING]
+    assert states(store, NOW) == [KeyState.VERIFYING, KeyState.SIGNING]
 
 
 async def test_distrust_retires_every_older_key_of_the_line_and_of_no_other() -> None:
-    audit = a_key(Purpose.AUDIT, Algorithm.EDDSA)
+    audit = a_key(KeyPurpose.AUDIT, Algorithm.EDDSA)
     store, clock = KeysInMemory([a_key(), audit]), MovableClock()
     service = rotation(store, clock)
-    await service.rotate(LINE, origin=Origin(actor="admin"), manner=Manner.AT_ONCE)
-    await service.rotate(LINE, origin=Origin(actor="admin"))
-    await service.rotate(LINE, origin=Origin(actor="admin"), manner=Manner.DISTRUST)
-    retired = [State.RETIRED] * 3
-    assert states(store, NOW) == [*retired, State.SIGNING]
-    assert states(store, NOW - 60) == [*retired, State.SIGNING], "a node whose clock is behind agrees"
-    assert states(store, NOW, AUDIT) == [State.SIGNING]
-    assert store.saves[-1] == (Event.KEY_DISTRUSTED, "admin")
+    await service.rotate(LINE, origin=AuditOrigin(actor="admin"), manner=RotationMode.AT_ONCE)
+    await service.rotate(LINE, origin=AuditOrigin(actor="admin"))
+    await service.rotate(LINE, origin=AuditOrigin(actor="admin"), manner=RotationMode.DISTRUST)
+    retired = [KeyState.RETIRED] * 3
+    assert states(store, NOW) == [*retired, KeyState.SIGNING]
+    assert states(store, NOW - 60) == [*retired, KeyState.SIGNING], "a node whose clock is behind agrees"
+    assert states(store, NOW, AUDIT) == [KeyState.SIGNING]
+    assert store.saves[-1] == (AuditEvent.KEY_DISTRUSTED, "admin")
 
 
 async def test_audit_keys_verify_for_ever() -> None:
-    store, clock = KeysInMemory([a_key(Purpose.AUDIT, Algorithm.EDDSA)]), MovableClock()
-    await rotation(store, clock).rotate(AUDIT, origin=Origin(actor="admin"))
-    assert states(store, NOW + 10**9, AUDIT) == [State.VERIFYING, State.SIGNING]
+    store, clock = KeysInMemory([a_key(KeyPurpose.AUDIT, Algorithm.EDDSA)]), MovableClock()
+    await rotation(store, clock).rotate(AUDIT, origin=AuditOrigin(actor="admin"))
+    assert states(store, NOW + 10**9, AUDIT) == [KeyState.VERIFYING, KeyState.SIGNING]
 
 
 def test_a_line_is_due_once_its_key_has_signed_long_enough() -> None:
@@ -170,35 +170,35 @@ def test_a_line_is_due_once_its_key_has_signed_long_enough() -> None:
 async def test_due_keys_are_rotated_once_however_many_nodes_notice() -> None:
     store, clock = KeysInMemory([a_key()]), MovableClock()
     nodes = [rotation(store, clock), rotation(store, clock)]
-    assert await nodes[0].rotate_due(origin=Origin(actor="schedule")) == ()
+    assert await nodes[0].rotate_due(origin=AuditOrigin(actor="schedule")) == ()
     await clock.advance(1_000)
-    made = await asyncio.gather(*(node.rotate_due(origin=Origin(actor="schedule")) for node in nodes))
+    made = await asyncio.gather(*(node.rotate_due(origin=AuditOrigin(actor="schedule")) for node in nodes))
     assert sorted(len(keys) for keys in made) == [0, 1]
-    assert states(store, clock.now()) == [State.SIGNING, State.NEXT]
-    assert await nodes[0].rotate_due(origin=Origin(actor="schedule")) == ()
+    assert states(store, clock.now()) == [KeyState.SIGNING, KeyState.NEXT]
+    assert await nodes[0].rotate_due(origin=AuditOrigin(actor="schedule")) == ()
 
 
 async def test_there_is_always_one_key_to_sign_with_over_many_rotations() -> None:
     store, clock = KeysInMemory(), MovableClock()
     service = rotation(store, clock)
-    await service.ensure_first_keys(origin=Origin(actor="start"))
+    await service.ensure_first_keys(origin=AuditOrigin(actor="start"))
     for _ in range(40):
-        assert states(store, clock.now()).count(State.SIGNING) == 1
-        assert states(store, clock.now()).count(State.NEXT) <= 1
+        assert states(store, clock.now()).count(KeyState.SIGNING) == 1
+        assert states(store, clock.now()).count(KeyState.NEXT) <= 1
         await clock.advance(333)
-        await service.rotate_due(origin=Origin(actor="schedule"))
-    assert State.RETIRED in states(store, clock.now())
+        await service.rotate_due(origin=AuditOrigin(actor="schedule"))
+    assert KeyState.RETIRED in states(store, clock.now())
 
 
 async def test_every_private_half_moves_to_the_new_master_key_once() -> None:
     store, clock = KeysInMemory(first_keys()), MovableClock()
     new = MasterKeys(OTHER_MASTER, [MASTER])
     service = rotation(store, clock, keys=new)
-    assert await service.rewrap_all(origin=Origin(actor="admin")) == len(LINES)
-    assert {key_id_of(key.sealed_private) for key in store.stored.keys} == {new.primary_id}
-    assert await service.rewrap_all(origin=Origin(actor="admin")) == 0
+    assert await service.rewrap_all(origin=AuditOrigin(actor="admin")) == len(KEY_LINES)
+    assert {sealing_key_id(key.sealed_private) for key in store.stored.keys} == {new.primary_id}
+    assert await service.rewrap_all(origin=AuditOrigin(actor="admin")) == 0
     await Keyring(store=store, masters=MasterKeys(OTHER_MASTER), clock=clock).reload()
-    assert store.saves == [(Event.REWRAPPED, "admin")]
+    assert store.saves == [(AuditEvent.REWRAPPED, "admin")]
 
 
 async def test_a_damaged_key_does_not_keep_the_others_from_moving() -> None:
@@ -206,7 +206,7 @@ async def test_a_damaged_key_does_not_keep_the_others_from_moving() -> None:
     damaged = replace(damaged, sealed_private=damaged.sealed_private[:-1])
     store = KeysInMemory([whole, damaged])
     service = rotation(store, MovableClock(), keys=MasterKeys(OTHER_MASTER, [MASTER]))
-    assert await service.rewrap_all(origin=Origin(actor="admin")) == 1
+    assert await service.rewrap_all(origin=AuditOrigin(actor="admin")) == 1
     assert damaged in store.stored.keys
 
 
@@ -215,10 +215,10 @@ async def test_with_the_wrong_master_key_nothing_is_changed() -> None:
     before = store.stored
     service = rotation(store, clock, keys=MasterKeys(OTHER_MASTER))
     for attempt in (
-        service.ensure_first_keys(origin=Origin(actor="start")),
-        service.rotate(LINE, origin=Origin(actor="admin")),
-        service.rotate_due(origin=Origin(actor="schedule")),
-        service.rewrap_all(origin=Origin(actor="admin")),
+        service.ensure_first_keys(origin=AuditOrigin(actor="start")),
+        service.rotate(LINE, origin=AuditOrigin(actor="admin")),
+        service.rotate_due(origin=AuditOrigin(actor="schedule")),
+        service.rewrap_all(origin=AuditOrigin(actor="admin")),
     ):
         with pytest.raises(WrongMasterKey):
             await attempt
@@ -228,7 +228,7 @@ async def test_with_the_wrong_master_key_nothing_is_changed() -> None:
 class RestlessKeys(KeysInMemory):
     """Another node is quicker, every time."""
 
-    async def save(self, keys: Sequence[SigningKey], *, seen: int, entry: Record) -> None:
+    async def save(self, keys: Sequence[SigningKey], *, seen: int, entry: AuditRecord) -> None:
         del keys, seen, entry
         raise KeysChanged
 
@@ -236,5 +236,5 @@ class RestlessKeys(KeysInMemory):
 async def test_a_node_that_is_never_quick_enough_gives_up() -> None:
     store = RestlessKeys([a_key()])
     with pytest.raises(KeysChanged):
-        await rotation(store, MovableClock()).rotate(LINE, origin=Origin(actor="admin"))
+        await rotation(store, MovableClock()).rotate(LINE, origin=AuditOrigin(actor="admin"))
     assert store.loads == 3

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.keys.errors import Tampered, WrongMasterKey
-from gatehouse.keys.sealing import MasterKeys, key_id_of, new_master_key, parse_master_key
+from gatehouse.keys.sealing import MasterKeys, new_master_key, parse_master_key, sealing_key_id
 from tests.support.keys import MASTER, OTHER_MASTER
 
 OLD, NEW = MasterKeys(OTHER_MASTER), MasterKeys(MASTER)
@@ -59,7 +59,7 @@ def test_another_master_key_is_named_as_the_reason() -> None:
 
 def test_a_previous_key_opens_and_the_primary_seals() -> None:
     assert BOTH.open(OLD.seal(b"secret", purpose="p"), purpose="p") == b"secret"
-    assert key_id_of(BOTH.seal(b"secret", purpose="p")) == NEW.primary_id
+    assert sealing_key_id(BOTH.seal(b"secret", purpose="p")) == NEW.primary_id
 
 
 def test_a_rewrapped_record_needs_the_primary_key_only() -> None:

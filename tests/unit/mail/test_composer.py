@@ -10,20 +10,25 @@ from hypothesis import given
 from hypothesis.strategies import from_regex
 
 from gatehouse.accounts.errors import BadAccount
-from gatehouse.accounts.logins import DOMAIN, LOCAL, check_login
-from gatehouse.kernel.colours import Colour
+from gatehouse.accounts.logins import DOMAIN, LOCAL_PART, check_login
+from gatehouse.kernel.colours import Color
 from gatehouse.mail import composer as room
-from gatehouse.mail.composer import LANGUAGES, VALUE_LONGEST, language_of
-from gatehouse.mail.errors import BadLetter, NotMailable
-from gatehouse.mail.inks import inks_of
-from gatehouse.mail.model import Factor, Letter, Template, is_mailable, purpose_of
+from gatehouse.mail.composer import LANGUAGES, MAX_VALUE_LENGTH, mail_language
+from gatehouse.mail.errors import BadMessage, NotMailable
+from gatehouse.mail.inks import theme_for_accent
+from gatehouse.mail.model import MailTemplate, Message, TemplateFactor, is_mailable, mail_sealing_purpose
 from tests.support.clock import MovableClock
-from tests.support.keys import masters
-from tests.support.mail import BASE_URL, TO, VALUES, a_composer, a_letter, values_of
+from tests.support.keys import master_keys
+from tests.support.mail import BASE_URL, TO, VALUES, a_composer, a_message, values_of
 
 LINK = f"{BASE_URL}{VALUES['path']}"
-CAUSED_BY_STRANGERS = (Template.VERIFY, Template.ALREADY_REGISTERED, Template.RESET, Template.ACCOUNT_LOCKED)
-EVERY_LETTER = pytest.mark.parametrize("template", Template)
+CAUSED_BY_STRANGERS = (
+    MailTemplate.VERIFY,
+    MailTemplate.ALREADY_REGISTERED,
+    MailTemplate.RESET,
+    MailTemplate.ACCOUNT_LOCKED,
+)
+EVERY_LETTER = pytest.mark.parametrize("template", MailTemplate)
 EVERY_LANGUAGE = pytest.mark.parametrize("lang", LANGUAGES)
 
 
@@ -58,8 +63,10 @@ def clock() -> MovableClock:
 
 @EVERY_LETTER
 @EVERY_LANGUAGE
-def test_every_letter_can_be_written_in_every_language(clock: MovableClock, template: Template, lang: str) -> None:
-    letter = a_letter(clock, template, lang=lang)
+def test_every_letter_can_be_written_in_every_language(
+    clock: MovableClock, template: MailTemplate, lang: str
+) -> None:
+    letter = a_message(clock, template, lang=lang)
     assert letter.lang == lang
     assert letter.subject
     assert "\n" not in letter.subject
@@ -68,8 +75,8 @@ def test_every_letter_can_be_written_in_every_language(clock: MovableClock, temp
 
 
 @EVERY_LETTER
-def test_the_german_letter_is_not_the_english_one(clock: MovableClock, template: Template) -> None:
-    english, german = (a_letter(clock, template, lang=lang) for lang in ("en", "de"))
+def test_the_german_letter_is_not_the_english_one(clock: MovableClock, template: MailTemplate) -> None:
+    english, german = (a_message(clock, template, lang=lang) for lang in ("en", "de"))
     assert german.subject != english.subject
     shared = set(english.text.splitlines()) & set(german.text.splitlines())
     own = {"", "--", f"Gatehouse, {BASE_URL}", LINK, f"    {VALUES['code']}"}
@@ -78,7 +85,7 @@ def test_the_german_letter_is_not_the_english_one(clock: MovableClock, template:
 
 def test_every_language_has_every_letter_and_no_other() -> None:
     templates = Path(room.__file__).parent / "templates"
-    wanted = {f"{template}.jinja" for template in Template} | {"words.jinja"}
+    wanted = {f"{template}.jinja" for template in MailTemplate} | {"words.jinja"}
     assert {path.name for path in templates.iterdir() if path.is_dir()} == set(LANGUAGES)
     for lang in LANGUAGES:
         assert {path.name for path in (templates / lang).iterdir()} == wanted
@@ -86,8 +93,8 @@ def test_every_language_has_every_letter_and_no_other() -> None:
 
 @EVERY_LETTER
 @EVERY_LANGUAGE
-def test_both_halves_of_a_letter_say_the_same(clock: MovableClock, template: Template, lang: str) -> None:
-    letter = a_letter(clock, template, lang=lang)
+def test_both_halves_of_a_letter_say_the_same(clock: MovableClock, template: MailTemplate, lang: str) -> None:
+    letter = a_message(clock, template, lang=lang)
     page = Page(letter.html)
     for word in letter.text.replace("--\n", "").split():
         assert word in page.words or word.removesuffix(":") in page.words, word
@@ -96,55 +103,57 @@ def test_both_halves_of_a_letter_say_the_same(clock: MovableClock, template: Tem
 @EVERY_LETTER
 @EVERY_LANGUAGE
 def test_a_letter_fetches_nothing_and_leads_only_to_this_service(
-    clock: MovableClock, template: Template, lang: str
+    clock: MovableClock, template: MailTemplate, lang: str
 ) -> None:
-    page = Page(a_letter(clock, template, lang=lang).html)
+    page = Page(a_message(clock, template, lang=lang).html)
     assert set(page.addresses) <= {BASE_URL, LINK}
     assert not page.tags & {"img", "script", "link", "iframe", "table", "form", "object", "video"}
-    assert "url(" not in a_letter(clock, template, lang=lang).html
+    assert "url(" not in a_message(clock, template, lang=lang).html
 
 
 @EVERY_LETTER
 @EVERY_LANGUAGE
 def test_a_letter_says_whose_it_is_and_what_to_do_about_it(
-    clock: MovableClock, template: Template, lang: str
+    clock: MovableClock, template: MailTemplate, lang: str
 ) -> None:
-    text = a_letter(clock, template, lang=lang).text
+    text = a_message(clock, template, lang=lang).text
     own = {name: value for name, value in values_of(template).items() if name not in {"path", "factor"}}
     assert all(value in text for value in own.values())
     assert "login.studio.example" in text.partition("--\n")[0]
     assert TO in text.partition("--\n")[2]
 
 
-@pytest.mark.parametrize("template", [one for one in Template if "path" in one.needs])
+@pytest.mark.parametrize("template", [one for one in MailTemplate if "path" in one.needs])
 @EVERY_LANGUAGE
-def test_the_link_stands_there_to_be_read_as_well(clock: MovableClock, template: Template, lang: str) -> None:
-    letter = a_letter(clock, template, lang=lang)
+def test_the_link_stands_there_to_be_read_as_well(clock: MovableClock, template: MailTemplate, lang: str) -> None:
+    letter = a_message(clock, template, lang=lang)
     assert f"\n{LINK}\n" in letter.text
     assert LINK in Page(letter.html).words
 
 
 @EVERY_LANGUAGE
-@pytest.mark.parametrize("factor", Factor)
-def test_every_factor_has_its_words(clock: MovableClock, lang: str, factor: Factor) -> None:
-    for template in (Template.FACTOR_ADDED, Template.FACTOR_REMOVED):
-        other = next(one for one in Factor if one is not factor)
+@pytest.mark.parametrize("factor", TemplateFactor)
+def test_every_factor_has_its_words(clock: MovableClock, lang: str, factor: TemplateFactor) -> None:
+    for template in (MailTemplate.FACTOR_ADDED, MailTemplate.FACTOR_REMOVED):
+        other = next(one for one in TemplateFactor if one is not factor)
         assert (
-            a_letter(clock, template, lang=lang, factor=factor).text
-            != a_letter(clock, template, lang=lang, factor=other).text
+            a_message(clock, template, lang=lang, factor=factor).text
+            != a_message(clock, template, lang=lang, factor=other).text
         )
 
 
 @EVERY_LANGUAGE
 def test_the_last_recovery_codes_are_told_apart(clock: MovableClock, lang: str) -> None:
-    letters = {a_letter(clock, Template.RECOVERY_CODE_USED, lang=lang, left=left).text for left in ("0", "1", "2")}
+    letters = {
+        a_message(clock, MailTemplate.RECOVERY_CODE_USED, lang=lang, left=left).text for left in ("0", "1", "2")
+    }
     assert len(letters) == 3
 
 
 @EVERY_LANGUAGE
 def test_what_is_not_known_is_left_out(clock: MovableClock, lang: str) -> None:
-    known = a_letter(clock, Template.NEW_DEVICE, lang=lang)
-    unknown = a_letter(clock, Template.NEW_DEVICE, lang=lang, device="", address="")
+    known = a_message(clock, MailTemplate.NEW_DEVICE, lang=lang)
+    unknown = a_message(clock, MailTemplate.NEW_DEVICE, lang=lang, device="", address="")
     assert len(known.text.splitlines()) == len(unknown.text.splitlines()) + 2
     assert "2027-01-15 08:00 UTC" in unknown.text
 
@@ -153,33 +162,36 @@ def test_what_is_not_known_is_left_out(clock: MovableClock, lang: str) -> None:
     ("tag", "lang"), [("de", "de"), ("de-AT", "de"), ("DE_de", "de"), ("en-GB", "en"), ("fr", "en"), ("", "en")]
 )
 def test_people_are_written_to_in_their_language_or_in_english(tag: str, lang: str) -> None:
-    assert language_of(tag) == lang
+    assert mail_language(tag) == lang
 
 
 def test_a_letter_is_kept_sealed_and_opens_under_its_own_name_only(clock: MovableClock) -> None:
     first, second = (
-        a_composer(clock).compose(Template.RESET, to=TO, lang="en", **values_of(Template.RESET)) for _ in range(2)
+        a_composer(clock).compose(MailTemplate.RESET, to=TO, lang="en", **values_of(MailTemplate.RESET))
+        for _ in range(2)
     )
     assert first.mail_id != second.mail_id
     assert (first.template, first.created_at) == ("reset", clock.now())
     assert b"token" not in first.sealed
-    opened = msgspec.json.decode(masters().open(first.sealed, purpose=purpose_of(first.mail_id)), type=Letter)
-    assert opened == a_letter(clock, Template.RESET)
+    opened = msgspec.json.decode(
+        master_keys().open(first.sealed, purpose=mail_sealing_purpose(first.mail_id)), type=Message
+    )
+    assert opened == a_message(clock, MailTemplate.RESET)
     with pytest.raises(Exception, match="does not authenticate"):
-        masters().open(first.sealed, purpose=purpose_of(second.mail_id))
+        master_keys().open(first.sealed, purpose=mail_sealing_purpose(second.mail_id))
 
 
 def test_markup_in_a_value_is_only_text(clock: MovableClock) -> None:
-    letter = a_letter(clock, Template.NEW_DEVICE, device='<a href="https://evil.example">x</a>{{ 7 * 7 }}')
+    letter = a_message(clock, MailTemplate.NEW_DEVICE, device='<a href="https://evil.example">x</a>{{ 7 * 7 }}')
     assert "evil.example" not in "".join(Page(letter.html).addresses)
     assert '<a href="https://evil.example">x</a>{{ 7 * 7 }}' in letter.text.replace("\n", " ")
 
 
 def test_a_value_is_one_line_of_bounded_length(clock: MovableClock) -> None:
-    broken = a_letter(clock, Template.NEW_DEVICE, device="Firefox\r\nBcc: eve@evil.example\x1b[31m\u202e")
+    broken = a_message(clock, MailTemplate.NEW_DEVICE, device="Firefox\r\nBcc: eve@evil.example\x1b[31m\u202e")
     assert "Device: Firefox Bcc: eve@evil.example [31m" in re.sub(r" +", " ", broken.text)
-    long = a_letter(clock, Template.NEW_DEVICE, device="x" * 10_000)
-    assert f"Device:\n{'x' * (VALUE_LONGEST - 1)}…\n" in long.text
+    long = a_message(clock, MailTemplate.NEW_DEVICE, device="x" * 10_000)
+    assert f"Device:\n{'x' * (MAX_VALUE_LENGTH - 1)}…\n" in long.text
 
 
 @pytest.mark.parametrize(
@@ -204,15 +216,15 @@ def test_a_value_is_one_line_of_bounded_length(clock: MovableClock) -> None:
 def test_only_one_plain_address_is_written_to(clock: MovableClock, to: str) -> None:
     assert not is_mailable(to)
     with pytest.raises(NotMailable):
-        a_composer(clock).compose(Template.TEST, to=to, lang="en")
+        a_composer(clock).compose(MailTemplate.TEST, to=to, lang="en")
 
 
 @pytest.mark.parametrize("to", [TO, "jörg@studio.example", "o'brien+games@mail.studio.example", "root@localhost"])
 def test_ordinary_addresses_are_written_to(clock: MovableClock, to: str) -> None:
-    assert a_composer(clock).letter(Template.TEST, to=to, lang="en").to == to
+    assert a_composer(clock).letter(MailTemplate.TEST, to=to, lang="en").to == to
 
 
-@given(local=from_regex(LOCAL, fullmatch=True), domain=from_regex(DOMAIN, fullmatch=True))
+@given(local=from_regex(LOCAL_PART, fullmatch=True), domain=from_regex(DOMAIN, fullmatch=True))
 def test_every_login_an_account_can_have_is_written_to(local: str, domain: str) -> None:
     try:
         login = check_login(f"{local}@{domain}")
@@ -238,16 +250,16 @@ def test_every_login_an_account_can_have_is_written_to(local: str, domain: str) 
     ],
 )
 def test_a_link_leads_to_this_service_or_there_is_no_letter(clock: MovableClock, path: str) -> None:
-    with pytest.raises(BadLetter):
-        a_letter(clock, Template.RESET, path=path)
+    with pytest.raises(BadMessage):
+        a_message(clock, MailTemplate.RESET, path=path)
 
 
 def test_a_letter_is_filled_with_exactly_what_it_needs(clock: MovableClock) -> None:
     composer = a_composer(clock)
-    with pytest.raises(BadLetter, match="reset needs"):
-        composer.compose(Template.RESET, to=TO, lang="en", path="/reset?token=x")
-    with pytest.raises(BadLetter, match="test needs"):
-        composer.compose(Template.TEST, to=TO, lang="en", nick="Anna")
+    with pytest.raises(BadMessage, match="reset needs"):
+        composer.compose(MailTemplate.RESET, to=TO, lang="en", path="/reset?token=x")
+    with pytest.raises(BadMessage, match="test needs"):
+        composer.compose(MailTemplate.TEST, to=TO, lang="en", nick="Anna")
 
 
 def test_a_stranger_cannot_put_words_into_a_letter_to_somebody_else() -> None:
@@ -256,9 +268,9 @@ def test_a_stranger_cannot_put_words_into_a_letter_to_somebody_else() -> None:
 
 
 def test_letters_wear_the_name_and_the_colour_of_the_installation(clock: MovableClock) -> None:
-    inks = inks_of(Colour.parse("#ffd400"))
-    composer = room.Composer(sealing=masters(), base_url=BASE_URL, name="Sky Studio", clock=clock, inks=inks)
-    letter = composer.letter(Template.RESET, to=TO, lang="en", **values_of(Template.RESET))
+    inks = theme_for_accent(Color.parse("#ffd400"))
+    composer = room.Composer(sealing=master_keys(), base_url=BASE_URL, name="Sky Studio", clock=clock, inks=inks)
+    letter = composer.letter(MailTemplate.RESET, to=TO, lang="en", **values_of(MailTemplate.RESET))
     assert f"background:{inks.button};" in letter.html
     assert f"color: {inks.link_dark} !important" in letter.html
     assert letter.html.count(f'style="color:{inks.link};"') == 2

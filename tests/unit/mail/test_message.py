@@ -7,16 +7,16 @@ from email.policy import default as modern
 import msgspec
 import pytest
 
-from gatehouse.mail.delivery import Security, SmtpServer, as_message, told
-from gatehouse.mail.model import Template
+from gatehouse.mail.delivery import SmtpSecurity, SmtpServer, error_text, to_email_message
+from gatehouse.mail.model import MailTemplate
 from tests.support.clock import MovableClock
-from tests.support.mail import SENDER, TO, a_letter, a_mail
+from tests.support.mail import SENDER, TO, a_mail, a_message
 
 
-def as_read(template: Template = Template.VERIFY, lang: str = "de") -> EmailMessage:
+def as_read(template: MailTemplate = MailTemplate.VERIFY, lang: str = "de") -> EmailMessage:
     """The message as the recipient's program parses it."""
-    letter = a_letter(MovableClock(), template, lang=lang)
-    message = message_from_bytes(as_message(a_mail(mail_id="m1"), letter, SENDER).as_bytes(), policy=modern)
+    letter = a_message(MovableClock(), template, lang=lang)
+    message = message_from_bytes(to_email_message(a_mail(mail_id="m1"), letter, SENDER).as_bytes(), policy=modern)
     assert isinstance(message, EmailMessage)
     return message
 
@@ -34,9 +34,9 @@ def test_a_message_is_from_us_to_one_person_and_names_its_kind() -> None:
 
 
 @pytest.mark.parametrize("lang", ["en", "de"])
-@pytest.mark.parametrize("template", Template)
-def test_text_and_html_arrive_as_they_were_written(template: Template, lang: str) -> None:
-    letter = a_letter(MovableClock(), template, lang=lang)
+@pytest.mark.parametrize("template", MailTemplate)
+def test_text_and_html_arrive_as_they_were_written(template: MailTemplate, lang: str) -> None:
+    letter = a_message(MovableClock(), template, lang=lang)
     message = as_read(template, lang)
     assert message.get_content_type() == "multipart/alternative"
     text, html = message.iter_parts()
@@ -49,19 +49,21 @@ def test_text_and_html_arrive_as_they_were_written(template: Template, lang: str
 @pytest.mark.parametrize("field", ["to", "subject"])
 @pytest.mark.parametrize("smuggled", ["\r\nBcc: eve@evil.example", "\nX: y", "\rX: y"])
 def test_a_line_break_never_gets_into_a_header(field: str, smuggled: str) -> None:
-    letter = a_letter(MovableClock())
+    letter = a_message(MovableClock())
     forged = msgspec.structs.replace(letter, **{field: getattr(letter, field) + smuggled})
     with pytest.raises(ValueError, match="may not contain linefeed"):
-        as_message(a_mail(), forged, SENDER)
+        to_email_message(a_mail(), forged, SENDER)
 
 
 def test_trouble_is_one_bounded_line_that_does_not_name_the_recipient() -> None:
-    words = told(OSError(f"550 <{TO}>:\r\n  " + "x" * 900), hiding=TO)
+    words = error_text(OSError(f"550 <{TO}>:\r\n  " + "x" * 900), hiding=TO)
     assert words.startswith("550 <(recipient)>: xxx")
     assert len(words) == 200
-    assert told(TimeoutError()) == "no answer in time"
+    assert error_text(TimeoutError()) == "no answer in time"
 
 
 def test_the_password_of_the_server_is_in_no_repr() -> None:
-    server = SmtpServer(host="mail", port=587, security=Security.TLS, timeout=1, username="u", password="hidden-word")
+    server = SmtpServer(
+        host="mail", port=587, security=SmtpSecurity.TLS, timeout=1, username="u", password="hidden-word"
+    )
     assert "hidden-word" not in repr(server)

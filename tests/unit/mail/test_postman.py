@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from gatehouse.mail.delivery import Carrier, Courier, PrintingCarrier
+from gatehouse.mail.delivery import DeliverySession, MailTransport, PrintingTransport
 from gatehouse.mail.errors import RecipientRefused, ServerUnusable, Undelivered
-from gatehouse.mail.model import Letter, Mail, Outstanding, Template
-from gatehouse.mail.outbox import BATCH, FIRST_DELAY, GIVEN_UP_AFTER, Postman, delay_after
+from gatehouse.mail.model import MailTemplate, Message, OutboxMail, OutboxStatus
+from gatehouse.mail.outbox import BATCH_SIZE, FIRST_DELAY, GIVE_UP_AFTER, OutboxWorker, retry_delay
 from tests.support.clock import MovableClock
-from tests.support.keys import masters
-from tests.support.mail import TO, Kept, OutboxInMemory, a_mail, written
+from tests.support.keys import master_keys
+from tests.support.mail import TO, OutboxInMemory, QueuedMail, a_mail, composed_mail
 
-Reply = Callable[[Mail], Exception | None]
+Reply = Callable[[OutboxMail], Exception | None]
 
 
 class Server:
@@ -26,17 +26,17 @@ class Server:
         self.reply = reply
         self.door = door
         self.tried: list[str] = []
-        self.taken: list[Letter] = []
+        self.taken: list[Message] = []
         self.rounds = 0
 
     @asynccontextmanager
-    async def round(self) -> AsyncIterator[Courier]:
+    async def round(self) -> AsyncIterator[DeliverySession]:
         self.rounds += 1
         if self.door is not None:
             raise self.door
         yield self
 
-    async def deliver(self, mail: Mail, letter: Letter) -> None:
+    async def deliver(self, mail: OutboxMail, letter: Message) -> None:
         self.tried.append(mail.mail_id)
         trouble = self.reply(mail)
         if trouble is not None:
@@ -49,24 +49,24 @@ def clock() -> MovableClock:
     return MovableClock()
 
 
-def postman(store: OutboxInMemory, carrier: Carrier | None, clock: MovableClock) -> Postman:
-    return Postman(store=store, carrier=carrier, sealing=masters(), clock=clock)
+def postman(store: OutboxInMemory, carrier: MailTransport | None, clock: MovableClock) -> OutboxWorker:
+    return OutboxWorker(store=store, carrier=carrier, sealing=master_keys(), clock=clock)
 
 
-def only(store: OutboxInMemory) -> Kept:
+def only(store: OutboxInMemory) -> QueuedMail:
     [kept] = store.kept.values()
     return kept
 
 
 async def test_a_mail_that_was_taken_is_gone(clock: MovableClock) -> None:
-    store, server = OutboxInMemory(written(clock)), Server()
+    store, server = OutboxInMemory(composed_mail(clock)), Server()
     await postman(store, server, clock).run_once()
     assert [letter.to for letter in server.taken] == [TO]
     assert store.kept == {}
 
 
 async def test_everything_that_is_due_goes_in_rounds_of_one_connection_each(clock: MovableClock) -> None:
-    store, server = OutboxInMemory(*(written(clock) for _ in range(2 * BATCH + 3))), Server()
+    store, server = OutboxInMemory(*(composed_mail(clock) for _ in range(2 * BATCH_SIZE + 3))), Server()
     await postman(store, server, clock).run_once()
     assert store.kept == {}
     assert server.rounds == 3
@@ -79,7 +79,7 @@ async def test_an_empty_outbox_disturbs_no_server(clock: MovableClock) -> None:
 
 
 async def test_a_mail_that_was_not_taken_is_tried_again_after_a_growing_delay(clock: MovableClock) -> None:
-    store, server = OutboxInMemory(written(clock)), Server(lambda _: Undelivered("451 greylisted"))
+    store, server = OutboxInMemory(composed_mail(clock)), Server(lambda _: Undelivered("451 greylisted"))
     waits = []
     for _ in range(9):
         await postman(store, server, clock).run_once()
@@ -93,7 +93,7 @@ async def test_a_mail_that_was_not_taken_is_tried_again_after_a_growing_delay(cl
 
 
 async def test_a_mail_is_not_tried_before_its_time(clock: MovableClock) -> None:
-    store, server = OutboxInMemory(written(clock)), Server(lambda _: Undelivered("451"))
+    store, server = OutboxInMemory(composed_mail(clock)), Server(lambda _: Undelivered("451"))
     await postman(store, server, clock).run_once()
     await clock.advance(FIRST_DELAY - 1)
     await postman(store, server, clock).run_once()
@@ -101,27 +101,27 @@ async def test_a_mail_is_not_tried_before_its_time(clock: MovableClock) -> None:
 
 
 async def test_a_mail_is_given_up_after_three_days_and_kept_with_its_trouble(clock: MovableClock) -> None:
-    store, server = OutboxInMemory(written(clock)), Server(lambda _: Undelivered("451 greylisted"))
+    store, server = OutboxInMemory(composed_mail(clock)), Server(lambda _: Undelivered("451 greylisted"))
     while (await store.waiting()).waiting:
         await postman(store, server, clock).run_once()
         await clock.advance(3_600)
-    assert await store.waiting() == Outstanding(waiting=0, given_up=1, oldest_at=0, trouble="")
+    assert await store.waiting() == OutboxStatus(waiting=0, given_up=1, oldest_at=0, trouble="")
     assert only(store).trouble == "451 greylisted"
-    assert GIVEN_UP_AFTER - 3 * 3_600 < clock.now() - only(store).mail.created_at <= GIVEN_UP_AFTER + 3_600
+    assert GIVE_UP_AFTER - 3 * 3_600 < clock.now() - only(store).mail.created_at <= GIVE_UP_AFTER + 3_600
 
 
 async def test_a_recipient_refused_for_good_is_not_tried_again(clock: MovableClock) -> None:
-    store, server = OutboxInMemory(written(clock)), Server(lambda _: RecipientRefused("550 no such mailbox"))
+    store, server = OutboxInMemory(composed_mail(clock)), Server(lambda _: RecipientRefused("550 no such mailbox"))
     await postman(store, server, clock).run_once()
-    await clock.advance(GIVEN_UP_AFTER)
+    await clock.advance(GIVE_UP_AFTER)
     await postman(store, server, clock).run_once()
     assert len(server.tried) == 1
     assert (only(store).next_try_at, only(store).trouble) == (0, "550 no such mailbox")
 
 
 async def test_one_that_is_refused_does_not_hold_up_the_others(clock: MovableClock) -> None:
-    bad = written(clock, to="nobody@studio.example")
-    store = OutboxInMemory(written(clock), bad, written(clock))
+    bad = composed_mail(clock, to="nobody@studio.example")
+    store = OutboxInMemory(composed_mail(clock), bad, composed_mail(clock))
     refusing = Server(lambda mail: RecipientRefused("550") if mail.mail_id == bad.mail_id else None)
     await postman(store, refusing, clock).run_once()
     assert only(store).mail == bad
@@ -129,7 +129,7 @@ async def test_one_that_is_refused_does_not_hold_up_the_others(clock: MovableClo
 
 
 async def test_a_server_that_lets_nobody_in_is_asked_once_and_everybody_waits_longer(clock: MovableClock) -> None:
-    store = OutboxInMemory(*(written(clock) for _ in range(BATCH + 1)))
+    store = OutboxInMemory(*(composed_mail(clock) for _ in range(BATCH_SIZE + 1)))
     server = Server(door=ServerUnusable("connection refused"))
     await postman(store, server, clock).run_once()
     assert server.rounds == 1
@@ -137,12 +137,14 @@ async def test_a_server_that_lets_nobody_in_is_asked_once_and_everybody_waits_lo
     await postman(store, server, clock).run_once()
     due = sorted(kept.next_try_at - clock.now() for kept in store.kept.values())
     assert server.rounds == 2
-    assert due == [0, 60, *[120] * (BATCH - 1)], "one of the first round, the one that was left, the others again"
+    assert due == [0, 60, *[120] * (BATCH_SIZE - 1)], (
+        "one of the first round, the one that was left, the others again"
+    )
 
 
 async def test_a_mail_that_breaks_the_connection_does_not_starve_its_companions(clock: MovableClock) -> None:
-    poison = written(clock)
-    store = OutboxInMemory(poison, *(written(clock) for _ in range(3)))
+    poison = composed_mail(clock)
+    store = OutboxInMemory(poison, *(composed_mail(clock) for _ in range(3)))
     server = Server(lambda mail: ServerUnusable("connection lost") if mail.mail_id == poison.mail_id else None)
     await postman(store, server, clock).run_once()
     assert server.tried == [poison.mail_id], "over a broken connection nothing else is tried"
@@ -153,23 +155,23 @@ async def test_a_mail_that_breaks_the_connection_does_not_starve_its_companions(
 
 
 async def test_without_a_carrier_mail_stays_where_it_is(clock: MovableClock) -> None:
-    store = OutboxInMemory(written(clock))
+    store = OutboxInMemory(composed_mail(clock))
     await postman(store, None, clock).run_once()
     assert (only(store).tries, store.leases) == (0, [])
     with pytest.raises(ServerUnusable, match=r"set mail\.host"):
-        await postman(store, None, clock).deliver_now(written(clock))
+        await postman(store, None, clock).deliver_now(composed_mail(clock))
 
 
 async def test_what_waited_too_long_for_a_server_is_not_sent_any_more(clock: MovableClock) -> None:
-    store, server = OutboxInMemory(written(clock)), Server()
-    await clock.advance(GIVEN_UP_AFTER + 1)
+    store, server = OutboxInMemory(composed_mail(clock)), Server()
+    await clock.advance(GIVE_UP_AFTER + 1)
     await postman(store, server, clock).run_once()
     assert server.taken == []
     assert (only(store).next_try_at, only(store).trouble) == (0, "too old")
 
 
 async def test_a_mail_that_does_not_open_is_put_off_and_the_others_go(clock: MovableClock) -> None:
-    good, damaged = written(clock), a_mail(sealed=b"\x01" + bytes(200))
+    good, damaged = composed_mail(clock), a_mail(sealed=b"\x01" + bytes(200))
     moved = replace(good, mail_id="somewhere else")
     store, server = OutboxInMemory(damaged, moved, good), Server()
     await postman(store, server, clock).run_once()
@@ -179,28 +181,28 @@ async def test_a_mail_that_does_not_open_is_put_off_and_the_others_go(clock: Mov
 
 
 async def test_a_lease_outlasts_the_slowest_round(clock: MovableClock) -> None:
-    store, server = OutboxInMemory(written(clock)), Server()
+    store, server = OutboxInMemory(composed_mail(clock)), Server()
     await postman(store, server, clock).run_once()
-    assert min(store.leases) > server.patience * (BATCH + 2)
+    assert min(store.leases) > server.patience * (BATCH_SIZE + 2)
 
 
 async def test_a_mail_can_be_delivered_past_the_outbox_and_its_trouble_is_told(clock: MovableClock) -> None:
     store, server = OutboxInMemory(), Server()
-    await postman(store, server, clock).deliver_now(written(clock, Template.TEST))
+    await postman(store, server, clock).deliver_now(composed_mail(clock, MailTemplate.TEST))
     assert len(server.taken) == 1
     server.reply = lambda _: RecipientRefused("550 no such mailbox")
     with pytest.raises(RecipientRefused, match="550 no such mailbox"):
-        await postman(store, server, clock).deliver_now(written(clock, Template.TEST))
+        await postman(store, server, clock).deliver_now(composed_mail(clock, MailTemplate.TEST))
 
 
 async def test_in_development_the_mail_is_shown_and_gone(clock: MovableClock) -> None:
     shown: list[str] = []
-    store = OutboxInMemory(written(clock, Template.RESET))
-    await postman(store, PrintingCarrier(shown.append), clock).run_once()
+    store = OutboxInMemory(composed_mail(clock, MailTemplate.RESET))
+    await postman(store, PrintingTransport(shown.append), clock).run_once()
     assert store.kept == {}
     assert f"to {TO}: Choose a new password" in shown[0]
     assert "https://login.studio.example/reset?token=" in shown[0]
 
 
 def test_the_delay_never_exceeds_an_hour() -> None:
-    assert [delay_after(tries) for tries in (1, 2, 6, 7, 1_000)] == [60, 120, 1_920, 3_600, 3_600]
+    assert [retry_delay(tries) for tries in (1, 2, 6, 7, 1_000)] == [60, 120, 1_920, 3_600, 3_600]

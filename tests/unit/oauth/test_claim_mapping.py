@@ -3,8 +3,8 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from gatehouse.oauth.claim_mapping import ENTRIES_MOST, Held, MappedClaims
-from gatehouse.oauth.model import ClaimSource, Client, Told
+from gatehouse.oauth.claim_mapping import MAX_CLAIM_ENTRIES, ApplicationHoldings, MappedClaims
+from gatehouse.oauth.model import ClaimContent, ClaimSource, Client
 from tests.support.builders import a_client, a_user
 
 
@@ -20,19 +20,21 @@ class Holdings:
         self._held = held
         self.asked: list[list[int]] = []
 
-    async def held(self, user_id: str, application_ids: Collection[int]) -> Mapping[int, Held]:  # noqa: ARG002
+    async def held(self, user_id: str, application_ids: Collection[int]) -> Mapping[int, ApplicationHoldings]:  # noqa: ARG002
         self.asked.append(list(application_ids))
         return {7: self._held}
 
 
-def mapping(**claims: tuple[int, Told]) -> Client:
+def mapping(**claims: tuple[int, ClaimContent]) -> Client:
     sources = {name: ClaimSource(application_id=number, told=told) for name, (number, told) in claims.items()}
     return replace(a_client(), claims=sources)
 
 
 async def test_each_claim_tells_what_it_was_made_for_and_one_question_asks_for_all() -> None:
     holdings = Holdings(Told7())
-    client = mapping(r=(7, Told.ROLES), g=(7, Told.GROUPS), p=(7, Told.RULES), gone=(8, Told.ROLES))
+    client = mapping(
+        r=(7, ClaimContent.ROLES), g=(7, ClaimContent.GROUPS), p=(7, ClaimContent.RULES), gone=(8, ClaimContent.ROLES)
+    )
     assert await MappedClaims(holdings).claims(a_user(), client) == {
         "r": ("editor",),
         "g": ("Testers",),
@@ -49,7 +51,7 @@ async def test_a_client_without_mapped_claims_asks_nothing() -> None:
 
 
 async def test_a_list_too_long_for_a_token_is_left_out_rather_than_cut() -> None:
-    long = tuple(map(str, range(ENTRIES_MOST)))
-    client = mapping(r=(7, Told.ROLES), g=(7, Told.GROUPS))
+    long = tuple(map(str, range(MAX_CLAIM_ENTRIES)))
+    client = mapping(r=(7, ClaimContent.ROLES), g=(7, ClaimContent.GROUPS))
     assert (await MappedClaims(Holdings(Told7(roles=long))).claims(a_user(), client))["r"] == long
     assert await MappedClaims(Holdings(Told7(roles=(*long, "x")))).claims(a_user(), client) == {"g": ("Testers",)}

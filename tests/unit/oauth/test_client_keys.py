@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from joserfc.jwk import ECKey, OKPKey, RSAKey
 
 from gatehouse.keys.model import Algorithm
-from gatehouse.oauth.client_keys import KEYS_MOST, client_keys
+from gatehouse.oauth.client_keys import MAX_KEYS, parse_client_keys
 from gatehouse.oauth.errors import BadClient
 
 RSA = RSAKey.generate_key(2048).as_dict(private=False)
@@ -18,17 +18,17 @@ OKP = OKPKey.import_key(Ed25519PrivateKey.generate()).as_dict(private=False)
 
 def refusal(*keys: object) -> str:
     with pytest.raises(BadClient) as refused:
-        client_keys({"keys": list(keys)})
+        parse_client_keys({"keys": list(keys)})
     return refused.value.detail
 
 
 def test_no_set_holds_no_key() -> None:
-    assert client_keys({}) == ()
+    assert parse_client_keys({}) == ()
 
 
 def test_one_key_of_each_kind_is_read_with_its_algorithm() -> None:
     wanted = [{**key, "kid": kid, "use": "sig"} for key, kid in ((RSA, "r"), (EC, "e"), (OKP, "o"))]
-    found = client_keys({"keys": wanted})
+    found = parse_client_keys({"keys": wanted})
     assert [(key.kid, key.alg) for key in found] == [
         *(("r", Algorithm.RS256), ("e", Algorithm.ES256), ("o", Algorithm.EDDSA)),
     ]
@@ -36,7 +36,7 @@ def test_one_key_of_each_kind_is_read_with_its_algorithm() -> None:
 
 
 def test_members_that_nobody_needs_do_not_matter() -> None:
-    assert len(client_keys({"keys": [{**RSA, "x5t": "abc", "key_ops": ["verify"]}]})) == 1
+    assert len(parse_client_keys({"keys": [{**RSA, "x5t": "abc", "key_ops": ["verify"]}]})) == 1
 
 
 @pytest.mark.parametrize("private", ["d", "p", "q", "dp", "dq", "qi", "oth", "k"])
@@ -70,5 +70,5 @@ def test_anything_else_is_refused(change: Any, words: str) -> None:
 
 def test_a_set_has_few_keys_and_each_of_several_its_own_kid() -> None:
     assert "1 to 8" in refusal()
-    assert "1 to 8" in refusal(*({**OKP, "kid": str(number)} for number in range(KEYS_MOST + 1)))
+    assert "1 to 8" in refusal(*({**OKP, "kid": str(number)} for number in range(MAX_KEYS + 1)))
     assert "kid of its own" in refusal({**OKP, "kid": "a"}, {**EC, "kid": "a"})

@@ -6,9 +6,9 @@ import pytest
 
 from gatehouse.oauth.client_rules import check_client
 from gatehouse.oauth.errors import BadClient
-from gatehouse.oauth.model import ClaimSource, Client, Profile, TokenSettings, Told
+from gatehouse.oauth.model import ClaimContent, ClaimSource, Client, ClientProfile, TokenSettings
 from gatehouse.tokens.claims import IdClaims
-from gatehouse.web.oauth.userinfo import UserInfoAnswer
+from gatehouse.web.oauth.userinfo import UserInfoResponse
 from tests.support.builders import NOW
 
 ED25519 = {"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}
@@ -19,7 +19,7 @@ def a_client(**fields: Any) -> Client:
         **{
             "client_id": "web",
             "name": "Web",
-            "profile": Profile.OIDC,
+            "profile": ClientProfile.OIDC,
             "redirect_uris": ("https://a.example/cb",),
             "created_at": NOW,
             **fields,
@@ -28,7 +28,7 @@ def a_client(**fields: Any) -> Client:
 
 
 def mapped(*names: str, application_id: int = 7) -> dict[str, ClaimSource]:
-    return {name: ClaimSource(application_id=application_id, told=Told.ROLES) for name in names}
+    return {name: ClaimSource(application_id=application_id, told=ClaimContent.ROLES) for name in names}
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def test_this_may_be(fields: dict[str, Any]) -> None:
         ("needs a redirect URI", {"redirect_uris": ()}),
         ("redirect_uris takes at most 100", {"redirect_uris": ("https://a.example/cb",) * 101}),
         ("scopes takes at most 100", {"scopes": ("openid",) * 101}),
-        ("device grant needs profile oidc", {"profile": Profile.NATIVE, "device_grant": True}),
+        ("device grant needs profile oidc", {"profile": ClientProfile.NATIVE, "device_grant": True}),
         ("jwks is for", {"jwks": {"keys": [ED25519]}, "public": True}),
-        ("jwks is for", {"jwks": {"keys": [ED25519]}, "profile": Profile.NATIVE}),
+        ("jwks is for", {"jwks": {"keys": [ED25519]}, "profile": ClientProfile.NATIVE}),
     ],
 )
 def test_this_may_not(words: str, fields: dict[str, Any]) -> None:
@@ -93,7 +93,7 @@ def test_this_may_not(words: str, fields: dict[str, Any]) -> None:
         check_client(a_client(**fields))
 
 
-@pytest.mark.parametrize("name", [*IdClaims.__struct_fields__, *UserInfoAnswer.__struct_fields__])
+@pytest.mark.parametrize("name", [*IdClaims.__struct_fields__, *UserInfoResponse.__struct_fields__])
 def test_no_mapped_claim_speaks_in_the_place_of_one_of_ours(name: str) -> None:
     with pytest.raises(BadClient, match="the name of one that tokens carry"):
         check_client(a_client(claims=mapped(name)))

@@ -10,14 +10,14 @@ import pytest
 
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import TooMany
-from gatehouse.oauth.client_secrets import WEAK_GUESSES, ClientSecrets
-from gatehouse.oauth.clients import sealed_for
+from gatehouse.oauth.client_secrets import WEAK_GUESS_LIMIT, ClientSecretVerifier
+from gatehouse.oauth.clients import client_secret_purpose
 from gatehouse.oauth.model import Client, ClientSecret, SecretKind
-from gatehouse.throttle.guesses import Guesses
-from gatehouse.throttle.model import GuessLimit
+from gatehouse.throttle.guesses import AttemptLimiter
+from gatehouse.throttle.model import AttemptLimit
 from tests.support.builders import NOW, a_client
 from tests.support.clock import MovableClock
-from tests.support.keys import masters
+from tests.support.keys import master_keys
 
 STRONG = "s" * 43
 
@@ -40,10 +40,10 @@ class Attempts:
         self.counted: dict[str, int] = {}
 
     async def blocked_until(self, subjects: Sequence[str]) -> int:
-        over = [subject for subject in subjects if self.counted.get(subject, 0) >= WEAK_GUESSES.free]
+        over = [subject for subject in subjects if self.counted.get(subject, 0) >= WEAK_GUESS_LIMIT.free]
         return NOW + 30 if over else 0
 
-    async def begin(self, subjects: Sequence[tuple[str, GuessLimit]], _now: int) -> None:
+    async def begin(self, subjects: Sequence[tuple[str, AttemptLimit]], _now: int) -> None:
         for subject, _ in subjects:
             self.counted[subject] = self.counted.get(subject, 0) + 1
 
@@ -52,10 +52,12 @@ class Attempts:
             self.counted.pop(subject, None)
 
 
-def desk() -> tuple[ClientSecrets, Hashes, Attempts, MovableClock]:
+def desk() -> tuple[ClientSecretVerifier, Hashes, Attempts, MovableClock]:
     hashes, attempts, clock = Hashes(), Attempts(), MovableClock(NOW)
-    guesses = Guesses(store=attempts, limit=GuessLimit(), clock=clock)  # type: ignore[arg-type]
-    secrets = ClientSecrets(masters=masters(), hashes=hashes, guesses=guesses, clock=clock, memory_key=bytes(32))
+    guesses = AttemptLimiter(store=attempts, limit=AttemptLimit(), clock=clock)  # type: ignore[arg-type]
+    secrets = ClientSecretVerifier(
+        masters=master_keys(), hashes=hashes, guesses=guesses, clock=clock, memory_key=bytes(32)
+    )
     return secrets, hashes, attempts, clock
 
 
@@ -65,7 +67,7 @@ def with_secrets(*secrets: ClientSecret) -> Client:
 
 def kept(kind: SecretKind, secret: str, **fields: Any) -> ClientSecret:
     forms: dict[SecretKind, Callable[[], bytes]] = {
-        SecretKind.SEALED: lambda: masters().seal(secret.encode(), purpose=sealed_for("web")),
+        SecretKind.SEALED: lambda: master_keys().seal(secret.encode(), purpose=client_secret_purpose("web")),
         SecretKind.SHA256: partial(sha256, secret),
         SecretKind.ARGON2: f"hash of {secret}".encode,
     }
@@ -109,7 +111,7 @@ async def test_a_slow_hash_is_computed_once_for_a_right_secret() -> None:
 async def test_guesses_at_a_weak_secret_are_counted_before_they_are_made(kind: SecretKind) -> None:
     secrets, _, _, _ = desk()
     client = with_secrets(kept(kind, "weak"))
-    for number in range(WEAK_GUESSES.free):
+    for number in range(WEAK_GUESS_LIMIT.free):
         assert not await secrets.is_known(client, f"guess {number}", source="here")
     with pytest.raises(TooMany):
         await secrets.is_known(client, "weak", source="here")

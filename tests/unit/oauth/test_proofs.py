@@ -5,7 +5,7 @@ import hmac
 
 import pytest
 
-from gatehouse.oauth.proofs import is_native_proof, is_verified
+from gatehouse.oauth.proofs import is_native_proof, matches_code_challenge
 
 REDIRECT = "https://shop.example/ü"
 SECRET = b"s3cret"
@@ -46,10 +46,10 @@ def test_tk_27_a_wrong_proof_is_compared_whole_wherever_it_differs(
 
 
 def test_a_verifier_fits_its_challenge_and_no_other() -> None:
-    assert is_verified(VERIFIER, CHALLENGE)
-    assert is_verified("", "")
+    assert matches_code_challenge(VERIFIER, CHALLENGE)
+    assert matches_code_challenge("", "")
     for verifier, challenge in (
         *((VERIFIER[:-1] + "l", CHALLENGE), (CHALLENGE, CHALLENGE), ("", CHALLENGE), (VERIFIER, "")),
         (VERIFIER + "\n", CHALLENGE),
     ):
-        assert not is_verified(verifier, challenge)
+        assert not matches_code_challenge(verifier, challenge)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gatehouse.oauth.model import Client, Profile
-from gatehouse.oauth.redirects import host_of, is_registered, source_of, with_query
+from gatehouse.oauth.model import Client, ClientProfile
+from gatehouse.oauth.redirects import csp_source, display_host, is_registered_redirect, with_query
 
 HOSTED = Client(client_id="web", name="Web", redirect_hosts=("good.example",), created_at=0)
 PIECES = st.sampled_from(
@@ -38,7 +38,7 @@ PIECES = st.sampled_from(
 @example("https://good.example\\@evil.example/")
 @example("https://good.example%40evil.example/")
 def test_whatever_is_accepted_leads_to_the_registered_host_for_every_reader(uri: str) -> None:
-    if is_registered(HOSTED, uri):
+    if is_registered_redirect(HOSTED, uri):
         read = httpx2.URL(uri)
         assert (read.scheme, read.host, read.userinfo, read.fragment) == ("https", "good.example", b"", "")
         assert read.port is None
@@ -50,9 +50,9 @@ def test_whatever_is_accepted_leads_to_the_registered_host_for_every_reader(uri:
 def test_an_exact_uri_is_matched_by_itself_alone(tail: str) -> None:
     uri = "https://good.example/cb"
     client = Client(
-        client_id="web", name="Web", profile=Profile.OIDC, redirect_uris=(uri,), public=True, created_at=0
+        client_id="web", name="Web", profile=ClientProfile.OIDC, redirect_uris=(uri,), public=True, created_at=0
     )
-    assert is_registered(client, uri + tail) == (not tail)
+    assert is_registered_redirect(client, uri + tail) == (not tail)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_an_exact_uri_is_matched_by_itself_alone(tail: str) -> None:
     ],
 )
 def test_a_redirect_uri_is_told_by_its_host_and_allowed_by_its_origin(uri: str, host: str, source: str) -> None:
-    assert (host_of(uri), source_of(uri)) == (host, source)
+    assert (display_host(uri), csp_source(uri)) == (host, source)
 
 
 @pytest.mark.parametrize(

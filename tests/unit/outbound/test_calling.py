@@ -7,19 +7,28 @@ from pathlib import Path
 import pytest
 
 from gatehouse.kernel.addresses import Address, Network, parse_network
-from gatehouse.outbound.calling import Outbound, request_of
+from gatehouse.outbound.calling import OutboundClient, request_bytes
 from gatehouse.outbound.errors import (
     AddressRefused,
-    AnswerTooLarge,
-    BadAnswer,
+    BadResponse,
     CallFailed,
+    ResponseTooLarge,
     TooSlow,
     Unreachable,
 )
-from gatehouse.outbound.model import Answer, Limits, Posting
+from gatehouse.outbound.model import CallLimits, OutboundRequest, OutboundResponse
 from gatehouse.outbound.network import SystemResolver, TcpConnector
-from gatehouse.outbound.targets import target_of
-from tests.support.outside import NOTHING, Names, Outsider, Trust, Wire, answer, certificate_for, listening
+from gatehouse.outbound.targets import parse_target
+from tests.support.outside import (
+    NO_CONTENT,
+    StubConnector,
+    StubResolver,
+    StubServer,
+    TlsContexts,
+    http_response,
+    run_stub_server,
+    tls_contexts_for,
+)
 
 LOOPBACK = (parse_network("127.0.0.0/8"),)
 PUBLIC, OTHER = "93.184.215.14", "93.184.215.15"
@@ -27,24 +36,27 @@ NAME = "shop.test.example"
 
 
 def outbound(
-    names: Names, wire: Wire | TcpConnector, allowed: tuple[Network, ...] = (), limits: Limits | None = None
-) -> Outbound:
-    return Outbound(allowed=allowed, resolver=names, connector=wire, limits=limits)
+    names: StubResolver,
+    wire: StubConnector | TcpConnector,
+    allowed: tuple[Network, ...] = (),
+    limits: CallLimits | None = None,
+) -> OutboundClient:
+    return OutboundClient(allowed=allowed, resolver=names, connector=wire, limits=limits)
 
 
-async def call(out: Outbound, url: str, body: bytes = b"{}") -> Answer:
-    return await out.post(Posting(url=url, body=body))
+async def call(out: OutboundClient, url: str, body: bytes = b"{}") -> OutboundResponse:
+    return await out.post(OutboundRequest(url=url, body=body))
 
 
 @pytest.fixture(scope="module")
-def trust(tmp_path_factory: pytest.TempPathFactory) -> Trust:
-    return certificate_for(tmp_path_factory.mktemp("outside"), NAME)
+def trust(tmp_path_factory: pytest.TempPathFactory) -> TlsContexts:
+    return tls_contexts_for(tmp_path_factory.mktemp("outside"), NAME)
 
 
 @pytest.fixture
-async def canary() -> AsyncIterator[Outsider]:
+async def canary() -> AsyncIterator[StubServer]:
     """Listens where nobody may get to."""
-    async with listening(Outsider()) as outsider:
+    async with run_stub_server(StubServer()) as outsider:
         yield outsider
 
 
@@ -52,7 +64,7 @@ async def canary() -> AsyncIterator[Outsider]:
 
 
 async def test_a_public_name_is_asked_for_once_and_its_address_called_under_its_name() -> None:
-    names, wire = Names(shop_example=[[PUBLIC], ["127.0.0.1"]]), Wire()
+    names, wire = StubResolver(shop_example=[[PUBLIC], ["127.0.0.1"]]), StubConnector()
     assert (await call(outbound(names, wire), "https://shop.example/gdpr?a=1")).status == 204
     assert names.asked == ["shop.example"]
     assert wire.connected == [(PUBLIC, 443, "shop.example", True)]
@@ -68,18 +80,18 @@ async def test_a_public_name_is_asked_for_once_and_its_address_called_under_its_
     ],
 )
 async def test_ap_08_a_name_that_leads_inside_is_not_connected_to(inside: str) -> None:
-    wire = Wire()
+    wire = StubConnector()
     with pytest.raises(AddressRefused) as refused:
-        await call(outbound(Names(shop_example=[[inside]]), wire), "https://shop.example/")
+        await call(outbound(StubResolver(shop_example=[[inside]]), wire), "https://shop.example/")
     assert wire.connected == []
     assert inside not in refused.value.public
 
 
 @pytest.mark.parametrize("order", [[PUBLIC, "10.0.0.5"], ["10.0.0.5", PUBLIC]])
 async def test_ap_08_a_name_that_leads_inside_and_outside_is_not_connected_to(order: list[str]) -> None:
-    wire = Wire()
+    wire = StubConnector()
     with pytest.raises(AddressRefused):
-        await call(outbound(Names(shop_example=[order]), wire), "https://shop.example/")
+        await call(outbound(StubResolver(shop_example=[order]), wire), "https://shop.example/")
     assert wire.connected == []
 
 
@@ -91,17 +103,19 @@ async def test_ap_08_a_name_that_leads_inside_and_outside_is_not_connected_to(or
     ],
 )
 @pytest.mark.parametrize("scheme", ["https", "http", "file", "gopher"])
-async def test_ap_08_no_spelling_of_an_address_inside_gets_through(scheme: str, host: str, canary: Outsider) -> None:
+async def test_ap_08_no_spelling_of_an_address_inside_gets_through(
+    scheme: str, host: str, canary: StubServer
+) -> None:
     """With a real connector and the system's resolver: the canary would hear it."""
-    out = Outbound(allowed=(), resolver=SystemResolver(), connector=TcpConnector())
+    out = OutboundClient(allowed=(), resolver=SystemResolver(), connector=TcpConnector())
     with pytest.raises(AddressRefused):
         await call(out, f"{scheme}://{host}:{canary.port}/")
     assert canary.connections == 0
 
 
-async def test_ap_08_a_name_that_changes_its_mind_is_followed_nowhere(canary: Outsider) -> None:
+async def test_ap_08_a_name_that_changes_its_mind_is_followed_nowhere(canary: StubServer) -> None:
     """Rebinding: what the name leads to at the second question is never asked for, though the first failed."""
-    names, wire = Names(shop_example=[[PUBLIC], ["127.0.0.1"]]), Wire(dead=[PUBLIC])
+    names, wire = StubResolver(shop_example=[[PUBLIC], ["127.0.0.1"]]), StubConnector(dead=[PUBLIC])
     url = f"https://shop.example:{canary.port}/"
     with pytest.raises(Unreachable):
         await call(outbound(names, wire), url)
@@ -112,70 +126,74 @@ async def test_ap_08_a_name_that_changes_its_mind_is_followed_nowhere(canary: Ou
     assert canary.connections == 0
 
 
-async def test_ap_08_a_redirect_is_an_answer_and_nothing_more(canary: Outsider) -> None:
+async def test_ap_08_a_redirect_is_an_answer_and_nothing_more(canary: StubServer) -> None:
     where = f"http://127.0.0.1:{canary.port}/"
-    moved = answer(b"", "307 Temporary Redirect", Location=where)
-    async with listening(Outsider(say=lambda _: moved)) as outsider:
-        out = outbound(Names(), TcpConnector(), LOOPBACK)
+    moved = http_response(b"", "307 Temporary Redirect", Location=where)
+    async with run_stub_server(StubServer(say=lambda _: moved)) as outsider:
+        out = outbound(StubResolver(), TcpConnector(), LOOPBACK)
         assert (await call(out, f"http://127.0.0.1:{outsider.port}/")).status == 307
     assert (outsider.connections, canary.connections) == (1, 0)
 
 
-async def test_http_is_for_networks_that_are_allowed(canary: Outsider) -> None:
-    assert (await call(outbound(Names(), TcpConnector(), LOOPBACK), f"http://127.0.0.1:{canary.port}")).status == 204
-    wire = Wire()
+async def test_http_is_for_networks_that_are_allowed(canary: StubServer) -> None:
+    assert (
+        await call(outbound(StubResolver(), TcpConnector(), LOOPBACK), f"http://127.0.0.1:{canary.port}")
+    ).status == 204
+    wire = StubConnector()
     with pytest.raises(AddressRefused):
-        await call(outbound(Names(shop_example=[[PUBLIC]]), wire, LOOPBACK), "http://shop.example/")
+        await call(outbound(StubResolver(shop_example=[[PUBLIC]]), wire, LOOPBACK), "http://shop.example/")
     assert wire.connected == []
 
 
 async def test_the_next_address_is_tried_and_at_most_three() -> None:
-    wire = Wire(dead=[PUBLIC])
-    await call(outbound(Names(shop_example=[[PUBLIC, OTHER]]), wire), "https://shop.example/")
+    wire = StubConnector(dead=[PUBLIC])
+    await call(outbound(StubResolver(shop_example=[[PUBLIC, OTHER]]), wire), "https://shop.example/")
     assert [address for address, *_ in wire.connected] == [PUBLIC, OTHER]
     many = [f"93.184.215.{last}" for last in range(1, 9)]
-    wire = Wire(dead=many)
+    wire = StubConnector(dead=many)
     with pytest.raises(Unreachable):
-        await call(outbound(Names(shop_example=[many]), wire), "https://shop.example/")
+        await call(outbound(StubResolver(shop_example=[many]), wire), "https://shop.example/")
     assert len(wire.connected) == 3
 
 
-async def test_no_proxy_of_the_environment_is_used(canary: Outsider, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_proxy_of_the_environment_is_used(canary: StubServer, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{canary.port}")
-    async with listening(Outsider()) as outsider:
-        await call(outbound(Names(), TcpConnector(), LOOPBACK), f"http://127.0.0.1:{outsider.port}/")
+    async with run_stub_server(StubServer()) as outsider:
+        await call(outbound(StubResolver(), TcpConnector(), LOOPBACK), f"http://127.0.0.1:{outsider.port}/")
     assert (outsider.connections, canary.connections) == (1, 0)
 
 
 # -- encrypted ----------------------------------------------------------------------------------------
 
 
-async def test_the_name_is_proved_by_a_certificate_and_the_request_arrives(trust: Trust) -> None:
-    outsider = Outsider(say=lambda _: answer(b'{"kept": []}'))
-    async with listening(outsider, tls=trust.server):
-        out = outbound(Names(shop_test_example=[["127.0.0.1"]]), TcpConnector(trust.client), LOOPBACK)
-        posting = Posting(
+async def test_the_name_is_proved_by_a_certificate_and_the_request_arrives(trust: TlsContexts) -> None:
+    outsider = StubServer(say=lambda _: http_response(b'{"kept": []}'))
+    async with run_stub_server(outsider, tls=trust.server):
+        out = outbound(StubResolver(shop_test_example=[["127.0.0.1"]]), TcpConnector(trust.client), LOOPBACK)
+        posting = OutboundRequest(
             url=f"https://{NAME}:{outsider.port}/gdpr", body=b'{"a":1}', headers={"Service-Jwt": "a.b.c"}
         )
         got = await out.post(posting)
-    assert got == Answer(status=200, body=b'{"kept": []}')
+    assert got == OutboundResponse(status=200, body=b'{"kept": []}')
     [received] = outsider.received
     assert (received.line, received.body) == ("POST /gdpr HTTP/1.1", b'{"a":1}')
     assert received.headers["host"] == f"{NAME}:{outsider.port}"
     assert (received.headers["service-jwt"], received.headers["content-type"]) == ("a.b.c", "application/json")
 
 
-async def test_a_certificate_for_another_name_or_of_a_stranger_ends_the_call(trust: Trust, tmp_path: Path) -> None:
-    outsider = Outsider()
-    stranger = certificate_for(tmp_path, NAME)
-    async with listening(outsider, tls=trust.server):
+async def test_a_certificate_for_another_name_or_of_a_stranger_ends_the_call(
+    trust: TlsContexts, tmp_path: Path
+) -> None:
+    outsider = StubServer()
+    stranger = tls_contexts_for(tmp_path, NAME)
+    async with run_stub_server(outsider, tls=trust.server):
         for connector, name in (
             (TcpConnector(trust.client), "other.test.example"),
             (TcpConnector(stranger.client), NAME),
             (TcpConnector(), NAME),
         ):
-            names = Names(shop_test_example=[["127.0.0.1"]], other_test_example=[["127.0.0.1"]])
+            names = StubResolver(shop_test_example=[["127.0.0.1"]], other_test_example=[["127.0.0.1"]])
             with pytest.raises(Unreachable):
                 await call(outbound(names, connector, LOOPBACK), f"https://{name}:{outsider.port}/")
     assert outsider.received == []
@@ -184,19 +202,19 @@ async def test_a_certificate_for_another_name_or_of_a_stranger_ends_the_call(tru
 # -- bounded ------------------------------------------------------------------------------------------
 
 
-async def answered(said: bytes, limits: Limits | None = None) -> Answer:
-    out = outbound(Names(shop_example=[[PUBLIC]]), Wire(said), limits=limits)
+async def answered(said: bytes, limits: CallLimits | None = None) -> OutboundResponse:
+    out = outbound(StubResolver(shop_example=[[PUBLIC]]), StubConnector(said), limits=limits)
     return await call(out, "https://shop.example/")
 
 
 @pytest.mark.parametrize(
     ("said", "body"),
     [
-        (NOTHING, b""),
-        (answer(b"whole"), b"whole"),
+        (NO_CONTENT, b""),
+        (http_response(b"whole"), b"whole"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n", b"abcde"),
         (b"HTTP/1.1 200 OK\r\n\r\nuntil the end", b"until the end"),
-        (b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + answer(b"then"), b"then"),
+        (b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + http_response(b"then"), b"then"),
     ],
 )
 async def test_an_answer_is_read_however_its_length_is_told(said: bytes, body: bytes) -> None:
@@ -214,19 +232,19 @@ async def test_an_answer_is_read_however_its_length_is_told(said: bytes, body: b
         b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Enc",
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n",
-        b"HTTP/1.1 103 Early Hints\r\n\r\n" * 9 + answer(),
-        answer(b"\x1f\x8b", Content_Encoding="gzip"),
+        b"HTTP/1.1 103 Early Hints\r\n\r\n" * 9 + http_response(),
+        http_response(b"\x1f\x8b", Content_Encoding="gzip"),
     ],
 )
 async def test_what_is_no_whole_answer_is_none(said: bytes) -> None:
-    with pytest.raises(BadAnswer):
+    with pytest.raises(BadResponse):
         await answered(said)
 
 
 @pytest.mark.parametrize(
     "said",
     [
-        answer(b"x" * 1_001),
+        http_response(b"x" * 1_001),
         b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 1_001,
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3e8\r\n" + b"x" * 1_000 + b"\r\n1\r\nx\r\n0\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nX: " + b"x" * 40_000 + b"\r\n\r\n",
@@ -234,16 +252,16 @@ async def test_what_is_no_whole_answer_is_none(said: bytes) -> None:
     ],
 )
 async def test_an_answer_larger_than_is_read_ends_the_call(said: bytes) -> None:
-    limits = Limits(body_bytes=1_000)
-    assert len((await answered(answer(b"x" * 1_000), limits)).body) == 1_000
-    with pytest.raises(AnswerTooLarge):
+    limits = CallLimits(body_bytes=1_000)
+    assert len((await answered(http_response(b"x" * 1_000), limits)).body) == 1_000
+    with pytest.raises(ResponseTooLarge):
         await answered(said, limits)
 
 
 async def test_r_27_whoever_accepts_and_says_nothing_is_not_waited_for() -> None:
     never = asyncio.get_running_loop().create_future()
-    async with listening(Outsider(pause=lambda: never)) as outsider:
-        out = outbound(Names(), TcpConnector(), LOOPBACK, Limits(total_seconds=0.05))
+    async with run_stub_server(StubServer(pause=lambda: never)) as outsider:
+        out = outbound(StubResolver(), TcpConnector(), LOOPBACK, CallLimits(total_seconds=0.05))
         with pytest.raises(TooSlow):
             await call(out, f"http://127.0.0.1:{outsider.port}/")
         assert outsider.connections == 1
@@ -251,12 +269,12 @@ async def test_r_27_whoever_accepts_and_says_nothing_is_not_waited_for() -> None
 
 
 async def test_r_27_a_name_or_a_connection_that_takes_too_long_is_not_waited_for() -> None:
-    class Silent(Names):
+    class Silent(StubResolver):
         async def addresses(self, host: str, port: int) -> Sequence[Address]:  # noqa: ARG002
             never: asyncio.Future[Sequence[Address]] = asyncio.get_running_loop().create_future()
             return await never
 
-    out = outbound(Silent(), Wire(), limits=Limits(connect_seconds=0.05))
+    out = outbound(Silent(), StubConnector(), limits=CallLimits(connect_seconds=0.05))
     with pytest.raises(TooSlow):
         await call(out, "https://shop.example/")
 
@@ -269,8 +287,8 @@ async def test_no_more_calls_are_made_at_once_than_may_be() -> None:
         full.put_nowait(None)
         return asyncio.ensure_future(gate.wait())
 
-    async with listening(Outsider(pause=pause)) as outsider:
-        out = outbound(Names(), TcpConnector(), LOOPBACK, Limits(at_once=2))
+    async with run_stub_server(StubServer(pause=pause)) as outsider:
+        out = outbound(StubResolver(), TcpConnector(), LOOPBACK, CallLimits(at_once=2))
         calls = [asyncio.create_task(call(out, f"http://127.0.0.1:{outsider.port}/")) for _ in range(6)]
         await full.get()
         await full.get()
@@ -279,14 +297,16 @@ async def test_no_more_calls_are_made_at_once_than_may_be() -> None:
     assert (outsider.most_at_once, outsider.connections) == (2, 6)
 
 
-async def test_nobody_listening_is_a_failed_call(canary: Outsider) -> None:
-    async with listening(Outsider()) as outsider:
+async def test_nobody_listening_is_a_failed_call(canary: StubServer) -> None:
+    async with run_stub_server(StubServer()) as outsider:
         port = outsider.port
     with pytest.raises(CallFailed):
-        await call(outbound(Names(), TcpConnector(), LOOPBACK), f"http://127.0.0.1:{port}/")
+        await call(outbound(StubResolver(), TcpConnector(), LOOPBACK), f"http://127.0.0.1:{port}/")
     assert canary.connections == 0
 
 
 def test_no_header_can_bring_another_along() -> None:
     with pytest.raises(ValueError, match="more than one line"):
-        request_of(target_of("https://a.example/"), Posting(url="", body=b"", headers={"A": "b\r\nHost: c"}))
+        request_bytes(
+            parse_target("https://a.example/"), OutboundRequest(url="", body=b"", headers={"A": "b\r\nHost: c"})
+        )

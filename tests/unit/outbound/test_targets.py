@@ -4,7 +4,7 @@ import pytest
 
 from gatehouse.kernel.addresses import parse_network
 from gatehouse.outbound.errors import AddressRefused, Unreachable
-from gatehouse.outbound.targets import authority, checked, origin_of, target_of
+from gatehouse.outbound.targets import check_addresses, host_header, parse_target, web_origin_of
 
 HOME = (parse_network("10.1.0.0/16"),)
 
@@ -20,8 +20,8 @@ HOME = (parse_network("10.1.0.0/16"),)
     ],
 )
 def test_the_origin_is_written_as_browsers_write_it(url: str, origin: str) -> None:
-    assert origin_of(url) == origin
-    assert origin == f"{target_of(url).scheme}://{authority(target_of(url))}"
+    assert web_origin_of(url) == origin
+    assert origin == f"{parse_target(url).scheme}://{host_header(parse_target(url))}"
 
 
 @pytest.mark.parametrize(
@@ -34,28 +34,30 @@ def test_the_origin_is_written_as_browsers_write_it(url: str, origin: str) -> No
 )
 def test_ap_08_what_is_no_plain_web_address_is_no_target(url: str) -> None:
     with pytest.raises(AddressRefused):
-        target_of(url)
+        parse_target(url)
 
 
 @pytest.mark.parametrize("address", ["10.1.2.3", "::ffff:10.1.2.3"])
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_networks_of_outbound_allow_are_called_also_by_http(scheme: str, address: str) -> None:
-    url = target_of(f"{scheme}://inner.example/")
+    url = parse_target(f"{scheme}://inner.example/")
     found = (
-        target_of("https://[::ffff:10.1.2.3]/").address if ":" in address else target_of("https://10.1.2.3/").address
+        parse_target("https://[::ffff:10.1.2.3]/").address
+        if ":" in address
+        else parse_target("https://10.1.2.3/").address
     )
     assert found is not None
-    assert [str(one) for one in checked(url, [found], HOME)] == ["10.1.2.3"]
+    assert [str(one) for one in check_addresses(url, [found], HOME)] == ["10.1.2.3"]
 
 
 def test_http_goes_nowhere_else_not_even_outside() -> None:
-    url = target_of("http://shop.example/")
-    public = target_of("https://93.184.215.14/").address
+    url = parse_target("http://shop.example/")
+    public = parse_target("https://93.184.215.14/").address
     assert public is not None
     with pytest.raises(AddressRefused):
-        checked(url, [public], HOME)
+        check_addresses(url, [public], HOME)
 
 
 def test_a_name_without_an_address_is_not_reached() -> None:
     with pytest.raises(Unreachable):
-        checked(target_of("https://shop.example/"), [], ())
+        check_addresses(parse_target("https://shop.example/"), [], ())

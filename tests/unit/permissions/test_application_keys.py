@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from gatehouse.keys.material import public_der, public_pem
 from gatehouse.permissions.errors import KeyNotFound, Malformed
-from gatehouse.permissions.keys.files import KeyFiles, application_of
-from gatehouse.permissions.keys.published import ApplicationKeys, new_service_key, parse_public_key
+from gatehouse.permissions.keys.files import KeyFiles, application_id_of
+from gatehouse.permissions.keys.published import ApplicationKeyDirectory, new_service_key, parse_public_key
 from gatehouse.permissions.model.application_key import ApplicationKey, KeySource
 from tests.support.clock import MovableClock
 from tests.support.keys import NOW, KeysInMemory, a_keyring, first_keys
@@ -57,10 +57,10 @@ def clock() -> MovableClock:
 
 
 @pytest.fixture
-async def keys(store: KeptKeys, clock: MovableClock, tmp_path: Path) -> ApplicationKeys:
+async def keys(store: KeptKeys, clock: MovableClock, tmp_path: Path) -> ApplicationKeyDirectory:
     keyring = await a_keyring(KeysInMemory(first_keys()), clock)
     files = KeyFiles(tmp_path, clock=clock)
-    return ApplicationKeys(store=store, files=files, keyring=keyring, clock=clock)  # type: ignore[arg-type]
+    return ApplicationKeyDirectory(store=store, files=files, keyring=keyring, clock=clock)  # type: ignore[arg-type]
 
 
 def put(directory: Path, application_id: int, name: str, text: str | bytes) -> None:
@@ -115,7 +115,7 @@ def test_a_service_key_that_is_saved_again_keeps_its_id() -> None:
 
 
 async def test_keys_are_published_in_the_order_of_the_interface(
-    keys: ApplicationKeys, store: KeptKeys, tmp_path: Path
+    keys: ApplicationKeyDirectory, store: KeptKeys, tmp_path: Path
 ) -> None:
     put(tmp_path, APPLICATION, "any.pem", the_pem())
     store.keys = [a_kept_key("c1"), a_kept_key("c0", created_at=NOW - 1)]
@@ -127,7 +127,7 @@ async def test_keys_are_published_in_the_order_of_the_interface(
 
 
 async def test_unknown_and_removed_applications_look_alike(
-    keys: ApplicationKeys, store: KeptKeys, tmp_path: Path
+    keys: ApplicationKeyDirectory, store: KeptKeys, tmp_path: Path
 ) -> None:
     put(tmp_path, APPLICATION, "any.pem", the_pem())
     [key] = await keys.published(APPLICATION)
@@ -142,7 +142,9 @@ async def test_unknown_and_removed_applications_look_alike(
         assert await keys.find(kid) is None
 
 
-async def test_a_key_file_vouches_for_the_application_of_its_directory(keys: ApplicationKeys, tmp_path: Path) -> None:
+async def test_a_key_file_vouches_for_the_application_of_its_directory(
+    keys: ApplicationKeyDirectory, tmp_path: Path
+) -> None:
     put(tmp_path, APPLICATION, "key.pem", the_pem())
     put(tmp_path, OTHER, "key.pem", the_pem())
     [ours], [theirs] = await keys.published(APPLICATION), await keys.published(OTHER)
@@ -156,11 +158,11 @@ async def test_a_key_file_vouches_for_the_application_of_its_directory(keys: App
 
 
 async def test_the_id_of_a_key_file_does_not_come_from_its_name(
-    keys: ApplicationKeys, clock: MovableClock, tmp_path: Path
+    keys: ApplicationKeyDirectory, clock: MovableClock, tmp_path: Path
 ) -> None:
     put(tmp_path, APPLICATION, "f50002-000000000000000000000000.pem", the_pem())
     [key] = await keys.published(APPLICATION)
-    assert application_of(key.key_id) == APPLICATION
+    assert application_id_of(key.key_id) == APPLICATION
     (tmp_path / str(APPLICATION) / "f50002-000000000000000000000000.pem").rename(
         tmp_path / str(APPLICATION) / "other.pem"
     )
@@ -168,7 +170,7 @@ async def test_the_id_of_a_key_file_does_not_come_from_its_name(
     assert await keys.published(APPLICATION) == (key,)
 
 
-async def test_files_that_are_no_keys_are_passed_over(keys: ApplicationKeys, tmp_path: Path) -> None:
+async def test_files_that_are_no_keys_are_passed_over(keys: ApplicationKeyDirectory, tmp_path: Path) -> None:
     put(tmp_path, APPLICATION, "a.pem", private_pem())
     put(tmp_path, APPLICATION, "b.pem", b"\xff\xfe")
     put(tmp_path, APPLICATION, "c.txt", the_pem())
@@ -180,7 +182,7 @@ async def test_files_that_are_no_keys_are_passed_over(keys: ApplicationKeys, tmp
 
 
 async def test_a_directory_is_looked_at_again_after_a_while(
-    keys: ApplicationKeys, clock: MovableClock, tmp_path: Path
+    keys: ApplicationKeyDirectory, clock: MovableClock, tmp_path: Path
 ) -> None:
     assert await keys.published(APPLICATION) == ()
     put(tmp_path, APPLICATION, "key.pem", the_pem())
@@ -189,7 +191,7 @@ async def test_a_directory_is_looked_at_again_after_a_while(
     assert len(await keys.published(APPLICATION)) == 1
 
 
-async def test_the_kid_of_our_own_tokens_is_answered_too(keys: ApplicationKeys) -> None:
+async def test_the_kid_of_our_own_tokens_is_answered_too(keys: ApplicationKeyDirectory) -> None:
     shown = [key for key in first_keys() if key.purpose == "tokens"]
     others = [key for key in first_keys() if key.purpose != "tokens"]
     for key in shown:

@@ -12,18 +12,18 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from gatehouse.kernel.addresses import parse_address
 from gatehouse.kernel.errors import TooMany
 from gatehouse.keys.material import public_pem
-from gatehouse.keys.model import Algorithm, Purpose
+from gatehouse.keys.model import Algorithm, KeyPurpose
 from gatehouse.permissions.callers.callers import Caller
 from gatehouse.permissions.callers.credentials import (
     ABOUT_APPLICATION,
+    DEFAULT_POLICY,
     EXCHANGE_JWT,
-    ORDINARY,
     RECORD_GET,
     RECORD_SAVE,
     ROLES_OF_RECORD_GET,
     USER_INFO,
-    Credentials,
-    Need,
+    CredentialPolicy,
+    RequestCredentials,
 )
 from gatehouse.permissions.callers.standing import CallerKind
 from gatehouse.permissions.errors import WrongCredentials
@@ -39,37 +39,40 @@ from tests.support.callers import (
     PERSON,
     REVISION,
     ROBOT,
-    Office,
-    Signing,
+    CallerSetup,
+    RequestSigner,
     a_project,
     a_robot,
-    an_office,
-    shown,
+    caller_setup,
+    credentials_from_client,
 )
 from tests.support.keys import NOW, key_of
 from tests.support.tokens import APPLICATION, application_private_key, forge
 
-ALL_NEEDS = [ORDINARY, ABOUT_APPLICATION, USER_INFO, RECORD_GET, ROLES_OF_RECORD_GET, RECORD_SAVE]
-WITHOUT_KEYS = [ORDINARY, ABOUT_APPLICATION, USER_INFO, RECORD_SAVE]
+ALL_NEEDS = [DEFAULT_POLICY, ABOUT_APPLICATION, USER_INFO, RECORD_GET, ROLES_OF_RECORD_GET, RECORD_SAVE]
+WITHOUT_KEYS = [DEFAULT_POLICY, ABOUT_APPLICATION, USER_INFO, RECORD_SAVE]
 
 
 @pytest.fixture
-async def office() -> AsyncIterator[Office]:
-    async with an_office() as opened:
+async def office() -> AsyncIterator[CallerSetup]:
+    async with caller_setup() as opened:
         yield opened
 
 
 async def identified(
-    office: Office, credentials: Credentials, need: Need = RECORD_GET, about: int | None = APPLICATION
+    office: CallerSetup,
+    credentials: RequestCredentials,
+    need: CredentialPolicy = RECORD_GET,
+    about: int | None = APPLICATION,
 ) -> Caller:
     return await office.callers.identify(credentials, need, application_id=about)
 
 
 async def refused(
-    office: Office,
+    office: CallerSetup,
     kind: type[Exception],
-    credentials: Credentials,
-    need: Need = RECORD_GET,
+    credentials: RequestCredentials,
+    need: CredentialPolicy = RECORD_GET,
     about: int | None = APPLICATION,
 ) -> None:
     with pytest.raises(kind):
@@ -79,83 +82,93 @@ async def refused(
 # JWT and factor
 
 
-async def test_a_jwt_with_its_factor_is_its_owner(office: Office) -> None:
-    caller = await identified(office, shown(bearer=await office.user_jwt(), factor=FACTOR), ORDINARY)
+async def test_a_jwt_with_its_factor_is_its_owner(office: CallerSetup) -> None:
+    caller = await identified(
+        office, credentials_from_client(bearer=await office.user_jwt(), factor=FACTOR), DEFAULT_POLICY
+    )
     assert (caller.by, caller.user_id, caller.name) == (CallerKind.FACTOR, PERSON, PERSON)
     assert (caller.service, caller.audience, caller.expired) == (None, None, False)
     assert str(caller.address) == CLIENT
     assert office.permissions.asked == [(PERSON, {1, APPLICATION})]
 
 
-async def test_facts_are_read_once_for_all_the_request_is_about(office: Office) -> None:
-    credentials = shown(bearer=await office.user_jwt(), factor=FACTOR)
-    await office.callers.identify(credentials, ORDINARY, also=[7, 8])
+async def test_facts_are_read_once_for_all_the_request_is_about(office: CallerSetup) -> None:
+    credentials = credentials_from_client(bearer=await office.user_jwt(), factor=FACTOR)
+    await office.callers.identify(credentials, DEFAULT_POLICY, also=[7, 8])
     assert office.permissions.asked == [(PERSON, {1, 7, 8})]
 
 
 @pytest.mark.parametrize("need", ALL_NEEDS)
 @pytest.mark.parametrize("jwt", ["", "garbage", "..", "a.b.c", "a" * 100_000])
-async def test_pa_01_no_empty_and_broken_tokens_are_refused(office: Office, need: Need, jwt: str) -> None:
-    await refused(office, InvalidToken, shown(bearer=jwt, factor=FACTOR), need)
-    await refused(office, InvalidToken, shown(jwt=jwt, factor=FACTOR), need)
+async def test_pa_01_no_empty_and_broken_tokens_are_refused(
+    office: CallerSetup, need: CredentialPolicy, jwt: str
+) -> None:
+    await refused(office, InvalidToken, credentials_from_client(bearer=jwt, factor=FACTOR), need)
+    await refused(office, InvalidToken, credentials_from_client(jwt=jwt, factor=FACTOR), need)
 
 
 @pytest.mark.parametrize("factor", ["", "another device", FACTOR.upper(), f"{FACTOR} ", "x" * 1_000_000, "\udcff"])
-async def test_pa_02_a_jwt_needs_its_own_factor(office: Office, factor: str) -> None:
-    await refused(office, InvalidToken, shown(bearer=await office.user_jwt(), factor=factor), ORDINARY)
+async def test_pa_02_a_jwt_needs_its_own_factor(office: CallerSetup, factor: str) -> None:
+    await refused(
+        office, InvalidToken, credentials_from_client(bearer=await office.user_jwt(), factor=factor), DEFAULT_POLICY
+    )
 
 
 @pytest.mark.parametrize("factor", ["", "None", FACTOR])
-async def test_pa_02_a_jwt_without_fac_passes_no_factor_check(office: Office, factor: str) -> None:
+async def test_pa_02_a_jwt_without_fac_passes_no_factor_check(office: CallerSetup, factor: str) -> None:
     jwt = await office.user_jwt(fac=None)
-    await refused(office, InvalidToken, shown(bearer=jwt, factor=factor), ORDINARY)
-    caller = await identified(office, shown(bearer=jwt, factor=factor, service_jwt=await office.service_jwt()))
+    await refused(office, InvalidToken, credentials_from_client(bearer=jwt, factor=factor), DEFAULT_POLICY)
+    caller = await identified(
+        office, credentials_from_client(bearer=jwt, factor=factor, service_jwt=await office.service_jwt())
+    )
     assert caller.by is CallerKind.SERVICE_JWT
 
 
-async def test_a_factor_of_more_than_any_login_takes_is_no_factor(office: Office) -> None:
+async def test_a_factor_of_more_than_any_login_takes_is_no_factor(office: CallerSetup) -> None:
     jwt = await office.user_jwt(fac=factor_digest("x" * 1_025, "salt"))
-    await refused(office, InvalidToken, shown(bearer=jwt, factor="x" * 1_025), ORDINARY)
+    await refused(office, InvalidToken, credentials_from_client(bearer=jwt, factor="x" * 1_025), DEFAULT_POLICY)
 
 
-async def test_pa_03_the_header_decides_and_the_body_is_not_looked_at(office: Office) -> None:
+async def test_pa_03_the_header_decides_and_the_body_is_not_looked_at(office: CallerSetup) -> None:
     mallory = await office.user_jwt(uid=ROBOT, sub=ROBOT)
-    both = shown(bearer=await office.user_jwt(), jwt=mallory, factor=FACTOR)
-    assert (await identified(office, both, ORDINARY)).user_id == PERSON
+    both = credentials_from_client(bearer=await office.user_jwt(), jwt=mallory, factor=FACTOR)
+    assert (await identified(office, both, DEFAULT_POLICY)).user_id == PERSON
     assert office.permissions.asked == [(PERSON, {1, APPLICATION})]
 
 
 @pytest.mark.parametrize(
     "change", [{"rev": REVISION + 1}, {"rev": REVISION - 1}, {"blocked": True}], ids=["later", "earlier", "blocked"]
 )
-async def test_a_jwt_counts_while_its_account_says_so(office: Office, change: dict[str, Any]) -> None:
-    credentials = shown(bearer=await office.user_jwt(), factor=FACTOR)
-    await identified(office, credentials, ORDINARY)
+async def test_a_jwt_counts_while_its_account_says_so(office: CallerSetup, change: dict[str, Any]) -> None:
+    credentials = credentials_from_client(bearer=await office.user_jwt(), factor=FACTOR)
+    await identified(office, credentials, DEFAULT_POLICY)
     office.change(**change)
-    await refused(office, InvalidToken, credentials, ORDINARY)
+    await refused(office, InvalidToken, credentials, DEFAULT_POLICY)
     await refused(office, InvalidToken, replace(credentials, service_jwt=await office.service_jwt()))
 
 
-async def test_a_jwt_of_nobody_is_refused(office: Office) -> None:
+async def test_a_jwt_of_nobody_is_refused(office: CallerSetup) -> None:
     del office.permissions.facts_of[PERSON]
-    await refused(office, InvalidToken, shown(bearer=await office.user_jwt(), factor=FACTOR), ORDINARY)
+    await refused(
+        office, InvalidToken, credentials_from_client(bearer=await office.user_jwt(), factor=FACTOR), DEFAULT_POLICY
+    )
 
 
-async def test_a_remembered_jwt_ends_when_it_ends(office: Office) -> None:
-    credentials = shown(bearer=await office.user_jwt(exp=NOW + 60), factor=FACTOR)
-    await identified(office, credentials, ORDINARY)
+async def test_a_remembered_jwt_ends_when_it_ends(office: CallerSetup) -> None:
+    credentials = credentials_from_client(bearer=await office.user_jwt(exp=NOW + 60), factor=FACTOR)
+    await identified(office, credentials, DEFAULT_POLICY)
     await office.desk.clock.advance(59)
-    await identified(office, credentials, ORDINARY)
+    await identified(office, credentials, DEFAULT_POLICY)
     await office.desk.clock.advance(1)
-    await refused(office, InvalidToken, credentials, ORDINARY)
+    await refused(office, InvalidToken, credentials, DEFAULT_POLICY)
 
 
-async def test_a_remembered_jwt_is_refused_once_its_key_is_distrusted(office: Office) -> None:
-    credentials = shown(bearer=await office.user_jwt(), factor=FACTOR)
-    await identified(office, credentials, ORDINARY)
-    office.desk.store.put(replace(key_of(Purpose.TOKENS, Algorithm.RS256), signs_until=NOW, verifies_until=NOW))
+async def test_a_remembered_jwt_is_refused_once_its_key_is_distrusted(office: CallerSetup) -> None:
+    credentials = credentials_from_client(bearer=await office.user_jwt(), factor=FACTOR)
+    await identified(office, credentials, DEFAULT_POLICY)
+    office.desk.store.put(replace(key_of(KeyPurpose.TOKENS, Algorithm.RS256), signs_until=NOW, verifies_until=NOW))
     await office.desk.keyring.reload()
-    await refused(office, InvalidToken, credentials, ORDINARY)
+    await refused(office, InvalidToken, credentials, DEFAULT_POLICY)
 
 
 # fip and aud
@@ -172,36 +185,38 @@ async def test_a_remembered_jwt_is_refused_once_its_key_is_distrusted(office: Of
     ],
 )
 async def test_a_jwt_with_fip_is_good_from_there_only(
-    office: Office, fip: list[str], address: str | None, *, passes: bool
+    office: CallerSetup, fip: list[str], address: str | None, *, passes: bool
 ) -> None:
     seen = None if address is None else parse_address(address)
-    credentials = shown(bearer=await office.user_jwt(fip=fip), factor=FACTOR, address=seen)
+    credentials = credentials_from_client(bearer=await office.user_jwt(fip=fip), factor=FACTOR, address=seen)
     if passes:
-        assert (await identified(office, credentials, ORDINARY)).user_id == PERSON
+        assert (await identified(office, credentials, DEFAULT_POLICY)).user_id == PERSON
     else:
-        await refused(office, WrongCredentials, credentials, ORDINARY)
+        await refused(office, WrongCredentials, credentials, DEFAULT_POLICY)
 
 
-async def test_beside_a_service_only_a_signed_address_satisfies_fip(office: Office) -> None:
+async def test_beside_a_service_only_a_signed_address_satisfies_fip(office: CallerSetup) -> None:
     jwt = await office.user_jwt(fip=[f"{CLIENT}/32"])
-    credentials = shown(bearer=jwt, service_jwt=await office.service_jwt())
+    credentials = credentials_from_client(bearer=jwt, service_jwt=await office.service_jwt())
     await refused(office, WrongCredentials, credentials)
-    assert (await identified(office, replace(credentials, signed=Signing().signed()))).user_id == PERSON
-    elsewhere = Signing(ip="203.0.113.5").signed()
+    assert (await identified(office, replace(credentials, signed=RequestSigner().signed()))).user_id == PERSON
+    elsewhere = RequestSigner(ip="203.0.113.5").signed()
     await refused(office, WrongCredentials, replace(credentials, signed=elsewhere))
 
 
 @pytest.mark.parametrize("need", [ABOUT_APPLICATION, RECORD_GET, RECORD_SAVE])
-async def test_a_jwt_for_one_application_serves_requests_about_that_one(office: Office, need: Need) -> None:
-    credentials = shown(bearer=await office.user_jwt(aud=str(APPLICATION)), factor=FACTOR)
+async def test_a_jwt_for_one_application_serves_requests_about_that_one(
+    office: CallerSetup, need: CredentialPolicy
+) -> None:
+    credentials = credentials_from_client(bearer=await office.user_jwt(aud=str(APPLICATION)), factor=FACTOR)
     assert (await identified(office, credentials, need)).audience == APPLICATION
     await refused(office, WrongCredentials, credentials, need, OTHER)
     await refused(office, WrongCredentials, credentials, need, None)
 
 
-@pytest.mark.parametrize("need", [ORDINARY, USER_INFO])
-async def test_a_jwt_for_one_application_is_not_taken_elsewhere(office: Office, need: Need) -> None:
-    credentials = shown(bearer=await office.user_jwt(aud=str(APPLICATION)), factor=FACTOR)
+@pytest.mark.parametrize("need", [DEFAULT_POLICY, USER_INFO])
+async def test_a_jwt_for_one_application_is_not_taken_elsewhere(office: CallerSetup, need: CredentialPolicy) -> None:
+    credentials = credentials_from_client(bearer=await office.user_jwt(aud=str(APPLICATION)), factor=FACTOR)
     await refused(office, WrongCredentials, credentials, need)
 
 
@@ -209,44 +224,48 @@ async def test_a_jwt_for_one_application_is_not_taken_elsewhere(office: Office, 
 
 
 @pytest.mark.parametrize("need", ALL_NEEDS)
-async def test_a_service_jwt_stands_in_for_the_factor(office: Office, need: Need) -> None:
+async def test_a_service_jwt_stands_in_for_the_factor(office: CallerSetup, need: CredentialPolicy) -> None:
     caller = await identified(
-        office, shown(bearer=await office.user_jwt(), service_jwt=await office.service_jwt()), need
+        office, credentials_from_client(bearer=await office.user_jwt(), service_jwt=await office.service_jwt()), need
     )
     assert (caller.by, caller.user_id, caller.application_id) == (CallerKind.SERVICE_JWT, PERSON, APPLICATION)
     assert caller.address is None
 
 
-async def test_pa_07_what_a_service_jwt_vouches_for_is_limited_to_its_application(office: Office) -> None:
-    credentials = shown(bearer=await office.user_jwt(), service_jwt=await office.service_jwt())
-    assert (await identified(office, credentials, ORDINARY)).service == APPLICATION
+async def test_pa_07_what_a_service_jwt_vouches_for_is_limited_to_its_application(office: CallerSetup) -> None:
+    credentials = credentials_from_client(bearer=await office.user_jwt(), service_jwt=await office.service_jwt())
+    assert (await identified(office, credentials, DEFAULT_POLICY)).service == APPLICATION
     taken = await identified(office, credentials, about=None)
     assert (taken.application_id, taken.service) == (APPLICATION, APPLICATION)
     assert office.permissions.asked[-1] == (PERSON, {1, APPLICATION})
 
 
-@pytest.mark.parametrize("need", [ORDINARY, ABOUT_APPLICATION, RECORD_GET, RECORD_SAVE, ROLES_OF_RECORD_GET])
-async def test_pa_04_a_service_jwt_of_another_application_is_refused(office: Office, need: Need) -> None:
-    credentials = shown(bearer=await office.user_jwt(), service_jwt=await office.service_jwt(OTHER))
+@pytest.mark.parametrize("need", [DEFAULT_POLICY, ABOUT_APPLICATION, RECORD_GET, RECORD_SAVE, ROLES_OF_RECORD_GET])
+async def test_pa_04_a_service_jwt_of_another_application_is_refused(
+    office: CallerSetup, need: CredentialPolicy
+) -> None:
+    credentials = credentials_from_client(bearer=await office.user_jwt(), service_jwt=await office.service_jwt(OTHER))
     await refused(office, WrongCredentials, credentials, need)
     await refused(office, WrongCredentials, replace(credentials, bearer=""), need)
 
 
-async def test_any_service_may_ask_for_user_info(office: Office) -> None:
-    credentials = shown(bearer=await office.user_jwt(), service_jwt=await office.service_jwt(OTHER))
+async def test_any_service_may_ask_for_user_info(office: CallerSetup) -> None:
+    credentials = credentials_from_client(bearer=await office.user_jwt(), service_jwt=await office.service_jwt(OTHER))
     assert (await identified(office, credentials, USER_INFO, None)).service is None
 
 
-async def test_the_service_jwt_of_application_1_serves_everywhere(office: Office) -> None:
-    credentials = shown(bearer=await office.user_jwt(), service_jwt=await office.service_jwt(1))
-    caller = await identified(office, credentials, ORDINARY)
+async def test_the_service_jwt_of_application_1_serves_everywhere(office: CallerSetup) -> None:
+    credentials = credentials_from_client(bearer=await office.user_jwt(), service_jwt=await office.service_jwt(1))
+    caller = await identified(office, credentials, DEFAULT_POLICY)
     assert (caller.by, caller.service, caller.application_id) == (CallerKind.SERVICE_JWT, None, APPLICATION)
     expired = replace(credentials, bearer=await office.user_jwt(exp=NOW, iat=NOW - 9))
     await refused(office, InvalidToken, expired)
 
 
-async def test_a_factor_beside_a_valid_service_jwt_is_not_looked_at(office: Office) -> None:
-    credentials = shown(bearer=await office.user_jwt(), factor="wrong", service_jwt=await office.service_jwt())
+async def test_a_factor_beside_a_valid_service_jwt_is_not_looked_at(office: CallerSetup) -> None:
+    credentials = credentials_from_client(
+        bearer=await office.user_jwt(), factor="wrong", service_jwt=await office.service_jwt()
+    )
     assert (await identified(office, credentials)).by is CallerKind.SERVICE_JWT
 
 
@@ -256,16 +275,16 @@ async def test_a_factor_beside_a_valid_service_jwt_is_not_looked_at(office: Offi
     ids=["expired", "issuer", "audience", "unknown"],
 )
 async def test_pa_04_a_service_jwt_that_is_not_valid_is_refused_though_the_factor_is_right(
-    office: Office, changes: dict[str, object]
+    office: CallerSetup, changes: dict[str, object]
 ) -> None:
     service_jwt = await office.service_jwt(**changes)
-    credentials = shown(bearer=await office.user_jwt(), factor=FACTOR, service_jwt=service_jwt)
+    credentials = credentials_from_client(bearer=await office.user_jwt(), factor=FACTOR, service_jwt=service_jwt)
     await refused(office, InvalidToken, credentials)
 
 
-async def test_pa_04_an_unsigned_revoked_or_removed_service_jwt_is_refused(office: Office) -> None:
+async def test_pa_04_an_unsigned_revoked_or_removed_service_jwt_is_refused(office: CallerSetup) -> None:
     jwt = await office.service_jwt()
-    credentials = shown(bearer=await office.user_jwt(), service_jwt=jwt)
+    credentials = credentials_from_client(bearer=await office.user_jwt(), service_jwt=jwt)
     await identified(office, credentials)
     await refused(office, InvalidToken, replace(credentials, service_jwt=jwt.rpartition(".")[0] + "."))
     await refused(office, InvalidToken, replace(credentials, service_jwt=await office.user_jwt()))
@@ -277,21 +296,21 @@ async def test_pa_04_an_unsigned_revoked_or_removed_service_jwt_is_refused(offic
     await refused(office, InvalidToken, credentials)
 
 
-async def test_an_application_signs_service_jwts_with_its_own_key(office: Office) -> None:
-    credentials = shown(bearer=await office.user_jwt(), service_jwt=forge(GeneratedServiceClaims))
+async def test_an_application_signs_service_jwts_with_its_own_key(office: CallerSetup) -> None:
+    credentials = credentials_from_client(bearer=await office.user_jwt(), service_jwt=forge(GeneratedServiceClaims))
     caller = await identified(office, credentials, about=None)
     assert (caller.by, caller.service) == (CallerKind.SERVICE_JWT, APPLICATION)
     await refused(office, WrongCredentials, credentials, about=OTHER)
 
 
-async def test_a_user_jwt_is_needed_beside_a_service_jwt_but_for_roles(office: Office) -> None:
-    alone = shown(service_jwt=await office.service_jwt())
-    for need in (ORDINARY, ABOUT_APPLICATION, USER_INFO, RECORD_GET, RECORD_SAVE, EXCHANGE_JWT):
+async def test_a_user_jwt_is_needed_beside_a_service_jwt_but_for_roles(office: CallerSetup) -> None:
+    alone = credentials_from_client(service_jwt=await office.service_jwt())
+    for need in (DEFAULT_POLICY, ABOUT_APPLICATION, USER_INFO, RECORD_GET, RECORD_SAVE, EXCHANGE_JWT):
         await refused(office, InvalidToken, alone, need)
     caller = await identified(office, alone, ROLES_OF_RECORD_GET, None)
     assert (caller.by, caller.facts, caller.user_id) == (CallerKind.SERVICE_JWT, None, "")
     assert (caller.service, caller.name) == (APPLICATION, f"application {APPLICATION}")
-    await refused(office, InvalidToken, shown(), ROLES_OF_RECORD_GET)
+    await refused(office, InvalidToken, credentials_from_client(), ROLES_OF_RECORD_GET)
 
 
 # Expired user JWTs
@@ -302,67 +321,69 @@ GRACE = 30 * DAY
 @pytest.mark.parametrize("past", [0, 1, GRACE - 1])
 @pytest.mark.parametrize("need", [RECORD_GET, RECORD_SAVE, ROLES_OF_RECORD_GET])
 async def test_pa_05_within_the_grace_an_expired_jwt_names_its_user_to_a_service(
-    office: Office, need: Need, past: int
+    office: CallerSetup, need: CredentialPolicy, past: int
 ) -> None:
     jwt = await office.user_jwt(iat=NOW - GRACE - 9, exp=NOW - past)
-    credentials = shown(bearer=jwt, service_jwt=await office.service_jwt())
+    credentials = credentials_from_client(bearer=jwt, service_jwt=await office.service_jwt())
     assert (await identified(office, credentials, need)).expired
     again = await identified(office, credentials, need)  # from memory
     assert (again.user_id, again.expired) == (PERSON, True)
 
 
-async def test_pa_05_an_access_key_lets_an_expired_jwt_read_only(office: Office) -> None:
+async def test_pa_05_an_access_key_lets_an_expired_jwt_read_only(office: CallerSetup) -> None:
     jwt = await office.user_jwt(iat=NOW - 9, exp=NOW - 1)
-    assert (await identified(office, shown(bearer=KEY, jwt=jwt))).expired
-    await refused(office, WrongCredentials, shown(bearer=KEY, jwt=jwt), RECORD_SAVE)
-    await refused(office, InvalidToken, shown(bearer=KEY, jwt=jwt), EXCHANGE_JWT)
-    signed = shown(bearer=jwt, signed=Signing().signed())
+    assert (await identified(office, credentials_from_client(bearer=KEY, jwt=jwt))).expired
+    await refused(office, WrongCredentials, credentials_from_client(bearer=KEY, jwt=jwt), RECORD_SAVE)
+    await refused(office, InvalidToken, credentials_from_client(bearer=KEY, jwt=jwt), EXCHANGE_JWT)
+    signed = credentials_from_client(bearer=jwt, signed=RequestSigner().signed())
     assert (await identified(office, signed)).expired
     await refused(office, InvalidToken, signed, RECORD_SAVE)
 
 
-@pytest.mark.parametrize("need", [ORDINARY, ABOUT_APPLICATION, USER_INFO])
-async def test_pa_05_elsewhere_an_expired_jwt_is_refused(office: Office, need: Need) -> None:
+@pytest.mark.parametrize("need", [DEFAULT_POLICY, ABOUT_APPLICATION, USER_INFO])
+async def test_pa_05_elsewhere_an_expired_jwt_is_refused(office: CallerSetup, need: CredentialPolicy) -> None:
     jwt = await office.user_jwt(iat=NOW - 9, exp=NOW)
-    await refused(office, InvalidToken, shown(bearer=jwt, service_jwt=await office.service_jwt()), need)
-    await refused(office, InvalidToken, shown(bearer=jwt, factor=FACTOR), need)
+    await refused(
+        office, InvalidToken, credentials_from_client(bearer=jwt, service_jwt=await office.service_jwt()), need
+    )
+    await refused(office, InvalidToken, credentials_from_client(bearer=jwt, factor=FACTOR), need)
 
 
-async def test_pa_05_after_the_grace_and_without_a_service_an_expired_jwt_is_refused(office: Office) -> None:
+async def test_pa_05_after_the_grace_and_without_a_service_an_expired_jwt_is_refused(office: CallerSetup) -> None:
     service_jwt = await office.service_jwt()
     too_old = await office.user_jwt(iat=NOW - GRACE - 9, exp=NOW - GRACE)
-    await refused(office, InvalidToken, shown(bearer=too_old, service_jwt=service_jwt))
-    await refused(office, InvalidToken, shown(bearer=KEY, jwt=too_old))
+    await refused(office, InvalidToken, credentials_from_client(bearer=too_old, service_jwt=service_jwt))
+    await refused(office, InvalidToken, credentials_from_client(bearer=KEY, jwt=too_old))
     within = await office.user_jwt(iat=NOW - 9, exp=NOW)
-    await identified(office, shown(bearer=within, service_jwt=service_jwt))  # now it is remembered
-    await refused(office, InvalidToken, shown(bearer=within, factor=FACTOR))
+    await identified(office, credentials_from_client(bearer=within, service_jwt=service_jwt))  # now it is remembered
+    await refused(office, InvalidToken, credentials_from_client(bearer=within, factor=FACTOR))
     office.change(blocked=True)
-    await refused(office, InvalidToken, shown(bearer=within, service_jwt=service_jwt))
+    await refused(office, InvalidToken, credentials_from_client(bearer=within, service_jwt=service_jwt))
 
 
 # Access keys
 
 
-async def test_pa_08_an_access_key_reads_records_of_its_own_application(office: Office) -> None:
-    caller = await identified(office, shown(bearer=KEY, jwt=await office.user_jwt()))
+async def test_pa_08_an_access_key_reads_records_of_its_own_application(office: CallerSetup) -> None:
+    caller = await identified(office, credentials_from_client(bearer=KEY, jwt=await office.user_jwt()))
     assert (caller.by, caller.service, caller.user_id) == (CallerKind.ACCESS_KEY, APPLICATION, PERSON)
     assert caller.address is None
-    alone = await identified(office, shown(bearer=KEY), ROLES_OF_RECORD_GET, None)
+    alone = await identified(office, credentials_from_client(bearer=KEY), ROLES_OF_RECORD_GET, None)
     assert (alone.by, alone.application_id, alone.facts) == (CallerKind.ACCESS_KEY, APPLICATION, None)
-    await refused(office, InvalidToken, shown(bearer=KEY), RECORD_GET)
+    await refused(office, InvalidToken, credentials_from_client(bearer=KEY), RECORD_GET)
 
 
 @pytest.mark.parametrize("need", WITHOUT_KEYS)
-async def test_pa_08_an_access_key_opens_nothing_else(office: Office, need: Need) -> None:
+async def test_pa_08_an_access_key_opens_nothing_else(office: CallerSetup, need: CredentialPolicy) -> None:
     jwt = await office.user_jwt()
-    await refused(office, WrongCredentials, shown(bearer=KEY), need)
-    await refused(office, WrongCredentials, shown(bearer=KEY, jwt=jwt), need)
-    await refused(office, WrongCredentials, shown(bearer=KEY, jwt=jwt, factor=FACTOR), need)
+    await refused(office, WrongCredentials, credentials_from_client(bearer=KEY), need)
+    await refused(office, WrongCredentials, credentials_from_client(bearer=KEY, jwt=jwt), need)
+    await refused(office, WrongCredentials, credentials_from_client(bearer=KEY, jwt=jwt, factor=FACTOR), need)
 
 
 @pytest.mark.parametrize("need", [RECORD_GET, ROLES_OF_RECORD_GET, EXCHANGE_JWT])
-async def test_pa_08_the_key_of_another_application_is_refused(office: Office, need: Need) -> None:
-    credentials = shown(bearer=OTHER_KEY, jwt=await office.user_jwt())
+async def test_pa_08_the_key_of_another_application_is_refused(office: CallerSetup, need: CredentialPolicy) -> None:
+    credentials = credentials_from_client(bearer=OTHER_KEY, jwt=await office.user_jwt())
     await refused(office, WrongCredentials, credentials, need)
     mixed = replace(credentials, service_jwt=await office.service_jwt())
     await refused(office, WrongCredentials, mixed, need)
@@ -370,21 +391,21 @@ async def test_pa_08_the_key_of_another_application_is_refused(office: Office, n
 
 @pytest.mark.parametrize("need", [*ALL_NEEDS, EXCHANGE_JWT])
 @pytest.mark.parametrize("value", ["c3" * 32, KEY.upper(), KEY[:-1], f"{KEY}0", "0"])
-async def test_an_unknown_key_is_refused_and_counted(office: Office, need: Need, value: str) -> None:
-    credentials = shown(bearer=value, jwt=await office.user_jwt(), factor=FACTOR)
+async def test_an_unknown_key_is_refused_and_counted(office: CallerSetup, need: CredentialPolicy, value: str) -> None:
+    credentials = credentials_from_client(bearer=value, jwt=await office.user_jwt(), factor=FACTOR)
     await refused(office, InvalidToken, credentials, need)
     assert office.attempts.counted == 1
 
 
-async def test_a_wrong_factor_beside_a_key_is_refused(office: Office) -> None:
-    credentials = shown(bearer=KEY, jwt=await office.user_jwt(), factor="wrong")
+async def test_a_wrong_factor_beside_a_key_is_refused(office: CallerSetup) -> None:
+    credentials = credentials_from_client(bearer=KEY, jwt=await office.user_jwt(), factor="wrong")
     await refused(office, InvalidToken, credentials)
     assert (await identified(office, replace(credentials, factor=FACTOR))).by is CallerKind.ACCESS_KEY
 
 
-async def test_ak_09_a_key_of_a_removed_application_is_refused(office: Office) -> None:
-    credentials = shown(bearer=KEY, jwt=await office.user_jwt())
-    signed = shown(bearer=await office.user_jwt(), signed=Signing().signed())
+async def test_ak_09_a_key_of_a_removed_application_is_refused(office: CallerSetup) -> None:
+    credentials = credentials_from_client(bearer=KEY, jwt=await office.user_jwt())
+    signed = credentials_from_client(bearer=await office.user_jwt(), signed=RequestSigner().signed())
     await identified(office, credentials)
     await identified(office, signed)
     office.keys.removed.add(APPLICATION)
@@ -392,8 +413,8 @@ async def test_ak_09_a_key_of_a_removed_application_is_refused(office: Office) -
     await refused(office, InvalidToken, signed)
 
 
-async def test_ak_07_the_use_of_a_key_is_noted_at_most_once_a_minute(office: Office) -> None:
-    credentials = shown(bearer=KEY, jwt=await office.user_jwt())
+async def test_ak_07_the_use_of_a_key_is_noted_at_most_once_a_minute(office: CallerSetup) -> None:
+    credentials = credentials_from_client(bearer=KEY, jwt=await office.user_jwt())
     [key, _] = office.keys.keys
     for _ in range(5):
         await identified(office, credentials)
@@ -407,8 +428,10 @@ async def test_ak_07_the_use_of_a_key_is_noted_at_most_once_a_minute(office: Off
     assert office.keys.keys[0].last_used == NOW + 60
 
 
-async def test_ak_07_requests_that_read_the_key_before_its_use_was_noted_do_not_note_it_again(office: Office) -> None:
-    credentials = shown(bearer=KEY, jwt=await office.user_jwt())
+async def test_ak_07_requests_that_read_the_key_before_its_use_was_noted_do_not_note_it_again(
+    office: CallerSetup,
+) -> None:
+    credentials = credentials_from_client(bearer=KEY, jwt=await office.user_jwt())
     unused = office.keys.keys[0]
     for _ in range(5):
         await identified(office, credentials)
@@ -416,45 +439,51 @@ async def test_ak_07_requests_that_read_the_key_before_its_use_was_noted_do_not_
     assert len(office.keys.uses) == 1
 
 
-async def test_two_applications_do_not_vouch_for_one_request(office: Office) -> None:
-    key_and_jwt = shown(bearer=KEY, jwt=await office.user_jwt(), service_jwt=await office.service_jwt(OTHER))
+async def test_two_applications_do_not_vouch_for_one_request(office: CallerSetup) -> None:
+    key_and_jwt = credentials_from_client(
+        bearer=KEY, jwt=await office.user_jwt(), service_jwt=await office.service_jwt(OTHER)
+    )
     for about in (APPLICATION, OTHER, None):
         await refused(office, WrongCredentials, key_and_jwt, about=about)
-    others = Signing(key=OTHER_KEY, application_id=str(OTHER)).signed()
-    key_and_signature = shown(bearer=KEY, jwt=await office.user_jwt(), signed=others)
+    others = RequestSigner(key=OTHER_KEY, application_id=str(OTHER)).signed()
+    key_and_signature = credentials_from_client(bearer=KEY, jwt=await office.user_jwt(), signed=others)
     for about in (APPLICATION, OTHER, None):
         await refused(office, WrongCredentials, key_and_signature, about=about)
 
 
-async def test_a_refused_request_is_no_use_of_a_key(office: Office) -> None:
-    await refused(office, InvalidToken, shown(bearer=KEY, jwt="a.b.c"))
+async def test_a_refused_request_is_no_use_of_a_key(office: CallerSetup) -> None:
+    await refused(office, InvalidToken, credentials_from_client(bearer=KEY, jwt="a.b.c"))
     assert office.keys.uses == []
 
 
 # Signature
 
 
-async def test_a_signature_tells_the_clients_address(office: Office) -> None:
-    signed = Signing(ip="203.0.113.9").signed()
-    caller = await identified(office, shown(bearer=await office.user_jwt(), signed=signed), about=None)
+async def test_a_signature_tells_the_clients_address(office: CallerSetup) -> None:
+    signed = RequestSigner(ip="203.0.113.9").signed()
+    caller = await identified(
+        office, credentials_from_client(bearer=await office.user_jwt(), signed=signed), about=None
+    )
     assert (caller.by, caller.service, str(caller.address)) == (CallerKind.SIGNATURE, APPLICATION, "203.0.113.9")
     assert len(office.keys.uses) == 1
-    beside = shown(bearer=await office.user_jwt(), signed=signed, service_jwt=await office.service_jwt())
+    beside = credentials_from_client(
+        bearer=await office.user_jwt(), signed=signed, service_jwt=await office.service_jwt()
+    )
     caller = await identified(office, beside, RECORD_SAVE)
     assert (caller.by, str(caller.address)) == (CallerKind.SERVICE_JWT, "203.0.113.9")
-    with_factor = shown(bearer=await office.user_jwt(), signed=signed, factor=FACTOR)
+    with_factor = credentials_from_client(bearer=await office.user_jwt(), signed=signed, factor=FACTOR)
     caller = await identified(office, with_factor, ABOUT_APPLICATION)
     assert (caller.by, caller.service, str(caller.address)) == (CallerKind.FACTOR, APPLICATION, "203.0.113.9")
 
 
-async def test_either_live_key_may_sign_and_case_of_the_digits_does_not_matter(office: Office) -> None:
+async def test_either_live_key_may_sign_and_case_of_the_digits_does_not_matter(office: CallerSetup) -> None:
     second = replace(office.keys.keys[1], application_id=APPLICATION)
     office.keys.keys[1] = second
-    signed = Signing(key=OTHER_KEY).signed()
+    signed = RequestSigner(key=OTHER_KEY).signed()
     jwt = await office.user_jwt()
-    assert (await identified(office, shown(bearer=jwt, signed=signed))).by is CallerKind.SIGNATURE
+    assert (await identified(office, credentials_from_client(bearer=jwt, signed=signed))).by is CallerKind.SIGNATURE
     upper = replace(signed, signature=signed.signature.upper())
-    assert (await identified(office, shown(bearer=jwt, signed=upper))).by is CallerKind.SIGNATURE
+    assert (await identified(office, credentials_from_client(bearer=jwt, signed=upper))).by is CallerKind.SIGNATURE
     assert office.keys.uses == [(second.key_id, NOW)]
 
 
@@ -477,59 +506,75 @@ async def test_either_live_key_may_sign_and_case_of_the_digits_does_not_matter(o
         {"application_id": "9" * 30},
     ],
 )
-async def test_pa_09_a_signature_over_anything_else_is_none(office: Office, changed: dict[str, Any]) -> None:
-    credentials = shown(bearer=await office.user_jwt(), factor=FACTOR, signed=Signing(changed=changed).signed())
+async def test_pa_09_a_signature_over_anything_else_is_none(office: CallerSetup, changed: dict[str, Any]) -> None:
+    credentials = credentials_from_client(
+        bearer=await office.user_jwt(), factor=FACTOR, signed=RequestSigner(changed=changed).signed()
+    )
     await refused(office, InvalidToken, credentials)
 
 
 @pytest.mark.parametrize(("ts", "passes"), [(-61, False), (-60, True), (60, True), (61, False)])
-async def test_pa_09_a_signature_of_another_time_is_none(office: Office, ts: int, *, passes: bool) -> None:
-    credentials = shown(bearer=await office.user_jwt(), signed=Signing(ts=NOW + ts).signed())
+async def test_pa_09_a_signature_of_another_time_is_none(office: CallerSetup, ts: int, *, passes: bool) -> None:
+    credentials = credentials_from_client(bearer=await office.user_jwt(), signed=RequestSigner(ts=NOW + ts).signed())
     if passes:
         assert (await identified(office, credentials)).by is CallerKind.SIGNATURE
     else:
         await refused(office, InvalidToken, credentials)
 
 
-async def test_pa_09_a_signature_by_another_applications_key_is_none(office: Office) -> None:
+async def test_pa_09_a_signature_by_another_applications_key_is_none(office: CallerSetup) -> None:
     jwt = await office.user_jwt()
-    await refused(office, InvalidToken, shown(bearer=jwt, signed=Signing(key=OTHER_KEY).signed()))
-    others = Signing(key=OTHER_KEY, application_id=str(OTHER)).signed()
-    await refused(office, WrongCredentials, shown(bearer=jwt, signed=others))
-    await refused(office, WrongCredentials, shown(bearer=jwt, factor=FACTOR, signed=others))
-    await refused(office, WrongCredentials, shown(bearer=jwt, service_jwt=await office.service_jwt(), signed=others))
+    await refused(
+        office, InvalidToken, credentials_from_client(bearer=jwt, signed=RequestSigner(key=OTHER_KEY).signed())
+    )
+    others = RequestSigner(key=OTHER_KEY, application_id=str(OTHER)).signed()
+    await refused(office, WrongCredentials, credentials_from_client(bearer=jwt, signed=others))
+    await refused(office, WrongCredentials, credentials_from_client(bearer=jwt, factor=FACTOR, signed=others))
+    await refused(
+        office,
+        WrongCredentials,
+        credentials_from_client(bearer=jwt, service_jwt=await office.service_jwt(), signed=others),
+    )
 
 
-@pytest.mark.parametrize("need", [ORDINARY, USER_INFO])
+@pytest.mark.parametrize("need", [DEFAULT_POLICY, USER_INFO])
 async def test_a_signature_says_nothing_about_requests_that_are_not_about_its_application(
-    office: Office, need: Need
+    office: CallerSetup, need: CredentialPolicy
 ) -> None:
-    credentials = shown(bearer=await office.user_jwt(), factor=FACTOR, signed=Signing().signed())
+    credentials = credentials_from_client(
+        bearer=await office.user_jwt(), factor=FACTOR, signed=RequestSigner().signed()
+    )
     await refused(office, WrongCredentials, credentials, need)
 
 
-async def test_a_signature_alone_saves_nothing(office: Office) -> None:
-    credentials = shown(bearer=await office.user_jwt(), signed=Signing().signed())
+async def test_a_signature_alone_saves_nothing(office: CallerSetup) -> None:
+    credentials = credentials_from_client(bearer=await office.user_jwt(), signed=RequestSigner().signed())
     await refused(office, WrongCredentials, credentials, RECORD_SAVE)
     await refused(office, WrongCredentials, credentials, ABOUT_APPLICATION)
 
 
-async def test_application_1_does_not_sign_addresses_for_others(office: Office) -> None:
+async def test_application_1_does_not_sign_addresses_for_others(office: CallerSetup) -> None:
     office.keys.keys[1] = replace(office.keys.keys[1], application_id=1)
-    signed = Signing(key=OTHER_KEY, application_id="1").signed()
-    credentials = shown(bearer=await office.user_jwt(), signed=signed, service_jwt=await office.service_jwt(1))
+    signed = RequestSigner(key=OTHER_KEY, application_id="1").signed()
+    credentials = credentials_from_client(
+        bearer=await office.user_jwt(), signed=signed, service_jwt=await office.service_jwt(1)
+    )
     await refused(office, WrongCredentials, credentials)
 
 
 # Service accounts
 
 
-async def test_a_service_account_needs_no_factor(office: Office) -> None:
-    caller = await identified(office, shown(bearer=await office.robot_jwt()), ORDINARY)
+async def test_a_service_account_needs_no_factor(office: CallerSetup) -> None:
+    caller = await identified(office, credentials_from_client(bearer=await office.robot_jwt()), DEFAULT_POLICY)
     assert (caller.by, caller.user_id, caller.service) == (CallerKind.SERVICE_ACCOUNT, ROBOT, None)
     assert str(caller.address) == CLIENT
-    await refused(office, InvalidToken, shown(bearer=await office.robot_jwt(), factor=FACTOR), ORDINARY)
-    await refused(office, InvalidToken, shown(bearer=KEY, jwt=await office.robot_jwt()), EXCHANGE_JWT)
+    await refused(
+        office, InvalidToken, credentials_from_client(bearer=await office.robot_jwt(), factor=FACTOR), DEFAULT_POLICY
+    )
+    await refused(
+        office, InvalidToken, credentials_from_client(bearer=KEY, jwt=await office.robot_jwt()), EXCHANGE_JWT
+    )
 
 
 @pytest.mark.parametrize(
@@ -544,75 +589,85 @@ async def test_a_service_account_needs_no_factor(office: Office) -> None:
     ],
     ids=["revoked", "newer", "no project", "none", "blocked", "rev"],
 )
-async def test_a_service_account_counts_while_it_is_one(office: Office, change: dict[str, Any]) -> None:
+async def test_a_service_account_counts_while_it_is_one(office: CallerSetup, change: dict[str, Any]) -> None:
     office.change(ROBOT, **change)
-    await refused(office, InvalidToken, shown(bearer=await office.robot_jwt()), ORDINARY)
+    await refused(office, InvalidToken, credentials_from_client(bearer=await office.robot_jwt()), DEFAULT_POLICY)
 
 
-async def test_a_service_account_is_refused_the_moment_its_project_is_removed(office: Office) -> None:
-    credentials = shown(bearer=await office.robot_jwt())
-    await identified(office, credentials, ORDINARY)
-    await identified(office, credentials, ORDINARY)
+async def test_a_service_account_is_refused_the_moment_its_project_is_removed(office: CallerSetup) -> None:
+    credentials = credentials_from_client(bearer=await office.robot_jwt())
+    await identified(office, credentials, DEFAULT_POLICY)
+    await identified(office, credentials, DEFAULT_POLICY)
     assert office.permissions.structures_read == 1
     office.permissions.projects["mind_games"] = a_project("mind_games", removed=True)
     office.permissions.version += 1
-    await refused(office, InvalidToken, credentials, ORDINARY)
+    await refused(office, InvalidToken, credentials, DEFAULT_POLICY)
 
 
-async def test_a_service_account_calls_from_its_networks_only(office: Office) -> None:
+async def test_a_service_account_calls_from_its_networks_only(office: CallerSetup) -> None:
     jwt = await office.robot_jwt()
     office.change(ROBOT, service_account=a_robot(ip_ranges=("10.0.0.0/8",)))
-    await refused(office, WrongCredentials, shown(bearer=jwt), ORDINARY)
-    await identified(office, shown(bearer=jwt, address=parse_address("10.9.8.7")), ORDINARY)
+    await refused(office, WrongCredentials, credentials_from_client(bearer=jwt), DEFAULT_POLICY)
+    await identified(office, credentials_from_client(bearer=jwt, address=parse_address("10.9.8.7")), DEFAULT_POLICY)
     narrower = await office.robot_jwt(fip=["10.1.0.0/16"])
-    await refused(office, WrongCredentials, shown(bearer=narrower, address=parse_address("10.9.8.7")), ORDINARY)
-    await identified(office, shown(bearer=narrower, address=parse_address("10.1.8.7")), ORDINARY)
+    await refused(
+        office,
+        WrongCredentials,
+        credentials_from_client(bearer=narrower, address=parse_address("10.9.8.7")),
+        DEFAULT_POLICY,
+    )
+    await identified(
+        office, credentials_from_client(bearer=narrower, address=parse_address("10.1.8.7")), DEFAULT_POLICY
+    )
 
 
-async def test_with_a_registered_key_a_service_account_signs_each_request(office: Office) -> None:
+async def test_with_a_registered_key_a_service_account_signs_each_request(office: CallerSetup) -> None:
     private = application_private_key()
     office.change(ROBOT, service_account=a_robot(public_key=public_pem(private.public_key())))
     signature = private.sign(b'{"a":1}', PKCS1v15(), SHA256())
-    credentials = shown(bearer=await office.robot_jwt(), body=b'{"a":1}')
+    credentials = credentials_from_client(bearer=await office.robot_jwt(), body=b'{"a":1}')
     for encoded in (b64encode(signature), urlsafe_b64encode(signature), b64encode(signature).rstrip(b"=")):
-        await identified(office, replace(credentials, request_sign=encoded.decode()), ORDINARY)
+        await identified(office, replace(credentials, request_sign=encoded.decode()), DEFAULT_POLICY)
     right = b64encode(signature).decode()
-    await refused(office, InvalidToken, credentials, ORDINARY)
-    await refused(office, InvalidToken, replace(credentials, request_sign="!"), ORDINARY)
-    await refused(office, InvalidToken, replace(credentials, request_sign=right, body=b'{"a":2}'), ORDINARY)
+    await refused(office, InvalidToken, credentials, DEFAULT_POLICY)
+    await refused(office, InvalidToken, replace(credentials, request_sign="!"), DEFAULT_POLICY)
+    await refused(office, InvalidToken, replace(credentials, request_sign=right, body=b'{"a":2}'), DEFAULT_POLICY)
 
 
-async def test_a_user_jwt_never_stands_in_for_a_service_accounts(office: Office) -> None:
+async def test_a_user_jwt_never_stands_in_for_a_service_accounts(office: CallerSetup) -> None:
     jwt = await office.user_jwt(uid=ROBOT, sub=ROBOT)
-    await refused(office, InvalidToken, shown(bearer=jwt, factor=FACTOR), ORDINARY)
+    await refused(office, InvalidToken, credentials_from_client(bearer=jwt, factor=FACTOR), DEFAULT_POLICY)
     ours = await office.robot_jwt(uid=PERSON, sub=PERSON)
-    await refused(office, InvalidToken, shown(bearer=ours), ORDINARY)
+    await refused(office, InvalidToken, credentials_from_client(bearer=ours), DEFAULT_POLICY)
 
 
 # Exchanged JWTs
 
 
-async def test_an_exchanged_jwt_reads_beside_a_service_and_asks_for_user_info(office: Office) -> None:
+async def test_an_exchanged_jwt_reads_beside_a_service_and_asks_for_user_info(office: CallerSetup) -> None:
     jwt = await office.exchanged_jwt()
-    for credentials in (shown(bearer=jwt, service_jwt=await office.service_jwt()), shown(bearer=KEY, jwt=jwt)):
+    for credentials in (
+        credentials_from_client(bearer=jwt, service_jwt=await office.service_jwt()),
+        credentials_from_client(bearer=KEY, jwt=jwt),
+    ):
         caller = await identified(office, credentials)
         assert (caller.by, caller.user_id, caller.service) == (CallerKind.EXCHANGED, PERSON, APPLICATION)
-    assert (await identified(office, shown(bearer=jwt), USER_INFO, None)).by is CallerKind.EXCHANGED
+    assert (await identified(office, credentials_from_client(bearer=jwt), USER_INFO, None)).by is CallerKind.EXCHANGED
 
 
-async def test_an_exchanged_jwt_does_nothing_else(office: Office) -> None:
+async def test_an_exchanged_jwt_does_nothing_else(office: CallerSetup) -> None:
     jwt, service_jwt = await office.exchanged_jwt(), await office.service_jwt()
-    await refused(office, WrongCredentials, shown(bearer=jwt))
-    for need in (ORDINARY, ABOUT_APPLICATION, RECORD_SAVE):
-        await refused(office, WrongCredentials, shown(bearer=jwt, service_jwt=service_jwt), need)
-    await refused(office, WrongCredentials, shown(bearer=KEY, jwt=jwt), EXCHANGE_JWT)
-    await refused(office, InvalidToken, shown(bearer=jwt, factor=FACTOR), USER_INFO, None)
+    await refused(office, WrongCredentials, credentials_from_client(bearer=jwt))
+    for need in (DEFAULT_POLICY, ABOUT_APPLICATION, RECORD_SAVE):
+        await refused(office, WrongCredentials, credentials_from_client(bearer=jwt, service_jwt=service_jwt), need)
+    await refused(office, WrongCredentials, credentials_from_client(bearer=KEY, jwt=jwt), EXCHANGE_JWT)
+    await refused(office, InvalidToken, credentials_from_client(bearer=jwt, factor=FACTOR), USER_INFO, None)
     expired = await office.exchanged_jwt(iat=NOW - 9, exp=NOW)
-    await refused(office, InvalidToken, shown(bearer=expired, service_jwt=service_jwt))
+    await refused(office, InvalidToken, credentials_from_client(bearer=expired, service_jwt=service_jwt))
 
 
-async def test_an_exchanged_jwt_dies_with_its_grant(office: Office) -> None:
-    credentials = shown(bearer=await office.exchanged_jwt(), service_jwt=await office.service_jwt())
+async def test_an_exchanged_jwt_dies_with_its_grant(office: CallerSetup) -> None:
+    credentials = credentials_from_client(bearer=await office.exchanged_jwt(), service_jwt=await office.service_jwt())
     await identified(office, credentials)
     office.grants.live.clear()
     await refused(office, InvalidToken, credentials)
@@ -622,22 +677,24 @@ async def test_an_exchanged_jwt_dies_with_its_grant(office: Office) -> None:
 
 
 async def test_pa_15_one_principals_flood_is_limited_and_others_are_served() -> None:
-    async with an_office(per_minute=3) as office:
-        flood = shown(bearer=await office.user_jwt(), factor=FACTOR)
+    async with caller_setup(per_minute=3) as office:
+        flood = credentials_from_client(bearer=await office.user_jwt(), factor=FACTOR)
         for _ in range(3):
-            await identified(office, flood, ORDINARY)
+            await identified(office, flood, DEFAULT_POLICY)
         elsewhere = replace(flood, address=parse_address("203.0.113.77"), source="203.0.113.77")
         with pytest.raises(TooMany) as told:
-            await identified(office, elsewhere, ORDINARY)
+            await identified(office, elsewhere, DEFAULT_POLICY)
         assert told.value.retry_after > 0
-        await refused(office, InvalidToken, replace(flood, factor="wrong"), ORDINARY)
-        await identified(office, shown(bearer=await office.robot_jwt()), ORDINARY)
+        await refused(office, InvalidToken, replace(flood, factor="wrong"), DEFAULT_POLICY)
+        await identified(office, credentials_from_client(bearer=await office.robot_jwt()), DEFAULT_POLICY)
         await office.desk.clock.advance(told.value.retry_after)
-        await identified(office, flood, ORDINARY)
+        await identified(office, flood, DEFAULT_POLICY)
 
 
 def test_credentials_do_not_show_themselves() -> None:
     secret = "s" * 20
-    credentials = shown(bearer=secret, jwt=secret, factor=secret, service_jwt=secret, request_sign=secret)
-    signed = Signing(changed={"signature": secret, "body": secret.encode(), "query": secret.encode()}).signed()
+    credentials = credentials_from_client(
+        bearer=secret, jwt=secret, factor=secret, service_jwt=secret, request_sign=secret
+    )
+    signed = RequestSigner(changed={"signature": secret, "body": secret.encode(), "query": secret.encode()}).signed()
     assert secret not in repr(replace(credentials, signed=signed, body=secret.encode()))

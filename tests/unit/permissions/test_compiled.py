@@ -4,23 +4,23 @@ from dataclasses import replace
 
 from gatehouse.permissions.evaluation.compiled import compiled_model
 from gatehouse.permissions.evaluation.effective import evaluate
-from gatehouse.permissions.evaluation.matching import group_handles, handles_of
-from gatehouse.permissions.model.rule import Rule, Section
+from gatehouse.permissions.evaluation.matching import group_index_keys, person_index_keys
+from gatehouse.permissions.model.rule import Rule, RuleSection
 from gatehouse.permissions.model.scope import ROOT, Scope
-from tests.scenarios.world import a_group, a_world
+from tests.scenarios.world import a_group, a_scenario
 
-A = Rule(Section.PRIVATE, "a")
+A = Rule(RuleSection.PRIVATE, "a")
 TESTERS = {"groups": {"g": [{"tag": "staff"}]}, "grants": [{"group": "g", "roles": ["editor"]}]}
 
 
 def test_model_is_compiled_once_and_a_changed_one_anew() -> None:
-    model = a_world({"roles": {"editor": {"says": {"a": True}}}}).model
+    model = a_scenario({"roles": {"editor": {"says": {"a": True}}}}).model
     assert compiled_model(model) is compiled_model(model)
     assert compiled_model(replace(model, roles={})).roles == {}
 
 
 def test_another_model_of_the_same_version_is_compiled_by_itself() -> None:
-    before = a_world({"schema": {"a": True}})
+    before = a_scenario({"schema": {"a": True}})
     after = replace(before, model=replace(before.model, schema=replace(before.model.schema, private_data={})))
     assert A in before.effective().rules(ROOT)
     assert A not in after.effective().rules(ROOT)
@@ -29,7 +29,7 @@ def test_another_model_of_the_same_version_is_compiled_by_itself() -> None:
 def test_another_structure_of_the_same_version_is_compiled_by_itself() -> None:
     """As when a change is simulated before it is saved."""
     given = {"roles": {"editor": {"says": {"a": True}}}, "user": {"tags": ["staff"]}, "projects": {"mg": TESTERS}}
-    before = a_world(given)
+    before = a_scenario(given)
     project = before.structure.projects["mg"]
     changed = replace(project, groups={"g": a_group("g", "mg", [{"tag": "other"}])})
     after = replace(before.structure, projects={"mg": changed})
@@ -46,7 +46,7 @@ def test_a_revoke_counts_in_a_project_that_is_not_named_as_connecting() -> None:
             "mg": {"groups": {"g": []}, "grants": [{"group": "g", "roles": ["editor"], "action": "revoke"}]}
         },
     }
-    world = a_world(given)
+    world = a_scenario(given)
     assert not replace(world, structure=replace(world.structure, connecting={})).effective().allows(Scope("mg"), A)
 
 
@@ -58,8 +58,8 @@ def test_of_five_hundred_groups_only_those_that_a_mark_of_the_person_leads_to_ar
         "user": {"tags": ["tag7"], "domain": "d8.example", "listed_in": ["g9"]},
         "projects": {"mg": project},
     }
-    world = a_world(given)
-    marks = handles_of(world.facts)
-    reached = [one for one, group in world.structure.projects["mg"].groups.items() if group_handles(group) & marks]
+    world = a_scenario(given)
+    marks = person_index_keys(world.facts)
+    reached = [one for one, group in world.structure.projects["mg"].groups.items() if group_index_keys(group) & marks]
     assert reached == ["g7", "g8", "g9"]
     assert list(world.effective().assigned(Scope("mg"))) == ["editor"]

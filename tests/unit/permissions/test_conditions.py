@@ -8,26 +8,26 @@ from hypothesis import strategies as st
 
 from gatehouse.kernel.addresses import parse_address
 from gatehouse.permissions.documents.conditions import (
-    DEEPEST,
-    MEMBERS_MOST_IN_ALL,
-    NODES_MOST,
-    USERS_MOST,
-    USERS_MOST_IN_ALL,
+    MAX_CONDITION_DEPTH,
+    MAX_CONDITION_MEMBERS,
+    MAX_CONDITION_USERS,
+    MAX_TOTAL_MEMBERS,
+    MAX_TOTAL_USERS,
     parse_condition,
     refuse_overgrown,
     stored_condition,
 )
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.evaluation.conditions import holds
-from gatehouse.permissions.model.condition import Condition, Subject
-from tests.support.quick import done_within
+from gatehouse.permissions.evaluation.conditions import condition_holds
+from gatehouse.permissions.model.condition import Condition, ConditionSubject
+from tests.support.quick import run_within_cpu_seconds
 
-ANNA = Subject("1001", domain="studio.example", tags=frozenset({"staff"}), purchases=frozenset({"gold"}))
+ANNA = ConditionSubject("1001", domain="studio.example", tags=frozenset({"staff"}), purchases=frozenset({"gold"}))
 QUICK = 0.05  # seconds of our own work; checklist RO-12
 
 
-def applies(document: object, who: Subject = ANNA, address: str = "") -> bool:
-    return holds(parse_condition(document).test, who, parse_address(address))
+def applies(document: object, who: ConditionSubject = ANNA, address: str = "") -> bool:
+    return condition_holds(parse_condition(document).test, who, parse_address(address))
 
 
 def nested(levels: int, around: Callable[[object], object]) -> object:
@@ -42,7 +42,7 @@ def refused_quickly(document: object, words: str) -> None:
         with pytest.raises(Malformed, match=words):
             parse_condition(document)
 
-    done_within(QUICK, read)
+    run_within_cpu_seconds(QUICK, read)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_each_member_tests_what_its_name_says(document: object, outcome: object)
 
 
 def test_a_domain_that_is_not_verified_is_none() -> None:
-    assert not applies({"domain": "studio.example"}, Subject("1001"))
+    assert not applies({"domain": "studio.example"}, ConditionSubject("1001"))
 
 
 @pytest.mark.parametrize("value", ["false", "true", 1, 0, None, []])
@@ -86,20 +86,20 @@ def test_ro_10_everyone_false_holds_for_nobody() -> None:
 
 
 def test_ro_12_sixteen_levels_and_no_more() -> None:
-    assert applies(nested(DEEPEST, lambda inner: {"and": [inner]}))
-    for levels in (DEEPEST + 1, 33, 100_000):
+    assert applies(nested(MAX_CONDITION_DEPTH, lambda inner: {"and": [inner]}))
+    for levels in (MAX_CONDITION_DEPTH + 1, 33, 100_000):
         refused_quickly(nested(levels, lambda inner: {"or": [inner]}), "nests at most 16")
 
 
 def test_ro_12_two_hundred_and_fifty_six_members_and_no_more() -> None:
-    assert applies({"or": [{"everyone": True}] * (NODES_MOST - 1)})
+    assert applies({"or": [{"everyone": True}] * (MAX_CONDITION_MEMBERS - 1)})
     wide = {"or": [{"everyone": True}] * 100_000}
-    for document in ({"or": [{"everyone": True}] * NODES_MOST}, wide):
+    for document in ({"or": [{"everyone": True}] * MAX_CONDITION_MEMBERS}, wide):
         refused_quickly(document, "at most 256")
 
 
 def test_a_list_of_users_is_bounded_too() -> None:
-    listed = [str(1_000 + number) for number in range(USERS_MOST)]
+    listed = [str(1_000 + number) for number in range(MAX_CONDITION_USERS)]
     assert applies({"uid": listed})
     with pytest.raises(Malformed, match="at most 1000 users"):
         parse_condition({"uid": [*listed, "5"]})
@@ -225,7 +225,7 @@ def test_what_is_no_condition_is_refused_and_holds_for_nobody(document: object) 
 
 def test_a_stored_condition_that_would_be_refused_today_holds_for_nobody() -> None:
     stored = stored_condition({"everyone": True, "moon": "full"})
-    assert not holds(stored.test, ANNA, None)
+    assert not condition_holds(stored.test, ANNA, None)
     assert stored.document == {"everyone": True, "moon": "full"}
 
 
@@ -264,7 +264,7 @@ def by_hand(document: dict[str, object]) -> bool:
 @given(conditions())
 def test_a_tree_of_conditions_means_what_its_words_say(document: dict[str, object]) -> None:
     condition = parse_condition(document)
-    assert holds(condition.test, ANNA, None) is by_hand(document)
+    assert condition_holds(condition.test, ANNA, None) is by_hand(document)
     assert condition.document == document
     assert condition == Condition(document, condition.test)
 
@@ -274,20 +274,20 @@ def naming(count: int, first: int = 1_000) -> dict[str, object]:
 
 
 def test_the_users_of_a_condition_are_counted_together() -> None:
-    half = USERS_MOST // 2
+    half = MAX_CONDITION_USERS // 2
     assert parse_condition({"or": [naming(half), naming(half, 9_000)]})
     with pytest.raises(Malformed, match="condition: a condition names at most 1000 users in all"):
         parse_condition({"or": [naming(half), naming(half + 1, 9_000)]})
 
 
 def test_the_conditions_of_many_roles_are_counted_together() -> None:
-    full = [parse_condition(naming(USERS_MOST))] * (USERS_MOST_IN_ALL // USERS_MOST)
+    full = [parse_condition(naming(MAX_CONDITION_USERS))] * (MAX_TOTAL_USERS // MAX_CONDITION_USERS)
     one = parse_condition({"uid": ["5"]})
     refuse_overgrown([], full, what="it")
     with pytest.raises(Malformed, match="conditions of it name at most 10000 users"):
         refuse_overgrown(full, [*full, one], what="it")
     refuse_overgrown([*full, one, one], [*full, one], what="it")  # fewer than there were
-    wide = [parse_condition({"or": [{"tag": "a"}] * 99})] * (MEMBERS_MOST_IN_ALL // 100)
+    wide = [parse_condition({"or": [{"tag": "a"}] * 99})] * (MAX_TOTAL_MEMBERS // 100)
     refuse_overgrown([], wide, what="it")
     with pytest.raises(Malformed, match="conditions of it have at most 5000 members"):
         refuse_overgrown([], [*wide, one], what="it")
@@ -296,8 +296,8 @@ def test_the_conditions_of_many_roles_are_counted_together() -> None:
 def test_what_is_stored_was_judged_when_it_was_saved_and_is_only_read() -> None:
     strange = {"uid": [f"user {number}" for number in range(20_000)]}
     stored = stored_condition(strange)
-    assert holds(stored.test, Subject("user 19999"), None)
-    assert not holds(stored.test, Subject("19999"), None)
+    assert condition_holds(stored.test, ConditionSubject("user 19999"), None)
+    assert not condition_holds(stored.test, ConditionSubject("19999"), None)
 
 
 @given(conditions())
@@ -322,4 +322,6 @@ def test_a_condition_is_read_back_as_it_was_written(document: dict[str, object])
     ],
 )
 def test_what_is_stored_in_no_known_shape_holds_for_nobody(document: dict[str, object]) -> None:
-    assert not holds(stored_condition(document).test, Subject("1", domain="a.example"), parse_address("10.0.0.1"))
+    assert not condition_holds(
+        stored_condition(document).test, ConditionSubject("1", domain="a.example"), parse_address("10.0.0.1")
+    )

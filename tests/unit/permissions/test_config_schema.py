@@ -4,7 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
-from gatehouse.permissions.documents.config_schema import CHARACTERS_MOST, DEEPEST, VALUES_MOST, check_config_schema
+from gatehouse.permissions.documents.config_schema import (
+    MAX_CONFIG_SCHEMA_CHARACTERS,
+    MAX_CONFIG_SCHEMA_DEPTH,
+    MAX_CONFIG_SCHEMA_VALUES,
+    check_config_schema,
+)
 from gatehouse.permissions.errors import Malformed
 
 
@@ -25,7 +30,7 @@ def nested(levels: int, around: Callable[[object], object]) -> object:
         {"properties": {"$ref": {"type": "string"}}},
         {"pattern": "(a+)+$"},
         {"default": [1, -1.5, True, None, "ä"]},
-        nested(DEEPEST, lambda inner: {"not": inner}),
+        nested(MAX_CONFIG_SCHEMA_DEPTH, lambda inner: {"not": inner}),
     ],
 )
 def test_ap_09_an_ordinary_schema_is_kept_as_it_is(schema: object) -> None:
@@ -48,15 +53,15 @@ def test_ap_09_a_reference_that_leads_elsewhere_is_refused(schema: object) -> No
 
 def test_ap_09_depth_values_and_text_are_bounded() -> None:
     with pytest.raises(Malformed, match="nests at most"):
-        check_config_schema(nested(DEEPEST + 1, lambda inner: {"not": inner}), "data")
+        check_config_schema(nested(MAX_CONFIG_SCHEMA_DEPTH + 1, lambda inner: {"not": inner}), "data")
     with pytest.raises(Malformed, match="nests at most"):
         check_config_schema({"a": nested(10_000, lambda inner: [inner])}, "data")
-    assert check_config_schema({"enum": [0] * (VALUES_MOST - 2)}, "data")
+    assert check_config_schema({"enum": [0] * (MAX_CONFIG_SCHEMA_VALUES - 2)}, "data")
     with pytest.raises(Malformed, match="values"):
-        check_config_schema({"enum": [0] * (VALUES_MOST - 1)}, "data")
-    assert check_config_schema({"a": "x" * (CHARACTERS_MOST - 1)}, "data")
+        check_config_schema({"enum": [0] * (MAX_CONFIG_SCHEMA_VALUES - 1)}, "data")
+    assert check_config_schema({"a": "x" * (MAX_CONFIG_SCHEMA_CHARACTERS - 1)}, "data")
     with pytest.raises(Malformed, match="characters"):
-        check_config_schema({"ab": "x" * (CHARACTERS_MOST - 1)}, "data")
+        check_config_schema({"ab": "x" * (MAX_CONFIG_SCHEMA_CHARACTERS - 1)}, "data")
 
 
 def test_ap_09_a_file_that_refers_to_itself_is_bounded_too() -> None:

@@ -6,12 +6,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gatehouse.permissions.evaluation.effective import Effective
-from gatehouse.permissions.evaluation.shapes import Shape, ShapeOptions, list_prefix, render, short_prefix
+from gatehouse.permissions.evaluation.effective import EffectivePermissions
+from gatehouse.permissions.evaluation.shapes import Shape, ShapeOptions, list_prefix, render_shape, short_prefix
 from gatehouse.permissions.model.rule import Rule
 from gatehouse.permissions.model.scope import ROOT, Scope
-from tests.scenarios.naive import Naive, list_short
-from tests.scenarios.world import World, a_world, parse_path, parse_scope
+from tests.scenarios.naive import NaiveEvaluation, list_short
+from tests.scenarios.world import Scenario, a_scenario, parse_path, parse_scope
 
 NOW = 1_000
 PATHS = ["a", "b.c", "b.d", "public_data.e"]
@@ -109,13 +109,13 @@ worlds = st.fixed_dictionaries(
         "assigned": assigned,
         "entries": entries,
     },
-).map(a_world)
+).map(a_scenario)
 
 
 @given(worlds)
 @settings(max_examples=120)
-def test_the_evaluation_is_the_naive_one(world: World) -> None:
-    effective, naive = world.effective(), Naive(world)
+def test_the_evaluation_is_the_naive_one(world: Scenario) -> None:
+    effective, naive = world.effective(), NaiveEvaluation(world)
     for scope in SCOPES:
         rules = effective.rules(scope)
         assert set(rules) == {rule for rule in RULES if naive.holds(scope, rule)}
@@ -127,22 +127,22 @@ def test_the_evaluation_is_the_naive_one(world: World) -> None:
 
 @given(worlds)
 @settings(max_examples=80)
-def test_shapes_and_decisions_agree(world: World) -> None:
+def test_shapes_and_decisions_agree(world: Scenario) -> None:
     effective = world.effective()
-    told, short = (list(render(effective, kind, PLAIN, NOW)) for kind in (Shape.LIST, Shape.LIST_SHORT))
+    told, short = (list(render_shape(effective, kind, PLAIN, NOW)) for kind in (Shape.LIST, Shape.LIST_SHORT))
     assert told == sorted(set(told))
-    assert short == list_short(Naive(world), SCOPES, RULES)
+    assert short == list_short(NaiveEvaluation(world), SCOPES, RULES)
     assert len(told) == len(short)
     for scope in SCOPES:
         for rule in RULES:
             held_here = rule in effective.rules(scope)
-            assert world.allows(scope, rule) is Naive(world).allows(scope, rule)
+            assert world.allows(scope, rule) is NaiveEvaluation(world).allows(scope, rule)
             assert is_told(told, list_text(scope, rule)) is is_told(short, short_text(scope, rule)) is held_here
 
 
 @given(worlds)
 @settings(max_examples=80)
-def test_an_explanation_agrees_with_the_decision_and_has_a_reason(world: World) -> None:
+def test_an_explanation_agrees_with_the_decision_and_has_a_reason(world: Scenario) -> None:
     for scope in SCOPES:
         for rule in RULES:
             told = world.explained(f"{short_prefix(scope)}{rule}")
@@ -161,20 +161,20 @@ BARRIERS = {
 
 @given(worlds)
 @settings(max_examples=80)
-def test_roles_told_are_those_held(world: World) -> None:
-    naive = Naive(world)
+def test_roles_told_are_those_held(world: Scenario) -> None:
+    naive = NaiveEvaluation(world)
     expected = {
         ("" if scope.is_root else short_prefix(scope)[:-1].replace("/", ".") + "/") + name
         for scope in SCOPES
         for name in naive.roles(scope)
     }
-    assert list(render(world.effective(), Shape.ROLES, PLAIN, NOW)) == sorted(expected)
+    assert list(render_shape(world.effective(), Shape.ROLES, PLAIN, NOW)) == sorted(expected)
 
 
 @given(worlds)
 @settings(max_examples=80)
-def test_the_seconds_told_are_those_left(world: World) -> None:
-    naive = Naive(world)
+def test_the_seconds_told_are_those_left(world: Scenario) -> None:
+    naive = NaiveEvaluation(world)
     expected = []
     for scope in SCOPES:
         for rule in RULES:
@@ -182,12 +182,12 @@ def test_the_seconds_told_are_those_left(world: World) -> None:
                 following = naive.params(scope, rule)
                 marked = "|" + ",".join(following) if following else ""
                 expected.append(f"{short_text(scope, rule)}{marked}:{naive.left(scope, rule)}")
-    assert list(render(world.effective(), Shape.LIST_SHORT, WITH_EXP, NOW)) == sorted(expected)
+    assert list(render_shape(world.effective(), Shape.LIST_SHORT, WITH_EXP, NOW)) == sorted(expected)
 
 
 @given(worlds, st.integers(0, 400))
 @settings(max_examples=120)
-def test_nothing_changes_by_time_before_it_is_said_to(world: World, later: int) -> None:
+def test_nothing_changes_by_time_before_it_is_said_to(world: Scenario, later: int) -> None:
     effective = world.effective()
     if effective.until and NOW + later >= effective.until:
         later = effective.until - 1 - NOW
@@ -196,17 +196,17 @@ def test_nothing_changes_by_time_before_it_is_said_to(world: World, later: int) 
 
 @given(worlds)
 @settings(max_examples=80)
-def test_a_list_kept_in_memory_is_the_one_made_anew(world: World) -> None:
+def test_a_list_kept_in_memory_is_the_one_made_anew(world: Scenario) -> None:
     effective = world.effective()
     for _ in range(2):
         for kind in Shape:
             for options in (PLAIN, WITH_EXP, ShapeOptions(project_id="p"), ShapeOptions(hide_project_access=True)):
                 for now in (NOW, NOW + 10):
-                    expected = render(world.effective(), kind, options, now)
-                    assert render(effective, kind, options, now) == expected
+                    expected = render_shape(world.effective(), kind, options, now)
+                    assert render_shape(effective, kind, options, now) == expected
 
 
-def snapshot(effective: Effective) -> list[Any]:
+def snapshot(effective: EffectivePermissions) -> list[Any]:
     return [(set(effective.rules(scope)), sorted(effective.assigned(scope))) for scope in SCOPES]
 
 

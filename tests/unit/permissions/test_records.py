@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatehouse.permissions.documents import records
-from gatehouse.permissions.documents.ends import LATEST
+from gatehouse.permissions.documents.ends import MAX_EXPIRED
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model import central
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.rule import End
 from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope, application_scope, group_scope, service_scope
-from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord
+from gatehouse.permissions.model.user_record import Assignment, ScopeHoldings, UserRecord
 
 GROUP = "0123456789abcdef01234567"
 ON = {"value": True}
@@ -103,12 +103,12 @@ def test_project_access_becomes_scopes() -> None:
         group_scope("games", GROUP),
         Scope("other"),
     }
-    assert found[Scope("games")] == Holdings(
+    assert found[Scope("games")] == ScopeHoldings(
         roles=(Assignment(role="editor"), Assignment(role="admin", end=End(expired=5))),
         private_data={"user": {"kick": {"value": True, "params": "a", "ttl": 9}}},
         public_data={"news": ON},
     )
-    assert found[service_scope("games", 50_001)] == Holdings(roles=(Assignment(role="ops"),))
+    assert found[service_scope("games", 50_001)] == ScopeHoldings(roles=(Assignment(role="ops"),))
 
 
 def test_scopes_in_which_nothing_is_held_are_left_out() -> None:
@@ -164,7 +164,7 @@ def test_private_data_is_parted_into_root_and_projects() -> None:
 
 
 def test_a_record_is_shown_as_it_is_stored() -> None:
-    root = Holdings(
+    root = ScopeHoldings(
         roles=(Assignment(role="editor"), Assignment(role="gone", end=End(expired=5, ttl=6))),
         private_data={"x": {"value": True, "expired": 3}},
     )
@@ -212,7 +212,7 @@ def test_one_project_of_a_record_is_shown_alone_with_the_names_of_its_roles() ->
     assert records.project_document(record, "nowhere", model) == {}
 
 
-ENDS = st.builds(End, expired=st.integers(0, LATEST), ttl=st.integers(0, 1_000))
+ENDS = st.builds(End, expired=st.integers(0, MAX_EXPIRED), ttl=st.integers(0, 1_000))
 ROLE_LISTS = st.lists(
     st.builds(Assignment, role=st.text(st.sampled_from("abyz09_-"), min_size=1, max_size=8), end=ENDS),
     unique_by=lambda assignment: assignment.role,
@@ -223,7 +223,7 @@ SECTIONS = st.dictionaries(
     st.fixed_dictionaries({"value": st.booleans()}, optional={"ttl": st.integers(1, 9)}),
     max_size=3,
 )
-HELD = st.builds(Holdings, roles=ROLE_LISTS, private_data=SECTIONS).filter(lambda held: not held.is_empty)
+HELD = st.builds(ScopeHoldings, roles=ROLE_LISTS, private_data=SECTIONS).filter(lambda held: not held.is_empty)
 APPLICATIONS = st.integers(1, 2**63 - 1).map(str)
 GROUPS = st.integers(0, 16**24 - 1).map("{:024x}".format)
 SCOPES = st.one_of(
@@ -239,5 +239,5 @@ SCOPES = st.one_of(
 
 
 @given(st.dictionaries(SCOPES, HELD, max_size=5))
-def test_sc_16_what_is_shown_of_projects_is_read_back_equal(scopes: dict[Scope, Holdings]) -> None:
+def test_sc_16_what_is_shown_of_projects_is_read_back_equal(scopes: dict[Scope, ScopeHoldings]) -> None:
     assert access(records.project_access_document(scopes, {})) == scopes

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatehouse.permissions.documents import rules
-from gatehouse.permissions.documents.ends import LATEST, TTL_LONGEST
-from gatehouse.permissions.documents.trees import LEAVES_MOST
+from gatehouse.permissions.documents.ends import MAX_EXPIRED, MAX_TTL
+from gatehouse.permissions.documents.trees import MAX_LEAVES
 from gatehouse.permissions.errors import Malformed, TooMuch
 from gatehouse.permissions.model import central
-from gatehouse.permissions.model.rule import RESERVED, End, Entry, Leaf, Rule, Section
+from gatehouse.permissions.model.rule import RESERVED_SEGMENTS, End, Rule, RuleDefinition, RuleEntry, RuleSection
 from gatehouse.permissions.model.schema import LOGIN_DEFAULT, SECRET_DEFAULT, ApplicationSchema, Tree
 
-PRIVATE, PUBLIC = Section.PRIVATE, Section.PUBLIC
+PRIVATE, PUBLIC = RuleSection.PRIVATE, RuleSection.PUBLIC
 ON: Tree = {"value": True}
 
 
@@ -57,9 +57,9 @@ def test_a_leaf_of_the_schema_gets_its_defaults() -> None:
 def test_leaves_are_typed() -> None:
     kick = {"value": True, "protected": True, "description": "Can kick"}
     made = schema({"user": {"kick": kick}}, {"news": {"value": False}})
-    assert rules.leaves(made.private_data, made.public_data) == {
-        Rule(PRIVATE, "user.kick"): Leaf(value=True, protected=True, description="Can kick"),
-        Rule(PUBLIC, "news"): Leaf(),
+    assert rules.schema_rules(made.private_data, made.public_data) == {
+        Rule(PRIVATE, "user.kick"): RuleDefinition(value=True, protected=True, description="Can kick"),
+        Rule(PUBLIC, "news"): RuleDefinition(),
     }
 
 
@@ -84,7 +84,7 @@ def test_sc_13_a_dotted_name_beside_its_path_is_refused() -> None:
 
 def test_sc_13_case_twins_stay_apart() -> None:
     made = schema({"user": {"kick": {"value": True}, "Kick": {"value": False}}})
-    values = {rule.path: leaf.value for rule, leaf in rules.leaves(made.private_data, {}).items()}
+    values = {rule.path: leaf.value for rule, leaf in rules.schema_rules(made.private_data, {}).items()}
     assert values == {"user.kick": True, "user.Kick": False}
 
 
@@ -134,7 +134,7 @@ def test_a_path_has_at_most_eight_segments() -> None:
         section(path_of(*(["x"] * 50_000)))
 
 
-@pytest.mark.parametrize("name", sorted(RESERVED))
+@pytest.mark.parametrize("name", sorted(RESERVED_SEGMENTS))
 def test_ro_22_a_reserved_name_is_refused_at_the_front_only(name: str) -> None:
     assert section({"a": {name: ON}})
     for tree in ({name: ON}, {name: {"a": ON}}):
@@ -143,30 +143,30 @@ def test_ro_22_a_reserved_name_is_refused_at_the_front_only(name: str) -> None:
         with pytest.raises(Malformed, match=rf"^x\.public_data\.{name}: the name is reserved"):
             rules.parse_meta({"public_data": tree}, place="x")
         with pytest.raises(Malformed, match=rf"^x\.{name}: the name is reserved"):
-            rules.parse_entries(tree, Section.PUBLIC, place="x")
+            rules.parse_entries(tree, RuleSection.PUBLIC, place="x")
     for flat in (f"private_data.{name}.a", f"public_data.{name}", name):
         with pytest.raises(Malformed, match="the name is reserved"):
             rules.parse_meta({"permissions": [{"name": flat, "value": True}]}, place="x")
 
 
 def test_sc_16_ten_thousand_leaves_are_kept_whole_and_one_more_is_refused() -> None:
-    made = section(wide(LEAVES_MOST))
-    assert len(rules.leaves(made, {})) == LEAVES_MOST
+    made = section(wide(MAX_LEAVES))
+    assert len(rules.schema_rules(made, {})) == MAX_LEAVES
     assert section(made) == made
     with pytest.raises(TooMuch, match="at most 10000 rules"):
-        section(wide(LEAVES_MOST + 1))
+        section(wide(MAX_LEAVES + 1))
 
 
 def test_sc_16_both_sections_together_have_at_most_ten_thousand() -> None:
-    private, public = section(wide(LEAVES_MOST)), section({"one_more": ON})
-    rules.refuse_doubled(private, {})
+    private, public = section(wide(MAX_LEAVES)), section({"one_more": ON})
+    rules.refuse_duplicate_paths(private, {})
     with pytest.raises(TooMuch, match="together"):
-        rules.refuse_doubled(private, public)
+        rules.refuse_duplicate_paths(private, public)
 
 
 def test_sc_16_the_time_of_reading_grows_with_the_size_only() -> None:
     """A quadratic step would make ten times the leaves a hundred times the work."""
-    assert seconds_for(LEAVES_MOST) < 40 * max(seconds_for(LEAVES_MOST // 10), 0.001)
+    assert seconds_for(MAX_LEAVES) < 40 * max(seconds_for(MAX_LEAVES // 10), 0.001)
 
 
 def seconds_for(count: int) -> float:
@@ -178,19 +178,19 @@ def seconds_for(count: int) -> float:
 def seconds_once(document: object) -> float:
     started = time.process_time()
     tree = section(document)
-    rules.refuse_doubled(tree, {})
+    rules.refuse_duplicate_paths(tree, {})
     rules.refuse_collisions(schema(), rules.section_entries(tree, PRIVATE), place="p", central=False)
     return time.process_time() - started
 
 
 def test_a_path_stands_in_one_section() -> None:
     kick = section({"user": {"kick": ON}})
-    rules.refuse_doubled(kick, section({"user": {"ban": ON}}))
+    rules.refuse_duplicate_paths(kick, section({"user": {"ban": ON}}))
     for other in ({"user": {"kick": ON}}, {"user": ON}, {"user": {"kick": {"hard": ON}}}):
         with pytest.raises(Malformed, match="stands in private_data and in public_data"):
-            rules.refuse_doubled(kick, section(other))
+            rules.refuse_duplicate_paths(kick, section(other))
         with pytest.raises(Malformed, match="stands in private_data and in public_data"):
-            rules.refuse_doubled(section(other), kick)
+            rules.refuse_duplicate_paths(section(other), kick)
 
 
 # -- roles --------------------------------------------------------------------------------------------
@@ -203,8 +203,8 @@ def test_the_meta_of_a_role_mirrors_the_schema() -> None:
     }
     assert rules.parse_meta(meta, place="data.meta") == meta
     assert rules.meta_entries(meta) == {
-        Rule(PRIVATE, "user.kick"): Entry(value=True, params=("a", "b")),
-        Rule(PUBLIC, "news"): Entry(value=False),
+        Rule(PRIVATE, "user.kick"): RuleEntry(value=True, params=("a", "b")),
+        Rule(PUBLIC, "news"): RuleEntry(value=False),
     }
 
 
@@ -374,7 +374,7 @@ def test_sc_19_the_end_of_the_request_is_that_of_entries_without_one() -> None:
 def test_entries_are_typed() -> None:
     tree = entries({"user": {"kick": {"value": True, "params": "a,b", "expired": 5, "ttl": 6}}})
     assert rules.section_entries(tree, PRIVATE) == {
-        Rule(PRIVATE, "user.kick"): Entry(value=True, params=("a", "b"), end=End(expired=5, ttl=6))
+        Rule(PRIVATE, "user.kick"): RuleEntry(value=True, params=("a", "b"), end=End(expired=5, ttl=6))
     }
 
 
@@ -387,8 +387,8 @@ def test_ro_19_an_end_is_a_number_of_seconds(value: object) -> None:
 
 
 def test_ro_19_the_latest_end_is_one() -> None:
-    tree = entries({"kick": {"value": True, "expired": LATEST, "ttl": TTL_LONGEST}})
-    assert rules.section_entries(tree, PRIVATE)[Rule(PRIVATE, "kick")].end == End(expired=LATEST, ttl=TTL_LONGEST)
+    tree = entries({"kick": {"value": True, "expired": MAX_EXPIRED, "ttl": MAX_TTL}})
+    assert rules.section_entries(tree, PRIVATE)[Rule(PRIVATE, "kick")].end == End(expired=MAX_EXPIRED, ttl=MAX_TTL)
 
 
 def test_an_end_that_cannot_be_read_has_passed() -> None:
@@ -398,13 +398,13 @@ def test_an_end_that_cannot_be_read_has_passed() -> None:
 
 SEGMENTS = st.text(
     st.sampled_from("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"), min_size=1, max_size=8
-).filter(lambda name: name not in ("value", *RESERVED))
+).filter(lambda name: name not in ("value", *RESERVED_SEGMENTS))
 LEAVES = st.fixed_dictionaries(
     {"value": st.booleans()},
     optional={
         "params": PARAMS.filter(bool).map(",".join),
-        "expired": st.integers(1, LATEST),
-        "ttl": st.integers(1, TTL_LONGEST),
+        "expired": st.integers(1, MAX_EXPIRED),
+        "ttl": st.integers(1, MAX_TTL),
     },
 )
 TREES = st.dictionaries(
@@ -429,7 +429,7 @@ def test_sc_14_a_canonical_tree_is_read_back_as_it_is(tree: dict[str, object]) -
         assert rebuilt(rules.section_entries(entries(tree), PRIVATE)) == tree
 
 
-def rebuilt(held: dict[Rule, Entry]) -> dict[str, object]:
+def rebuilt(held: dict[Rule, RuleEntry]) -> dict[str, object]:
     tree: dict[str, object] = {}
     for rule, entry in held.items():
         *way, last = rule.path.split(".")
@@ -504,7 +504,7 @@ def test_application_1_is_written_in_the_canonical_form() -> None:
 
 def test_protected_rules_are_told_apart() -> None:
     asked = [Rule(PRIVATE, "user.ban"), Rule(PRIVATE, "user.kick"), Rule(PRIVATE, "unknown")]
-    assert rules.protected_among(KNOWN, asked) == [Rule(PRIVATE, "user.kick")]
+    assert rules.protected_rules_in(KNOWN, asked) == [Rule(PRIVATE, "user.kick")]
 
 
 # -- login and secret_data ----------------------------------------------------------------------------

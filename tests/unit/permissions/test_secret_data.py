@@ -2,9 +2,15 @@
 
 import pytest
 
-from gatehouse.permissions.model.rule import ENDLESS, End
+from gatehouse.permissions.model.rule import NO_END, End
 from gatehouse.permissions.rights.lasting import outlasts
-from gatehouse.permissions.rights.secret_data import NO_SECRETS, Extent, Part, living_value, overlaid
+from gatehouse.permissions.rights.secret_data import (
+    NO_SECRET_DATA,
+    Extent,
+    RecordPart,
+    overlay_secret_data,
+    unexpired_value,
+)
 
 NOW = 1_000
 READS_ROLES = ("meta", "roles", "canRead")
@@ -25,54 +31,56 @@ READS_ROLES = ("meta", "roles", "canRead")
     ],
 )
 def test_what_has_ended_or_cannot_be_read_opens_nothing(leaf: object, value: object) -> None:
-    assert living_value(leaf, NOW) is value
+    assert unexpired_value(leaf, NOW) is value
 
 
 def test_a_tree_says_what_it_says_and_leaves_the_rest() -> None:
-    below = overlaid(NO_SECRETS, {"application": {"canRead": {"value": True}, "canSave": {"value": True}}}, NOW)
+    below = overlay_secret_data(
+        NO_SECRET_DATA, {"application": {"canRead": {"value": True}, "canSave": {"value": True}}}, NOW
+    )
     tree = {
         "application": {"canSave": {"value": False}},
         "meta": {"roles": {"canRead": {"value": "all"}}, "public": {"canWrite": {"value": "everything"}}},
     }
-    data = overlaid(below, tree, NOW)
+    data = overlay_secret_data(below, tree, NOW)
     assert data.application == {"canRead"}
-    assert data.reads[Part.ROLES] is Extent.ALL
-    assert data.writes[Part.PUBLIC] is Extent.NONE
-    assert data.reads[Part.SECRET] is Extent.NONE
+    assert data.reads[RecordPart.ROLES] is Extent.ALL
+    assert data.writes[RecordPart.PUBLIC] is Extent.NONE
+    assert data.reads[RecordPart.SECRET] is Extent.NONE
 
 
 @pytest.mark.parametrize("junk", [True, "everything", 1, None, ["all"]])
 def test_what_is_no_word_of_a_place_opens_nothing_there(junk: object) -> None:
     tree = {"application": {"canSave": {"value": "all"}}, "meta": {"roles": {"canRead": {"value": junk}}}}
-    data = overlaid(NO_SECRETS, tree, NOW)
+    data = overlay_secret_data(NO_SECRET_DATA, tree, NOW)
     assert (data.at(("application", "canSave")), data.at(READS_ROLES)) == (Extent.NONE, Extent.NONE)
 
 
 @pytest.mark.parametrize(
     ("below", "above", "end"),
     [
-        ({"value": "all"}, {"value": "all", "expired": NOW + 60}, ENDLESS),  # it is held without that leaf as well
+        ({"value": "all"}, {"value": "all", "expired": NOW + 60}, NO_END),  # it is held without that leaf as well
         ({"value": "self"}, {"value": "all", "expired": NOW + 60}, End(expired=NOW + 60)),
         ({"value": "all", "expired": NOW + 90}, {"value": "self", "expired": NOW + 60}, End(expired=NOW + 90)),
         ({"value": "none"}, {"value": "all", "ttl": 60}, End(ttl=60)),
-        ({"value": "all", "expired": NOW + 60}, {"value": "all"}, ENDLESS),
+        ({"value": "all", "expired": NOW + 60}, {"value": "all"}, NO_END),
         ({"value": "all", "expired": NOW + 60}, {"value": "all", "expired": NOW}, End(expired=NOW + 60)),
     ],
 )
 def test_what_is_held_twice_is_held_for_the_longer_of_the_two(below: object, above: object, end: End) -> None:
-    data = NO_SECRETS
+    data = NO_SECRET_DATA
     for leaf in (below, above):
-        data = overlaid(data, {"meta": {"roles": {"canRead": leaf}}}, NOW)
+        data = overlay_secret_data(data, {"meta": {"roles": {"canRead": leaf}}}, NOW)
     assert data.end(READS_ROLES) == end
 
 
 @pytest.mark.parametrize(
     ("one", "other", "longer"),
     [
-        (ENDLESS, ENDLESS, False),
-        (ENDLESS, End(expired=NOW + 60), True),
-        (ENDLESS, End(ttl=60), True),
-        (End(expired=NOW + 60), ENDLESS, False),
+        (NO_END, NO_END, False),
+        (NO_END, End(expired=NOW + 60), True),
+        (NO_END, End(ttl=60), True),
+        (End(expired=NOW + 60), NO_END, False),
         (End(expired=NOW + 60), End(expired=NOW + 60), False),
         (End(expired=NOW + 61), End(expired=NOW + 60), True),
         (End(ttl=5), End(expired=NOW + 60), True),  # it never ends by that

@@ -1,6 +1,6 @@
 """A forecast for eyes that see one project only."""
 
-from gatehouse.permissions.questions.simulate import Effect, Forecast, inside
+from gatehouse.permissions.questions.simulate import Effect, Forecast, limit_to_project
 
 RULE = "private_data.projectAccess.{}.private_data.project.can_view_project"
 
@@ -14,7 +14,7 @@ def test_inside_a_project_nothing_of_the_root_or_of_another_project_is_told() ->
         loses_roles=("mind_games", "mind_games_2/project_owner"),
     )
     elsewhere = Effect(user_id="1002", gains=(RULE.format("other"),), loses=(), gains_roles=(), loses_roles=())
-    assert inside(Forecast(effects=[told, elsewhere], examined=2, after="1002"), "mind_games") == Forecast(
+    assert limit_to_project(Forecast(effects=[told, elsewhere], examined=2, after="1002"), "mind_games") == Forecast(
         effects=[
             Effect(
                 user_id="1001",

@@ -7,30 +7,30 @@ from gatehouse.accounts.errors import LoginTaken, UserChanged, UserIdTaken
 from gatehouse.accounts.model import User
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import PasswordCost, Passwords
-from gatehouse.audit.model import Record
+from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.errors import BadInput
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.oauth.clients import Clients
 from gatehouse.oauth.errors import ClientChanged
 from gatehouse.oauth.model import Client
 from gatehouse.provision import outcome
-from gatehouse.provision.entries import Asked, read_entries
-from gatehouse.provision.given import SecretSources
+from gatehouse.provision.entries import SectionEntries, read_entries
+from gatehouse.provision.given import SecretResolver
 from gatehouse.provision.model import (
     EVERYTHING,
-    Act,
     AddClient,
     AddUser,
     ChangeClient,
     ChangeUser,
+    PermissionState,
     Plan,
+    ReadScope,
     RemoveUser,
-    Scope,
-    State,
-    World,
+    StoredState,
+    Write,
 )
 from gatehouse.provision.provisioning import Provisioning
-from gatehouse.provision.sections.section import Terms
+from gatehouse.provision.sections.section import Options
 from gatehouse.provision.sections.table import SECTIONS
 from gatehouse.provision.store import ProvisionStore
 from tests.support.builders import NOW, ORIGIN, RECORDER
@@ -44,12 +44,12 @@ CLOCK = MovableClock(NOW)
 class ProvisionsInMemory:
     """A ProvisionStore that keeps its promises."""
 
-    def __init__(self, state: State | None = None) -> None:
-        self.kept = state or State()
-        self.records: list[Record] = []
-        self.scopes: list[Scope] = []
+    def __init__(self, state: StoredState | None = None) -> None:
+        self.kept = state or StoredState()
+        self.records: list[AuditRecord] = []
+        self.scopes: list[ReadScope] = []
 
-    async def state(self, scope: Scope, now: int) -> State:
+    async def state(self, scope: ReadScope, now: int) -> StoredState:
         del now
         self.scopes.append(scope)
         return self.kept
@@ -58,22 +58,22 @@ class ProvisionsInMemory:
         return ProvisionsInMemory(self.kept)
 
     async def carry_out(
-        self, acts: Sequence[Act], records: Sequence[Record], *, setup_closed: Record | None, now: int
+        self, acts: Sequence[Write], records: Sequence[AuditRecord], *, setup_closed: AuditRecord | None, now: int
     ) -> None:
-        self.kept = after(self.kept, acts, now)
+        self.kept = state_after_file(self.kept, acts, now)
         self.records += [*records, *([setup_closed] if setup_closed else [])]
 
 
-def after(state: State, acts: Sequence[Act], now: int = NOW) -> State:
+def state_after_file(state: StoredState, acts: Sequence[Write], now: int = NOW) -> StoredState:
     """The state once the acts are done."""
-    ledger = Ledger(state)
+    ledger = StateInMemory(state)
     for act in acts:
         ledger.do(act, now)
     return ledger.state()
 
 
-class Ledger:
-    def __init__(self, state: State) -> None:
+class StateInMemory:
+    def __init__(self, state: StoredState) -> None:
         self._users = {user.user_id: user for user in state.users}
         self._administrators = set(state.administrators)
         self._retired = set(state.retired_user_ids)
@@ -81,8 +81,8 @@ class Ledger:
         self._removed = set(state.removed_client_ids)
         self._world = state.world
 
-    def state(self) -> State:
-        return State(
+    def state(self) -> StoredState:
+        return StoredState(
             users=tuple(self._users.values()),
             administrators=frozenset(self._administrators),
             retired_user_ids=frozenset(self._retired),
@@ -91,8 +91,8 @@ class Ledger:
             world=self._world,
         )
 
-    def do(self, act: Act, now: int) -> None:
-        self._world = outcome.after(State(world=self._world), [act]).world
+    def do(self, act: Write, now: int) -> None:
+        self._world = outcome.state_after(StoredState(world=self._world), [act]).world
         match act:
             case AddUser(user, administrator):
                 self._add_user(user)
@@ -138,7 +138,7 @@ class Ledger:
             self._clients[client.client_id] = replace(client, version=client.version + 1)
 
 
-class Bench:
+class ProvisionSetup:
     """Applies documents to one store."""
 
     def __init__(self, store: ProvisionStore, *, masters: MasterKeys | None = None) -> None:
@@ -156,19 +156,19 @@ class Bench:
             clock=CLOCK,
         )
 
-    async def state(self) -> State:
+    async def state(self) -> StoredState:
         return await self._store.state(EVERYTHING, NOW)
 
-    async def foreseen(self, **given: object) -> World:
+    async def foreseen(self, **given: object) -> PermissionState:
         """What a plan says will be stored, starting from everything that is."""
         plan, state = await self.plan(**given), await self.state()
-        return outcome.after(state, [act for change in plan.changes for act in change.acts]).world
+        return outcome.state_after(state, [act for change in plan.changes for act in change.acts]).world
 
     async def plan(self, **given: object) -> Plan:
-        return await self.provisioning.plan(*split(given))
+        return await self.provisioning.plan(*split_arguments(given))
 
     async def apply(self, **given: object) -> Plan:
-        return await self.provisioning.apply(*split(given), ORIGIN)
+        return await self.provisioning.apply(*split_arguments(given), ORIGIN)
 
     async def export(self, *, secrets: bool = True) -> dict[str, object]:
         return await self.provisioning.export(secrets=secrets)
@@ -184,28 +184,28 @@ class NoGrants:
     begin = by_code = by_id = take_code = fail_code = turn = revoke = revoke_client = spend_assertion = None
 
 
-def split(given: Mapping[str, object]) -> tuple[tuple[Asked, ...], Terms]:
+def split_arguments(given: Mapping[str, object]) -> tuple[tuple[SectionEntries, ...], Options]:
     """Keyword arguments that name a section are the document; the others are the terms."""
     names = {section.name for section in SECTIONS}
     document = {name: value for name, value in given.items() if name in names}
     terms = {name: value for name, value in given.items() if name not in names}
-    return read_entries(document, SECTIONS), some_terms(**terms)
+    return read_entries(document, SECTIONS), some_options(**terms)
 
 
-def some_terms(*, environment: Mapping[str, str] | None = None, **rest: bool) -> Terms:
-    return Terms(secrets=SecretSources(environment=environment or {}, read_file=no_file), **rest)
+def some_options(*, environment: Mapping[str, str] | None = None, **rest: bool) -> Options:
+    return Options(secrets=SecretResolver(environment=environment or {}, read_file=no_file), **rest)
 
 
 def no_file(path: str) -> str:
     raise BadInput(f"{path} cannot be read")
 
 
-def a_bench(state: State | None = None) -> tuple[Bench, ProvisionsInMemory]:
+def provision_setup(state: StoredState | None = None) -> tuple[ProvisionSetup, ProvisionsInMemory]:
     store = ProvisionsInMemory(state)
-    return Bench(store), store
+    return ProvisionSetup(store), store
 
 
-def lines(plan: Plan) -> list[str]:
+def plan_lines(plan: Plan) -> list[str]:
     return [
         f"{change.action} {change.kind} {change.name} {','.join(change.fields)}".strip() for change in plan.changes
     ]

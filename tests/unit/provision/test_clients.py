@@ -7,27 +7,36 @@ import pytest
 
 from gatehouse.kernel.digests import sha256
 from gatehouse.keys.model import Algorithm
-from gatehouse.oauth.model import SCOPES, ClaimSource, Client, ClientSecret, Profile, SecretKind, TokenSettings, Told
+from gatehouse.oauth.model import (
+    SCOPES,
+    ClaimContent,
+    ClaimSource,
+    Client,
+    ClientProfile,
+    ClientSecret,
+    SecretKind,
+    TokenSettings,
+)
 from gatehouse.provision.errors import Unfit
-from gatehouse.provision.model import State
+from gatehouse.provision.model import StoredState
 from tests.support.builders import NOW, a_client
-from tests.unit.provision.bench import PASSWORDS, Bench, a_bench, lines
+from tests.unit.provision.bench import PASSWORDS, ProvisionSetup, plan_lines, provision_setup
 
 NATIVE = {"client_id": "web", "name": "Web shop", "redirect_hosts": ["localhost"]}
 OIDC = {"client_id": "web", "name": "Web", "profile": "oidc", "redirect_uris": ["https://a.example/cb"]}
 STRONG = "Zq8vK2mX4tR9wLp6sYb3nHc7dJf5gTaU"
 
 
-async def problems_of(state: State | None = None, **given: object) -> list[str]:
-    bench, store = a_bench(state)
+async def problems_of(state: StoredState | None = None, **given: object) -> list[str]:
+    bench, store = provision_setup(state)
     with pytest.raises(Unfit) as unfit:
         await bench.apply(**given)
-    assert store.kept == (state or State())
+    assert store.kept == (state or StoredState())
     return list(unfit.value.problems)
 
 
-async def made(record: dict[str, object], **terms: Any) -> tuple[Bench, Client]:
-    bench, store = a_bench()
+async def made(record: dict[str, object], **terms: Any) -> tuple[ProvisionSetup, Client]:
+    bench, store = provision_setup()
     await bench.apply(clients=[record], **terms)
     (client,) = store.kept.clients
     return bench, client
@@ -64,7 +73,7 @@ async def test_a_record_makes_a_client_with_all_it_says() -> None:
         scopes=("openid",),
         origins=("https://a.example",),
         backchannel_logout_uri="https://a.example/out",
-        claims={"groups": ClaimSource(application_id=50_001, told=Told.ROLES)},
+        claims={"groups": ClaimSource(application_id=50_001, told=ClaimContent.ROLES)},
         token_settings=TokenSettings(id_token_alg=Algorithm.EDDSA, access_seconds=600),
         explain_errors=True,
         first_party=True,
@@ -85,36 +94,36 @@ async def test_an_absent_field_keeps_null_clears_and_a_value_replaces_whole() ->
     before = a_client(
         name="Old", redirect_uris=("https://a.example/cb",), scopes=("openid",), first_party=True, application_id=7
     )
-    bench, store = a_bench(State(clients=(before,)))
+    bench, store = provision_setup(StoredState(clients=(before,)))
     plan = await bench.apply(
         clients=[
             {"client_id": "web", "redirect_uris": ["https://b.example/cb"], "scopes": None, "application_id": None}
         ]
     )
-    assert lines(plan) == ["change client web application_id,redirect_uris,scopes"]
+    assert plan_lines(plan) == ["change client web application_id,redirect_uris,scopes"]
     assert store.kept.clients == (
         replace(before, redirect_uris=("https://b.example/cb",), scopes=SCOPES, application_id=None, version=2),
     )
-    assert lines(await bench.apply(clients=[{"client_id": "web"}])) == []
+    assert plan_lines(await bench.apply(clients=[{"client_id": "web"}])) == []
 
 
 async def test_a_client_without_a_secret_gets_one_that_is_told_once() -> None:
-    bench, store = a_bench()
+    bench, store = provision_setup()
     plan = await bench.apply(clients=[NATIVE])
     secret = plan.changes[0].generated_secret or ""
     assert len(secret) == 43
     assert bench.masters.open(store.kept.clients[0].secrets[0].secret, purpose="client-secret:web") == secret.encode()
     assert secret not in repr(plan)
-    assert lines(await bench.apply(clients=[NATIVE])) == []
-    assert lines(await bench.apply(clients=[{**NATIVE, "client_secret": secret}])) == []
+    assert plan_lines(await bench.apply(clients=[NATIVE])) == []
+    assert plan_lines(await bench.apply(clients=[{**NATIVE, "client_secret": secret}])) == []
 
 
 @pytest.mark.parametrize("record", [NATIVE, OIDC])
 async def test_a_secret_that_is_the_one_already_is_no_change(record: dict[str, object]) -> None:
-    bench, store = a_bench()
+    bench, store = provision_setup()
     await bench.apply(clients=[{**record, "client_secret": STRONG}])
-    assert lines(await bench.apply(clients=[{**record, "client_secret": STRONG}])) == []
-    assert lines(await bench.apply(clients=[{**record, "client_secret": STRONG[::-1]}])) == [
+    assert plan_lines(await bench.apply(clients=[{**record, "client_secret": STRONG}])) == []
+    assert plan_lines(await bench.apply(clients=[{**record, "client_secret": STRONG[::-1]}])) == [
         "change client web client_secret"
     ]
     assert len(store.kept.clients[0].secrets) == 1
@@ -134,9 +143,9 @@ async def test_a_weak_secret_needs_to_be_allowed_unless_it_is_there_already(reco
     weak = [{**record, "client_secret": STRONG[:-1]}]
     (problem,) = await problems_of(clients=weak)
     assert problem.startswith("clients[0].client_secret: is shorter than 32 characters; --allow-weak")
-    bench, _ = a_bench()
+    bench, _ = provision_setup()
     await bench.apply(clients=weak, allow_weak=True)
-    assert lines(await bench.apply(clients=weak)) == []
+    assert plan_lines(await bench.apply(clients=weak)) == []
 
 
 async def test_a_secret_that_was_rotated_away_is_not_the_one_in_force() -> None:
@@ -145,38 +154,40 @@ async def test_a_secret_that_was_rotated_away_is_not_the_one_in_force() -> None:
     before = Client(
         client_id="web",
         name="Web",
-        profile=Profile.OIDC,
+        profile=ClientProfile.OIDC,
         redirect_uris=("https://a.example/cb",),
         may_exchange=False,
         created_at=NOW,
         secrets=(old, new),
     )
-    bench, _ = a_bench(State(clients=(before,)))
-    assert lines(await bench.plan(clients=[{**OIDC, "client_secret": STRONG[::-1]}])) == []
-    assert lines(await bench.plan(clients=[{**OIDC, "client_secret": STRONG}])) == ["change client web client_secret"]
+    bench, _ = provision_setup(StoredState(clients=(before,)))
+    assert plan_lines(await bench.plan(clients=[{**OIDC, "client_secret": STRONG[::-1]}])) == []
+    assert plan_lines(await bench.plan(clients=[{**OIDC, "client_secret": STRONG}])) == [
+        "change client web client_secret"
+    ]
 
 
 async def test_null_takes_the_secret_away_and_is_not_answered_with_a_new_one() -> None:
-    bench, store = a_bench()
+    bench, store = provision_setup()
     await bench.apply(clients=[{**NATIVE, "client_secret": None}])
     assert store.kept.clients[0].secrets == ()
-    assert lines(await bench.apply(clients=[NATIVE])) == []
+    assert plan_lines(await bench.apply(clients=[NATIVE])) == []
 
 
 async def test_a_public_client_has_no_secret() -> None:
-    bench, store = a_bench()
+    bench, store = provision_setup()
     await bench.apply(clients=[{**OIDC, "public": True}])
     assert store.kept.clients[0].secrets == ()
     assert await problems_of(clients=[{**OIDC, "public": True, "client_secret": STRONG}]) == [
         "clients[0].client_secret: a public client has no secret"
     ]
     plan = await bench.apply(clients=[{**OIDC, "public": False}])
-    assert lines(plan) == ["change client web public,client_secret"]
+    assert plan_lines(plan) == ["change client web public,client_secret"]
     assert plan.changes[0].generated_secret is not None
 
 
 async def test_another_profile_needs_the_secret_again() -> None:
-    bench, store = a_bench()
+    bench, store = provision_setup()
     await bench.apply(clients=[{**OIDC, "client_secret": STRONG}])
     native = {**NATIVE, "profile": "native", "redirect_uris": []}
     with pytest.raises(Unfit, match="must be given again: profile native keeps it in another form"):
@@ -198,15 +209,15 @@ async def test_a_client_that_the_oauth_rules_refuse_is_refused_with_their_words(
 
 
 async def test_the_rest_is_pruned_and_its_id_stays_spent() -> None:
-    bench, store = a_bench(State(clients=(a_client("old"),)))
-    assert lines(await bench.apply(clients=[NATIVE], prune=True)) == ["remove client old", "add client web"]
+    bench, store = provision_setup(StoredState(clients=(a_client("old"),)))
+    assert plan_lines(await bench.apply(clients=[NATIVE], prune=True)) == ["remove client old", "add client web"]
     assert store.kept.removed_client_ids == {"old"}
     with pytest.raises(Unfit, match="old was a client that is removed; take another id"):
         await bench.apply(clients=[{**NATIVE, "client_id": "old"}])
 
 
 async def test_what_an_export_writes_of_a_client_with_every_field_is_no_change() -> None:
-    bench, store = a_bench()
+    bench, store = provision_setup()
     everything = {
         **OIDC,
         "origins": ["https://a.example"],
@@ -219,8 +230,8 @@ async def test_what_an_export_writes_of_a_client_with_every_field_is_no_change()
     }
     await bench.apply(clients=[everything])
     document = await bench.export()
-    assert lines(await bench.plan(**document, prune=True)) == []
-    second, copy = a_bench()
+    assert plan_lines(await bench.plan(**document, prune=True)) == []
+    second, copy = provision_setup()
     await second.apply(**document)
     assert [replace(client, secrets=()) for client in copy.kept.clients] == [
         replace(client, secrets=()) for client in store.kept.clients
@@ -229,18 +240,18 @@ async def test_what_an_export_writes_of_a_client_with_every_field_is_no_change()
 
 async def test_null_clears_the_tables_of_a_client_and_a_given_one_replaces_it_whole() -> None:
     before = a_client(
-        claims={"groups": ClaimSource(application_id=7, told=Told.GROUPS)},
+        claims={"groups": ClaimSource(application_id=7, told=ClaimContent.GROUPS)},
         token_settings=TokenSettings(access_seconds=600, refresh_seconds=86_400),
         backchannel_logout_uri="https://a.example/out",
     )
-    bench, store = a_bench(State(clients=(before,)))
+    bench, store = provision_setup(StoredState(clients=(before,)))
     given = {
         "client_id": "web",
         "claims": None,
         "token_settings": {"access_seconds": 300},
         "backchannel_logout_uri": None,
     }
-    assert lines(await bench.apply(clients=[given])) == [
+    assert plan_lines(await bench.apply(clients=[given])) == [
         "change client web backchannel_logout_uri,claims,token_settings"
     ]
     (after,) = store.kept.clients

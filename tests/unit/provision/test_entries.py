@@ -1,6 +1,6 @@
 import pytest
 
-from gatehouse.oauth.model import Profile
+from gatehouse.oauth.model import ClientProfile
 from gatehouse.provision.entries import read_entries
 from gatehouse.provision.errors import Unfit
 from gatehouse.provision.sections.table import SECTIONS
@@ -28,7 +28,7 @@ def test_records_become_typed_entries_that_know_their_place() -> None:
     )
     assert [placed.place for placed in users.entries] == ["users[0]", "users[1]"]
     assert users.entries[1].entry.tags == {"b"}
-    assert clients.entries[0].entry.profile is Profile.OIDC
+    assert clients.entries[0].entry.profile is ClientProfile.OIDC
 
 
 def test_everything_that_is_wrong_is_told_at_once_with_its_place() -> None:

@@ -9,16 +9,16 @@ from msgspec import UNSET
 
 from gatehouse.accounts.model import User
 from gatehouse.oauth.client_document import ClaimEntry, TokenEntry
-from gatehouse.oauth.model import SCOPES, ClaimSource, Client, Profile, TokenSettings, Told
+from gatehouse.oauth.model import SCOPES, ClaimContent, ClaimSource, Client, ClientProfile, TokenSettings
 from gatehouse.provision.errors import Problems
-from gatehouse.provision.model import Change, State
+from gatehouse.provision.model import Change, StoredState
 from gatehouse.provision.sections import clients, users
-from gatehouse.provision.sections.client_entry import ClientEntry, WantedClient
-from gatehouse.provision.sections.section import Placed
-from gatehouse.provision.sections.user_entry import UserEntry, WantedUser
-from gatehouse.provision.sections.user_plan import administering, plan_users
+from gatehouse.provision.sections.client_entry import ClientFileEntry, WantedClient
+from gatehouse.provision.sections.section import Located
+from gatehouse.provision.sections.user_entry import UserFileEntry, WantedUser
+from gatehouse.provision.sections.user_plan import active_administrators, plan_users
 from tests.support.builders import NOW
-from tests.unit.provision.bench import after
+from tests.unit.provision.bench import state_after_file
 
 IDS = [str(number) for number in range(1, 4)]  # few, so that records meet
 LOGINS = [f"{name}@x.example" for name in "abc"]
@@ -28,7 +28,7 @@ FLAG = st.sampled_from([UNSET, None, True, False])
 
 
 @st.composite
-def states(draw: st.DrawFn) -> State:
+def states(draw: st.DrawFn) -> StoredState:
     ids = draw(st.lists(st.sampled_from(IDS), unique=True))
     logins = draw(st.permutations(LOGINS))
     accounts = [
@@ -44,13 +44,13 @@ def states(draw: st.DrawFn) -> State:
         for user_id, login in zip(ids, logins, strict=False)
     ]
     holders = draw(st.frozensets(st.sampled_from(ids))) if ids else frozenset()
-    return State(users=tuple(accounts), administrators=holders, clients=draw(stored_clients()))
+    return StoredState(users=tuple(accounts), administrators=holders, clients=draw(stored_clients()))
 
 
 @st.composite
-def user_entries(draw: st.DrawFn) -> list[Placed[UserEntry]]:
+def user_entries(draw: st.DrawFn) -> list[Located[UserFileEntry]]:
     records = draw(st.lists(st.builds(
-        UserEntry,
+        UserFileEntry,
         user_id=ABSENT | st.sampled_from(IDS),
         login=ABSENT | st.sampled_from([*LOGINS, *map(str.upper, LOGINS)]),
         nick=ABSENT | st.sampled_from(["N", "M"]),
@@ -60,18 +60,18 @@ def user_entries(draw: st.DrawFn) -> list[Placed[UserEntry]]:
         email_verified=FLAG,
         administrator=FLAG,
     ), max_size=4))  # fmt: skip
-    return [Placed(f"users[{number}]", record) for number, record in enumerate(records)]
+    return [Located(f"users[{number}]", record) for number, record in enumerate(records)]
 
 
 HASH = st.sampled_from([UNSET, None, "hash", "other"])
 
 
 def user_changes(
-    entries: list[Placed[UserEntry]], hashes: list[object], state: State, *, prune: bool
+    entries: list[Located[UserFileEntry]], hashes: list[object], state: StoredState, *, prune: bool
 ) -> tuple[Change, ...]:
     """The changes; a file with problems is not what these tests are about."""
     problems = Problems()
-    found = users.identify(entries, state, problems)
+    found = users.resolve_users(entries, state, problems)
     assume(not problems.lines)
     wanted = [WantedUser(found=one, password_hash=kept) for one, kept in zip(found, hashes, strict=False)]  # type: ignore[arg-type]
     draft = plan_users(wanted, state, now=NOW, prune=prune)
@@ -81,16 +81,16 @@ def user_changes(
 
 @given(states(), user_entries(), st.lists(HASH, min_size=4, max_size=4), st.booleans())
 def test_users_are_settled_after_one_application(
-    state: State,
-    entries: list[Placed[UserEntry]],
+    state: StoredState,
+    entries: list[Located[UserFileEntry]],
     hashes: list[object],
     prune: bool,  # noqa: FBT001
 ) -> None:
     changes = user_changes(entries, hashes, state, prune=prune)
-    done = after(state, [change.act for change in changes])
+    done = state_after_file(state, [change.act for change in changes])
     # An entry that found its account by a login which it keeps finds it again; one that names an id always does.
     problems = Problems()
-    found = users.identify(entries, done, problems)
+    found = users.resolve_users(entries, done, problems)
     assert problems.lines == []
     wanted = [WantedUser(found=one, password_hash=kept) for one, kept in zip(found, hashes, strict=False)]  # type: ignore[arg-type]
     again = plan_users(wanted, done, now=NOW, prune=prune)
@@ -99,30 +99,34 @@ def test_users_are_settled_after_one_application(
 
 @given(states(), st.data(), st.booleans())
 def test_somebody_can_always_administer_who_could_before(
-    state: State,
+    state: StoredState,
     data: st.DataObject,
     prune: bool,  # noqa: FBT001
 ) -> None:
     entries = [
-        Placed(user.user_id, UserEntry(user_id=user.user_id, blocked=data.draw(FLAG), administrator=data.draw(FLAG)))
+        Located(
+            user.user_id, UserFileEntry(user_id=user.user_id, blocked=data.draw(FLAG), administrator=data.draw(FLAG))
+        )
         for user in state.users
         if data.draw(st.booleans())
     ]
     changes = user_changes(entries, [UNSET] * len(entries), state, prune=prune)
-    done = after(state, [change.act for change in changes])
-    assert administering(done) or not administering(state)
+    done = state_after_file(state, [change.act for change in changes])
+    assert active_administrators(done) or not active_administrators(state)
 
 
 @given(states(), user_entries())
-def test_accounts_the_file_does_not_name_are_left_alone(state: State, entries: list[Placed[UserEntry]]) -> None:
+def test_accounts_the_file_does_not_name_are_left_alone(
+    state: StoredState, entries: list[Located[UserFileEntry]]
+) -> None:
     changes = user_changes(entries, [UNSET] * 4, state, prune=False)
-    done = {user.user_id: user for user in after(state, [change.act for change in changes]).users}
+    done = {user.user_id: user for user in state_after_file(state, [change.act for change in changes]).users}
     touched = {change.subject for change in changes}
     assert [user for user in state.users if user.user_id not in touched and done[user.user_id] != user] == []
     assert all(done[user.user_id].reg_time == user.reg_time for user in state.users)
 
 
-CLAIMS = st.sampled_from([{}, {"groups": ClaimSource(application_id=1, told=Told.GROUPS)}])
+CLAIMS = st.sampled_from([{}, {"groups": ClaimSource(application_id=1, told=ClaimContent.GROUPS)}])
 TEXTS = st.sampled_from([("https://a.example/cb",), ("https://b.example/cb", "https://a.example/cb")])
 
 
@@ -131,7 +135,7 @@ def stored_clients() -> st.SearchStrategy[tuple[Client, ...]]:
         Client,
         client_id=st.sampled_from("abc"),
         name=st.just("N"),
-        profile=st.sampled_from(Profile),
+        profile=st.sampled_from(ClientProfile),
         redirect_uris=TEXTS,
         first_party=st.booleans(),
         created_at=st.just(0),
@@ -150,13 +154,13 @@ def stored_clients() -> st.SearchStrategy[tuple[Client, ...]]:
 
 
 @st.composite
-def client_entries(draw: st.DrawFn) -> list[Placed[ClientEntry]]:
+def client_entries(draw: st.DrawFn) -> list[Located[ClientFileEntry]]:
     records = draw(st.lists(st.builds(
-        ClientEntry,
+        ClientFileEntry,
         client_id=st.sampled_from("abcd"),
         client_secret=ABSENT,
         name=st.sampled_from(["N", "M"]),
-        profile=st.sampled_from([UNSET, None, *Profile]),
+        profile=st.sampled_from([UNSET, None, *ClientProfile]),
         application_id=st.sampled_from([UNSET, None, 1, 50_001]),
         redirect_hosts=ABSENT | st.none(),
         redirect_uris=TEXTS,
@@ -165,7 +169,7 @@ def client_entries(draw: st.DrawFn) -> list[Placed[ClientEntry]]:
         origins=st.sampled_from([UNSET, None, ("https://a.example",)]),
         backchannel_logout_uri=st.sampled_from([UNSET, None, "", "https://a.example/out"]),
         jwks=ABSENT | st.none(),
-        claims=st.sampled_from([UNSET, None, {}, {"groups": ClaimEntry(application_id=1, told=Told.GROUPS)}]),
+        claims=st.sampled_from([UNSET, None, {}, {"groups": ClaimEntry(application_id=1, told=ClaimContent.GROUPS)}]),
         token_settings=st.sampled_from([UNSET, None, TokenEntry(), TokenEntry(access_seconds=600)]),
         device_grant=st.sampled_from([UNSET, None, False]),
         explain_errors=FLAG,
@@ -174,38 +178,42 @@ def client_entries(draw: st.DrawFn) -> list[Placed[ClientEntry]]:
         require_pkce=FLAG,
         public=st.sampled_from([UNSET, None, False]),
     ), unique_by=lambda entry: entry.client_id, max_size=4))  # fmt: skip
-    return [Placed(f"clients[{number}]", record) for number, record in enumerate(records)]
+    return [Located(f"clients[{number}]", record) for number, record in enumerate(records)]
 
 
-def client_changes(entries: list[Placed[ClientEntry]], state: State, *, prune: bool) -> tuple[Change, ...]:
+def client_changes(entries: list[Located[ClientFileEntry]], state: StoredState, *, prune: bool) -> tuple[Change, ...]:
     problems = Problems()
-    found = clients.identify(entries, state, NOW, problems)
+    found = clients.resolve_clients(entries, state, NOW, problems)
     assume(not problems.lines)
     return clients.plan_clients([WantedClient(found=one, secrets=()) for one in found], state, prune=prune)
 
 
 @given(states(), client_entries(), st.booleans())
 def test_clients_are_settled_after_one_application(
-    state: State,
-    entries: list[Placed[ClientEntry]],
+    state: StoredState,
+    entries: list[Located[ClientFileEntry]],
     prune: bool,  # noqa: FBT001
 ) -> None:
     changes = client_changes(entries, state, prune=prune)
-    done = after(state, [change.act for change in changes])
+    done = state_after_file(state, [change.act for change in changes])
     assert client_changes(entries, done, prune=prune) == ()
     if prune:
         assert {client.client_id for client in done.clients} == {placed.entry.client_id for placed in entries}
 
 
 @given(states(), client_entries())
-def test_a_field_that_no_record_names_stays_as_it_is(state: State, entries: list[Placed[ClientEntry]]) -> None:
+def test_a_field_that_no_record_names_stays_as_it_is(
+    state: StoredState, entries: list[Located[ClientFileEntry]]
+) -> None:
     before = {client.client_id: client for client in state.clients}
-    done = after(state, [change.act for change in client_changes(entries, state, prune=False)])
+    done = state_after_file(state, [change.act for change in client_changes(entries, state, prune=False)])
     named = {placed.entry.client_id: msgspec.structs.asdict(placed.entry) for placed in entries}
     for client in done.clients:
         if client.client_id in before:
             given_fields = {name for name, value in named.get(client.client_id, {}).items() if value is not UNSET}
             kept = {
-                name: getattr(before[client.client_id], name) for name in clients.FIELDS if name not in given_fields
+                name: getattr(before[client.client_id], name)
+                for name in clients.CLIENT_FIELDS
+                if name not in given_fields
             }
             assert replace(client, **kept) == client

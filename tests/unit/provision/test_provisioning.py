@@ -10,10 +10,10 @@ from gatehouse.keys.sealing import MasterKeys
 from gatehouse.oauth.model import SecretKind
 from gatehouse.provision.document import read_document, write_json, write_yaml
 from gatehouse.provision.errors import Unfit, Unsettled
-from gatehouse.provision.model import State
+from gatehouse.provision.model import StoredState
 from tests.support.builders import NOW, a_client_secret, a_user
 from tests.support.keys import MASTER, OTHER_MASTER
-from tests.unit.provision.bench import Bench, ProvisionsInMemory, a_bench, lines
+from tests.unit.provision.bench import ProvisionSetup, ProvisionsInMemory, plan_lines, provision_setup
 
 STRONG = "Zq8vK2mX4tR9wLp6sYb3nHc7dJf5gTaU"
 ANNA = {
@@ -43,7 +43,7 @@ EVERY_KIND = {
 
 
 async def test_every_change_is_recorded_and_the_file_once() -> None:
-    bench, store = a_bench(State(users=(a_user(user_id="7", login="c@x.example"),)))
+    bench, store = provision_setup(StoredState(users=(a_user(user_id="7", login="c@x.example"),)))
     await bench.apply(
         users=[ANNA, {"login": "c@x.example", "blocked": True, "administrator": True}],
         clients=[{"client_id": "web", "name": "Web", "redirect_hosts": ["localhost"]}],
@@ -66,21 +66,21 @@ async def test_every_change_is_recorded_and_the_file_once() -> None:
 
 
 async def test_nothing_to_change_leaves_no_record() -> None:
-    bench, store = a_bench()
+    bench, store = provision_setup()
     await bench.apply(**EVERY_KIND, allow_weak=True)
     before = list(store.records)
-    assert lines(await bench.apply(**EVERY_KIND, allow_weak=True)) == []
+    assert plan_lines(await bench.apply(**EVERY_KIND, allow_weak=True)) == []
     assert store.records == before
 
 
 async def test_a_plan_changes_nothing() -> None:
-    bench, store = a_bench()
-    assert len(lines(await bench.plan(**EVERY_KIND, allow_weak=True))) == 7
-    assert (store.kept, store.records) == (State(), [])
+    bench, store = provision_setup()
+    assert len(plan_lines(await bench.plan(**EVERY_KIND, allow_weak=True))) == 7
+    assert (store.kept, store.records) == (StoredState(), [])
 
 
 async def test_problems_of_all_sections_are_told_together() -> None:
-    bench, _ = a_bench()
+    bench, _ = provision_setup()
     with pytest.raises(Unfit) as unfit:
         await bench.apply(users=[{"login": "x", "nick": "X"}], clients=[{"client_id": "web"}])
     assert [problem.partition(":")[0] for problem in unfit.value.problems] == ["users[0].login", "clients[0]"]
@@ -89,7 +89,7 @@ async def test_problems_of_all_sections_are_told_together() -> None:
 class Overtaken(ProvisionsInMemory):
     """Somebody else changes the same account just before each of the first writes."""
 
-    def __init__(self, state: State, times: int) -> None:
+    def __init__(self, state: StoredState, times: int) -> None:
         super().__init__(state)
         self.times = times
 
@@ -102,48 +102,48 @@ class Overtaken(ProvisionsInMemory):
 
 
 async def test_a_plan_is_made_anew_when_somebody_was_faster() -> None:
-    store = Overtaken(State(users=(a_user(user_id="1001", nick="Old"),)), times=4)
-    plan = await Bench(store).apply(users=[{"user_id": "1001", "nick": "New"}])
-    assert lines(plan)[0].endswith(" nick")
+    store = Overtaken(StoredState(users=(a_user(user_id="1001", nick="Old"),)), times=4)
+    plan = await ProvisionSetup(store).apply(users=[{"user_id": "1001", "nick": "New"}])
+    assert plan_lines(plan)[0].endswith(" nick")
     assert [(user.nick, user.country) for user in store.kept.users] == [("New", "DE")]
 
 
 async def test_it_gives_up_in_the_end_and_has_changed_nothing() -> None:
-    store = Overtaken(State(users=(a_user(user_id="1001", nick="Old"),)), times=5)
+    store = Overtaken(StoredState(users=(a_user(user_id="1001", nick="Old"),)), times=5)
     with pytest.raises(Unsettled, match=UserChanged.public):
-        await Bench(store).apply(users=[{"user_id": "1001", "nick": "New"}])
+        await ProvisionSetup(store).apply(users=[{"user_id": "1001", "nick": "New"}])
     assert [user.nick for user in store.kept.users] == ["Old"]
 
 
 async def test_an_export_applied_to_its_own_installation_changes_nothing() -> None:
-    bench, _ = a_bench()
+    bench, _ = provision_setup()
     await bench.apply(**EVERY_KIND, allow_weak=True)
     document = await bench.export()
-    assert lines(await bench.plan(**document, prune=True)) == []
-    assert lines(await bench.plan(**await bench.export(secrets=False), prune=True)) == []
+    assert plan_lines(await bench.plan(**document, prune=True)) == []
+    assert plan_lines(await bench.plan(**await bench.export(secrets=False), prune=True)) == []
 
 
 async def test_an_export_makes_an_equal_installation_under_the_same_master_key() -> None:
-    bench, store = a_bench()
+    bench, store = provision_setup()
     await bench.apply(**EVERY_KIND, allow_weak=True)
     document = await bench.export()
-    second, copy = a_bench()
+    second, copy = provision_setup()
     await second.apply(**document)
     assert await second.export() == document
     assert [user.password_hash for user in copy.kept.users] == [user.password_hash for user in store.kept.users]
-    assert lines(await second.plan(**EVERY_KIND)) == []
+    assert plan_lines(await second.plan(**EVERY_KIND)) == []
 
 
 @pytest.mark.parametrize(("write", "suffix"), [(write_yaml, ".yaml"), (write_json, ".json")])
 async def test_an_export_survives_being_written_down(write, suffix: str) -> None:  # noqa: ANN001
-    bench, _ = a_bench()
+    bench, _ = provision_setup()
     await bench.apply(**EVERY_KIND, allow_weak=True)
     document = await bench.export()
     assert read_document(write(document).encode(), suffix) == document
 
 
 async def test_an_export_holds_no_secret_in_the_clear() -> None:
-    bench, store = a_bench()
+    bench, store = provision_setup()
     await bench.apply(**EVERY_KIND, allow_weak=True)
     hashes = [user.password_hash or "-" for user in store.kept.users]
     text = write_yaml(await bench.export())
@@ -154,36 +154,36 @@ async def test_an_export_holds_no_secret_in_the_clear() -> None:
 
 
 async def test_an_export_takes_both_secrets_of_a_rotation_along() -> None:
-    bench, store = a_bench()
+    bench, store = provision_setup()
     await bench.apply(clients=EVERY_KIND["clients"][1:2])  # type: ignore[index]
     (client,) = store.kept.clients
     ending = a_client_secret(secret=b"old", expires_at=NOW + 60)
     ended = a_client_secret(secret=b"older", expires_at=NOW)
     newest = a_client_secret(slot=2, secret=b"new", created_at=NOW + 1)
-    store.kept = State(clients=(replace(client, secrets=(ended, ending, newest)),))
+    store.kept = StoredState(clients=(replace(client, secrets=(ended, ending, newest)),))
     document = await bench.export()
-    second, copy = a_bench()
+    second, copy = provision_setup()
     await second.apply(**document)
     assert copy.kept.clients[0].secrets == (ending, newest)
     assert {secret.kind for secret in copy.kept.clients[0].secrets} == {SecretKind.SHA256}
-    assert lines(await bench.plan(**document)) == []
+    assert plan_lines(await bench.plan(**document)) == []
 
 
 async def test_another_master_key_refuses_the_secrets_of_an_export() -> None:
-    bench, _ = a_bench()
+    bench, _ = provision_setup()
     await bench.apply(**EVERY_KIND, allow_weak=True)
     document = await bench.export()
-    other = Bench(ProvisionsInMemory(), masters=MasterKeys(OTHER_MASTER))
+    other = ProvisionSetup(ProvisionsInMemory(), masters=MasterKeys(OTHER_MASTER))
     with pytest.raises(Unfit) as unfit:
         await other.apply(**document)
     assert len(unfit.value.problems) == 5
     assert unfit.value.problems[0] == ("users[0].password: was sealed under a master key that is not configured here")
-    rotated = Bench(ProvisionsInMemory(), masters=MasterKeys(OTHER_MASTER, [MASTER]))
-    assert len(lines(await rotated.apply(**document))) == 7
+    rotated = ProvisionSetup(ProvisionsInMemory(), masters=MasterKeys(OTHER_MASTER, [MASTER]))
+    assert len(plan_lines(await rotated.apply(**document))) == 7
 
 
 async def test_a_sealed_password_opens_for_its_own_account_only() -> None:
-    bench, _ = a_bench()
+    bench, _ = provision_setup()
     await bench.apply(users=[ANNA])
     (record,) = (await bench.export())["users"]  # type: ignore[attr-defined]
     with pytest.raises(Unfit, match="was sealed for another record"):

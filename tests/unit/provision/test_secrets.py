@@ -4,18 +4,18 @@ import pytest
 
 from gatehouse.kernel.errors import BadInput
 from gatehouse.keys.sealing import MasterKeys
-from gatehouse.provision.given import GivenSecret, SecretSources
+from gatehouse.provision.given import FileSecret, SecretResolver
 from gatehouse.provision.sealed import FileSeal
 from tests.support.keys import MASTER, OTHER_MASTER
 
 SEAL = FileSeal(MasterKeys(MASTER))
-SOURCES = SecretSources(
+SOURCES = SecretResolver(
     environment={"PW": "from-env", "EMPTY": "", "BAD": "\udcff"}, read_file=lambda path: f"in {path}"
 )
 
 
 def reveal(given: object, purpose: str = "password:1") -> tuple[str, bool]:
-    revealed = SOURCES.reveal(GivenSecret.of(given), SEAL, purpose=purpose)
+    revealed = SOURCES.reveal(FileSecret.of(given), SEAL, purpose=purpose)
     return revealed.text, revealed.was_sealed
 
 

@@ -5,44 +5,44 @@ from typing import Any
 
 import pytest
 
-from gatehouse.accounts.model import Kind, User
+from gatehouse.accounts.model import AccountKind, User
 from gatehouse.provision.errors import Problems, Unfit
-from gatehouse.provision.model import AddUser, ChangeUser, RemoveUser, Scope, State
-from gatehouse.provision.sections.section import Placed
-from gatehouse.provision.sections.user_entry import UserEntry
-from gatehouse.provision.sections.users import identify
+from gatehouse.provision.model import AddUser, ChangeUser, ReadScope, RemoveUser, StoredState
+from gatehouse.provision.sections.section import Located
+from gatehouse.provision.sections.user_entry import UserFileEntry
+from gatehouse.provision.sections.users import resolve_users
 from tests.support.builders import NOW, a_user
-from tests.unit.provision.bench import PASSWORDS, a_bench, lines
+from tests.unit.provision.bench import PASSWORDS, plan_lines, provision_setup
 
 ANNA = {"login": "anna@studio.example", "nick": "Anna"}
 STRONG = "correct-horse-battery"
 
 
-def with_anna(**fields: Any) -> State:
+def with_anna(**fields: Any) -> StoredState:
     user = a_user(**{"user_id": "1001", "login": "anna@studio.example", "nick": "Anna", **fields})
-    return State(users=(user,))
+    return StoredState(users=(user,))
 
 
-async def problems_of(state: State | None = None, **given: object) -> list[str]:
-    bench, store = a_bench(state)
+async def problems_of(state: StoredState | None = None, **given: object) -> list[str]:
+    bench, store = provision_setup(state)
     with pytest.raises(Unfit) as unfit:
         await bench.apply(**given)
-    assert store.kept == (state or State())
+    assert store.kept == (state or StoredState())
     assert store.records == []
     return list(unfit.value.problems)
 
 
 async def the_user(**fields: object) -> User:
     """The account that a record makes."""
-    bench, store = a_bench()
+    bench, store = provision_setup()
     await bench.apply(users=[{**ANNA, **fields}])
     (user,) = store.kept.users
     return user
 
 
-async def changed(state: State, **fields: object) -> ChangeUser | None:
+async def changed(state: StoredState, **fields: object) -> ChangeUser | None:
     """What a record about user 1001 changes."""
-    bench, _ = a_bench(state)
+    bench, _ = provision_setup(state)
     changes = (await bench.plan(users=[{"user_id": "1001", **fields}])).changes
     acts = [change.act for change in changes if isinstance(change.act, ChangeUser)]
     assert len(acts) == len(changes)
@@ -50,7 +50,7 @@ async def changed(state: State, **fields: object) -> ChangeUser | None:
 
 
 async def test_a_record_makes_an_account_with_all_it_says() -> None:
-    bench, store = a_bench()
+    bench, store = provision_setup()
     plan = await bench.apply(
         users=[
             {
@@ -70,7 +70,7 @@ async def test_a_record_makes_an_account_with_all_it_says() -> None:
         ]
     )
     (user,) = store.kept.users
-    assert lines(plan) == ["add user anna@studio.example"]
+    assert plan_lines(plan) == ["add user anna@studio.example"]
     assert await PASSWORDS.matches(STRONG, user.password_hash or "")
     assert bench.masters.open(user.sealed_totp or b"", purpose="totp:1001") == b"JBSWY3DPEHPK3PXP"
     assert store.kept.administrators == {"1001"}
@@ -100,12 +100,12 @@ async def test_the_least_a_new_account_needs_is_a_login_and_a_nick() -> None:
 
 
 async def test_an_account_is_found_by_its_login_in_any_spelling_and_takes_the_one_given() -> None:
-    bench, store = a_bench(with_anna())
-    assert lines(await bench.apply(users=[{"login": "ANNA@Studio.Example"}])) == [
+    bench, store = provision_setup(with_anna())
+    assert plan_lines(await bench.apply(users=[{"login": "ANNA@Studio.Example"}])) == [
         "change user anna@studio.example login"
     ]
     assert [user.login for user in store.kept.users] == ["ANNA@Studio.Example"]
-    assert lines(await bench.apply(users=[{"login": "ANNA@Studio.Example"}])) == []
+    assert plan_lines(await bench.apply(users=[{"login": "ANNA@Studio.Example"}])) == []
 
 
 async def test_an_account_is_found_by_its_id_before_its_login() -> None:
@@ -139,13 +139,13 @@ async def test_a_password_that_is_the_one_already_is_no_change() -> None:
 
 
 async def test_a_password_may_come_from_the_environment() -> None:
-    bench, store = a_bench()
+    bench, store = provision_setup()
     await bench.apply(users=[{**ANNA, "password": {"env": "PW"}}], environment={"PW": STRONG})
     assert await PASSWORDS.matches(STRONG, store.kept.users[0].password_hash or "")
 
 
 async def test_a_file_may_bring_more_people_than_are_hashed_at_a_time() -> None:
-    bench, store = a_bench()
+    bench, store = provision_setup()
     crowd = [{"login": f"{n}@x.example", "nick": str(n), "password": f"{STRONG}{n}"} for n in range(100)]
     await bench.apply(users=crowd)
     assert len({user.password_hash for user in store.kept.users}) == 100
@@ -155,10 +155,10 @@ async def test_a_weak_password_needs_to_be_allowed_unless_it_is_there_already() 
     weak = [{**ANNA, "password": "short"}]
     (problem,) = await problems_of(users=weak)
     assert problem.startswith("users[0].password: the password needs at least 10 characters; --allow-weak")
-    bench, store = a_bench()
+    bench, store = provision_setup()
     await bench.apply(users=weak, allow_weak=True)
     assert await PASSWORDS.matches("short", store.kept.users[0].password_hash or "")
-    assert lines(await bench.apply(users=weak)) == []
+    assert plan_lines(await bench.apply(users=weak)) == []
     (problem,) = await problems_of(users=[{**ANNA, "password": "x" * 1_025}], allow_weak=True)
     assert problem == "users[0].password: the password is longer than 1024 bytes"
 
@@ -177,9 +177,9 @@ async def test_a_totp_secret_is_base32_of_some_length(secret: str, says: str) ->
 
 
 async def test_a_totp_secret_in_another_spelling_is_no_change() -> None:
-    bench, store = a_bench()
+    bench, store = provision_setup()
     await bench.apply(users=[{**ANNA, "totp_secret": "JBSWY3DPEHPK3PXP"}])
-    assert lines(await bench.apply(users=[{**ANNA, "totp_secret": "jbsw y3dp ehpk 3pxp"}])) == []
+    assert plan_lines(await bench.apply(users=[{**ANNA, "totp_secret": "jbsw y3dp ehpk 3pxp"}])) == []
     await bench.apply(users=[{**ANNA, "totp_secret": None}])
     assert store.kept.users[0].sealed_totp is None
 
@@ -244,7 +244,7 @@ async def test_two_records_about_one_account_are_refused() -> None:
 
 async def test_a_login_that_belongs_to_someone_else_is_refused() -> None:
     bob = a_user(user_id="1002", login="bob@studio.example")
-    state = State(users=(*with_anna().users, bob))
+    state = StoredState(users=(*with_anna().users, bob))
     assert await problems_of(state, users=[{"user_id": "1001", "login": "BOB@studio.example"}]) == [
         "users[0].login: belongs to user 1002"
     ]
@@ -256,48 +256,53 @@ async def test_a_login_that_belongs_to_someone_else_is_refused() -> None:
 
 
 async def test_a_login_is_free_once_its_owner_is_pruned() -> None:
-    bench, store = a_bench(with_anna())
+    bench, store = provision_setup(with_anna())
     plan = await bench.apply(users=[{**ANNA, "user_id": "5"}], prune=True)
-    assert lines(plan) == ["remove user anna@studio.example", "add user anna@studio.example"]
+    assert plan_lines(plan) == ["remove user anna@studio.example", "add user anna@studio.example"]
     assert [user.user_id for user in store.kept.users] == ["5"]
 
 
 async def test_an_id_is_never_given_again() -> None:
-    state = State(retired_user_ids=frozenset({"1001"}))
+    state = StoredState(retired_user_ids=frozenset({"1001"}))
     (problem,) = await problems_of(state, users=[{**ANNA, "user_id": "1001"}])
     assert problem.startswith("users[0].user_id: 1001 was given to an account that is gone")
 
 
 def test_ids_the_file_names_are_reserved_before_any_is_made_up() -> None:
-    entries = [Placed("a", UserEntry(login="a@x.example")), Placed("b", UserEntry(user_id="1", login="b@x.example"))]
+    entries = [
+        Located("a", UserFileEntry(login="a@x.example")),
+        Located("b", UserFileEntry(user_id="1", login="b@x.example")),
+    ]
     made_up = iter(["1", "2", "3", "4"])
-    found = identify(entries, State(users=(a_user(user_id="2"),)), Problems(), new_id=lambda: next(made_up))
+    found = resolve_users(
+        entries, StoredState(users=(a_user(user_id="2"),)), Problems(), new_id=lambda: next(made_up)
+    )
     assert [one.user_id for one in found] == ["3", "1"]
 
 
 async def test_service_accounts_are_neither_changed_nor_pruned_nor_exported_here() -> None:
-    state = State(users=(a_user(user_id="9", login=None, kind=Kind.SERVICE),))
+    state = StoredState(users=(a_user(user_id="9", login=None, kind=AccountKind.SERVICE),))
     assert await problems_of(state, users=[{"user_id": "9"}]) == ["users[0].user_id: 9 is a service account"]
-    bench, _ = a_bench(state)
-    assert lines(await bench.plan(users=[], prune=True)) == []
+    bench, _ = provision_setup(state)
+    assert plan_lines(await bench.plan(users=[], prune=True)) == []
     assert (await bench.export())["users"] == []
 
 
 async def test_only_the_accounts_the_file_names_are_read_unless_the_rest_is_pruned() -> None:
-    bench, store = a_bench()
+    bench, store = provision_setup()
     await bench.plan(
         users=[{"login": "Anna@X.example", "nick": "A"}, {"user_id": "7", "login": "b@x.example", "nick": "B"}]
     )
     await bench.plan(users=[], prune=True)
     assert store.scopes == [
-        Scope(user_ids=frozenset({"7"}), login_keys=frozenset({"anna@x.example", "b@x.example"})),
-        Scope(all_users=True),
+        ReadScope(user_ids=frozenset({"7"}), login_keys=frozenset({"anna@x.example", "b@x.example"})),
+        ReadScope(all_users=True),
     ]
 
 
-def admins(*ids: str, blocked: frozenset[str] = frozenset(), reg_time: int = NOW) -> State:
+def admins(*ids: str, blocked: frozenset[str] = frozenset(), reg_time: int = NOW) -> StoredState:
     users = [a_user(user_id=one, blocked=one in blocked, reg_time=reg_time - int(one)) for one in ids]
-    return State(users=tuple(users), administrators=frozenset(ids))
+    return StoredState(users=tuple(users), administrators=frozenset(ids))
 
 
 async def test_the_role_is_given_kept_and_taken() -> None:
@@ -323,7 +328,7 @@ async def test_the_last_administrator_stays_one(fields: dict[str, object]) -> No
 
 
 async def test_the_role_may_be_handed_over_in_one_file() -> None:
-    bench, store = a_bench(admins("1"))
+    bench, store = provision_setup(admins("1"))
     await bench.apply(
         users=[{"user_id": "1", "administrator": False}, {**ANNA, "user_id": "2", "administrator": True}]
     )
@@ -336,34 +341,36 @@ async def test_two_who_give_it_up_together_are_refused() -> None:
 
 
 async def test_pruning_removes_everyone_the_file_does_not_name() -> None:
-    bench, store = a_bench(State(users=(a_user(user_id="1", login="a@x.example"), a_user(user_id="2"))))
+    bench, store = provision_setup(StoredState(users=(a_user(user_id="1", login="a@x.example"), a_user(user_id="2"))))
     plan = await bench.apply(users=[{"user_id": "2"}], prune=True)
-    assert lines(plan) == ["remove user a@x.example"]
+    assert plan_lines(plan) == ["remove user a@x.example"]
     assert isinstance(plan.changes[0].act, RemoveUser)
     assert store.kept.retired_user_ids == {"1"}
 
 
 async def test_pruning_touches_named_sections_only() -> None:
-    bench, _ = a_bench(with_anna())
-    assert lines(await bench.plan(clients=[], prune=True)) == []
+    bench, _ = provision_setup(with_anna())
+    assert plan_lines(await bench.plan(clients=[], prune=True)) == []
 
 
 async def test_pruning_spares_the_one_who_has_administered_longest_and_says_so() -> None:
-    bench, store = a_bench(admins("1", "2", "3", blocked=frozenset("3")))  # the third came first, and is blocked
+    bench, store = provision_setup(
+        admins("1", "2", "3", blocked=frozenset("3"))
+    )  # the third came first, and is blocked
     plan = await bench.apply(users=[ANNA], prune=True)
     assert store.kept.administrators == {"2"}
     assert plan.spared == (f"user {store.kept.users[0].login} stays, as the last administrator",)
-    assert lines(await bench.apply(users=[ANNA], prune=True)) == []
+    assert plan_lines(await bench.apply(users=[ANNA], prune=True)) == []
 
 
 async def test_pruning_removes_an_administrator_when_another_one_is_left() -> None:
-    bench, store = a_bench(admins("1", "2"))
+    bench, store = provision_setup(admins("1", "2"))
     plan = await bench.apply(users=[{"user_id": "1"}], prune=True)
     assert (store.kept.administrators, plan.spared) == ({"1"}, ())
 
 
 async def test_a_plan_shows_no_secret() -> None:
-    bench, _ = a_bench()
+    bench, _ = provision_setup()
     plan = await bench.plan(users=[{**ANNA, "password": STRONG, "totp_secret": "JBSWY3DPEHPK3PXP"}])
     assert STRONG not in repr(plan)
     assert "JBSWY3DP" not in repr(plan)

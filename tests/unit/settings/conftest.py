@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.settings.installation import Installation
+from tests.unit.settings.installation import TemporaryInstallation
 
 
 @pytest.fixture
-def installation(tmp_path: Path) -> Installation:
-    return Installation(tmp_path)
+def installation(tmp_path: Path) -> TemporaryInstallation:
+    return TemporaryInstallation(tmp_path)

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from gatehouse.settings import Loaded, Purpose, SettingsRefused, load
+from gatehouse.settings import LoadedSettings, LoadPurpose, SettingsRefused, load
 
 # Random once; sealed nothing, opens nothing.
 MASTER_KEY: Final = "hJ3oGkP0rVtYw1mXq9Zc5sEdN7uBfLaI2xRkT8vQ4yM"
@@ -18,7 +18,7 @@ SOUND: Final = {MASTER: MASTER_KEY, BASE_URL: "https://login.studio.example"}
 
 
 @dataclass(frozen=True, slots=True)
-class Installation:
+class TemporaryInstallation:
     data: Path
 
     def load(
@@ -29,8 +29,8 @@ class Installation:
         config: Path | None = None,
         flags: Mapping[str, str] | None = None,
         dev: bool = False,
-        purpose: Purpose = Purpose.COMMAND,
-    ) -> Loaded:
+        purpose: LoadPurpose = LoadPurpose.COMMAND,
+    ) -> LoadedSettings:
         if toml is not None:
             self.write("gatehouse.toml", toml)
         return load(
@@ -50,7 +50,7 @@ class Installation:
         config: Path | None = None,
         flags: Mapping[str, str] | None = None,
         dev: bool = False,
-        purpose: Purpose = Purpose.COMMAND,
+        purpose: LoadPurpose = LoadPurpose.COMMAND,
     ) -> tuple[str, ...]:
         """What is said when loading is refused; loading without a complaint fails the test."""
         with pytest.raises(SettingsRefused) as refused:

@@ -2,21 +2,21 @@
 
 import pytest
 
-from tests.unit.settings.installation import SOUND, Installation
+from tests.unit.settings.installation import SOUND, TemporaryInstallation
 
 DOMAINS = "GATEHOUSE__ACCOUNTS__ALLOWED_DOMAINS"
 REGISTRATION = "GATEHOUSE__ACCOUNTS__REGISTRATION"
 BREACHED = "GATEHOUSE__ACCOUNTS__BREACHED_PASSWORDS"
 
 
-def test_registration_is_closed_unless_it_is_opened_or_developed(installation: Installation) -> None:
+def test_registration_is_closed_unless_it_is_opened_or_developed(installation: TemporaryInstallation) -> None:
     assert not installation.load().settings.accounts.registration
     assert installation.load(SOUND | {REGISTRATION: "true"}).settings.accounts.registration
     assert installation.load({}, dev=True).settings.accounts.registration
     assert not installation.load({REGISTRATION: "false"}, dev=True).settings.accounts.registration
 
 
-def test_domains_are_a_list(installation: Installation) -> None:
+def test_domains_are_a_list(installation: TemporaryInstallation) -> None:
     loaded = installation.load(SOUND | {DOMAINS: "studio.example, partner.example"})
     assert loaded.settings.accounts.allowed_domains == ("studio.example", "partner.example")
     toml = '[accounts]\nallowed_domains = ["studio.example"]\n'
@@ -25,12 +25,12 @@ def test_domains_are_a_list(installation: Installation) -> None:
 
 
 @pytest.mark.parametrize("domain", ["Studio.example", "@studio.example", "*.example", "studio.example.", "a b", "10"])
-def test_what_could_never_match_an_address_is_refused(installation: Installation, domain: str) -> None:
+def test_what_could_never_match_an_address_is_refused(installation: TemporaryInstallation, domain: str) -> None:
     [problem] = installation.problems(SOUND | {DOMAINS: f"partner.example,{domain}"})
     assert problem.startswith(f"{DOMAINS}: must be a domain like studio.example")
 
 
-def test_the_list_of_stolen_passwords_must_be_one(installation: Installation) -> None:
+def test_the_list_of_stolen_passwords_must_be_one(installation: TemporaryInstallation) -> None:
     right = installation.write("breached.txt", f"{'0' * 40}:1\n")
     assert installation.load(SOUND | {BREACHED: str(right)}).settings.accounts.breached_passwords == str(right)
     wrong = installation.write("words.txt", "password\nletmein\n")

@@ -2,21 +2,23 @@
 
 import pytest
 
-from gatehouse.kernel.colours import Colour
+from gatehouse.kernel.colours import Color
 from tests.support.pictures import png
-from tests.unit.settings.installation import SOUND, Installation
+from tests.unit.settings.installation import SOUND, TemporaryInstallation
 
 LOGO = "GATEHOUSE__BRANDING__LOGO"
-PIXELS = png(2, 2, Colour(1, 2, 3))
+PIXELS = png(2, 2, Color(1, 2, 3))
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
 
 
-def test_without_branding_it_is_gatehouse(installation: Installation) -> None:
+def test_without_branding_it_is_gatehouse(installation: TemporaryInstallation) -> None:
     settings = installation.load().settings
     assert (settings.branding.name, settings.branding.logo, settings.branding.accent) == ("Gatehouse", "", "")
 
 
-def test_mail_comes_from_the_name_that_pages_show_unless_it_is_told_another(installation: Installation) -> None:
+def test_mail_comes_from_the_name_that_pages_show_unless_it_is_told_another(
+    installation: TemporaryInstallation,
+) -> None:
     named = SOUND | {"GATEHOUSE__BRANDING__NAME": "Sky Studio"}
     assert installation.load(named).settings.mail.from_name == "Sky Studio"
     told = named | {"GATEHOUSE__MAIL__FROM_NAME": "Sky Studio accounts"}
@@ -34,7 +36,7 @@ def test_mail_comes_from_the_name_that_pages_show_unless_it_is_told_another(inst
     ],
 )
 def test_a_logo_is_a_small_picture_of_pixels(
-    installation: Installation, content: bytes | None, complaint: str
+    installation: TemporaryInstallation, content: bytes | None, complaint: str
 ) -> None:
     path = installation.data / "logo.png"
     if content is not None:
@@ -44,7 +46,7 @@ def test_a_logo_is_a_small_picture_of_pixels(
 
 
 @pytest.mark.parametrize("content", [PIXELS, b"\xff\xd8\xff\xe0JFIF", b"RIFF\0\0\0\0WEBPVP8 "])
-def test_png_jpeg_and_webp_are_such_pictures(installation: Installation, content: bytes) -> None:
+def test_png_jpeg_and_webp_are_such_pictures(installation: TemporaryInstallation, content: bytes) -> None:
     path = installation.data / "logo"
     path.write_bytes(content)
     assert installation.load(SOUND | {LOGO: str(path)}).settings.branding.logo == str(path)
@@ -63,13 +65,13 @@ def test_png_jpeg_and_webp_are_such_pictures(installation: Installation, content
     ],
 )
 def test_what_pages_could_not_show_well_is_refused(
-    installation: Installation, setting: str, given: str, complaint: str
+    installation: TemporaryInstallation, setting: str, given: str, complaint: str
 ) -> None:
     [problem] = installation.problems(SOUND | {f"GATEHOUSE__BRANDING__{setting}": given})
     assert complaint in problem
 
 
-def test_a_logo_for_dark_pages_alone_is_refused(installation: Installation) -> None:
+def test_a_logo_for_dark_pages_alone_is_refused(installation: TemporaryInstallation) -> None:
     path = installation.data / "dark.png"
     path.write_bytes(PIXELS)
     [problem] = installation.problems(SOUND | {f"{LOGO}_DARK": str(path)})

@@ -12,7 +12,7 @@ from gatehouse import __version__
 from gatehouse.cli import COMMANDS, main
 from gatehouse.cli.common import Invocation, common_options, load_settings
 from gatehouse.kernel.errors import Conflict
-from gatehouse.settings.entries import ENTRIES
+from gatehouse.settings.entries import ALL_SETTINGS
 from tests.unit.settings.installation import MASTER, MASTER_KEY, SOUND
 
 Command = Callable[..., Result]
@@ -34,7 +34,7 @@ def test_show_prints_every_setting_its_value_and_its_source(gatehouse: Command) 
     answer = gatehouse("config", "show", environment=SOUND | {"GATEHOUSE__LOG__LEVEL": "debug"})
     rows = [line.split() for line in answer.stdout.splitlines()]
     assert answer.exit_code == 0
-    assert set(ENTRIES) <= {row[0] for row in rows}
+    assert set(ALL_SETTINGS) <= {row[0] for row in rows}
     assert ["log.level", "debug", "environment"] in rows
     assert ["rates.enabled", "true", "default"] in rows
     assert ["security.master_key", "********", "environment"] in rows
@@ -43,7 +43,7 @@ def test_show_prints_every_setting_its_value_and_its_source(gatehouse: Command) 
 def test_show_prints_json_for_scripts(gatehouse: Command) -> None:
     answer = gatehouse("config", "show", "--json", "--dev", environment={})
     shown = json.loads(answer.stdout)
-    assert list(shown) == list(ENTRIES)
+    assert list(shown) == list(ALL_SETTINGS)
     assert shown["server.port"] == {"value": 8080, "source": "default"}
     assert shown["game.session_info_allow"] == {"value": ["127.0.0.0/8", "::1/128"], "source": "dev"}
     assert shown["rates.enabled"]["value"] is True

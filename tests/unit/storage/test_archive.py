@@ -9,15 +9,15 @@ import pytest
 
 from gatehouse.storage.archive import (
     Archive,
+    ArchiveEnd,
+    ArchiveRows,
     ArchiveWriter,
     BackupDamaged,
     BackupForeign,
-    Closing,
     FileExists,
     Manifest,
-    Rows,
-    new_file,
-    refuse_unkeyed,
+    create_file_atomically,
+    refuse_wrong_mac,
 )
 
 KEY = b"k" * 32
@@ -35,15 +35,15 @@ ANNA = ("1000000001", True, b"\x00\xff")
 BOB = ("1000000002", False, None)
 
 
-def written(path: Path, manifest: Manifest = MANIFEST) -> Closing:
-    with new_file(path) as file:
+def written(path: Path, manifest: Manifest = MANIFEST) -> ArchiveEnd:
+    with create_file_atomically(path) as file:
         writer = ArchiveWriter(file, manifest)
         writer.put("users", [ANNA])
         writer.put("users", [BOB])
         return writer.close(KEY)
 
 
-def read(path: Path) -> tuple[list[Rows], Closing]:
+def read(path: Path) -> tuple[list[ArchiveRows], ArchiveEnd]:
     chunks = Archive(path).chunks()
     found = []
     while True:
@@ -68,11 +68,11 @@ def test_what_is_written_is_read_again(file: Path) -> None:
     ]
     assert read_closing == closing
     assert closing.counts == {"users": 2, "empty": 0}
-    refuse_unkeyed(closing, KEY)
+    refuse_wrong_mac(closing, KEY)
 
 
 def test_the_file_is_its_owners_and_has_its_name_only_when_whole(file: Path) -> None:
-    with new_file(file) as out:
+    with create_file_atomically(file) as out:
         out.write(b"half")
         assert not file.exists()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -80,11 +80,11 @@ def test_the_file_is_its_owners_and_has_its_name_only_when_whole(file: Path) -> 
 
 
 def test_a_backup_that_fails_leaves_nothing_and_overwrites_nothing(file: Path) -> None:
-    with pytest.raises(OSError, match="full"), new_file(file):
+    with pytest.raises(OSError, match="full"), create_file_atomically(file):
         raise OSError("the disk is full")
     assert list(file.parent.iterdir()) == []
     file.write_text("mine")
-    with pytest.raises(FileExists), new_file(file):
+    with pytest.raises(FileExists), create_file_atomically(file):
         pytest.fail("nothing may be written")
     assert file.read_text() == "mine"
 
@@ -134,7 +134,7 @@ def test_no_flipped_bit_of_what_was_written_is_overlooked(file: Path) -> None:
         flipped = plain[:place] + bytes([plain[place] ^ 1 << place % 8]) + plain[place + 1 :]
         file.write_bytes(gzip.compress(flipped, 1))
         with pytest.raises((BackupDamaged, BackupForeign)):
-            refuse_unkeyed(read(file)[1], KEY)
+            refuse_wrong_mac(read(file)[1], KEY)
 
 
 def test_a_backup_of_a_later_format_names_the_version_that_reads_it(file: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_backup_of_a_later_format_names_the_version_that_reads_it(file: Path) 
 def test_nobody_closes_a_backup_without_the_key(file: Path) -> None:
     closing = written(file)
     with pytest.raises(BackupDamaged, match="not written by the installation"):
-        refuse_unkeyed(closing, b"another key".ljust(32))
+        refuse_wrong_mac(closing, b"another key".ljust(32))
 
 
 def test_how_far_reading_has_got_is_told(file: Path) -> None:

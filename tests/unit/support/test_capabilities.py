@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.capabilities import Capability, closing_lines, require
+from tests.support.capabilities import Capability, missing_program_lines, require_program
 
 PRESENT = Capability(name="A program", find=lambda: Path("/somewhere"))
 ABSENT = Capability(name="A program", find=lambda: None)
@@ -10,26 +10,28 @@ ABSENT_EXTRA = Capability(name="An extra", find=lambda: None, optional=True)
 
 
 def test_a_present_program_is_returned() -> None:
-    assert require(PRESENT, on_ci=True) == Path("/somewhere")
+    assert require_program(PRESENT, on_ci=True) == Path("/somewhere")
 
 
 def test_an_absent_program_skips_the_test_and_says_which() -> None:
     with pytest.raises(pytest.skip.Exception, match="no A program"):
-        require(ABSENT, on_ci=False)
+        require_program(ABSENT, on_ci=False)
 
 
 def test_on_ci_an_absent_program_fails_the_test() -> None:
     with pytest.raises(pytest.fail.Exception, match="no A program"):
-        require(ABSENT, on_ci=True)
+        require_program(ABSENT, on_ci=True)
 
 
 def test_on_ci_an_absent_optional_program_skips_the_test() -> None:
     with pytest.raises(pytest.skip.Exception, match="no An extra"):
-        require(ABSENT_EXTRA, on_ci=True)
+        require_program(ABSENT_EXTRA, on_ci=True)
 
 
 def test_the_run_closes_with_one_line_for_each_absent_program() -> None:
     with pytest.raises(pytest.skip.Exception) as skipped:
-        require(ABSENT, on_ci=False)
+        require_program(ABSENT, on_ci=False)
     reasons = [str(skipped.value)] * 2 + ["not on this platform"]
-    assert closing_lines(reasons) == ["NOT TESTED: 2 tests need A program, absent here (see `make test-deps`)"]
+    assert missing_program_lines(reasons) == [
+        "NOT TESTED: 2 tests need A program, absent here (see `make test-deps`)"
+    ]

@@ -2,7 +2,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tools.getting import CouldNotGet, Program, Way, provide, reason_in
+from tools.getting import CouldNotGet, InstallMethod, Program, ensure_installed, failure_reason
 from tools.test_deps import fetch_npm_package
 
 HERE = Path("/usr/bin/thing")
@@ -11,7 +11,7 @@ HERE = Path("/usr/bin/thing")
 def a_program(*, found: list[Path | None], take: Callable[[], None] | None) -> Program:
     """A program whose place is, one look after the other, as listed."""
     looks = iter(found)
-    download = None if take is None else Way(words="a registry", take=take)
+    download = None if take is None else InstallMethod(words="a registry", take=take)
     return Program(name="Thing", find=lambda: next(looks), system_package="no-such-package", download=download)
 
 
@@ -26,30 +26,30 @@ def refuse() -> None:
 
 
 def test_what_is_here_is_not_installed_again(capsys: pytest.CaptureFixture[str]) -> None:
-    provide(a_program(found=[HERE], take=refuse))
+    ensure_installed(a_program(found=[HERE], take=refuse))
     assert capsys.readouterr().out == "test-deps: Thing is here: /usr/bin/thing\n"
 
 
 def test_an_installation_is_announced(capsys: pytest.CaptureFixture[str]) -> None:
     taken: list[bool] = []
-    provide(a_program(found=[None, HERE], take=lambda: taken.append(True)))
+    ensure_installed(a_program(found=[None, HERE], take=lambda: taken.append(True)))
     assert taken == [True]
     assert capsys.readouterr().out == "test-deps: installing Thing (a registry)\n"
 
 
 def test_what_could_not_be_had_is_said_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    provide(a_program(found=[None], take=refuse))
+    ensure_installed(a_program(found=[None], take=refuse))
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == "test-deps: COULD NOT GET Thing, its tests will not run: a registry: no network"
 
 
 def test_what_was_installed_in_vain_is_said_too(capsys: pytest.CaptureFixture[str]) -> None:
-    provide(a_program(found=[None, None], take=lambda: None))
+    ensure_installed(a_program(found=[None, None], take=lambda: None))
     assert "a registry: installed, but too old" in capsys.readouterr().out
 
 
 def test_what_only_root_can_install_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    provide(a_program(found=[None], take=None))
+    ensure_installed(a_program(found=[None], take=None))
     assert capsys.readouterr().out.endswith("its tests will not run: only root can install it\n")
 
 
@@ -70,4 +70,4 @@ def test_a_package_of_other_bytes_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_the_telling_line_of_a_failure_is_found(output: str, reason: str) -> None:
-    assert reason_in(output) == reason
+    assert failure_reason(output) == reason

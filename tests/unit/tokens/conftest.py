@@ -3,10 +3,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.support.tokens import Desk, a_desk
+from tests.support.tokens import TokenSetup, token_setup
 
 
 @pytest.fixture
-async def desk() -> AsyncIterator[Desk]:
+async def desk() -> AsyncIterator[TokenSetup]:
     with ThreadPoolExecutor(1) as executor:
-        yield await a_desk(executor)
+        yield await token_setup(executor)

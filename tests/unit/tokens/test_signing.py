@@ -4,26 +4,26 @@ import pytest
 from joserfc import jws
 from joserfc.jwk import KeySet
 
-from gatehouse.audit.model import Origin
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.keys.base64url import decode_base64url
 from gatehouse.keys.errors import NoSigningKey
-from gatehouse.keys.jwks import document_of
+from gatehouse.keys.jwks import jwks_document
 from gatehouse.keys.model import Algorithm
-from gatehouse.keys.rotation import Manner, Rotation, RotationPolicy
-from gatehouse.tokens.claims import Claims, GeneratedServiceClaims, IdClaims, RefreshClaims, UserClaims
+from gatehouse.keys.rotation import KeyRotation, RotationMode, RotationPolicy
+from gatehouse.tokens.claims import Claims, GeneratedServiceClaims, IdClaims, RefreshClaims, UserJwtClaims
 from gatehouse.tokens.errors import InvalidToken
 from tests.support.builders import RECORDER
-from tests.support.keys import first_keys, key_of, masters
-from tests.support.tokens import CLASSES, Desk, example, kid_for, payload_for
+from tests.support.keys import first_keys, key_of, master_keys
+from tests.support.tokens import CLASSES, TokenSetup, example_claims, kid_for, payload_for
 
 OURS = [kind for kind in CLASSES if kind is not GeneratedServiceClaims]
 
 
-ADMIN = Origin(actor="admin")
+ADMIN = AuditOrigin(actor="admin")
 
 
-def a_rotation(desk: Desk, policy: RotationPolicy) -> Rotation:
-    return Rotation(store=desk.store, masters=masters(), recorder=RECORDER, clock=desk.clock, policy=policy)
+def a_rotation(desk: TokenSetup, policy: RotationPolicy) -> KeyRotation:
+    return KeyRotation(store=desk.store, masters=master_keys(), recorder=RECORDER, clock=desk.clock, policy=policy)
 
 
 def parts(token: str) -> list[dict[str, object]]:
@@ -31,59 +31,63 @@ def parts(token: str) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("kind", OURS)
-async def test_the_header_says_alg_kid_and_typ_and_the_payload_repeats_kid(kind: type[Claims], desk: Desk) -> None:
-    header, payload = parts(await desk.signer.sign(example(kind)))
+async def test_the_header_says_alg_kid_and_typ_and_the_payload_repeats_kid(
+    kind: type[Claims], desk: TokenSetup
+) -> None:
+    header, payload = parts(await desk.signer.sign(example_claims(kind)))
     assert header == {"alg": str(kind.algs[0]), "kid": kid_for(kind), "typ": "JWT"}
     assert payload == payload_for(kind)
 
 
 @pytest.mark.parametrize("alg", Algorithm)
 @pytest.mark.filterwarnings("ignore:EdDSA is deprecated")
-async def test_another_library_accepts_the_signature(alg: Algorithm, desk: Desk) -> None:
-    token = await desk.signer.sign(example(IdClaims), alg=alg)
-    keys = KeySet.import_key_set(json.loads(document_of(first_keys()).body))
+async def test_another_library_accepts_the_signature(alg: Algorithm, desk: TokenSetup) -> None:
+    token = await desk.signer.sign(example_claims(IdClaims), alg=alg)
+    keys = KeySet.import_key_set(json.loads(jwks_document(first_keys()).body))
     assert jws.deserialize_compact(token, keys, algorithms=[alg]).headers()["alg"] == alg
 
 
-async def test_the_same_refresh_claims_are_the_same_token(desk: Desk) -> None:
-    claims = example(RefreshClaims)
+async def test_the_same_refresh_claims_are_the_same_token(desk: TokenSetup) -> None:
+    claims = example_claims(RefreshClaims)
     assert await desk.signer.sign(claims) == await desk.signer.sign(claims)
 
 
-async def test_mapped_claims_stand_beside_those_of_the_class_and_never_replace_one(desk: Desk) -> None:
-    token = await desk.signer.sign(example(IdClaims), more={"groups": ("staff",), "sub": "another", "typ": "x"})
+async def test_mapped_claims_stand_beside_those_of_the_class_and_never_replace_one(desk: TokenSetup) -> None:
+    token = await desk.signer.sign(
+        example_claims(IdClaims), more={"groups": ("staff",), "sub": "another", "typ": "x"}
+    )
     assert parts(token)[1] == payload_for(IdClaims) | {"groups": ["staff"]}
     assert await desk.verifier.verify(token, IdClaims)
 
 
-async def test_a_class_is_signed_only_with_its_own_algorithms(desk: Desk) -> None:
-    attempts = [(example(UserClaims), Algorithm.ES256), (example(RefreshClaims), Algorithm.RS256)]
+async def test_a_class_is_signed_only_with_its_own_algorithms(desk: TokenSetup) -> None:
+    attempts = [(example_claims(UserJwtClaims), Algorithm.ES256), (example_claims(RefreshClaims), Algorithm.RS256)]
     for claims, alg in attempts:
         with pytest.raises(ValueError, match="not signed with"):
             await desk.signer.sign(claims, alg=alg)
 
 
-async def test_we_never_sign_in_the_name_of_an_application(desk: Desk) -> None:
+async def test_we_never_sign_in_the_name_of_an_application(desk: TokenSetup) -> None:
     with pytest.raises(TypeError):
-        await desk.signer.sign(example(GeneratedServiceClaims))
+        await desk.signer.sign(example_claims(GeneratedServiceClaims))
 
 
-async def test_without_a_key_there_is_no_token(desk: Desk) -> None:
+async def test_without_a_key_there_is_no_token(desk: TokenSetup) -> None:
     desk.keyring._take(())
     with pytest.raises(NoSigningKey):
-        await desk.signer.sign(example(UserClaims))
+        await desk.signer.sign(example_claims(UserJwtClaims))
 
 
-async def test_ui_13_tokens_verify_across_a_rotation_until_their_key_is_retired(desk: Desk) -> None:
+async def test_ui_13_tokens_verify_across_a_rotation_until_their_key_is_retired(desk: TokenSetup) -> None:
     line = key_of(IdClaims.purpose, Algorithm.ES256).line
     policy = RotationPolicy(publish_lead=100, longest_life=1_000, grace=60)
     rotation = a_rotation(desk, policy)
-    before = await desk.signer.sign(example(IdClaims, exp=desk.clock.now() + 10_000), alg=Algorithm.ES256)
+    before = await desk.signer.sign(example_claims(IdClaims, exp=desk.clock.now() + 10_000), alg=Algorithm.ES256)
     new = await rotation.rotate(line, origin=ADMIN)
     await desk.keyring.reload()
-    assert parts(await desk.signer.sign(example(IdClaims), alg=Algorithm.ES256))[0]["kid"] != new.kid
+    assert parts(await desk.signer.sign(example_claims(IdClaims), alg=Algorithm.ES256))[0]["kid"] != new.kid
     await desk.clock.advance(100)
-    after = await desk.signer.sign(example(IdClaims), alg=Algorithm.ES256)
+    after = await desk.signer.sign(example_claims(IdClaims), alg=Algorithm.ES256)
     assert parts(after)[0]["kid"] == new.kid
     await desk.verifier.verify(before, IdClaims)
     await desk.verifier.verify(after, IdClaims)
@@ -92,11 +96,11 @@ async def test_ui_13_tokens_verify_across_a_rotation_until_their_key_is_retired(
         await desk.verifier.verify(before, IdClaims)
 
 
-async def test_tokens_of_a_distrusted_key_are_refused_at_once(desk: Desk) -> None:
-    token = await desk.signer.sign(example(IdClaims), alg=Algorithm.ES256)
+async def test_tokens_of_a_distrusted_key_are_refused_at_once(desk: TokenSetup) -> None:
+    token = await desk.signer.sign(example_claims(IdClaims), alg=Algorithm.ES256)
     rotation = a_rotation(desk, RotationPolicy())
-    await rotation.rotate(key_of(IdClaims.purpose, Algorithm.ES256).line, origin=ADMIN, manner=Manner.DISTRUST)
+    await rotation.rotate(key_of(IdClaims.purpose, Algorithm.ES256).line, origin=ADMIN, manner=RotationMode.DISTRUST)
     await desk.keyring.catch_up(desk.store.stored.version)
     with pytest.raises(InvalidToken, match="no key"):
         await desk.verifier.verify(token, IdClaims)
-    await desk.verifier.verify(await desk.signer.sign(example(IdClaims), alg=Algorithm.ES256), IdClaims)
+    await desk.verifier.verify(await desk.signer.sign(example_claims(IdClaims), alg=Algorithm.ES256), IdClaims)

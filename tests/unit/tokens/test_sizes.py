@@ -3,14 +3,14 @@
 import msgspec
 import pytest
 
-from gatehouse.accounts.fixed_ips import RANGES_MOST, check_fixed_ips
+from gatehouse.accounts.fixed_ips import MAX_RANGES, check_fixed_ips
 from gatehouse.accounts.logins import check_login
-from gatehouse.accounts.model import NICK_LONGEST
+from gatehouse.accounts.model import MAX_NICK_LENGTH
 from gatehouse.keys.model import Algorithm
 from gatehouse.tokens.claims import (
     Claims,
-    ExchangedClaims,
-    ExchangeIdClaims,
+    ExchangedIdClaims,
+    ExchangedUserClaims,
     IdClaims,
     LogoutClaims,
     LogoutEvent,
@@ -18,36 +18,36 @@ from gatehouse.tokens.claims import (
     RefreshClaims,
     ServiceAccountClaims,
     StaticServiceClaims,
-    UserClaims,
+    UserJwtClaims,
 )
 from gatehouse.tokens.errors import TokenTooLong
 from gatehouse.tokens.sizes import (
-    ID_TOKEN_MOST,
-    NONCE_BYTES_MOST,
-    PERM_MOST,
-    PUBLIC_KEY_BYTES_MOST,
-    TAG_BYTES_MOST,
-    TOKEN_MOST,
+    MAX_ID_TOKEN,
+    MAX_ISSUED_TOKEN,
+    MAX_NONCE_BYTES,
+    MAX_PERM,
+    MAX_PUBLIC_KEY_BYTES,
+    MAX_TAG_BYTES,
     base64_length,
-    fitting,
+    claims_that_fit,
     json_length,
-    room,
+    payload_bytes_left,
     tag_claims,
     without_long_perm,
 )
-from tests.support.tokens import Desk, example
+from tests.support.tokens import TokenSetup, example_claims
 
 LATEST = 2**53 - 1
 LABEL = "a" * 61
 ISSUER = f"https://{LABEL}.{LABEL}.{LABEL}.{LABEL}.abcde:65535"
 USER_ID = "9" * 19
 CLIENT_ID = "c" * 64
-NICK = "🙂" * NICK_LONGEST
+NICK = "🙂" * MAX_NICK_LENGTH
 EMAIL = check_login(f"{'🙂' * 64}@{LABEL}.{LABEL}.{LABEL}.abc")
 RANGES = check_fixed_ips([f"fc00:1111:2222:3333:4444:5555:6666:{number:x}/128" for number in range(7_000, 7_032)])
 CREATOR = "2001:1111:2222:3333:4444:5555:6666:7777/128"
-TAGS = "t" * TAG_BYTES_MOST
-KEY = "k" * PUBLIC_KEY_BYTES_MOST
+TAGS = "t" * MAX_TAG_BYTES
+KEY = "k" * MAX_PUBLIC_KEY_BYTES
 TIMES = {"iss": ISSUER, "iat": LATEST, "exp": LATEST}
 PERSON = TIMES | {
     "uid": USER_ID,
@@ -72,10 +72,10 @@ AT_LIMITS: tuple[Claims, ...] = (
             "perm_omitted": True,
             "aud": "9" * 18,
         },
-        UserClaims,
+        UserJwtClaims,
     ),
-    msgspec.convert(PERSON | {"auth": "openid", "azp": CLIENT_ID, "gid": "g" * 64}, ExchangedClaims),
-    ExchangeIdClaims(iss=ISSUER, iat=LATEST, exp=LATEST, sub=USER_ID, aud=(ISSUER,), email=EMAIL, nickname=NICK),
+    msgspec.convert(PERSON | {"auth": "openid", "azp": CLIENT_ID, "gid": "g" * 64}, ExchangedUserClaims),
+    ExchangedIdClaims(iss=ISSUER, iat=LATEST, exp=LATEST, sub=USER_ID, aud=(ISSUER,), email=EMAIL, nickname=NICK),
     RefreshClaims(
         iss=ISSUER,
         iat=LATEST,
@@ -118,7 +118,7 @@ ID_TOKEN = IdClaims(
     sub=USER_ID,
     aud=(ISSUER, CLIENT_ID),
     azp=CLIENT_ID,
-    nonce="n" * NONCE_BYTES_MOST,
+    nonce="n" * MAX_NONCE_BYTES,
     email=EMAIL,
     nickname=NICK,
     auth_time=LATEST,
@@ -129,32 +129,36 @@ ID_TOKEN = IdClaims(
 
 
 def test_the_longest_parts_are_as_long_as_they_may_be() -> None:
-    assert (len(ISSUER), len(RANGES), max(map(len, RANGES))) == (267, RANGES_MOST, len(CREATOR))
+    assert (len(ISSUER), len(RANGES), max(map(len, RANGES))) == (267, MAX_RANGES, len(CREATOR))
 
 
 @pytest.mark.parametrize("claims", AT_LIMITS, ids=lambda claims: type(claims).__name__)
-async def test_tk_31_a_token_at_every_limit_at_once_is_under_eight_kilobytes(claims: Claims, desk: Desk) -> None:
-    assert room(claims, TOKEN_MOST) >= 0, "also with the largest RSA key there may be"
-    assert len(await desk.signer.sign(claims)) <= TOKEN_MOST
+async def test_tk_31_a_token_at_every_limit_at_once_is_under_eight_kilobytes(
+    claims: Claims, desk: TokenSetup
+) -> None:
+    assert payload_bytes_left(claims, MAX_ISSUED_TOKEN) >= 0, "also with the largest RSA key there may be"
+    assert len(await desk.signer.sign(claims)) <= MAX_ISSUED_TOKEN
 
 
 @pytest.mark.parametrize("alg", Algorithm)
-async def test_tk_31_an_id_token_at_every_limit_at_once_fits_into_an_address(alg: Algorithm, desk: Desk) -> None:
-    assert room(ID_TOKEN, ID_TOKEN_MOST) >= 0
+async def test_tk_31_an_id_token_at_every_limit_at_once_fits_into_an_address(
+    alg: Algorithm, desk: TokenSetup
+) -> None:
+    assert payload_bytes_left(ID_TOKEN, MAX_ID_TOKEN) >= 0
     mapped = {f"claim{number}": ["x" * 100] * 100 for number in range(15)} | {"small": ["y" * 100]}
-    kept = fitting(mapped, room(ID_TOKEN, ID_TOKEN_MOST))
+    kept = claims_that_fit(mapped, payload_bytes_left(ID_TOKEN, MAX_ID_TOKEN))
     assert kept == {"small": ["y" * 100]}
-    assert len(await desk.signer.sign(ID_TOKEN, alg=alg, more=kept)) <= ID_TOKEN_MOST
+    assert len(await desk.signer.sign(ID_TOKEN, alg=alg, more=kept)) <= MAX_ID_TOKEN
 
 
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 700])
-async def test_tk_31_what_is_found_to_fit_does(length: int, desk: Desk) -> None:
+async def test_tk_31_what_is_found_to_fit_does(length: int, desk: TokenSetup) -> None:
     """To the byte: the figures that decide are those of the signer, with an RSA key of 3072 bits."""
-    claims = example(IdClaims)
+    claims = example_claims(IdClaims)
     most = len(await desk.signer.sign(claims, more={"a": "x" * length})) + 170  # a key of 2048 bits, a shorter header
     more = {"a": "x" * length}
-    assert fitting(more, room(claims, most)) == more
-    assert fitting(more, room(claims, most - 8)) == {}
+    assert claims_that_fit(more, payload_bytes_left(claims, most)) == more
+    assert claims_that_fit(more, payload_bytes_left(claims, most - 8)) == {}
 
 
 def perm_of(characters: int) -> tuple[str, ...]:
@@ -164,18 +168,18 @@ def perm_of(characters: int) -> tuple[str, ...]:
 
 
 def test_tk_31_perm_is_left_out_above_six_kilobytes_and_the_reader_is_told() -> None:
-    claims = example(UserClaims, app_perm=50_001, perm_exp=1)
-    just = msgspec.structs.replace(claims, perm=perm_of(PERM_MOST))
-    assert base64_length(json_length(just.perm)) == PERM_MOST
+    claims = example_claims(UserJwtClaims, app_perm=50_001, perm_exp=1)
+    just = msgspec.structs.replace(claims, perm=perm_of(MAX_PERM))
+    assert base64_length(json_length(just.perm)) == MAX_PERM
     assert without_long_perm(just) is just
-    over = without_long_perm(msgspec.structs.replace(claims, perm=perm_of(PERM_MOST + 4)))
+    over = without_long_perm(msgspec.structs.replace(claims, perm=perm_of(MAX_PERM + 4)))
     assert (over.perm, over.perm_exp, over.perm_omitted, over.app_perm) == (None, None, True, 50_001)
     assert without_long_perm(claims) is claims
 
 
 def test_tk_31_perm_is_left_out_of_a_token_that_is_long_without_it() -> None:
     long = AT_LIMITS[0]
-    assert isinstance(long, UserClaims)
+    assert isinstance(long, UserJwtClaims)
     told = without_long_perm(msgspec.structs.replace(long, perm_omitted=False, perm=perm_of(2_000), perm_exp=1))
     assert (told.perm, told.perm_exp, told.perm_omitted) == (None, None, True)
 
@@ -183,9 +187,9 @@ def test_tk_31_perm_is_left_out_of_a_token_that_is_long_without_it() -> None:
 def test_tk_31_tags_that_are_too_long_are_left_out_and_the_reader_is_told() -> None:
     assert tag_claims(TAGS) == {"tgs": TAGS}
     assert tag_claims(f"{TAGS}t") == {"tgs": "", "tgs_omitted": True}
-    assert tag_claims('"' * (TAG_BYTES_MOST // 2 + 1)) == {"tgs": "", "tgs_omitted": True}
+    assert tag_claims('"' * (MAX_TAG_BYTES // 2 + 1)) == {"tgs": "", "tgs_omitted": True}
 
 
-async def test_tk_31_no_longer_token_is_ever_signed(desk: Desk) -> None:
+async def test_tk_31_no_longer_token_is_ever_signed(desk: TokenSetup) -> None:
     with pytest.raises(TokenTooLong):
-        await desk.signer.sign(example(IdClaims, nonce="n" * 6_000))
+        await desk.signer.sign(example_claims(IdClaims, nonce="n" * 6_000))

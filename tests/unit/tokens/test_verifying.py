@@ -13,58 +13,58 @@ from gatehouse.tokens.claims import (
     IdClaims,
     RefreshClaims,
     StaticServiceClaims,
-    UserClaims,
+    UserJwtClaims,
 )
-from gatehouse.tokens.decoding import take_apart
+from gatehouse.tokens.decoding import parse_jws
 from gatehouse.tokens.errors import ExpiredToken, InvalidToken
 from tests.support.keys import NOW
 from tests.support.tokens import (
     CLASSES,
-    Desk,
+    TokenSetup,
     application_private_key,
-    example,
+    example_claims,
     forge,
     header_for,
     payload_for,
 )
 
 
-async def signed(desk: Desk, kind: type[Claims]) -> str:
-    return forge(kind) if kind is GeneratedServiceClaims else await desk.signer.sign(example(kind))
+async def signed(desk: TokenSetup, kind: type[Claims]) -> str:
+    return forge(kind) if kind is GeneratedServiceClaims else await desk.signer.sign(example_claims(kind))
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-async def test_what_was_signed_is_verified_claim_for_claim(kind: type[Claims], desk: Desk) -> None:
+async def test_what_was_signed_is_verified_claim_for_claim(kind: type[Claims], desk: TokenSetup) -> None:
     claims = await desk.verifier.verify(await signed(desk, kind), kind)
-    assert claims == example(kind, kid=claims.kid)
+    assert claims == example_claims(kind, kid=claims.kid)
 
 
 @pytest.mark.parametrize("alg", Algorithm)
-async def test_id_tokens_are_verified_in_every_algorithm(alg: Algorithm, desk: Desk) -> None:
-    token = await desk.signer.sign(example(IdClaims), alg=alg)
+async def test_id_tokens_are_verified_in_every_algorithm(alg: Algorithm, desk: TokenSetup) -> None:
+    token = await desk.signer.sign(example_claims(IdClaims), alg=alg)
     assert (await desk.verifier.verify(token, IdClaims)).sub == "1234567890"
 
 
-async def test_the_kid_may_stand_in_the_payload_alone(desk: Desk) -> None:
+async def test_the_kid_may_stand_in_the_payload_alone(desk: TokenSetup) -> None:
     header = {"alg": "RS256"}
-    await desk.verifier.verify(forge(UserClaims, header=header), UserClaims)
+    await desk.verifier.verify(forge(UserJwtClaims, header=header), UserJwtClaims)
     await desk.verifier.verify(forge(GeneratedServiceClaims, header=header), GeneratedServiceClaims)
 
 
-async def test_two_different_kids_are_refused(desk: Desk) -> None:
-    payload = payload_for(UserClaims) | {"kid": "other"}
+async def test_two_different_kids_are_refused(desk: TokenSetup) -> None:
+    payload = payload_for(UserJwtClaims) | {"kid": "other"}
     with pytest.raises(InvalidToken):
-        await desk.verifier.verify(forge(UserClaims, payload=payload), UserClaims)
+        await desk.verifier.verify(forge(UserJwtClaims, payload=payload), UserJwtClaims)
 
 
-async def test_a_service_jwt_is_told_by_its_issuer(desk: Desk) -> None:
+async def test_a_service_jwt_is_told_by_its_issuer(desk: TokenSetup) -> None:
     for kind in (GeneratedServiceClaims, StaticServiceClaims):
         assert isinstance(await desk.verifier.verify_service(await signed(desk, kind)), kind)
     with pytest.raises(InvalidToken):
-        await desk.verifier.verify_service(await signed(desk, UserClaims))
+        await desk.verifier.verify_service(await signed(desk, UserJwtClaims))
 
 
-async def test_a_service_jwt_made_by_another_library_is_accepted_with_members_of_its_own(desk: Desk) -> None:
+async def test_a_service_jwt_made_by_another_library_is_accepted_with_members_of_its_own(desk: TokenSetup) -> None:
     payload = payload_for(GeneratedServiceClaims) | {"jti": "x", "nbf": NOW, "sub": "backend", "env": ["prod"]}
     key = RSAKey.import_key(application_private_key())
     token = jws.serialize_compact(header_for(GeneratedServiceClaims), json.dumps(payload), key)
@@ -72,22 +72,22 @@ async def test_a_service_jwt_made_by_another_library_is_accepted_with_members_of
     assert claims.iss == "50001"
 
 
-async def test_a_service_jwt_of_an_application_lives_five_minutes_at_most(desk: Desk) -> None:
+async def test_a_service_jwt_of_an_application_lives_five_minutes_at_most(desk: TokenSetup) -> None:
     payload = payload_for(GeneratedServiceClaims) | {"exp": NOW + 301}
     with pytest.raises(InvalidToken):
         await desk.verifier.verify(forge(GeneratedServiceClaims, payload=payload), GeneratedServiceClaims)
 
 
-async def test_an_expired_user_jwt_counts_for_as_long_as_the_caller_says(desk: Desk) -> None:
-    token = await desk.signer.sign(example(UserClaims))
+async def test_an_expired_user_jwt_counts_for_as_long_as_the_caller_says(desk: TokenSetup) -> None:
+    token = await desk.signer.sign(example_claims(UserJwtClaims))
     await desk.clock.advance(300 + 99)
-    await desk.verifier.verify(token, UserClaims, expired_by=100)
+    await desk.verifier.verify(token, UserJwtClaims, expired_by=100)
     await desk.clock.advance(1)
     with pytest.raises(ExpiredToken):
-        await desk.verifier.verify(token, UserClaims, expired_by=100)
+        await desk.verifier.verify(token, UserJwtClaims, expired_by=100)
 
 
-async def test_a_token_of_another_issuer_is_refused_even_with_our_signature(desk: Desk) -> None:
+async def test_a_token_of_another_issuer_is_refused_even_with_our_signature(desk: TokenSetup) -> None:
     for kind in CLASSES:
         payload = payload_for(kind) | {"iss": "50002" if kind is GeneratedServiceClaims else "https://sso.example/"}
         with pytest.raises(InvalidToken):
@@ -97,13 +97,13 @@ async def test_a_token_of_another_issuer_is_refused_even_with_our_signature(desk
 @pytest.mark.parametrize(
     "aud", [["https://sso.example"], ["web", "https://sso.example"], ["https://sso.example", "app"]]
 )
-async def test_id_and_refresh_tokens_name_the_service_and_their_client(aud: list[str], desk: Desk) -> None:
+async def test_id_and_refresh_tokens_name_the_service_and_their_client(aud: list[str], desk: TokenSetup) -> None:
     for kind in (IdClaims, RefreshClaims):
         with pytest.raises(InvalidToken):
             await desk.verifier.verify(forge(kind, payload=payload_for(kind) | {"aud": aud}), kind)
 
 
-async def test_a_service_jwt_made_for_someone_outside_is_not_accepted_back(desk: Desk) -> None:
+async def test_a_service_jwt_made_for_someone_outside_is_not_accepted_back(desk: TokenSetup) -> None:
     payload = payload_for(StaticServiceClaims) | {"aud": "https://shop.example"}
     with pytest.raises(InvalidToken):
         await desk.verifier.verify_service(forge(StaticServiceClaims, payload=payload))
@@ -112,10 +112,10 @@ async def test_a_service_jwt_made_for_someone_outside_is_not_accepted_back(desk:
 @given(st.text(max_size=60))
 def test_no_text_whatever_raises_anything_but_invalid_token(text: str) -> None:
     with pytest.raises(InvalidToken):
-        take_apart(text)
+        parse_jws(text)
 
 
 @given(st.binary(max_size=80), st.binary(max_size=80))
 def test_no_content_whatever_raises_anything_but_invalid_token(header: bytes, payload: bytes) -> None:
     with pytest.raises(InvalidToken):
-        take_apart(forge(RefreshClaims, header=header, payload=payload))
+        parse_jws(forge(RefreshClaims, header=header, payload=payload))

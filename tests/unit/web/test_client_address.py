@@ -2,31 +2,37 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from gatehouse.web.middleware.client_address import Caller, ClientAddress, caller_of
-from tests.support.asgi import Exchange, Pair, Recorder, an_exchange, ask
+from gatehouse.web.middleware.client_address import CallerAddress, ClientAddressMiddleware, caller_address_of
+from tests.support.asgi import AsgiCall, Pair, RecordingApp, an_asgi_call, call_asgi
 
 PROXY = ("10.0.0.1", 4_000)
 TRUSTED = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
 
 
-async def through_proxy(*headers: Pair) -> Exchange:
-    return await ask(ClientAddress(Recorder(), trusted=TRUSTED), an_exchange(client=PROXY, headers=headers))
+async def through_proxy(*headers: Pair) -> AsgiCall:
+    return await call_asgi(
+        ClientAddressMiddleware(RecordingApp(), trusted=TRUSTED), an_asgi_call(client=PROXY, headers=headers)
+    )
 
 
-async def caller_behind(*headers: Pair) -> Caller:
+async def caller_behind(*headers: Pair) -> CallerAddress:
     exchange = await through_proxy(*headers)
     assert exchange.status == 200
-    return caller_of(exchange.scope)
+    return caller_address_of(exchange.scope)
 
 
-async def direct(peer: str, *headers: Pair) -> Caller:
-    exchange = await ask(ClientAddress(Recorder()), an_exchange(client=(peer, 1), headers=headers))
+async def direct(peer: str, *headers: Pair) -> CallerAddress:
+    exchange = await call_asgi(
+        ClientAddressMiddleware(RecordingApp()), an_asgi_call(client=(peer, 1), headers=headers)
+    )
     assert exchange.status == 200
-    return caller_of(exchange.scope)
+    return caller_address_of(exchange.scope)
 
 
 async def test_without_proxies_the_peer_is_the_caller() -> None:
-    assert await direct("192.0.2.7") == Caller(address=ip_address("192.0.2.7"), source="192.0.2.7", proven=True)
+    assert await direct("192.0.2.7") == CallerAddress(
+        address=ip_address("192.0.2.7"), source="192.0.2.7", proven=True
+    )
 
 
 async def test_gs_24_a_mapped_peer_is_its_ipv4_address() -> None:
@@ -53,10 +59,10 @@ async def test_gs_06_a_strangers_claim_is_ignored_but_takes_the_proof_away(name:
 async def test_a_peer_without_an_address_is_refused_and_never_taken_for_loopback(
     client: tuple[str, int] | None,
 ) -> None:
-    app = Recorder()
-    exchange = await ask(
-        ClientAddress(app, trusted=(ip_network("127.0.0.0/8"),)),
-        an_exchange(client=client, headers=[("X-Forwarded-For", "192.0.2.1")]),
+    app = RecordingApp()
+    exchange = await call_asgi(
+        ClientAddressMiddleware(app, trusted=(ip_network("127.0.0.0/8"),)),
+        an_asgi_call(client=client, headers=[("X-Forwarded-For", "192.0.2.1")]),
     )
     assert exchange.status == 400
     assert app.scopes == []
@@ -190,25 +196,25 @@ async def test_a_proxy_that_names_nobody_proves_nothing() -> None:
 
 
 async def test_the_scheme_and_the_host_are_never_taken_from_a_header() -> None:
-    app = Recorder()
-    exchange = an_exchange(client=PROXY, headers=[("X-Forwarded-For", "192.0.2.9"), ("X-Forwarded-Proto", "https")])
+    app = RecordingApp()
+    exchange = an_asgi_call(client=PROXY, headers=[("X-Forwarded-For", "192.0.2.9"), ("X-Forwarded-Proto", "https")])
     exchange.scope["scheme"] = "http"
-    await ask(ClientAddress(app, trusted=TRUSTED), exchange)
+    await call_asgi(ClientAddressMiddleware(app, trusted=TRUSTED), exchange)
     assert app.scopes[0]["scheme"] == "http"
     assert app.scopes[0]["client"] == PROXY
 
 
 async def test_a_websocket_has_a_caller_too_and_is_closed_when_it_is_unreadable() -> None:
-    app = Recorder()
-    guarded = ClientAddress(app, trusted=TRUSTED)
-    good = an_exchange(client=PROXY, headers=[("X-Forwarded-For", "192.0.2.9")], kind="websocket")
-    assert caller_of((await ask(guarded, good)).scope).address == ip_address("192.0.2.9")
-    bad = an_exchange(client=PROXY, headers=[("X-Forwarded-For", "evil")], kind="websocket")
-    assert [message["type"] for message in (await ask(guarded, bad)).sent] == ["websocket.close"]
+    app = RecordingApp()
+    guarded = ClientAddressMiddleware(app, trusted=TRUSTED)
+    good = an_asgi_call(client=PROXY, headers=[("X-Forwarded-For", "192.0.2.9")], kind="websocket")
+    assert caller_address_of((await call_asgi(guarded, good)).scope).address == ip_address("192.0.2.9")
+    bad = an_asgi_call(client=PROXY, headers=[("X-Forwarded-For", "evil")], kind="websocket")
+    assert [message["type"] for message in (await call_asgi(guarded, bad)).sent] == ["websocket.close"]
     assert len(app.scopes) == 1
 
 
 async def test_the_lifespan_passes_untouched() -> None:
-    app = Recorder()
-    await ask(ClientAddress(app), an_exchange(kind="lifespan", client=None))
+    app = RecordingApp()
+    await call_asgi(ClientAddressMiddleware(app), an_asgi_call(kind="lifespan", client=None))
     assert app.scopes[0]["state"] == {}

@@ -4,18 +4,18 @@ import pytest
 from starlette.requests import Request
 
 from gatehouse.kernel.addresses import parse_address
-from gatehouse.permissions.callers.credentials import Credentials
+from gatehouse.permissions.callers.credentials import RequestCredentials
 from gatehouse.tokens.errors import InvalidToken
-from gatehouse.web.middleware.client_address import STATE_KEY, Caller
-from gatehouse.web.permissions.credentials import Asked, credentials_of
+from gatehouse.web.middleware.client_address import CALLER_ADDRESS_KEY, CallerAddress
+from gatehouse.web.permissions.credentials import CredentialFields, credentials_of
 
 CLIENT = parse_address("198.51.100.7")
 BODY = b'{"action":"get"}'
 
 
 async def read(
-    *headers: tuple[str, str], asked: Asked | None = None, query: bytes = b"", proven: bool = True
-) -> Credentials:
+    *headers: tuple[str, str], asked: CredentialFields | None = None, query: bytes = b"", proven: bool = True
+) -> RequestCredentials:
     assert CLIENT is not None
 
     async def receive() -> dict[str, object]:
@@ -28,9 +28,9 @@ async def read(
         "raw_path": b"/api/permissions/meta/data",
         "query_string": query,
         "headers": [(name.lower().encode(), value.encode()) for name, value in headers],
-        "state": {STATE_KEY: Caller(address=CLIENT, source="198.51.100.7", proven=proven)},
+        "state": {CALLER_ADDRESS_KEY: CallerAddress(address=CLIENT, source="198.51.100.7", proven=proven)},
     }
-    return await credentials_of(Request(scope, receive), asked or Asked())
+    return await credentials_of(Request(scope, receive), asked or CredentialFields())
 
 
 async def test_headers_carry_everything() -> None:
@@ -52,12 +52,12 @@ async def test_an_address_that_proves_nothing_is_not_told() -> None:
 
 
 async def test_the_deprecated_fields_of_the_body_still_work() -> None:
-    found = await read(asked=Asked(jwt="a.b.c", factor="device", service_jwt="d.e.f"))
+    found = await read(asked=CredentialFields(jwt="a.b.c", factor="device", service_jwt="d.e.f"))
     assert (found.user_jwt, found.factor, found.service_jwt) == ("a.b.c", "device", "d.e.f")
 
 
 async def test_pa_03_headers_win_over_the_body() -> None:
-    body = Asked(jwt="m.a.l", factor="lory", service_jwt="l.o.ry")
+    body = CredentialFields(jwt="m.a.l", factor="lory", service_jwt="l.o.ry")
     found = await read(("Authorization", "Bearer a.b.c"), ("Factor", "f"), ("Service-Jwt", "d.e.f"), asked=body)
     assert (found.user_jwt, found.factor, found.service_jwt) == ("a.b.c", "f", "d.e.f")
     empty = await read(("Authorization", "Bearer a.b.c"), ("Factor", ""), ("Service-Jwt", ""), asked=body)
@@ -65,7 +65,7 @@ async def test_pa_03_headers_win_over_the_body() -> None:
 
 
 async def test_beside_an_access_key_the_user_jwt_is_the_bodys() -> None:
-    found = await read(("Authorization", "bearer  abcdef"), asked=Asked(jwt="a.b.c"))
+    found = await read(("Authorization", "bearer  abcdef"), asked=CredentialFields(jwt="a.b.c"))
     assert (found.access_key, found.user_jwt) == ("abcdef", "a.b.c")
 
 
@@ -74,7 +74,7 @@ async def test_beside_an_access_key_the_user_jwt_is_the_bodys() -> None:
 )
 async def test_pa_01_an_authorization_that_is_no_bearer_is_refused(value: str) -> None:
     with pytest.raises(InvalidToken):
-        await read(("Authorization", value), asked=Asked(jwt="a.b.c"))
+        await read(("Authorization", value), asked=CredentialFields(jwt="a.b.c"))
 
 
 @pytest.mark.parametrize("name", ["Authorization", "Factor", "Service-Jwt", "Request-Sign", "Signature"])
@@ -92,7 +92,7 @@ async def test_ak_11_nothing_is_read_off_the_query_or_a_cookie() -> None:
 
 
 async def test_a_signature_is_over_the_request_as_it_came() -> None:
-    asked = Asked(ip="203.0.113.5", ts=1_800_000_000)
+    asked = CredentialFields(ip="203.0.113.5", ts=1_800_000_000)
     found = await read(("Signature", "ab"), ("Application-Id", "50001"), asked=asked, query=b"x=%20y")
     assert found.signed is not None
     assert (found.signed.application_id, found.signed.signature) == ("50001", "ab")
@@ -109,17 +109,17 @@ async def test_ip_and_ts_may_stand_in_the_query() -> None:
 @pytest.mark.parametrize(
     ("query", "asked"),
     [
-        (b"", Asked()),
-        (b"ip=203.0.113.5", Asked()),
-        (b"ts=1800000000", Asked()),
-        (b"ip=203.0.113.5&ip=203.0.113.6&ts=1800000000", Asked()),
-        (b"ip=203.0.113.5&ts=1800000000", Asked(ip="203.0.113.6")),
-        (b"ip=203.0.113.5&ts=1800000000", Asked(ts=1_800_000_001)),
-        (b"ip=203.0.113.5&ts=01800000000", Asked()),
-        (b"ip=203.0.113.5", Asked(ts="soon")),
-        (b"ip=203.0.113.5", Asked(ts=-1)),
+        (b"", CredentialFields()),
+        (b"ip=203.0.113.5", CredentialFields()),
+        (b"ts=1800000000", CredentialFields()),
+        (b"ip=203.0.113.5&ip=203.0.113.6&ts=1800000000", CredentialFields()),
+        (b"ip=203.0.113.5&ts=1800000000", CredentialFields(ip="203.0.113.6")),
+        (b"ip=203.0.113.5&ts=1800000000", CredentialFields(ts=1_800_000_001)),
+        (b"ip=203.0.113.5&ts=01800000000", CredentialFields()),
+        (b"ip=203.0.113.5", CredentialFields(ts="soon")),
+        (b"ip=203.0.113.5", CredentialFields(ts=-1)),
     ],
 )
-async def test_pa_09_a_signature_needs_one_address_and_one_time(query: bytes, asked: Asked) -> None:
+async def test_pa_09_a_signature_needs_one_address_and_one_time(query: bytes, asked: CredentialFields) -> None:
     with pytest.raises(InvalidToken):
         await read(("Signature", "ab"), query=query, asked=asked)

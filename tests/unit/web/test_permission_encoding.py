@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from gatehouse.kernel.background import HEAVY
-from gatehouse.permissions.errors import ANSWER_MOST, AnswerTooLarge
-from gatehouse.web.permissions.encoding import SLICE, encoded, slices
-from gatehouse.web.permissions.envelope import Answer
+from gatehouse.kernel.background import OFF_LOOP_WEIGHT
+from gatehouse.permissions.errors import MAX_ANSWER_BYTES, AnswerTooLarge
+from gatehouse.web.permissions.encoding import LIST_SLICE, encode_bounded, iter_json_pieces
+from gatehouse.web.permissions.envelope import DataResponse
 from gatehouse.web.permissions.question_records import MemberRecord, MembersPage, PathStep, ScopeName
 
 
@@ -31,29 +31,29 @@ def page(count: int) -> MembersPage:
         [],
         {},
         "plain",
-        tuple(f"rule{n}" for n in range(SLICE + 1)),
-        Answer(status="OK"),
-        Answer(status="OK", data=[{"name": "one", "meta": {"a": {"b": {"value": True}}}}], warnings=("x",)),
-        Answer(status="OK", data=page(3)),
+        tuple(f"rule{n}" for n in range(LIST_SLICE + 1)),
+        DataResponse(status="OK"),
+        DataResponse(status="OK", data=[{"name": "one", "meta": {"a": {"b": {"value": True}}}}], warnings=("x",)),
+        DataResponse(status="OK", data=page(3)),
         [Tagged(), Tagged(keys=["one"], days=1)],
         {"a": [[1, 2], [3]], "b": {"c": {"d": {"e": {"f": {"g": {"h": [1]}}}}}}},
     ],
 )
 def test_slices_joined_are_what_one_call_makes(value: object) -> None:
-    assert b"".join(slices(value)) == msgspec.json.encode(value)
-    assert encoded(value, weight=HEAVY) == encoded(value)
+    assert b"".join(iter_json_pieces(value)) == msgspec.json.encode(value)
+    assert encode_bounded(value, weight=OFF_LOOP_WEIGHT) == encode_bounded(value)
 
 
 def test_no_slice_of_a_long_list_is_long() -> None:
-    rules = tuple(f"private_data.area.rule{n:06}" for n in range(20 * SLICE))
-    assert max(map(len, slices(Answer(status="OK", data=rules)))) < 2**18
+    rules = tuple(f"private_data.area.rule{n:06}" for n in range(20 * LIST_SLICE))
+    assert max(map(len, iter_json_pieces(DataResponse(status="OK", data=rules)))) < 2**18
 
 
-@pytest.mark.parametrize("weight", [0, HEAVY])
+@pytest.mark.parametrize("weight", [0, OFF_LOOP_WEIGHT])
 def test_lp_01_an_answer_over_the_bound_is_given_up(weight: int) -> None:
-    texts = ["x" * 2**16] * (ANSWER_MOST // 2**16 + 1)
+    texts = ["x" * 2**16] * (MAX_ANSWER_BYTES // 2**16 + 1)
     with pytest.raises(AnswerTooLarge, match="answer too large: more than 8 MB; ask for one at a time"):
-        encoded(texts, weight=weight, narrower="ask for one at a time")
+        encode_bounded(texts, weight=weight, narrower="ask for one at a time")
 
 
 def test_lp_01_an_endless_answer_is_given_up_early() -> None:
@@ -67,5 +67,5 @@ def test_lp_01_an_endless_answer_is_given_up_early() -> None:
                 yield ["x" * 2**16]
 
     with pytest.raises(AnswerTooLarge):
-        encoded(Endless([[]]), weight=HEAVY)
-    assert made <= ANSWER_MOST // 2**16 + 1
+        encode_bounded(Endless([[]]), weight=OFF_LOOP_WEIGHT)
+    assert made <= MAX_ANSWER_BYTES // 2**16 + 1

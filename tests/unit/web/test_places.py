@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gatehouse.kernel.errors import Misconfigured
-from gatehouse.web.places import Places, places
+from gatehouse.web.places import GeoIpLookup, open_geoip
 from tests.support.geoip import write_geoip
 
 SWEDEN = {"iso_code": "SE", "names": {"en": "Sweden", "de": "Schweden"}}
@@ -13,12 +13,12 @@ STOCKHOLM = {"city": {"names": {"en": "Stockholm"}}, "country": SWEDEN}
 
 
 @pytest.fixture
-def known(tmp_path: Path) -> Places:
+def known(tmp_path: Path) -> GeoIpLookup:
     file = write_geoip(tmp_path / "city.mmdb", {"192.0.2.0/24": STOCKHOLM, "198.51.100.0/25": {"country": SWEDEN}})
-    return places(str(file))
+    return open_geoip(str(file))
 
 
-def test_a_place_is_named_in_the_readers_language_as_far_as_it_is_known(known: Places) -> None:
+def test_a_place_is_named_in_the_readers_language_as_far_as_it_is_known(known: GeoIpLookup) -> None:
     assert known.name("192.0.2.7", "en") == "Stockholm, Sweden"
     assert known.name("192.0.2.7", "de") == "Stockholm, Schweden"
     assert known.name("192.0.2.7", "fr") == "Stockholm, Sweden"
@@ -27,22 +27,22 @@ def test_a_place_is_named_in_the_readers_language_as_far_as_it_is_known(known: P
 
 
 @pytest.mark.parametrize("address", ["198.51.100.128", "203.0.113.9", "2001:db8::1", "", "nowhere", "192.0.2.7%eth0"])
-def test_an_address_the_file_does_not_know_is_nowhere(known: Places, address: str) -> None:
+def test_an_address_the_file_does_not_know_is_nowhere(known: GeoIpLookup, address: str) -> None:
     assert (known.name(address, "en"), known.country(address)) == ("", "")
 
 
-def test_an_ipv4_address_seen_through_ipv6_is_that_address(known: Places) -> None:
+def test_an_ipv4_address_seen_through_ipv6_is_that_address(known: GeoIpLookup) -> None:
     assert known.country("::ffff:192.0.2.7") == "SE"
 
 
 def test_without_a_file_every_address_is_nowhere() -> None:
-    assert (places("").name("192.0.2.7", "en"), places("").country("192.0.2.7")) == ("", "")
+    assert (open_geoip("").name("192.0.2.7", "en"), open_geoip("").country("192.0.2.7")) == ("", "")
 
 
 def test_a_file_of_another_kind_is_refused_in_words(tmp_path: Path) -> None:
     other = tmp_path / "city.mmdb"
     other.write_bytes(b"not a database")
     with pytest.raises(Misconfigured, match=r"city\.mmdb cannot be read as a GeoIP database"):
-        places(str(other))
+        open_geoip(str(other))
     with pytest.raises(Misconfigured, match=r"none\.mmdb cannot be read"):
-        places(str(tmp_path / "none.mmdb"))
+        open_geoip(str(tmp_path / "none.mmdb"))

@@ -2,8 +2,8 @@ from http import HTTPStatus
 
 import pytest
 
-from gatehouse.web.refusal import RequestRefused, bare_answer
-from gatehouse.web.request_head import RequestHead, check
+from gatehouse.web.refusal import RequestRefused, refusal_response
+from gatehouse.web.request_head import RequestHead, check_head
 
 HOST = (b"host", b"gatehouse.example")
 
@@ -28,7 +28,7 @@ def a_head(
     ],
 )
 def test_an_honest_head_passes(head: RequestHead) -> None:
-    check(head)
+    check_head(head)
 
 
 @pytest.mark.parametrize(
@@ -60,12 +60,12 @@ def test_an_honest_head_passes(head: RequestHead) -> None:
 )
 def test_ht_04_and_19_a_doubtful_head_is_refused(head: RequestHead, status: int) -> None:
     with pytest.raises(RequestRefused) as refused:
-        check(head)
+        check_head(head)
     assert refused.value.status == status
 
 
 def test_a_bare_answer_says_its_status_and_closes() -> None:
-    answer = bare_answer(HTTPStatus(414), [])
+    answer = refusal_response(HTTPStatus(414), [])
     assert answer.startswith(b"HTTP/1.1 414 ")
     assert b"\r\nconnection: close\r\n" in answer
     assert b"\r\nx-content-type-options: nosniff\r\n" in answer

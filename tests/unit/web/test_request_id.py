@@ -1,34 +1,34 @@
-from gatehouse.web.middleware.request_id import RequestId
-from tests.support.asgi import Recorder, an_exchange, ask
+from gatehouse.web.middleware.request_id import RequestIdMiddleware
+from tests.support.asgi import RecordingApp, an_asgi_call, call_asgi
 
 
 async def test_each_request_gets_an_id_of_its_own_in_its_state_and_answer() -> None:
-    app = Recorder()
-    answers = [await ask(RequestId(app), an_exchange()) for _ in range(2)]
+    app = RecordingApp()
+    answers = [await call_asgi(RequestIdMiddleware(app), an_asgi_call()) for _ in range(2)]
     shown = [dict(answer.headers)["x-request-id"] for answer in answers]
     assert shown == [scope["state"]["request_id"] for scope in app.scopes]
     assert shown[0] != shown[1]
 
 
 async def test_the_callers_own_id_is_never_taken() -> None:
-    answer = await ask(RequestId(Recorder()), an_exchange(headers=[("X-Request-Id", "mine")]))
+    answer = await call_asgi(RequestIdMiddleware(RecordingApp()), an_asgi_call(headers=[("X-Request-Id", "mine")]))
     assert "mine" not in dict(answer.headers).values()
 
 
 async def test_the_answers_own_headers_stay() -> None:
-    answer = await ask(RequestId(Recorder(answer_headers=[("x-kept", "yes")])), an_exchange())
+    answer = await call_asgi(RequestIdMiddleware(RecordingApp(answer_headers=[("x-kept", "yes")])), an_asgi_call())
     assert ("x-kept", "yes") in answer.headers
 
 
 async def test_a_scope_without_state_gets_one() -> None:
-    app = Recorder()
-    exchange = an_exchange()
+    app = RecordingApp()
+    exchange = an_asgi_call()
     del exchange.scope["state"]
-    await ask(RequestId(app), exchange)
+    await call_asgi(RequestIdMiddleware(app), exchange)
     assert app.scopes[0]["state"]["request_id"]
 
 
 async def test_the_lifespan_passes_untouched() -> None:
-    app = Recorder()
-    await ask(RequestId(app), an_exchange(kind="lifespan"))
+    app = RecordingApp()
+    await call_asgi(RequestIdMiddleware(app), an_asgi_call(kind="lifespan"))
     assert app.scopes[0]["state"] == {}

@@ -1,7 +1,7 @@
 import pytest
 
-from gatehouse.web.middleware.security_headers import SecurityHeaders, content_security_policy
-from tests.support.asgi import Pair, Recorder, an_exchange, ask
+from gatehouse.web.middleware.security_headers import SecurityHeadersMiddleware, content_security_policy
+from tests.support.asgi import Pair, RecordingApp, an_asgi_call, call_asgi
 
 STRICT = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; "
@@ -10,7 +10,7 @@ STRICT = (
 
 
 async def headers_of(*own: Pair, https: bool = True) -> dict[str, str]:
-    answer = await ask(SecurityHeaders(Recorder(answer_headers=own), https=https), an_exchange())
+    answer = await call_asgi(SecurityHeadersMiddleware(RecordingApp(answer_headers=own), https=https), an_asgi_call())
     assert len(dict(answer.headers)) == len(answer.headers), "a header stands there twice"
     return dict(answer.headers)
 
@@ -46,7 +46,7 @@ async def test_what_an_answer_says_itself_is_kept(own: Pair) -> None:
 
 
 async def test_the_body_and_the_lifespan_pass_untouched() -> None:
-    answer = await ask(SecurityHeaders(Recorder(), https=True), an_exchange())
+    answer = await call_asgi(SecurityHeadersMiddleware(RecordingApp(), https=True), an_asgi_call())
     assert answer.body == b"fine"
 
 

@@ -2,7 +2,14 @@
 
 import pytest
 
-from gatehouse.web.pages.formats import ago, foldable, grouped, moment, qr_code, wait
+from gatehouse.web.pages.formats import (
+    breakable_email,
+    duration,
+    exact_time,
+    group_characters,
+    qr_code,
+    relative_time,
+)
 from gatehouse.web.pages.words import load_languages
 
 EN, DE = load_languages()["en"], load_languages()["de"]
@@ -10,8 +17,8 @@ NOW = 1_788_000_000  # 2026-08-29T10:40:00Z
 
 
 def test_a_moment_is_told_in_utc_and_for_machines() -> None:
-    assert moment(EN, NOW) == '<time datetime="2026-08-29T10:40:00Z" data-exact>29 August 2026, 10:40 UTC</time>'
-    assert "29. August 2026, 10:40 Uhr UTC" in moment(DE, NOW)
+    assert exact_time(EN, NOW) == '<time datetime="2026-08-29T10:40:00Z" data-exact>29 August 2026, 10:40 UTC</time>'
+    assert "29. August 2026, 10:40 Uhr UTC" in exact_time(DE, NOW)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +36,7 @@ def test_a_moment_is_told_in_utc_and_for_machines() -> None:
     ],
 )
 def test_the_past_is_told_in_the_unit_that_fits(past: int, words: str) -> None:
-    assert f">{words}</time>" in ago(EN, NOW - past, NOW)
+    assert f">{words}</time>" in relative_time(EN, NOW - past, NOW)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +44,7 @@ def test_the_past_is_told_in_the_unit_that_fits(past: int, words: str) -> None:
     [(-5, "just now"), (0, "just now"), (1, "1 second ago"), (59, "59 seconds ago"), (61, "1 minute ago")],
 )
 def test_where_seconds_matter_they_are_told(past: int, words: str) -> None:
-    assert f">{words}</time>" in ago(EN, NOW - past, NOW, to_the_second=True)
+    assert f">{words}</time>" in relative_time(EN, NOW - past, NOW, to_the_second=True)
 
 
 @pytest.mark.parametrize(
@@ -54,11 +61,11 @@ def test_where_seconds_matter_they_are_told(past: int, words: str) -> None:
     ],
 )
 def test_a_wait_is_never_told_shorter_than_it_is(seconds: int, words: str) -> None:
-    assert wait(DE, seconds) == words
+    assert duration(DE, seconds) == words
 
 
 def test_a_secret_is_read_in_groups_of_four() -> None:
-    assert grouped("JBSWY3DPEH") == "JBSW Y3DP EH"
+    assert group_characters("JBSWY3DPEH") == "JBSW Y3DP EH"
 
 
 def test_a_qr_code_is_one_inline_picture_without_style_or_script() -> None:
@@ -71,5 +78,5 @@ def test_a_qr_code_is_one_inline_picture_without_style_or_script() -> None:
 
 
 def test_an_address_breaks_after_its_at_and_is_escaped() -> None:
-    assert foldable("anna@studio.example") == "anna@<wbr>studio.example"
-    assert foldable("<b>@x") == "&lt;b&gt;@<wbr>x"
+    assert breakable_email("anna@studio.example") == "anna@<wbr>studio.example"
+    assert breakable_email("<b>@x") == "&lt;b&gt;@<wbr>x"

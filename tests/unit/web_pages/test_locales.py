@@ -11,16 +11,16 @@ from gatehouse.accounts.administration import check_nick
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.logins import check_login
 from gatehouse.accounts.password_rules import PasswordRules
-from gatehouse.audit.events import Event
+from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.errors import GatehouseError
 from gatehouse.oauth.model import SCOPES
-from gatehouse.web.pages.words import FALLBACK, load_languages
+from gatehouse.web.pages.words import FALLBACK_LANG, load_languages
 from tests.support.pseudo import LANG as PSEUDO
-from tests.support.pseudo import with_pseudo
+from tests.support.pseudo import languages_with_pseudo
 
 LANGUAGES = load_languages()
-ENGLISH = LANGUAGES[FALLBACK]
-OTHERS = [lang for lang in LANGUAGES if lang != FALLBACK]
+ENGLISH = LANGUAGES[FALLBACK_LANG]
+OTHERS = [lang for lang in LANGUAGES if lang != FALLBACK_LANG]
 TAGS = re.compile(r"<(/?)(strong|bdi)>")
 
 # German has the same word, or it is a name.
@@ -52,7 +52,7 @@ def test_every_language_has_the_same_texts(lang: str) -> None:
 def test_the_console_speaks_a_language_wholly_or_not_at_all() -> None:
     spoken = load_languages("console")
     for lang in spoken:
-        assert set(spoken[lang].texts) == set(spoken[FALLBACK].texts)
+        assert set(spoken[lang].texts) == set(spoken[FALLBACK_LANG].texts)
 
 
 @pytest.mark.parametrize("lang", OTHERS)
@@ -71,10 +71,10 @@ def test_nothing_was_left_in_english(lang: str) -> None:
     assert same == ALIKE
 
 
-@pytest.mark.parametrize("lang", list(with_pseudo()))
+@pytest.mark.parametrize("lang", list(languages_with_pseudo()))
 def test_texts_hold_no_markup_but_emphasis_and_isolation(lang: str) -> None:
     """They are put into pages and attributes as they are: a quote or an ampersand would break out."""
-    for key, text in with_pseudo()[lang].texts.items():
+    for key, text in languages_with_pseudo()[lang].texts.items():
         assert not set('"&<>') & set(TAGS.sub("", text)), key
         assert text.strip() == text != "", key
         opened = [name for closing, name in TAGS.findall(text) if not closing]
@@ -141,7 +141,7 @@ def test_a_refusal_is_said_in_the_readers_language_when_there_are_words_for_it()
 def test_every_event_that_an_owner_may_read_of_has_words_and_no_other() -> None:
     """A new kind of event gets its words, or its family is added to those that are never about a person."""
     told = {key.removeprefix("event.") for key in ENGLISH.texts if key.startswith("event.")}
-    assert told == {event.value for event in Event if not event.startswith(NEVER_ABOUT_A_PERSON)}
+    assert told == {event.value for event in AuditEvent if not event.startswith(NEVER_ABOUT_A_PERSON)}
 
 
 def test_every_scope_is_explained_and_no_other() -> None:
@@ -149,7 +149,7 @@ def test_every_scope_is_explained_and_no_other() -> None:
 
 
 def test_the_pseudo_locale_is_longer_marked_and_fills_in_the_same() -> None:
-    words = with_pseudo()[PSEUDO]
+    words = languages_with_pseudo()[PSEUDO]
     shown = words("sign_in.to", application="Atlas")
     assert shown == "[!! ţö çöñţîñûé ţö <strong><bdi>Atlas</bdi></strong> ~ ~ !!]"
     assert PSEUDO not in set(load_languages())

@@ -10,9 +10,9 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from gatehouse.oauth.model import Client, Profile
+from gatehouse.oauth.model import Client, ClientProfile
 from gatehouse.permissions.model.application import Application
-from gatehouse.web.console.applications.recipes import recipe
+from gatehouse.web.console.applications.recipes import client_recipe
 
 ISSUER = "https://sso.studio.example"
 REDIRECT = "https://wiki.example/callback?a=b'c"
@@ -28,10 +28,10 @@ def sha1(text: str) -> str:
 
 def snippets(client: Client, *, issuer: str = ISSUER, **settings: object) -> dict[str, str]:
     application = Application(application_id=50_001, name="Wiki", settings=settings, created_at=NOW)
-    return {one.name: one.text for one in recipe(client, application, base_url=issuer)}
+    return {one.name: one.text for one in client_recipe(client, application, base_url=issuer)}
 
 
-def a_client(profile: Profile, *, public: bool = False) -> Client:
+def a_client(profile: ClientProfile, *, public: bool = False) -> Client:
     return Client(
         client_id="wiki",
         name="Wiki",
@@ -46,13 +46,13 @@ def a_client(profile: Profile, *, public: bool = False) -> Client:
 @pytest.mark.parametrize(
     ("profile", "public", "programs"),
     [
-        (Profile.OIDC, False, (*OIDC, *CONFIDENTIAL)),
-        (Profile.OIDC, True, OIDC),
-        (Profile.NATIVE, False, ("native",)),
+        (ClientProfile.OIDC, False, (*OIDC, *CONFIDENTIAL)),
+        (ClientProfile.OIDC, True, OIDC),
+        (ClientProfile.NATIVE, False, ("native",)),
     ],
 )
 def test_a_client_gets_the_programs_that_fit_it_with_its_values(
-    profile: Profile, *, public: bool, programs: tuple[str, ...]
+    profile: ClientProfile, *, public: bool, programs: tuple[str, ...]
 ) -> None:
     found = snippets(a_client(profile, public=public))
     assert tuple(found) == ("discovery", "environment", *programs, "permissions", "game")
@@ -72,12 +72,14 @@ def test_a_client_gets_the_programs_that_fit_it_with_its_values(
 @pytest.mark.parametrize(
     ("profile", "public", "name", "proof"),
     [
-        (Profile.OIDC, False, "by_hand", ["-u", "wiki:hidden"]),
-        (Profile.OIDC, True, "by_hand", ["-d", "client_id=wiki"]),
-        (Profile.NATIVE, False, "native", ["-H", f"Authorization: Bearer {sha1(f'{REDIRECT}hidden')}"]),
+        (ClientProfile.OIDC, False, "by_hand", ["-u", "wiki:hidden"]),
+        (ClientProfile.OIDC, True, "by_hand", ["-d", "client_id=wiki"]),
+        (ClientProfile.NATIVE, False, "native", ["-H", f"Authorization: Bearer {sha1(f'{REDIRECT}hidden')}"]),
     ],
 )
-def test_a_shell_asks_for_what_the_client_has(profile: Profile, *, public: bool, name: str, proof: list[str]) -> None:
+def test_a_shell_asks_for_what_the_client_has(
+    profile: ClientProfile, *, public: bool, name: str, proof: list[str]
+) -> None:
     """Run for real, but for the network and chance."""
     stubs = "curl() { printf '%s\\n' \"$@\"; }\nopenssl() { cat >/dev/null </dev/null; echo made; }\n"
     script = stubs + "OIDC_CLIENT_SECRET=hidden CODE=c\n" + snippets(a_client(profile, public=public))[name]
@@ -91,7 +93,7 @@ def test_a_shell_asks_for_what_the_client_has(profile: Profile, *, public: bool,
 
 
 def test_files_are_what_their_readers_parse() -> None:
-    found = snippets(a_client(Profile.OIDC))
+    found = snippets(a_client(ClientProfile.OIDC))
     proxy = tomllib.loads(found["oauth2_proxy"])
     assert (proxy["oidc_issuer_url"], proxy["client_id"], proxy["redirect_url"]) == (ISSUER, "wiki", REDIRECT)
     texts = dict(re.findall(r"(redirect_uri|scope): (\".*\"),", found["openid_client"]))
@@ -102,9 +104,9 @@ def test_files_are_what_their_readers_parse() -> None:
 
 
 def test_a_game_has_a_recipe_unless_games_are_switched_off_and_plain_http_is_allowed_by_name() -> None:
-    client = a_client(Profile.OIDC)
+    client = a_client(ClientProfile.OIDC)
     assert "game" not in snippets(client, game={"enabled": False})
     for issuer, public in product((ISSUER, "http://localhost:8080"), (False, True)):
-        script = snippets(a_client(Profile.OIDC, public=public), issuer=issuer)["openid_client"]
+        script = snippets(a_client(ClientProfile.OIDC, public=public), issuer=issuer)["openid_client"]
         assert ("allowInsecureRequests" in script) is issuer.startswith("http:")
         assert ("oidc.None()" in script) is public

@@ -5,9 +5,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.web.pages.contexts import ExpiredContext, ForgotContext, ThrottledContext
-from gatehouse.web.pages.look import Look
-from gatehouse.web.pages.rendering import Pages
-from gatehouse.web.pages.vocabulary import Problem, Theme, Trouble
+from gatehouse.web.pages.look import DisplayPreferences
+from gatehouse.web.pages.rendering import PageRenderer
+from gatehouse.web.pages.vocabulary import PageProblem, ProblemKind, Theme
 from gatehouse.web.static import Assets
 from tests.support.gallery import STATES
 from tests.support.shell import a_scope
@@ -16,20 +16,20 @@ GERMAN, ENGLISH = "Passwort vergessen?", "Forgot your password?"
 
 
 @pytest.fixture(scope="module")
-def pages() -> Pages:
-    return Pages(Assets())
+def pages() -> PageRenderer:
+    return PageRenderer(Assets())
 
 
 def a_request(target: str = "/forgot", method: str = "GET", **headers: str) -> Request:
     return Request(a_scope(method, target, [(name.replace("_", "-"), value) for name, value in headers.items()]))
 
 
-def shown(pages: Pages, request: Request, **wishes: str) -> tuple[str, Response]:
+def shown(pages: PageRenderer, request: Request, **wishes: str) -> tuple[str, Response]:
     answer = pages.show(request, ForgotContext(csrf="c"), **wishes)  # type: ignore[arg-type]
     return bytes(answer.body).decode(), answer
 
 
-def test_the_page_is_in_the_language_of_its_reader(pages: Pages) -> None:
+def test_the_page_is_in_the_language_of_its_reader(pages: PageRenderer) -> None:
     page, answer = shown(pages, a_request(accept_language="de-DE,de;q=0.9"))
     assert f"<h1>{GERMAN}</h1>" in page
     assert '<html lang="de">' in page
@@ -37,7 +37,7 @@ def test_the_page_is_in_the_language_of_its_reader(pages: Pages) -> None:
     assert answer.headers["cache-control"] == "no-store"
 
 
-def test_link_cookie_account_and_application_come_before_the_browser(pages: Pages) -> None:
+def test_link_cookie_account_and_application_come_before_the_browser(pages: PageRenderer) -> None:
     ways: list[tuple[Request, dict[str, str]]] = [
         (a_request("/forgot?lang=de", cookie="__Host-gh_lang=en"), {"account_lang": "en"}),
         (a_request(cookie="__Host-gh_lang=de"), {"account_lang": "en"}),
@@ -49,7 +49,7 @@ def test_link_cookie_account_and_application_come_before_the_browser(pages: Page
         assert GERMAN in shown(pages, request, **wishes)[0]
 
 
-def test_only_a_language_asked_for_by_the_link_is_kept(pages: Pages) -> None:
+def test_only_a_language_asked_for_by_the_link_is_kept(pages: PageRenderer) -> None:
     _, answer = shown(pages, a_request("/forgot?lang=de"))
     assert answer.headers["set-cookie"] == (
         "__Host-gh_lang=de; HttpOnly; Max-Age=31536000; Path=/; SameSite=lax; Secure"
@@ -63,7 +63,7 @@ def test_only_a_language_asked_for_by_the_link_is_kept(pages: Pages) -> None:
 
 
 def test_on_plain_http_cookies_have_plain_names() -> None:
-    local = Pages(Assets(), https=False)
+    local = PageRenderer(Assets(), https=False)
     answer = Response()
     local.remember(answer, lang="de", theme=Theme.DARK)
     kept = [value.decode() for name, value in answer.raw_headers if name == b"set-cookie"]
@@ -83,16 +83,16 @@ def test_on_plain_http_cookies_have_plain_names() -> None:
         ('/forgot?x="><script>', "?x=&#34;&gt;&lt;script&gt;&amp;lang=de"),
     ],
 )
-def test_the_language_links_keep_the_rest_of_the_address(pages: Pages, target: str, link: str) -> None:
+def test_the_language_links_keep_the_rest_of_the_address(pages: PageRenderer, target: str, link: str) -> None:
     assert f'<a href="{link}" lang="de" hreflang="de"' in shown(pages, a_request(target))[0]
 
 
-def test_a_page_that_answers_a_form_offers_no_link_to_itself(pages: Pages) -> None:
+def test_a_page_that_answers_a_form_offers_no_link_to_itself(pages: PageRenderer) -> None:
     page, _ = shown(pages, a_request(method="POST"))
     assert "lang=de" not in page
 
 
-def test_an_address_with_raw_bytes_is_no_trouble(pages: Pages) -> None:
+def test_an_address_with_raw_bytes_is_no_trouble(pages: PageRenderer) -> None:
     request = a_request()
     request.scope["query_string"] = b"lang=de&x=\xff\xfe"
     page, answer = shown(pages, request)
@@ -111,19 +111,19 @@ def test_an_address_with_raw_bytes_is_no_trouble(pages: Pages) -> None:
         ("", '<html lang="en">'),
     ],
 )
-def test_the_theme_is_the_one_kept_in_the_cookie(pages: Pages, cookie: str, root: str) -> None:
+def test_the_theme_is_the_one_kept_in_the_cookie(pages: PageRenderer, cookie: str, root: str) -> None:
     request = a_request(cookie=cookie)
     assert root in shown(pages, request)[0]
     assert pages.theme_of(request) is (Theme.AUTO if "data-theme" not in root else Theme(cookie.partition("=")[2]))
 
 
-def test_a_context_brings_its_status_and_a_handler_may_say_another(pages: Pages) -> None:
+def test_a_context_brings_its_status_and_a_handler_may_say_another(pages: PageRenderer) -> None:
     assert pages.show(a_request(), ExpiredContext(start_again="/")).status_code == 400
     assert pages.show(a_request(), ThrottledContext(retry_after=61, start_again="/")).status_code == 429
     assert pages.show(a_request(), ExpiredContext(start_again="/"), status=410).status_code == 410
 
 
-def test_a_handler_may_add_headers(pages: Pages) -> None:
+def test_a_handler_may_add_headers(pages: PageRenderer) -> None:
     answer = pages.show(a_request(), ExpiredContext(start_again="/"), headers={"Retry-After": "5"})
     assert answer.headers["retry-after"] == "5"
 
@@ -131,20 +131,20 @@ def test_a_handler_may_add_headers(pages: Pages) -> None:
 @pytest.mark.parametrize(
     ("problem", "words"),
     [
-        (Problem(what=Trouble.THROTTLED, seconds=61), "Bitte warten Sie 2 Minuten"),
+        (PageProblem(what=ProblemKind.THROTTLED, seconds=61), "Bitte warten Sie 2 Minuten"),
         (
-            Problem(what=Trouble.INPUT, text="the password needs at least 10 characters"),
+            PageProblem(what=ProblemKind.INPUT, text="the password needs at least 10 characters"),
             "Noch nicht: das Passwort braucht mindestens 10 Zeichen.",
         ),
-        (Problem(what=Trouble.INPUT, text="something <new>"), "Noch nicht: something &lt;new&gt;."),
+        (PageProblem(what=ProblemKind.INPUT, text="something <new>"), "Noch nicht: something &lt;new&gt;."),
     ],
 )
-def test_a_problem_is_told_in_words(pages: Pages, problem: Problem, words: str) -> None:
+def test_a_problem_is_told_in_words(pages: PageRenderer, problem: PageProblem, words: str) -> None:
     answer = pages.show(a_request(accept_language="de"), ForgotContext(csrf="c", problem=problem))
     assert words in bytes(answer.body).decode()
 
 
-def test_an_english_error_page_says_what_the_error_says(pages: Pages) -> None:
+def test_an_english_error_page_says_what_the_error_says(pages: PageRenderer) -> None:
     page = pages.error(404, "Page not found", "There is no such thing.", "r1")
     assert "<h1>Page not found</h1>" in page
     assert "There is no such thing." in page
@@ -160,7 +160,7 @@ def test_an_english_error_page_says_what_the_error_says(pages: Pages) -> None:
     ],
 )
 def test_an_error_page_in_another_language_has_words_for_the_refusal_or_its_status(
-    pages: Pages, status: int, message: str, title: str, text: str
+    pages: PageRenderer, status: int, message: str, title: str, text: str
 ) -> None:
     page = pages.error(status, "English title", message, "r1", a_request(accept_language="de").scope)
     assert f"<h1>{title}</h1>" in page
@@ -168,9 +168,9 @@ def test_an_error_page_in_another_language_has_words_for_the_refusal_or_its_stat
     assert message not in page
 
 
-def test_every_page_of_a_demo_says_so_and_no_other(pages: Pages) -> None:
-    demo = Pages(Assets(), demo=True)
+def test_every_page_of_a_demo_says_so_and_no_other(pages: PageRenderer) -> None:
+    demo = PageRenderer(Assets(), demo=True)
     for context in STATES.values():
         for lang in ("en", "de"):
-            assert '<span class="badge demo">Demo</span>' in demo.text(context, Look(lang=lang))
-            assert "Demo" not in pages.text(context, Look(lang=lang))
+            assert '<span class="badge demo">Demo</span>' in demo.text(context, DisplayPreferences(lang=lang))
+            assert "Demo" not in pages.text(context, DisplayPreferences(lang=lang))

@@ -8,23 +8,23 @@ from html.parser import HTMLParser
 import pytest
 from markupsafe import Markup
 
-from gatehouse.permissions.login import Barred
+from gatehouse.permissions.login import LoginRefusalReason
 from gatehouse.web.pages import contexts as page
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.formats import DAY, HOUR, MINUTE, ago, moment, wait
-from gatehouse.web.pages.look import Look
-from gatehouse.web.pages.rendering import Pages
-from gatehouse.web.pages.vocabulary import Notice, Problem, Trouble
-from gatehouse.web.pages.words import FALLBACK, Languages, Words, load_languages
-from gatehouse.web.static import DIRECTORY, Assets
+from gatehouse.web.pages.formats import DAY, HOUR, MINUTE, duration, exact_time, relative_time
+from gatehouse.web.pages.look import DisplayPreferences
+from gatehouse.web.pages.rendering import PageRenderer
+from gatehouse.web.pages.vocabulary import Notice, PageProblem, ProblemKind
+from gatehouse.web.pages.words import FALLBACK_LANG, Languages, Translator, load_languages
+from gatehouse.web.static import STATIC_DIRECTORY, Assets
 from tests.support.gallery import CSRF, FULL_ACCOUNT, NOW, SIGN_IN, STATES, WHY_DENIED
 
-TEMPLATES = DIRECTORY.parent / "templates"
+TEMPLATES = STATIC_DIRECTORY.parent / "templates"
 NAMES = sorted(
     path.relative_to(TEMPLATES).as_posix() for path in TEMPLATES.rglob("*.html") if path.parent.name != "mail"
 )
-TEXTS = load_languages()[FALLBACK].texts
-WITH_CONSOLE = load_languages("console")[FALLBACK].texts
+TEXTS = load_languages()[FALLBACK_LANG].texts
+WITH_CONSOLE = load_languages("console")[FALLBACK_LANG].texts
 JINJA = re.compile(r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}", re.DOTALL)
 TAG = re.compile(r"<[^>]*>", re.DOTALL)
 READ_ALOUD = re.compile(r"\b(?:aria-label|alt|placeholder|title|content)=\"([^\"]*)\"")
@@ -42,11 +42,11 @@ def test_no_template_says_anything_itself(name: str) -> None:
     assert not [word for word in [*spoken, re.sub(r"&[a-z]+;", "", seen)] if re.search(r"[^\W\d_]", word)]
 
 
-@pytest.mark.parametrize("sheet", sorted(path.name for path in DIRECTORY.glob("*.css")))
+@pytest.mark.parametrize("sheet", sorted(path.name for path in STATIC_DIRECTORY.glob("*.css")))
 def test_a_style_sheet_closes_what_it_opens(sheet: str) -> None:
     """What is left open swallows all that follows it, without a word."""
     depth = 0
-    for line in (DIRECTORY / sheet).read_text().splitlines():
+    for line in (STATIC_DIRECTORY / sheet).read_text().splitlines():
         depth += line.count("{") - line.count("}")
         assert depth in (0, 1, 2), line
     assert depth == 0
@@ -58,7 +58,7 @@ def test_every_text_a_template_or_module_asks_for_exists() -> None:
 
 
 def asked_for() -> set[str]:
-    modules = [path for part in ("pages", "console") for path in (DIRECTORY.parent / part).glob("*.py")]
+    modules = [path for part in ("pages", "console") for path in (STATIC_DIRECTORY.parent / part).glob("*.py")]
     sources = [TEMPLATES / name for name in NAMES] + modules
     return {key for source in sources for key in USED.findall(source.read_text())}
 
@@ -79,7 +79,7 @@ def test_every_template_is_the_page_of_one_context_and_every_context_has_its_pag
     assert {context.template for context in STATES.values()} == set(kinds.values())
 
 
-class Recording(Words):
+class Recording(Translator):
     """Remembers what it was asked to say."""
 
     def __init__(self, lang: str, texts: Mapping[str, str]) -> None:
@@ -92,18 +92,20 @@ class Recording(Words):
 
 
 def test_every_text_is_said_somewhere() -> None:
-    words = Recording(FALLBACK, TEXTS)
-    pages = Pages(Assets(), languages=Languages({FALLBACK: words}), demo=True)
-    troubles = [replace(SIGN_IN, problem=Problem(what=what)) for what in Trouble]
+    words = Recording(FALLBACK_LANG, TEXTS)
+    pages = PageRenderer(Assets(), languages=Languages({FALLBACK_LANG: words}), demo=True)
+    troubles = [replace(SIGN_IN, problem=PageProblem(what=what)) for what in ProblemKind]
     notices = [replace(SIGN_IN, notice=notice) for notice in Notice]
-    denials = [replace(STATES["access-denied-explained"], why=replace(WHY_DENIED, by=one)) for one in Barred]
+    denials = [
+        replace(STATES["access-denied-explained"], why=replace(WHY_DENIED, by=one)) for one in LoginRefusalReason
+    ]
     for context in [*STATES.values(), *troubles, *notices, *denials]:
-        pages.text(context, Look(lang=FALLBACK, query=""))
+        pages.text(context, DisplayPreferences(lang=FALLBACK_LANG, query=""))
     for month in range(12):
-        moment(words, NOW + month * 30 * DAY)
+        exact_time(words, NOW + month * 30 * DAY)
     for past in (0, 30, MINUTE, 2 * MINUTE, HOUR, 2 * HOUR, DAY, 2 * DAY, 30 * DAY):
-        ago(words, NOW - past, NOW)
-        wait(words, past)
+        relative_time(words, NOW - past, NOW)
+        duration(words, past)
     by_status = {key for key in TEXTS if key.startswith(("error.title_", "error.text_"))}
     elsewhere = {key for key in TEXTS if key.startswith(("said.", "event."))}
     assert set(TEXTS) - words.said - by_status - elsewhere == set()
@@ -130,10 +132,10 @@ class Inspector(HTMLParser):
 
 
 def inspected() -> Iterator[tuple[str, Inspector]]:
-    pages = Pages(Assets())
+    pages = PageRenderer(Assets())
     for state, context in STATES.items():
         inspector = Inspector()
-        inspector.feed(pages.text(context, Look(lang="en", query="")))
+        inspector.feed(pages.text(context, DisplayPreferences(lang="en", query="")))
         yield state, inspector
 
 
@@ -162,14 +164,14 @@ def test_the_fields_of_the_sign_in_forms_have_their_stable_names() -> None:
 
 def test_lg_21_what_people_write_is_shown_and_not_obeyed() -> None:
     hostile = "\"><script>alert(1)</script>{{7*7}}${7*7}'"
-    pages = Pages(Assets())
+    pages = PageRenderer(Assets())
     for context in (
         replace(SIGN_IN, login=hostile, application=hostile, returns_to=hostile, interaction=hostile, csrf=hostile),
-        replace(SIGN_IN, passkey_options=hostile, problem=Problem(what=Trouble.INPUT, text=hostile)),
+        replace(SIGN_IN, passkey_options=hostile, problem=PageProblem(what=ProblemKind.INPUT, text=hostile)),
         page.ErrorContext(code=400, title=hostile, message=hostile, request_id=hostile),
         replace(FULL_ACCOUNT, nick=hostile, typed=hostile, user_id=hostile, pending_login=hostile),
     ):
-        shown = pages.text(context, Look(lang="de", query=hostile))
+        shown = pages.text(context, DisplayPreferences(lang="de", query=hostile))
         assert "<script>alert" not in shown
         assert "&lt;script&gt;" in shown
         assert "{{7*7}}" in shown

@@ -4,14 +4,14 @@ from structlog.testing import capture_logs
 
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.metrics import Metrics, status_class
-from tests.support.shell import Shell, ask, raising
+from tests.support.shell import SampleAsgiApp, call_app, raising_endpoint
 
 
 async def test_a_request_leaves_one_line_by_the_name_of_its_endpoint() -> None:
-    shell = Shell()
+    shell = SampleAsgiApp()
     app = shell.app()
     with capture_logs() as lines:
-        await ask(app, "GET", "/api/permissions/application/publicKey/s3cret?location=s3cret&token=s3cret")
+        await call_app(app, "GET", "/api/permissions/application/publicKey/s3cret?location=s3cret&token=s3cret")
     assert lines == [
         {
             "event": "request",
@@ -26,10 +26,10 @@ async def test_a_request_leaves_one_line_by_the_name_of_its_endpoint() -> None:
 
 
 async def test_what_is_refused_before_its_route_leaves_a_line_too() -> None:
-    app = Shell().app()
+    app = SampleAsgiApp().app()
     with capture_logs() as lines:
-        await ask(app, "BREW", "/s3cret", headers=[("Content-Length", "10000000000")])
-        await ask(app, "GET", "/", client="not an address")
+        await call_app(app, "BREW", "/s3cret", headers=[("Content-Length", "10000000000")])
+        await call_app(app, "GET", "/", client="not an address")
     assert [(line["endpoint"], line["method"], line["status"], line["source"]) for line in lines] == [
         ("other", "other", 413, "192.0.2.1"),
         ("other", "GET", 400, "-"),
@@ -37,16 +37,16 @@ async def test_what_is_refused_before_its_route_leaves_a_line_too() -> None:
 
 
 async def test_an_error_is_counted_with_its_status() -> None:
-    shell = Shell(endpoints=[raising(RuntimeError("boom"), dialect=Dialect.PLAIN)])
-    await ask(shell.app(), "POST", "/fails")
+    shell = SampleAsgiApp(endpoints=[raising_endpoint(RuntimeError("boom"), dialect=Dialect.PLAIN)])
+    await call_app(shell.app(), "POST", "/fails")
     labels = {"endpoint": "fails", "method": "POST", "status": "5xx"}
     assert shell.metrics.registry.get_sample_value("gatehouse_requests_total", labels) == 1.0
 
 
 async def test_every_line_of_a_request_carries_its_id() -> None:
-    app = Shell(endpoints=[raising(RuntimeError("boom"))]).app()
+    app = SampleAsgiApp(endpoints=[raising_endpoint(RuntimeError("boom"))]).app()
     with capture_logs(processors=[structlog.contextvars.merge_contextvars]) as lines:
-        answer = await ask(app, "POST", "/fails")
+        answer = await call_app(app, "POST", "/fails")
     assert [(line["event"], line["request_id"]) for line in lines] == [
         ("request failed", answer.headers["x-request-id"]),
         ("request", answer.headers["x-request-id"]),

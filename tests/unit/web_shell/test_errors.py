@@ -15,9 +15,9 @@ from gatehouse.kernel.errors import (
     Unavailable,
 )
 from gatehouse.tokens.errors import ExpiredToken
-from gatehouse.web.dialects import Dialect, dialect_at
-from gatehouse.web.errors import ErrorAnswers, TooLarge, UnsupportedMediaType, oauth_text
-from tests.support.shell import Answer, Shell, a_page, a_scope, ask, raising, receiving
+from gatehouse.web.dialects import Dialect, dialect_for_path
+from gatehouse.web.errors import ErrorRenderer, TooLarge, UnsupportedMediaType, oauth_description
+from tests.support.shell import AppResponse, SampleAsgiApp, a_page, a_scope, call_app, raising_endpoint, receive_body
 
 SECRET = "hunter2: the private half"
 
@@ -38,10 +38,10 @@ class Violation(Refused):
         self.record_id = record_id
 
 
-async def answer_to(error: Exception, dialect: Dialect, **options: bool) -> Answer:
-    errors = ErrorAnswers(render_error=a_page, permissions_always_200=options.get("always_200", False))
-    shell = Shell(endpoints=[raising(error, dialect=dialect)], errors=errors)
-    return await ask(shell.app(), "POST", "/fails")
+async def answer_to(error: Exception, dialect: Dialect, **options: bool) -> AppResponse:
+    errors = ErrorRenderer(render_error=a_page, permissions_always_200=options.get("always_200", False))
+    shell = SampleAsgiApp(endpoints=[raising_endpoint(error, dialect=dialect)], errors=errors)
+    return await call_app(shell.app(), "POST", "/fails")
 
 
 @pytest.mark.parametrize(
@@ -106,13 +106,13 @@ async def test_oauth_errors_have_a_code_and_echo_nothing(error: Exception, statu
 async def test_an_oauth_description_has_only_the_characters_it_may_have() -> None:
     answer = await answer_to(InvalidGrant(), Dialect.OAUTH)
     assert answer.json()["error_description"] == "The code is invalid, expired or already used  "
-    assert oauth_text("a\n\x7fb\u00e9") == "ab"
+    assert oauth_description("a\n\x7fb\u00e9") == "ab"
 
 
 async def test_the_challenge_speaks_the_scheme_the_client_tried() -> None:
-    app = Shell(endpoints=[raising(InvalidClient(), dialect=Dialect.OAUTH)]).app()
-    basic = await ask(app, "POST", "/fails", headers=[("Authorization", "basic eDp5")])
-    bearer = await ask(app, "POST", "/fails", headers=[("Authorization", "Bearer x")])
+    app = SampleAsgiApp(endpoints=[raising_endpoint(InvalidClient(), dialect=Dialect.OAUTH)]).app()
+    basic = await call_app(app, "POST", "/fails", headers=[("Authorization", "basic eDp5")])
+    bearer = await call_app(app, "POST", "/fails", headers=[("Authorization", "Bearer x")])
     assert basic.headers["www-authenticate"] == 'Basic realm="gatehouse"'
     assert bearer.headers["www-authenticate"] == 'Bearer realm="gatehouse", error="invalid_client"'
 
@@ -156,10 +156,10 @@ async def test_a_broken_error_page_is_replaced_by_a_bare_one() -> None:
     def broken(status: int, title: str, message: str, request_id: str, scope: Scope) -> str:  # noqa: ARG001
         raise LookupError(SECRET)
 
-    errors = ErrorAnswers(render_error=broken)
+    errors = ErrorRenderer(render_error=broken)
     error = BadInput("<script>alert(1)</script>")
-    app = Shell(endpoints=[raising(error, dialect=Dialect.PAGE)], errors=errors).app()
-    answer = await ask(app, "GET", "/fails")
+    app = SampleAsgiApp(endpoints=[raising_endpoint(error, dialect=Dialect.PAGE)], errors=errors).app()
+    answer = await call_app(app, "GET", "/fails")
     assert answer.status == 400
     assert b"&lt;script&gt;" in answer.body
     assert b"<script>" not in answer.body
@@ -184,17 +184,17 @@ async def test_a_broken_error_page_is_replaced_by_a_bare_one() -> None:
     ],
 )
 def test_before_a_route_is_known_the_path_decides_the_dialect(path: str, dialect: Dialect) -> None:
-    assert dialect_at(path) is dialect
+    assert dialect_for_path(path) is dialect
 
 
 async def test_middleware_refuses_in_the_dialect_of_the_path() -> None:
-    app = Shell().app()
+    app = SampleAsgiApp().app()
     huge = [("Content-Length", "10000000000")]
-    oauth = await ask(app, "POST", "/proxy/oauth/token", headers=huge)
+    oauth = await call_app(app, "POST", "/proxy/oauth/token", headers=huge)
     assert (oauth.status, oauth.json()["error"]) == (413, "invalid_request")
-    permissions = await ask(app, "POST", "/api/permissions/roles", headers=huge)
+    permissions = await call_app(app, "POST", "/api/permissions/roles", headers=huge)
     assert (permissions.status, permissions.json()["status"]) == (413, "ERROR")
-    page = await ask(app, "POST", "/anything", headers=[("Content-Encoding", "gzip")])
+    page = await call_app(app, "POST", "/anything", headers=[("Content-Encoding", "gzip")])
     assert (page.status, page.headers["content-type"]) == (415, "text/html; charset=utf-8")
 
 
@@ -205,7 +205,7 @@ async def test_a_refused_websocket_is_closed() -> None:
         sent.append(message)
 
     scope = {**a_scope(), "type": "websocket", "state": {}}
-    await ErrorAnswers(render_error=a_page).refuse(413, scope, receiving(b""), send)
+    await ErrorRenderer(render_error=a_page).refuse(413, scope, receive_body(b""), send)
     assert sent == [{"type": "websocket.close", "code": 1011, "reason": ""}]
 
 

@@ -3,10 +3,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from gatehouse.web.health import Check, CheckResult, Health, Readiness, bearer_of, operations_app
+from gatehouse.web.health import CheckResult, HealthCheck, HealthEndpoints, Readiness, allow_bearer, operations_app
 from gatehouse.web.metrics import Metrics
-from tests.support.clock import MovableClock, settle
-from tests.support.shell import Answer, Shell, ask
+from tests.support.clock import MovableClock, run_ready_tasks
+from tests.support.shell import AppResponse, SampleAsgiApp, call_app
 
 TOKEN = "operations-token"
 
@@ -28,14 +28,16 @@ async def hanging() -> CheckResult:
     return CheckResult(ok=True)
 
 
-def a_readiness(checks: Mapping[str, Check], clock: MovableClock | None = None) -> Readiness:
+def a_readiness(checks: Mapping[str, HealthCheck], clock: MovableClock | None = None) -> Readiness:
     return Readiness(checks, clock=clock or MovableClock())
 
 
-async def public(target: str, checks: Mapping[str, Check], *, token: str = TOKEN, sent: str = "") -> Answer:
-    health = Health(readiness=a_readiness(checks), metrics=Metrics(["x"]), gate=bearer_of(token))
+async def public(
+    target: str, checks: Mapping[str, HealthCheck], *, token: str = TOKEN, sent: str = ""
+) -> AppResponse:
+    health = HealthEndpoints(readiness=a_readiness(checks), metrics=Metrics(["x"]), gate=allow_bearer(token))
     headers = [("Authorization", sent)] if sent else []
-    return await ask(Shell(endpoints=health.endpoints()).app(), "GET", target, headers=headers)
+    return await call_app(SampleAsgiApp(endpoints=health.endpoints()).app(), "GET", target, headers=headers)
 
 
 async def test_the_process_says_that_it_is_alive_whatever_the_checks_say() -> None:
@@ -91,7 +93,7 @@ async def test_with_the_token_the_metrics_are_shown() -> None:
 async def test_a_check_that_hangs_counts_as_failed_after_two_seconds_and_holds_up_no_other() -> None:
     clock = MovableClock()
     report = asyncio.ensure_future(a_readiness({"database": hanging, "keys": fine}, clock).report())
-    await settle()
+    await run_ready_tasks()
     await clock.advance(1.9)
     assert not report.done()
     await clock.advance(0.2)
@@ -121,9 +123,9 @@ async def test_many_askers_share_one_run_of_the_checks_for_a_second() -> None:
 async def test_the_operations_listener_needs_no_token() -> None:
     metrics = Metrics(["x"])
     app = operations_app(readiness=a_readiness({"clock": bad}), metrics=metrics)
-    ready = await ask(app, "GET", "/readyz", client="127.0.0.1")
+    ready = await call_app(app, "GET", "/readyz", client="127.0.0.1")
     assert (ready.status, ready.json()["checks"]["clock"]["detail"]) == (503, "clock is 40 s off")
-    assert (await ask(app, "GET", "/metrics")).status == 200
-    assert (await ask(app, "GET", "/healthz")).json() == {"status": "ok"}
-    other = await ask(app, "POST", "/api/permissions/roles")
+    assert (await call_app(app, "GET", "/metrics")).status == 200
+    assert (await call_app(app, "GET", "/healthz")).json() == {"status": "ok"}
+    other = await call_app(app, "POST", "/api/permissions/roles")
     assert (other.status, other.headers["x-content-type-options"]) == (404, "nosniff")

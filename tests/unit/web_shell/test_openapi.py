@@ -6,7 +6,7 @@ import msgspec
 from gatehouse.web import docs_page, openapi
 from gatehouse.web.routes.table import Endpoint
 from gatehouse.web.static import Assets
-from tests.support.shell import Shell, ask, sample_endpoints
+from tests.support.shell import SampleAsgiApp, call_app, sample_endpoints
 
 
 class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -15,7 +15,7 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 def made_from(endpoints: list[Endpoint]) -> Any:
-    return msgspec.json.decode(openapi.document(endpoints, base_url="https://id.example", version="1.2.3"))
+    return msgspec.json.decode(openapi.openapi_document(endpoints, base_url="https://id.example", version="1.2.3"))
 
 
 def test_the_document_tells_every_endpoint_that_is_not_hidden() -> None:
@@ -84,38 +84,38 @@ def test_every_reference_leads_somewhere() -> None:
 
 
 def test_the_same_table_gives_the_same_bytes() -> None:
-    first = openapi.document(sample_endpoints(), base_url="https://id.example", version="1")
-    assert first == openapi.document(sample_endpoints(), base_url="https://id.example", version="1")
+    first = openapi.openapi_document(sample_endpoints(), base_url="https://id.example", version="1")
+    assert first == openapi.openapi_document(sample_endpoints(), base_url="https://id.example", version="1")
 
 
 async def test_the_document_and_the_page_are_served() -> None:
     assets = Assets()
     table = sample_endpoints()
-    documented = docs_page.endpoints(table, assets=assets, base_url="https://id.example", version="1")
-    app = Shell(endpoints=[*table, *documented, assets.endpoint()]).app()
-    document = await ask(app, "GET", "/openapi.json")
+    documented = docs_page.docs_endpoints(table, assets=assets, base_url="https://id.example", version="1")
+    app = SampleAsgiApp(endpoints=[*table, *documented, assets.endpoint()]).app()
+    document = await call_app(app, "GET", "/openapi.json")
     assert (document.status, document.headers["content-type"]) == (200, "application/json")
-    assert document.body == openapi.document(table, base_url="https://id.example", version="1")
-    page = await ask(app, "GET", "/docs")
+    assert document.body == openapi.openapi_document(table, base_url="https://id.example", version="1")
+    page = await call_app(app, "GET", "/docs")
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     addresses = [piece.partition('"')[0] for piece in page.body.decode().split('"/static/')[1:]]
     assert {address.rpartition(".")[2] for address in addresses} == {"css", "js", "svg"}
     for address in addresses:
-        assert (await ask(app, "GET", f"/static/{address}")).status == 200
+        assert (await call_app(app, "GET", f"/static/{address}")).status == 200
 
 
 async def test_only_the_docs_page_may_show_pictures_from_data() -> None:
-    documented = docs_page.endpoints([], assets=Assets(), base_url="https://id.example", version="1")
-    app = Shell(endpoints=[*sample_endpoints(), *documented]).app()
-    policy = (await ask(app, "GET", "/docs")).headers["content-security-policy"]
-    everywhere = (await ask(app, "GET", "/")).headers["content-security-policy"]
+    documented = docs_page.docs_endpoints([], assets=Assets(), base_url="https://id.example", version="1")
+    app = SampleAsgiApp(endpoints=[*sample_endpoints(), *documented]).app()
+    policy = (await call_app(app, "GET", "/docs")).headers["content-security-policy"]
+    everywhere = (await call_app(app, "GET", "/")).headers["content-security-policy"]
     assert "img-src 'self' data:;" in policy
     assert policy.replace("img-src 'self' data:", "img-src 'self'") == everywhere
     assert "unsafe" not in policy
 
 
 def test_the_docs_page_has_no_inline_script_and_no_foreign_address() -> None:
-    page = docs_page.page_of(Assets())
+    page = docs_page.docs_page_html(Assets())
     assert page.count("<script") == page.count("<script src=") == 2
     assert "<style" not in page
     assert "style=" not in page

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gatehouse.kernel.errors import BadInput
 from gatehouse.web.errors import TooLarge
-from gatehouse.web.parse_json import MAX_DEPTH, MAX_ITEMS, MAX_KEYS, MAX_STRING, decode
+from gatehouse.web.parse_json import MAX_DEPTH, MAX_ITEMS, MAX_KEYS, MAX_STRING, decode_json
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 LEAVES = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | TEXT
@@ -22,13 +22,13 @@ ROUGH = st.lists(st.sampled_from([*'[]{}",:\\u0de1', "\\u0000", "\\ud800", "1e99
 @given(DOCUMENTS, st.booleans())
 def test_a_valid_document_means_what_the_standard_decoder_says(document: Any, escaped: bool) -> None:  # noqa: FBT001
     body = json.dumps(document, ensure_ascii=escaped).encode()
-    assert decode(body) == json.loads(body)
+    assert decode_json(body) == json.loads(body)
 
 
 @given(st.binary(max_size=200) | ROUGH.map(lambda parts: "".join(parts).encode("latin-1")))
 def test_no_bytes_raise_anything_but_bad_input(body: bytes) -> None:
     with contextlib.suppress(BadInput):
-        assert decode(body) == json.loads(body)
+        assert decode_json(body) == json.loads(body)
 
 
 @pytest.mark.parametrize(
@@ -67,16 +67,16 @@ def test_no_bytes_raise_anything_but_bad_input(body: bytes) -> None:
 )
 def test_is_refused(body: bytes | str, words: str) -> None:
     with pytest.raises(BadInput, match=words):
-        decode(body if isinstance(body, bytes) else body.encode())
+        decode_json(body if isinstance(body, bytes) else body.encode())
 
 
 def test_what_lies_exactly_on_a_limit_is_accepted() -> None:
-    assert decode(b"9223372036854775807") == 2**63 - 1
-    assert decode(b"-9223372036854775808") == -(2**63)
-    assert decode(b'"' + b"a" * MAX_STRING + b'"') == "a" * MAX_STRING
-    decode(b"[" * MAX_DEPTH + b"]" * MAX_DEPTH)
-    decode(json.dumps(dict.fromkeys(map(str, range(MAX_KEYS)), 0)).encode())
-    decode(b"[" + b"0," * MAX_ITEMS + b"0]")
+    assert decode_json(b"9223372036854775807") == 2**63 - 1
+    assert decode_json(b"-9223372036854775808") == -(2**63)
+    assert decode_json(b'"' + b"a" * MAX_STRING + b'"') == "a" * MAX_STRING
+    decode_json(b"[" * MAX_DEPTH + b"]" * MAX_DEPTH)
+    decode_json(json.dumps(dict.fromkeys(map(str, range(MAX_KEYS)), 0)).encode())
+    decode_json(b"[" + b"0," * MAX_ITEMS + b"0]")
 
 
 @pytest.mark.parametrize(
@@ -90,16 +90,16 @@ def test_what_lies_exactly_on_a_limit_is_accepted() -> None:
 )
 def test_a_document_with_too_much_in_it_is_too_large(body: bytes) -> None:
     with pytest.raises(TooLarge):
-        decode(body)
+        decode_json(body)
 
 
 def test_brackets_and_colons_inside_strings_are_only_text() -> None:
     text = "[{:," * 20_000
-    assert decode(json.dumps([text[:60_000], '\\"[[', "\\"]).encode()) == [text[:60_000], '\\"[[', "\\"]
+    assert decode_json(json.dumps([text[:60_000], '\\"[[', "\\"]).encode()) == [text[:60_000], '\\"[[', "\\"]
 
 
 def test_a_complaint_does_not_repeat_a_long_name() -> None:
     name = b"n" * 60_000
     with pytest.raises(BadInput) as caught:
-        decode(b'{"%s":1,"%s":2}' % (name, name))
+        decode_json(b'{"%s":1,"%s":2}' % (name, name))
     assert len(caught.value.detail) < 200

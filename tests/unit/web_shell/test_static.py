@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from gatehouse.web.static import DIRECTORY, Assets
-from tests.support.shell import Shell, ask
+from gatehouse.web.static import STATIC_DIRECTORY, Assets
+from tests.support.shell import SampleAsgiApp, call_app
 
-VENDOR = DIRECTORY / "vendor"
+VENDOR = STATIC_DIRECTORY / "vendor"
 
 
 @pytest.fixture
@@ -19,10 +19,10 @@ def assets(tmp_path: Path) -> Assets:
 
 
 async def test_a_file_is_kept_for_ever_under_the_digest_of_its_content(assets: Assets) -> None:
-    app = Shell(endpoints=[assets.endpoint()]).app()
+    app = SampleAsgiApp(endpoints=[assets.endpoint()]).app()
     digest = hashlib.sha256(b"body { color: black }").hexdigest()[:16]
     assert assets.address("inner/site.css") == f"/static/{digest}/inner/site.css"
-    answer = await ask(app, "GET", assets.address("inner/site.css"))
+    answer = await call_app(app, "GET", assets.address("inner/site.css"))
     assert (answer.status, answer.body) == (200, b"body { color: black }")
     assert answer.headers["content-type"] == "text/css; charset=utf-8"
     assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
@@ -30,15 +30,15 @@ async def test_a_file_is_kept_for_ever_under_the_digest_of_its_content(assets: A
 
 
 async def test_under_an_old_digest_the_present_file_is_served_but_not_kept(assets: Assets) -> None:
-    app = Shell(endpoints=[assets.endpoint()]).app()
-    answer = await ask(app, "GET", "/static/0000000000000000/inner/site.css")
+    app = SampleAsgiApp(endpoints=[assets.endpoint()]).app()
+    answer = await call_app(app, "GET", "/static/0000000000000000/inner/site.css")
     assert (answer.status, answer.headers["cache-control"]) == (200, "no-cache")
 
 
 async def test_who_has_the_file_is_not_sent_it_again(assets: Assets) -> None:
-    app = Shell(endpoints=[assets.endpoint()]).app()
-    tag = (await ask(app, "GET", assets.address("inner/site.css"))).headers["etag"]
-    again = await ask(app, "GET", assets.address("inner/site.css"), headers=[("If-None-Match", f'"x", {tag}')])
+    app = SampleAsgiApp(endpoints=[assets.endpoint()]).app()
+    tag = (await call_app(app, "GET", assets.address("inner/site.css"))).headers["etag"]
+    again = await call_app(app, "GET", assets.address("inner/site.css"), headers=[("If-None-Match", f'"x", {tag}')])
     assert (again.status, again.body) == (304, b"")
 
 
@@ -59,8 +59,8 @@ async def test_who_has_the_file_is_not_sent_it_again(assets: Assets) -> None:
     ],
 )
 async def test_nothing_else_is_served(assets: Assets, name: str) -> None:
-    app = Shell(endpoints=[assets.endpoint()]).app()
-    assert (await ask(app, "GET", f"/static/0/{name}")).status == 404
+    app = SampleAsgiApp(endpoints=[assets.endpoint()]).app()
+    assert (await call_app(app, "GET", f"/static/0/{name}")).status == 404
 
 
 def test_an_unknown_asset_is_found_out_when_the_page_is_made(assets: Assets) -> None:

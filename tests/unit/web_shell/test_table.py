@@ -10,9 +10,17 @@ from starlette.types import Message
 from starlette.websockets import WebSocket
 
 from gatehouse.web.dialects import Dialect
-from gatehouse.web.errors import ErrorAnswers
-from gatehouse.web.routes.table import Endpoint, RateClass, application, body_limits, mount
-from tests.support.shell import Open, Shell, a_page, a_scope, ask, ask_json, sample_endpoints
+from gatehouse.web.errors import ErrorRenderer
+from gatehouse.web.routes.table import Endpoint, RateClass, body_limits, build_application, build_routes
+from tests.support.shell import (
+    SampleAsgiApp,
+    UnlimitedRates,
+    a_page,
+    a_scope,
+    call_app,
+    call_app_with_json,
+    sample_endpoints,
+)
 
 
 class Loose(msgspec.Struct, frozen=True):
@@ -29,30 +37,32 @@ def an_endpoint(**changes: Any) -> Endpoint:
 
 
 async def test_a_request_reaches_the_handler_of_its_path() -> None:
-    answer = await ask_json(Shell().app(), "/api/permissions/roles", b'{"action":"get","application_id":7}')
+    answer = await call_app_with_json(
+        SampleAsgiApp().app(), "/api/permissions/roles", b'{"action":"get","application_id":7}'
+    )
     assert (answer.status, answer.json()["status"]) == (200, "OK")
 
 
 async def test_a_path_parameter_reaches_the_handler() -> None:
-    answer = await ask(Shell().app(), "GET", "/api/permissions/application/publicKey/ab12")
+    answer = await call_app(SampleAsgiApp().app(), "GET", "/api/permissions/application/publicKey/ab12")
     assert answer.json() == {"said": "ab12"}
 
 
 async def test_an_unknown_path_is_404_in_the_dialect_of_its_prefix() -> None:
-    app = Shell().app()
-    assert (await ask(app, "POST", "/proxy/oauth/nothing")).json()["error"] == "invalid_request"
-    assert set((await ask(app, "POST", "/api/permissions/nothing")).json()) == {"status", "error"}
-    game = await ask(app, "POST", "/proxy/api/gameSession/nothing")
+    app = SampleAsgiApp().app()
+    assert (await call_app(app, "POST", "/proxy/oauth/nothing")).json()["error"] == "invalid_request"
+    assert set((await call_app(app, "POST", "/api/permissions/nothing")).json()) == {"status", "error"}
+    game = await call_app(app, "POST", "/proxy/api/gameSession/nothing")
     assert game.json()["error"] == game.headers["x-request-id"]
-    page = await ask(app, "GET", "/nothing")
+    page = await call_app(app, "GET", "/nothing")
     assert (page.status, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
 
 
 async def test_a_wrong_method_is_405_and_names_the_right_ones() -> None:
-    app = Shell().app()
-    wrong = await ask(app, "GET", "/api/permissions/roles")
+    app = SampleAsgiApp().app()
+    wrong = await call_app(app, "GET", "/api/permissions/roles")
     assert (wrong.status, wrong.headers["allow"], wrong.json()["status"]) == (405, "POST", "ERROR")
-    assert (await ask(app, "DELETE", "/")).headers["allow"] == "GET, HEAD"
+    assert (await call_app(app, "DELETE", "/")).headers["allow"] == "GET, HEAD"
 
 
 async def test_endpoints_may_share_a_path_by_method() -> None:
@@ -60,17 +70,17 @@ async def test_endpoints_may_share_a_path_by_method() -> None:
         return Response("posted")
 
     both = [an_endpoint(), an_endpoint(name="pages.post", methods=("POST",), handler=posted)]
-    app = Shell(endpoints=both).app()
-    assert (await ask(app, "POST", "/")).body == b"posted"
-    assert (await ask(app, "GET", "/")).body == b"<h1>Welcome</h1>"
-    assert (await ask(app, "PUT", "/")).headers["allow"] == "GET, HEAD, POST"
+    app = SampleAsgiApp(endpoints=both).app()
+    assert (await call_app(app, "POST", "/")).body == b"posted"
+    assert (await call_app(app, "GET", "/")).body == b"<h1>Welcome</h1>"
+    assert (await call_app(app, "PUT", "/")).headers["allow"] == "GET, HEAD, POST"
 
 
 def test_a_name_or_a_method_used_twice_is_a_mistake() -> None:
     with pytest.raises(ValueError, match=r"two endpoints are named pages\.front"):
-        mount([an_endpoint(), an_endpoint(path="/other")], limiter=Open())
+        build_routes([an_endpoint(), an_endpoint(path="/other")], limiter=UnlimitedRates())
     with pytest.raises(ValueError, match="both answer GET /"):
-        mount([an_endpoint(), an_endpoint(name="other")], limiter=Open())
+        build_routes([an_endpoint(), an_endpoint(name="other")], limiter=UnlimitedRates())
 
 
 def test_a_permission_endpoint_must_refuse_unknown_fields() -> None:
@@ -80,10 +90,10 @@ def test_a_permission_endpoint_must_refuse_unknown_fields() -> None:
 
 
 async def test_every_request_is_counted_by_class_and_source() -> None:
-    limiter = Open()
-    app = Shell(limiter=limiter).app()
-    await ask(app, "GET", "/proxy/oauth/keys", client="2001:db8:1:2:3::4")
-    await ask(app, "POST", "/proxy/oauth/token")
+    limiter = UnlimitedRates()
+    app = SampleAsgiApp(limiter=limiter).app()
+    await call_app(app, "GET", "/proxy/oauth/keys", client="2001:db8:1:2:3::4")
+    await call_app(app, "POST", "/proxy/oauth/token")
     assert limiter.asked == [(RateClass.KEYS, "2001:db8:1:2::/64"), (RateClass.TOKEN, "192.0.2.1")]
 
 
@@ -94,8 +104,8 @@ async def test_a_refused_request_does_not_reach_the_handler() -> None:
         reached.append(request)
         return Response()
 
-    app = Shell(endpoints=[an_endpoint(handler=reach)], limiter=Closed()).app()
-    answer = await ask(app, "GET", "/")
+    app = SampleAsgiApp(endpoints=[an_endpoint(handler=reach)], limiter=Closed()).app()
+    answer = await call_app(app, "GET", "/")
     assert (answer.status, answer.headers["retry-after"], reached) == (429, "9", [])
 
 
@@ -104,8 +114,8 @@ async def test_the_body_limit_of_an_endpoint_is_told_to_the_middleware() -> None
         replace(endpoint, body_limit=100) for endpoint in sample_endpoints() if endpoint.name == "oauth.token"
     ]
     assert body_limits([*endpoints, an_endpoint()]) == {"/proxy/oauth/token": 100}
-    answer = await ask_json(
-        Shell(endpoints=endpoints).app(), "/proxy/oauth/token", b'{"grant_type":"%s"}' % (b"a" * 100)
+    answer = await call_app_with_json(
+        SampleAsgiApp(endpoints=endpoints).app(), "/proxy/oauth/token", b'{"grant_type":"%s"}' % (b"a" * 100)
     )
     assert answer.status == 413
 
@@ -120,7 +130,7 @@ async def test_a_client_that_leaves_halfway_is_not_an_error_of_ours() -> None:
         sent.append(message)
 
     headers = [("Content-Type", "application/json")]
-    await Shell().app()(a_scope("POST", "/api/permissions/roles", headers), leaving, send)
+    await SampleAsgiApp().app()(a_scope("POST", "/api/permissions/roles", headers), leaving, send)
     assert sent[0]["status"] == 400
 
 
@@ -133,8 +143,8 @@ async def test_websockets_go_to_their_own_routes_and_unknown_ones_are_closed() -
         raise RuntimeError
 
     more = [WebSocketRoute("/ws/hello", greet), WebSocketRoute("/ws/fail", fail)]
-    errors = ErrorAnswers(render_error=a_page)
-    app = application(sample_endpoints(), limiter=Open(), errors=errors, more_routes=more)
+    errors = ErrorRenderer(render_error=a_page)
+    app = build_application(sample_endpoints(), limiter=UnlimitedRates(), errors=errors, more_routes=more)
 
     async def types_sent(path: str) -> list[str]:
         sent: list[Message] = []
@@ -155,7 +165,7 @@ async def test_websockets_go_to_their_own_routes_and_unknown_ones_are_closed() -
 
 
 async def test_the_lifespan_reaches_the_router() -> None:
-    app = application(sample_endpoints(), limiter=Open(), errors=ErrorAnswers(render_error=a_page))
+    app = build_application(sample_endpoints(), limiter=UnlimitedRates(), errors=ErrorRenderer(render_error=a_page))
     steps = [{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}]
     sent: list[Message] = []
 

@@ -2,25 +2,27 @@
 
 from collections import Counter
 
-from gatehouse.audit.events import Event
-from gatehouse.webhooks.messages import TOLD, body_of, told
-from gatehouse.webhooks.topics import BY_TOPIC, NEVER_TOLD
+from gatehouse.audit.events import AuditEvent
+from gatehouse.webhooks.messages import PUBLIC_DETAILS, event_body, public_details
+from gatehouse.webhooks.topics import EVENTS_BY_TOPIC, UNPUBLISHED_EVENTS
 from tests.support.builders import a_record
 
 
 def test_every_event_stands_in_one_topic_or_is_named_as_never_told() -> None:
-    places = Counter([*NEVER_TOLD, *(event for events in BY_TOPIC.values() for event in events)])
-    assert {event.value: places[event] for event in Event if places[event] != 1} == {}
+    places = Counter([*UNPUBLISHED_EVENTS, *(event for events in EVENTS_BY_TOPIC.values() for event in events)])
+    assert {event.value: places[event] for event in AuditEvent if places[event] != 1} == {}
 
 
 def test_details_are_told_by_name_and_no_others() -> None:
     details = {"application_id": 7, "title": "Anna's game", "private_data.cheats": "no -> yes", "users": "1, 2"}
-    assert told(details) == {"application_id": 7, "users": "1, 2"}
-    assert not {"name", "title", "comment", "tags", "purchases", "gsid", "address", "login", "nick"} & set(TOLD)
+    assert public_details(details) == {"application_id": 7, "users": "1, 2"}
+    assert not {"name", "title", "comment", "tags", "purchases", "gsid", "address", "login", "nick"} & set(
+        PUBLIC_DETAILS
+    )
 
 
 def test_nobody_is_told_a_whole_gsid() -> None:
     gsid = "0a1b2c3d-1111-4222-8333-444455556666"
-    body = body_of(a_record(Event.GAME_CLOSED, subject=gsid))
+    body = event_body(a_record(AuditEvent.GAME_CLOSED, subject=gsid))
     assert gsid not in body
     assert '"subject":"0a1b2c3d…"' in body

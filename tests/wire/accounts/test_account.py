@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.oauth.model import Consent
 from tests.support.builders import NOW, a_client, a_passkey, a_record
 from tests.support.geoip import write_geoip
-from tests.support.resident import LOGIN, Resident
-from tests.support.service import Service, running_service
-from tests.support.visitor import PASSWORD, Visitor
+from tests.support.resident import LOGIN, AccountBrowser
+from tests.support.service import RunningService, running_service
+from tests.support.visitor import PASSWORD, HttpBrowser
 
 HERE = {
     "city": {"names": {"en": "Vienna", "de": "Wien"}},
@@ -22,11 +22,11 @@ HERE = {
 }
 
 
-async def now(service: Service, user: User) -> User:
+async def now(service: RunningService, user: User) -> User:
     return await service.house.storage.accounts.user(user.user_id)
 
 
-async def test_a_stranger_is_sent_to_the_sign_in_whatever_he_asks_for(visitor: Visitor) -> None:
+async def test_a_stranger_is_sent_to_the_sign_in_whatever_he_asks_for(visitor: HttpBrowser) -> None:
     for path in ("/account", "/account/totp", "/account/passkey", "/account/delete", "/confirm"):
         answer = await visitor.get(path)
         assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
@@ -35,7 +35,7 @@ async def test_a_stranger_is_sent_to_the_sign_in_whatever_he_asks_for(visitor: V
 
 
 @pytest.mark.usefixtures("anna")
-async def test_a_limited_session_is_asked_for_a_whole_sign_in(service: Service, visitor: Visitor) -> None:
+async def test_a_limited_session_is_asked_for_a_whole_sign_in(service: RunningService, visitor: HttpBrowser) -> None:
     body = {"login": LOGIN, "password": PASSWORD, "short_token": "1"}
     stoken = (await service.client.post("/proxy/api/login", json=body)).json()["stoken"]
     await visitor.get(f"/?stoken={stoken}")
@@ -46,7 +46,9 @@ async def test_a_limited_session_is_asked_for_a_whole_sign_in(service: Service, 
         assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
 
 
-async def test_its_owner_sees_everything_on_one_page(service: Service, resident: Resident, anna: User) -> None:
+async def test_its_owner_sees_everything_on_one_page(
+    service: RunningService, resident: AccountBrowser, anna: User
+) -> None:
     await service.house.storage.passkeys.add_passkey(
         a_passkey(user_id=anna.user_id, name="Blue key"), [bytes(32)], a_record(), ()
     )
@@ -61,11 +63,11 @@ async def test_its_owner_sees_everything_on_one_page(service: Service, resident:
 
 
 async def test_the_page_costs_eleven_reads_at_most_however_much_there_is_to_show(
-    service: Service, resident: Resident, anna: User, monkeypatch: pytest.MonkeyPatch
+    service: RunningService, resident: AccountBrowser, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = service.house.storage
     for _ in range(5):
-        someone = Visitor(service)
+        someone = HttpBrowser(service)
         await someone.sign_in(LOGIN)
         await someone.client.aclose()
     for number in range(5):
@@ -95,28 +97,28 @@ async def test_the_page_costs_eleven_reads_at_most_however_much_there_is_to_show
 
 
 async def test_activity_is_the_newest_fifty_and_names_no_administrators_address(
-    service: Service, resident: Resident, anna: User
+    service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
-    async def happens(event: Event, origin: Origin) -> None:
+    async def happens(event: AuditEvent, origin: AuditOrigin) -> None:
         await service.clock.advance(1)
         record = service.house.recorder.record(event, origin, subject=anna.user_id)
         await service.house.storage.accounts.note(record)
 
-    await happens(Event.USER_CHANGED, Origin(actor="1234567890", address="203.0.113.9"))
-    await happens(Event.RESET_ASKED, Origin(actor="visitor", address="192.0.2.44"))
+    await happens(AuditEvent.USER_CHANGED, AuditOrigin(actor="1234567890", address="203.0.113.9"))
+    await happens(AuditEvent.RESET_ASKED, AuditOrigin(actor="visitor", address="192.0.2.44"))
     page = (await resident.get("/account")).text
     assert "Account changed by an administrator" in page
     assert "203.0.113.9" not in page
     assert "192.0.2.44" in page
     for _ in range(49):
-        await happens(Event.PASSKEY_RENAMED, Origin(actor=anna.user_id))
+        await happens(AuditEvent.PASSKEY_RENAMED, AuditOrigin(actor=anna.user_id))
     page = (await resident.get("/account")).text
     assert page.count("Passkey renamed") == 49
     assert "Link for a new password sent" in page
     assert "Account changed by an administrator" not in page
 
 
-async def test_what_was_done_is_told_in_the_section_that_the_page_opens_at(resident: Resident) -> None:
+async def test_what_was_done_is_told_in_the_section_that_the_page_opens_at(resident: AccountBrowser) -> None:
     answer = await resident.submit("/account/look", lang="en", theme="dark")
     assert answer.headers["location"] == "/account#look"
     page = (await resident.follow()).text
@@ -124,7 +126,9 @@ async def test_what_was_done_is_told_in_the_section_that_the_page_opens_at(resid
     assert 'class="notice"' in page.partition('<section id="look"')[2].partition("</section>")[0]
 
 
-async def test_a_new_name_is_kept_told_once_and_on_record(service: Service, resident: Resident, anna: User) -> None:
+async def test_a_new_name_is_kept_told_once_and_on_record(
+    service: RunningService, resident: AccountBrowser, anna: User
+) -> None:
     assert await resident.do("/account/profile", nick="  Änne ") == "Your name is changed."
     assert (await now(service, anna)).nick == "Änne"
     again = await resident.get("/account")
@@ -140,7 +144,7 @@ async def test_a_new_name_is_kept_told_once_and_on_record(service: Service, resi
 
 @pytest.mark.parametrize("nick", ["", " ", "x" * 65, "Anna\u202e", "two\nlines"])
 async def test_a_name_that_cannot_be_is_refused_beside_its_field(
-    service: Service, resident: Resident, anna: User, nick: str
+    service: RunningService, resident: AccountBrowser, anna: User, nick: str
 ) -> None:
     answer = await resident.submit("/account/profile", nick=nick)
     assert answer.status_code == 400
@@ -149,21 +153,21 @@ async def test_a_name_that_cannot_be_is_refused_beside_its_field(
 
 
 async def test_language_and_theme_are_saved_with_the_account_and_in_this_browser(
-    service: Service, resident: Resident, anna: User
+    service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
     said = await resident.do("/account/look", lang="de", theme="dark")
     assert said == "Sprache und Darstellung sind gespeichert."
     assert resident.page is not None
     assert '<html lang="de" data-theme="dark">' in resident.page.text
     assert (await now(service, anna)).lang == "de"
-    elsewhere = Resident(service)
+    elsewhere = AccountBrowser(service)
     assert '<html lang="de">' in (await elsewhere.come_home()).text
     await elsewhere.client.aclose()
     for wrong in ({"lang": "xx", "theme": "dark"}, {"lang": "de", "theme": "pink"}):
         assert (await resident.send("/account/look", **wrong)).status_code == 400
 
 
-async def test_a_page_about_somebody_elses_words_shows_no_notice(resident: Resident) -> None:
+async def test_a_page_about_somebody_elses_words_shows_no_notice(resident: AccountBrowser) -> None:
     """The notice travels in a cookie of ours: no link can make the page claim something."""
     page = await resident.get("/account?notice=password_changed&done=password_changed")
     assert "Your password is changed" not in page.text
@@ -171,7 +175,7 @@ async def test_a_page_about_somebody_elses_words_shows_no_notice(resident: Resid
     assert 'role="status" class="notice"' not in (await resident.get("/account")).text
 
 
-async def test_password_managers_find_the_form(resident: Resident) -> None:
+async def test_password_managers_find_the_form(resident: AccountBrowser) -> None:
     answer = await resident.get("/.well-known/change-password")
     assert (answer.status_code, answer.headers["location"]) == (303, "/account#password")
 
@@ -181,16 +185,16 @@ async def test_places_come_from_the_operators_file_in_the_readers_language(migra
     environment = {"GATEHOUSE__ACCOUNTS__GEOIP_FILE": str(file)}
     async with running_service(migrated_url, tmp_path / "data", environment=environment) as service:
         await service.house.administration.create(
-            login=LOGIN, nick="Anna", password=PASSWORD, origin=Origin(actor="test")
+            login=LOGIN, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
         )
-        resident = Resident(service)
+        resident = AccountBrowser(service)
         assert "Vienna, Austria" in (await resident.come_home()).text
         assert "Wien, Österreich" in (await resident.get("/account?lang=de")).text
         await resident.client.aclose()
 
 
 async def test_a_blocked_account_is_signed_out_at_its_next_request(
-    service: Service, resident: Resident, anna: User
+    service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
-    await service.house.administration.block(anna.user_id, Origin(actor="test"))
+    await service.house.administration.block(anna.user_id, AuditOrigin(actor="test"))
     assert (await resident.get("/account")).headers["location"] == "/sign-in"

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.audit.model import Origin
-from tests.support.letters import mailed_link, new_letters
-from tests.support.resident import LOGIN, Resident
-from tests.support.service import Service, running_service
-from tests.support.visitor import PASSWORD, Visitor
+from gatehouse.audit.model import AuditOrigin
+from tests.support.letters import link_in_new_message, new_messages
+from tests.support.resident import LOGIN, AccountBrowser
+from tests.support.service import RunningService, running_service
+from tests.support.visitor import PASSWORD, HttpBrowser
 
 NEW = "anna@new.example"
 BOB = "bob@studio.example"
@@ -17,30 +17,30 @@ SENT = "We have sent a link to the new address. Open it to complete the change."
 
 
 @pytest.fixture
-async def bob(service: Service) -> User:
+async def bob(service: RunningService) -> User:
     return await service.house.administration.create(
-        login=BOB, nick="Bob", password="another horse entirely", origin=Origin(actor="test")
+        login=BOB, nick="Bob", password="another horse entirely", origin=AuditOrigin(actor="test")
     )
 
 
-async def now(service: Service, user: User) -> User:
+async def now(service: RunningService, user: User) -> User:
     return await service.house.storage.accounts.user(user.user_id)
 
 
 async def test_the_new_address_is_taken_over_by_its_link_and_old_and_new_are_told(
-    service: Service, resident: Resident, visitor: Visitor, anna: User
+    service: RunningService, resident: AccountBrowser, visitor: HttpBrowser, anna: User
 ) -> None:
     assert await resident.do("/account/email", login=NEW) == SENT
     assert "Waiting for the confirmation of anna@new.example." in (await resident.get("/account")).text
     assert (await now(service, anna)).login == LOGIN
-    link = await mailed_link(service)
+    link = await link_in_new_message(service)
     shown = await visitor.get(link)
     assert NEW in shown.text
     assert (await now(service, anna)).login == LOGIN
     assert (await visitor.post("/verify-email")).status_code == 200
     moved = await now(service, anna)
     assert (moved.login, moved.email_verified) == (NEW, True)
-    told = {letter.to: letter.subject for letter in await new_letters(service)}
+    told = {letter.to: letter.subject for letter in await new_messages(service)}
     assert told == {
         LOGIN: "Your account has another e-mail address now",
         NEW: "This is your account's e-mail address now",
@@ -51,10 +51,10 @@ async def test_the_new_address_is_taken_over_by_its_link_and_old_and_new_are_tol
 
 
 async def test_its_sessions_stay_and_both_acts_are_on_record(
-    service: Service, resident: Resident, visitor: Visitor, anna: User
+    service: RunningService, resident: AccountBrowser, visitor: HttpBrowser, anna: User
 ) -> None:
     await resident.do("/account/email", login=NEW)
-    await visitor.get(await mailed_link(service))
+    await visitor.get(await link_in_new_message(service))
     await visitor.post("/verify-email")
     page = await resident.get("/account")
     assert page.status_code == 200
@@ -70,12 +70,12 @@ async def test_its_sessions_stay_and_both_acts_are_on_record(
 
 
 async def test_the_link_works_once_for_half_an_hour_and_a_newer_one_ends_it(
-    service: Service, resident: Resident, visitor: Visitor, anna: User
+    service: RunningService, resident: AccountBrowser, visitor: HttpBrowser, anna: User
 ) -> None:
     await resident.do("/account/email", login="first@new.example")
-    first = await mailed_link(service)
+    first = await link_in_new_message(service)
     await resident.do("/account/email", login=NEW)
-    second = await mailed_link(service)
+    second = await link_in_new_message(service)
     assert (await visitor.get(first)).status_code == 403
     await visitor.get(second)
     page = visitor.page
@@ -84,33 +84,33 @@ async def test_the_link_works_once_for_half_an_hour_and_a_newer_one_ends_it(
     assert (await visitor.post("/verify-email")).status_code == 403
     await resident.do("/account/email", login="third@new.example")
     await service.clock.advance(1_800)
-    late = [letter for letter in await new_letters(service) if letter.to == "third@new.example"]
+    late = [letter for letter in await new_messages(service) if letter.to == "third@new.example"]
     assert "/verify-email?token=" in late[0].text
     assert (await visitor.get(late[0].text.split(service.base_url)[1].split()[0])).status_code == 403
     assert (await now(service, anna)).login == NEW
 
 
 async def test_a_reset_link_of_the_old_address_is_dead_afterwards(
-    service: Service, resident: Resident, visitor: Visitor
+    service: RunningService, resident: AccountBrowser, visitor: HttpBrowser
 ) -> None:
     await visitor.get("/forgot")
     await visitor.post("/forgot", login=LOGIN)
-    reset = await mailed_link(service)
+    reset = await link_in_new_message(service)
     await resident.do("/account/email", login=NEW)
-    await visitor.get(await mailed_link(service))
+    await visitor.get(await link_in_new_message(service))
     await visitor.post("/verify-email")
     assert (await visitor.get(reset)).status_code == 403
 
 
 @pytest.mark.parametrize("act", ["/account/password", "/account/sessions/end-others"])
 async def test_whoever_is_thrown_out_cannot_take_the_account_along_by_a_link_asked_for_before(
-    service: Service, resident: Resident, other: Visitor, anna: User, act: str
+    service: RunningService, resident: AccountBrowser, other: HttpBrowser, anna: User, act: str
 ) -> None:
-    thief = Resident(service)
+    thief = AccountBrowser(service)
     await thief.come_home()
     await thief.do("/account/email", login="thief@evil.example")
     await thief.client.aclose()
-    link = await mailed_link(service)
+    link = await link_in_new_message(service)
     fields = {"current": PASSWORD, "password": "something else now", "repeated": "something else now"}
     assert "thief@evil.example" in (await resident.get("/account")).text
     await resident.do(act, **(fields if act == "/account/password" else {}))
@@ -120,28 +120,28 @@ async def test_whoever_is_thrown_out_cannot_take_the_account_along_by_a_link_ask
 
 
 async def test_an_address_that_has_an_account_looks_the_same_and_its_owner_is_told(
-    service: Service, resident: Resident, bob: User, anna: User
+    service: RunningService, resident: AccountBrowser, bob: User, anna: User
 ) -> None:
     assert await resident.do("/account/email", login="BOB@studio.example") == SENT
     assert "Waiting for the confirmation of BOB@studio.example." in (await resident.get("/account")).text
-    (letter,) = await new_letters(service)
+    (letter,) = await new_messages(service)
     assert (letter.to, letter.subject) == (BOB, "You already have an account")
     assert "token=" not in letter.text
     assert [(await now(service, one)).login for one in (anna, bob)] == [LOGIN, BOB]
 
 
 async def test_an_address_taken_meanwhile_is_not_taken_over(
-    service: Service, resident: Resident, visitor: Visitor, anna: User
+    service: RunningService, resident: AccountBrowser, visitor: HttpBrowser, anna: User
 ) -> None:
     await resident.do("/account/email", login=BOB)
-    link = await mailed_link(service)
+    link = await link_in_new_message(service)
     await visitor.get(link)
     await service.house.administration.create(
-        login="Bob@STUDIO.example", nick="Bob", password=None, origin=Origin(actor="test")
+        login="Bob@STUDIO.example", nick="Bob", password=None, origin=AuditOrigin(actor="test")
     )
     assert (await visitor.post("/verify-email")).status_code == 403
     assert (await now(service, anna)).login == LOGIN
-    assert await new_letters(service) == []
+    assert await new_messages(service) == []
 
 
 @pytest.mark.parametrize(
@@ -153,21 +153,21 @@ async def test_an_address_taken_meanwhile_is_not_taken_over(
     ],
 )
 async def test_what_cannot_be_the_new_address_is_refused_beside_its_field(
-    service: Service, resident: Resident, anna: User, login: str, words: str
+    service: RunningService, resident: AccountBrowser, anna: User, login: str, words: str
 ) -> None:
     answer = await resident.submit("/account/email", login=login)
     assert answer.status_code == 400
     assert words in resident.problem_in(answer)
     assert login in answer.text
-    assert await new_letters(service) == []
+    assert await new_messages(service) == []
     assert (await now(service, anna)).login == LOGIN
 
 
-async def test_it_needs_a_fresh_proof(service: Service, resident: Resident) -> None:
+async def test_it_needs_a_fresh_proof(service: RunningService, resident: AccountBrowser) -> None:
     await service.clock.advance(601)
     asked = await resident.submit("/account/email", login=NEW)
     assert (asked.status_code, asked.headers["location"]) == (303, "/confirm?next=%2Faccount%2Femail")
-    assert await new_letters(service) == []
+    assert await new_messages(service) == []
     back = await resident.confirm(password=PASSWORD)
     assert back.headers["location"] == "/account#email"
     assert await resident.do("/account/email", login=NEW) == SENT
@@ -179,19 +179,19 @@ async def test_where_only_some_domains_may_register_nobody_moves_elsewhere(
     allowed = {"GATEHOUSE__ACCOUNTS__ALLOWED_DOMAINS": "studio.example"}
     async with running_service(installed_url, tmp_path, environment=allowed) as service:
         await service.house.administration.create(
-            login=LOGIN, nick="Anna", password=PASSWORD, origin=Origin(actor="test")
+            login=LOGIN, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
         )
-        resident = Resident(service)
+        resident = AccountBrowser(service)
         await resident.come_home()
         refused = await resident.submit("/account/email", login=NEW)
-        assert (refused.status_code, await new_letters(service)) == (400, [])
+        assert (refused.status_code, await new_messages(service)) == (400, [])
         assert await resident.do("/account/email", login="anna.b@studio.example") == SENT
         await resident.client.aclose()
 
 
 async def test_a_mailbox_is_not_flooded_by_somebody_who_asks_again_and_again(
-    service: Service, resident: Resident
+    service: RunningService, resident: AccountBrowser
 ) -> None:
     for _ in range(8):
         assert await resident.do("/account/email", login=NEW) == SENT
-    assert len(await new_letters(service)) == 5
+    assert len(await new_messages(service)) == 5

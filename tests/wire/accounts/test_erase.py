@@ -7,19 +7,19 @@ import pytest
 
 from gatehouse.accounts.errors import UserIdTaken, UserNotFound
 from gatehouse.accounts.model import User
-from gatehouse.audit.model import Origin
+from gatehouse.audit.model import AuditOrigin
 from tests.support.builders import a_passkey, a_record, a_user
-from tests.support.letters import new_letters
-from tests.support.resident import LOGIN, Resident
-from tests.support.service import Service
-from tests.support.visitor import PASSWORD, Visitor
-from tests.support.whole_database import tables_that_mention, whole_database
+from tests.support.letters import new_messages
+from tests.support.resident import LOGIN, AccountBrowser
+from tests.support.service import RunningService
+from tests.support.visitor import PASSWORD, HttpBrowser
+from tests.support.whole_database import read_all_tables, tables_that_mention
 
 TRACES = ("anna", "Anna", "studio.example", "127.0.0.1", "Firefox", "Blue key")
 GONE = "Your account is deleted."
 
 
-async def copy_of(resident: Resident) -> Any:
+async def copy_of(resident: AccountBrowser) -> Any:
     await resident.get("/account")
     answer = await resident.submit("/account/export")
     assert answer.status_code == 200
@@ -29,7 +29,7 @@ async def copy_of(resident: Resident) -> Any:
     return json.loads(answer.text)
 
 
-async def delete(resident: Resident, login: str = LOGIN) -> str:
+async def delete(resident: AccountBrowser, login: str = LOGIN) -> str:
     await resident.get("/account/delete")
     return (await resident.submit("/account/delete", login=login)).text
 
@@ -38,7 +38,7 @@ async def delete(resident: Resident, login: str = LOGIN) -> str:
 
 
 async def test_op_14_the_copy_holds_everything_that_is_kept_and_no_secret(
-    service: Service, resident: Resident, anna: User
+    service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
     secret, codes = await resident.set_up_totp(service)
     key = a_passkey(user_id=anna.user_id, name="Blue key", public_key=b"the-public-key")
@@ -70,7 +70,7 @@ async def test_op_14_the_copy_holds_everything_that_is_kept_and_no_secret(
 
 
 async def test_op_14_every_record_is_in_the_copy_also_the_old_ones(
-    service: Service, resident: Resident, anna: User
+    service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
     for _ in range(60):
         await service.clock.advance(1)
@@ -79,15 +79,15 @@ async def test_op_14_every_record_is_in_the_copy_also_the_old_ones(
     assert len(await service.house.storage.audit.newest(100, anna.user_id, "")) == 63
 
 
-async def test_the_copy_tells_roles_and_leaves_other_people_out(service: Service) -> None:
+async def test_the_copy_tells_roles_and_leaves_other_people_out(service: RunningService) -> None:
     await service.house.administration.create(
         login=LOGIN,
         nick="Anna",
         password=PASSWORD,
-        origin=Origin(actor="1234567890", address="203.0.113.9"),
+        origin=AuditOrigin(actor="1234567890", address="203.0.113.9"),
         administrator=True,
     )
-    resident = Resident(service)
+    resident = AccountBrowser(service)
     await resident.come_home()
     written = await copy_of(resident)
     assert written["roles"] == [{"application_id": 1, "role": "administrator", "project_id": "", "ends": ""}]
@@ -100,7 +100,7 @@ async def test_the_copy_tells_roles_and_leaves_other_people_out(service: Service
 
 
 async def test_op_14_nothing_of_the_person_is_left_but_a_number(
-    service: Service, resident: Resident, anna: User
+    service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
     await resident.set_up_totp(service)
     key = a_passkey(user_id=anna.user_id, name="Blue key")
@@ -109,17 +109,17 @@ async def test_op_14_nothing_of_the_person_is_left_but_a_number(
     await service.client.post("/proxy/api/login", json={"login": LOGIN, "password": PASSWORD})
     await resident.get("/account/totp")
     await service.house.sealer.seal_all()
-    before = await whole_database(service.house.storage)
+    before = await read_all_tables(service.house.storage)
     assert tables_that_mention(before, *TRACES) >= {"users", "sessions", "passkeys", "audit_events", "once"}
     assert GONE in await delete(resident)
-    await new_letters(service)
-    after = await whole_database(service.house.storage)
+    await new_messages(service)
+    after = await read_all_tables(service.house.storage)
     assert tables_that_mention(after, *TRACES) == set()
     assert tables_that_mention(after, anna.user_id) == {"user_ids", "audit_events"}
 
 
 async def test_op_14_the_audit_log_keeps_its_records_about_a_number_and_still_verifies(
-    service: Service, resident: Resident, anna: User
+    service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
     await service.house.sealer.seal_all()
     before = [record.record_id for record in await service.house.storage.audit.newest(99, anna.user_id, "")]
@@ -133,7 +133,7 @@ async def test_op_14_the_audit_log_keeps_its_records_about_a_number_and_still_ve
     assert (verdict.problems, verdict.unsealed) == ((), 0)
 
 
-async def test_the_browser_is_signed_out_and_told_so(service: Service, resident: Resident) -> None:
+async def test_the_browser_is_signed_out_and_told_so(service: RunningService, resident: AccountBrowser) -> None:
     page = await delete(resident)
     assert GONE in page
     assert 'name="password"' in page
@@ -144,7 +144,7 @@ async def test_the_browser_is_signed_out_and_told_so(service: Service, resident:
 
 
 async def test_the_id_is_never_given_out_again_but_the_address_is_free(
-    service: Service, resident: Resident, anna: User
+    service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
     await delete(resident)
     store = service.house.storage.accounts
@@ -152,31 +152,33 @@ async def test_the_id_is_never_given_out_again_but_the_address_is_free(
         await store.user(anna.user_id)
     with pytest.raises(UserIdTaken):
         await store.create(a_user(user_id=anna.user_id), a_record())
-    await service.house.administration.create(login=LOGIN, nick="New", password=None, origin=Origin(actor="test"))
+    await service.house.administration.create(
+        login=LOGIN, nick="New", password=None, origin=AuditOrigin(actor="test")
+    )
 
 
 @pytest.mark.parametrize("typed", ["", "anna", "bob@studio.example", "anna@studio.example.evil"])
 async def test_whoever_does_not_type_the_address_keeps_the_account(
-    service: Service, resident: Resident, anna: User, typed: str
+    service: RunningService, resident: AccountBrowser, anna: User, typed: str
 ) -> None:
     assert "This is not the address of the account." in await delete(resident, typed)
     assert (await service.house.storage.accounts.user(anna.user_id)).login == LOGIN
     assert await resident.is_signed_in()
 
 
-async def test_the_last_administrator_stays(service: Service, visitor: Visitor) -> None:
+async def test_the_last_administrator_stays(service: RunningService, visitor: HttpBrowser) -> None:
     admin = await service.house.administration.create(
-        login=LOGIN, nick="Anna", password=PASSWORD, origin=Origin(actor="test"), administrator=True
+        login=LOGIN, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test"), administrator=True
     )
     second = await service.house.administration.create(
-        login="bob@studio.example", nick="Bob", password=None, origin=Origin(actor="test"), administrator=True
+        login="bob@studio.example", nick="Bob", password=None, origin=AuditOrigin(actor="test"), administrator=True
     )
-    await service.house.administration.block(second.user_id, Origin(actor="test"))
-    resident = Resident(service)
+    await service.house.administration.block(second.user_id, AuditOrigin(actor="test"))
+    resident = AccountBrowser(service)
     await resident.come_home()
     assert "You are the last administrator" in await delete(resident)
     assert await service.house.storage.accounts.user(admin.user_id) == admin
-    await service.house.administration.unblock(second.user_id, Origin(actor="test"))
+    await service.house.administration.unblock(second.user_id, AuditOrigin(actor="test"))
     assert GONE in await delete(resident)
     assert (await visitor.sign_in(LOGIN)).status_code == 403
     await resident.client.aclose()

@@ -8,29 +8,29 @@ from html import unescape
 import httpx2
 import pytest
 
-from gatehouse.accounts.model import JOINED, REGISTERED, User
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin
-from gatehouse.storage.accounts import change_user
-from gatehouse.storage.second_factors import put_codes
+from gatehouse.accounts.model import JOINED_KEY, SELF_REGISTERED, User
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.storage.accounts import update_user
+from gatehouse.storage.second_factors import put_recovery_codes
 from tests.support.authenticator import Authenticator
-from tests.support.letters import new_letters
-from tests.support.resident import LOGIN, RECOVERY_CODE, Resident, code_of
-from tests.support.second_factors import wrong
-from tests.support.service import Service
-from tests.support.visitor import PASSWORD, Visitor
+from tests.support.letters import new_messages
+from tests.support.resident import LOGIN, RECOVERY_CODE, AccountBrowser, totp_code
+from tests.support.second_factors import wrong_code
+from tests.support.service import RunningService
+from tests.support.visitor import PASSWORD, HttpBrowser
 
 OPTIONS = re.compile(r'data-options="([^"]+)"')
 STALE = 601  # seconds after which a proof is no longer fresh
 
 
-async def now(service: Service, user: User) -> User:
+async def now(service: RunningService, user: User) -> User:
     return await service.house.storage.accounts.user(user.user_id)
 
 
-async def change(service: Service, user: User, **fields: object) -> None:
+async def change(service: RunningService, user: User, **fields: object) -> None:
     changed = replace(await now(service, user), **fields)  # type: ignore[arg-type]
-    await service.house.storage.runner.act(partial(change_user, changed))
+    await service.house.storage.runner.act(partial(update_user, changed))
 
 
 def options_in(page: httpx2.Response) -> str:
@@ -39,7 +39,7 @@ def options_in(page: httpx2.Response) -> str:
     return unescape(found.group(1))
 
 
-async def add_passkey(service: Service, resident: Resident, name: str = "Laptop") -> Authenticator:
+async def add_passkey(service: RunningService, resident: AccountBrowser, name: str = "Laptop") -> Authenticator:
     authenticator = Authenticator(service.base_url)
     options = options_in(await resident.get("/account/passkey"))
     await resident.submit("/account/passkey", name=name, credential=authenticator.create(options))
@@ -50,7 +50,7 @@ async def add_passkey(service: Service, resident: Resident, name: str = "Laptop"
 
 
 async def test_an_authenticator_app_is_set_up_and_asked_for_at_the_next_sign_in(
-    service: Service, resident: Resident, visitor: Visitor, anna: User
+    service: RunningService, resident: AccountBrowser, visitor: HttpBrowser, anna: User
 ) -> None:
     secret, codes = await resident.set_up_totp(service)
     assert len(set(codes)) == 10
@@ -58,27 +58,31 @@ async def test_an_authenticator_app_is_set_up_and_asked_for_at_the_next_sign_in(
     page = (await resident.get("/account")).text
     assert "on since" in page
     assert "10 codes left" in page
-    (letter,) = await new_letters(service)
+    (letter,) = await new_messages(service)
     assert (letter.to, letter.subject) == (LOGIN, "A way to prove that it is you was added")
     await service.clock.advance(30)
     assert "/sign-in/factor" in (await visitor.sign_in(LOGIN)).headers["location"]
     await visitor.follow()
-    assert (await visitor.post("/sign-in/factor", otp=code_of(secret, service))).status_code == 303
+    assert (await visitor.post("/sign-in/factor", otp=totp_code(secret, service))).status_code == 303
     assert (await visitor.get("/account")).status_code == 200
 
 
-async def test_the_secret_stays_the_same_until_its_code_is_right(service: Service, resident: Resident) -> None:
+async def test_the_secret_stays_the_same_until_its_code_is_right(
+    service: RunningService, resident: AccountBrowser
+) -> None:
     first = resident.secret_in(await resident.get("/account/totp"))
-    answer = await resident.submit("/account/totp", otp=wrong(code_of(first, service)))
+    answer = await resident.submit("/account/totp", otp=wrong_code(totp_code(first, service)))
     assert answer.status_code == 403
     assert resident.problem_in(answer) == "This code is not right."
     assert resident.secret_in(answer) == first
     assert (
-        len(RECOVERY_CODE.findall((await resident.submit("/account/totp", otp=code_of(first, service))).text)) == 10
+        len(RECOVERY_CODE.findall((await resident.submit("/account/totp", otp=totp_code(first, service))).text)) == 10
     )
 
 
-async def test_a_set_up_that_waited_too_long_starts_anew(service: Service, resident: Resident, anna: User) -> None:
+async def test_a_set_up_that_waited_too_long_starts_anew(
+    service: RunningService, resident: AccountBrowser, anna: User
+) -> None:
     secret = resident.secret_in(await resident.get("/account/totp"))
     page = resident.page
     await service.clock.advance(1_800)
@@ -87,19 +91,19 @@ async def test_a_set_up_that_waited_too_long_starts_anew(service: Service, resid
     assert resident.page is not None
     assert resident.secret_in(resident.page) != secret
     assert page is not None
-    assert (await resident.submit("/account/totp", otp=code_of(secret, service))).status_code == 403
+    assert (await resident.submit("/account/totp", otp=totp_code(secret, service))).status_code == 403
     assert not (await now(service, anna)).has_second_factor
 
 
 async def test_it_is_removed_with_the_recovery_codes_that_stood_in_for_it(
-    service: Service, resident: Resident, anna: User
+    service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
     await resident.set_up_totp(service)
-    await new_letters(service)
+    await new_messages(service)
     assert await resident.do("/account/totp/remove") == "The authenticator app is removed."
     assert not (await now(service, anna)).has_second_factor
     assert (await service.house.storage.second_factors.overview(anna.user_id)).recovery_left == 0
-    (letter,) = await new_letters(service)
+    (letter,) = await new_messages(service)
     assert letter.to == LOGIN
     again = await resident.send("/account/totp/remove")
     assert again.status_code == 409
@@ -107,7 +111,7 @@ async def test_it_is_removed_with_the_recovery_codes_that_stood_in_for_it(
 
 
 async def test_a_second_app_does_not_replace_the_first_by_a_form_kept_open(
-    service: Service, resident: Resident, anna: User
+    service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
     await resident.set_up_totp(service)
     kept = (await now(service, anna)).sealed_totp
@@ -117,9 +121,9 @@ async def test_a_second_app_does_not_replace_the_first_by_a_form_kept_open(
 
 
 async def test_an_address_that_was_only_typed_is_confirmed_before_any_factor_is_added(
-    service: Service, resident: Resident, anna: User
+    service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
-    await change(service, anna, meta={JOINED: REGISTERED})
+    await change(service, anna, meta={JOINED_KEY: SELF_REGISTERED})
     for path in ("/account/totp", "/account/passkey"):
         answer = await resident.get(path)
         assert answer.status_code == 409
@@ -130,7 +134,7 @@ async def test_an_address_that_was_only_typed_is_confirmed_before_any_factor_is_
 
 
 async def test_a_passkey_is_added_named_used_and_removed(
-    service: Service, resident: Resident, visitor: Visitor, anna: User
+    service: RunningService, resident: AccountBrowser, visitor: HttpBrowser, anna: User
 ) -> None:
     authenticator = await add_passkey(service, resident)
     assert resident.page is not None
@@ -149,7 +153,9 @@ async def test_a_passkey_is_added_named_used_and_removed(
     assert (await now(service, anna)).passkeys == 0
 
 
-async def test_a_second_passkey_brings_no_new_recovery_codes(service: Service, resident: Resident) -> None:
+async def test_a_second_passkey_brings_no_new_recovery_codes(
+    service: RunningService, resident: AccountBrowser
+) -> None:
     await add_passkey(service, resident)
     await add_passkey(service, resident, "Phone")
     page = await resident.follow()
@@ -159,7 +165,7 @@ async def test_a_second_passkey_brings_no_new_recovery_codes(service: Service, r
 
 @pytest.mark.parametrize("lie", [{"origin": "https://evil.example"}, {"user_verified": False}, {"challenge": "AAAA"}])
 async def test_what_no_browser_of_ours_made_is_refused(
-    service: Service, resident: Resident, anna: User, lie: dict[str, object]
+    service: RunningService, resident: AccountBrowser, anna: User, lie: dict[str, object]
 ) -> None:
     options = options_in(await resident.get("/account/passkey"))
     credential = Authenticator(service.base_url).create(options, **lie)
@@ -171,11 +177,11 @@ async def test_what_no_browser_of_ours_made_is_refused(
 
 
 async def test_a_challenge_is_answered_once_and_by_the_browser_it_was_given_to(
-    service: Service, resident: Resident, anna: User
+    service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
     options = options_in(await resident.get("/account/passkey"))
     credential = Authenticator(service.base_url).create(options)
-    elsewhere = Resident(service)
+    elsewhere = AccountBrowser(service)
     await elsewhere.come_home()
     await elsewhere.get("/account/passkey")
     refused = await elsewhere.submit("/account/passkey", name="Laptop", credential=credential)
@@ -188,7 +194,7 @@ async def test_a_challenge_is_answered_once_and_by_the_browser_it_was_given_to(
 
 
 @pytest.mark.parametrize("name", ["", "x" * 65, "key\u202e"])
-async def test_a_name_that_cannot_be_is_refused(service: Service, resident: Resident, name: str) -> None:
+async def test_a_name_that_cannot_be_is_refused(service: RunningService, resident: AccountBrowser, name: str) -> None:
     options = options_in(await resident.get("/account/passkey"))
     credential = Authenticator(service.base_url).create(options)
     answer = await resident.submit("/account/passkey", name=name, credential=credential)
@@ -202,14 +208,14 @@ async def test_a_name_that_cannot_be_is_refused(service: Service, resident: Resi
 
 
 async def test_nobody_renames_or_removes_somebody_elses_passkey(
-    service: Service, resident: Resident, anna: User
+    service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
     await add_passkey(service, resident)
     (key,) = await service.house.storage.passkeys.passkeys(anna.user_id)
     await service.house.administration.create(
-        login="bob@studio.example", nick="Bob", password=PASSWORD, origin=Origin(actor="test")
+        login="bob@studio.example", nick="Bob", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
-    bob = Resident(service)
+    bob = AccountBrowser(service)
     await bob.come_home("bob@studio.example")
     for path, fields in (("/account/passkey/rename", {"name": "Mine"}), ("/account/passkey/remove", {})):
         for passkey_id in (key.passkey_id, "", "!"):
@@ -218,7 +224,7 @@ async def test_nobody_renames_or_removes_somebody_elses_passkey(
     await bob.client.aclose()
 
 
-async def test_the_only_way_in_is_not_removed(service: Service, resident: Resident, anna: User) -> None:
+async def test_the_only_way_in_is_not_removed(service: RunningService, resident: AccountBrowser, anna: User) -> None:
     await add_passkey(service, resident)
     await change(service, anna, password_hash=None)
     await resident.get("/account")
@@ -232,7 +238,7 @@ async def test_the_only_way_in_is_not_removed(service: Service, resident: Reside
 
 
 async def test_codes_by_mail_are_switched_on_and_off_for_a_confirmed_address_only(
-    service: Service, resident: Resident, anna: User
+    service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
     answer = await resident.submit("/account/email-code")
     assert answer.status_code == 409
@@ -248,7 +254,7 @@ async def test_codes_by_mail_are_switched_on_and_off_for_a_confirmed_address_onl
 
 
 async def test_new_recovery_codes_end_the_old_ones_and_are_shown_once(
-    service: Service, resident: Resident, visitor: Visitor
+    service: RunningService, resident: AccountBrowser, visitor: HttpBrowser
 ) -> None:
     refused = await resident.submit("/account/recovery-codes")
     assert refused.status_code == 409
@@ -271,7 +277,7 @@ async def test_new_recovery_codes_end_the_old_ones_and_are_shown_once(
 # -- a fresh proof ------------------------------------------------------------------------------------
 
 
-async def prove_again(resident: Resident, **proof: str) -> httpx2.Response:
+async def prove_again(resident: AccountBrowser, **proof: str) -> httpx2.Response:
     await resident.get("/confirm?next=/account/totp")
     return await resident.submit("/confirm", **proof)
 
@@ -293,7 +299,7 @@ FRESH_ACTS: list[tuple[str, dict[str, str], str]] = [
 
 @pytest.mark.parametrize("act", FRESH_ACTS, ids=lambda act: str(act[0]))
 async def test_what_changes_how_one_signs_in_needs_a_fresh_proof_and_leads_back(
-    service: Service, resident: Resident, anna: User, act: tuple[str, dict[str, str], str]
+    service: RunningService, resident: AccountBrowser, anna: User, act: tuple[str, dict[str, str], str]
 ) -> None:
     path, fields, back = act
     before = await now(service, anna)
@@ -305,7 +311,9 @@ async def test_what_changes_how_one_signs_in_needs_a_fresh_proof_and_leads_back(
     assert (proved.status_code, proved.headers["location"]) == (303, back)
 
 
-async def test_pages_behind_a_fresh_proof_show_nothing_before_it(service: Service, resident: Resident) -> None:
+async def test_pages_behind_a_fresh_proof_show_nothing_before_it(
+    service: RunningService, resident: AccountBrowser
+) -> None:
     await service.clock.advance(STALE)
     for path in FRESH_PAGES:
         asked = await resident.get(path)
@@ -316,31 +324,31 @@ async def test_pages_behind_a_fresh_proof_show_nothing_before_it(service: Servic
         assert (await resident.get(path)).status_code == 200
 
 
-async def test_a_proof_that_is_still_fresh_is_not_asked_for(resident: Resident) -> None:
+async def test_a_proof_that_is_still_fresh_is_not_asked_for(resident: AccountBrowser) -> None:
     answer = await resident.get("/confirm?next=/account/delete")
     assert (answer.status_code, answer.headers["location"]) == (303, "/account/delete")
 
 
-async def test_whoever_has_a_second_factor_proves_both(service: Service, resident: Resident) -> None:
+async def test_whoever_has_a_second_factor_proves_both(service: RunningService, resident: AccountBrowser) -> None:
     secret, codes = await resident.set_up_totp(service)
     await service.clock.advance(STALE)
-    wrong_password = await prove_again(resident, password="not it", otp=code_of(secret, service))
+    wrong_password = await prove_again(resident, password="not it", otp=totp_code(secret, service))
     assert (wrong_password.status_code, resident.problem_in(wrong_password)) == (
         403,
         "The present password is wrong.",
     )
-    for otp in ("", wrong(code_of(secret, service)), codes[0][::-1]):
+    for otp in ("", wrong_code(totp_code(secret, service)), codes[0][::-1]):
         answer = await prove_again(resident, password=PASSWORD, otp=otp)
         assert (answer.status_code, resident.problem_in(answer)) == (403, "This code is not right.")
     assert (await resident.get("/account/totp/")).status_code == 404
     assert (await resident.get("/account/delete")).status_code == 303
-    assert (await prove_again(resident, password=PASSWORD, otp=code_of(secret, service))).status_code == 303
+    assert (await prove_again(resident, password=PASSWORD, otp=totp_code(secret, service))).status_code == 303
     assert (await resident.get("/account/delete")).status_code == 200
     await service.clock.advance(STALE)
     assert (await prove_again(resident, password=PASSWORD, otp=codes[0])).status_code == 303
 
 
-async def test_a_passkey_alone_is_proof_enough(service: Service, resident: Resident) -> None:
+async def test_a_passkey_alone_is_proof_enough(service: RunningService, resident: AccountBrowser) -> None:
     authenticator = await add_passkey(service, resident)
     await service.clock.advance(STALE)
     options = options_in(await resident.get("/confirm?next=/account/passkey"))
@@ -352,50 +360,54 @@ async def test_a_passkey_alone_is_proof_enough(service: Service, resident: Resid
 
 
 async def test_where_no_code_can_be_typed_only_the_passkey_is_asked_for(
-    service: Service, resident: Resident, anna: User
+    service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
     await add_passkey(service, resident)
     await service.clock.advance(STALE)
     assert 'name="password"' in (await resident.get("/confirm")).text
-    await service.house.storage.runner.act(partial(put_codes, anna.user_id, ()))
+    await service.house.storage.runner.act(partial(put_recovery_codes, anna.user_id, ()))
     page = await resident.get("/confirm")
     assert 'name="password"' not in page.text
     assert options_in(page)
     assert (await resident.send("/confirm", password=PASSWORD)).status_code == 403
 
 
-async def test_a_code_by_mail_can_be_sent_for_it(service: Service, resident: Resident, anna: User) -> None:
+async def test_a_code_by_mail_can_be_sent_for_it(
+    service: RunningService, resident: AccountBrowser, anna: User
+) -> None:
     await change(service, anna, email_verified=True)
     await resident.get("/account")
     await resident.submit("/account/email-code")
     await service.clock.advance(STALE)
-    await new_letters(service)
+    await new_messages(service)
     await resident.get("/confirm?next=/account/email-code")
     sent = await resident.submit("/confirm", method="email")
     assert sent.headers["location"] == "/confirm?next=%2Faccount%2Femail-code"
     page = await resident.follow()
     assert resident.notice_in(page) == "A new code is on its way."
-    (letter,) = await new_letters(service)
+    (letter,) = await new_messages(service)
     found = re.search(r"\b[0-9]{6}\b", letter.text)
     assert found is not None
     proved = await resident.submit("/confirm", password=PASSWORD, otp=found.group())
     assert (proved.status_code, proved.headers["location"]) == (303, "/account#factors")
 
 
-async def test_letters_with_codes_are_limited(service: Service, resident: Resident, anna: User) -> None:
+async def test_letters_with_codes_are_limited(service: RunningService, resident: AccountBrowser, anna: User) -> None:
     await change(service, anna, email_verified=True)
     await resident.get("/account")
     await resident.submit("/account/email-code")
     await service.clock.advance(STALE)
-    await new_letters(service)
+    await new_messages(service)
     for _ in range(7):
         await resident.get("/confirm")
         last = await resident.submit("/confirm", method="email")
     assert last.status_code == 429
-    assert len(await new_letters(service)) == 5
+    assert len(await new_messages(service)) == 5
 
 
-async def test_guesses_are_counted_with_those_at_the_sign_in(service: Service, resident: Resident) -> None:
+async def test_guesses_are_counted_with_those_at_the_sign_in(
+    service: RunningService, resident: AccountBrowser
+) -> None:
     await service.clock.advance(STALE)
     for _ in range(10):
         assert (await prove_again(resident, password="a guess")).status_code == 403
@@ -406,7 +418,7 @@ async def test_guesses_are_counted_with_those_at_the_sign_in(service: Service, r
 
 
 async def test_an_account_with_nothing_to_prove_is_led_to_a_link_by_mail(
-    service: Service, resident: Resident, anna: User
+    service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
     await change(service, anna, password_hash=None)
     await service.clock.advance(STALE)
@@ -416,7 +428,7 @@ async def test_an_account_with_nothing_to_prove_is_led_to_a_link_by_mail(
 
 
 async def test_a_session_ended_from_elsewhere_is_not_revived_by_a_proof(
-    service: Service, resident: Resident, anna: User, monkeypatch: pytest.MonkeyPatch
+    service: RunningService, resident: AccountBrowser, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await service.clock.advance(STALE)
     await resident.get("/confirm?next=/account/totp")
@@ -424,7 +436,7 @@ async def test_a_session_ended_from_elsewhere_is_not_revived_by_a_proof(
 
     async def slow(password: str, kept: str) -> bool:
         found = await service.house.storage.sessions.of_user(anna.user_id, service.clock.now())
-        entry = service.house.recorder.record(Event.SIGNED_OUT, Origin(actor="test"), subject=anna.user_id)
+        entry = service.house.recorder.record(AuditEvent.SIGNED_OUT, AuditOrigin(actor="test"), subject=anna.user_id)
         assert await service.house.storage.sessions.end(anna.user_id, found[0].session_id, entry)
         return await matches(password, kept)
 

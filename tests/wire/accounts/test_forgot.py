@@ -3,60 +3,64 @@
 import httpx2
 
 from gatehouse.accounts.model import User
-from gatehouse.audit.model import Origin
-from tests.support.letters import mailed_link, new_letters
-from tests.support.service import Service
-from tests.support.visitor import Visitor
+from gatehouse.audit.model import AuditOrigin
+from tests.support.letters import link_in_new_message, new_messages
+from tests.support.service import RunningService
+from tests.support.visitor import HttpBrowser
 
 LOGIN = "anna@studio.example"
 
 
-async def ask(visitor: Visitor, login: str = LOGIN) -> httpx2.Response:
+async def ask(visitor: HttpBrowser, login: str = LOGIN) -> httpx2.Response:
     await visitor.get("/forgot")
     return await visitor.post("/forgot", login=login)
 
 
 async def test_a_link_is_mailed_to_the_address_of_the_account_as_its_owner_writes_it(
-    service: Service, visitor: Visitor, anna: User
+    service: RunningService, visitor: HttpBrowser, anna: User
 ) -> None:
     answer = await ask(visitor, "ANNA@Studio.Example")
     assert answer.status_code == 200
-    (letter,) = await new_letters(service)
+    (letter,) = await new_messages(service)
     assert (letter.to, letter.subject) == (anna.login, "Choose a new password")
     assert "127.0.0.1" in letter.text
 
 
 async def test_the_letter_can_be_asked_for_again_from_the_page_that_promised_it(
-    service: Service, visitor: Visitor, anna: User
+    service: RunningService, visitor: HttpBrowser, anna: User
 ) -> None:
     await ask(visitor)
     assert (await visitor.post("/forgot")).status_code == 200
-    assert [letter.to for letter in await new_letters(service)] == [anna.login, anna.login]
+    assert [letter.to for letter in await new_messages(service)] == [anna.login, anna.login]
 
 
 async def test_nobody_and_blocked_accounts_get_no_letter_and_the_same_page(
-    service: Service, visitor: Visitor, anna: User
+    service: RunningService, visitor: HttpBrowser, anna: User
 ) -> None:
-    await service.house.administration.block(anna.user_id, Origin(actor="test"))
+    await service.house.administration.block(anna.user_id, AuditOrigin(actor="test"))
     answers = [await ask(visitor), await ask(visitor, "nobody@studio.example")]
     assert [answer.status_code for answer in answers] == [200, 200]
-    assert await new_letters(service) == []
+    assert await new_messages(service) == []
 
 
-async def test_a_link_of_someone_blocked_meanwhile_is_dead(service: Service, visitor: Visitor, anna: User) -> None:
+async def test_a_link_of_someone_blocked_meanwhile_is_dead(
+    service: RunningService, visitor: HttpBrowser, anna: User
+) -> None:
     await ask(visitor)
-    link = await mailed_link(service)
-    await service.house.administration.block(anna.user_id, Origin(actor="test"))
+    link = await link_in_new_message(service)
+    await service.house.administration.block(anna.user_id, AuditOrigin(actor="test"))
     assert (await visitor.get(link)).status_code == 403
 
 
-async def test_what_is_no_address_is_said(visitor: Visitor) -> None:
+async def test_what_is_no_address_is_said(visitor: HttpBrowser) -> None:
     answer = await ask(visitor, "anna")
     assert answer.status_code == 400
     assert "must be an e-mail address" in answer.text
 
 
-async def test_letters_are_counted_per_source_too_without_telling(service: Service, visitor: Visitor) -> None:
+async def test_letters_are_counted_per_source_too_without_telling(
+    service: RunningService, visitor: HttpBrowser
+) -> None:
     await visitor.get("/forgot")
     page = visitor.page
     for number in range(100):
@@ -64,11 +68,11 @@ async def test_letters_are_counted_per_source_too_without_telling(service: Servi
         await visitor.post("/forgot", login=f"user{number}@studio.example")
     for number in range(2):
         await service.house.administration.create(
-            login=f"late{number}@studio.example", nick="Late", password=None, origin=Origin(actor="test")
+            login=f"late{number}@studio.example", nick="Late", password=None, origin=AuditOrigin(actor="test")
         )
     limited = await ask(visitor, "late0@studio.example")
     assert limited.status_code == 200
-    assert await new_letters(service) == []
+    assert await new_messages(service) == []
     await service.clock.advance(3_600)
     await ask(visitor, "late1@studio.example")
-    assert [letter.to for letter in await new_letters(service)] == ["late1@studio.example"]
+    assert [letter.to for letter in await new_messages(service)] == ["late1@studio.example"]

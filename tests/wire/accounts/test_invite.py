@@ -5,30 +5,32 @@ import pytest
 
 from gatehouse.accounts.errors import LoginTaken
 from gatehouse.accounts.model import User
-from gatehouse.app.joining import joining
-from gatehouse.audit.model import Origin
-from tests.support.letters import mailed_link, new_letters, token_in
-from tests.support.service import Service
-from tests.support.visitor import PASSWORD, Visitor
+from gatehouse.app.joining import registration_services
+from gatehouse.audit.model import AuditOrigin
+from tests.support.letters import link_in_new_message, new_messages, token_in_link
+from tests.support.service import RunningService
+from tests.support.visitor import PASSWORD, HttpBrowser
 
 BOB = "bob@studio.example"
 WEEK = 7 * 86_400
 
 
-async def invite(service: Service, login: str = BOB, lang: str = "en") -> User:
-    rooms = joining(service.house)
-    return await rooms.invitations.invite(login=login, nick="bob", lang=lang, origin=Origin(actor="test"))
+async def invite(service: RunningService, login: str = BOB, lang: str = "en") -> User:
+    rooms = registration_services(service.house)
+    return await rooms.invitations.invite(login=login, nick="bob", lang=lang, origin=AuditOrigin(actor="test"))
 
 
-async def accept(visitor: Visitor, link: str, **fields: str) -> httpx2.Response:
+async def accept(visitor: HttpBrowser, link: str, **fields: str) -> httpx2.Response:
     await visitor.get(link)
     return await visitor.post("/invite", **{"nick": "Bob", "password": PASSWORD, "repeated": PASSWORD, **fields})
 
 
-async def test_the_invited_person_chooses_name_and_password_and_signs_in(service: Service, visitor: Visitor) -> None:
+async def test_the_invited_person_chooses_name_and_password_and_signs_in(
+    service: RunningService, visitor: HttpBrowser
+) -> None:
     invited = await invite(service)
     assert invited.password_hash is None
-    link = await mailed_link(service)
+    link = await link_in_new_message(service)
     shown = await visitor.get(link)
     assert (shown.status_code, BOB in shown.text, 'value="bob"' in shown.text) == (200, True, True)
     answer = await accept(visitor, link)
@@ -41,9 +43,9 @@ async def test_the_invited_person_chooses_name_and_password_and_signs_in(service
     assert (await visitor.get(link)).status_code == 403
 
 
-async def test_what_is_wrong_is_said_and_the_invitation_stands(service: Service, visitor: Visitor) -> None:
+async def test_what_is_wrong_is_said_and_the_invitation_stands(service: RunningService, visitor: HttpBrowser) -> None:
     await invite(service)
-    link = await mailed_link(service)
+    link = await link_in_new_message(service)
     for fields, words in (
         ({"password": "bob@studio.example", "repeated": "bob@studio.example"}, "too easy to guess"),
         ({"repeated": "something else"}, "the two passwords differ"),
@@ -54,9 +56,9 @@ async def test_what_is_wrong_is_said_and_the_invitation_stands(service: Service,
     assert (await accept(visitor, link)).status_code == 303
 
 
-async def test_it_stands_for_a_week(service: Service, visitor: Visitor) -> None:
+async def test_it_stands_for_a_week(service: RunningService, visitor: HttpBrowser) -> None:
     await invite(service)
-    link = await mailed_link(service)
+    link = await link_in_new_message(service)
     await service.clock.advance(WEEK - 1)
     assert (await visitor.get(link)).status_code == 200
     await service.clock.advance(1)
@@ -66,74 +68,76 @@ async def test_it_stands_for_a_week(service: Service, visitor: Visitor) -> None:
 
 
 async def test_inviting_again_ends_the_earlier_link_and_makes_no_second_account(
-    service: Service, visitor: Visitor
+    service: RunningService, visitor: HttpBrowser
 ) -> None:
     first = await invite(service)
-    old = await mailed_link(service)
+    old = await link_in_new_message(service)
     assert await invite(service, "BOB@studio.example") == first
-    new = await mailed_link(service)
+    new = await link_in_new_message(service)
     assert (await visitor.get(old)).status_code == 403
     assert (await accept(visitor, new)).status_code == 303
 
 
-async def test_nobody_is_invited_to_an_account_that_is_in_use(service: Service, anna: User) -> None:
+async def test_nobody_is_invited_to_an_account_that_is_in_use(service: RunningService, anna: User) -> None:
     with pytest.raises(LoginTaken):
         await invite(service, anna.login or "")
-    assert await new_letters(service) == []
+    assert await new_messages(service) == []
 
 
 async def test_an_invited_person_who_asks_for_a_new_password_gets_one_and_the_invitation_ends(
-    service: Service, visitor: Visitor
+    service: RunningService, visitor: HttpBrowser
 ) -> None:
     await invite(service)
-    invitation = await mailed_link(service)
+    invitation = await link_in_new_message(service)
     await visitor.get("/forgot")
     await visitor.post("/forgot", login=BOB)
-    await visitor.get(await mailed_link(service))
+    await visitor.get(await link_in_new_message(service))
     assert (await visitor.post("/reset", password=PASSWORD, repeated=PASSWORD)).status_code == 303
     assert (await visitor.sign_in(BOB)).status_code == 303
     assert (await visitor.get(invitation)).status_code == 403
 
 
 async def test_the_account_speaks_the_language_the_invitation_was_accepted_in(
-    service: Service, visitor: Visitor
+    service: RunningService, visitor: HttpBrowser
 ) -> None:
     invited = await invite(service, lang="en")
     visitor.client.headers["Accept-Language"] = "de-AT,en;q=0.5"
-    await accept(visitor, await mailed_link(service))
+    await accept(visitor, await link_in_new_message(service))
     assert (await service.house.storage.accounts.user(invited.user_id)).lang == "de"
     await visitor.sign_in(BOB)
     visitor.client.headers["Accept-Language"] = "en"
     assert 'lang="de"' in (await visitor.follow()).text
 
 
-async def test_a_language_chosen_on_the_page_is_the_one_that_is_kept(service: Service, visitor: Visitor) -> None:
+async def test_a_language_chosen_on_the_page_is_the_one_that_is_kept(
+    service: RunningService, visitor: HttpBrowser
+) -> None:
     invited = await invite(service, lang="de")
     await visitor.get("/sign-in?lang=en")
     visitor.client.headers["Accept-Language"] = "de"
-    link = await mailed_link(service)
+    link = await link_in_new_message(service)
     assert 'lang="en"' in (await visitor.get(link)).text
     await accept(visitor, link)
     assert (await service.house.storage.accounts.user(invited.user_id)).lang == "en"
 
 
-async def test_a_link_of_one_kind_opens_no_other_page(service: Service, visitor: Visitor) -> None:
+async def test_a_link_of_one_kind_opens_no_other_page(service: RunningService, visitor: HttpBrowser) -> None:
     await invite(service)
-    token = token_in(await mailed_link(service))
+    token = token_in_link(await link_in_new_message(service))
     for path in ("/reset", "/verify-email", "/setup"):
         assert (await visitor.get(f"{path}?token={token}")).status_code == 403
 
 
 async def test_the_letter_is_in_the_language_asked_for_and_the_log_has_no_secret(
-    service: Service, visitor: Visitor
+    service: RunningService, visitor: HttpBrowser
 ) -> None:
     invited = await invite(service, lang="de")
-    (letter,) = await new_letters(service)
+    (letter,) = await new_messages(service)
     assert (letter.lang, letter.to) == ("de", BOB)
     await invite(service)
-    link = await mailed_link(service)
+    link = await link_in_new_message(service)
     await accept(visitor, link)
     records = [one for one in await service.house.storage.audit.unsealed(100) if one.subject == invited.user_id]
     assert sorted(one.event for one in records) == ["user.invitation_accepted", "user.invited", "user.invited"]
-    assert token_in(link) not in repr(records)
+    assert token_in_link(link) not in repr(records)
     assert PASSWORD not in repr(records)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from gatehouse.audit.model import Origin
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.web.pages.paths import Path
-from tests.support.service import Service
-from tests.support.visitor import PASSWORD, Visitor
+from tests.support.service import RunningService
+from tests.support.visitor import PASSWORD, HttpBrowser
 
 LOGIN = "greta@studio.example"
 PAGES = (
@@ -31,31 +31,31 @@ PAGES = (
 
 
 @pytest.fixture
-async def german(service: Service, visitor: Visitor) -> Visitor:
+async def german(service: RunningService, visitor: HttpBrowser) -> HttpBrowser:
     """Greta, who reads German, at a browser that asks for English."""
     await service.house.administration.create(
-        login=LOGIN, nick="Greta", password=PASSWORD, lang="de", origin=Origin(actor="test")
+        login=LOGIN, nick="Greta", password=PASSWORD, lang="de", origin=AuditOrigin(actor="test")
     )
     visitor.client.headers["Accept-Language"] = "en"
     await visitor.sign_in(LOGIN)
     return visitor
 
 
-async def languages_of(visitor: Visitor, *paths: str) -> dict[str, str]:
+async def languages_of(visitor: HttpBrowser, *paths: str) -> dict[str, str]:
     pages = {path: await visitor.client.get(path) for path in paths}
     return {path: page.text.partition('<html lang="')[2][:2] for path, page in pages.items()}
 
 
-async def test_whoever_is_signed_in_reads_every_page_in_the_language_of_the_account(german: Visitor) -> None:
+async def test_whoever_is_signed_in_reads_every_page_in_the_language_of_the_account(german: HttpBrowser) -> None:
     assert await languages_of(german, *PAGES) == dict.fromkeys(PAGES, "de")
 
 
-async def test_a_language_chosen_in_this_browser_is_that_of_every_page_from_then_on(german: Visitor) -> None:
+async def test_a_language_chosen_in_this_browser_is_that_of_every_page_from_then_on(german: HttpBrowser) -> None:
     await german.get(f"{Path.DEVICE}?lang=en")
     assert await languages_of(german, *PAGES) == dict.fromkeys(PAGES, "en")
 
 
-async def test_what_answers_a_form_is_in_the_same_language(german: Visitor) -> None:
+async def test_what_answers_a_form_is_in_the_same_language(german: HttpBrowser) -> None:
     await german.get(Path.DEVICE)
     assert '<html lang="de"' in (await german.post(Path.DEVICE, user_code="BBBB-BBBB")).text
     assert '<html lang="de"' in (await german.client.post(Path.DEVICE, data={"user_code": "x", "csrf": "y"})).text
@@ -63,13 +63,13 @@ async def test_what_answers_a_form_is_in_the_same_language(german: Visitor) -> N
     assert '<html lang="de"' in (await german.post(Path.LOGOUT_CONFIRM, decision="confirm")).text
 
 
-async def test_a_client_may_wish_for_a_language_where_no_account_is_signed_in(visitor: Visitor) -> None:
+async def test_a_client_may_wish_for_a_language_where_no_account_is_signed_in(visitor: HttpBrowser) -> None:
     visitor.client.headers["Accept-Language"] = "en"
     asked = (f"{Path.AUTHORIZE}?client_id=nobody&ui_locales=fr+de", f"{Path.LOGOUT}?ui_locales=de")
     assert await languages_of(visitor, *asked) == dict.fromkeys(asked, "de")
 
 
-async def test_the_console_is_wholly_in_a_language_it_has_words_for(german: Visitor) -> None:
+async def test_the_console_is_wholly_in_a_language_it_has_words_for(german: HttpBrowser) -> None:
     """Its frame too: a page of two languages is read out wrongly whichever its `lang` names."""
     for path in ("/console", "/console/people", "/console/nowhere"):
         page = await german.get(path)

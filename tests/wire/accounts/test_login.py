@@ -14,16 +14,16 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from gatehouse.accounts.model import User
-from gatehouse.app.people import people
-from gatehouse.audit.model import Origin
+from gatehouse.app.people import account_services
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.digests import sha256
-from gatehouse.storage.accounts import change_user
+from gatehouse.storage.accounts import update_user
 from gatehouse.tokens.claims import factor_digest, location_digest
 from tests.support.builders import a_record, a_user
 from tests.support.geoip import write_geoip
-from tests.support.letters import new_letters
-from tests.support.service import Service, running_service
-from tests.support.visitor import PASSWORD, Visitor
+from tests.support.letters import new_messages
+from tests.support.service import RunningService, running_service
+from tests.support.visitor import PASSWORD, HttpBrowser
 
 LOGIN = "anna@studio.example"
 PATH = "/proxy/api/login"
@@ -31,7 +31,7 @@ NAMES = "status auth country lang level nick ghnick reg_time tags token token_ex
 ALWAYS = set(NAMES.split())
 
 
-async def log_in(service: Service, **fields: Any) -> dict[str, Any]:
+async def log_in(service: RunningService, **fields: Any) -> dict[str, Any]:
     answer = await service.client.post(PATH, json={"login": LOGIN, "password": PASSWORD, **fields})
     assert answer.status_code == 200, answer.text
     told: dict[str, Any] = answer.json()
@@ -44,16 +44,16 @@ def claims_of(jwt: str) -> dict[str, Any]:
     return claims
 
 
-async def with_totp(service: Service, user: User) -> pyotp.TOTP:
-    them = people(service.house)
+async def with_totp(service: RunningService, user: User) -> pyotp.TOTP:
+    them = account_services(service.house)
     enrolment = await them.totp.begin(user)
     app = pyotp.TOTP(enrolment.secret)
-    await them.totp.confirm(user, app.at(service.clock.now()), origin=Origin(actor="test"))
+    await them.totp.confirm(user, app.at(service.clock.now()), origin=AuditOrigin(actor="test"))
     await service.clock.advance(60)
     return app
 
 
-async def test_the_login_data_has_every_field_it_always_has_and_no_other(service: Service, anna: User) -> None:
+async def test_the_login_data_has_every_field_it_always_has_and_no_other(service: RunningService, anna: User) -> None:
     data = await log_in(service)
     assert set(data) == ALWAYS
     assert data["status"] == "OK"
@@ -65,7 +65,7 @@ async def test_the_login_data_has_every_field_it_always_has_and_no_other(service
 
 
 @pytest.mark.usefixtures("anna")
-async def test_json_form_and_multipart_are_the_same_to_it_and_no_cookie_is_set(service: Service) -> None:
+async def test_json_form_and_multipart_are_the_same_to_it_and_no_cookie_is_set(service: RunningService) -> None:
     fields = {"login": LOGIN, "password": PASSWORD}
     answers = [
         await service.client.post(PATH, json=fields),
@@ -77,15 +77,15 @@ async def test_json_form_and_multipart_are_the_same_to_it_and_no_cookie_is_set(s
     assert {answer.headers["cache-control"] for answer in answers} == {"no-store"}
 
 
-async def test_wrong_unknown_and_blocked_are_loginerror_alike(service: Service, anna: User) -> None:
+async def test_wrong_unknown_and_blocked_are_loginerror_alike(service: RunningService, anna: User) -> None:
     wrong = await log_in(service, password="wrong")
     unknown = await log_in(service, login="nobody@studio.example")
-    await service.house.administration.block(anna.user_id, Origin(actor="test"))
+    await service.house.administration.block(anna.user_id, AuditOrigin(actor="test"))
     assert wrong == unknown == await log_in(service) == {"status": "LOGINERROR"}
 
 
 @pytest.mark.usefixtures("anna")
-async def test_too_many_failures_are_blocked_with_the_seconds_to_wait(service: Service) -> None:
+async def test_too_many_failures_are_blocked_with_the_seconds_to_wait(service: RunningService) -> None:
     for _ in range(10):
         await log_in(service, password="wrong")
     blocked = await log_in(service)
@@ -95,13 +95,15 @@ async def test_too_many_failures_are_blocked_with_the_seconds_to_wait(service: S
 
 
 @pytest.mark.usefixtures("anna")
-async def test_a_page_of_another_site_cannot_log_its_visitor_in(service: Service) -> None:
+async def test_a_page_of_another_site_cannot_log_its_visitor_in(service: RunningService) -> None:
     body = {"login": LOGIN, "password": PASSWORD}
     answer = await service.client.post(PATH, json=body, headers={"Sec-Fetch-Site": "cross-site"})
     assert answer.status_code == 403
 
 
-async def test_a_factor_brings_a_jwt_bound_to_it_and_without_one_there_is_none(service: Service, anna: User) -> None:
+async def test_a_factor_brings_a_jwt_bound_to_it_and_without_one_there_is_none(
+    service: RunningService, anna: User
+) -> None:
     data = await log_in(service, factor="device-1")
     claims = claims_of(data["jwt"])
     assert data["factor"] == "device-1"
@@ -115,7 +117,7 @@ async def test_a_factor_brings_a_jwt_bound_to_it_and_without_one_there_is_none(s
 
 
 @pytest.mark.usefixtures("anna")
-async def test_fixed_addresses_and_a_key_of_the_client_go_into_the_jwt(service: Service) -> None:
+async def test_fixed_addresses_and_a_key_of_the_client_go_into_the_jwt(service: RunningService) -> None:
     key = rsa.generate_private_key(65_537, 2_048).public_key()
     pem = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
     data = await log_in(
@@ -133,7 +135,7 @@ async def test_fixed_addresses_and_a_key_of_the_client_go_into_the_jwt(service: 
 
 
 @pytest.mark.usefixtures("anna")
-async def test_meta_and_short_token_come_only_when_asked_for(service: Service) -> None:
+async def test_meta_and_short_token_come_only_when_asked_for(service: RunningService) -> None:
     data = await log_in(service, meta="1", short_token="1")
     assert set(data) == ALWAYS | {"meta", "stoken"}
     assert data["meta"]["geo"] == {"country": "", "ip": "127.0.0.1"}
@@ -161,7 +163,7 @@ async def test_the_country_is_the_accounts_else_that_of_the_address_else_empty(
 
 
 @pytest.mark.usefixtures("anna")
-async def test_the_email_is_told_only_to_whoever_knows_the_applications_secret(service: Service) -> None:
+async def test_the_email_is_told_only_to_whoever_knows_the_applications_secret(service: RunningService) -> None:
     await service.house.storage.permissions.add_email_secret(1, sha256("shared"), service.clock.now(), a_record())
     assert (await log_in(service, app_id=1, with_email="shared"))["login"] == LOGIN
     assert "login" not in await log_in(service, app_id=1, with_email="wrong")
@@ -169,13 +171,15 @@ async def test_the_email_is_told_only_to_whoever_knows_the_applications_secret(s
 
 
 @pytest.mark.usefixtures("anna")
-async def test_an_application_that_does_not_exist_lets_nobody_in(service: Service) -> None:
+async def test_an_application_that_does_not_exist_lets_nobody_in(service: RunningService) -> None:
     assert (await log_in(service, app_id=1))["status"] == "OK"
     assert await log_in(service, app_id=50_001) == {"status": "DENIED"}
     assert await log_in(service, gapp_id=50_001) == {"status": "DENIED"}
 
 
-async def test_a_second_factor_is_asked_for_and_answered_in_a_second_call(service: Service, anna: User) -> None:
+async def test_a_second_factor_is_asked_for_and_answered_in_a_second_call(
+    service: RunningService, anna: User
+) -> None:
     app = await with_totp(service, anna)
     asked = await log_in(service, factor="device-1", meta="1")
     assert asked["status"] == "2STEP"
@@ -193,32 +197,32 @@ async def test_a_second_factor_is_asked_for_and_answered_in_a_second_call(servic
     assert (await service.client.post(PATH, json=answer)).json() == {"status": "2STEPERROR"}
 
 
-async def test_a_first_call_is_worth_nothing_after_a_sign_out_everywhere(service: Service, anna: User) -> None:
+async def test_a_first_call_is_worth_nothing_after_a_sign_out_everywhere(service: RunningService, anna: User) -> None:
     app = await with_totp(service, anna)
     asked = await log_in(service)
-    await people(service.house).sessions.sign_out_everywhere(anna.user_id, Origin(actor="test"))
+    await account_services(service.house).sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
     answer = {"request_id": asked["request_id"], "otp": app.at(service.clock.now())}
     assert (await service.client.post(PATH, json=answer)).json() == {"status": "2STEPERROR"}
     assert (await log_in(service, otp=answer["otp"]))["status"] == "OK"  # and the code was not spent
 
 
 async def test_letters_with_codes_are_counted_with_those_of_the_pages(
-    service: Service, visitor: Visitor, anna: User
+    service: RunningService, visitor: HttpBrowser, anna: User
 ) -> None:
-    await service.house.storage.runner.act(partial(change_user, replace(anna, email_verified=True)))
-    them = people(service.house)
+    await service.house.storage.runner.act(partial(update_user, replace(anna, email_verified=True)))
+    them = account_services(service.house)
     await them.email_codes.enable(
-        await service.house.storage.accounts.user(anna.user_id), origin=Origin(actor="test")
+        await service.house.storage.accounts.user(anna.user_id), origin=AuditOrigin(actor="test")
     )
     asked = await log_in(service)
     more = {"request_id": asked["request_id"], "method": "email"}
-    await new_letters(service)
+    await new_messages(service)
     for _ in range(5):
         assert (await service.client.post(PATH, json=more)).json()["status"] == "2STEP"
     refused = await service.client.post(PATH, json=more)
     assert refused.json() == {"status": "BLOCKED", "retry_after": 60}
     assert refused.headers["retry-after"] == "60"
-    assert len(await new_letters(service)) == 5
+    assert len(await new_messages(service)) == 5
     await visitor.sign_in(LOGIN)
     await visitor.follow()
     assert (await visitor.post("/sign-in/factor/method", method="email")).status_code == 429
@@ -226,14 +230,14 @@ async def test_letters_with_codes_are_counted_with_those_of_the_pages(
     assert (await service.client.post(PATH, json=more)).json()["status"] == "2STEP"
 
 
-async def test_login_password_and_code_can_come_in_one_call(service: Service, anna: User) -> None:
+async def test_login_password_and_code_can_come_in_one_call(service: RunningService, anna: User) -> None:
     app = await with_totp(service, anna)
     code = app.at(service.clock.now())
     assert (await log_in(service, otp=code))["status"] == "OK"
     assert await log_in(service, otp=code) == {"status": "2STEPERROR"}
 
 
-async def test_the_factor_of_the_client_is_not_readable_in_the_database(service: Service, anna: User) -> None:
+async def test_the_factor_of_the_client_is_not_readable_in_the_database(service: RunningService, anna: User) -> None:
     await with_totp(service, anna)
     asked = await log_in(service, factor="a-very-special-device-factor")
     kept = await service.house.storage.interactions.find(sha256(asked["request_id"]), service.clock.now())
@@ -256,7 +260,7 @@ async def test_the_factor_of_the_client_is_not_readable_in_the_database(service:
     ],
 )
 @pytest.mark.usefixtures("anna")
-async def test_bad_input_is_named_and_refused(service: Service, fields: dict[str, Any]) -> None:
+async def test_bad_input_is_named_and_refused(service: RunningService, fields: dict[str, Any]) -> None:
     answer: httpx2.Response = await service.client.post(PATH, json={"login": LOGIN, "password": PASSWORD, **fields})
     assert answer.status_code == 400
     assert answer.json()["status"] == "ERROR"

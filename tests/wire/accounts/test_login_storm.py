@@ -16,9 +16,9 @@ import pytest
 from argon2.exceptions import VerifyMismatchError
 
 from gatehouse.accounts.model import User
-from gatehouse.accounts.passwords import WAITING_MOST
+from gatehouse.accounts.passwords import MAX_WAITING
 from gatehouse.kernel.errors import Unavailable
-from tests.support.service import Service, running_service
+from tests.support.service import RunningService, running_service
 from tests.support.visitor import PASSWORD
 
 PATH: Final = "/proxy/api/login"
@@ -42,7 +42,7 @@ class SlowHashes:
 
 
 @pytest.fixture
-async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[Service]:
+async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[RunningService]:
     environment = {"GATEHOUSE__RATES__ENABLED": "false", "GATEHOUSE__PASSWORDS__WORKERS": str(WORKERS)}
     async with running_service(installed_url, tmp_path, environment=environment) as running:
         await running.house.passwords.decoy()  # made once, with the first login of an account that does not exist
@@ -50,7 +50,7 @@ async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[Service]:
 
 
 @pytest.fixture
-def slow(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowHashes]:
+def slow(service: RunningService, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowHashes]:
     del service  # ends after this: it waits for its workers, so they are let go before
     hashes = SlowHashes()
     monkeypatch.setattr(argon2.PasswordHasher, "verify", hashes.verify)
@@ -58,11 +58,11 @@ def slow(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowHash
     hashes.go.set()
 
 
-async def log_in(service: Service, login: str, password: str = "wrong") -> httpx2.Response:
+async def log_in(service: RunningService, login: str, password: str = "wrong") -> httpx2.Response:
     return await service.client.post(PATH, json={"login": login, "password": password})
 
 
-def begin(service: Service, number: int) -> list[asyncio.Task[httpx2.Response]]:
+def begin(service: RunningService, number: int) -> list[asyncio.Task[httpx2.Response]]:
     return [asyncio.create_task(log_in(service, f"nobody{one}@studio.example")) for one in range(number)]
 
 
@@ -76,9 +76,9 @@ async def first_answers(tasks: list[asyncio.Task[httpx2.Response]], number: int)
 
 
 async def test_r_19_while_the_pool_is_full_the_excess_is_shed_and_keys_are_answered(
-    service: Service, slow: SlowHashes
+    service: RunningService, slow: SlowHashes
 ) -> None:
-    tasks = begin(service, WAITING_MOST + EXCESS)
+    tasks = begin(service, MAX_WAITING + EXCESS)
     shed = await first_answers(tasks, EXCESS)
     assert [answer.status_code for answer in shed] == [503] * EXCESS
     assert all(int(answer.headers["retry-after"]) > 0 for answer in shed)
@@ -89,16 +89,16 @@ async def test_r_19_while_the_pool_is_full_the_excess_is_shed_and_keys_are_answe
     slow.go.set()
     answers = await asyncio.gather(*tasks)
     assert sum(answer.status_code == 200 and answer.json() == {"status": "LOGINERROR"} for answer in answers) == (
-        WAITING_MOST
+        MAX_WAITING
     )
-    assert len(slow.threads) == WAITING_MOST
+    assert len(slow.threads) == MAX_WAITING
     assert {name.rpartition("_")[0] for name in slow.threads} == {"argon2"}
     assert len(set(slow.threads)) <= WORKERS
 
 
 @pytest.mark.usefixtures("anna")
 async def test_r_19_many_guesses_at_one_account_at_once_are_blocked_with_the_seconds_to_wait(
-    service: Service, slow: SlowHashes
+    service: RunningService, slow: SlowHashes
 ) -> None:
     tasks = [asyncio.create_task(log_in(service, "anna@studio.example")) for _ in range(30)]
     blocked = await first_answers(tasks, 20)
@@ -112,7 +112,7 @@ async def test_r_19_many_guesses_at_one_account_at_once_are_blocked_with_the_sec
 
 
 async def test_r_19_a_login_that_was_shed_is_not_counted_as_a_failure(
-    service: Service, anna: User, monkeypatch: pytest.MonkeyPatch
+    service: RunningService, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def full(_work: object) -> bool:
         raise Unavailable
@@ -126,9 +126,9 @@ async def test_r_19_a_login_that_was_shed_is_not_counted_as_a_failure(
 
 
 async def test_r_19_a_full_pool_turns_logins_away_before_anything_is_written(
-    service: Service, anna: User, slow: SlowHashes, monkeypatch: pytest.MonkeyPatch
+    service: RunningService, anna: User, slow: SlowHashes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tasks = begin(service, WAITING_MOST + EXCESS)
+    tasks = begin(service, MAX_WAITING + EXCESS)
     await first_answers(tasks, EXCESS)
     written: list[object] = []
     with monkeypatch.context() as watched:

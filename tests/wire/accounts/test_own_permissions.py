@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gatehouse.admin.own_permissions import RULES_MOST
-from gatehouse.audit.model import Origin
-from tests.support.console import MAX, OLGA, PIA, Visitors, furnish
-from tests.support.service import Service
-from tests.support.visitor import PASSWORD, Visitor
+from gatehouse.audit.model import AuditOrigin
+from tests.support.console import MAX, OLGA, PIA, ConsoleBrowsers, apply_document
+from tests.support.service import RunningService
+from tests.support.visitor import PASSWORD, HttpBrowser
 
 WIKI = """
 projects:
@@ -44,22 +44,22 @@ MANY = RULES_MOST + 12
 
 
 @pytest.fixture
-async def inside(service: Service) -> AsyncIterator[Visitors]:
-    visitors = Visitors(service)
+async def inside(service: RunningService) -> AsyncIterator[ConsoleBrowsers]:
+    visitors = ConsoleBrowsers(service)
     yield visitors
     await visitors.leave()
 
 
-async def own(visitor: Visitor, path: str = "/account") -> str:
+async def own(visitor: HttpBrowser, path: str = "/account") -> str:
     """The section of the page."""
     page = (await visitor.get(path)).text
     return page.partition('<section id="permissions"')[2].partition("</section>")[0]
 
 
 async def test_who_holds_a_role_sees_its_rules_and_that_it_comes_from_the_role(
-    service: Service, inside: Visitors
+    service: RunningService, inside: ConsoleBrowsers
 ) -> None:
-    await furnish(service)
+    await apply_document(service)
     pia = await inside(PIA)
     section = await own(pia)
     assert "<strong>Shop</strong>" in section
@@ -72,10 +72,10 @@ async def test_who_holds_a_role_sees_its_rules_and_that_it_comes_from_the_role(
 
 
 async def test_a_role_through_a_group_says_so_and_names_the_group_to_whoever_may_view_the_project(
-    service: Service, inside: Visitors
+    service: RunningService, inside: ConsoleBrowsers
 ) -> None:
-    await furnish(service)
-    await furnish(service, GRANTED)
+    await apply_document(service)
+    await apply_document(service, GRANTED)
     section = await own(await inside(OLGA))
     assert "<strong>Wiki</strong> in the project Mind Games" in section
     assert "You have the role <bdi>author</bdi> through the group <bdi>Writers</bdi>" in section
@@ -85,10 +85,12 @@ async def test_a_role_through_a_group_says_so_and_names_the_group_to_whoever_may
     assert "Writers" not in section
 
 
-async def test_what_is_held_by_a_condition_alone_is_shown_too(service: Service, inside: Visitors) -> None:
+async def test_what_is_held_by_a_condition_alone_is_shown_too(
+    service: RunningService, inside: ConsoleBrowsers
+) -> None:
     """In applications where nothing is written about her: by a role's condition, and by a group's."""
-    await furnish(service)
-    await furnish(service, BY_CONDITION)
+    await apply_document(service)
+    await apply_document(service, BY_CONDITION)
     section = await own(await inside(PIA))
     assert "<strong>Forum</strong>" in section
     assert "You have the role <bdi>tester</bdi> because you meet its condition" in section
@@ -100,12 +102,12 @@ async def test_what_is_held_by_a_condition_alone_is_shown_too(service: Service, 
 
 
 async def test_who_holds_thousands_of_rules_is_told_how_many_more_there_are(
-    service: Service, inside: Visitors
+    service: RunningService, inside: ConsoleBrowsers
 ) -> None:
-    await furnish(service)
+    await apply_document(service)
     rules = ", ".join(f"r{number}: {{value: false}}" for number in range(MANY))
     given = rules.replace("false", "true")
-    await furnish(
+    await apply_document(
         service,
         f"""
 applications:
@@ -124,12 +126,12 @@ applications:
     )  # of application 1: he manages people there
 
 
-async def test_who_was_given_nothing_reads_that_and_no_application_is_named(service: Service) -> None:
-    await furnish(service)
+async def test_who_was_given_nothing_reads_that_and_no_application_is_named(service: RunningService) -> None:
+    await apply_document(service)
     await service.house.administration.create(
-        login="eve@studio.example", nick="Eve", password=PASSWORD, origin=Origin(actor="test")
+        login="eve@studio.example", nick="Eve", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
-    eve = Visitor(service)
+    eve = HttpBrowser(service)
     await eve.sign_in("eve@studio.example")
     section = await own(eve)
     await eve.client.aclose()

@@ -6,29 +6,31 @@ from functools import partial
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.app.people import people
-from gatehouse.audit.model import Origin
-from gatehouse.storage.accounts import change_user
-from tests.support.letters import mailed_link, new_letters
-from tests.support.resident import LOGIN, Resident, code_of
-from tests.support.service import Service
-from tests.support.visitor import PASSWORD, Visitor
+from gatehouse.app.people import account_services
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.storage.accounts import update_user
+from tests.support.letters import link_in_new_message, new_messages
+from tests.support.resident import LOGIN, AccountBrowser, totp_code
+from tests.support.service import RunningService
+from tests.support.visitor import PASSWORD, HttpBrowser
 
 NEW = "a quite different phrase"
 CHANGE = {"current": PASSWORD, "password": NEW, "repeated": NEW}
 
 
-async def now(service: Service, user: User) -> User:
+async def now(service: RunningService, user: User) -> User:
     return await service.house.storage.accounts.user(user.user_id)
 
 
-async def forget_password(service: Service, user: User) -> None:
+async def forget_password(service: RunningService, user: User) -> None:
     """Make it an account that was never given one."""
     without = replace(await now(service, user), password_hash=None)
-    await service.house.storage.runner.act(partial(change_user, without))
+    await service.house.storage.runner.act(partial(update_user, without))
 
 
-async def test_the_new_password_works_and_the_old_one_does_not(resident: Resident, visitor: Visitor) -> None:
+async def test_the_new_password_works_and_the_old_one_does_not(
+    resident: AccountBrowser, visitor: HttpBrowser
+) -> None:
     said = await resident.do("/account/password", **CHANGE)
     assert said == "Your password is changed. All other devices are signed out."
     assert (await visitor.sign_in(LOGIN)).status_code == 403
@@ -36,9 +38,9 @@ async def test_the_new_password_works_and_the_old_one_does_not(resident: Residen
 
 
 async def test_this_session_stays_and_every_other_one_ends_with_every_token(
-    service: Service, resident: Resident, anna: User
+    service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
-    elsewhere = Resident(service, agent="curl/8")
+    elsewhere = AccountBrowser(service, agent="curl/8")
     await elsewhere.come_home()
     before = (await now(service, anna)).rev
     await resident.do("/account/password", **CHANGE)
@@ -49,10 +51,10 @@ async def test_this_session_stays_and_every_other_one_ends_with_every_token(
 
 
 async def test_its_owner_is_told_by_mail_and_it_is_on_record(
-    service: Service, resident: Resident, anna: User
+    service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
     await resident.do("/account/password", **CHANGE)
-    (letter,) = await new_letters(service)
+    (letter,) = await new_messages(service)
     assert (letter.to, letter.subject) == (LOGIN, "Your password was changed")
     assert "127.0.0.1" in letter.text
     assert "Firefox on Linux" in letter.text
@@ -61,13 +63,15 @@ async def test_its_owner_is_told_by_mail_and_it_is_on_record(
     assert NEW not in repr(entry)
 
 
-async def test_it_needs_no_fresh_proof_for_the_present_password_is_one(service: Service, resident: Resident) -> None:
+async def test_it_needs_no_fresh_proof_for_the_present_password_is_one(
+    service: RunningService, resident: AccountBrowser
+) -> None:
     await service.clock.advance(3_600)
     assert "changed" in await resident.do("/account/password", **CHANGE)
 
 
 async def test_a_wrong_present_password_is_refused_and_counted_with_those_at_the_sign_in(
-    service: Service, resident: Resident, anna: User
+    service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
     for _ in range(10):
         answer = await resident.submit("/account/password", **{**CHANGE, "current": "not this one"})
@@ -90,7 +94,7 @@ async def test_a_wrong_present_password_is_refused_and_counted_with_those_at_the
     ],
 )
 async def test_a_password_that_breaks_the_rules_is_refused(
-    service: Service, resident: Resident, anna: User, fields: dict[str, str], words: str
+    service: RunningService, resident: AccountBrowser, anna: User, fields: dict[str, str], words: str
 ) -> None:
     answer = await resident.submit("/account/password", **{**CHANGE, **fields})
     assert answer.status_code == 400
@@ -101,23 +105,23 @@ async def test_a_password_that_breaks_the_rules_is_refused(
 
 
 async def test_links_mailed_before_are_dead_afterwards(
-    service: Service, resident: Resident, visitor: Visitor
+    service: RunningService, resident: AccountBrowser, visitor: HttpBrowser
 ) -> None:
     await visitor.get("/forgot")
     await visitor.post("/forgot", login=LOGIN)
-    link = await mailed_link(service)
+    link = await link_in_new_message(service)
     assert (await visitor.get(link)).status_code == 200
     await resident.do("/account/password", **CHANGE)
     assert (await visitor.get(link)).status_code == 403
 
 
 async def test_whoever_is_thrown_out_while_his_password_is_being_hashed_sets_none(
-    service: Service, resident: Resident, anna: User, monkeypatch: pytest.MonkeyPatch
+    service: RunningService, resident: AccountBrowser, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hashing = service.house.passwords.hash
 
     async def slow(password: str) -> str:
-        await people(service.house).sessions.sign_out_everywhere(anna.user_id, Origin(actor="test"))
+        await account_services(service.house).sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
         return await hashing(password)
 
     monkeypatch.setattr(service.house.passwords, "hash", slow)
@@ -127,7 +131,7 @@ async def test_whoever_is_thrown_out_while_his_password_is_being_hashed_sets_non
 
 
 async def test_an_account_without_a_password_gets_one_after_a_fresh_proof(
-    service: Service, resident: Resident, visitor: Visitor, anna: User
+    service: RunningService, resident: AccountBrowser, visitor: HttpBrowser, anna: User
 ) -> None:
     secret, _ = await resident.set_up_totp(service)
     await forget_password(service, anna)
@@ -136,7 +140,7 @@ async def test_an_account_without_a_password_gets_one_after_a_fresh_proof(
     await service.clock.advance(601)
     asked = await resident.submit("/account/password", password=NEW, repeated=NEW)
     assert asked.headers["location"] == "/confirm?next=%2Faccount%2Fpassword"
-    back = await resident.confirm(otp=code_of(secret, service))
+    back = await resident.confirm(otp=totp_code(secret, service))
     assert back.headers["location"] == "/account#password"
     assert "changed" in await resident.do("/account/password", password=NEW, repeated=NEW)
     assert (await visitor.sign_in(LOGIN, NEW)).status_code == 303

@@ -15,29 +15,29 @@ from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import User
 from gatehouse.app.housekeeping import housekeeping
 from gatehouse.app.own_account import erasure
-from gatehouse.app.personal_data import data_errands
-from gatehouse.app.rewrapping import SEALED, rewrapped
-from gatehouse.audit.model import Origin
+from gatehouse.app.personal_data import data_jobs
+from gatehouse.app.rewrapping import SEALED_COLUMNS, rewrap_row
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.keys.base64url import decode_base64url
 from gatehouse.personal_data.model import CallState, DataRequest
-from tests.support.letters import new_letters
-from tests.support.outside import Outsider, Received, answer, listening
-from tests.support.permission_builders import becoming, create_application
-from tests.support.resident import LOGIN, Resident
-from tests.support.service import Service, running_service
+from tests.support.letters import new_messages
+from tests.support.outside import ReceivedRequest, StubServer, http_response, run_stub_server
+from tests.support.permission_builders import create_application, set_fields
+from tests.support.resident import LOGIN, AccountBrowser
+from tests.support.service import RunningService, running_service
 from tests.support.visitor import PASSWORD
-from tests.support.whole_database import tables_that_mention, whole_database
+from tests.support.whole_database import read_all_tables, tables_that_mention
 
-OPERATOR = Origin(actor="cli:test")
+OPERATOR = AuditOrigin(actor="cli:test")
 ALLOWED = {"GATEHOUSE__OUTBOUND__ALLOW": "127.0.0.0/8"}
-BUSY = answer(b"", "503 Service Unavailable")
+BUSY = http_response(b"", "503 Service Unavailable")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Town:
-    service: Service
-    shop: Outsider
-    forum: Outsider
+    service: RunningService
+    shop: StubServer
+    forum: StubServer
 
     async def run(self) -> None:
         await self.service.house.data_errands.run_once()
@@ -50,15 +50,15 @@ class Town:
         return {f"{call.application} {call.url.rpartition('/')[2]}": call.state.value for call in calls}
 
 
-def saying(document: object) -> Callable[[Received], bytes]:
-    return lambda _: answer(json.dumps(document).encode())
+def saying(document: object) -> Callable[[ReceivedRequest], bytes]:
+    return lambda _: http_response(json.dumps(document).encode())
 
 
 @pytest.fixture
 async def town(installed_url: str, tmp_path: Path) -> AsyncIterator[Town]:
     async with AsyncExitStack() as stack:
-        shop = await stack.enter_async_context(listening(Outsider(say=saying({"orders": [7]}))))
-        forum = await stack.enter_async_context(listening(Outsider(say=saying(["a post"]))))
+        shop = await stack.enter_async_context(run_stub_server(StubServer(say=saying({"orders": [7]}))))
+        forum = await stack.enter_async_context(run_stub_server(StubServer(say=saying(["a post"]))))
         service = await stack.enter_async_context(running_service(installed_url, tmp_path, environment=ALLOWED))
         for name, outsider in (("Shop", shop), ("Forum", forum)):
             await create_application(service.house.storage, name=name, settings=sources(outsider))
@@ -66,21 +66,21 @@ async def town(installed_url: str, tmp_path: Path) -> AsyncIterator[Town]:
 
 
 @pytest.fixture
-def service(town: Town) -> Service:
+def service(town: Town) -> RunningService:
     return town.service
 
 
-def sources(outsider: Outsider) -> dict[str, object]:
+def sources(outsider: StubServer) -> dict[str, object]:
     base = f"http://127.0.0.1:{outsider.port}"
     data = [{"fetch": f"{base}/fetch", "remove": f"{base}/remove"}]
     return {"gdpr": {"char_sources": [f"{base}/characters"], "data_sources": data}}
 
 
-def paths(outsider: Outsider) -> list[str]:
+def paths(outsider: StubServer) -> list[str]:
     return sorted(received.line.split(" ")[1] for received in outsider.received)
 
 
-def claims(received: Received) -> Any:
+def claims(received: ReceivedRequest) -> Any:
     return json.loads(decode_base64url(received.headers["service-jwt"].split(".")[1].encode()))
 
 
@@ -120,7 +120,7 @@ async def test_an_application_is_told_two_numbers_and_gets_a_jwt_for_its_origin_
 async def test_answers_lie_sealed(town: Town, anna: User) -> None:
     await town.service.house.data_desk.ask(anna.user_id, OPERATOR)
     await town.run()
-    rows = await whole_database(town.service.house.storage)
+    rows = await read_all_tables(town.service.house.storage)
     assert tables_that_mention(rows, "orders", "a post") == set()
 
 
@@ -128,18 +128,18 @@ async def test_answers_move_to_another_master_key_like_every_secret(town: Town, 
     house = town.service.house
     await house.data_desk.ask(anna.user_id, OPERATOR)
     await town.run()
-    [place] = [place for place in SEALED if place.name == "gdpr_calls"]
+    [place] = [place for place in SEALED_COLUMNS if place.name == "gdpr_calls"]
     rows = await house.storage.runner.survey(partial(place.page, b"another", None, 10))
-    assert [rewrapped(place, row, house.masters) is not None for row in rows] == [True] * 4
+    assert [rewrap_row(place, row, house.masters) is not None for row in rows] == [True] * 4
 
 
 @pytest.mark.parametrize(
     ("said", "trouble"),
     [
         (BUSY, "answered 503"),
-        (answer(b"", "302 Found", Location="http://127.0.0.1/"), "answered 302"),
-        (answer(b"<html>"), "answered something that is not JSON"),
-        (answer(b"{}" * 600_000), "the body of the answer"),
+        (http_response(b"", "302 Found", Location="http://127.0.0.1/"), "answered 302"),
+        (http_response(b"<html>"), "answered something that is not JSON"),
+        (http_response(b"{}" * 600_000), "the body of the answer"),
         (b"nonsense\r\n\r\n", "Expected HTTP/"),
     ],
 )
@@ -212,7 +212,7 @@ async def test_no_address_has_two_calls_at_once(town: Town, anna: User) -> None:
     town.shop.pause = pause
     for user in (anna, *others):
         await erasure(house).erase(user, OPERATOR)
-    neighbour = data_errands(  # as another node has them, on the same database
+    neighbour = data_jobs(  # as another node has them, on the same database
         house.settings,
         store=house.storage.personal_data,
         signer=house.signer,
@@ -233,7 +233,7 @@ async def test_no_address_has_two_calls_at_once(town: Town, anna: User) -> None:
 # -- the account page ---------------------------------------------------------------------------------
 
 
-async def test_the_account_page_asks_shows_how_far_it_is_and_hands_out(town: Town, resident: Resident) -> None:
+async def test_the_account_page_asks_shows_how_far_it_is_and_hands_out(town: Town, resident: AccountBrowser) -> None:
     town.forum.say = lambda _: BUSY
     page = (await resident.get("/account")).text
     assert "My data in applications" in page
@@ -252,9 +252,9 @@ async def test_the_account_page_asks_shows_how_far_it_is_and_hands_out(town: Tow
     assert json.loads((await resident.submit("/account/export")).text)["applications"] == []
 
 
-async def test_without_such_applications_the_page_says_nothing_of_them(town: Town, resident: Resident) -> None:
+async def test_without_such_applications_the_page_says_nothing_of_them(town: Town, resident: AccountBrowser) -> None:
     for application_id in (50_001, 50_002):
-        await town.service.house.storage.applications.edit_application(application_id, becoming(removed=True))
+        await town.service.house.storage.applications.edit_application(application_id, set_fields(removed=True))
     assert "My data in applications" not in (await resident.get("/account")).text
 
 
@@ -262,7 +262,7 @@ async def test_without_such_applications_the_page_says_nothing_of_them(town: Tow
 
 
 async def test_who_deletes_the_account_is_removed_everywhere_by_his_number_alone(
-    town: Town, resident: Resident, anna: User
+    town: Town, resident: AccountBrowser, anna: User
 ) -> None:
     await resident.do("/account/export/applications")
     await resident.get("/account/delete")
@@ -270,14 +270,14 @@ async def test_who_deletes_the_account_is_removed_everywhere_by_his_number_alone
     with pytest.raises(UserNotFound):
         await town.service.house.storage.accounts.user(anna.user_id)
     await town.run()
-    await new_letters(town.service)
+    await new_messages(town.service)
     request = await town.request(anna.user_id)
     assert {call.state for call in request.calls} == {CallState.DONE}
     for outsider in (town.shop, town.forum):
         [received] = outsider.received
         assert received.line == "POST /remove HTTP/1.1"
         assert json.loads(received.body) == {"user_id": anna.user_id, "request_id": request.request_id}
-    rows = await whole_database(town.service.house.storage)
+    rows = await read_all_tables(town.service.house.storage)
     assert tables_that_mention(rows, LOGIN, "Anna") == set()
     assert tables_that_mention(rows, anna.user_id) == {"user_ids", "audit_events", "gdpr_requests"}
     events = [record.event for record in await town.service.house.storage.audit.newest(20, anna.user_id, "")]
@@ -288,7 +288,7 @@ async def test_an_erasure_that_is_refused_calls_nobody(town: Town) -> None:
     admin = await town.service.house.administration.create(
         login=LOGIN, nick="Anna", password=PASSWORD, origin=OPERATOR, administrator=True
     )
-    resident = Resident(town.service)
+    resident = AccountBrowser(town.service)
     await resident.come_home()
     await resident.get("/account/delete")
     assert "You are the last administrator" in (await resident.submit("/account/delete", login=LOGIN)).text
@@ -302,7 +302,7 @@ async def test_a_serving_house_calls_by_itself(town: Town, anna: User) -> None:
     called = asyncio.Event()
     well = town.shop.say
 
-    def say(received: Received) -> bytes:
+    def say(received: ReceivedRequest) -> bytes:
         called.set()
         return well(received)
 
@@ -317,8 +317,8 @@ async def test_a_serving_house_calls_by_itself(town: Town, anna: User) -> None:
 
 async def test_ap_08_an_address_inside_is_not_called_though_it_was_saved(installed_url: str, tmp_path: Path) -> None:
     """As if outbound.allow had listed it when it was saved, or a name leads elsewhere by now."""
-    canary = Outsider()
-    async with listening(canary), running_service(installed_url, tmp_path) as service:
+    canary = StubServer()
+    async with run_stub_server(canary), running_service(installed_url, tmp_path) as service:
         house = service.house
         user = await house.administration.create(login=LOGIN, nick="A", password=None, origin=OPERATOR)
         for host in ("127.0.0.1", "[::ffff:127.0.0.1]", "localhost", "2130706433"):

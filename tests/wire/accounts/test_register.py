@@ -7,23 +7,25 @@ import httpx2
 
 from gatehouse.accounts.logins import login_key
 from gatehouse.accounts.model import User
-from tests.support.letters import mailed_link, new_letters
-from tests.support.service import Service, running_service
-from tests.support.visitor import PASSWORD, Visitor
+from tests.support.letters import link_in_new_message, new_messages
+from tests.support.service import RunningService, running_service
+from tests.support.visitor import PASSWORD, HttpBrowser
 
 BOB = {"login": "bob@studio.example", "nick": "Bob", "password": PASSWORD, "repeated": PASSWORD}
 
 
-async def register(visitor: Visitor, **fields: str) -> httpx2.Response:
+async def register(visitor: HttpBrowser, **fields: str) -> httpx2.Response:
     await visitor.get("/register")
     return await visitor.post("/register", **{**BOB, **fields})
 
 
-async def account(service: Service, login: str = BOB["login"]) -> User | None:
+async def account(service: RunningService, login: str = BOB["login"]) -> User | None:
     return await service.house.storage.accounts.user_by_login(login_key(login))
 
 
-async def test_a_person_registers_confirms_the_address_and_signs_in(service: Service, visitor: Visitor) -> None:
+async def test_a_person_registers_confirms_the_address_and_signs_in(
+    service: RunningService, visitor: HttpBrowser
+) -> None:
     answer = await register(visitor)
     assert answer.status_code == 200
     assert "bob@studio.example" in answer.text
@@ -31,7 +33,7 @@ async def test_a_person_registers_confirms_the_address_and_signs_in(service: Ser
     assert made is not None
     assert (made.nick, made.email_verified, made.has_second_factor) == ("Bob", False, False)
     assert "gh_session" not in visitor.cookies
-    await visitor.get(await mailed_link(service))
+    await visitor.get(await link_in_new_message(service))
     assert (await visitor.post("/verify-email")).status_code == 200
     proved = await account(service)
     assert proved is not None
@@ -41,7 +43,9 @@ async def test_a_person_registers_confirms_the_address_and_signs_in(service: Ser
     assert (await visitor.sign_in("bob@studio.example")).status_code == 303
 
 
-async def test_what_is_wrong_with_the_form_is_said_and_nothing_is_made(service: Service, visitor: Visitor) -> None:
+async def test_what_is_wrong_with_the_form_is_said_and_nothing_is_made(
+    service: RunningService, visitor: HttpBrowser
+) -> None:
     weak = "gatehouse-bob-2027"
     for fields, words in (
         ({"password": "short", "repeated": "short"}, "at least 10 characters"),
@@ -57,10 +61,10 @@ async def test_what_is_wrong_with_the_form_is_said_and_nothing_is_made(service: 
         assert words in answer.text
         assert PASSWORD not in answer.text
     assert await account(service) is None
-    assert await new_letters(service) == []
+    assert await new_messages(service) == []
 
 
-async def test_the_form_comes_back_with_what_was_typed_in_the_readers_language(visitor: Visitor) -> None:
+async def test_the_form_comes_back_with_what_was_typed_in_the_readers_language(visitor: HttpBrowser) -> None:
     visitor.client.headers["Accept-Language"] = "de"
     answer = await register(visitor, nick='"><script>', password="kurz", repeated="kurz")
     assert 'lang="de"' in answer.text
@@ -69,17 +73,17 @@ async def test_the_form_comes_back_with_what_was_typed_in_the_readers_language(v
     assert "<script>" not in answer.text
 
 
-async def test_the_account_speaks_the_language_it_was_made_in(service: Service, visitor: Visitor) -> None:
+async def test_the_account_speaks_the_language_it_was_made_in(service: RunningService, visitor: HttpBrowser) -> None:
     visitor.client.headers["Accept-Language"] = "de-AT,en;q=0.5"
     await register(visitor)
-    (letter,) = await new_letters(service)
+    (letter,) = await new_messages(service)
     made = await account(service)
     assert made is not None
     assert (letter.lang, made.lang) == ("de", "de")
 
 
 async def test_registering_a_known_address_tells_its_owner_and_changes_nothing(
-    service: Service, visitor: Visitor, anna: User
+    service: RunningService, visitor: HttpBrowser, anna: User
 ) -> None:
     answer = await register(
         visitor,
@@ -89,45 +93,45 @@ async def test_registering_a_known_address_tells_its_owner_and_changes_nothing(
         repeated="another good phrase",
     )
     assert answer.status_code == 200
-    (letter,) = await new_letters(service)
+    (letter,) = await new_messages(service)
     assert (letter.to, letter.subject) == ("anna@studio.example", "You already have an account")
     assert "Not Anna" not in letter.text
     assert await account(service, "anna@studio.example") == anna
 
 
 async def test_the_same_form_sent_twice_gets_its_letter_twice_and_the_newer_link_works(
-    service: Service, visitor: Visitor
+    service: RunningService, visitor: HttpBrowser
 ) -> None:
     await register(visitor)
-    first = await mailed_link(service)
+    first = await link_in_new_message(service)
     await register(visitor)
-    second = await mailed_link(service)
+    second = await link_in_new_message(service)
     assert (await visitor.get(first)).status_code == 403
     assert (await visitor.get(second)).status_code == 200
 
 
 async def test_a_stranger_who_registered_first_is_not_confirmed_by_the_owner_who_comes_second(
-    service: Service, visitor: Visitor, other: Visitor
+    service: RunningService, visitor: HttpBrowser, other: HttpBrowser
 ) -> None:
     await register(other, password="the stranger's own", repeated="the stranger's own")
-    planted = await mailed_link(service)
+    planted = await link_in_new_message(service)
     await register(visitor)
-    (letter,) = await new_letters(service)
+    (letter,) = await new_messages(service)
     assert letter.subject == "You already have an account"
     assert (await visitor.get(planted)).status_code == 403
     await visitor.get("/forgot")
     await visitor.post("/forgot", login=BOB["login"])
-    await visitor.get(await mailed_link(service))
+    await visitor.get(await link_in_new_message(service))
     await visitor.post("/reset", password=PASSWORD, repeated=PASSWORD)
     assert (await other.sign_in(BOB["login"], "the stranger's own")).status_code == 403
     assert (await visitor.sign_in(BOB["login"])).status_code == 303
 
 
 async def test_the_acts_are_in_the_audit_log_without_password_or_link(
-    service: Service, visitor: Visitor, anna: User
+    service: RunningService, visitor: HttpBrowser, anna: User
 ) -> None:
     await register(visitor)
-    link = await mailed_link(service)
+    link = await link_in_new_message(service)
     await visitor.get(link)
     await visitor.post("/verify-email")
     await register(visitor, login=anna.login or "", password="another good phrase", repeated="another good phrase")
@@ -141,7 +145,7 @@ async def test_nobody_registers_where_registration_is_closed(installed_url: str,
     closed = {"GATEHOUSE__ACCOUNTS__REGISTRATION": "false"}
     async with running_service(installed_url, tmp_path, environment=closed) as service:
         assert (await service.client.get("/register")).status_code == 403
-        visitor = Visitor(service)
+        visitor = HttpBrowser(service)
         await visitor.get("/forgot")
         answer = await visitor.post("/register", **BOB)
         assert answer.status_code == 403
@@ -153,7 +157,7 @@ async def test_nobody_registers_where_registration_is_closed(installed_url: str,
 async def test_only_addresses_of_the_allowed_domains_register(installed_url: str, tmp_path: Path) -> None:
     allowed = {"GATEHOUSE__ACCOUNTS__ALLOWED_DOMAINS": "studio.example,partner.example"}
     async with running_service(installed_url, tmp_path, environment=allowed) as service:
-        visitor = Visitor(service)
+        visitor = HttpBrowser(service)
         for login in ("bob@evil.example", "bob@studio.example.evil.example", "bob@sub.studio.example"):
             answer = await register(visitor, login=login)
             assert answer.status_code == 400
@@ -165,11 +169,11 @@ async def test_only_addresses_of_the_allowed_domains_register(installed_url: str
         await visitor.client.aclose()
 
 
-async def test_without_a_mail_server_the_page_says_where_the_mail_is(visitor: Visitor) -> None:
+async def test_without_a_mail_server_the_page_says_where_the_mail_is(visitor: HttpBrowser) -> None:
     assert "log of the server" in (await register(visitor)).text
 
 
-async def test_a_form_that_is_not_this_browsers_own_is_refused(service: Service, visitor: Visitor) -> None:
+async def test_a_form_that_is_not_this_browsers_own_is_refused(service: RunningService, visitor: HttpBrowser) -> None:
     for path, fields in (
         ("/register", BOB),
         ("/verify-email", {"token": "x"}),

@@ -7,28 +7,28 @@ import pytest
 
 from gatehouse.accounts.model import User
 from gatehouse.accounts.password_rules import sha1
-from gatehouse.audit.model import Origin
-from tests.support.letters import mailed_link, new_letters, token_in
-from tests.support.service import Service, running_service
-from tests.support.visitor import PASSWORD, Visitor
+from gatehouse.audit.model import AuditOrigin
+from tests.support.letters import link_in_new_message, new_messages, token_in_link
+from tests.support.service import RunningService, running_service
+from tests.support.visitor import PASSWORD, HttpBrowser
 
 LOGIN = "anna@studio.example"
 NEW = "a quite different phrase"
 
 
-async def reset_link(service: Service, visitor: Visitor, login: str = LOGIN) -> str:
+async def reset_link(service: RunningService, visitor: HttpBrowser, login: str = LOGIN) -> str:
     await visitor.get("/forgot")
     await visitor.post("/forgot", login=login)
-    return await mailed_link(service)
+    return await link_in_new_message(service)
 
 
-async def choose(visitor: Visitor, link: str, password: str = NEW) -> httpx2.Response:
+async def choose(visitor: HttpBrowser, link: str, password: str = NEW) -> httpx2.Response:
     await visitor.get(link)
     return await visitor.post("/reset", password=password, repeated=password)
 
 
 async def test_the_new_password_is_good_the_old_one_is_not_and_nobody_is_signed_in_by_it(
-    service: Service, visitor: Visitor, anna: User
+    service: RunningService, visitor: HttpBrowser, anna: User
 ) -> None:
     answer = await choose(visitor, await reset_link(service, visitor))
     assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in?notice=password_reset")
@@ -39,14 +39,18 @@ async def test_the_new_password_is_good_the_old_one_is_not_and_nobody_is_signed_
     assert (await service.house.storage.accounts.user(anna.user_id)).email_verified
 
 
-async def test_the_owner_is_told_where_from_and_with_what(service: Service, visitor: Visitor, anna: User) -> None:
+async def test_the_owner_is_told_where_from_and_with_what(
+    service: RunningService, visitor: HttpBrowser, anna: User
+) -> None:
     await choose(visitor, await reset_link(service, visitor))
-    (letter,) = await new_letters(service)
+    (letter,) = await new_messages(service)
     assert (letter.to, letter.subject) == (anna.login, "Your password was changed")
     assert "Firefox on Linux" in letter.text
 
 
-async def test_what_is_wrong_is_said_and_the_link_lives_on(service: Service, visitor: Visitor, anna: User) -> None:
+async def test_what_is_wrong_is_said_and_the_link_lives_on(
+    service: RunningService, visitor: HttpBrowser, anna: User
+) -> None:
     link = await reset_link(service, visitor)
     for password, words in (("short", "at least 10"), ("AnnaAnna2027", "too easy to guess")):
         answer = await choose(visitor, link, password)
@@ -60,7 +64,7 @@ async def test_what_is_wrong_is_said_and_the_link_lives_on(service: Service, vis
 
 
 async def test_the_owner_who_forgot_need_not_wait_after_a_reset(
-    service: Service, visitor: Visitor, other: Visitor, anna: User
+    service: RunningService, visitor: HttpBrowser, other: HttpBrowser, anna: User
 ) -> None:
     link = await reset_link(service, visitor)
     for _ in range(10):
@@ -73,7 +77,9 @@ async def test_the_owner_who_forgot_need_not_wait_after_a_reset(
 
 
 @pytest.mark.usefixtures("anna")
-async def test_a_known_browser_need_not_wait_after_a_reset_either(service: Service, visitor: Visitor) -> None:
+async def test_a_known_browser_need_not_wait_after_a_reset_either(
+    service: RunningService, visitor: HttpBrowser
+) -> None:
     await visitor.sign_in(LOGIN)
     for _ in range(10):
         await visitor.sign_in(LOGIN, "what was it")
@@ -88,9 +94,9 @@ async def test_a_password_of_the_operators_list_is_refused(installed_url: str, t
     listed = {"GATEHOUSE__ACCOUNTS__BREACHED_PASSWORDS": str(stolen)}
     async with running_service(installed_url, tmp_path, environment=listed) as service:
         await service.house.administration.create(
-            login=LOGIN, nick="Anna", password=PASSWORD, origin=Origin(actor="test")
+            login=LOGIN, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
         )
-        visitor = Visitor(service)
+        visitor = HttpBrowser(service)
         link = await reset_link(service, visitor)
         refused = await choose(visitor, link)
         assert refused.status_code == 400
@@ -100,7 +106,7 @@ async def test_a_password_of_the_operators_list_is_refused(installed_url: str, t
 
 
 async def test_the_act_is_in_the_audit_log_without_password_or_link(
-    service: Service, visitor: Visitor, anna: User
+    service: RunningService, visitor: HttpBrowser, anna: User
 ) -> None:
     link = await reset_link(service, visitor)
     await choose(visitor, link)
@@ -109,4 +115,4 @@ async def test_the_act_is_in_the_audit_log_without_password_or_link(
     assert {"password.reset_asked", "password.reset"} <= set(told)
     assert (told["password.reset"].actor, told["password.reset_asked"].actor) == (anna.user_id, "visitor")
     assert NEW not in repr(records)
-    assert token_in(link) not in repr(records)
+    assert token_in_link(link) not in repr(records)

@@ -3,18 +3,18 @@
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.app.people import people
-from gatehouse.audit.model import Origin
+from gatehouse.app.people import account_services
+from gatehouse.audit.model import AuditOrigin
 from tests.support.oauth import a_native_client
-from tests.support.resident import LOGIN, Resident, code_of
-from tests.support.service import Service
-from tests.support.visitor import PASSWORD, Visitor, hidden_fields
+from tests.support.resident import LOGIN, AccountBrowser, totp_code
+from tests.support.service import RunningService
+from tests.support.visitor import PASSWORD, HttpBrowser, hidden_fields
 
 NEW = "another horse battery staple 9"
 
 
 @pytest.fixture
-async def secret(service: Service, resident: Resident, visitor: Visitor) -> str:
+async def secret(service: RunningService, resident: AccountBrowser, visitor: HttpBrowser) -> str:
     """Of Anna's authenticator app, which the visitor, who knows her password, is asked for."""
     secret, _ = await resident.set_up_totp(service)
     await service.clock.advance(60)
@@ -22,21 +22,21 @@ async def secret(service: Service, resident: Resident, visitor: Visitor) -> str:
     return secret
 
 
-async def at_the_second_step(visitor: Visitor, begun_at: str = "/sign-in") -> None:
+async def at_the_second_step(visitor: HttpBrowser, begun_at: str = "/sign-in") -> None:
     await visitor.get(begun_at)
     await visitor.post("/sign-in", login=LOGIN, password=PASSWORD)
     assert (await visitor.follow()).url.path == "/sign-in/factor"
 
 
-async def assert_has_to_start_again(service: Service, visitor: Visitor, secret: str) -> None:
-    answer = await visitor.post("/sign-in/factor", otp=code_of(secret, service))
+async def assert_has_to_start_again(service: RunningService, visitor: HttpBrowser, secret: str) -> None:
+    answer = await visitor.post("/sign-in/factor", otp=totp_code(secret, service))
     assert (answer.status_code, "set-cookie" in answer.headers) == (400, False)
     assert (await visitor.get("/account")).status_code == 303
 
 
-async def test_a_code_is_good_as_its_app_shows_it(service: Service, visitor: Visitor, secret: str) -> None:
+async def test_a_code_is_good_as_its_app_shows_it(service: RunningService, visitor: HttpBrowser, secret: str) -> None:
     def spaced() -> str:
-        code = code_of(secret, service)
+        code = totp_code(secret, service)
         return f" {code[:3]} {code[3:]}\t"
 
     assert (await visitor.post("/sign-in/factor", otp=spaced())).status_code == 303
@@ -46,7 +46,7 @@ async def test_a_code_is_good_as_its_app_shows_it(service: Service, visitor: Vis
 
 
 async def test_a_first_step_with_the_old_password_ends_with_it(
-    service: Service, resident: Resident, visitor: Visitor, secret: str
+    service: RunningService, resident: AccountBrowser, visitor: HttpBrowser, secret: str
 ) -> None:
     await resident.do("/account/password", current=PASSWORD, password=NEW, repeated=NEW)
     await assert_has_to_start_again(service, visitor, secret)
@@ -54,29 +54,29 @@ async def test_a_first_step_with_the_old_password_ends_with_it(
 
 
 async def test_a_first_step_ends_with_a_sign_out_everywhere(
-    service: Service, visitor: Visitor, anna: User, secret: str
+    service: RunningService, visitor: HttpBrowser, anna: User, secret: str
 ) -> None:
-    await people(service.house).sessions.sign_out_everywhere(anna.user_id, Origin(actor="test"))
+    await account_services(service.house).sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
     await assert_has_to_start_again(service, visitor, secret)
 
 
 async def test_so_does_one_for_the_sake_of_a_client(
-    service: Service, visitor: Visitor, anna: User, secret: str
+    service: RunningService, visitor: HttpBrowser, anna: User, secret: str
 ) -> None:
     web = await a_native_client(service)
     await visitor.get(web.authorize_path())
     await at_the_second_step(visitor, visitor.page.headers["location"] if visitor.page else "")
-    await people(service.house).sessions.sign_out_everywhere(anna.user_id, Origin(actor="test"))
+    await account_services(service.house).sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
     await assert_has_to_start_again(service, visitor, secret)
 
 
 async def test_whoever_has_no_factor_any_more_starts_again_and_needs_none(
-    service: Service, resident: Resident, visitor: Visitor, secret: str
+    service: RunningService, resident: AccountBrowser, visitor: HttpBrowser, secret: str
 ) -> None:
     assert visitor.page is not None
     step, fields = visitor.page.url, hidden_fields(visitor.page.text)
     await resident.do("/account/totp/remove")
     assert (await visitor.client.get(step)).status_code == 400
-    for path, typed in (("/sign-in/factor", {"otp": code_of(secret, service)}), ("/sign-in/factor/method", {})):
+    for path, typed in (("/sign-in/factor", {"otp": totp_code(secret, service)}), ("/sign-in/factor/method", {})):
         assert (await visitor.client.post(path, data={**fields, "method": "totp", **typed})).status_code == 400
     assert (await visitor.sign_in(LOGIN)).headers["location"] == "/account"

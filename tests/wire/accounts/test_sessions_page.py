@@ -5,24 +5,24 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.audit.model import Origin
-from tests.support.resident import LOGIN, Resident
-from tests.support.service import Service
+from gatehouse.audit.model import AuditOrigin
+from tests.support.resident import LOGIN, AccountBrowser
+from tests.support.service import RunningService
 from tests.support.visitor import PASSWORD
 
 PHONE = "Mozilla/5.0 (iPhone) Safari/605.1"
 
 
 @pytest.fixture
-async def phone(service: Service, anna: User) -> AsyncIterator[Resident]:
-    someone = Resident(service, agent=PHONE)
+async def phone(service: RunningService, anna: User) -> AsyncIterator[AccountBrowser]:
+    someone = AccountBrowser(service, agent=PHONE)
     await someone.come_home(anna.login or "")
     yield someone
     await someone.client.aclose()
 
 
 async def test_every_device_is_listed_and_this_one_is_marked(
-    service: Service, resident: Resident, phone: Resident
+    service: RunningService, resident: AccountBrowser, phone: AccountBrowser
 ) -> None:
     await service.clock.advance(120)
     page = (await resident.get("/account")).text
@@ -33,13 +33,15 @@ async def test_every_device_is_listed_and_this_one_is_marked(
     assert await phone.is_signed_in()
 
 
-async def test_one_device_is_signed_out_at_once(resident: Resident, phone: Resident) -> None:
+async def test_one_device_is_signed_out_at_once(resident: AccountBrowser, phone: AccountBrowser) -> None:
     assert await resident.do("/account/sessions/end", "Safari on iPhone") == "The device is signed out."
     assert not await phone.is_signed_in()
     assert await resident.is_signed_in()
 
 
-async def test_everything_else_is_signed_out_at_once(service: Service, resident: Resident, phone: Resident) -> None:
+async def test_everything_else_is_signed_out_at_once(
+    service: RunningService, resident: AccountBrowser, phone: AccountBrowser
+) -> None:
     body = {"login": LOGIN, "password": PASSWORD, "short_token": "1"}
     stoken = (await service.client.post("/proxy/api/login", json=body)).json()["stoken"]
     assert await resident.do("/account/sessions/end-others") == "All other devices are signed out."
@@ -48,11 +50,11 @@ async def test_everything_else_is_signed_out_at_once(service: Service, resident:
     assert (await service.client.get(f"/?stoken={stoken}")).status_code == 403
 
 
-async def test_nobody_ends_somebody_elses_session(service: Service, resident: Resident) -> None:
+async def test_nobody_ends_somebody_elses_session(service: RunningService, resident: AccountBrowser) -> None:
     bob = await service.house.administration.create(
-        login="bob@studio.example", nick="Bob", password=PASSWORD, origin=Origin(actor="test")
+        login="bob@studio.example", nick="Bob", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
-    guest = Resident(service)
+    guest = AccountBrowser(service)
     await guest.come_home("bob@studio.example")
     (session,) = await service.house.storage.sessions.of_user(bob.user_id, service.clock.now())
     answer = await resident.send("/account/sessions/end", session_id=session.session_id)
@@ -62,10 +64,12 @@ async def test_nobody_ends_somebody_elses_session(service: Service, resident: Re
     await guest.client.aclose()
 
 
-async def test_both_are_on_record_by_their_owner(service: Service, resident: Resident, phone: Resident) -> None:
+async def test_both_are_on_record_by_their_owner(
+    service: RunningService, resident: AccountBrowser, phone: AccountBrowser
+) -> None:
     assert await phone.is_signed_in()
     await resident.do("/account/sessions/end", "Safari on iPhone")
-    again = Resident(service, agent=PHONE)
+    again = AccountBrowser(service, agent=PHONE)
     await again.come_home()
     await again.client.aclose()
     await resident.do("/account/sessions/end-others")

@@ -2,21 +2,23 @@
 
 import pytest
 
-from gatehouse.accounts.model import Strength, User
-from gatehouse.audit.model import Origin
+from gatehouse.accounts.model import SessionStrength, User
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.digests import sha256
-from tests.support.service import Service
-from tests.support.visitor import PASSWORD, Visitor, hidden_fields
+from tests.support.service import RunningService
+from tests.support.visitor import PASSWORD, HttpBrowser, hidden_fields
 
 
-async def short_token(service: Service) -> str:
+async def short_token(service: RunningService) -> str:
     body = {"login": "anna@studio.example", "password": PASSWORD, "short_token": "1"}
     stoken: str = (await service.client.post("/proxy/api/login", json=body)).json()["stoken"]
     return stoken
 
 
 @pytest.mark.usefixtures("anna")
-async def test_it_asks_first_and_then_opens_a_limited_session_once(service: Service, visitor: Visitor) -> None:
+async def test_it_asks_first_and_then_opens_a_limited_session_once(
+    service: RunningService, visitor: HttpBrowser
+) -> None:
     stoken = await short_token(service)
     shown = await visitor.get(f"/?stoken={stoken}")
     assert shown.status_code == 200
@@ -25,26 +27,28 @@ async def test_it_asks_first_and_then_opens_a_limited_session_once(service: Serv
     assert (await visitor.post("/sign-in/stoken")).status_code == 303
     session = await service.house.storage.sessions.find(sha256(visitor.cookies["gh_session"]), service.clock.now())
     assert session is not None
-    assert session.session.strength is Strength.LIMITED
+    assert session.session.strength is SessionStrength.LIMITED
     assert (await visitor.get(f"/?stoken={stoken}")).status_code == 403
 
 
 @pytest.mark.usefixtures("anna")
-async def test_it_ends_after_five_minutes(service: Service, visitor: Visitor) -> None:
+async def test_it_ends_after_five_minutes(service: RunningService, visitor: HttpBrowser) -> None:
     stoken = await short_token(service)
     await service.clock.advance(300)
     assert (await visitor.get(f"/?stoken={stoken}")).status_code == 403
 
 
-async def test_it_dies_with_a_revocation(service: Service, visitor: Visitor, anna: User) -> None:
+async def test_it_dies_with_a_revocation(service: RunningService, visitor: HttpBrowser, anna: User) -> None:
     stoken = await short_token(service)
-    await service.house.administration.block(anna.user_id, Origin(actor="test"))
-    await service.house.administration.unblock(anna.user_id, Origin(actor="test"))
+    await service.house.administration.block(anna.user_id, AuditOrigin(actor="test"))
+    await service.house.administration.unblock(anna.user_id, AuditOrigin(actor="test"))
     assert (await visitor.get(f"/?stoken={stoken}")).status_code == 403
 
 
 @pytest.mark.usefixtures("anna")
-async def test_an_address_that_somebody_only_says_proves_nothing(service: Service, visitor: Visitor) -> None:
+async def test_an_address_that_somebody_only_says_proves_nothing(
+    service: RunningService, visitor: HttpBrowser
+) -> None:
     stoken = await short_token(service)
     said = {"X-Forwarded-For": "203.0.113.9"}  # by a peer that is no trusted proxy
     assert (await visitor.client.get(f"/?stoken={stoken}", headers=said)).status_code == 403
@@ -56,7 +60,7 @@ async def test_an_address_that_somebody_only_says_proves_nothing(service: Servic
 
 
 @pytest.mark.usefixtures("anna")
-async def test_from_another_address_it_is_refused_and_not_spent(service: Service) -> None:
+async def test_from_another_address_it_is_refused_and_not_spent(service: RunningService) -> None:
     stoken = await short_token(service)
     store, now = service.house.storage.logins, service.clock.now()
     assert await store.take_short_token(sha256(stoken), "192.0.2.1", now) is None

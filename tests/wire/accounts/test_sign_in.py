@@ -6,9 +6,9 @@ import httpx2
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.audit.model import Origin
-from tests.support.service import Service
-from tests.support.visitor import PASSWORD, Visitor
+from gatehouse.audit.model import AuditOrigin
+from tests.support.service import RunningService
+from tests.support.visitor import PASSWORD, HttpBrowser
 
 LOGIN = "anna@studio.example"
 
@@ -19,7 +19,7 @@ def words(answer: httpx2.Response) -> str:
     return re.sub(r'value="[^"]*"|data-[\w-]+="[^"]*"|<code>\w+</code>', "", text)
 
 
-async def test_the_right_password_opens_a_session(visitor: Visitor, anna: User) -> None:
+async def test_the_right_password_opens_a_session(visitor: HttpBrowser, anna: User) -> None:
     answer = await visitor.sign_in(LOGIN)
     assert (answer.status_code, answer.headers["location"]) == (303, "/account")
     assert "gh_session" in visitor.cookies
@@ -29,16 +29,16 @@ async def test_the_right_password_opens_a_session(visitor: Visitor, anna: User) 
 
 
 @pytest.mark.usefixtures("anna")
-async def test_all_spellings_of_the_login_are_the_login(visitor: Visitor) -> None:
+async def test_all_spellings_of_the_login_are_the_login(visitor: HttpBrowser) -> None:
     assert (await visitor.sign_in(" Anna@STUDIO.example ")).status_code == 303
 
 
 async def test_lg_05_wrong_unknown_and_blocked_accounts_get_one_identical_answer(
-    service: Service, visitor: Visitor, anna: User
+    service: RunningService, visitor: HttpBrowser, anna: User
 ) -> None:
     wrong = await visitor.sign_in(LOGIN, "not the password")
     unknown = await visitor.sign_in("nobody@studio.example", "not the password")
-    await service.house.administration.block(anna.user_id, Origin(actor="test"))
+    await service.house.administration.block(anna.user_id, AuditOrigin(actor="test"))
     blocked = await visitor.sign_in(LOGIN)
     answers = [wrong, unknown, blocked]
     assert [answer.status_code for answer in answers] == [403, 403, 403]
@@ -48,7 +48,7 @@ async def test_lg_05_wrong_unknown_and_blocked_accounts_get_one_identical_answer
 
 @pytest.mark.usefixtures("anna")
 async def test_lg_01_the_session_id_is_new_after_every_sign_in_and_the_old_one_is_dead(
-    service: Service, visitor: Visitor
+    service: RunningService, visitor: HttpBrowser
 ) -> None:
     visitor.client.cookies.set("gh_session", "chosen-by-an-attacker", domain="127.0.0.1", path="/")
     await visitor.sign_in(LOGIN)
@@ -65,7 +65,7 @@ async def test_lg_01_the_session_id_is_new_after_every_sign_in_and_the_old_one_i
 
 @pytest.mark.usefixtures("anna")
 async def test_signing_out_kills_the_session_and_shows_nothing_from_the_cache(
-    service: Service, visitor: Visitor
+    service: RunningService, visitor: HttpBrowser
 ) -> None:
     await visitor.sign_in(LOGIN)
     stolen = visitor.client.cookies["gh_session"]
@@ -78,7 +78,7 @@ async def test_signing_out_kills_the_session_and_shows_nothing_from_the_cache(
 
 
 @pytest.mark.usefixtures("anna")
-async def test_lg_02_cookies_are_for_this_host_only_and_out_of_scripts_reach(visitor: Visitor) -> None:
+async def test_lg_02_cookies_are_for_this_host_only_and_out_of_scripts_reach(visitor: HttpBrowser) -> None:
     await visitor.get("/sign-in")
     answer = await visitor.post("/sign-in", login=LOGIN, password=PASSWORD)
     for cookie in answer.headers.get_list("set-cookie"):
@@ -89,7 +89,7 @@ async def test_lg_02_cookies_are_for_this_host_only_and_out_of_scripts_reach(vis
 
 
 @pytest.mark.usefixtures("anna")
-async def test_lg_03_a_form_without_this_browsers_token_is_refused(visitor: Visitor, other: Visitor) -> None:
+async def test_lg_03_a_form_without_this_browsers_token_is_refused(visitor: HttpBrowser, other: HttpBrowser) -> None:
     await other.get("/sign-in")
     await visitor.get("/sign-in")
     page, visitor.page = visitor.page, None
@@ -110,7 +110,7 @@ async def test_lg_03_a_form_without_this_browsers_token_is_refused(visitor: Visi
 @pytest.mark.parametrize("login", [LOGIN, "nobody@studio.example"])
 @pytest.mark.usefixtures("anna")
 async def test_lg_06_after_ten_failures_even_the_right_password_waits_alike_for_known_and_unknown(
-    service: Service, visitor: Visitor, login: str
+    service: RunningService, visitor: HttpBrowser, login: str
 ) -> None:
     for _ in range(10):
         assert (await visitor.sign_in(login, "not the password")).status_code == 403
@@ -122,7 +122,7 @@ async def test_lg_06_after_ten_failures_even_the_right_password_waits_alike_for_
 
 @pytest.mark.usefixtures("anna")
 async def test_lg_06_the_count_survives_a_restart_because_it_is_in_the_database(
-    service: Service, visitor: Visitor
+    service: RunningService, visitor: HttpBrowser
 ) -> None:
     for _ in range(10):
         await visitor.sign_in(LOGIN, "not the password")
@@ -133,7 +133,7 @@ async def test_lg_06_the_count_survives_a_restart_because_it_is_in_the_database(
 
 @pytest.mark.usefixtures("anna")
 async def test_lg_09_whoever_keeps_failing_does_not_lock_the_owner_out_of_his_known_browser(
-    visitor: Visitor, other: Visitor
+    visitor: HttpBrowser, other: HttpBrowser
 ) -> None:
     await visitor.sign_in(LOGIN)
     await visitor.get("/sign-in")
@@ -145,7 +145,7 @@ async def test_lg_09_whoever_keeps_failing_does_not_lock_the_owner_out_of_his_kn
 
 
 @pytest.mark.usefixtures("anna")
-async def test_lg_10_one_password_against_many_accounts_is_throttled_by_source(visitor: Visitor) -> None:
+async def test_lg_10_one_password_against_many_accounts_is_throttled_by_source(visitor: HttpBrowser) -> None:
     await visitor.get("/sign-in")
     page = visitor.page
     statuses = []
@@ -158,7 +158,9 @@ async def test_lg_10_one_password_against_many_accounts_is_throttled_by_source(v
 
 
 @pytest.mark.usefixtures("anna")
-async def test_a_session_ends_when_idle_and_in_any_case_at_its_last_day(service: Service, visitor: Visitor) -> None:
+async def test_a_session_ends_when_idle_and_in_any_case_at_its_last_day(
+    service: RunningService, visitor: HttpBrowser
+) -> None:
     await visitor.sign_in(LOGIN)
     for _ in range(15):
         await service.clock.advance(48 * 3_600)
@@ -171,14 +173,14 @@ async def test_a_session_ends_when_idle_and_in_any_case_at_its_last_day(service:
 
 
 async def test_a_sign_in_from_a_new_browser_is_told_to_the_owner_and_from_a_known_one_is_not(
-    service: Service, visitor: Visitor, anna: User
+    service: RunningService, visitor: HttpBrowser, anna: User
 ) -> None:
     await visitor.sign_in(LOGIN)
     assert (await service.house.storage.mail.waiting()).waiting == 0
     await service.clock.advance(3_600)
     await visitor.sign_in(LOGIN)
     assert (await service.house.storage.mail.waiting()).waiting == 0
-    stranger = Visitor(service, agent="curl/8")
+    stranger = HttpBrowser(service, agent="curl/8")
     await stranger.sign_in(LOGIN)
     await stranger.client.aclose()
     assert (await service.house.storage.mail.waiting()).waiting == 1
@@ -186,18 +188,18 @@ async def test_a_sign_in_from_a_new_browser_is_told_to_the_owner_and_from_a_know
 
 
 @pytest.mark.usefixtures("anna")
-async def test_lg_25_the_redirect_after_the_credentials_is_a_303(visitor: Visitor) -> None:
+async def test_lg_25_the_redirect_after_the_credentials_is_a_303(visitor: HttpBrowser) -> None:
     assert (await visitor.sign_in(LOGIN)).status_code == 303
 
 
 async def test_lg_17_a_password_too_long_to_be_one_is_refused_like_any_wrong_one(
-    visitor: Visitor, anna: User
+    visitor: HttpBrowser, anna: User
 ) -> None:
     assert (await visitor.sign_in(LOGIN, "x" * 5_000)).status_code == 403
     assert anna.password_hash is not None
 
 
-async def test_error_pages_speak_the_readers_language(service: Service) -> None:
+async def test_error_pages_speak_the_readers_language(service: RunningService) -> None:
     answer = await service.client.get("/nowhere", headers={"Accept-Language": "de-AT,de;q=0.9"})
     assert answer.status_code == 404
     assert 'lang="de"' in answer.text

@@ -4,24 +4,24 @@ from dataclasses import replace
 
 import pytest
 
-from gatehouse.accounts.model import JOINED, REGISTERED, User
+from gatehouse.accounts.model import JOINED_KEY, SELF_REGISTERED, User
 from gatehouse.accounts.second_factors.errors import EmailNotVerified
-from gatehouse.app.people import people
+from gatehouse.app.people import account_services
 from tests.support.builders import ORIGIN, a_record, a_user
-from tests.support.service import Service
+from tests.support.service import RunningService
 
 
 @pytest.fixture
-async def registered(service: Service) -> User:
-    user = a_user(meta={JOINED: REGISTERED}, password_hash="$argon2id$x")
+async def registered(service: RunningService) -> User:
+    user = a_user(meta={JOINED_KEY: SELF_REGISTERED}, password_hash="$argon2id$x")
     await service.house.storage.accounts.create(user, a_record())
     return user
 
 
 async def test_lg_19_an_unproved_address_that_was_registered_adds_no_factor(
-    service: Service, registered: User
+    service: RunningService, registered: User
 ) -> None:
-    them = people(service.house)
+    them = account_services(service.house)
     with pytest.raises(EmailNotVerified):
         await them.totp.begin(registered)
     with pytest.raises(EmailNotVerified):
@@ -33,6 +33,8 @@ async def test_lg_19_an_unproved_address_that_was_registered_adds_no_factor(
     assert await them.passkeys.registration_options(proved, browser=b"browser")
 
 
-async def test_an_account_made_by_an_administrator_may_add_factors_at_once(service: Service, anna: User) -> None:
+async def test_an_account_made_by_an_administrator_may_add_factors_at_once(
+    service: RunningService, anna: User
+) -> None:
     assert not anna.email_verified
-    assert (await people(service.house).totp.begin(anna)).secret
+    assert (await account_services(service.house).totp.begin(anna)).secret

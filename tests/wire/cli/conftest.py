@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import CommandLine, Place
+from tests.support.command_line import CommandLine, InstallationPaths
 
 
 @pytest.fixture
-def place(migrated_url: str, tmp_path: Path) -> Place:
+def place(migrated_url: str, tmp_path: Path) -> InstallationPaths:
     """Today's schema, and nothing in it."""
-    return Place(data=tmp_path / "data", url=migrated_url)
+    return InstallationPaths(data=tmp_path / "data", url=migrated_url)
 
 
 @pytest.fixture
-def gatehouse(place: Place) -> CommandLine:
+def gatehouse(place: InstallationPaths) -> CommandLine:
     return place.commands()

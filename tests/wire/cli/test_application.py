@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.support.command_line import CommandLine, Place
+from tests.support.command_line import CommandLine, InstallationPaths
 from tests.support.service import running_service
 
 PASSWORD = "correct horse battery"
@@ -10,7 +10,7 @@ BOB = ("--login", "bob@studio.example", "--nick", "Bob", "--password-stdin")
 
 
 async def test_an_email_secret_is_printed_once_and_shows_the_login_at_login(
-    place: Place, gatehouse: CommandLine
+    place: InstallationPaths, gatehouse: CommandLine
 ) -> None:
     gatehouse("user", "create", *BOB, stdin=PASSWORD)
     printed = gatehouse.try_("application", "email-secret", "1")

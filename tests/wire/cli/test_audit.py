@@ -4,13 +4,15 @@ import asyncio
 
 from gatehouse.storage.opening import open_storage
 from tests.support.builders import ORIGIN, RECORDER
-from tests.support.command_line import CommandLine, Place, change
+from tests.support.command_line import CommandLine, InstallationPaths, execute_statements
 from tests.support.processes import Node
 
 BOB = ("--login", "bob@studio.example", "--nick", "Bob", "--no-password")
 
 
-def test_r_25_a_log_that_was_changed_is_found_out_and_the_place_named(place: Place, gatehouse: CommandLine) -> None:
+def test_r_25_a_log_that_was_changed_is_found_out_and_the_place_named(
+    place: InstallationPaths, gatehouse: CommandLine
+) -> None:
     with Node(data=place.data, environment=place.settings) as node:
         gatehouse("user", "create", *BOB)
         node.terminate()  # which seals what is there
@@ -23,14 +25,16 @@ def test_r_25_a_log_that_was_changed_is_found_out_and_the_place_named(place: Pla
     assert gatehouse.json("audit", "verify")["unsealed"] == 1
     [made] = gatehouse.json("audit", "show", "--event", "user.created")
     assert made["place"] is not None
-    change(place.url, [f"UPDATE audit_events SET actor = 'nobody' WHERE place = {made['place']}"])  # noqa: S608
+    execute_statements(place.url, [f"UPDATE audit_events SET actor = 'nobody' WHERE place = {made['place']}"])  # noqa: S608
     broken = gatehouse.try_("audit", "verify")
     assert broken.code == 1
     assert f"record {made['place']} ({made['record_id']}) was changed" in broken.err
     assert broken.out.startswith("Damaged: 3 records")
 
 
-def test_the_log_verifies_while_a_running_service_seals_more(place: Place, gatehouse: CommandLine) -> None:
+def test_the_log_verifies_while_a_running_service_seals_more(
+    place: InstallationPaths, gatehouse: CommandLine
+) -> None:
     with Node(data=place.data, environment=place.settings):
         for number in range(20):
             login = f"u{number}@studio.example"
@@ -38,7 +42,9 @@ def test_the_log_verifies_while_a_running_service_seals_more(place: Place, gateh
             assert gatehouse.json("audit", "verify")["problems"] == []
 
 
-def test_a_refused_request_is_found_by_the_id_its_caller_was_shown(place: Place, gatehouse: CommandLine) -> None:
+def test_a_refused_request_is_found_by_the_id_its_caller_was_shown(
+    place: InstallationPaths, gatehouse: CommandLine
+) -> None:
     refusal = RECORDER.refusal("game.poll", ORIGIN, reason="the signature is wrong", subject="a-gsid")
 
     async def refuse() -> None:
@@ -52,7 +58,7 @@ def test_a_refused_request_is_found_by_the_id_its_caller_was_shown(place: Place,
     assert "there is no record none" in gatehouse.refused("audit", "show", "--record", "none")
 
 
-def test_no_whole_gsid_is_printed(place: Place, gatehouse: CommandLine) -> None:
+def test_no_whole_gsid_is_printed(place: InstallationPaths, gatehouse: CommandLine) -> None:
     gsid = "7d4f0f0e-3c1b-4f6e-9d6a-0b8f7b1c2a3d"
     refusal = RECORDER.refusal("game_session.ended", ORIGIN, reason="cancelled in the browser", subject=gsid)
 

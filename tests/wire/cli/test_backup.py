@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from gatehouse.kernel.digests import keyed_digest, sha256
-from gatehouse.storage.backup import dump
+from gatehouse.kernel.digests import hmac_sha256, sha256
+from gatehouse.storage.backup import dump_rows
 from gatehouse.storage.migrations import HEAD
 from gatehouse.storage.opening import open_storage
-from gatehouse.storage.sqlite import serving_alone
-from gatehouse.storage.statements import Notice, Verb
+from gatehouse.storage.sqlite import serve_lock
+from gatehouse.storage.statements import Notification, Verb
 from tests.support.builders import ORIGIN, RECORDER
-from tests.support.command_line import CommandLine, Place, change
-from tests.support.postgres import database_of
-from tests.support.processes import GATEHOUSE, inherited_environment
+from tests.support.command_line import CommandLine, InstallationPaths, execute_statements
+from tests.support.postgres import database_name
+from tests.support.processes import GATEHOUSE_COMMAND, inherited_environment
 
 MASTER = "GATEHOUSE__SECURITY__MASTER_KEY"
 OTHER_KEY = "9b1fe07c43d5aa2867f09e3c11d84b6e5a70cf2294be638d0d7715e8fa92c35b"
@@ -38,7 +38,7 @@ def contents(url: str) -> Contents:
 
     async def read() -> None:
         async with open_storage(url, migrate=False) as storage:
-            await storage.runner.survey(partial(dump, put))
+            await storage.runner.survey(partial(dump_rows, put))
 
     asyncio.run(read())
     return found
@@ -55,7 +55,7 @@ def refuse_someone(url: str) -> None:
 
 
 @pytest.fixture
-def lived_in(gatehouse: CommandLine, place: Place) -> CommandLine:
+def lived_in(gatehouse: CommandLine, place: InstallationPaths) -> CommandLine:
     """Something in most tables."""
     gatehouse("user", "create", *BOB)
     gatehouse("client", "create", "web", "--name", "Web shop", "--redirect-host", "localhost")
@@ -67,13 +67,15 @@ def lived_in(gatehouse: CommandLine, place: Place) -> CommandLine:
 
 
 @pytest.fixture
-def elsewhere(lived_in: CommandLine, place: Place, tmp_path: Path, request: pytest.FixtureRequest) -> Place:
+def elsewhere(
+    lived_in: CommandLine, place: InstallationPaths, tmp_path: Path, request: pytest.FixtureRequest
+) -> InstallationPaths:
     """Another machine, which knows the master key, with an empty database of the other kind."""
     lived_in("key", "list")
     kind = "postgres" if place.url.startswith("sqlite:") else "sqlite"
     key = (place.data / "dev.key").read_text().strip()
     url: str = request.getfixturevalue(f"{kind}_url")
-    return Place(data=tmp_path / "elsewhere", url=url, environment={MASTER: key})
+    return InstallationPaths(data=tmp_path / "elsewhere", url=url, environment={MASTER: key})
 
 
 def unfenced(held: Contents) -> Contents:
@@ -89,7 +91,7 @@ def unfenced(held: Contents) -> Contents:
 
 
 def test_a_backup_of_one_database_restores_to_the_other_and_back(
-    place: Place, lived_in: CommandLine, elsewhere: Place, tmp_path: Path
+    place: InstallationPaths, lived_in: CommandLine, elsewhere: InstallationPaths, tmp_path: Path
 ) -> None:
     there, back = tmp_path / "there.gz", tmp_path / "back.gz"
     made = lived_in.json("backup", there)
@@ -114,7 +116,7 @@ def test_a_backup_of_one_database_restores_to_the_other_and_back(
 
 
 def test_r_23_what_ended_after_the_backup_stays_ended_and_the_log_shows_the_cut(
-    place: Place, lived_in: CommandLine, tmp_path: Path
+    place: InstallationPaths, lived_in: CommandLine, tmp_path: Path
 ) -> None:
     """R-23."""
     file = tmp_path / "backup.gz"
@@ -154,11 +156,11 @@ def made_up(lines: list[Any]) -> None:
     lines[-1]["counts"]["role_assignments"] += 1
     body = b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines[:-1])
     lines[-1]["sha256"] = sha256(body).hex()
-    lines[-1]["mac"] = keyed_digest(bytes(32), sha256(body)).hex()
+    lines[-1]["mac"] = hmac_sha256(bytes(32), sha256(body)).hex()
 
 
 def test_a_backup_that_is_not_to_be_believed_changes_nothing(
-    place: Place, lived_in: CommandLine, tmp_path: Path
+    place: InstallationPaths, lived_in: CommandLine, tmp_path: Path
 ) -> None:
     gatehouse = lived_in
     gatehouse(
@@ -195,20 +197,20 @@ def test_a_backup_that_is_not_to_be_believed_changes_nothing(
 
 
 def test_r_23_nothing_is_restored_under_a_running_service(
-    place: Place, lived_in: CommandLine, tmp_path: Path
+    place: InstallationPaths, lived_in: CommandLine, tmp_path: Path
 ) -> None:
     file = tmp_path / "backup.gz"
     lived_in("backup", file)
     before = contents(place.url)
     if place.url.startswith("sqlite:"):
-        with serving_alone(place.url.removeprefix("sqlite:///")):
+        with serve_lock(place.url.removeprefix("sqlite:///")):
             assert "is being served: stop the service first" in lived_in.refused("restore", file, "--replace")
     else:
         asyncio.run(restored_beside_another(place, lived_in, file))
     assert contents(place.url) == before
 
 
-async def restored_beside_another(place: Place, gatehouse: CommandLine, file: Path) -> None:
+async def restored_beside_another(place: InstallationPaths, gatehouse: CommandLine, file: Path) -> None:
     heard = asyncio.Event()
     async with open_storage(place.url, migrate=False) as storage:
         storage.runner.listen("keys", lambda _: heard.set())
@@ -219,14 +221,14 @@ async def restored_beside_another(place: Place, gatehouse: CommandLine, file: Pa
 
 
 def knock() -> Verb[None]:
-    yield Notice("keys", "")
+    yield Notification("keys", "")
 
 
 def test_restoring_takes_the_role_that_owns_the_tables(
     migrated_postgres_url: str, gatehouse_elsewhere: CommandLine, tmp_path: Path
 ) -> None:
-    role = f"limited_{database_of(migrated_postgres_url)}"
-    change(
+    role = f"limited_{database_name(migrated_postgres_url)}"
+    execute_statements(
         migrated_postgres_url,
         [
             f"CREATE ROLE {role} LOGIN",
@@ -243,12 +245,12 @@ def test_restoring_takes_the_role_that_owns_the_tables(
         assert "this role may change" not in gatehouse_elsewhere.try_("doctor", environment=limited).out
         assert contents(migrated_postgres_url) == {}
     finally:
-        change(migrated_postgres_url, [f"DROP OWNED BY {role}", f"DROP ROLE {role}"])
+        execute_statements(migrated_postgres_url, [f"DROP OWNED BY {role}", f"DROP ROLE {role}"])
 
 
 @pytest.fixture
 def gatehouse_elsewhere(tmp_path: Path, migrated_sqlite_url: str) -> CommandLine:
-    commands = Place(data=tmp_path / "sqlite", url=migrated_sqlite_url).commands()
+    commands = InstallationPaths(data=tmp_path / "sqlite", url=migrated_sqlite_url).commands()
     commands("key", "list")
     return commands
 
@@ -266,10 +268,12 @@ def test_a_backup_never_overwrites_and_is_never_made_of_nothing(gatehouse: Comma
     assert not (tmp_path / "typo.db").exists()
 
 
-def test_someone_who_watches_sees_how_far_it_is(place: Place, lived_in: CommandLine, tmp_path: Path) -> None:
+def test_someone_who_watches_sees_how_far_it_is(
+    place: InstallationPaths, lived_in: CommandLine, tmp_path: Path
+) -> None:
     lived_in("key", "list")
     ours, theirs = os.openpty()
-    command = [*GATEHOUSE, "backup", str(tmp_path / "b.gz"), "--dev", "--data", str(place.data)]
+    command = [*GATEHOUSE_COMMAND, "backup", str(tmp_path / "b.gz"), "--dev", "--data", str(place.data)]
     environment = inherited_environment({**place.settings, "TERM": "xterm", "COLUMNS": "80"})
     finished = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=theirs, check=True)
     shown = os.read(ours, 65_536).decode()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.command_line import CommandLine, Place, change
+from tests.support.command_line import CommandLine, InstallationPaths, execute_statements
 
 ANNA = ("--login", "anna@studio.example", "--nick", "Anna", "--password-stdin")
 MASTER = "GATEHOUSE__SECURITY__MASTER_KEY"
@@ -24,7 +24,7 @@ def found(gatehouse: CommandLine, **environment: str) -> dict[str, tuple[str, st
 
 
 @pytest.fixture
-def lived_in(place: Place, gatehouse: CommandLine) -> CommandLine:
+def lived_in(place: InstallationPaths, gatehouse: CommandLine) -> CommandLine:
     """Moved in, and an administrator made."""
     gatehouse("admin", "create", *ANNA, stdin="correct horse battery")
     place.data.chmod(0o700)
@@ -32,7 +32,7 @@ def lived_in(place: Place, gatehouse: CommandLine) -> CommandLine:
 
 
 def test_a_sound_installation_is_called_so(migrated_sqlite_url: str, tmp_path: Path) -> None:
-    lived_in = Place(data=tmp_path / "data", url=migrated_sqlite_url).commands()
+    lived_in = InstallationPaths(data=tmp_path / "data", url=migrated_sqlite_url).commands()
     lived_in("admin", "create", *ANNA, stdin="correct horse battery")
     printed = lived_in("doctor")
     assert all(line.startswith(("ok   ", "warn ")) for line in printed.splitlines())
@@ -48,7 +48,7 @@ def test_a_postgresql_that_can_lose_writes_or_have_its_history_rewritten_is_told
     migrated_postgres_url: str, tmp_path: Path
 ) -> None:
     """The cluster of the tests skips the disk, and its only role owns everything."""
-    gatehouse = Place(data=tmp_path / "data", url=migrated_postgres_url).commands()
+    gatehouse = InstallationPaths(data=tmp_path / "data", url=migrated_postgres_url).commands()
     gatehouse("key", "list")
     told = gatehouse.try_("doctor")
     assert told.code == 1
@@ -65,7 +65,7 @@ def test_what_is_missing_before_the_first_administrator_is_said(gatehouse: Comma
 
 
 def test_nothing_is_made_where_nothing_is(tmp_path: Path) -> None:
-    place = Place(data=tmp_path / "data", url=f"sqlite:///{tmp_path}/none.db")
+    place = InstallationPaths(data=tmp_path / "data", url=f"sqlite:///{tmp_path}/none.db")
     gatehouse = place.commands()
     level, text = found(gatehouse)["database"]
     assert (level, "there is no database at" in text) == ("bad", True)
@@ -76,25 +76,25 @@ def test_nothing_is_made_where_nothing_is(tmp_path: Path) -> None:
     assert "cannot reach PostgreSQL" in found(gatehouse, **unreachable)["database"][1]
 
 
-def test_a_wrong_master_key_and_another_schema_are_told(place: Place, lived_in: CommandLine) -> None:
+def test_a_wrong_master_key_and_another_schema_are_told(place: InstallationPaths, lived_in: CommandLine) -> None:
     level, text = found(lived_in, **{MASTER: OTHER_KEY})["master key"]
     assert (level, "name the right one" in text) == ("bad", True)
-    change(place.url, ["UPDATE alembic_version SET version_num = '9999'"])
+    execute_statements(place.url, ["UPDATE alembic_version SET version_num = '9999'"])
     assert "upgrade Gatehouse" in found(lived_in)["schema"][1]
-    change(place.url, ["UPDATE alembic_version SET version_num = '0000'"])
+    execute_statements(place.url, ["UPDATE alembic_version SET version_num = '0000'"])
     assert "gatehouse migrate" in found(lived_in)["schema"][1]
 
 
-def test_keys_that_are_damaged_gone_or_old_are_named(place: Place, lived_in: CommandLine) -> None:
+def test_keys_that_are_damaged_gone_or_old_are_named(place: InstallationPaths, lived_in: CommandLine) -> None:
     old, gone, damaged, *_ = lived_in.json("key", "list")
     long_ago = f"UPDATE signing_keys SET created_at = 1 WHERE kid = '{old['kid']}'"  # noqa: S608
-    change(place.url, [long_ago])
+    execute_statements(place.url, [long_ago])
     assert found(lived_in)["signing keys"] == (
         "warn",
         f"{old['kid']} is due for rotation: the service does it while it runs",
     )
     hex_form = "x'00'" if place.url.startswith("sqlite:") else "'\\x00'"
-    change(
+    execute_statements(
         place.url,
         [
             f"DELETE FROM signing_keys WHERE kid = '{gone['kid']}'",  # noqa: S608
@@ -107,14 +107,16 @@ def test_keys_that_are_damaged_gone_or_old_are_named(place: Place, lived_in: Com
     assert f"{damaged['kid']} cannot be used" in told.out
 
 
-def test_a_missing_index_and_a_log_nobody_seals_are_noticed(place: Place, lived_in: CommandLine) -> None:
-    change(place.url, ["DROP INDEX ix_users_reg_time", "UPDATE audit_events SET at = 1 WHERE event = 'setup.closed'"])
+def test_a_missing_index_and_a_log_nobody_seals_are_noticed(place: InstallationPaths, lived_in: CommandLine) -> None:
+    execute_statements(
+        place.url, ["DROP INDEX ix_users_reg_time", "UPDATE audit_events SET at = 1 WHERE event = 'setup.closed'"]
+    )
     told = lived_in.try_("doctor").out
     assert "these indices are missing: ix_users_reg_time" in told
     assert "records wait to be sealed since 1970-01-01T00:00:01Z" in told
 
 
-def test_a_data_directory_open_to_others_is_warned_of(place: Place, lived_in: CommandLine) -> None:
+def test_a_data_directory_open_to_others_is_warned_of(place: InstallationPaths, lived_in: CommandLine) -> None:
     place.data.chmod(0o755)
     (place.data / "dev.key").chmod(0o644)
     told = lived_in.try_("doctor").out
@@ -130,7 +132,7 @@ def test_settings_that_would_not_start_are_all_told(lived_in: CommandLine) -> No
 
 
 def test_ro_22_stored_rules_with_a_reserved_name_are_told_and_left_out_of_an_export(
-    place: Place, lived_in: CommandLine, tmp_path: Path
+    place: InstallationPaths, lived_in: CommandLine, tmp_path: Path
 ) -> None:
     file, exported = tmp_path / "file.yaml", tmp_path / "export.yaml"
     file.write_text(
@@ -149,7 +151,7 @@ applications:
     )
     lived_in("apply", file)
     assert found(lived_in)["rules"] == ("ok", "none has a reserved name")
-    change(
+    execute_statements(
         place.url,
         [
             """UPDATE application_schemas SET private_data = replace(private_data, '"hidden"', '"secret_data"')""",

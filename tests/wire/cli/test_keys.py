@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.support.command_line import CommandLine, Place
+from tests.support.command_line import CommandLine, InstallationPaths
 from tests.support.processes import Node
 
 MASTER = "GATEHOUSE__SECURITY__MASTER_KEY"
@@ -78,7 +78,7 @@ def sealed(gatehouse: CommandLine, tmp_path: Path) -> Path:
     return path
 
 
-def without_dev(place: Place, key: Path) -> CommandLine:
+def without_dev(place: InstallationPaths, key: Path) -> CommandLine:
     return CommandLine(("--data", place.data), {**place.settings, **BASE_URL, f"{MASTER}__FILE": str(key)})
 
 
@@ -87,7 +87,7 @@ def levels(gatehouse: CommandLine, topic: str) -> Sequence[str]:
     return [one["level"] for one in findings if one["topic"] == topic]
 
 
-def test_an_installation_moves_on_from_dev_to_a_production_key(place: Place, sealed: Path) -> None:
+def test_an_installation_moves_on_from_dev_to_a_production_key(place: InstallationPaths, sealed: Path) -> None:
     gatehouse = without_dev(place, sealed)
     assert "was made with --dev" in gatehouse.refused("key", "list", code=78)
     outcome = gatehouse.json("key", "rewrap")
@@ -107,7 +107,7 @@ def test_an_installation_moves_on_from_dev_to_a_production_key(place: Place, sea
     assert gatehouse("export").count("sealed") >= 3
 
 
-def test_r_24_everything_is_sealed_anew_while_the_service_runs(place: Place, sealed: Path) -> None:
+def test_r_24_everything_is_sealed_anew_while_the_service_runs(place: InstallationPaths, sealed: Path) -> None:
     """R-24: new key primary and old key previous, re-wrap, then the old key is taken away."""
     new = {MASTER: sealed.read_text().strip()}
     old = {PREVIOUS: (place.data / "dev.key").read_text().strip()}
@@ -129,7 +129,7 @@ def test_r_24_everything_is_sealed_anew_while_the_service_runs(place: Place, sea
         assert gatehouse("client", "rotate-secret", "web")
 
 
-def test_a_wrong_master_key_changes_nothing(place: Place, gatehouse: CommandLine, sealed: Path) -> None:
+def test_a_wrong_master_key_changes_nothing(place: InstallationPaths, gatehouse: CommandLine, sealed: Path) -> None:
     """R-24."""
     keys = gatehouse.json("key", "list")
     records = len(gatehouse.json("audit", "show"))

@@ -5,13 +5,13 @@ import asyncio
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.app.house import House, open_house
-from gatehouse.app.people import people
-from gatehouse.audit.events import Event
+from gatehouse.app.house import Services, open_services
+from gatehouse.app.people import account_services
+from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.settings import load
 from tests.support.builders import ORIGIN, a_passkey
-from tests.support.command_line import CommandLine, Place
+from tests.support.command_line import CommandLine, InstallationPaths
 
 BOB = ("--login", "bob@studio.example", "--nick", "Bob", "--no-password")
 
@@ -21,20 +21,20 @@ def bob(gatehouse: CommandLine) -> str:
     return gatehouse("user", "create", *BOB).strip()
 
 
-def with_passkey(place: Place, user_id: str) -> None:
+def with_passkey(place: InstallationPaths, user_id: str) -> None:
     async def work() -> None:
         loaded = load(data=place.data, config=None, dev=True, environment=place.settings, flags={})
-        async with open_house(loaded, clock=SystemClock(), serving=False) as house:
+        async with open_services(loaded, clock=SystemClock(), serving=False) as house:
             await add_passkey(house, user_id)
 
     asyncio.run(work())
 
 
-async def add_passkey(house: House, user_id: str) -> None:
-    entry = house.recorder.record(Event.FACTOR_ADDED, ORIGIN, subject=user_id)
+async def add_passkey(house: Services, user_id: str) -> None:
+    entry = house.recorder.record(AuditEvent.FACTOR_ADDED, ORIGIN, subject=user_id)
     await house.storage.passkeys.add_passkey(a_passkey(user_id=user_id), [bytes(32)], entry, ())
     user: User = await house.storage.accounts.user(user_id)
-    assert (await people(house).factors.of(user)).recovery_left == 1
+    assert (await account_services(house).factors.of(user)).recovery_left == 1
     await house.user_tokens.issue_for_script(user_id, factor="f", origin=ORIGIN)
 
 
@@ -52,7 +52,7 @@ def test_revoke_all_raises_the_epoch_and_is_on_record(gatehouse: CommandLine, bo
 
 
 def test_op_12_reset_2fa_removes_every_factor_offline_and_is_on_record(
-    place: Place, gatehouse: CommandLine, bob: str
+    place: InstallationPaths, gatehouse: CommandLine, bob: str
 ) -> None:
     with_passkey(place, bob)
     assert "2step_passkey" in gatehouse.json("user", "show", bob)["tags"]
@@ -66,7 +66,7 @@ def test_op_12_reset_2fa_removes_every_factor_offline_and_is_on_record(
 
 
 def test_op_14_erase_asks_first_and_leaves_nothing_but_the_number(
-    place: Place, gatehouse: CommandLine, bob: str
+    place: InstallationPaths, gatehouse: CommandLine, bob: str
 ) -> None:
     with_passkey(place, bob)
     kept = gatehouse.try_("user", "erase", bob, stdin="n\n")

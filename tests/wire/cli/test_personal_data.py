@@ -8,27 +8,27 @@ from typing import Any
 
 import pytest
 
-from gatehouse.app.house import open_house
+from gatehouse.app.house import open_services
 from gatehouse.kernel.clock import SystemClock
-from tests.support.command_line import CommandLine, Place
-from tests.support.outside import Outsider, answer, listening
+from tests.support.command_line import CommandLine, InstallationPaths
+from tests.support.outside import StubServer, http_response, run_stub_server
 from tests.support.permission_builders import create_application
 
 BOB = ("--login", "bob@studio.example", "--nick", "Bob", "--no-password")
 
 
 @pytest.fixture
-def place(migrated_url: str, tmp_path: Path) -> Place:
+def place(migrated_url: str, tmp_path: Path) -> InstallationPaths:
     environment = {"GATEHOUSE__OUTBOUND__ALLOW": "127.0.0.0/8"}
-    return Place(data=tmp_path / "data", url=migrated_url, environment=environment)
+    return InstallationPaths(data=tmp_path / "data", url=migrated_url, environment=environment)
 
 
 @pytest.fixture
-async def shop(place: Place) -> AsyncIterator[Outsider]:
-    async with listening(Outsider(say=lambda _: answer(b'{"orders": [7]}'))) as outsider:
+async def shop(place: InstallationPaths) -> AsyncIterator[StubServer]:
+    async with run_stub_server(StubServer(say=lambda _: http_response(b'{"orders": [7]}'))) as outsider:
         base = f"http://127.0.0.1:{outsider.port}"
         settings = {"gdpr": {"data_sources": [{"fetch": f"{base}/fetch", "remove": f"{base}/remove"}]}}
-        async with open_house(place.loaded(), clock=SystemClock(), serving=False) as house:
+        async with open_services(place.loaded(), clock=SystemClock(), serving=False) as house:
             await create_application(house.storage, name="Shop", settings=settings)
         yield outsider
 
@@ -51,7 +51,7 @@ def operator(gatehouse: CommandLine) -> Operator:
     return Operator(gatehouse)
 
 
-async def test_export_asks_and_with_wait_prints_everything_there_is(operator: Operator, shop: Outsider) -> None:
+async def test_export_asks_and_with_wait_prints_everything_there_is(operator: Operator, shop: StubServer) -> None:
     bob = (await operator("user", "create", *BOB)).strip()
     asked = await operator.json("user", "export", "bob@studio.example")
     [request] = asked["requests"]
@@ -68,8 +68,8 @@ async def test_export_asks_and_with_wait_prints_everything_there_is(operator: Op
     assert {"user.data_asked", "user.data_answered", "user.data_exported"} <= set(events)
 
 
-async def test_wait_has_an_end_and_tells_what_is_missing(operator: Operator, shop: Outsider) -> None:
-    shop.say = lambda _: answer(b"", "503 Service Unavailable")
+async def test_wait_has_an_end_and_tells_what_is_missing(operator: Operator, shop: StubServer) -> None:
+    shop.say = lambda _: http_response(b"", "503 Service Unavailable")
     bob = (await operator("user", "create", *BOB)).strip()
     whole = await operator.json("user", "export", bob, "--wait", "--seconds", "1")
     [call] = whole["requests"][0]["calls"]
@@ -78,7 +78,7 @@ async def test_wait_has_an_end_and_tells_what_is_missing(operator: Operator, sho
 
 
 async def test_erase_is_carried_on_and_gdpr_shows_how_far_it_is(
-    operator: Operator, gatehouse: CommandLine, shop: Outsider
+    operator: Operator, gatehouse: CommandLine, shop: StubServer
 ) -> None:
     bob = (await operator("user", "create", *BOB)).strip()
     assert await operator.json("user", "gdpr", "bob@studio.example") == []

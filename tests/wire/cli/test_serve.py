@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.command_line import CommandLine, Place
-from tests.support.processes import GATEHOUSE, LOOPBACK, WatchedProcess
+from tests.support.command_line import CommandLine, InstallationPaths
+from tests.support.processes import GATEHOUSE_COMMAND, LOOPBACK, WatchedProcess
 
 
 @pytest.fixture
@@ -16,9 +16,11 @@ def taken() -> Iterator[int]:
         yield other.getsockname()[1]
 
 
-def test_a_taken_port_is_named_and_nobody_is_sent_there(place: Place, gatehouse: CommandLine, taken: int) -> None:
+def test_a_taken_port_is_named_and_nobody_is_sent_there(
+    place: InstallationPaths, gatehouse: CommandLine, taken: int
+) -> None:
     refusal = f"Error: cannot listen on {LOOPBACK}:{taken}: Address already in use; --port takes another\n"
-    words = [*GATEHOUSE, "serve", "--dev", "--data", str(place.data), "--port", str(taken)]
+    words = [*GATEHOUSE_COMMAND, "serve", "--dev", "--data", str(place.data), "--port", str(taken)]
     with WatchedProcess(words, environment={**place.settings, "GATEHOUSE__LOG__LEVEL": "info"}) as serving:
         assert serving.wait() == 1
         assert (serving.stdout, serving.stderr) == ([], [refusal])

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from gatehouse.client import AccessKey, Gatehouse, Reply, Request, StandardTransport, Unavailable
-from tests.support.service import Service
+from tests.support.service import RunningService
 from tests.support.studio import FACTOR, Person, Studio, a_studio
 
 KICK = {"user": {"kick": {"value": True}}}
 
 
 @dataclass
-class Watched:
+class WatchedTransport:
     """The client's own transport, with a list of what was asked and answered, and a cable that can be pulled."""
 
     inner: StandardTransport
@@ -37,11 +37,11 @@ class Watched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shop:
+class ClientShop:
     """The studio's shop, and the client in it."""
 
     studio: Studio
-    transport: Watched
+    transport: WatchedTransport
     key: str
 
     def client(self, **changes: Any) -> Gatehouse:
@@ -79,12 +79,12 @@ class Shop:
 
 
 @pytest.fixture
-async def studio(service: Service) -> Studio:
+async def studio(service: RunningService) -> Studio:
     return await a_studio(service)
 
 
 @pytest.fixture
-async def shop(studio: Studio) -> AsyncIterator[Shop]:
-    transport = Watched(StandardTransport(studio.service.base_url))
-    yield Shop(studio=studio, transport=transport, key=await studio.access_key())
+async def shop(studio: Studio) -> AsyncIterator[ClientShop]:
+    transport = WatchedTransport(StandardTransport(studio.service.base_url))
+    yield ClientShop(studio=studio, transport=transport, key=await studio.access_key())
     await transport.close()

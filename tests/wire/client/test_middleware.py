@@ -15,14 +15,14 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from gatehouse.client import AccessKey, Gatehouse, GatehouseMiddleware, guarded, peer_address, require
+from gatehouse.client import AccessKey, Gatehouse, GatehouseMiddleware, peer_address, permission_required, require
 from gatehouse.kernel.clock import SystemClock
 from tests.support.builders import ORIGIN
 from tests.support.clock import MovableClock
 from tests.support.finding import ROOT
 from tests.support.service import running_service
 from tests.support.studio import FACTOR, PROJECT, a_studio
-from tests.wire.client.conftest import KICK, Shop
+from tests.wire.client.conftest import KICK, ClientShop
 
 GUIDE = ROOT / "docs" / "guides" / "connect-a-python-app.md"
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -34,12 +34,12 @@ async def show(request: Request) -> JSONResponse:
     return JSONResponse({"user": None if user is None else user.user_id, "address": getattr(user, "address", None)})
 
 
-@guarded("user.kick")
+@permission_required("user.kick")
 async def kick(request: Request) -> JSONResponse:
     return JSONResponse({"kicked by": request.user.nick})
 
 
-@guarded("user.kick", project=lambda request: request.path_params.get("project"))
+@permission_required("user.kick", project=lambda request: request.path_params.get("project"))
 async def kick_in_project(request: Request) -> JSONResponse:
     return JSONResponse({"kicked in": request.path_params["project"]})
 
@@ -56,7 +56,7 @@ async def chat(socket: WebSocket) -> None:
     await socket.close()
 
 
-def an_app(shop: Shop, *, gatehouse: Gatehouse | None = None, **options: Any) -> Starlette:
+def an_app(shop: ClientShop, *, gatehouse: Gatehouse | None = None, **options: Any) -> Starlette:
     routes = [
         Route("/", show),
         Route("/kick", kick, methods=["POST"]),
@@ -81,7 +81,7 @@ def bearing(jwt: str, **more: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {jwt}", **more}
 
 
-async def test_whoever_has_the_rule_passes_and_the_others_are_told_why_not(shop: Shop) -> None:
+async def test_whoever_has_the_rule_passes_and_the_others_are_told_why_not(shop: ClientShop) -> None:
     visitor, owner = bearing(shop.studio.visitor.jwt), bearing(shop.studio.owner.jwt)
     await shop.save(shop.studio.visitor, private_data=KICK)
     async with visiting(an_app(shop)) as client:
@@ -95,7 +95,7 @@ async def test_whoever_has_the_rule_passes_and_the_others_are_told_why_not(shop:
             assert unknown.headers["cache-control"] == "no-store"
 
 
-async def test_the_project_of_the_request_decides(shop: Shop) -> None:
+async def test_the_project_of_the_request_decides(shop: ClientShop) -> None:
     visitor = bearing(shop.studio.visitor.jwt)
     in_project = {"projectAccess": {PROJECT: {"private_data": KICK}}}
     await shop.save(shop.studio.visitor, private_data={**KICK, **in_project})
@@ -105,7 +105,7 @@ async def test_the_project_of_the_request_decides(shop: Shop) -> None:
         assert (await client.post("/in/nothing", headers=visitor)).status_code == 403
 
 
-async def test_every_request_has_its_user_and_bad_credentials_are_none(shop: Shop) -> None:
+async def test_every_request_has_its_user_and_bad_credentials_are_none(shop: ClientShop) -> None:
     jwt = shop.studio.visitor.jwt
     async with visiting(an_app(shop)) as client:
         expected = {"user": shop.studio.visitor.user_id, "address": None}
@@ -124,7 +124,7 @@ async def test_every_request_has_its_user_and_bad_credentials_are_none(shop: Sho
             assert (await client.get("/", headers=headers)).status_code == 401, headers
 
 
-async def test_a_blocked_user_is_out_within_two_seconds_even_where_no_rule_is_asked_for(shop: Shop) -> None:
+async def test_a_blocked_user_is_out_within_two_seconds_even_where_no_rule_is_asked_for(shop: ClientShop) -> None:
     headers, house = bearing(shop.studio.visitor.jwt), shop.studio.service.house
     async with visiting(an_app(shop)) as client, visiting(an_app(shop, offline=True)) as offline:
         assert (await client.get("/", headers=headers)).status_code == 200
@@ -135,7 +135,7 @@ async def test_a_blocked_user_is_out_within_two_seconds_even_where_no_rule_is_as
         assert (await offline.post("/kick", headers=headers)).status_code == 401
 
 
-async def test_strangers_come_in_where_they_may(shop: Shop) -> None:
+async def test_strangers_come_in_where_they_may(shop: ClientShop) -> None:
     async with visiting(an_app(shop, open_paths=["/"])) as client:
         assert (await client.get("/")).json()["user"] is None
         assert (await client.get("/", headers=bearing("a.b.c"))).status_code == 401
@@ -145,7 +145,7 @@ async def test_strangers_come_in_where_they_may(shop: Shop) -> None:
         assert (await client.post("/kick")).status_code == 401
 
 
-async def test_an_address_is_known_only_to_who_says_how(shop: Shop) -> None:
+async def test_an_address_is_known_only_to_who_says_how(shop: ClientShop) -> None:
     headers = bearing(await shop.jwt(shop.studio.visitor, fixed_ips=["10.0.0.0/8"]))
     async with visiting(an_app(shop), "10.1.2.3") as client:
         assert (await client.get("/", headers=headers)).status_code == 403
@@ -156,7 +156,7 @@ async def test_an_address_is_known_only_to_who_says_how(shop: Shop) -> None:
         assert (await client.get("/", headers=headers)).status_code == 403
 
 
-async def test_without_the_service_the_application_says_so(shop: Shop) -> None:
+async def test_without_the_service_the_application_says_so(shop: ClientShop) -> None:
     headers = bearing(shop.studio.visitor.jwt)
     async with visiting(an_app(shop)) as client:
         assert (await client.get("/", headers=headers)).status_code == 200
@@ -167,7 +167,7 @@ async def test_without_the_service_the_application_says_so(shop: Shop) -> None:
 
 
 async def test_what_its_developer_did_wrong_is_told_him_and_no_visitor_is_blamed(
-    shop: Shop, caplog: pytest.LogCaptureFixture
+    shop: ClientShop, caplog: pytest.LogCaptureFixture
 ) -> None:
     jwt = shop.studio.visitor.jwt
     other_application = shop.client(application_id=shop.studio.other.application_id)
@@ -182,7 +182,7 @@ async def test_what_its_developer_did_wrong_is_told_him_and_no_visitor_is_blamed
 
 
 async def test_a_service_that_calls_itself_otherwise_is_named_in_the_log(
-    shop: Shop, caplog: pytest.LogCaptureFixture
+    shop: ClientShop, caplog: pytest.LogCaptureFixture
 ) -> None:
     service = shop.studio.service
     elsewhere = Gatehouse(
@@ -199,7 +199,7 @@ async def test_a_service_that_calls_itself_otherwise_is_named_in_the_log(
 
 
 async def test_a_refusal_is_told_to_who_listens_without_the_token(
-    shop: Shop, caplog: pytest.LogCaptureFixture
+    shop: ClientShop, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "gatehouse.client")
     jwt = shop.studio.visitor.jwt
@@ -234,7 +234,7 @@ async def socket_messages(app: Any, jwt: str) -> list[str]:
     return sent
 
 
-async def test_a_websocket_is_closed_to_who_may_not(shop: Shop) -> None:
+async def test_a_websocket_is_closed_to_who_may_not(shop: ClientShop) -> None:
     app = an_app(shop)
     await shop.save(shop.studio.visitor, private_data=KICK)
     allowed = await socket_messages(app, shop.studio.visitor.jwt)

@@ -20,13 +20,13 @@ from tests.support.builders import ORIGIN, a_record
 from tests.support.service import running_service
 from tests.support.studio import PROJECT, a_studio
 from tests.support.tokens import application_private_key
-from tests.wire.client.conftest import KICK, Shop
+from tests.wire.client.conftest import KICK, ClientShop
 
 GROUP = Resource("groups", "0" * 23 + "a")
 MINUTE = 60
 
 
-async def test_what_is_held_is_allowed_and_nothing_else(shop: Shop) -> None:
+async def test_what_is_held_is_allowed_and_nothing_else(shop: ClientShop) -> None:
     visitor, gatehouse = shop.studio.visitor, shop.client()
     await shop.save(visitor, private_data=KICK, public_data={"see": {"value": True, "params": "a,b"}})
     user = await gatehouse.user(visitor.jwt)
@@ -38,7 +38,9 @@ async def test_what_is_held_is_allowed_and_nothing_else(shop: Shop) -> None:
     assert not await gatehouse.allows(owner, "user.kick")
 
 
-async def test_a_rule_of_a_project_counts_on_its_resources_and_one_of_the_root_nowhere_below(shop: Shop) -> None:
+async def test_a_rule_of_a_project_counts_on_its_resources_and_one_of_the_root_nowhere_below(
+    shop: ClientShop,
+) -> None:
     visitor, gatehouse = shop.studio.visitor, shop.client()
     in_project = {"private_data": {"user": {"ban": {"value": True}}}}
     await shop.save(visitor, private_data={**KICK, "projectAccess": {PROJECT: in_project}})
@@ -52,7 +54,7 @@ async def test_a_rule_of_a_project_counts_on_its_resources_and_one_of_the_root_n
     assert not await gatehouse.allows(user, "user.kick", PROJECT, GROUP)
 
 
-async def test_an_answer_serves_for_two_seconds_and_is_then_asked_for_by_its_tag(shop: Shop) -> None:
+async def test_an_answer_serves_for_two_seconds_and_is_then_asked_for_by_its_tag(shop: ClientShop) -> None:
     visitor, gatehouse, clock = shop.studio.visitor, shop.client(), shop.studio.service.clock
     await shop.save(visitor, private_data=KICK)
     user = await gatehouse.user(visitor.jwt)
@@ -68,7 +70,7 @@ async def test_an_answer_serves_for_two_seconds_and_is_then_asked_for_by_its_tag
     assert shop.transport.asked("data") == [200, 304]
 
 
-async def test_a_role_that_is_taken_away_is_gone_within_two_seconds(shop: Shop) -> None:
+async def test_a_role_that_is_taken_away_is_gone_within_two_seconds(shop: ClientShop) -> None:
     visitor, gatehouse, clock = shop.studio.visitor, shop.client(), shop.studio.service.clock
     await shop.a_role("moderator")
     await shop.save(visitor, roles=["moderator"])
@@ -83,7 +85,9 @@ async def test_a_role_that_is_taken_away_is_gone_within_two_seconds(shop: Shop) 
 
 
 @pytest.mark.parametrize("blocked", [True, False], ids=["blocked", "signed out everywhere"])
-async def test_whoever_is_blocked_or_signed_out_is_unknown_within_two_seconds(shop: Shop, *, blocked: bool) -> None:
+async def test_whoever_is_blocked_or_signed_out_is_unknown_within_two_seconds(
+    shop: ClientShop, *, blocked: bool
+) -> None:
     visitor, gatehouse, house = shop.studio.visitor, shop.client(stale_seconds=MINUTE), shop.studio.service.house
     await shop.save(visitor, private_data=KICK)
     user = await gatehouse.user(visitor.jwt)
@@ -100,7 +104,7 @@ async def test_whoever_is_blocked_or_signed_out_is_unknown_within_two_seconds(sh
         await gatehouse.allows(user, "user.kick")
 
 
-async def test_what_ends_is_over_at_its_end(shop: Shop) -> None:
+async def test_what_ends_is_over_at_its_end(shop: ClientShop) -> None:
     visitor, clock = shop.studio.visitor, shop.studio.service.clock
     entry = {"value": True, "expired": clock.now() + 1}
     await shop.save(visitor, private_data={"user": {"kick": entry}})
@@ -111,7 +115,7 @@ async def test_what_ends_is_over_at_its_end(shop: Shop) -> None:
     assert not await gatehouse.allows(user, "user.kick")
 
 
-async def test_without_the_service_nothing_is_allowed_beyond_the_age_of_the_answer(shop: Shop) -> None:
+async def test_without_the_service_nothing_is_allowed_beyond_the_age_of_the_answer(shop: ClientShop) -> None:
     visitor, gatehouse, clock = shop.studio.visitor, shop.client(), shop.studio.service.clock
     await shop.save(visitor, private_data=KICK)
     user = await gatehouse.user(visitor.jwt)
@@ -144,7 +148,7 @@ async def test_a_service_that_has_stopped_allows_nothing(installed_url: str, tmp
             await gatehouse.allows(user, "user.kick")
 
 
-async def test_who_asks_for_it_goes_on_for_a_while_without_the_service(shop: Shop) -> None:
+async def test_who_asks_for_it_goes_on_for_a_while_without_the_service(shop: ClientShop) -> None:
     visitor, clock = shop.studio.visitor, shop.studio.service.clock
     await shop.save(visitor, private_data=KICK)
     gatehouse = shop.client(stale_seconds=MINUTE)
@@ -158,14 +162,14 @@ async def test_who_asks_for_it_goes_on_for_a_while_without_the_service(shop: Sho
         await gatehouse.allows(user, "user.kick")
 
 
-async def test_a_service_jwt_asks_as_well(shop: Shop) -> None:
+async def test_a_service_jwt_asks_as_well(shop: ClientShop) -> None:
     visitor = shop.studio.visitor
     await shop.save(visitor, private_data=KICK)
     gatehouse = shop.client(credential=ServiceJwt(await shop.studio.service_jwt()))
     assert await gatehouse.allows(await gatehouse.user(visitor.jwt), "user.kick")
 
 
-async def test_a_registered_key_makes_service_jwts_for_as_long_as_they_are_asked_for(shop: Shop) -> None:
+async def test_a_registered_key_makes_service_jwts_for_as_long_as_they_are_asked_for(shop: ClientShop) -> None:
     studio, private = shop.studio, application_private_key()
     about = studio.shop.application_id
     ask = {"action": "save", "application_id": about, "data": {"public_key": public_pem(private.public_key())}}
@@ -182,7 +186,7 @@ async def test_a_registered_key_makes_service_jwts_for_as_long_as_they_are_asked
     assert await studio.ok("user/info", {}, headers)
 
 
-async def test_an_application_with_a_wrong_credential_learns_nothing(shop: Shop) -> None:
+async def test_an_application_with_a_wrong_credential_learns_nothing(shop: ClientShop) -> None:
     user = await shop.client().user(shop.studio.visitor.jwt)
     theirs = ServiceJwt(await shop.studio.service_jwt(shop.studio.other))
     for wrong in (AccessKey("0" * 64), theirs, ServiceJwt("a.b.c")):
@@ -190,7 +194,9 @@ async def test_an_application_with_a_wrong_credential_learns_nothing(shop: Shop)
             await shop.client(credential=wrong, stale_seconds=60).allows(user, "user.kick")
 
 
-async def test_however_many_are_refused_the_application_asks_about_itself_once_in_ten_seconds(shop: Shop) -> None:
+async def test_however_many_are_refused_the_application_asks_about_itself_once_in_ten_seconds(
+    shop: ClientShop,
+) -> None:
     house, gatehouse, clock = shop.studio.service.house, shop.client(), shop.studio.service.clock
     jwts = [await shop.jwt(shop.studio.visitor) for _ in range(3)]
     users = [await gatehouse.user(jwt) for jwt in jwts]
@@ -207,7 +213,7 @@ async def test_however_many_are_refused_the_application_asks_about_itself_once_i
     assert await refused() == 4
 
 
-async def test_the_signed_address_decides_ip_conditions(shop: Shop) -> None:
+async def test_the_signed_address_decides_ip_conditions(shop: ClientShop) -> None:
     ask = {
         "action": "save",
         "application_id": shop.studio.shop.application_id,

@@ -3,20 +3,20 @@
 import pytest
 
 from gatehouse.client import Denied, Unauthenticated, Unavailable
-from gatehouse.keys.model import Algorithm, KeyLine, Purpose
-from gatehouse.keys.rotation import Manner
-from gatehouse.tokens.claims import IdClaims, UserClaims
+from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose
+from gatehouse.keys.rotation import RotationMode
+from gatehouse.tokens.claims import IdClaims, UserJwtClaims
 from tests.support.builders import ORIGIN
 from tests.support.studio import FACTOR
-from tests.support.tokens import example
-from tests.wire.client.conftest import Shop
+from tests.support.tokens import example_claims
+from tests.wire.client.conftest import ClientShop
 
-RSA = KeyLine(Purpose.TOKENS, Algorithm.RS256)
+RSA = KeyLine(KeyPurpose.TOKENS, Algorithm.RS256)
 DAY = 86_400
 THROTTLE = 5  # seconds between two looks for a key that is not there
 
 
-async def test_a_user_is_who_the_jwt_says(shop: Shop) -> None:
+async def test_a_user_is_who_the_jwt_says(shop: ClientShop) -> None:
     user = await shop.client().user(shop.studio.visitor.jwt, address="::ffff:192.0.2.7")
     assert (user.user_id, user.nick, user.auth, user.has_factor) == (
         shop.studio.visitor.user_id,
@@ -28,7 +28,7 @@ async def test_a_user_is_who_the_jwt_says(shop: Shop) -> None:
     assert shop.studio.visitor.jwt not in repr(user)
 
 
-async def test_a_jwt_is_over_at_its_end(shop: Shop) -> None:
+async def test_a_jwt_is_over_at_its_end(shop: ClientShop) -> None:
     gatehouse, clock = shop.client(), shop.studio.service.clock
     await clock.advance(90 * DAY - 1)
     await gatehouse.user(shop.studio.visitor.jwt)
@@ -37,25 +37,25 @@ async def test_a_jwt_is_over_at_its_end(shop: Shop) -> None:
         await gatehouse.user(shop.studio.visitor.jwt)
 
 
-async def test_a_wrong_signature_is_refused(shop: Shop) -> None:
+async def test_a_wrong_signature_is_refused(shop: ClientShop) -> None:
     message, _, _ = shop.studio.visitor.jwt.rpartition(".")
     _, _, signature = shop.studio.owner.jwt.rpartition(".")
     with pytest.raises(Unauthenticated, match="signature"):
         await shop.client().user(f"{message}.{signature}")
 
 
-@pytest.mark.parametrize("kind", [UserClaims, IdClaims])
+@pytest.mark.parametrize("kind", [UserJwtClaims, IdClaims])
 async def test_another_issuer_or_class_is_refused_though_the_key_is_right(
-    shop: Shop, kind: type[UserClaims | IdClaims]
+    shop: ClientShop, kind: type[UserJwtClaims | IdClaims]
 ) -> None:
     house, now = shop.studio.service.house, shop.studio.service.clock.now()
-    issuer = "https://else.example" if kind is UserClaims else house.settings.server.base_url
-    token = await house.signer.sign(example(kind, iss=issuer, iat=now, exp=now + 300))
-    with pytest.raises(Unauthenticated, match="issuer" if kind is UserClaims else "class"):
+    issuer = "https://else.example" if kind is UserJwtClaims else house.settings.server.base_url
+    token = await house.signer.sign(example_claims(kind, iss=issuer, iat=now, exp=now + 300))
+    with pytest.raises(Unauthenticated, match="issuer" if kind is UserJwtClaims else "class"):
         await shop.client().user(token)
 
 
-async def test_a_factor_that_is_shown_must_be_the_right_one(shop: Shop) -> None:
+async def test_a_factor_that_is_shown_must_be_the_right_one(shop: ClientShop) -> None:
     jwt = shop.studio.visitor.jwt
     assert (await shop.client().user(jwt, factor=FACTOR)).has_factor
     for wrong in ("", "of another device", "x" * 5_000):
@@ -66,7 +66,7 @@ async def test_a_factor_that_is_shown_must_be_the_right_one(shop: Shop) -> None:
     assert await shop.client(needs_factor=True).user(jwt, factor=FACTOR)
 
 
-async def test_a_jwt_of_fixed_addresses_is_good_from_there_only(shop: Shop) -> None:
+async def test_a_jwt_of_fixed_addresses_is_good_from_there_only(shop: ClientShop) -> None:
     jwt = await shop.jwt(shop.studio.visitor, fixed_ips=["10.0.0.0/8"])
     gatehouse = shop.client()
     user = await gatehouse.user(jwt, address="10.1.2.3")
@@ -76,7 +76,7 @@ async def test_a_jwt_of_fixed_addresses_is_good_from_there_only(shop: Shop) -> N
             await gatehouse.user(jwt, address=address)
 
 
-async def test_a_jwt_for_one_application_is_good_there_only(shop: Shop) -> None:
+async def test_a_jwt_for_one_application_is_good_there_only(shop: ClientShop) -> None:
     asked = {"jwt": shop.studio.visitor.jwt, "factor": FACTOR}
     made = await shop.studio.ok("exchangeJwt", asked, {"Authorization": f"Bearer {shop.key}"})
     gatehouse = shop.client()
@@ -86,11 +86,11 @@ async def test_a_jwt_for_one_application_is_good_there_only(shop: Shop) -> None:
         await shop.client(application_id=shop.studio.other.application_id).user(made["jwt"])
 
 
-async def test_a_new_key_is_found_when_the_first_token_names_it_and_the_old_one_stays(shop: Shop) -> None:
+async def test_a_new_key_is_found_when_the_first_token_names_it_and_the_old_one_stays(shop: ClientShop) -> None:
     gatehouse, house = shop.client(), shop.studio.service.house
     old = shop.studio.visitor.jwt
     await gatehouse.user(old)
-    await house.rotation.rotate(RSA, origin=ORIGIN, manner=Manner.AT_ONCE)
+    await house.rotation.rotate(RSA, origin=ORIGIN, manner=RotationMode.AT_ONCE)
     await house.keyring.reload()
     new = await shop.jwt(shop.studio.visitor)
     with pytest.raises(Unauthenticated):
@@ -101,17 +101,17 @@ async def test_a_new_key_is_found_when_the_first_token_names_it_and_the_old_one_
     assert shop.transport.asked("keys") == [200, 200]
 
 
-async def test_a_key_that_is_distrusted_is_forgotten_with_the_next_look(shop: Shop) -> None:
+async def test_a_key_that_is_distrusted_is_forgotten_with_the_next_look(shop: ClientShop) -> None:
     gatehouse, house, clock = shop.client(), shop.studio.service.house, shop.studio.service.clock
     await gatehouse.user(shop.studio.visitor.jwt)
-    await house.rotation.rotate(RSA, origin=ORIGIN, manner=Manner.DISTRUST)
+    await house.rotation.rotate(RSA, origin=ORIGIN, manner=RotationMode.DISTRUST)
     await house.keyring.reload()
     await clock.advance(300)
     with pytest.raises(Unauthenticated):
         await gatehouse.user(shop.studio.visitor.jwt)
 
 
-async def test_keys_are_kept_while_the_service_is_silent(shop: Shop) -> None:
+async def test_keys_are_kept_while_the_service_is_silent(shop: ClientShop) -> None:
     gatehouse, clock = shop.client(), shop.studio.service.clock
     shop.transport.pulled = True
     with pytest.raises(Unavailable):

@@ -4,18 +4,18 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.support.console import Visitors, furnish
-from tests.support.service import Service
+from tests.support.console import ConsoleBrowsers, apply_document
+from tests.support.service import RunningService
 
 
 @pytest.fixture
-async def studio(service: Service) -> Service:
-    await furnish(service)
+async def studio(service: RunningService) -> RunningService:
+    await apply_document(service)
     return service
 
 
 @pytest.fixture
-async def inside(studio: Service) -> AsyncIterator[Visitors]:
-    visitors = Visitors(studio)
+async def inside(studio: RunningService) -> AsyncIterator[ConsoleBrowsers]:
+    visitors = ConsoleBrowsers(studio)
     yield visitors
     await visitors.leave()

@@ -4,19 +4,19 @@ import csv
 import io
 import re
 
-from gatehouse.app.questions import explained as explaining
+from gatehouse.app.questions import explainer as explaining
 from gatehouse.permissions.model.facts import ProjectModel
 from gatehouse.permissions.model.rule import End
 from gatehouse.permissions.model.scope import ROOT
 from gatehouse.permissions.model.user_record import Assignment
 from gatehouse.permissions.questions.check import CheckDraft, read_question
-from gatehouse.web.permissions.question_records import explained
+from gatehouse.web.permissions.question_records import explanation_record
 from tests.support.builders import ORIGIN
-from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, STUDIO, Visitors, furnish
-from tests.support.game import register
-from tests.support.oauth import a_native_client, answer_in
-from tests.support.permission_builders import a_person, becoming, holding
-from tests.support.service import Service
+from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, STUDIO, ConsoleBrowsers, apply_document
+from tests.support.game import register_game
+from tests.support.oauth import a_native_client, query_of
+from tests.support.permission_builders import a_person, holdings_with, set_fields
+from tests.support.service import RunningService
 
 CHECK = f"/console/access/check?application_id={SHOP}"
 WHO = f"/console/access/who?application_id={SHOP}"
@@ -24,7 +24,7 @@ SIMULATE = f"/console/access/simulate?application_id={SHOP}"
 
 
 async def test_a_check_shows_every_voice_and_names_the_nearest_missing_fact(
-    studio: Service, inside: Visitors
+    studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     ada = await inside(ADA)
     held = (await ada.get(f"{CHECK}&user_id=pia&rule=user.kick")).text  # found by nick
@@ -46,14 +46,16 @@ async def test_a_check_shows_every_voice_and_names_the_nearest_missing_fact(
     assert facts is not None
     case = await studio.house.reading.case(facts)
     question = read_question(CheckDraft(rule="store.refund"), "data")
-    told = explained(await explaining(studio.house).of(case, SHOP, question, None))
+    told = explanation_record(await explaining(studio.house).of(case, SHOP, question, None))
     assert all(f"&#34;{sentence}&#34;" in lacking for sentence in told.sentences)
     assert "/api/permissions/explain" in lacking
 
 
-async def test_a_check_tells_an_unverified_address_from_another_domain(studio: Service, inside: Visitors) -> None:
+async def test_a_check_tells_an_unverified_address_from_another_domain(
+    studio: RunningService, inside: ConsoleBrowsers
+) -> None:
     """Only a verified address counts (R1), so the domain that everybody can read is not the case."""
-    await furnish(studio, STUDIO.replace("{tag: beta}", "{domain: players.example}"))
+    await apply_document(studio, STUDIO.replace("{tag: beta}", "{domain: players.example}"))
     ada = await inside(ADA)
     said = (await ada.get(f"{CHECK}&user_id={PIA}&rule=badge.gold")).text
     assert "E-mail domain must be players.example <small>(no verified address)</small>" in said
@@ -61,7 +63,9 @@ async def test_a_check_tells_an_unverified_address_from_another_domain(studio: S
     assert "there is none" not in said
 
 
-async def test_a_check_says_of_a_blocked_account_that_it_signs_in_nowhere(studio: Service, inside: Visitors) -> None:
+async def test_a_check_says_of_a_blocked_account_that_it_signs_in_nowhere(
+    studio: RunningService, inside: ConsoleBrowsers
+) -> None:
     ada = await inside(ADA)
     assert "Shop lets this person sign in." in (await ada.get(f"{CHECK}&user_id={PIA}")).text
     await studio.house.administration.block(PIA, ORIGIN)
@@ -70,7 +74,9 @@ async def test_a_check_says_of_a_blocked_account_that_it_signs_in_nowhere(studio
     assert "lets this person sign in" not in said
 
 
-async def test_everybody_asks_about_himself_and_about_others_who_may_read_what_they_hold(inside: Visitors) -> None:
+async def test_everybody_asks_about_himself_and_about_others_who_may_read_what_they_hold(
+    inside: ConsoleBrowsers,
+) -> None:
     asked = [
         (PIA, "", 200),
         (PIA, MAX, 403),
@@ -91,9 +97,11 @@ async def test_everybody_asks_about_himself_and_about_others_who_may_read_what_t
 
 
 async def test_projects_groups_and_resources_are_suggested_by_title_to_whoever_may_see_them(
-    studio: Service, inside: Visitors
+    studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
-    await furnish(studio, "projects: [{title: Chess Club}]\ngroups: [{project_id: chess_club, title: Testers}]")
+    await apply_document(
+        studio, "projects: [{title: Chess Club}]\ngroups: [{project_id: chess_club, title: Testers}]"
+    )
     groups = {one.title: one.group_id for one in (await project_of(studio)).groups.values()}
     project, testers = f'<option value="{PROJECT}">Mind Games</option>', f'<option value="{groups["Testers"]}">'
     asked = {
@@ -121,7 +129,7 @@ async def test_projects_groups_and_resources_are_suggested_by_title_to_whoever_m
 
 
 async def test_the_beginnings_of_permissions_are_suggested_where_somebody_may_read_the_schema(
-    inside: Visitors,
+    inside: ConsoleBrowsers,
 ) -> None:
     page = (await (await inside(ADA)).get(WHO)).text
     offered = page.partition('<datalist id="beginnings">')[2].partition("</datalist>")[0]
@@ -129,10 +137,12 @@ async def test_the_beginnings_of_permissions_are_suggested_where_somebody_may_re
         assert f'<option value="{one}">' in offered
 
 
-async def test_who_can_shows_each_cell_with_its_way_and_its_end(studio: Service, inside: Visitors) -> None:
+async def test_who_can_shows_each_cell_with_its_way_and_its_end(
+    studio: RunningService, inside: ConsoleBrowsers
+) -> None:
     end = studio.clock.now() + 86_400
-    cashier = holding(Assignment(role="cashier", end=End(expired=end)))
-    await studio.house.storage.user_records.edit_record(SHOP, DEV, becoming(scopes={ROOT: cashier}), 0)
+    cashier = holdings_with(Assignment(role="cashier", end=End(expired=end)))
+    await studio.house.storage.user_records.edit_record(SHOP, DEV, set_fields(scopes={ROOT: cashier}), 0)
     ada = await inside(ADA)
     page = (await ada.get(WHO)).text
     assert re.findall(r'class="cell (\w+)', page).count("condition") == 1  # Pia's badge
@@ -157,12 +167,12 @@ async def test_who_can_shows_each_cell_with_its_way_and_its_end(studio: Service,
         assert (await (await inside(who)).get(f"{WHO}&q=olga")).status_code == 403
 
 
-async def test_a_page_of_who_can_ends_where_the_next_begins(studio: Service, inside: Visitors) -> None:
+async def test_a_page_of_who_can_ends_where_the_next_begins(studio: RunningService, inside: ConsoleBrowsers) -> None:
     people = [str(number) for number in range(2_000_000_001, 2_000_000_041)]
     for user_id in people:
         await a_person(studio.house.storage, user_id)
         await studio.house.storage.user_records.edit_record(
-            SHOP, user_id, becoming(scopes={ROOT: holding("moderator")}), 0
+            SHOP, user_id, set_fields(scopes={ROOT: holdings_with("moderator")}), 0
         )
     ada = await inside(ADA)
     seen, address = [], f"{WHO}&rules=user.kick"
@@ -175,10 +185,12 @@ async def test_a_page_of_who_can_ends_where_the_next_begins(studio: Service, ins
 
 
 async def test_permissions_that_one_page_of_who_can_has_no_room_for_stand_on_the_next_and_all_of_them_in_the_file(
-    studio: Service, inside: Visitors
+    studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     rules = "".join(f"          r{n:02}: {{value: true, protected: false}}\n" for n in range(120))
-    await furnish(studio, STUDIO.replace("      private_data:\n", f"      private_data:\n        many:\n{rules}", 1))
+    await apply_document(
+        studio, STUDIO.replace("      private_data:\n", f"      private_data:\n        many:\n{rules}", 1)
+    )
     ada = await inside(ADA)
     pages, address = [], f"{WHO}&rules=many."
     while address:
@@ -195,7 +207,7 @@ async def test_permissions_that_one_page_of_who_can_has_no_room_for_stand_on_the
     assert len(file.fieldnames or ()) == 2 + 120
 
 
-async def test_a_change_is_simulated_counted_and_not_made(studio: Service, inside: Visitors) -> None:
+async def test_a_change_is_simulated_counted_and_not_made(studio: RunningService, inside: ConsoleBrowsers) -> None:
     groups = {one.title: one.group_id for one in (await project_of(studio)).groups.values()}
     ada = await inside(ADA)
     changes = {
@@ -219,23 +231,23 @@ async def test_a_change_is_simulated_counted_and_not_made(studio: Service, insid
     assert (await (await inside(PIA)).get(f"{SIMULATE}&change=remove_rule&rule=user.mute")).status_code == 403
 
 
-async def state_of(studio: Service) -> tuple[object, ...]:
+async def state_of(studio: RunningService) -> tuple[object, ...]:
     storage = studio.house.storage
     models = await storage.permissions.application_models([SHOP])
     return models[SHOP], await project_of(studio)
 
 
-async def project_of(studio: Service) -> ProjectModel:
+async def project_of(studio: RunningService) -> ProjectModel:
     return (await studio.house.storage.permissions.structure([PROJECT], [])).projects[PROJECT]
 
 
 async def test_an_administrator_whom_an_application_keeps_out_is_told_the_rule(
-    studio: Service, inside: Visitors
+    studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     shop = await a_native_client(studio, "shop", application_id=SHOP)
     for user_id in (ADA, PIA):
         await studio.house.storage.user_records.edit_record(
-            SHOP, user_id, becoming(login={"can": {"value": False}}), 0
+            SHOP, user_id, set_fields(login={"can": {"value": False}}), 0
         )
     ada, pia = await inside(ADA), await inside(PIA)
     page = await ada.get(shop.authorize_path(state="kept"))
@@ -249,11 +261,11 @@ async def test_an_administrator_whom_an_application_keeps_out_is_told_the_rule(
     explained_page = (await ada.get(check[1].replace("&amp;", "&"))).text
     assert "login.can is not set for this person" in explained_page
     silent = await ada.get(shop.authorize_path(prompt="none"))
-    assert answer_in(silent.headers["location"])["error"] == "access_denied"
+    assert query_of(silent.headers["location"])["error"] == "access_denied"
     sent_back = await pia.get(shop.authorize_path())
-    assert answer_in(sent_back.headers["location"])["error"] == "access_denied"
+    assert query_of(sent_back.headers["location"])["error"] == "access_denied"
     for visitor, told in ((ada, True), (pia, False)):
-        game = await register(studio, app_id=SHOP)
+        game = await register_game(studio, app_id=SHOP)
         await visitor.get(f"/?gsid={game.gsid}")
         await visitor.follow()
         await visitor.post("/sign-in/confirm", decision="confirm")

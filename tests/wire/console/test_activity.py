@@ -12,19 +12,19 @@ from sqlalchemy import bindparam, delete, update
 
 from gatehouse.admin import seen_log
 from gatehouse.admin.model.activity import PAGE as ONE_PAGE
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.permissions.model.scope import Scope, application_scope
-from gatehouse.storage.audit import record
+from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.audit import audit_events, audit_seals
 from tests.support.builders import NOW, ORIGIN
-from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, WIKI, Visitors, send
+from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, WIKI, ConsoleBrowsers, post_form
 from tests.support.game import RESULT
-from tests.support.permission_builders import becoming, holding
-from tests.support.service import Service
+from tests.support.permission_builders import holdings_with, set_fields
+from tests.support.service import RunningService
 from tests.support.studio import FACTOR
-from tests.support.studio_people import rules
+from tests.support.studio_people import holdings_with_rules
 from tests.wire.console.test_api_calls import jwt_of, shown_in
 
 LOG = "/console/activity"
@@ -34,13 +34,13 @@ CHANGE_ACTOR = Statement(
 )
 
 
-async def change_project(inside: Visitors, user_id: str, description: str) -> None:
+async def change_project(inside: ConsoleBrowsers, user_id: str, description: str) -> None:
     visitor = await inside(user_id)
     await visitor.get(PAGE)
     await visitor.post(PAGE, title="Mind Games", description=description, aliases="mg")
 
 
-async def test_a_change_is_told_with_what_stood_there_before(studio: Service, inside: Visitors) -> None:
+async def test_a_change_is_told_with_what_stood_there_before(studio: RunningService, inside: ConsoleBrowsers) -> None:
     await change_project(inside, OLGA, "New words")
     ada = await inside(ADA)
     page = (await ada.get(f"{LOG}?group=project&actor={OLGA}")).text
@@ -60,16 +60,16 @@ async def test_a_change_is_told_with_what_stood_there_before(studio: Service, in
     assert "changed since" in (await ada.get(f"{LOG}/{record_id}")).text
 
 
-async def test_each_row_names_what_was_changed(inside: Visitors) -> None:
+async def test_each_row_names_what_was_changed(inside: ConsoleBrowsers) -> None:
     ada = await inside(ADA)
     await ada.get("/console/roles/new")
-    await send(ada, "/console/roles/new", application=str(SHOP), name="referee")
+    await post_form(ada, "/console/roles/new", application=str(SHOP), name="referee")
     page = (await ada.get(f"{LOG}?group=role")).text
     assert "A role was made or changed: <bdi>referee</bdi>" in page
     assert '<option value="webhook">Webhooks</option>' in page
 
 
-async def spoil(studio: Service, record_id: str) -> None:
+async def spoil(studio: RunningService, record_id: str) -> None:
     """As somebody with the database could."""
 
     def verb() -> Verb[None]:
@@ -78,7 +78,9 @@ async def spoil(studio: Service, record_id: str) -> None:
     await studio.house.storage.runner.act(verb)
 
 
-async def test_what_happened_is_found_by_each_filter_and_paged_to_its_end(studio: Service, inside: Visitors) -> None:
+async def test_what_happened_is_found_by_each_filter_and_paged_to_its_end(
+    studio: RunningService, inside: ConsoleBrowsers
+) -> None:
     ada = await inside(ADA)
     await fill(studio, 130)
     found = {
@@ -106,19 +108,19 @@ async def test_what_happened_is_found_by_each_filter_and_paged_to_its_end(studio
     assert len((await ada.get(f"{LOG}?group=role&format=csv")).text.splitlines()) == 131
 
 
-async def fill(studio: Service, number: int) -> None:
+async def fill(studio: RunningService, number: int) -> None:
     """As many saves of a role, several in each second."""
 
     def verb() -> Verb[None]:
         for place in range(number):
-            saved = studio.house.recorder.record(Event.ROLE_SAVED, Origin(actor="test"), subject="nothing")
-            yield from record(replace(saved, at=saved.at - place // 7))
+            saved = studio.house.recorder.record(AuditEvent.ROLE_SAVED, AuditOrigin(actor="test"), subject="nothing")
+            yield from add_audit_record(replace(saved, at=saved.at - place // 7))
 
     await studio.house.storage.runner.act(verb)
 
 
 async def test_an_owner_sees_what_happened_to_his_project_and_nobody_else_anything(
-    studio: Service, inside: Visitors, monkeypatch: pytest.MonkeyPatch
+    studio: RunningService, inside: ConsoleBrowsers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await change_project(inside, ADA, "By Ada")
     olga, pia = await inside(OLGA), await inside(PIA)
@@ -137,10 +139,10 @@ async def test_an_owner_sees_what_happened_to_his_project_and_nobody_else_anythi
 
 
 async def test_who_may_only_view_a_project_sees_what_happened_to_it_and_nothing_of_its_schemas_and_groups(
-    studio: Service, inside: Visitors
+    studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     await change_project(inside, ADA, "By Ada")
-    view = becoming(scopes={Scope(PROJECT): rules("project.can_view_project")})
+    view = set_fields(scopes={Scope(PROJECT): holdings_with_rules("project.can_view_project")})
     await studio.house.storage.user_records.edit_record(1, PIA, view, NOW)
     pia, olga = await inside(PIA), await inside(OLGA)
     kinds = {"project": True, "application": False, "group": False}
@@ -158,14 +160,14 @@ async def test_who_may_only_view_a_project_sees_what_happened_to_it_and_nothing_
             assert (await olga.get(f"{LOG}/{record_id}")).status_code == 200
     assert "By Ada" in texts[0]
     # With a right on one application, its records come, and no other's.
-    secret = becoming(secret_data={"application": {"canReadSchema": {"value": True}}})
+    secret = set_fields(secret_data={"application": {"canReadSchema": {"value": True}}})
     await studio.house.storage.user_records.edit_record(SHOP, PIA, secret, NOW)
     lines = (await pia.get(f"{LOG}?format=jsonl")).text.splitlines()
     assert {json.loads(line)["subject"] for line in lines} == {f"project {PROJECT}", f"application {SHOP}"}
 
 
 async def test_over_the_api_the_log_answers_everybody_what_the_console_shows_him_and_nothing_else(
-    studio: Service, inside: Visitors
+    studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     await change_project(inside, ADA, "By Ada")
     refused = await studio.client.post(RESULT, json={"gsid": "00000000-0000-4000-8000-000000000000"})
@@ -188,13 +190,20 @@ async def test_over_the_api_the_log_answers_everybody_what_the_console_shows_him
         (DEV, "app_developer", {"project", "shop"}),
         (MAX, "app_users_manager", {"project"}),
     ):
-        held = {Scope(PROJECT): rules("project.can_view_project"), application_scope(PROJECT, SHOP): holding(role)}
-        await studio.house.storage.user_records.edit_record(1, user_id, becoming(scopes=held), NOW)
+        held = {
+            Scope(PROJECT): holdings_with_rules("project.can_view_project"),
+            application_scope(PROJECT, SHOP): holdings_with(role),
+        }
+        await studio.house.storage.user_records.edit_record(1, user_id, set_fields(scopes=held), NOW)
         await each_record(studio, inside, records, user_id, seen)
 
 
 async def each_record(
-    studio: Service, inside: Visitors, records: Mapping[str, str], user_id: str, seen: Collection[str] | None
+    studio: RunningService,
+    inside: ConsoleBrowsers,
+    records: Mapping[str, str],
+    user_id: str,
+    seen: Collection[str] | None,
 ) -> None:
     """`seen`: names of what he sees; None when he has no log at all, which is another answer than not to find it."""
     visitor, jwt = await inside(user_id), await jwt_of(studio, user_id)
@@ -215,7 +224,7 @@ async def each_record(
 
 
 async def test_what_was_refused_is_listed_with_its_reason_for_whoever_administers(
-    studio: Service, inside: Visitors
+    studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     ada = await inside(ADA)
     address = f"{LOG}/refusals"
@@ -244,7 +253,7 @@ async def test_what_was_refused_is_listed_with_its_reason_for_whoever_administer
 
 
 async def test_a_log_whose_end_was_cut_off_is_shown_as_broken_to_administrators(
-    studio: Service, inside: Visitors
+    studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     await studio.house.sealer.seal_all()
     ada, olga = await inside(ADA), await inside(OLGA)

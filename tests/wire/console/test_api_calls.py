@@ -15,15 +15,15 @@ import pytest
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.web.console import project_group_list, project_members
 from gatehouse.web.console.applications import clients
-from gatehouse.web.console.settings import TABBED
+from gatehouse.web.console.settings import SETTINGS_TABS
 from tests.support.builders import NOW
-from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, Visitors, furnish
+from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, ConsoleBrowsers, apply_document
 from tests.support.game import RESULT
-from tests.support.permission_builders import becoming
-from tests.support.service import Service
+from tests.support.permission_builders import set_fields
+from tests.support.service import RunningService
 from tests.support.studio import FACTOR
-from tests.support.studio_people import rules
-from tests.support.visitor import Visitor
+from tests.support.studio_people import holdings_with_rules
+from tests.support.visitor import HttpBrowser
 from tests.wire.console.test_files import APPLICATION, MIND_GAMES, MORE, filled
 
 CALL = re.compile(r'<pre id="(?:[a-z]+-)?api-call"[^>]*><code>(.*?)</code></pre>', re.DOTALL)
@@ -83,7 +83,7 @@ WITHOUT = {
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the console shows curl, and there is none here")
 async def test_every_object_shows_its_api_call_whose_answer_is_the_json_beside_it(
-    studio: Service, inside: Visitors
+    studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     paths = [*OBJECTS, *await furnished(studio, await inside(ADA))]
     await studio.house.sealer.seal_all()
@@ -97,13 +97,13 @@ async def test_every_object_shows_its_api_call_whose_answer_is_the_json_beside_i
         for path, text in opened.items():
             for call, record in shown_in(text):
                 assert steady(await answered(studio, jwt, call)) == steady(record), (user_id, path)
-                assert "part" not in record or path.startswith(dict(TABBED)[record["part"]])
+                assert "part" not in record or path.startswith(dict(SETTINGS_TABS)[record["part"]])
 
 
 async def test_a_list_shows_no_call_that_would_be_refused_and_no_json_longer_than_its_page(
-    studio: Service, inside: Visitors, monkeypatch: pytest.MonkeyPatch
+    studio: RunningService, inside: ConsoleBrowsers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    view = becoming(scopes={Scope(PROJECT): rules("project.can_view_project")})
+    view = set_fields(scopes={Scope(PROJECT): holdings_with_rules("project.can_view_project")})
     await studio.house.storage.user_records.edit_record(1, PIA, view, NOW)
     pia, olga = await inside(PIA), await inside(OLGA)
     assert CALL.search((await pia.get(f"{MIND_GAMES}/groups")).text) is None
@@ -122,7 +122,7 @@ async def test_a_list_shows_no_call_that_would_be_refused_and_no_json_longer_tha
 
 
 async def test_who_can_looks_for_nobody_twice_its_call_is_shown_without_the_answer(
-    studio: Service, inside: Visitors
+    studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     page = (await (await inside(ADA)).get(f"/console/access/who?application_id={SHOP}&rules=user.kick")).text
     assert RECORD.search(page) is None
@@ -130,9 +130,9 @@ async def test_who_can_looks_for_nobody_twice_its_call_is_shown_without_the_answ
     assert [one["user_id"] for one in found["members"]] == [PIA]
 
 
-async def furnished(studio: Service, ada: Visitor) -> Sequence[str]:
+async def furnished(studio: RunningService, ada: HttpBrowser) -> Sequence[str]:
     """Everything a document cannot make; the pages of what that is."""
-    await furnish(studio, MORE)
+    await apply_document(studio, MORE)
     webhook, group, _ = await filled(studio, ada)
     await ada.get(f"{APPLICATION}/service_tokens")
     await ada.post(f"{APPLICATION}/service_tokens/email_secret")
@@ -152,7 +152,7 @@ async def furnished(studio: Service, ada: Visitor) -> Sequence[str]:
     ]
 
 
-async def jwt_of(studio: Service, user_id: str) -> str:
+async def jwt_of(studio: RunningService, user_id: str) -> str:
     user = await studio.house.storage.accounts.user(user_id)
     return await studio.house.user_tokens.issue(user, auth="login", factor=FACTOR)
 
@@ -168,7 +168,7 @@ def steady(record: Any) -> Any:
     return {**record, "megabytes": 0} if "megabytes" in record else record
 
 
-async def answered(studio: Service, jwt: str, curl: str) -> Any:
+async def answered(studio: RunningService, jwt: str, curl: str) -> Any:
     environment = {"PATH": "/usr/bin:/bin", "GATEHOUSE": studio.base_url, "JWT": jwt, "FACTOR": FACTOR}
     process = await asyncio.create_subprocess_exec(
         "bash", "-euc", curl.replace("curl ", "curl -s ", 1), env=environment, stdout=asyncio.subprocess.PIPE

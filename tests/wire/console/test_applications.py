@@ -8,10 +8,10 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from gatehouse.permissions.model.facts import ApplicationModel
-from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, WIKI, Visitors
-from tests.support.service import Service
+from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, WIKI, ConsoleBrowsers
+from tests.support.service import RunningService
 from tests.support.tokens import application_private_key
-from tests.support.visitor import PASSWORD, Visitor
+from tests.support.visitor import PASSWORD, HttpBrowser
 
 APPLICATIONS = "/console/applications"
 PAGE = f"{APPLICATIONS}/{SHOP}"
@@ -20,7 +20,7 @@ SHOWN = re.compile(r'<pre id="secret"[^>]*><code>([^<]+)</code>')
 RULE = {"section": "private_data", "description": "", "value": "", "protected": ""}
 
 
-async def model_of(studio: Service, application_id: int = SHOP) -> ApplicationModel:
+async def model_of(studio: RunningService, application_id: int = SHOP) -> ApplicationModel:
     return (await studio.house.storage.permissions.application_models([application_id]))[application_id]
 
 
@@ -37,7 +37,7 @@ def rule_of(model: ApplicationModel, *path: str) -> Any:
     return node
 
 
-async def proved(visitor: Visitor) -> None:
+async def proved(visitor: HttpBrowser) -> None:
     """Goes the way that a stale proof leads to."""
     await visitor.follow()
     await visitor.post("/confirm", password=PASSWORD)
@@ -55,7 +55,7 @@ async def proved(visitor: Visitor) -> None:
     ],
 )
 async def test_everyone_finds_the_applications_and_tabs_his_rights_open(
-    inside: Visitors, user_id: str, listed: str, tabs: tuple[str, ...]
+    inside: ConsoleBrowsers, user_id: str, listed: str, tabs: tuple[str, ...]
 ) -> None:
     visitor = await inside(user_id)
     page = await visitor.get(APPLICATIONS)
@@ -67,7 +67,9 @@ async def test_everyone_finds_the_applications_and_tabs_his_rights_open(
         assert (await visitor.get(f"{PAGE}{tab}")).status_code == (200 if tab in tabs else 403), tab
 
 
-async def test_an_application_is_made_in_a_project_or_alone_by_who_may(studio: Service, inside: Visitors) -> None:
+async def test_an_application_is_made_in_a_project_or_alone_by_who_may(
+    studio: RunningService, inside: ConsoleBrowsers
+) -> None:
     olga, ada = await inside(OLGA), await inside(ADA)
     await olga.get(f"{APPLICATIONS}/new?project_id={PROJECT}")
     refused = await olga.post(f"{APPLICATIONS}/new", name="Forum", project_id="")
@@ -87,7 +89,7 @@ async def test_an_application_is_made_in_a_project_or_alone_by_who_may(studio: S
 
 
 async def test_settings_are_saved_as_fields_and_a_stale_save_overwrites_nothing(
-    studio: Service, inside: Visitors
+    studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     olga, ada = await inside(OLGA), await inside(ADA)
     for visitor in (olga, ada):
@@ -123,7 +125,7 @@ async def test_settings_are_saved_as_fields_and_a_stale_save_overwrites_nothing(
     assert (await model_of(studio)).application.project_id is None
 
 
-async def test_a_service_is_described_by_who_may_publish_one(studio: Service, inside: Visitors) -> None:
+async def test_a_service_is_described_by_who_may_publish_one(studio: RunningService, inside: ConsoleBrowsers) -> None:
     ada, olga = await inside(ADA), await inside(OLGA)
     assert 'name="service_name"' not in (await olga.get(PAGE)).text
     assert (await olga.post(f"{PAGE}/service", service_name="Shop")).status_code == 403
@@ -142,7 +144,7 @@ async def test_a_service_is_described_by_who_may_publish_one(studio: Service, in
 
 
 async def test_removing_an_application_says_what_breaks_and_wants_a_fresh_proof(
-    studio: Service, inside: Visitors
+    studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     olga = await inside(OLGA)
     await studio.clock.advance(601)
@@ -166,7 +168,7 @@ async def test_removing_an_application_says_what_breaks_and_wants_a_fresh_proof(
     ids=["access key", "client", "staged"],
 )
 async def test_a_form_that_a_proof_came_between_says_afterwards_that_it_was_not_saved(
-    studio: Service, inside: Visitors, page: str, path: str, typed: dict[str, str]
+    studio: RunningService, inside: ConsoleBrowsers, page: str, path: str, typed: dict[str, str]
 ) -> None:
     olga, said = await inside(OLGA), "Nothing is saved yet"
     await olga.get(page)
@@ -179,7 +181,9 @@ async def test_a_form_that_a_proof_came_between_says_afterwards_that_it_was_not_
     assert said not in (await olga.get(page)).text  # once
 
 
-async def test_rules_are_changed_with_a_look_at_who_gains_and_who_loses(studio: Service, inside: Visitors) -> None:
+async def test_rules_are_changed_with_a_look_at_who_gains_and_who_loses(
+    studio: RunningService, inside: ConsoleBrowsers
+) -> None:
     olga, dev = await inside(OLGA), await inside(DEV)
     await olga.get(f"{PAGE}/rules/new")
     await olga.post(f"{PAGE}/rules/new", **RULE | {"path": "user.warn", "description": "Be stern"})
@@ -222,7 +226,9 @@ async def test_rules_are_changed_with_a_look_at_who_gains_and_who_loses(studio: 
     assert "nobody may sign in" in (await olga.follow()).text
 
 
-async def test_a_version_is_compared_and_restored_as_an_ordinary_save(studio: Service, inside: Visitors) -> None:
+async def test_a_version_is_compared_and_restored_as_an_ordinary_save(
+    studio: RunningService, inside: ConsoleBrowsers
+) -> None:
     olga = await inside(OLGA)
     first = await model_of(studio)
     exported = (await olga.get(f"{PAGE}/rules/export")).text
@@ -260,7 +266,9 @@ async def test_a_version_is_compared_and_restored_as_an_ordinary_save(studio: Se
     assert (broken.status_code, "not the JSON of a schema" in broken.text) == (400, True)
 
 
-async def test_a_key_is_shown_once_works_and_is_refused_when_removed(studio: Service, inside: Visitors) -> None:
+async def test_a_key_is_shown_once_works_and_is_refused_when_removed(
+    studio: RunningService, inside: ConsoleBrowsers
+) -> None:
     ada, pia = await inside(ADA), await inside(PIA)
     asked = {"login": "pia@players.example", "password": PASSWORD, "app_id": SHOP, "factor": "one"}
     jwt = (await studio.client.post("/proxy/api/login", json=asked)).json()["jwt"]
@@ -316,7 +324,9 @@ async def test_a_key_is_shown_once_works_and_is_refused_when_removed(studio: Ser
     assert (await ada.get(taken)).status_code == 404
 
 
-async def test_clients_are_managed_by_who_may_save_and_reach_no_further(studio: Service, inside: Visitors) -> None:
+async def test_clients_are_managed_by_who_may_save_and_reach_no_further(
+    studio: RunningService, inside: ConsoleBrowsers
+) -> None:
     olga, ada = await inside(OLGA), await inside(ADA)
     clients = studio.house.clients
     page = await olga.get(f"{PAGE}/new_client")

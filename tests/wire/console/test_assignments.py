@@ -5,13 +5,25 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from gatehouse.permissions.model.rule import ENDLESS, End
+from gatehouse.permissions.model.rule import NO_END, End
 from gatehouse.permissions.model.scope import ROOT, Scope, application_scope
 from gatehouse.permissions.model.user_record import Assignment
-from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, STUDIO, WIKI, Visitors, furnish
-from tests.support.service import Service
-from tests.support.staging import foretold, form_of, holdings, left_staged, moved, record_of
-from tests.support.visitor import Visitor
+from tests.support.console import (
+    ADA,
+    DEV,
+    MAX,
+    OLGA,
+    PIA,
+    PROJECT,
+    SHOP,
+    STUDIO,
+    WIKI,
+    ConsoleBrowsers,
+    apply_document,
+)
+from tests.support.service import RunningService
+from tests.support.staging import changes_between, form_of, held_names, predicted_changes, record_of, staged_edits
+from tests.support.visitor import HttpBrowser
 
 PAGE = f"/console/applications/{SHOP}/users"
 PEOPLE = (ADA, OLGA, DEV, MAX, PIA)
@@ -30,21 +42,21 @@ RICH = STUDIO.replace(
 
 
 @pytest.fixture
-async def rich(service: Service) -> AsyncIterator[Visitors]:
-    await furnish(service, RICH)
-    visitors = Visitors(service)
+async def rich(service: RunningService) -> AsyncIterator[ConsoleBrowsers]:
+    await apply_document(service, RICH)
+    visitors = ConsoleBrowsers(service)
     yield visitors
     await visitors.leave()
 
 
-async def reviewed(visitor: Visitor, lines: str) -> str:
+async def reviewed(visitor: HttpBrowser, lines: str) -> str:
     await visitor.get(PAGE)
     page = await visitor.post(f"{PAGE}/review", text=lines)
     assert page.status_code == 200, page.text
     return page.text
 
 
-async def applied(visitor: Visitor, review: str, status: int = 200) -> str:
+async def applied(visitor: HttpBrowser, review: str, status: int = 200) -> str:
     page = await visitor.client.post(f"{PAGE}/apply", data=form_of(review))
     assert page.status_code == status, page.text
     return page.text
@@ -55,22 +67,22 @@ def listed(page: str) -> Sequence[str]:
 
 
 async def test_what_the_review_foretells_is_what_applying_does_and_undo_takes_back(
-    service: Service, rich: Visitors
+    service: RunningService, rich: ConsoleBrowsers
 ) -> None:
     manager = await rich(OLGA)
     now = service.house.clock.now()
-    stored, before = await record_of(service, SHOP, PIA), await holdings(service, SHOP, *PEOPLE)
+    stored, before = await record_of(service, SHOP, PIA), await held_names(service, SHOP, *PEOPLE)
     await manager.get(PAGE)
     review = await reviewed(manager, f"{PIA},moderator,,remove\n{PIA},cashier,,+3600\nolga@studio.example,cashier,,")
     assert "1 of 3" in review
     assert "2 of 3" in review
     result = await applied(manager, review)
-    changed = moved(before, await holdings(service, SHOP, *PEOPLE))
+    changed = changes_between(before, await held_names(service, SHOP, *PEOPLE))
     assert changed == {
         PIA: {"-moderator", "-user.kick", "+cashier", "+store.refund"},
         OLGA: {"+cashier", "+store.refund"},
     }
-    assert foretold(review) == changed
+    assert predicted_changes(review) == changed
     saved = await record_of(service, SHOP, PIA)
     assert saved.root.roles == (
         Assignment(role="insider", end=End(ttl=60)),
@@ -82,24 +94,26 @@ async def test_what_the_review_foretells_is_what_applying_does_and_undo_takes_ba
     }
     undo = await manager.client.post(f"{PAGE}/review", data=form_of(result))
     await applied(manager, undo.text)
-    assert moved(before, await holdings(service, SHOP, *PEOPLE)) == {}
+    assert changes_between(before, await held_names(service, SHOP, *PEOPLE)) == {}
     assert set((await record_of(service, SHOP, PIA)).root.roles) == set(stored.root.roles)
 
 
-async def test_those_who_were_saved_are_told_from_those_who_were_not(service: Service, rich: Visitors) -> None:
+async def test_those_who_were_saved_are_told_from_those_who_were_not(
+    service: RunningService, rich: ConsoleBrowsers
+) -> None:
     manager, ada = await rich(MAX), await rich(ADA)
     review = await reviewed(manager, f"{PIA},cashier,,\n{DEV},cashier,,")
     await applied(ada, await reviewed(ada, f"{PIA},boss,,"))
     result = await applied(manager, review, status=409)
     assert "For 1 person nothing was changed" in result
     assert "1 change is applied." in result
-    assert [edit[0] for edit in left_staged(result)] == [f"{PIA}/cashier"]
+    assert [edit[0] for edit in staged_edits(result)] == [f"{PIA}/cashier"]
     assert (await record_of(service, SHOP, DEV)).root.roles == (Assignment(role="cashier"),)
     assert "cashier" not in {one.role for one in (await record_of(service, SHOP, PIA)).root.roles}
 
 
 async def test_a_limited_role_says_who_will_find_no_seat_and_no_more_get_one(
-    service: Service, rich: Visitors
+    service: RunningService, rich: ConsoleBrowsers
 ) -> None:
     manager = await rich(OLGA)
     review = await reviewed(manager, "\n".join(f"{one},cashier,," for one in (ADA, OLGA, DEV, MAX)))
@@ -109,10 +123,12 @@ async def test_a_limited_role_says_who_will_find_no_seat_and_no_more_get_one(
     assert "The role has as many users as it may have." in result
     swap = await reviewed(manager, f"{ADA},cashier,,remove\n{MAX},cashier,,")
     await applied(manager, swap)
-    assert (await record_of(service, SHOP, MAX)).root.roles == (Assignment(role="cashier", end=ENDLESS),)
+    assert (await record_of(service, SHOP, MAX)).root.roles == (Assignment(role="cashier", end=NO_END),)
 
 
-async def test_what_may_not_be_given_is_not_offered_and_refused(service: Service, rich: Visitors) -> None:
+async def test_what_may_not_be_given_is_not_offered_and_refused(
+    service: RunningService, rich: ConsoleBrowsers
+) -> None:
     manager, olga = await rich(MAX), await rich(OLGA)
     page = (await manager.get(PAGE)).text
     assert "In Mind Games" not in page  # he manages people of the application, not of the project
@@ -136,7 +152,7 @@ async def test_what_may_not_be_given_is_not_offered_and_refused(service: Service
         assert (await (await rich(user_id)).get(PAGE)).status_code == status
 
 
-async def test_cells_tell_how_a_role_is_held(rich: Visitors) -> None:
+async def test_cells_tell_how_a_role_is_held(rich: ConsoleBrowsers) -> None:
     page = (await (await rich(OLGA)).get(PAGE)).text
     assert listed(page) == [PIA]
     row = page.partition(f'data-row="{PIA}"')[2]
@@ -145,7 +161,7 @@ async def test_cells_tell_how_a_role_is_held(rich: Visitors) -> None:
     assert "condition not met" in row
 
 
-async def test_strangers_are_found_by_who_may_know_them(rich: Visitors) -> None:
+async def test_strangers_are_found_by_who_may_know_them(rich: ConsoleBrowsers) -> None:
     manager, olga, ada = await rich(MAX), await rich(OLGA), await rich(ADA)
     cases = (
         (manager, "", [PIA]),
@@ -174,10 +190,10 @@ async def test_strangers_are_found_by_who_may_know_them(rich: Visitors) -> None:
         assert f"<small>{OLGA}</small>" in review
 
 
-async def test_who_is_not_told_of_roles_sees_the_names_he_works_with(rich: Visitors) -> None:
+async def test_who_is_not_told_of_roles_sees_the_names_he_works_with(rich: ConsoleBrowsers) -> None:
     manager, olga = await rich(MAX), await rich(OLGA)
 
-    async def columns(visitor: Visitor, query: str = "") -> Sequence[str]:
+    async def columns(visitor: HttpBrowser, query: str = "") -> Sequence[str]:
         return re.findall(r'data-column="(\w+)"', (await visitor.get(f"{PAGE}?{query}")).text)
 
     assert await columns(olga) == ["beta", "boss", "cashier", "insider", "moderator"]
@@ -193,7 +209,7 @@ async def test_who_is_not_told_of_roles_sees_the_names_he_works_with(rich: Visit
     assert "boss" in await columns(manager)  # somebody whom he sees holds it
 
 
-async def test_a_file_that_comes_back_changes_nothing(rich: Visitors) -> None:
+async def test_a_file_that_comes_back_changes_nothing(rich: ConsoleBrowsers) -> None:
     olga = await rich(OLGA)
     await applied(olga, await reviewed(olga, f"{PIA},cashier,{PROJECT},2040-01-31T10:00:00Z"))
     csv = (await olga.get(f"{PAGE}?format=csv")).text.splitlines()
@@ -204,6 +220,6 @@ async def test_a_file_that_comes_back_changes_nothing(rich: Visitors) -> None:
     assert "Nothing is different from what is stored" in await reviewed(olga, "\n".join(whole))
 
 
-async def test_a_table_without_roles_leads_to_making_one(rich: Visitors) -> None:
+async def test_a_table_without_roles_leads_to_making_one(rich: ConsoleBrowsers) -> None:
     page = (await (await rich(OLGA)).get(f"/console/applications/{WIKI}/users")).text
     assert f'href="/console/roles/new?application={WIKI}"' in page

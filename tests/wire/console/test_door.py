@@ -8,12 +8,12 @@ from types import ModuleType
 import pytest
 
 from gatehouse.app import front
-from tests.support.console import ADA, SHOP, Visitors
-from tests.support.service import Service
+from tests.support.console import ADA, SHOP, ConsoleBrowsers
+from tests.support.service import RunningService
 
 
 async def test_while_the_console_is_built_others_are_served_and_a_failure_is_tried_again(
-    studio: Service, inside: Visitors, monkeypatch: pytest.MonkeyPatch
+    studio: RunningService, inside: ConsoleBrowsers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     builds: list[str] = []
     loop, begun, goes_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
@@ -37,11 +37,11 @@ async def test_while_the_console_is_built_others_are_served_and_a_failure_is_tri
     goes_on.set()
     assert (await first).status_code == 500
     assert "Good to see you, Ada" in (await ada.get("/console")).text
-    assert builds == [front.CONSOLE] * 2
+    assert builds == [front.CONSOLE_MODULE] * 2
 
 
 async def test_op_13_a_stranger_is_not_told_what_there_is_and_nobody_finds_a_debug_page(
-    studio: Service, inside: Visitors
+    studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     """Before the console is built as after."""
     for _ in range(2):
@@ -52,7 +52,7 @@ async def test_op_13_a_stranger_is_not_told_what_there_is_and_nobody_finds_a_deb
         assert (await ada.get("/console/debug")).status_code == 404
 
 
-async def test_no_address_of_the_console_is_a_dead_end(inside: Visitors) -> None:
+async def test_no_address_of_the_console_is_a_dead_end(inside: ConsoleBrowsers) -> None:
     """A browser keeps the address a form was sent to, and asks for it again."""
     ada = await inside(ADA)
     for tab in ("matrix", "users"):

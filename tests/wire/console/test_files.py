@@ -7,10 +7,10 @@ from html import unescape
 from importlib.resources import files
 from pathlib import Path
 
-from tests.support.console import ADA, PIA, PROJECT, SHOP, Visitors, furnish
-from tests.support.game import RESULT, register
-from tests.support.service import Service
-from tests.support.visitor import Visitor
+from tests.support.console import ADA, PIA, PROJECT, SHOP, ConsoleBrowsers, apply_document
+from tests.support.game import RESULT, register_game
+from tests.support.service import RunningService
+from tests.support.visitor import HttpBrowser
 from tests.wire.console.test_applications import public_pem
 
 MORE = """
@@ -69,16 +69,16 @@ NO_LISTS = {
 }
 
 
-async def test_every_list_is_a_file_as_well(studio: Service, inside: Visitors) -> None:
-    await furnish(studio, MORE)
+async def test_every_list_is_a_file_as_well(studio: RunningService, inside: ConsoleBrowsers) -> None:
+    await apply_document(studio, MORE)
     ada = await inside(ADA)
     paths = [*LISTS, *await filled(studio, ada)]
     assert [path for path in paths if not await is_a_file_as_well(ada, path)] == []
 
 
-async def filled(studio: Service, ada: Visitor) -> list[str]:
+async def filled(studio: RunningService, ada: HttpBrowser) -> list[str]:
     """Fill every list that a document cannot fill; return the pages of what that made."""
-    game = await register(studio, app_id=SHOP)
+    game = await register_game(studio, app_id=SHOP)
     await studio.client.post(RESULT, json={"gsid": game.gsid}, params={"location": "wrong"})
     await ada.get("/forgot")
     await ada.post("/forgot", login="pia@players.example")
@@ -98,7 +98,7 @@ async def filled(studio: Service, ada: Visitor) -> list[str]:
     return [one, group, f"{group}/who"]
 
 
-async def is_a_file_as_well(visitor: Visitor, path: str) -> bool:
+async def is_a_file_as_well(visitor: HttpBrowser, path: str) -> bool:
     """By each link of the page: a header, and at least one row."""
     page = await visitor.get(path)
     links = [unescape(link) for link in LINK.findall(page.text)]

@@ -2,17 +2,19 @@
 
 import re
 
-from tests.support.console import ADA, DEV, PIA, SHOP, WIKI, Visitors
-from tests.support.game import poll_after_the_end, register
-from tests.support.service import Service
+from tests.support.console import ADA, DEV, PIA, SHOP, WIKI, ConsoleBrowsers
+from tests.support.game import poll_ended_session, register_game
+from tests.support.service import RunningService
 
 GAMES = "/console/games"
 
 
-async def test_a_session_is_listed_found_and_shown_without_its_secrets(studio: Service, inside: Visitors) -> None:
+async def test_a_session_is_listed_found_and_shown_without_its_secrets(
+    studio: RunningService, inside: ConsoleBrowsers
+) -> None:
     shop, wiki = (
-        await register(studio, app_id=SHOP, code="1", factor="fingerprint"),
-        await register(studio, app_id=WIKI),
+        await register_game(studio, app_id=SHOP, code="1", factor="fingerprint"),
+        await register_game(studio, app_id=WIKI),
     )
     await studio.clock.advance(7)
     await studio.house.storage.game_sessions.move(shop.gsid, studio.clock.now(), signing_in=False)
@@ -36,9 +38,9 @@ async def test_a_session_is_listed_found_and_shown_without_its_secrets(studio: S
 
 
 async def test_who_may_see_an_application_sees_its_sessions_without_the_people_in_them(
-    studio: Service, inside: Visitors
+    studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
-    shop, wiki = await register(studio, app_id=SHOP), await register(studio, app_id=WIKI)
+    shop, wiki = await register_game(studio, app_id=SHOP), await register_game(studio, app_id=WIKI)
     dev, pia = await inside(DEV), await inside(PIA)
     page = (await dev.get(GAMES)).text
     assert shop.gsid[:13] in page
@@ -54,14 +56,14 @@ async def test_who_may_see_an_application_sees_its_sessions_without_the_people_i
 
 
 async def test_a_session_is_closed_with_words_that_the_game_s_error_leads_to(
-    studio: Service, inside: Visitors
+    studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
-    game = await register(studio, app_id=SHOP)
+    game = await register_game(studio, app_id=SHOP)
     ada, page = await inside(ADA), f"{GAMES}/{game.gsid[:13]}"
     assert "the game is told that it failed" in (await ada.get(f"{page}/close")).text
     await ada.post(f"{page}/close", reason="A test of the tournament")
     assert "The session is closed." in (await ada.follow()).text
-    told = (await poll_after_the_end(game)).json()
+    told = (await poll_ended_session(game)).json()
     assert told["status"] == "ERROR"
     record = (await ada.get(f"{GAMES}/record?id={told['error']}")).text
     assert "closed by an administrator: A test of the tournament" in record
@@ -78,8 +80,8 @@ async def test_a_session_is_closed_with_words_that_the_game_s_error_leads_to(
         assert game.gsid not in told_of_her
 
 
-async def test_the_id_a_refused_game_was_told_is_looked_up(studio: Service, inside: Visitors) -> None:
-    game = await register(studio, app_id=SHOP)
+async def test_the_id_a_refused_game_was_told_is_looked_up(studio: RunningService, inside: ConsoleBrowsers) -> None:
+    game = await register_game(studio, app_id=SHOP)
     refused = await studio.client.post(
         "/proxy/api/gameSession/getGsidResult", json={"gsid": game.gsid}, params={"location": "wrong"}
     )

@@ -1,7 +1,7 @@
 """The first screen of the console: who came in, what ends soon, what is still to be set up."""
 
-from tests.support.console import ADA, MAX, OLGA, PIA, SHOP, Visitors, furnish
-from tests.support.service import Service
+from tests.support.console import ADA, MAX, OLGA, PIA, SHOP, ConsoleBrowsers, apply_document
+from tests.support.service import RunningService
 
 ENDING = """
 applications:
@@ -10,13 +10,15 @@ applications:
 """
 
 
-async def test_the_day_is_counted_and_what_ends_soon_is_named(studio: Service, inside: Visitors) -> None:
+async def test_the_day_is_counted_and_what_ends_soon_is_named(
+    studio: RunningService, inside: ConsoleBrowsers
+) -> None:
     ada, pia = await inside(ADA), await inside(PIA)
     await pia.get("/sign-in")
     await pia.client.post("/proxy/api/login", json={"login": "pia@players.example", "password": "wrong"})
     await studio.house.tally.write()
     end = studio.clock.now() + 86_400
-    await furnish(studio, ENDING % end)
+    await apply_document(studio, ENDING % end)
     page = (await ada.get("/console")).text
     assert "[[" in page
     counted = await studio.house.storage.tallies.since(0)
@@ -28,7 +30,7 @@ async def test_the_day_is_counted_and_what_ends_soon_is_named(studio: Service, i
 
 
 async def test_the_refused_sign_ins_lead_to_their_hours_and_from_there_to_what_else_was_refused(
-    studio: Service, inside: Visitors
+    studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     ada = await inside(ADA)
     await studio.client.post("/proxy/api/login", json={"login": "pia@players.example", "password": "wrong"})
@@ -39,7 +41,9 @@ async def test_the_refused_sign_ins_lead_to_their_hours_and_from_there_to_what_e
     assert '<a href="/console/activity/refusals">' in numbers
 
 
-async def test_what_cannot_be_written_is_counted_the_next_time(studio: Service, inside: Visitors) -> None:
+async def test_what_cannot_be_written_is_counted_the_next_time(
+    studio: RunningService, inside: ConsoleBrowsers
+) -> None:
     await inside(PIA)
     tallies = studio.house.storage.tallies
     await studio.house.tally.write()
@@ -49,7 +53,7 @@ async def test_what_cannot_be_written_is_counted_the_next_time(studio: Service, 
     assert [one.times for one in await tallies.since(0)] == [2]
 
 
-async def test_others_are_greeted_with_what_they_look_after(inside: Visitors) -> None:
+async def test_others_are_greeted_with_what_they_look_after(inside: ConsoleBrowsers) -> None:
     for user_id, words in ((OLGA, "1 project"), (MAX, "Your applications"), (PIA, "nothing for you to look after")):
         page = (await (await inside(user_id)).get("/console")).text
         assert words in page

@@ -4,8 +4,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.support.console import ADA, MAX, OLGA, PIA, PROJECT, SHOP, Visitors, furnish
-from tests.support.service import Service
+from tests.support.console import ADA, MAX, OLGA, PIA, PROJECT, SHOP, ConsoleBrowsers, apply_document
+from tests.support.service import RunningService
 
 STALE = 601  # seconds after which a proof is not fresh any more
 VIEWER = """
@@ -20,7 +20,7 @@ projects:
 
 
 async def test_rights_are_given_and_entrances_changed_only_after_a_fresh_proof(
-    studio: Service, inside: Visitors
+    studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     ada = await inside(ADA)
     await studio.clock.advance(STALE)
@@ -40,8 +40,8 @@ async def test_rights_are_given_and_entrances_changed_only_after_a_fresh_proof(
         )
 
 
-async def test_who_has_no_right_gets_no_form_back(studio: Service, inside: Visitors) -> None:
-    await furnish(studio, VIEWER)
+async def test_who_has_no_right_gets_no_form_back(studio: RunningService, inside: ConsoleBrowsers) -> None:
+    await apply_document(studio, VIEWER)
     pia = await inside(PIA)
     page = await pia.get(f"/console/projects/{PROJECT}")
     assert page.status_code == 200
@@ -56,8 +56,10 @@ async def test_who_has_no_right_gets_no_form_back(studio: Service, inside: Visit
         assert "Testers" not in answer.text
 
 
-async def test_pa_13_a_foreign_project_cannot_be_told_from_none(studio: Service, inside: Visitors) -> None:
-    await furnish(studio, VIEWER)
+async def test_pa_13_a_foreign_project_cannot_be_told_from_none(
+    studio: RunningService, inside: ConsoleBrowsers
+) -> None:
+    await apply_document(studio, VIEWER)
     olga = await inside(OLGA)
     page = f"/console/roles/{SHOP}/moderator/members"
     answers = [(await olga.get(f"{page}?project={name}")).status_code for name in ("secret_plan", "no_such_plan")]
@@ -65,12 +67,12 @@ async def test_pa_13_a_foreign_project_cannot_be_told_from_none(studio: Service,
 
 
 @pytest.mark.parametrize("version", ["99999999999999999999999", "7"])
-async def test_a_version_that_never_was_is_not_found(inside: Visitors, version: str) -> None:
+async def test_a_version_that_never_was_is_not_found(inside: ConsoleBrowsers, version: str) -> None:
     ada = await inside(ADA)
     assert (await ada.get(f"/console/applications/{SHOP}/versions/{version}/restore")).status_code == 404
 
 
-async def test_a_user_manager_does_not_come_to_the_rules(inside: Visitors) -> None:
+async def test_a_user_manager_does_not_come_to_the_rules(inside: ConsoleBrowsers) -> None:
     maximilian = await inside(MAX)
     for tab in ("rules", "matrix", "versions", "access_keys", "public_keys", "clients"):
         assert (await maximilian.get(f"/console/applications/{SHOP}/{tab}")).status_code == 403
@@ -83,7 +85,7 @@ PLACES = ("page", "after", "since", "format", "sort")
 
 
 async def test_ht_26_sql_and_nosql_probes_find_what_holds_their_letters_and_nothing_else(
-    studio: Service, inside: Visitors
+    studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     ada = await inside(ADA)
     for place in LISTS:

@@ -2,15 +2,15 @@
 
 import pytest
 
-from gatehouse.accounts.model import KEPT_TAGS
-from gatehouse.audit.model import Origin
+from gatehouse.accounts.model import SYSTEM_TAGS
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.permissions.documents.conditions import parse_condition
-from gatehouse.permissions.evaluation.conditions import holds
-from gatehouse.permissions.model.crowd import Candidates
+from gatehouse.permissions.evaluation.conditions import condition_holds
+from gatehouse.permissions.model.crowd import CandidateFilter
 from gatehouse.storage.admin import matching
-from gatehouse.storage.admin.matching import MatchStorage
+from gatehouse.storage.admin.matching import ConditionMatchStorage
 from tests.support.console import ADA, DEV, OLGA, PIA
-from tests.support.service import Service
+from tests.support.service import RunningService
 
 CONDITIONS = (
     {"domain": "studio.example"},
@@ -29,24 +29,26 @@ CONDITIONS = (
 )
 
 
-async def test_the_count_is_what_the_evaluation_decides(studio: Service) -> None:
-    house, origin = studio.house, Origin(actor="test")
+async def test_the_count_is_what_the_evaluation_decides(studio: RunningService) -> None:
+    house, origin = studio.house, AuditOrigin(actor="test")
     await house.administration.put_purchases(PIA, frozenset({"season-pass"}), origin)
-    crowd = await house.storage.crowds.crowd(Candidates(application_id=1, everyone=True), (), after="", limit=1_000)
-    store = MatchStorage(house.storage.runner)
+    crowd = await house.storage.crowds.crowd(
+        CandidateFilter(application_id=1, everyone=True), (), after="", limit=1_000
+    )
+    store = ConditionMatchStorage(house.storage.runner)
     for document in CONDITIONS:
         test = parse_condition(document).test
-        expected = [one.subject.user_id for one in crowd.people if holds(test, one.subject, None)]
+        expected = [one.subject.user_id for one in crowd.people if condition_holds(test, one.subject, None)]
         match = await store.match(test)
         assert match.count == len(expected), document
         assert [one.user_id for one in match.first] == expected[:5], document
 
 
-async def test_beyond_a_limit_the_count_says_so(studio: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_beyond_a_limit_the_count_says_so(studio: RunningService, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matching, "COUNT_MOST", 3)
-    match = await MatchStorage(studio.house.storage.runner).match(parse_condition({"everyone": True}).test)
+    match = await ConditionMatchStorage(studio.house.storage.runner).match(parse_condition({"everyone": True}).test)
     assert match.count == 3
 
 
 def test_every_tag_that_the_service_keeps_is_counted() -> None:
-    assert matching.KEPT.keys() == KEPT_TAGS
+    assert matching.COMPUTED_TAGS.keys() == SYSTEM_TAGS

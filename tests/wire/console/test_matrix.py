@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from tests.support.builders import NOW
-from tests.support.console import ADA, DEV, MAX, OLGA, PIA, SHOP, STUDIO, Visitors, furnish
-from tests.support.permission_builders import becoming
-from tests.support.service import Service
-from tests.support.staging import foretold, form_of, holdings, left_staged, model_of, moved
-from tests.support.studio_people import secret
-from tests.support.visitor import Visitor
+from tests.support.console import ADA, DEV, MAX, OLGA, PIA, SHOP, STUDIO, ConsoleBrowsers, apply_document
+from tests.support.permission_builders import set_fields
+from tests.support.service import RunningService
+from tests.support.staging import changes_between, form_of, held_names, model_of, predicted_changes, staged_edits
+from tests.support.studio_people import secret_document
+from tests.support.visitor import HttpBrowser
 
 PAGE = f"/console/applications/{SHOP}/matrix"
 PEOPLE = (ADA, OLGA, DEV, MAX, PIA)
@@ -24,31 +24,31 @@ RICH = (
 
 
 @pytest.fixture
-async def rich(service: Service) -> AsyncIterator[Visitors]:
-    await furnish(service, RICH)
-    visitors = Visitors(service)
+async def rich(service: RunningService) -> AsyncIterator[ConsoleBrowsers]:
+    await apply_document(service, RICH)
+    visitors = ConsoleBrowsers(service)
     yield visitors
     await visitors.leave()
 
 
-async def reviewed(visitor: Visitor, lines: str) -> str:
+async def reviewed(visitor: HttpBrowser, lines: str) -> str:
     await visitor.get(PAGE)
     page = await visitor.post(f"{PAGE}/review", text=lines)
     assert page.status_code == 200, page.text
     return page.text
 
 
-async def applied(visitor: Visitor, review: str) -> str:
+async def applied(visitor: HttpBrowser, review: str) -> str:
     page = await visitor.client.post(f"{PAGE}/apply", data=form_of(review))
     assert page.status_code == 200, page.text
     return page.text
 
 
 async def test_what_the_review_foretells_is_what_applying_does_and_undo_takes_back(
-    service: Service, rich: Visitors
+    service: RunningService, rich: ConsoleBrowsers
 ) -> None:
     olga = await rich(OLGA)
-    stored, before = await model_of(service, SHOP), await holdings(service, SHOP, *PEOPLE)
+    stored, before = await model_of(service, SHOP), await held_names(service, SHOP, *PEOPLE)
     review = await reviewed(
         olga,
         "rule,role,value\nuser.kick,moderator,false\nuser.kick,cashier,true\npublic_data.badge.gold,cashier,true",
@@ -56,23 +56,23 @@ async def test_what_the_review_foretells_is_what_applying_does_and_undo_takes_ba
     assert "3 changes" in review
     assert "1 person loses" in review
     result = await applied(olga, review)
-    changed = moved(before, await holdings(service, SHOP, *PEOPLE))
+    changed = changes_between(before, await held_names(service, SHOP, *PEOPLE))
     assert changed == {MAX: {"+user.kick", "+badge.gold"}, PIA: {"-user.kick"}}
-    assert foretold(review) == changed
+    assert predicted_changes(review) == changed
     after = await model_of(service, SHOP)
     assert after.schema.version == stored.schema.version + 1  # one save
     assert {key for key in after.roles if after.roles[key] != stored.roles[key]} == {"moderator", "cashier"}
-    assert left_staged(result) == []
+    assert staged_edits(result) == []
     undo = await olga.client.post(f"{PAGE}/review", data=form_of(result))
     await applied(olga, undo.text)
     back = await model_of(service, SHOP)
     assert {key: role.meta for key, role in back.roles.items()} == {
         key: role.meta for key, role in stored.roles.items()
     }
-    assert moved(before, await holdings(service, SHOP, *PEOPLE)) == {}
+    assert changes_between(before, await held_names(service, SHOP, *PEOPLE)) == {}
 
 
-async def test_nothing_that_the_table_does_not_show_is_lost(service: Service, rich: Visitors) -> None:
+async def test_nothing_that_the_table_does_not_show_is_lost(service: RunningService, rich: ConsoleBrowsers) -> None:
     olga = await rich(OLGA)
     page = (await olga.get(PAGE)).text
     assert "eu, us" in page
@@ -92,7 +92,7 @@ async def test_nothing_that_the_table_does_not_show_is_lost(service: Service, ri
 
 
 async def test_a_stale_apply_shows_the_other_change_and_keeps_what_is_staged(
-    service: Service, rich: Visitors
+    service: RunningService, rich: ConsoleBrowsers
 ) -> None:
     olga, ada = await rich(OLGA), await rich(ADA)
     review = await reviewed(olga, "user.kick,moderator,false")
@@ -102,7 +102,7 @@ async def test_a_stale_apply_shows_the_other_change_and_keeps_what_is_staged(
     assert "Somebody else saved this meanwhile" in stale.text
     assert "<strong>Ada</strong>" in stale.text
     assert "private_data.store.refund" in stale.text  # also what is not in the way of hers
-    assert [edit[:3] for edit in left_staged(stale.text)] == [["private_data.user.kick/moderator", "true", "false"]]
+    assert [edit[:3] for edit in staged_edits(stale.text)] == [["private_data.user.kick/moderator", "true", "false"]]
     roles = (await model_of(service, SHOP)).roles
     assert "kick" not in roles["moderator"].meta["private_data"]["user"]
     await applied(olga, stale.text)
@@ -111,7 +111,9 @@ async def test_a_stale_apply_shows_the_other_change_and_keeps_what_is_staged(
     assert roles["cashier"].meta["private_data"]["store"]["refund"] == {"value": False}
 
 
-async def test_what_cannot_be_is_said_in_the_review_and_left_out(service: Service, rich: Visitors) -> None:
+async def test_what_cannot_be_is_said_in_the_review_and_left_out(
+    service: RunningService, rich: ConsoleBrowsers
+) -> None:
     olga = await rich(OLGA)
     review = await reviewed(
         olga, "store.edit,cashier,true\nno.such,cashier,true\nuser.kick,nobody,true\nuser.kick,cashier,true"
@@ -120,7 +122,7 @@ async def test_what_cannot_be_is_said_in_the_review_and_left_out(service: Servic
     assert "there is no such permission" in review
     assert "there is no role <strong>nobody</strong>" in review
     result = await applied(olga, review)
-    assert len(left_staged(result)) == 3
+    assert len(staged_edits(result)) == 3
     assert set((await model_of(service, SHOP)).roles["cashier"].meta["private_data"]) == {"store", "user"}
     unread = await olga.post(f"{PAGE}/review", text="user.kick,cashier,perhaps")
     assert unread.status_code == 400
@@ -128,7 +130,7 @@ async def test_what_cannot_be_is_said_in_the_review_and_left_out(service: Servic
     assert "user.kick,cashier,perhaps" in unread.text
 
 
-async def test_rights_are_those_of_the_schema_and_of_who_may_see_what_people_hold(rich: Visitors) -> None:
+async def test_rights_are_those_of_the_schema_and_of_who_may_see_what_people_hold(rich: ConsoleBrowsers) -> None:
     for user_id, status in ((DEV, 200), (MAX, 403), (PIA, 403)):
         assert (await (await rich(user_id)).get(PAGE)).status_code == status
     dev = await rich(DEV)
@@ -142,7 +144,7 @@ async def test_rights_are_those_of_the_schema_and_of_who_may_see_what_people_hol
 
 
 async def test_who_may_change_a_schema_and_not_read_it_is_told_nothing_of_what_others_saved(
-    service: Service, rich: Visitors
+    service: RunningService, rich: ConsoleBrowsers
 ) -> None:
     """The schema, its versions and the log are closed to him: so is what a stale save or a form tells of them."""
     dev, pia = await rich(DEV), await rich(PIA)
@@ -150,8 +152,8 @@ async def test_who_may_change_a_schema_and_not_read_it_is_told_nothing_of_what_o
     stale = '[["private_data.user.kick/cashier","default","true",0,"user.kick","cashier"]]'
     login = f"/console/applications/{SHOP}/rules/login"
     for reads in (False, True):
-        held = secret("canModifySchema", *(["canReadSchema"] if reads else []))
-        await service.house.storage.user_records.edit_record(SHOP, PIA, becoming(secret_data=held), NOW)
+        held = secret_document("canModifySchema", *(["canReadSchema"] if reads else []))
+        await service.house.storage.user_records.edit_record(SHOP, PIA, set_fields(secret_data=held), NOW)
         for form in (login, f"/console/applications/{SHOP}/rules/private_data.user.kick"):
             page = (await pia.get(form)).text
             assert ("Handles money" in page) == reads  # which is said of another role
@@ -164,7 +166,7 @@ async def test_who_may_change_a_schema_and_not_read_it_is_told_nothing_of_what_o
             assert (told in review.text) == reads, told
 
 
-async def test_a_file_that_comes_back_changes_nothing(rich: Visitors) -> None:
+async def test_a_file_that_comes_back_changes_nothing(rich: ConsoleBrowsers) -> None:
     olga = await rich(OLGA)
     csv = (await olga.get(f"{PAGE}?format=csv")).text
     assert 'private_data.user.mute,moderator,"true|eu,us"' in csv
@@ -174,13 +176,13 @@ async def test_a_file_that_comes_back_changes_nothing(rich: Visitors) -> None:
         assert "Nothing is different from what is stored" in await reviewed(olga, text)
 
 
-async def test_search_filter_and_pages_are_the_servers(service: Service) -> None:
+async def test_search_filter_and_pages_are_the_servers(service: RunningService) -> None:
     groups = "".join(
         f"        g{group}: {{{', '.join(f'r{one}: {{value: false}}' for one in range(30))}}}\n" for group in range(3)
     )
     many = STUDIO.replace("      private_data:\n", f"      private_data:\n{groups}", 1)
-    await furnish(service, many)
-    visitors = Visitors(service)
+    await apply_document(service, many)
+    visitors = ConsoleBrowsers(service)
     olga = await visitors(OLGA)
     first, second = (await olga.get(PAGE)).text, (await olga.get(f"{PAGE}?page=2")).text
     assert first.count("<tr data-row=") == 30  # a group stays together

@@ -9,17 +9,17 @@ import pytest
 
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import User
-from gatehouse.app.people import people
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin, Record
+from gatehouse.app.people import account_services
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.keys.base64url import encode_base64url
 from gatehouse.oauth.model import Consent
-from gatehouse.web.permissions.moments import moment
+from gatehouse.web.permissions.moments import iso8601
 from tests.support.builders import NOW, a_passkey, a_record
-from tests.support.console import ADA, DEV, MAX, OLGA, PIA, SHOP, STUDIO, Visitors, furnish
-from tests.support.service import Service
+from tests.support.console import ADA, DEV, MAX, OLGA, PIA, SHOP, STUDIO, ConsoleBrowsers, apply_document
+from tests.support.service import RunningService
 from tests.support.studio import FACTOR
-from tests.support.visitor import PASSWORD, Visitor
+from tests.support.visitor import PASSWORD, HttpBrowser
 from tests.wire.console.test_api_calls import jwt_of, shown_in
 from tests.wire.console.test_files import MORE
 
@@ -28,22 +28,22 @@ TABS = ("", "/permissions", "/roles", "/sessions", "/methods", "/activity", "/em
 SETTINGS = ("", "/email", "/policies", "/health", "/configuration", "/risks", "/keys/rotate?purpose=tokens&alg=RS256")
 
 
-async def now(studio: Service, user_id: str) -> User:
+async def now(studio: RunningService, user_id: str) -> User:
     return await studio.house.storage.accounts.user(user_id)
 
 
-async def newest(studio: Service, user_id: str, event: str) -> Record:
+async def newest(studio: RunningService, user_id: str, event: str) -> AuditRecord:
     return (await studio.house.storage.audit.newest(1, user_id, event))[0]
 
 
-async def act(visitor: Visitor, user_id: str, name: str, **typed: str) -> int:
+async def act(visitor: HttpBrowser, user_id: str, name: str, **typed: str) -> int:
     """Through the page that says what it breaks."""
     path = f"{HERE}/{user_id}/act/{name}"
     await visitor.get(path)
     return (await visitor.post(path, **typed)).status_code
 
 
-async def test_only_administrators_see_people_and_settings(inside: Visitors) -> None:
+async def test_only_administrators_see_people_and_settings(inside: ConsoleBrowsers) -> None:
     pages = [HERE, f"{HERE}/new", *(f"{HERE}/{PIA}{tab}" for tab in TABS)]
     pages += [f"/console/settings{tab}" for tab in SETTINGS]
     for user_id, answer in ((ADA, 200), (OLGA, 403), (PIA, 403)):
@@ -56,12 +56,14 @@ async def test_only_administrators_see_people_and_settings(inside: Visitors) -> 
         assert offered is (user_id != PIA)  # the account page points to the console when there is anything in it
 
 
-async def test_people_are_found_by_how_they_begin_and_by_what_they_are(studio: Service, inside: Visitors) -> None:
+async def test_people_are_found_by_how_they_begin_and_by_what_they_are(
+    studio: RunningService, inside: ConsoleBrowsers
+) -> None:
     ada = await inside(ADA)
     await studio.house.administration.create(
-        login="arger@x.example", nick="Ärger", password=None, origin=Origin(actor="t")
+        login="arger@x.example", nick="Ärger", password=None, origin=AuditOrigin(actor="t")
     )
-    await studio.house.administration.block(MAX, Origin(actor="t"))
+    await studio.house.administration.block(MAX, AuditOrigin(actor="t"))
     expected = {
         "q=pi": {"Pia"},
         "q=OLGA@ST": {"Olga"},
@@ -86,7 +88,9 @@ async def test_people_are_found_by_how_they_begin_and_by_what_they_are(studio: S
     assert "ada@" not in page
 
 
-async def test_a_new_person_is_invited_or_gets_a_password_that_will_do(studio: Service, inside: Visitors) -> None:
+async def test_a_new_person_is_invited_or_gets_a_password_that_will_do(
+    studio: RunningService, inside: ConsoleBrowsers
+) -> None:
     ada = await inside(ADA)
     await ada.get(f"{HERE}/new")
     await ada.post(f"{HERE}/new", login="nora@studio.example", lang="de", entrance="invite")
@@ -107,7 +111,7 @@ async def test_a_new_person_is_invited_or_gets_a_password_that_will_do(studio: S
 
 
 async def test_an_account_is_changed_field_by_field_and_a_stale_save_changes_nothing(
-    studio: Service, inside: Visitors
+    studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     ada, page_of_pia = await inside(ADA), f"{HERE}/{PIA}"
     await ada.get(page_of_pia)
@@ -120,7 +124,7 @@ async def test_an_account_is_changed_field_by_field_and_a_stale_save_changes_not
     )
     record = await newest(studio, PIA, "user.changed")
     assert (record.actor, record.details) == (ADA, {"fields": "nick, lang, country, tags, purchases"})
-    await studio.house.administration.put_tags(PIA, frozenset({"staff"}), Origin(actor="t"))
+    await studio.house.administration.put_tags(PIA, frozenset({"staff"}), AuditOrigin(actor="t"))
     page = await ada.post(page_of_pia, nick="Pia C.", lang="de", country="SE", tags="beta", version=str(pia.version))
     assert page.status_code == 409
     assert "Somebody else saved this meanwhile" in page.text
@@ -138,7 +142,9 @@ async def test_an_account_is_changed_field_by_field_and_a_stale_save_changes_not
     assert (await ada.post(f"{page_of_pia}/email", login="OLGA@studio.example")).status_code == 409
 
 
-async def test_blocking_signing_out_and_erasing_end_what_they_say(studio: Service, inside: Visitors) -> None:
+async def test_blocking_signing_out_and_erasing_end_what_they_say(
+    studio: RunningService, inside: ConsoleBrowsers
+) -> None:
     ada, pia = await inside(ADA), await inside(PIA)
     sessions = f"{HERE}/{PIA}/sessions"
     assert "Firefox on Linux" in (await ada.get(sessions)).text
@@ -163,7 +169,7 @@ async def test_blocking_signing_out_and_erasing_end_what_they_say(studio: Servic
     assert (await ada.get(f"{HERE}/{OLGA}/act/nonsense")).status_code == 404
 
 
-async def test_somebody_administers_always(studio: Service, inside: Visitors) -> None:
+async def test_somebody_administers_always(studio: RunningService, inside: ConsoleBrowsers) -> None:
     ada = await inside(ADA)
     for name, typed in (("block", ""), ("demote", ""), ("erase", ADA)):
         assert await act(ada, ADA, name, typed=typed) == 409, name
@@ -178,9 +184,11 @@ async def test_somebody_administers_always(studio: Service, inside: Visitors) ->
     assert answers == [409, 409]
 
 
-async def test_a_lost_factor_is_removed_for_a_reason_on_record(studio: Service, inside: Visitors) -> None:
-    ada, them = await inside(ADA), people(studio.house)
-    await them.email_codes.enable(await now(studio, OLGA), origin=Origin(actor=OLGA))
+async def test_a_lost_factor_is_removed_for_a_reason_on_record(
+    studio: RunningService, inside: ConsoleBrowsers
+) -> None:
+    ada, them = await inside(ADA), account_services(studio.house)
+    await them.email_codes.enable(await now(studio, OLGA), origin=AuditOrigin(actor=OLGA))
     page = (await ada.get(f"{HERE}/{OLGA}/methods")).text
     assert "10 left" in page
     assert "$argon2" not in page
@@ -192,7 +200,7 @@ async def test_a_lost_factor_is_removed_for_a_reason_on_record(studio: Service, 
     record = await newest(studio, OLGA, "factor.removed")
     assert (record.actor, record.details) == (ADA, {"factor": "email", "reason": "Called her, lost mailbox"})
     assert not (await now(studio, OLGA)).email_code
-    await them.email_codes.enable(await now(studio, OLGA), origin=Origin(actor=OLGA))
+    await them.email_codes.enable(await now(studio, OLGA), origin=AuditOrigin(actor=OLGA))
     before = (await now(studio, OLGA)).rev
     await ada.get(f"{removal}?factor=all")
     await ada.post(removal, reason="Stolen bag")
@@ -204,9 +212,9 @@ async def test_a_lost_factor_is_removed_for_a_reason_on_record(studio: Service, 
 
 
 async def test_where_and_with_what_somebody_signs_in_is_answered_over_the_api_to_whoever_sees_the_tab(
-    studio: Service, inside: Visitors
+    studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
-    await furnish(studio, MORE)
+    await apply_document(studio, MORE)
     visitors = {user_id: await inside(user_id) for user_id in (ADA, OLGA, DEV, MAX, PIA)}
     secrets = await with_everything(studio, OLGA)
     told = {}
@@ -227,27 +235,27 @@ async def test_where_and_with_what_somebody_signs_in_is_answered_over_the_api_to
                 assert unknown.status_code == 404
     assert told["methods"] == {
         "password": True,
-        "totp": {"since": moment(NOW), "used": moment(NOW)},
-        "passkeys": [{"passkey_id": "a2V5", "name": "Laptop", "created": moment(NOW), "used": ""}],
+        "totp": {"since": iso8601(NOW), "used": iso8601(NOW)},
+        "passkeys": [{"passkey_id": "a2V5", "name": "Laptop", "created": iso8601(NOW), "used": ""}],
         "email_code": True,
         "recovery_left": 10,
     }
     (session,) = told["sessions"]["sessions"]
     assert session.keys() == {"session_id", "device", "place", "address", "created", "seen"}
-    assert (session["address"], session["seen"]) == ("127.0.0.1", moment(NOW))
+    assert (session["address"], session["seen"]) == ("127.0.0.1", iso8601(NOW))
     (client,) = told["sessions"]["connected"]
-    assert client == {"client_id": "web", "name": "Web shop", "scopes": ["openid"], "since": moment(NOW)}
+    assert client == {"client_id": "web", "name": "Web shop", "scopes": ["openid"], "since": iso8601(NOW)}
 
 
-async def with_everything(studio: Service, user_id: str) -> list[str]:
+async def with_everything(studio: RunningService, user_id: str) -> list[str]:
     """Every factor, and a client that knows her; what of that nobody else may ever be shown."""
-    them, storage, origin = people(studio.house), studio.house.storage, Origin(actor=user_id)
+    them, storage, origin = account_services(studio.house), studio.house.storage, AuditOrigin(actor=user_id)
     enrolment = await them.totp.begin(await now(studio, user_id))
     code = pyotp.TOTP(enrolment.secret).at(NOW)
     recovery = await them.totp.confirm(await now(studio, user_id), code, origin=origin)
     await them.email_codes.enable(await now(studio, user_id), origin=origin)
     await storage.passkeys.add_passkey(
-        a_passkey(user_id=user_id, public_key=b"cose"), (), a_record(Event.FACTOR_ADDED), ()
+        a_passkey(user_id=user_id, public_key=b"cose"), (), a_record(AuditEvent.FACTOR_ADDED), ()
     )
     given = Consent(user_id=user_id, client_id="web", scopes=("openid",), given_at=NOW)
     await storage.consents.give(given, a_record())
@@ -258,7 +266,7 @@ async def with_everything(studio: Service, user_id: str) -> list[str]:
     return [enrolment.secret, *recovery, "$argon2", *encoded]
 
 
-async def test_what_somebody_may_do_is_shown_with_where_it_comes_from(inside: Visitors) -> None:
+async def test_what_somebody_may_do_is_shown_with_where_it_comes_from(inside: ConsoleBrowsers) -> None:
     ada = await inside(ADA)
     page = (await ada.get(f"{HERE}/{PIA}/permissions")).text
     assert "The role moderator" in page
@@ -279,17 +287,19 @@ async def test_what_somebody_may_do_is_shown_with_where_it_comes_from(inside: Vi
     assert "Mind Games" in (await ada.get(f"{HERE}/{OLGA}/roles")).text.partition('id="owned"')[2]
 
 
-async def test_rules_of_their_own_are_listed_only_where_there_is_one(studio: Service, inside: Visitors) -> None:
+async def test_rules_of_their_own_are_listed_only_where_there_is_one(
+    studio: RunningService, inside: ConsoleBrowsers
+) -> None:
     ada = await inside(ADA)
     for user_id in (PIA, OLGA, DEV):  # roles at the root, in a project and on a resource
         assert "Rules of their own" not in (await ada.get(f"{HERE}/{user_id}/roles")).text
     given = '{"$max": {private_data: {user: {kick: {value: true}}}}}'
-    await furnish(studio, f"applications: [{{application_id: $shop, name: Shop, users: {given}}}]")
+    await apply_document(studio, f"applications: [{{application_id: $shop, name: Shop, users: {given}}}]")
     page = (await ada.get(f"{HERE}/{MAX}/roles")).text
     assert ">Shop</a>: In the whole application" in page.partition('id="entries"')[2].partition("</section>")[0]
 
 
-async def test_what_was_done_to_and_by_a_person_is_told_apart(inside: Visitors) -> None:
+async def test_what_was_done_to_and_by_a_person_is_told_apart(inside: ConsoleBrowsers) -> None:
     ada = await inside(ADA)
     await act(ada, PIA, "block")
     about = (await ada.get(f"{HERE}/{PIA}/activity")).text
@@ -302,8 +312,12 @@ async def test_what_was_done_to_and_by_a_person_is_told_apart(inside: Visitors) 
     assert any(f",user.blocked,{ADA},{PIA}," in line for line in lines)
 
 
-async def test_what_changed_of_a_person_is_told_in_words_about_that_person(studio: Service, inside: Visitors) -> None:
-    await furnish(studio, STUDIO.replace("roles: [moderator]", "roles: [{name: moderator, expired: 1996620779}]"))
+async def test_what_changed_of_a_person_is_told_in_words_about_that_person(
+    studio: RunningService, inside: ConsoleBrowsers
+) -> None:
+    await apply_document(
+        studio, STUDIO.replace("roles: [moderator]", "roles: [{name: moderator, expired: 1996620779}]")
+    )
     said = (await (await inside(ADA)).get(f"{HERE}/{PIA}/activity")).text
     assert '<span class="piece">moderator until 2033-' in said
     assert "What a user may do in an application was changed" in said
@@ -311,7 +325,7 @@ async def test_what_changed_of_a_person_is_told_in_words_about_that_person(studi
     assert "What you may do" not in said
 
 
-async def test_from_a_person_it_is_one_step_to_change_a_role(inside: Visitors) -> None:
+async def test_from_a_person_it_is_one_step_to_change_a_role(inside: ConsoleBrowsers) -> None:
     ada = await inside(ADA)
     page = (await ada.get(f"{HERE}/{PIA}/roles")).text
     assert f'<a href="/console/roles/{SHOP}/moderator">moderator</a>' in page
@@ -322,7 +336,7 @@ async def test_from_a_person_it_is_one_step_to_change_a_role(inside: Visitors) -
     assert f'data-row="{MAX}"' not in found
 
 
-async def test_nobody_is_found_under_an_id_that_nobody_has(inside: Visitors) -> None:
+async def test_nobody_is_found_under_an_id_that_nobody_has(inside: ConsoleBrowsers) -> None:
     answer = await (await inside(ADA)).get(f"{HERE}/999")
     assert answer.status_code == 404
     assert "There is nobody with this id." in answer.text

@@ -7,25 +7,25 @@ from urllib.parse import urlencode
 import pytest
 
 from gatehouse.admin.client_drafts import ClientDraft
-from gatehouse.oauth.client_document import open_document
-from gatehouse.oauth.model import ClaimSource, Client, Profile, Told
+from gatehouse.oauth.client_document import client_document
+from gatehouse.oauth.model import ClaimContent, ClaimSource, Client, ClientProfile
 from gatehouse.web.console.applications.client_forms import ClientForm, form_of
-from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.pages.desk import CsrfForm
 from tests.support.builders import ORIGIN
-from tests.support.console import ADA, OLGA, PIA, SHOP, WIKI, Visitors
-from tests.support.oauth import answer_in
-from tests.support.service import Service
+from tests.support.console import ADA, OLGA, PIA, SHOP, WIKI, ConsoleBrowsers
+from tests.support.oauth import query_of
+from tests.support.service import RunningService
 from tests.support.visitor import hidden_fields
 
 FACTOR: Final = "the device"
 GOOD: Final = "https://shop.example/callback"
 EVIL: Final = "https://evil.example/callback"
-ON_WIKI: Final = {"roles": ClaimSource(application_id=WIKI, told=Told.ROLES)}
+ON_WIKI: Final = {"roles": ClaimSource(application_id=WIKI, told=ClaimContent.ROLES)}
 KEYS: Final = {"keys": [{"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}
 ORDINARY: Final = Client(
     client_id="web",
     name="Web shop",
-    profile=Profile.OIDC,
+    profile=ClientProfile.OIDC,
     application_id=SHOP,
     redirect_uris=(GOOD,),
     may_exchange=False,
@@ -34,7 +34,7 @@ ORDINARY: Final = Client(
 PRIVILEGED: Final = {
     "first_party": replace(ORDINARY, first_party=True),
     "redirect_hosts": replace(
-        ORDINARY, profile=Profile.NATIVE, redirect_uris=(), redirect_hosts=("shop.example",), may_exchange=True
+        ORDINARY, profile=ClientProfile.NATIVE, redirect_uris=(), redirect_hosts=("shop.example",), may_exchange=True
     ),
     "may_exchange in profile oidc": replace(ORDINARY, may_exchange=True),
     "claims of another application": replace(ORDINARY, claims=ON_WIKI),
@@ -68,7 +68,7 @@ def another(name: str, value: Any) -> Any:
 class Callers:
     """Olga may save the shop, Ada administers; both at the API."""
 
-    def __init__(self, studio: Service) -> None:
+    def __init__(self, studio: RunningService) -> None:
         self._studio = studio
 
     async def save(self, user_id: str, /, **data: object) -> Any:
@@ -87,7 +87,7 @@ class Callers:
 class FormSender:
     """One browser in the console, which sends the client's form whole, with single fields changed."""
 
-    def __init__(self, studio: Service, visitor: Any) -> None:
+    def __init__(self, studio: RunningService, visitor: Any) -> None:
         self._studio = studio
         self._visitor = visitor
         self.page = f"/console/applications/{SHOP}/clients/web"
@@ -104,22 +104,22 @@ class FormSender:
 
 
 def form_fields() -> list[str]:
-    return [name for name in ClientForm.__struct_fields__ if name not in Guarded.__struct_fields__]
+    return [name for name in ClientForm.__struct_fields__ if name not in CsrfForm.__struct_fields__]
 
 
-async def made(studio: Service, client: Client) -> Client:
+async def made(studio: RunningService, client: Client) -> Client:
     await studio.house.clients.create(client, ORIGIN)
     return await studio.house.clients.show(client.client_id)
 
 
 @pytest.mark.parametrize("privilege", PRIVILEGED)
 async def test_cl_01_the_right_to_save_changes_no_field_of_a_privileged_client_over_the_api(
-    studio: Service, privilege: str
+    studio: RunningService, privilege: str
 ) -> None:
     callers, stored = Callers(studio), await made(studio, PRIVILEGED[privilege])
     on_wire = {field.name for field in fields(Client)} - NOT_ON_THE_WIRE
     assert on_wire <= set(ClientDraft.__struct_fields__)
-    record = open_document(stored) | {"version": stored.version, "secrets": [], "created": ""}
+    record = client_document(stored) | {"version": stored.version, "secrets": [], "created": ""}
     for name in sorted(set(ClientDraft.__struct_fields__) - {KEY_FIELD}):
         for value in (record[name], another(name, record[name])):
             answer = await callers.save(OLGA, **{name: value})
@@ -136,7 +136,7 @@ async def test_cl_01_the_right_to_save_changes_no_field_of_a_privileged_client_o
 
 @pytest.mark.parametrize("privilege", PRIVILEGED)
 async def test_cl_01_the_right_to_save_changes_no_field_of_a_privileged_client_in_the_console(
-    studio: Service, inside: Visitors, privilege: str
+    studio: RunningService, inside: ConsoleBrowsers, privilege: str
 ) -> None:
     olga, ada = FormSender(studio, await inside(OLGA)), FormSender(studio, await inside(ADA))
     stored = await made(studio, PRIVILEGED[privilege])
@@ -160,12 +160,12 @@ async def test_cl_01_the_right_to_save_changes_no_field_of_a_privileged_client_i
 
 @pytest.mark.parametrize("privilege", PRIVILEGED)
 async def test_cl_01_the_right_to_save_gives_no_client_a_privilege(
-    studio: Service, inside: Visitors, privilege: str
+    studio: RunningService, inside: ConsoleBrowsers, privilege: str
 ) -> None:
     wished = PRIVILEGED[privilege]
     callers, olga = Callers(studio), FormSender(studio, await inside(OLGA))
     stored = await made(studio, replace(ORDINARY, profile=wished.profile))
-    record = open_document(replace(wished, redirect_uris=(GOOD,)))
+    record = client_document(replace(wished, redirect_uris=(GOOD,)))
     answer = await callers.save(OLGA, **record)
     assert (answer.status_code, privilege in answer.json()["error"]) == (403, True)
     answer = await callers.act(OLGA, "create", **record | {"client_id": "new"})
@@ -180,10 +180,10 @@ async def test_cl_01_the_right_to_save_gives_no_client_a_privilege(
 
 
 async def test_cl_02_the_right_to_save_ends_when_an_administrator_makes_a_client_first_party(
-    studio: Service, inside: Visitors
+    studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     callers, olga = Callers(studio), FormSender(studio, await inside(OLGA))
-    stored = await made(studio, replace(ORDINARY, profile=Profile.NATIVE, may_exchange=True))
+    stored = await made(studio, replace(ORDINARY, profile=ClientProfile.NATIVE, may_exchange=True))
     assert (await callers.save(OLGA, name="By API", redirect_uris=[GOOD, EVIL])).status_code == 200
     assert (await callers.act(OLGA, "rotate")).status_code == 200
     assert (await callers.save(OLGA, may_exchange=False)).status_code == 403, "as R3 says"
@@ -205,7 +205,7 @@ async def test_cl_02_the_right_to_save_ends_when_an_administrator_makes_a_client
 
 
 async def test_cl_01_no_code_reaches_an_address_that_a_project_owner_gave_a_first_party_client(
-    studio: Service, inside: Visitors
+    studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     await made(studio, PRIVILEGED["first_party"])
     taken = await Callers(studio).save(OLGA, redirect_uris=[GOOD, EVIL])
@@ -226,4 +226,4 @@ async def test_cl_01_no_code_reaches_an_address_that_a_project_owner_gave_a_firs
     assert taken.status_code == 403
     answer = await led_to(GOOD)
     assert answer.headers["location"].startswith(GOOD)
-    assert "code" in answer_in(answer.headers["location"]), "the person is signed in, and asked nothing"
+    assert "code" in query_of(answer.headers["location"]), "the person is signed in, and asked nothing"

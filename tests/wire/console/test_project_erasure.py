@@ -9,10 +9,10 @@ from sqlalchemy import BigInteger, Boolean, ColumnElement, LargeBinary, Table, T
 
 from gatehouse.permissions.errors import LimitReached, NameTaken
 from gatehouse.permissions.model.project import Project
-from gatehouse.storage.statements import Document, Row, Statement, Verb
+from gatehouse.storage.statements import JsonDocument, Row, Statement, Verb
 from gatehouse.storage.tables import metadata
-from tests.support.console import ADA, OLGA, PIA, PROJECT, SHOP, WIKI, Visitors, furnish
-from tests.support.service import Service
+from tests.support.console import ADA, OLGA, PIA, PROJECT, SHOP, WIKI, ConsoleBrowsers, apply_document
+from tests.support.service import RunningService
 
 PAGE: Final = f"/console/projects/{PROJECT}"
 CLIENT: Final = "shop-web"
@@ -65,7 +65,7 @@ TABLES: Final = [table for table in metadata.sorted_tables if columns_about(tabl
 def invented(table: Table) -> Statement:
     """A row of the project's, in a table where this studio has none."""
     named = {"project_id": PROJECT, "application_id": SHOP, "client_id": CLIENT, "user_id": PIA}
-    values: dict[type, object] = {Document: {}, Text: "x", BigInteger: LATER, LargeBinary: b"x", Boolean: False}
+    values: dict[type, object] = {JsonDocument: {}, Text: "x", BigInteger: LATER, LargeBinary: b"x", Boolean: False}
     fields = {column.name: named.get(column.name, values[type(column.type)]) for column in table.c}
     return Statement(insert(table).values(fields))
 
@@ -87,13 +87,15 @@ def rows(table: Table) -> Verb[list[Row]]:
     return (yield Statement(select(table))())
 
 
-async def publish(studio: Service, title: str, author: str, *, limit: int) -> Project:
+async def publish(studio: RunningService, title: str, author: str, *, limit: int) -> Project:
     one = Project(project_id=title.lower().replace(" ", "_"), title=title, author=author, created_at=1)
     return await studio.house.storage.projects.publish(one, None, limit, (), lambda _: ())
 
 
-async def test_a_removed_project_goes_for_good_and_only_its_names_stay(studio: Service, inside: Visitors) -> None:
-    await furnish(studio, EVERYTHING)
+async def test_a_removed_project_goes_for_good_and_only_its_names_stay(
+    studio: RunningService, inside: ConsoleBrowsers
+) -> None:
+    await apply_document(studio, EVERYTHING)
     runner, projects = studio.house.storage.runner, studio.house.storage.projects
     ada = await inside(ADA)
     await ada.get(f"{PAGE}/remove")
@@ -134,7 +136,7 @@ async def test_a_removed_project_goes_for_good_and_only_its_names_stay(studio: S
 
 
 async def test_only_an_administrator_removes_for_good_and_only_what_is_removed(
-    studio: Service, inside: Visitors
+    studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     ada, olga = await inside(ADA), await inside(OLGA)
     assert "/erase" not in (await ada.get(PAGE)).text

@@ -6,8 +6,8 @@ from typing import Final
 import pytest
 
 from gatehouse.permissions.model.project import GrantAction
-from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, WIKI, Visitors, send
-from tests.support.service import Service
+from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, WIKI, ConsoleBrowsers, post_form
+from tests.support.service import RunningService
 
 PAGE: Final = f"/console/projects/{PROJECT}"
 PATHS: Final = (
@@ -43,24 +43,26 @@ ACTS: Final = (
 )
 
 
-async def group_id(studio: Service, title: str) -> str:
+async def group_id(studio: RunningService, title: str) -> str:
     groups = (await studio.house.storage.projects.project(PROJECT)).groups
     return next(one for one, group in groups.items() if group.title == title)
 
 
-async def test_nobody_comes_in_by_any_path_whose_rights_do_not_open_it(studio: Service, inside: Visitors) -> None:
+async def test_nobody_comes_in_by_any_path_whose_rights_do_not_open_it(
+    studio: RunningService, inside: ConsoleBrowsers
+) -> None:
     testers = await group_id(studio, "Testers")
     for user_id in (DEV, PIA):
         visitor = await inside(user_id)
         await visitor.get("/console/projects")
         for path, fields in ACTS:
-            answer = await send(visitor, PAGE + path.format(testers=testers), **fields)
+            answer = await post_form(visitor, PAGE + path.format(testers=testers), **fields)
             assert answer.status_code == 403, (user_id, path)
         for path in PATHS:
             assert (await visitor.get(PAGE + path.format(testers=testers))).status_code == 403, (user_id, path)
 
 
-async def test_a_person_is_found_given_roles_with_an_end_and_removed(inside: Visitors) -> None:
+async def test_a_person_is_found_given_roles_with_an_end_and_removed(inside: ConsoleBrowsers) -> None:
     olga = await inside(OLGA)
     page = await olga.get(f"{PAGE}/members")
     assert re.search(r"Olga</a> <span class=\"badge good\">owner", page.text)
@@ -70,7 +72,7 @@ async def test_a_person_is_found_given_roles_with_an_end_and_removed(inside: Vis
     assert f"/members/{ADA}" in page.text
     path = f"{PAGE}/members/{ADA}"
     await olga.get(path)
-    page = await send(olga, path, do="add")
+    page = await post_form(olga, path, do="add")
     assert '<option value="project_administrator" selected>' in page.text
     place = f"applications:{SHOP}"
     rows = {
@@ -78,10 +80,10 @@ async def test_a_person_is_found_given_roles_with_an_end_and_removed(inside: Vis
         "place": (place, place),
         "until": ("2030-01-31T12:00", ""),
     }
-    wrong = await send(olga, path, role="app_developer", place="groups:nowhere", until="")
+    wrong = await post_form(olga, path, role="app_developer", place="groups:nowhere", until="")
     assert wrong.status_code == 400
     await olga.get(path)
-    await send(olga, path, **rows, do="apply")
+    await post_form(olga, path, **rows, do="apply")
     assert "31 January 2030" in (await olga.follow()).text
     lines = (await olga.get(f"{PAGE}/members?q=Ada&format=csv")).text.splitlines()
     assert lines[1:] == [
@@ -98,7 +100,9 @@ async def test_a_person_is_found_given_roles_with_an_end_and_removed(inside: Vis
     assert "A project needs an owner." in page.text
 
 
-async def test_a_service_gives_groups_roles_after_showing_who_gains(studio: Service, inside: Visitors) -> None:
+async def test_a_service_gives_groups_roles_after_showing_who_gains(
+    studio: RunningService, inside: ConsoleBrowsers
+) -> None:
     olga, testers, staff = await inside(OLGA), await group_id(studio, "Testers"), await group_id(studio, "Staff")
     page = await olga.get(f"{PAGE}/services")
     assert f'<option value="{WIKI}">' in page.text
@@ -110,10 +114,10 @@ async def test_a_service_gives_groups_roles_after_showing_who_gains(studio: Serv
         "action": ("grant", "grant", "revoke"),
         "role": ("cashier", "moderator", "cashier"),
     }
-    page = await send(olga, path, **rows)
+    page = await post_form(olga, path, **rows)
     assert "1 person gains" in page.text
     assert "store.refund" in page.text
-    await send(olga, path, do="apply", **rows)
+    await post_form(olga, path, do="apply", **rows)
     page = await olga.follow()
     assert "Testers get cashier, moderator" in page.text
     assert "Staff lose cashier" in page.text
@@ -124,23 +128,25 @@ async def test_a_service_gives_groups_roles_after_showing_who_gains(studio: Serv
     ]
     await olga.get(f"{PAGE}/members/lists")
     barred = {"group": (testers, staff), "listed": ("disallow", "")}
-    page = await send(olga, f"{PAGE}/members/lists", **barred)
+    page = await post_form(olga, f"{PAGE}/members/lists", **barred)
     assert "1 person loses" in page.text
-    await send(olga, f"{PAGE}/members/lists", do="apply", **barred)
+    await post_form(olga, f"{PAGE}/members/lists", do="apply", **barred)
     assert "This always wins." in (await olga.follow()).text
     page = await olga.get(f"{PAGE}/groups/{testers}/remove")
     assert "The project keeps members of this group out." in page.text
     page = await olga.post(f"{PAGE}/groups/{testers}/remove")
     assert page.status_code == 409
     await olga.get(f"{PAGE}/members/lists")
-    await send(olga, f"{PAGE}/members/lists", do="apply", group=(testers,), listed=("",))
+    await post_form(olga, f"{PAGE}/members/lists", do="apply", group=(testers,), listed=("",))
     page = await olga.get(f"{path}/disconnect")
     assert "1 person loses" in page.text
     await olga.post(f"{path}/disconnect")
     assert "No service is connected." in (await olga.follow()).text
 
 
-async def test_a_group_is_made_filled_by_list_and_condition_and_removed(studio: Service, inside: Visitors) -> None:
+async def test_a_group_is_made_filled_by_list_and_condition_and_removed(
+    studio: RunningService, inside: ConsoleBrowsers
+) -> None:
     olga = await inside(OLGA)
     await olga.get(f"{PAGE}/groups")
     await olga.post(f"{PAGE}/groups", title="Insiders")
@@ -150,24 +156,24 @@ async def test_a_group_is_made_filled_by_list_and_condition_and_removed(studio: 
     await olga.post(path, title="Insiders", description="Know more", tags="project\r\nvip")
     assert "Know more" in (await olga.follow()).text
     page = await olga.get(f"{path}?q=pia")  # she is in another group of the project
-    await send(olga, f"{path}/access", add=PIA)
+    await post_form(olga, f"{path}/access", add=PIA)
     await olga.follow()
     await olga.get(f"{path}/conditions/new")
     rows = {"kind": ("any", "domain", "tag"), "value": ("", "studio.example", "beta"), "depth": ("0", "1", "1")}
-    page = await send(olga, f"{path}/conditions/new", do="count", title="Near us", **rows)
+    page = await post_form(olga, f"{path}/conditions/new", do="count", title="Near us", **rows)
     assert "<strong>5</strong> people match" in page.text
-    refused = await send(olga, f"{path}/conditions/new", title="", **rows)
+    refused = await post_form(olga, f"{path}/conditions/new", title="", **rows)
     assert refused.status_code == 400
-    await send(olga, f"{path}/conditions/new", title="Near us", **rows)
+    await post_form(olga, f"{path}/conditions/new", title="Near us", **rows)
     assert "e-mail at studio.example, or tagged beta" in (await olga.follow()).text
     lines = (await olga.get(f"{path}/who?format=csv")).text.splitlines()
     assert lines[0] == "user_id,nick,listed,conditions"
     assert lines[1] == f"{ADA},Ada,no,Near us"
     assert lines[-1] == f"{PIA},Pia,yes,Near us"
     await olga.get(path)
-    await send(olga, f"{path}/access", drop_condition="0")
+    await post_form(olga, f"{path}/access", drop_condition="0")
     await olga.follow()
-    await send(olga, f"{path}/access", drop=PIA)
+    await post_form(olga, f"{path}/access", drop=PIA)
     await olga.follow()
     assert "Nobody is in it yet." in (await olga.get(f"{path}/who")).text
     await olga.get(f"{path}/remove")
@@ -176,14 +182,14 @@ async def test_a_group_is_made_filled_by_list_and_condition_and_removed(studio: 
 
 
 async def test_who_manages_one_group_comes_to_it_without_seeing_the_project(
-    studio: Service, inside: Visitors
+    studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     testers = await group_id(studio, "Testers")
     olga, manager = await inside(OLGA), await inside(MAX)
     path = f"{PAGE}/groups/{testers}"
     assert (await manager.get(path)).status_code == 403
     await olga.get(f"{PAGE}/members/{MAX}")
-    await send(
+    await post_form(
         olga,
         f"{PAGE}/members/{MAX}",
         role=("app_users_manager", "group_manager"),
@@ -199,10 +205,10 @@ async def test_who_manages_one_group_comes_to_it_without_seeing_the_project(
     assert (await manager.get(f"{path}/who")).status_code == 403
     await manager.get(f"{path}/conditions/new")
     rows = {"kind": ("all", "tag"), "value": ("", "beta"), "depth": ("0", "1")}
-    page = await send(manager, f"{path}/conditions/new", do="count", title="Beta", **rows)
+    page = await post_form(manager, f"{path}/conditions/new", do="count", title="Beta", **rows)
     assert "tagged beta" in page.text
     assert 'class="count"' not in page.text
-    await send(manager, f"{path}/conditions/new", title="Beta", **rows)
+    await post_form(manager, f"{path}/conditions/new", title="Beta", **rows)
     assert "tagged beta" in (await manager.follow()).text
     assert "Nobody found." in (await manager.get(f"{path}?q=olga@studio.example")).text
     assert "Olga" in (await manager.get(f"{path}?q={OLGA}")).text.partition("<main")[2]
@@ -210,15 +216,17 @@ async def test_who_manages_one_group_comes_to_it_without_seeing_the_project(
     assert (await manager.get(f"{PAGE}/members")).status_code == 403
 
 
-async def test_a_service_account_gets_its_token_once_and_is_revoked(studio: Service, inside: Visitors) -> None:
+async def test_a_service_account_gets_its_token_once_and_is_revoked(
+    studio: RunningService, inside: ConsoleBrowsers
+) -> None:
     olga = await inside(OLGA)
     await olga.get(f"{PAGE}/service_accounts/new")
-    page = await send(olga, f"{PAGE}/service_accounts/new", do="add", name="Builder")
+    page = await post_form(olga, f"{PAGE}/service_accounts/new", do="add", name="Builder")
     assert 'value="Builder"' in page.text
     fields = {"name": "Builder", "role": "app_developer", "place": f"applications:{SHOP}", "until": ""}
-    refused = await send(olga, f"{PAGE}/service_accounts/new", **fields, ip_ranges="nowhere")
+    refused = await post_form(olga, f"{PAGE}/service_accounts/new", **fields, ip_ranges="nowhere")
     assert refused.status_code == 400
-    page = await send(
+    page = await post_form(
         olga, f"{PAGE}/service_accounts/new", **fields, ip_ranges="10.0.0.0/8\r\n192.0.2.0/24", days="30"
     )
     token = page.text.partition('id="token"')[2].partition("<code>")[2].partition("</code>")[0]
@@ -236,7 +244,7 @@ async def test_a_service_account_gets_its_token_once_and_is_revoked(studio: Serv
     assert account.revoked
 
 
-async def test_a_new_application_stands_in_the_project(inside: Visitors) -> None:
+async def test_a_new_application_stands_in_the_project(inside: ConsoleBrowsers) -> None:
     olga = await inside(OLGA)
     await olga.get(f"{PAGE}/applications")
     await olga.post(f"{PAGE}/applications", name="Forum")
@@ -248,20 +256,22 @@ async def test_a_new_application_stands_in_the_project(inside: Visitors) -> None
 
 
 @pytest.mark.parametrize("user_id", [ADA, OLGA], ids=("an administrator", "the owner"))
-async def test_who_sees_the_members_sees_what_one_gains_before_it_is_saved(inside: Visitors, user_id: str) -> None:
+async def test_who_sees_the_members_sees_what_one_gains_before_it_is_saved(
+    inside: ConsoleBrowsers, user_id: str
+) -> None:
     visitor, path = await inside(user_id), f"{PAGE}/members/{PIA}"
     await visitor.get(path)
     typed = {"place": f"applications:{SHOP}", "role": "app_developer", "until": ""}
-    page = await send(visitor, path, **typed)
+    page = await post_form(visitor, path, **typed)
     assert "1 person gains" in page.text
     assert f"in {PROJECT} / applications / {SHOP}" in page.text
-    again = await send(visitor, path, **typed, do="edit")
+    again = await post_form(visitor, path, **typed, do="edit")
     assert '<option value="app_developer" selected>' in again.text
     assert "Pia" not in (await visitor.get(f"{PAGE}/members")).text  # nothing is saved before it is applied
     await visitor.get(path)
-    await send(visitor, path, **typed, do="apply")
+    await post_form(visitor, path, **typed, do="apply")
     assert "Pia" in (await visitor.follow()).text
     await visitor.get(path)
-    page = await send(visitor, path, place="project", role="project_administrator", until="")
+    page = await post_form(visitor, path, place="project", role="project_administrator", until="")
     assert "1 person gains" in page.text
     assert "1 person loses" in page.text

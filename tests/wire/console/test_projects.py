@@ -2,13 +2,13 @@
 
 import re
 
-from tests.support.console import ADA, OLGA, PIA, PROJECT, SHOP, Visitors, send
-from tests.support.service import Service
+from tests.support.console import ADA, OLGA, PIA, PROJECT, SHOP, ConsoleBrowsers, post_form
+from tests.support.service import RunningService
 
 PAGE = f"/console/projects/{PROJECT}"
 
 
-async def test_a_stranger_signs_in_and_comes_to_the_page_he_asked_for(inside: Visitors) -> None:
+async def test_a_stranger_signs_in_and_comes_to_the_page_he_asked_for(inside: ConsoleBrowsers) -> None:
     stranger = await inside(OLGA)
     stranger.client.cookies.clear()
     await stranger.get(f"{PAGE}?page=2")
@@ -19,14 +19,14 @@ async def test_a_stranger_signs_in_and_comes_to_the_page_he_asked_for(inside: Vi
     assert stranger.page.headers["location"] == f"{PAGE}?page=2"
 
 
-async def test_everyone_sees_the_projects_his_rights_show_him(inside: Visitors) -> None:
+async def test_everyone_sees_the_projects_his_rights_show_him(inside: ConsoleBrowsers) -> None:
     for user_id, seen in ((ADA, True), (OLGA, True), (PIA, False)):
         visitor = await inside(user_id)
         assert ("Mind Games" in (await visitor.get("/console/projects")).text) is seen
         assert (await visitor.get(PAGE)).status_code == (200 if seen else 403)
 
 
-async def test_a_project_is_saved_with_what_was_typed(studio: Service, inside: Visitors) -> None:
+async def test_a_project_is_saved_with_what_was_typed(studio: RunningService, inside: ConsoleBrowsers) -> None:
     olga = await inside(OLGA)
     await olga.get(PAGE)
     await olga.post(PAGE, title="Mind Games", description="New words", aliases="mg\r\nminds", tags="puzzle")
@@ -39,7 +39,9 @@ async def test_a_project_is_saved_with_what_was_typed(studio: Service, inside: V
     assert "Saved." not in (await olga.get(PAGE)).text  # said once
 
 
-async def test_a_stale_save_shows_the_other_change_and_overwrites_nothing(studio: Service, inside: Visitors) -> None:
+async def test_a_stale_save_shows_the_other_change_and_overwrites_nothing(
+    studio: RunningService, inside: ConsoleBrowsers
+) -> None:
     olga, ada = await inside(OLGA), await inside(ADA)
     await olga.get(PAGE)
     await ada.get(PAGE)
@@ -54,7 +56,7 @@ async def test_a_stale_save_shows_the_other_change_and_overwrites_nothing(studio
     assert (await studio.house.storage.projects.project(PROJECT)).project.description == "of both"
 
 
-async def test_what_a_command_refuses_comes_back_with_what_was_typed(inside: Visitors) -> None:
+async def test_what_a_command_refuses_comes_back_with_what_was_typed(inside: ConsoleBrowsers) -> None:
     olga = await inside(OLGA)
     await olga.get(PAGE)
     page = await olga.post(PAGE, title="Mind Games", description="kept", aliases="no spaces here")
@@ -63,7 +65,7 @@ async def test_what_a_command_refuses_comes_back_with_what_was_typed(inside: Vis
     assert "kept" in page.text
 
 
-async def test_a_complaint_names_the_field_as_the_form_does(inside: Visitors) -> None:
+async def test_a_complaint_names_the_field_as_the_form_does(inside: ConsoleBrowsers) -> None:
     ada = await inside(ADA)
     check = await ada.get("/console/access/check?application_id=abc")
     assert check.status_code == 400
@@ -75,14 +77,14 @@ async def test_a_complaint_names_the_field_as_the_form_does(inside: Visitors) ->
     }
     for path, fields in sent.items():
         await ada.get(path)
-        answer = await send(ada, path, **fields)
+        answer = await post_form(ada, path, **fields)
         assert answer.status_code == 400, path
         said = re.search(r'<p role="alert" class="problem">([^<]*)</p>', answer.text)
         assert said is not None, path
         assert said[1].strip().startswith(("Project: ", "Name: ", "Address: ")), (path, said[1])
 
 
-async def test_an_empty_list_says_that_there_may_be_more_than_one_may_see(inside: Visitors) -> None:
+async def test_an_empty_list_says_that_there_may_be_more_than_one_may_see(inside: ConsoleBrowsers) -> None:
     pia = await inside(PIA)
     for path in ("/console/projects", "/console/applications", "/console/roles"):
         said = (await pia.get(path)).text
@@ -90,14 +92,16 @@ async def test_an_empty_list_says_that_there_may_be_more_than_one_may_see(inside
         assert "There is no" not in said, path
 
 
-async def test_a_form_of_another_browser_is_refused(inside: Visitors) -> None:
+async def test_a_form_of_another_browser_is_refused(inside: ConsoleBrowsers) -> None:
     olga, ada = await inside(OLGA), await inside(ADA)
     olga.page = await ada.get(PAGE)
     page = await olga.post(PAGE, title="Stolen")
     assert page.status_code == 403
 
 
-async def test_removing_a_project_says_what_breaks_and_wants_a_fresh_proof(studio: Service, inside: Visitors) -> None:
+async def test_removing_a_project_says_what_breaks_and_wants_a_fresh_proof(
+    studio: RunningService, inside: ConsoleBrowsers
+) -> None:
     olga = await inside(OLGA)
     page = await olga.get(f"{PAGE}/remove")
     assert "<strong>2</strong> applications are refused" in page.text
@@ -113,7 +117,7 @@ async def test_removing_a_project_says_what_breaks_and_wants_a_fresh_proof(studi
     assert (await studio.house.storage.projects.project(PROJECT)).project.removed
 
 
-async def test_a_list_is_a_file_that_no_spreadsheet_runs(inside: Visitors) -> None:
+async def test_a_list_is_a_file_that_no_spreadsheet_runs(inside: ConsoleBrowsers) -> None:
     olga = await inside(OLGA)
     await olga.get(PAGE)
     await olga.post(PAGE, title="Mind Games", description="=1+1", aliases="mg")

@@ -1,7 +1,7 @@
 """Roles in the console: the same rights and commands as at the API, with who gains and who loses before Apply."""
 
-from tests.support.console import ADA, DEV, MAX, OLGA, PIA, SHOP, Visitors, send
-from tests.support.service import Service
+from tests.support.console import ADA, DEV, MAX, OLGA, PIA, SHOP, ConsoleBrowsers, post_form
+from tests.support.service import RunningService
 
 LIST = "/console/roles"
 BETA = f"{LIST}/{SHOP}/beta"
@@ -10,7 +10,7 @@ TAGGED = {"kind": ("all", "tag"), "value": ("", "beta"), "depth": ("0", "1")}
 AT_STUDIO = {"kind": ("all", "domain"), "value": ("", "studio.example"), "depth": ("0", "1")}
 
 
-async def test_everyone_sees_the_roles_his_rights_show_him(inside: Visitors) -> None:
+async def test_everyone_sees_the_roles_his_rights_show_him(inside: ConsoleBrowsers) -> None:
     for user_id, listed, role, members in (
         (ADA, True, 200, 200),
         (OLGA, True, 200, 200),
@@ -24,13 +24,13 @@ async def test_everyone_sees_the_roles_his_rights_show_him(inside: Visitors) -> 
         assert (await visitor.get(f"{BETA}/members")).status_code == members, user_id
         if not listed:
             await visitor.get("/console/projects")
-            assert (await send(visitor, BETA, **TAGGED)).status_code == 403
-            assert (await send(visitor, f"{BETA}/remove")).status_code == 403
-            new = await send(visitor, f"{LIST}/new", application=str(SHOP), name="mine")
+            assert (await post_form(visitor, BETA, **TAGGED)).status_code == 403
+            assert (await post_form(visitor, f"{BETA}/remove")).status_code == 403
+            new = await post_form(visitor, f"{LIST}/new", application=str(SHOP), name="mine")
             assert new.status_code == 403
 
 
-async def test_a_list_of_roles_speaks_in_words(inside: Visitors) -> None:
+async def test_a_list_of_roles_speaks_in_words(inside: ConsoleBrowsers) -> None:
     olga = await inside(OLGA)
     page = (await olga.get(f"{LIST}?q=beta")).text
     assert "tagged beta" in page
@@ -44,7 +44,9 @@ async def test_a_list_of_roles_speaks_in_words(inside: Visitors) -> None:
     ]
 
 
-async def test_a_role_is_made_and_its_condition_built_without_script(studio: Service, inside: Visitors) -> None:
+async def test_a_role_is_made_and_its_condition_built_without_script(
+    studio: RunningService, inside: ConsoleBrowsers
+) -> None:
     olga = await inside(OLGA)
     await olga.get(f"{LIST}/new")
     await olga.post(f"{LIST}/new", application=str(SHOP), name="Vip Club", description="Very important")
@@ -52,20 +54,20 @@ async def test_a_role_is_made_and_its_condition_built_without_script(studio: Ser
     path = f"{LIST}/{SHOP}/Vip%20Club"
     assert "No condition." in page.text
     empty = {"kind": ("all",), "value": ("",), "depth": ("0",)}
-    page = await send(olga, path, do="add:0", **empty)
+    page = await post_form(olga, path, do="add:0", **empty)
     assert "Not complete yet: a condition still has an empty field." in page.text
     nested = {
         "kind": ("all", "domain", "any", "tag", "ip"),
         "value": ("", "studio.example", "", "beta", "10.0.0.0/8"),
         "depth": ("0", "1", "1", "2", "2"),
     }
-    page = await send(olga, path, do="count", **nested)
+    page = await post_form(olga, path, do="count", **nested)
     assert "e-mail at studio.example, and (tagged beta, or coming from 10.0.0.0/8)" in page.text
     assert "At most <strong>4</strong> people match: it depends on the address" in page.text
-    page = await send(olga, path, do="remove:2", **nested)
+    page = await post_form(olga, path, do="remove:2", **nested)
     assert "e-mail at studio.example</p>" in page.text
     assert "<strong>4</strong> people match" in page.text
-    await send(olga, path, description="At home only", user_limit="5", condition_mode="require", **nested)
+    await post_form(olga, path, description="At home only", user_limit="5", condition_mode="require", **nested)
     page = await olga.follow()  # nobody holds anything by it yet, so there is nothing to confirm
     role = (await studio.house.storage.permissions.application_models([SHOP]))[SHOP].roles["vip club"]
     assert role.condition is not None
@@ -73,24 +75,28 @@ async def test_a_role_is_made_and_its_condition_built_without_script(studio: Ser
         "and": [{"domain": "studio.example"}, {"or": [{"tag": "beta"}, {"ip": "10.0.0.0/8"}]}]
     }
     assert (role.description, role.user_limit, role.condition_mode) == ("At home only", 5, "require")
-    assert (await send(olga, path, do="add:0", kind=("all", "domain"), value=("",), depth=("0",))).status_code == 400
-    taken = await send(olga, f"{LIST}/new", application=str(SHOP), name="vip club")
+    assert (
+        await post_form(olga, path, do="add:0", kind=("all", "domain"), value=("",), depth=("0",))
+    ).status_code == 400
+    taken = await post_form(olga, f"{LIST}/new", application=str(SHOP), name="vip club")
     assert taken.status_code == 409
 
 
-async def test_a_save_shows_who_gains_and_who_loses_before_it_is_applied(studio: Service, inside: Visitors) -> None:
+async def test_a_save_shows_who_gains_and_who_loses_before_it_is_applied(
+    studio: RunningService, inside: ConsoleBrowsers
+) -> None:
     olga = await inside(OLGA)
     await olga.get(BETA)
-    page = await send(olga, BETA, description="Now for staff", **AT_STUDIO)
+    page = await post_form(olga, BETA, description="Now for staff", **AT_STUDIO)
     assert "4 people gain" in page.text
     assert "1 person loses" in page.text
     assert "Pia" in page.text
     assert "badge.gold" in page.text
     models = studio.house.storage.permissions
     assert (await models.application_models([SHOP]))[SHOP].roles["beta"].description == "Sees what is new"
-    back = await send(olga, BETA, do="edit", description="Now for staff", **AT_STUDIO)
+    back = await post_form(olga, BETA, do="edit", description="Now for staff", **AT_STUDIO)
     assert "Now for staff" in back.text
-    await send(olga, BETA, do="apply", description="Now for staff", **AT_STUDIO)
+    await post_form(olga, BETA, do="apply", description="Now for staff", **AT_STUDIO)
     assert "Saved." in (await olga.follow()).text
     role = (await models.application_models([SHOP]))[SHOP].roles["beta"]
     assert role.condition is not None
@@ -98,23 +104,23 @@ async def test_a_save_shows_who_gains_and_who_loses_before_it_is_applied(studio:
     assert role.meta == {"public_data": {"badge": {"gold": {"value": True}}}}  # the matrix is elsewhere
 
 
-async def test_who_may_not_see_what_people_hold_is_told_so_and_saves_all_the_same(inside: Visitors) -> None:
+async def test_who_may_not_see_what_people_hold_is_told_so_and_saves_all_the_same(inside: ConsoleBrowsers) -> None:
     dev = await inside(DEV)
     page = await dev.get(BETA)
     assert "people match" not in page.text
     assert "shown to those who may see what people hold" in page.text
-    page = await send(dev, BETA, description="Sees what is new", **AT_STUDIO)
+    page = await post_form(dev, BETA, description="Sees what is new", **AT_STUDIO)
     assert "who gains and who loses is not shown to you" in page.text
-    await send(dev, BETA, do="apply", description="Sees what is new", **AT_STUDIO)
+    await post_form(dev, BETA, do="apply", description="Sees what is new", **AT_STUDIO)
     assert "e-mail at studio.example" in (await dev.follow()).text
 
 
-async def test_a_stale_save_shows_the_other_condition_in_words(inside: Visitors) -> None:
+async def test_a_stale_save_shows_the_other_condition_in_words(inside: ConsoleBrowsers) -> None:
     olga, ada = await inside(OLGA), await inside(ADA)
     await olga.get(BETA)
     await ada.get(BETA)
-    await send(ada, BETA, do="apply", description="of Ada", **AT_STUDIO)
-    page = await send(olga, BETA, do="apply", description="of Olga", **TAGGED)
+    await post_form(ada, BETA, do="apply", description="of Ada", **AT_STUDIO)
+    page = await post_form(olga, BETA, do="apply", description="of Olga", **TAGGED)
     assert page.status_code == 409
     for words in (
         "Somebody else saved this meanwhile",
@@ -126,7 +132,7 @@ async def test_a_stale_save_shows_the_other_condition_in_words(inside: Visitors)
         assert words in page.text
 
 
-async def test_who_has_a_role_is_told_with_the_way(inside: Visitors) -> None:
+async def test_who_has_a_role_is_told_with_the_way(inside: ConsoleBrowsers) -> None:
     olga = await inside(OLGA)
     page = await olga.get(f"{BETA}/members")
     assert "Pia" in page.text
@@ -135,7 +141,9 @@ async def test_who_has_a_role_is_told_with_the_way(inside: Visitors) -> None:
     assert file.text.splitlines() == ["user_id,nick,until,path", f"{PIA},Pia,,assigned_role"]
 
 
-async def test_removing_a_role_says_what_breaks_and_wants_a_fresh_proof(studio: Service, inside: Visitors) -> None:
+async def test_removing_a_role_says_what_breaks_and_wants_a_fresh_proof(
+    studio: RunningService, inside: ConsoleBrowsers
+) -> None:
     olga = await inside(OLGA)
     page = await olga.get(f"{MODERATOR}/remove")
     assert "<strong>1</strong> person it is given to loses it" in page.text
@@ -152,7 +160,7 @@ async def test_removing_a_role_says_what_breaks_and_wants_a_fresh_proof(studio: 
     assert "moderator" not in (await studio.house.storage.permissions.application_models([SHOP]))[SHOP].roles
 
 
-async def test_a_role_that_gatehouse_is_run_by_offers_no_removal_and_says_why(inside: Visitors) -> None:
+async def test_a_role_that_gatehouse_is_run_by_offers_no_removal_and_says_why(inside: ConsoleBrowsers) -> None:
     ada = await inside(ADA)
     built_in = (await ada.get(f"{LIST}/1/administrator")).text
     assert "it cannot be removed" in built_in

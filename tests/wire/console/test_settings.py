@@ -2,23 +2,23 @@
 
 from typing import Any
 
-from gatehouse.keys.model import Algorithm, KeyLine, Purpose, State, state
+from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose, KeyState, key_state
 from gatehouse.storage.migrations import HEAD
-from tests.support.console import ADA, Visitors
-from tests.support.service import Service
+from tests.support.console import ADA, ConsoleBrowsers
+from tests.support.service import RunningService
 from tests.support.studio import FACTOR
 
 HERE = "/console/settings"
 ROTATE = f"{HERE}/keys/rotate"
-LINE = KeyLine(Purpose.TOKENS, Algorithm.ES256)
+LINE = KeyLine(KeyPurpose.TOKENS, Algorithm.ES256)
 
 
-async def states(studio: Service, line: KeyLine) -> list[State]:
+async def states(studio: RunningService, line: KeyLine) -> list[KeyState]:
     keys = (await studio.house.storage.keys.load()).keys
-    return sorted(state(key, studio.clock.now()) for key in keys if key.line == line)
+    return sorted(key_state(key, studio.clock.now()) for key in keys if key.line == line)
 
 
-async def asked(studio: Service, data: dict[str, object]) -> Any:
+async def asked(studio: RunningService, data: dict[str, object]) -> Any:
     """Over the API, by Ada."""
     user = await studio.house.storage.accounts.user(ADA)
     jwt = await studio.house.user_tokens.issue(user, auth="login", factor=FACTOR)
@@ -28,28 +28,28 @@ async def asked(studio: Service, data: dict[str, object]) -> Any:
     return answer.json()["data"]
 
 
-async def test_keys_are_drawn_and_rotated_in_three_manners(studio: Service, inside: Visitors) -> None:
+async def test_keys_are_drawn_and_rotated_in_three_manners(studio: RunningService, inside: ConsoleBrowsers) -> None:
     ada = await inside(ADA)
     page = (await ada.get(HERE)).text
     assert page.count('class="strip"') == 5
     await ada.get(f"{ROTATE}?purpose=tokens&alg=ES256")
     await ada.post(ROTATE, manner="planned")
     assert "takes over at its time" in (await ada.follow()).text
-    assert await states(studio, LINE) == [State.NEXT, State.SIGNING]
+    assert await states(studio, LINE) == [KeyState.NEXT, KeyState.SIGNING]
     page = (await ada.get(f"{ROTATE}?purpose=tokens&alg=ES256")).text
     assert 'value="planned"' not in page  # one waits already
     assert (await ada.post(ROTATE, manner="planned")).status_code == 409
     await ada.get(f"{ROTATE}?purpose=tokens&alg=ES256")
     await ada.post(ROTATE, manner="at_once")
-    assert await states(studio, LINE) == [State.SIGNING, State.VERIFYING]
+    assert await states(studio, LINE) == [KeyState.SIGNING, KeyState.VERIFYING]
     await ada.get(f"{ROTATE}?purpose=tokens&alg=ES256")
     await ada.post(ROTATE, manner="distrust")
-    assert await states(studio, LINE) == [State.RETIRED, State.RETIRED, State.SIGNING]
+    assert await states(studio, LINE) == [KeyState.RETIRED, KeyState.RETIRED, KeyState.SIGNING]
     lines = {(one["purpose"], one["alg"]): one["keys"] for one in (await asked(studio, {"part": "keys"}))["lines"]}
     assert sorted(key["state"] for key in lines["tokens", "ES256"]) == ["retired", "retired", "signing"]
     assert len(lines) == 5
     keys = (await studio.house.storage.keys.load()).keys
-    signing = [key.kid for key in keys if key.line == LINE and state(key, studio.clock.now()) is State.SIGNING]
+    signing = [key.kid for key in keys if key.line == LINE and key_state(key, studio.clock.now()) is KeyState.SIGNING]
     served = (await studio.client.get("/proxy/oauth/keys")).json()["keys"]
     assert [key["kid"] for key in served if key["alg"] == "ES256"] == signing  # at once, on this node
 
@@ -61,7 +61,7 @@ async def test_keys_are_drawn_and_rotated_in_three_manners(studio: Service, insi
 
 
 async def test_the_configuration_is_shown_as_loaded_and_its_secrets_are_not(
-    studio: Service, inside: Visitors
+    studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     ada = await inside(ADA)
     page = (await ada.get(f"{HERE}/configuration")).text
@@ -84,7 +84,7 @@ async def test_the_configuration_is_shown_as_loaded_and_its_secrets_are_not(
     assert "Development mode" in (await ada.get(f"{HERE}/risks")).text
 
 
-async def test_mail_and_health_say_how_it_is(studio: Service, inside: Visitors) -> None:
+async def test_mail_and_health_say_how_it_is(studio: RunningService, inside: ConsoleBrowsers) -> None:
     ada = await inside(ADA)
     await ada.get("/console/people/new")
     await ada.post("/console/people/new", login="nora@studio.example", entrance="invite")
@@ -110,7 +110,7 @@ async def test_mail_and_health_say_how_it_is(studio: Service, inside: Visitors) 
     assert " records, <time" in page
 
 
-async def test_what_a_setting_is_reads_as_words(inside: Visitors) -> None:
+async def test_what_a_setting_is_reads_as_words(inside: ConsoleBrowsers) -> None:
     ada = await inside(ADA)
     policies = (await ada.get(f"{HERE}/policies")).text
     assert "1 second<" in policies

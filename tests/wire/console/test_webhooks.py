@@ -4,13 +4,15 @@ import re
 
 from gatehouse.webhooks.model import Delivery, DeliveryState, Webhook
 from tests.support.builders import NOW
-from tests.support.console import ADA, OLGA, Visitors
-from tests.support.service import Service
+from tests.support.console import ADA, OLGA, ConsoleBrowsers
+from tests.support.service import RunningService
 
 PATH = "/console/settings/webhooks"
 
 
-async def test_a_webhook_is_made_changed_tried_and_removed_by_mouse(studio: Service, inside: Visitors) -> None:
+async def test_a_webhook_is_made_changed_tried_and_removed_by_mouse(
+    studio: RunningService, inside: ConsoleBrowsers
+) -> None:
     ada = await inside(ADA)
     await ada.get(f"{PATH}/new")
     wrong = await ada.post(f"{PATH}/new", url="http://receiver.example/", events="account")
@@ -46,7 +48,7 @@ async def test_a_webhook_is_made_changed_tried_and_removed_by_mouse(studio: Serv
     assert list(await studio.house.storage.webhooks.webhooks()) == []
 
 
-async def test_deliveries_are_searched_paged_and_downloaded(studio: Service, inside: Visitors) -> None:
+async def test_deliveries_are_searched_paged_and_downloaded(studio: RunningService, inside: ConsoleBrowsers) -> None:
     ada, store = await inside(ADA), studio.house.storage.webhooks
     await ada.get(f"{PATH}/new")
     await ada.post(f"{PATH}/new", url="https://receiver.example/hook", events="account")
@@ -90,7 +92,7 @@ def a_delivery(webhook: Webhook, number: int) -> Delivery:
     )
 
 
-async def test_whoever_does_not_administer_sees_none(inside: Visitors) -> None:
+async def test_whoever_does_not_administer_sees_none(inside: ConsoleBrowsers) -> None:
     olga = await inside(OLGA)
     assert (await olga.get(PATH)).status_code == 403
     assert (await olga.get(f"{PATH}/new")).status_code == 403

@@ -11,7 +11,7 @@ AGENT: Final = {"User-Agent": "Mozilla/5.0 (X11; Linux) Firefox/140.0"}
 RULE: Final = re.compile(r'<li class="(yes|no)">.*?<code>([^<]+)</code>', re.DOTALL)
 
 
-class Person:
+class DemoPerson:
     def __init__(self, login: str, password: str) -> None:
         self._proof = {"login": login, "password": password}
         self.browser = httpx2.Client(headers=AGENT, timeout=20, follow_redirects=True)

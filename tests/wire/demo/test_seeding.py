@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from gatehouse.app.house import open_house
-from gatehouse.app.provisioning import provisioning_of
-from gatehouse.demo.seeding import BEGUN, FACT, HalfADemo, NotADemo, seed
+from gatehouse.app.house import open_services
+from gatehouse.app.provisioning import build_provisioning
+from gatehouse.demo.seeding import FACT, STARTED, HalfADemo, NotADemo, seed
 from tests.support.clock import MovableClock
 from tests.support.processes import free_port
-from tests.support.service import settings_for
+from tests.support.service import load_test_settings
 
 HAPPENED = {
     "session.opened",
@@ -33,11 +33,11 @@ SIZES = {"users": 10, "projects": 2, "clients": 1, "groups": 6, "service_account
 
 async def test_an_empty_database_becomes_a_studio_with_a_day_behind_it(postgres_url: str, tmp_path: Path) -> None:
     clock = MovableClock()
-    loaded = settings_for(postgres_url, tmp_path, port=free_port())
+    loaded = load_test_settings(postgres_url, tmp_path, port=free_port())
     assert await seed(loaded, clock) is not None
     assert await seed(loaded, clock) is None  # it is there, and stays as it is
-    async with open_house(loaded, clock=clock, serving=True) as house:
-        described: dict[str, Any] = await provisioning_of(house).export(secrets=False)
+    async with open_services(loaded, clock=clock, serving=True) as house:
+        described: dict[str, Any] = await build_provisioning(house).export(secrets=False)
         assert {name: len(described[name]) for name in SIZES} == SIZES
         own = [one for one in described["applications"] if one["application_id"] != 1]
         assert [one["application_id"] for one in own] == [50001, 50002, 50003, 50004]
@@ -56,10 +56,10 @@ def leaves(tree: Mapping[str, Any]) -> int:
 
 async def test_a_database_that_is_no_demo_or_half_of_one_is_left_alone(migrated_url: str, tmp_path: Path) -> None:
     clock = MovableClock()
-    loaded = settings_for(migrated_url, tmp_path, port=free_port())
+    loaded = load_test_settings(migrated_url, tmp_path, port=free_port())
     with pytest.raises(NotADemo):
         await seed(loaded, clock)
-    async with open_house(loaded, clock=clock, serving=True) as house:
-        await house.storage.installation.state(FACT, BEGUN)
+    async with open_services(loaded, clock=clock, serving=True) as house:
+        await house.storage.installation.state(FACT, STARTED)
     with pytest.raises(HalfADemo):
         await seed(loaded, clock)

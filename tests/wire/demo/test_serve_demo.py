@@ -13,9 +13,9 @@ from click.testing import CliRunner
 
 from gatehouse.cli import main
 from tests.support.processes import LOOPBACK, Node, WatchedProcess, free_port
-from tests.support.service import QUICK
+from tests.support.service import FAST_SETTINGS
 from tests.support.setup_link import FORM, setup_token
-from tests.wire.demo.person import Person, rules_on
+from tests.wire.demo.person import DemoPerson, rules_on
 
 ACCOUNT = re.compile(r"^(.+?) {2,}(\S+@\S+) +([a-z2-9-]{19})$")
 SAMPLE_APP = r"^Sample app  (http://localhost:\d+/)$"
@@ -34,7 +34,7 @@ def login_status(node: Node, login: str, password: str) -> str:
     return status
 
 
-def plays(command: list[str], person: Person, kept: Path) -> str:
+def plays(command: list[str], person: DemoPerson, kept: Path) -> str:
     """The last line of the game, which the person signs in to."""
     with WatchedProcess([*command, "--plain", "--no-browser", "--factor-file", str(kept)]) as playing:
         person.confirms(playing.wait_for_line(LINK, playing.stdout)[1])
@@ -44,7 +44,7 @@ def plays(command: list[str], person: Person, kept: Path) -> str:
 
 def test_a_demo_is_made_once_told_once_and_can_be_walked_through(tmp_path: Path) -> None:
     data = tmp_path / "demo"
-    node = Node(data=data, flags=("--demo",), environment=QUICK)
+    node = Node(data=data, flags=("--demo",), environment=FAST_SETTINGS)
     with node:
         accounts = accounts_in(node.process.stdout)
         assert len(accounts) == len(set(accounts.values())) == 10
@@ -62,7 +62,7 @@ def test_a_demo_is_made_once_told_once_and_can_be_walked_through(tmp_path: Path)
         assert not any(password in told for password in accounts.values())
         assert str(kept) in told
         assert login_status(node, NOOR, accounts[NOOR]) == "OK"
-        with Person(NOOR, accounts[NOOR]) as noor:
+        with DemoPerson(NOOR, accounts[NOOR]) as noor:
             assert "Hello, Noor Haddad" in noor.signs_in_to(sample_app)
         assert node.terminate() == 0
     with pytest.raises(httpx2.ConnectError):
@@ -71,7 +71,7 @@ def test_a_demo_is_made_once_told_once_and_can_be_walked_through(tmp_path: Path)
 
 def walk_through(node: Node, sample_app: str, accounts: Mapping[str, str], tmp_path: Path) -> None:
     command = node.process.wait_for_line(r"^Game        (.+)$", node.process.stdout)[1]
-    with Person(NOOR, accounts[NOOR]) as noor, Person(LUCAS, accounts[LUCAS]) as lucas:
+    with DemoPerson(NOOR, accounts[NOOR]) as noor, DemoPerson(LUCAS, accounts[LUCAS]) as lucas:
         page = noor.signs_in_to(sample_app)
         assert "Hello, Noor Haddad" in page
         assert len(rules_on(page)) == 16
@@ -102,13 +102,16 @@ def test_a_demo_that_others_could_reach_is_refused_and_told_why(
 
 
 def test_the_first_five_minutes_lead_from_the_setup_link_to_a_sample_application_and_a_game(tmp_path: Path) -> None:
-    with Node(data=tmp_path / "data", environment=QUICK) as node:
+    with Node(data=tmp_path / "data", environment=FAST_SETTINGS) as node:
         done = httpx2.post(f"{node.address}/setup", data={**FORM, "token": setup_token(node)}).text
         assert ">Demo<" not in done
         assert 'href="/console"' in done
         app, game = (shlex.split(unescape(command)) for command in re.findall(r"<pre[^>]*><code>(.+?)</code>", done))
         port = free_port()
-        with Person(FORM["login"], FORM["password"]) as anna, WatchedProcess([*app, "--port", str(port)]) as sample:
+        with (
+            DemoPerson(FORM["login"], FORM["password"]) as anna,
+            WatchedProcess([*app, "--port", str(port)]) as sample,
+        ):
             address = sample.wait_for_line(r"^Open (\S+) and sign in", sample.stdout)[1]
             wait_until_served(port)
             page = anna.signs_in_to(address)

@@ -3,21 +3,21 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.audit.model import Origin
+from gatehouse.audit.model import AuditOrigin
 from tests.support.game import ANNA
-from tests.support.service import Service
-from tests.support.visitor import PASSWORD, Visitor
+from tests.support.service import RunningService
+from tests.support.visitor import PASSWORD, HttpBrowser
 
 
 @pytest.fixture
-async def anna(service: Service) -> User:
+async def anna(service: RunningService) -> User:
     return await service.house.administration.create(
-        login=ANNA, nick="Anna", password=PASSWORD, origin=Origin(actor="test")
+        login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
 
 
 @pytest.fixture
-async def visitor(service: Service) -> AsyncIterator[Visitor]:
-    someone = Visitor(service)
+async def visitor(service: RunningService) -> AsyncIterator[HttpBrowser]:
+    someone = HttpBrowser(service)
     yield someone
     await someone.client.aclose()

@@ -7,8 +7,15 @@ from pathlib import Path
 import httpx2
 
 from gatehouse.accounts.model import User
-from tests.support.game import Game, approve, held, refusal, register, written
-from tests.support.service import Service, running_service
+from tests.support.game import (
+    Game,
+    approve_in_storage,
+    refusal_reason,
+    register_game,
+    wait_until_held,
+    wait_until_marks_stored,
+)
+from tests.support.service import RunningService, running_service
 from tests.wire.gamesessions.test_proof import elsewhere
 
 # The first poll after RETRY is in time here, and the second displaces it: the third is the first early one.
@@ -21,13 +28,13 @@ async def early_polls(game: Game, number: int = EARLY, *, by_address: bool = Fal
     Each poll displaces the one before, which is then told RETRY: the delay begins anew every time.
     """
     polling = game.polling(by_address=by_address)
-    await held(game.service)
+    await wait_until_held(game.service)
     await game.service.clock.advance(31)
     assert (await polling).json()["status"] == "RETRY"
-    await written(game)
+    await wait_until_marks_stored(game)
     await game.service.clock.advance(2)  # the clock ran ahead of the answer; now its delay is surely over
     newest = game.polling(by_address=by_address)
-    await held(game.service)
+    await wait_until_held(game.service)
     refused = None
     for _ in range(number - 1):
         displaced, newest = newest, game.polling(by_address=by_address)
@@ -42,47 +49,47 @@ async def early_polls(game: Game, number: int = EARLY, *, by_address: bool = Fal
 
 
 async def test_gs_25_the_fifth_early_poll_within_a_minute_is_blocked_and_released_in_time(
-    service: Service, anna: User
+    service: RunningService, anna: User
 ) -> None:
-    game, neighbour = await register(service), await register(service)
+    game, neighbour = await register_game(service), await register_game(service)
     blocked = await early_polls(game)
     assert blocked is not None
     assert blocked.headers["retry-after"] == "60"
-    assert await refusal(service, blocked, status=429) == "polls before the delay is over; blocked for 60 s"
-    await approve(game, anna)
+    assert await refusal_reason(service, blocked, status=429) == "polls before the delay is over; blocked for 60 s"
+    await approve_in_storage(game, anna)
     assert (await game.poll()).status_code == 429  # whatever has happened meanwhile
-    await approve(neighbour, anna)
+    await approve_in_storage(neighbour, anna)
     assert (await neighbour.poll()).json()["status"] == "OK"
     await service.clock.advance(60)
     assert (await game.poll()).json()["status"] == "OK"
 
 
-async def test_gs_25_four_early_polls_are_no_offence(service: Service, anna: User) -> None:
-    game = await register(service)
+async def test_gs_25_four_early_polls_are_no_offence(service: RunningService, anna: User) -> None:
+    game = await register_game(service)
     assert await early_polls(game, EARLY - 1) is None
-    await approve(game, anna)
+    await approve_in_storage(game, anna)
     await service.clock.advance(2)
     assert (await game.poll()).json()["status"] == "OK"
 
 
-async def test_gs_25_each_further_block_lasts_twice_as_long(service: Service) -> None:
-    game = await register(service)
+async def test_gs_25_each_further_block_lasts_twice_as_long(service: RunningService) -> None:
+    game = await register_game(service)
     for lasts in (60, 120):
         blocked = await early_polls(game)
         assert blocked is not None
         assert blocked.headers["retry-after"] == str(lasts)
         await service.clock.advance(1)
-        await written(game)
+        await wait_until_marks_stored(game)
         await service.clock.advance(lasts)
 
 
-async def test_gs_25_the_same_session_from_another_address_is_not_blocked(service: Service) -> None:
-    game = await register(service)
+async def test_gs_25_the_same_session_from_another_address_is_not_blocked(service: RunningService) -> None:
+    game = await register_game(service)
     assert await early_polls(game) is not None
     await service.clock.advance(2)
     async with elsewhere(service) as other:
         polling = replace(game, service=other).polling()
-        await held(service)
+        await wait_until_held(service)
         service.stopping.begin()
         assert (await polling).json()["status"] == "RETRY"
 
@@ -92,11 +99,11 @@ async def test_gs_25_twenty_blocked_sessions_block_their_address_but_nobody_with
 ) -> None:
     environment = {"GATEHOUSE__GAME__BLOCKED_MOST": "2"}
     async with running_service(installed_url, tmp_path, environment=environment) as service:
-        games = [await register(service) for _ in range(3)]
+        games = [await register_game(service) for _ in range(3)]
         for game in games[:2]:
             assert await early_polls(game, by_address=True) is not None
         assert (await games[2].poll(by_address=True)).status_code == 429
         polling = games[2].polling()
-        await held(service)
+        await wait_until_held(service)
         service.stopping.begin()
         assert (await polling).json()["status"] == "RETRY"

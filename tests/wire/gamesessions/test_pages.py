@@ -8,25 +8,25 @@ import httpx2
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.audit.model import Origin
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.storage.tables.accounts import interactions
 from gatehouse.web.pages.formats import qr_code
 from tests.support.game import (
     ANNA,
-    ELSEWHERE,
+    OTHER_ADDRESS,
     Game,
-    confirm,
-    held,
-    poll_after_the_end,
-    refusal,
-    register,
-    register_elsewhere,
+    confirm_in_browser,
+    poll_ended_session,
+    refusal_reason,
+    register_game,
+    register_game_elsewhere,
+    wait_until_held,
 )
 from tests.support.geoip import write_geoip
-from tests.support.permission_builders import a_new_application, a_project, becoming, create_application, publish
-from tests.support.service import Service, running_service
-from tests.support.visitor import PASSWORD, Visitor, hidden_fields
-from tests.wire.oauth.asking import count, enter_limited, wants_sign_in
+from tests.support.permission_builders import a_new_application, a_project, create_application, publish, set_fields
+from tests.support.service import RunningService, running_service
+from tests.support.visitor import PASSWORD, HttpBrowser, hidden_fields
+from tests.wire.oauth.asking import count_rows, set_limited_session, wants_sign_in
 
 BOB = "bob@studio.example"
 LINK = re.compile(r'<a href="([^"]+)" role="button"')
@@ -38,23 +38,25 @@ PLACES = {"country": {"iso_code": "SE", "names": {"en": "Sweden", "de": "Schwede
 
 
 @pytest.fixture
-async def bob(service: Service) -> AsyncIterator[Visitor]:
+async def bob(service: RunningService) -> AsyncIterator[HttpBrowser]:
     """Another person's browser; he is signed in."""
-    await service.house.administration.create(login=BOB, nick="Bob", password=PASSWORD, origin=Origin(actor="test"))
-    someone = Visitor(service)
+    await service.house.administration.create(
+        login=BOB, nick="Bob", password=PASSWORD, origin=AuditOrigin(actor="test")
+    )
+    someone = HttpBrowser(service)
     await someone.sign_in(BOB)
     yield someone
     await someone.client.aclose()
 
 
 @pytest.fixture
-async def at_home(visitor: Visitor, anna: User) -> Visitor:
+async def at_home(visitor: HttpBrowser, anna: User) -> HttpBrowser:
     """Anna's browser, and she is signed in."""
     await visitor.sign_in(anna.login or "")
     return visitor
 
 
-async def asked(visitor: Visitor, game: Game) -> httpx2.Response:
+async def asked(visitor: HttpBrowser, game: Game) -> httpx2.Response:
     """The question, for someone who is signed in."""
     await visitor.get(f"/?gsid={game.gsid}")
     page = await visitor.follow()
@@ -62,19 +64,19 @@ async def asked(visitor: Visitor, game: Game) -> httpx2.Response:
     return page
 
 
-async def decide(visitor: Visitor, decision: str = "confirm", **fields: str) -> httpx2.Response:
+async def decide(visitor: HttpBrowser, decision: str = "confirm", **fields: str) -> httpx2.Response:
     answer = await visitor.post("/sign-in/confirm", decision=decision, **fields)
     return await visitor.follow() if answer.status_code == 303 else answer
 
 
-async def state_of(service: Service, gsid: str) -> object:
+async def state_of(service: RunningService, gsid: str) -> object:
     return (await service.client.get("/game/state", params={"gsid": gsid})).json()
 
 
-async def names(service: Service) -> Game:
+async def names(service: RunningService) -> Game:
     """A session of a game that has a name."""
     application = await create_application(service.house.storage, name="Sky Raiders")
-    return await register(service, app_id=application.application_id)
+    return await register_game(service, app_id=application.application_id)
 
 
 def choices_in(page: httpx2.Response) -> list[str]:
@@ -85,11 +87,11 @@ def choices_in(page: httpx2.Response) -> list[str]:
 
 
 async def test_the_link_leads_by_the_sign_in_to_the_question_and_back_to_the_game(
-    service: Service, visitor: Visitor, anna: User
+    service: RunningService, visitor: HttpBrowser, anna: User
 ) -> None:
     game = await names(service)
     polling = game.polling()
-    await held(service)
+    await wait_until_held(service)
     assert wants_sign_in(await visitor.get(f"/?gsid={game.gsid}"))
     page = await visitor.follow()
     assert "Sky Raiders" in page.text
@@ -107,16 +109,18 @@ async def test_the_link_leads_by_the_sign_in_to_the_question_and_back_to_the_gam
 
 
 @pytest.mark.usefixtures("anna")
-async def test_a_game_without_a_name_is_a_game(service: Service, visitor: Visitor) -> None:
-    game = await register(service)
+async def test_a_game_without_a_name_is_a_game(service: RunningService, visitor: HttpBrowser) -> None:
+    game = await register_game(service)
     await visitor.get(f"/?gsid={game.gsid}")
     assert "to continue to <strong><bdi>a game</bdi></strong>" in (await visitor.follow()).text
     await visitor.post("/sign-in", login=ANNA, password=PASSWORD)
     assert "Sign in to a game on your PC?" in (await visitor.follow()).text
 
 
-async def test_the_question_tells_how_many_seconds_ago_it_was_started(service: Service, at_home: Visitor) -> None:
-    game = await register(service)
+async def test_the_question_tells_how_many_seconds_ago_it_was_started(
+    service: RunningService, at_home: HttpBrowser
+) -> None:
+    game = await register_game(service)
     await service.clock.advance(12)
     assert ">12 seconds ago</time>" in (await asked(at_home, game)).text
     await service.clock.advance(60)
@@ -124,9 +128,9 @@ async def test_the_question_tells_how_many_seconds_ago_it_was_started(service: S
 
 
 async def test_a_live_session_is_asked_all_the_same_and_only_a_post_answers(
-    service: Service, at_home: Visitor
+    service: RunningService, at_home: HttpBrowser
 ) -> None:
-    game = await register(service)
+    game = await register_game(service)
     page = await asked(at_home, game)
     await at_home.get(f"{page.url.path}?{page.url.query.decode()}&decision=confirm")
     assert await state_of(service, game.gsid) == {"state": "signing_in", "closed": "", "waiting": True}
@@ -136,34 +140,34 @@ async def test_a_live_session_is_asked_all_the_same_and_only_a_post_answers(
     assert await state_of(service, game.gsid) == {"state": "signing_in", "closed": "", "waiting": True}
 
 
-async def test_what_reads_ahead_does_nothing(service: Service, at_home: Visitor) -> None:
-    game, begun = await register(service), await count(service, interactions)
+async def test_what_reads_ahead_does_nothing(service: RunningService, at_home: HttpBrowser) -> None:
+    game, begun = await register_game(service), await count_rows(service, interactions)
     for headers in ({"Sec-Purpose": "prefetch;prerender"}, {"Purpose": "prefetch"}):
         answer = await at_home.client.get(f"/?gsid={game.gsid}", headers=headers)
         assert (answer.status_code, answer.headers["cache-control"]) == (503, "no-store")
     assert (await at_home.client.head(f"/?gsid={game.gsid}")).status_code == 200
-    assert await count(service, interactions) == begun
+    assert await count_rows(service, interactions) == begun
     assert await state_of(service, game.gsid) == {"state": "waiting", "closed": "", "waiting": True}
 
 
-async def test_the_page_cannot_be_framed(service: Service, at_home: Visitor) -> None:
-    page = await asked(at_home, await register(service))
+async def test_the_page_cannot_be_framed(service: RunningService, at_home: HttpBrowser) -> None:
+    page = await asked(at_home, await register_game(service))
     assert "frame-ancestors 'none'" in page.headers["content-security-policy"]
     assert page.headers["x-frame-options"] == "DENY"
 
 
 async def test_a_session_from_a_short_token_has_to_sign_in_first(
-    service: Service, visitor: Visitor, anna: User
+    service: RunningService, visitor: HttpBrowser, anna: User
 ) -> None:
-    await enter_limited(service, anna, visitor)
-    game = await register(service)
+    await set_limited_session(service, anna, visitor)
+    game = await register_game(service)
     assert wants_sign_in(await visitor.get(f"/?gsid={game.gsid}"))
     visitor.client.cookies.clear()
-    assert "go back to the game" in (await confirm(visitor, game)).text
+    assert "go back to the game" in (await confirm_in_browser(visitor, game)).text
 
 
-async def test_unknown_ended_and_answered_sessions_look_alike(service: Service, at_home: Visitor) -> None:
-    cancelled, confirmed, old = [await register(service) for _ in range(3)]
+async def test_unknown_ended_and_answered_sessions_look_alike(service: RunningService, at_home: HttpBrowser) -> None:
+    cancelled, confirmed, old = [await register_game(service) for _ in range(3)]
     await asked(at_home, cancelled)
     await decide(at_home, "cancel")
     await asked(at_home, confirmed)
@@ -178,7 +182,7 @@ async def test_unknown_ended_and_answered_sessions_look_alike(service: Service, 
     assert {page.status_code for page in pages} == {404}
 
 
-async def test_gs_20_what_was_asked_for_at_creation_wins(service: Service, at_home: Visitor) -> None:
+async def test_gs_20_what_was_asked_for_at_creation_wins(service: RunningService, at_home: HttpBrowser) -> None:
     game = await names(service)
     other = await create_application(service.house.storage, name="Other Game")
     more = f"app_id={other.application_id}&nojwt=0&short_token=1&meta=1&with_email=x&factor=y&stoken=z&code=1"
@@ -187,7 +191,7 @@ async def test_gs_20_what_was_asked_for_at_creation_wins(service: Service, at_ho
     assert "Sky Raiders" in page.text
     assert "Other Game" not in page.text
     await decide(at_home)
-    told = (await poll_after_the_end(game)).json()
+    told = (await poll_ended_session(game)).json()
     assert told["status"] == "OK"
     assert not {"jwt", "factor", "meta", "stoken", "login"} & told.keys()
 
@@ -196,13 +200,15 @@ async def test_how_many_ways_one_source_begins_is_bounded(migrated_url: str, tmp
     async with running_service(
         migrated_url, tmp_path / "data", environment={"GATEHOUSE__RATES__LOGIN": "3"}
     ) as service:
-        game = await register(service)
+        game = await register_game(service)
         answers = [(await service.client.get("/", params={"gsid": game.gsid})).status_code for _ in range(5)]
         assert (answers[0], answers[-1]) == (303, 429)
 
 
-async def test_gs_32_no_page_tells_where_it_was_and_none_is_kept(service: Service, at_home: Visitor) -> None:
-    game = await register(service)
+async def test_gs_32_no_page_tells_where_it_was_and_none_is_kept(
+    service: RunningService, at_home: HttpBrowser
+) -> None:
+    game = await register_game(service)
     pages = [await at_home.get(f"/?gsid={game.gsid}"), await at_home.follow(), await decide(at_home)]
     ends = ("cancelled", "wrong-code", "denied", "state")
     pages += [await at_home.get(f"/game/{end}?gsid={game.gsid}") for end in ends]
@@ -214,12 +220,12 @@ async def test_gs_32_no_page_tells_where_it_was_and_none_is_kept(service: Servic
 
 
 async def test_gs_18_from_another_address_the_page_warns_and_the_audit_log_says_so(
-    service: Service, at_home: Visitor, anna: User
+    service: RunningService, at_home: HttpBrowser, anna: User
 ) -> None:
-    game = await register_elsewhere(service)
+    game = await register_game_elsewhere(service)
     page = await asked(at_home, game)
     assert WARNING in page.text
-    assert f"from another place: <bdi>{ELSEWHERE}</bdi>" in page.text
+    assert f"from another place: <bdi>{OTHER_ADDRESS}</bdi>" in page.text
     assert NEARBY not in page.text
     await decide(at_home)
     [record] = await service.house.storage.audit.newest(5, anna.user_id, "game.confirmed")
@@ -227,9 +233,9 @@ async def test_gs_18_from_another_address_the_page_warns_and_the_audit_log_says_
 
 
 async def test_gs_18_the_number_that_the_game_shows_is_picked_out_of_three(
-    service: Service, at_home: Visitor, anna: User
+    service: RunningService, at_home: HttpBrowser, anna: User
 ) -> None:
-    game = await register_elsewhere(service, code="1")
+    game = await register_game_elsewhere(service, code="1")
     page = await asked(at_home, game)
     offered = choices_in(page)
     assert len(set(offered)) == 3
@@ -240,13 +246,13 @@ async def test_gs_18_the_number_that_the_game_shows_is_picked_out_of_three(
     assert (await game.poll()).json()["user_id"] == anna.user_id
 
 
-async def test_gs_18_a_wrong_number_ends_it(service: Service, at_home: Visitor) -> None:
-    game = await register_elsewhere(service, code="1")
+async def test_gs_18_a_wrong_number_ends_it(service: RunningService, at_home: HttpBrowser) -> None:
+    game = await register_game_elsewhere(service, code="1")
     wrong = next(code for code in choices_in(await asked(at_home, game)) if code != game.told["code"])
     page = await decide(at_home, code=wrong)
     assert page.url.path == "/game/wrong-code"
     assert "That is not the number" in page.text
-    told = (await poll_after_the_end(game)).json()
+    told = (await poll_ended_session(game)).json()
     assert told["status"] == "ERROR"
     found = await service.house.storage.audit.find(told["error"])
     assert "another code was picked" in getattr(found, "reason", "")
@@ -255,9 +261,9 @@ async def test_gs_18_a_wrong_number_ends_it(service: Service, at_home: Visitor) 
 
 
 async def test_gs_18_without_a_number_the_page_asks_once_more_and_nobody_is_signed_in(
-    service: Service, at_home: Visitor, anna: User
+    service: RunningService, at_home: HttpBrowser, anna: User
 ) -> None:
-    game = await register_elsewhere(service, code="1")
+    game = await register_game_elsewhere(service, code="1")
     await asked(at_home, game)
     again = await decide(at_home)
     assert game.told["code"] in choices_in(again)
@@ -267,31 +273,31 @@ async def test_gs_18_without_a_number_the_page_asks_once_more_and_nobody_is_sign
 
 
 async def test_gs_18_addresses_that_prove_nothing_are_no_sign_of_closeness(
-    service: Service, at_home: Visitor
+    service: RunningService, at_home: HttpBrowser
 ) -> None:
     """A proxy in front that nobody told us to trust: game and browser have the same address, the proxy's."""
-    game = await register(service, {"X-Forwarded-For": "203.0.113.66"}, code="1")
+    game = await register_game(service, {"X-Forwarded-For": "203.0.113.66"}, code="1")
     at_home.client.headers["X-Forwarded-For"] = "198.51.100.7"
     page = await asked(at_home, game)
     assert "from the network you are in" not in page.text
     assert len(choices_in(page)) == 3
 
 
-async def test_in_the_same_network_no_number_is_asked_for(service: Service, at_home: Visitor) -> None:
-    game = await register(service, code="1")
+async def test_in_the_same_network_no_number_is_asked_for(service: RunningService, at_home: HttpBrowser) -> None:
+    game = await register_game(service, code="1")
     assert choices_in(await asked(at_home, game)) == []
     assert "go back to the game" in (await decide(at_home)).text
 
 
 async def test_ipv4_beside_ipv6_is_neither_warned_of_nor_called_near(migrated_url: str, tmp_path: Path) -> None:
-    environment = {"GATEHOUSE__SERVER__TRUSTED_PROXIES": f"{ELSEWHERE}/32"}
+    environment = {"GATEHOUSE__SERVER__TRUSTED_PROXIES": f"{OTHER_ADDRESS}/32"}
     async with running_service(migrated_url, tmp_path / "data", environment=environment) as service:
         await service.house.administration.create(
-            login=ANNA, nick="Anna", password=PASSWORD, origin=Origin(actor="test")
+            login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
         )
-        visitor = Visitor(service)
+        visitor = HttpBrowser(service)
         await visitor.sign_in(ANNA)
-        page = await asked(visitor, await register_elsewhere(service, forwarded_for="2001:db8::7"))
+        page = await asked(visitor, await register_game_elsewhere(service, forwarded_for="2001:db8::7"))
         assert "just now</time>, from <bdi>2001:db8::7</bdi>." in page.text
         for absent in (WARNING, NEARBY, "another place"):
             assert absent not in page.text
@@ -299,15 +305,15 @@ async def test_ipv4_beside_ipv6_is_neither_warned_of_nor_called_near(migrated_ur
 
 
 async def test_a_place_is_named_when_it_is_known_in_the_readers_language(migrated_url: str, tmp_path: Path) -> None:
-    file = write_geoip(tmp_path / "city.mmdb", {f"{ELSEWHERE}/32": PLACES})
+    file = write_geoip(tmp_path / "city.mmdb", {f"{OTHER_ADDRESS}/32": PLACES})
     environment = {"GATEHOUSE__ACCOUNTS__GEOIP_FILE": str(file)}
     async with running_service(migrated_url, tmp_path / "data", environment=environment) as service:
         await service.house.administration.create(
-            login=ANNA, nick="Anna", password=PASSWORD, origin=Origin(actor="test")
+            login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
         )
-        visitor = Visitor(service)
+        visitor = HttpBrowser(service)
         await visitor.sign_in(ANNA)
-        page = await asked(visitor, await register_elsewhere(service))
+        page = await asked(visitor, await register_game_elsewhere(service))
         assert "from another place: <bdi>Sweden</bdi>" in page.text
         german = await visitor.get(f"{page.url.path}?{page.url.query.decode()}&lang=de")
         assert "an einem anderen Ort: <bdi>Schweden</bdi>" in german.text
@@ -318,9 +324,9 @@ async def test_a_place_is_named_when_it_is_known_in_the_readers_language(migrate
 
 
 async def test_gs_19_of_two_who_open_the_same_link_the_first_answer_counts(
-    service: Service, at_home: Visitor, bob: Visitor, anna: User
+    service: RunningService, at_home: HttpBrowser, bob: HttpBrowser, anna: User
 ) -> None:
-    game = await register(service)
+    game = await register_game(service)
     await asked(at_home, game)
     await asked(bob, game)
     assert "go back to the game" in (await decide(at_home)).text
@@ -330,9 +336,9 @@ async def test_gs_19_of_two_who_open_the_same_link_the_first_answer_counts(
 
 
 async def test_gs_19_a_no_after_the_first_yes_changes_nothing(
-    service: Service, at_home: Visitor, bob: Visitor, anna: User
+    service: RunningService, at_home: HttpBrowser, bob: HttpBrowser, anna: User
 ) -> None:
-    game = await register(service)
+    game = await register_game(service)
     await asked(bob, game)
     await asked(at_home, game)
     await decide(at_home)
@@ -341,59 +347,61 @@ async def test_gs_19_a_no_after_the_first_yes_changes_nothing(
     assert (await game.poll()).json()["user_id"] == anna.user_id
 
 
-async def test_gs_19_after_close_gsid_a_yes_is_refused(service: Service, at_home: Visitor) -> None:
-    game = await register(service)
+async def test_gs_19_after_close_gsid_a_yes_is_refused(service: RunningService, at_home: HttpBrowser) -> None:
+    game = await register_game(service)
     await asked(at_home, game)
     assert (await game.close("Error")).json() == {"status": "OK"}
     late = await decide(at_home)
     assert (late.status_code, OVER in late.text) == (404, True)
-    assert (await poll_after_the_end(game)).json()["status"] == "ERROR"
+    assert (await poll_ended_session(game)).json()["status"] == "ERROR"
 
 
-async def test_gs_19_after_its_time_a_yes_is_refused(service: Service, at_home: Visitor) -> None:
-    game = await register(service)
+async def test_gs_19_after_its_time_a_yes_is_refused(service: RunningService, at_home: HttpBrowser) -> None:
+    game = await register_game(service)
     await asked(at_home, game)
     await service.clock.advance(120)
     late = await decide(at_home)
     assert (late.status_code, OVER in late.text) == (404, True)
-    assert await refusal(service, await game.poll()) == "no such session"
+    assert await refusal_reason(service, await game.poll()) == "no such session"
 
 
 @pytest.mark.usefixtures("anna")
-async def test_a_way_that_took_too_long_starts_again_at_the_games_link(service: Service, visitor: Visitor) -> None:
-    game = await register(service)
+async def test_a_way_that_took_too_long_starts_again_at_the_games_link(
+    service: RunningService, visitor: HttpBrowser
+) -> None:
+    game = await register_game(service)
     await visitor.get(f"/?gsid={game.gsid}&lang=de&app_id=1")
     await visitor.follow()
     for _ in range(7):  # the game goes on waiting
         await service.clock.advance(60)
         polling = game.polling()
-        await held(service)
+        await wait_until_held(service)
         await service.game.pulse.flush()
         await service.clock.advance(31)
         await polling
     late = await visitor.post("/sign-in", login=ANNA, password=PASSWORD)
     assert late.status_code == 400
     assert LINK.findall(late.text) == [f"/?gsid={game.gsid}"]
-    assert "go back to the game" in (await confirm(visitor, game)).text
+    assert "go back to the game" in (await confirm_in_browser(visitor, game)).text
 
 
 async def test_a_yes_after_the_sign_in_ended_elsewhere_does_nothing_and_leads_back_to_the_link(
-    service: Service, at_home: Visitor
+    service: RunningService, at_home: HttpBrowser
 ) -> None:
-    game = await register(service)
+    game = await register_game(service)
     await asked(at_home, game)
     at_home.client.cookies.delete("gh_session")
     late = await decide(at_home)
     assert (late.status_code, LINK.findall(late.text)) == (403, [f"/?gsid={game.gsid}"])
     assert await state_of(service, game.gsid) == {"state": "signing_in", "closed": "", "waiting": True}
-    assert "go back to the game" in (await confirm(at_home, game)).text
+    assert "go back to the game" in (await confirm_in_browser(at_home, game)).text
 
 
 @pytest.mark.usefixtures("anna")
 async def test_the_form_of_a_second_tab_leads_on_after_the_sign_in_in_the_first(
-    service: Service, visitor: Visitor
+    service: RunningService, visitor: HttpBrowser
 ) -> None:
-    first, second = await register(service), await register(service)
+    first, second = await register_game(service), await register_game(service)
     tabs = []
     for game in (second, first):
         await visitor.get(f"/?gsid={game.gsid}")
@@ -406,10 +414,10 @@ async def test_the_form_of_a_second_tab_leads_on_after_the_sign_in_in_the_first(
     await asked(visitor, second)
 
 
-async def test_no_ends_it_and_is_recorded(service: Service, at_home: Visitor) -> None:
-    game = await register(service)
+async def test_no_ends_it_and_is_recorded(service: RunningService, at_home: HttpBrowser) -> None:
+    game = await register_game(service)
     polling = game.polling()
-    await held(service)
+    await wait_until_held(service)
     await asked(at_home, game)
     page = await decide(at_home, "cancel")
     assert "Nobody was signed in" in page.text
@@ -421,7 +429,7 @@ async def test_no_ends_it_and_is_recorded(service: Service, at_home: Visitor) ->
 
 
 async def test_whom_the_application_does_not_let_in_is_told_which_and_whom_to_ask(
-    service: Service, at_home: Visitor
+    service: RunningService, at_home: HttpBrowser
 ) -> None:
     project = a_project(title="Mind Games")
     new = a_new_application(
@@ -430,44 +438,52 @@ async def test_whom_the_application_does_not_let_in_is_told_which_and_whom_to_as
         project_id=project.project_id,
     )
     project = await publish(service.house.storage, project, new=new)
-    game = await register(service, app_id=project.application_id)
+    game = await register_game(service, app_id=project.application_id)
     await asked(at_home, game)
     page = await decide(at_home)
     assert (page.url.path, page.status_code) == ("/game/denied", 403)
     for shown in ("Sky Raiders", "Mind Games", ANNA):
         assert shown in page.text
-    assert (await poll_after_the_end(game)).json()["status"] == "ERROR"
+    assert (await poll_ended_session(game)).json()["status"] == "ERROR"
     stranger = await service.client.get("/game/denied", params={"gsid": game.gsid})
     assert (stranger.status_code, ANNA in stranger.text, "Mind Games" in stranger.text) == (404, False, False)
 
 
-async def test_of_two_applications_the_one_that_lets_him_not_in_is_named(service: Service, at_home: Visitor) -> None:
+async def test_of_two_applications_the_one_that_lets_him_not_in_is_named(
+    service: RunningService, at_home: HttpBrowser
+) -> None:
     launcher = await create_application(service.house.storage, name="Launcher")
     closed = await create_application(
         service.house.storage, name="Sky Raiders", settings={"restricted_domains": ["other.example"]}
     )
-    game = await register(service, app_id=launcher.application_id, gapp_id=closed.application_id)
+    game = await register_game(service, app_id=launcher.application_id, gapp_id=closed.application_id)
     await asked(at_home, game)
     page = await decide(at_home)
     assert page.url.path == "/game/denied"
     assert ("Sky Raiders" in page.text, "Launcher" in page.text) == (True, False)
 
 
-async def test_whoever_administers_is_told_the_missing_right_and_nobody_else(service: Service, bob: Visitor) -> None:
+async def test_whoever_administers_is_told_the_missing_right_and_nobody_else(
+    service: RunningService, bob: HttpBrowser
+) -> None:
     """As on the page of an application that a web client stands for."""
     ada = await service.house.administration.create(
-        login="ada@studio.example", nick="Ada", password=PASSWORD, origin=Origin(actor="test"), administrator=True
+        login="ada@studio.example",
+        nick="Ada",
+        password=PASSWORD,
+        origin=AuditOrigin(actor="test"),
+        administrator=True,
     )
     closed = await create_application(service.house.storage, name="Sky Raiders")
-    administrator = Visitor(service)
+    administrator = HttpBrowser(service)
     await administrator.sign_in("ada@studio.example")
     user = await service.house.storage.accounts.user_by_login(BOB)
     assert user is not None
     for someone, user_id, is_told in ((administrator, ada.user_id, True), (bob, user.user_id, False)):
         await service.house.storage.user_records.edit_record(
-            closed.application_id, user_id, becoming(login={"can": {"value": False}}), 0
+            closed.application_id, user_id, set_fields(login={"can": {"value": False}}), 0
         )
-        await asked(someone, await register(service, app_id=closed.application_id))
+        await asked(someone, await register_game(service, app_id=closed.application_id))
         page = await decide(someone)
         assert page.url.path == "/game/denied"
         assert ("<dt>Missing right</dt><dd><code>login.can</code></dd>" in page.text) is is_told
@@ -478,7 +494,7 @@ async def test_whoever_administers_is_told_the_missing_right_and_nobody_else(ser
 # -- afterwards --
 
 
-async def test_nobody_else_is_told_whom_to_ask(service: Service, at_home: Visitor) -> None:
+async def test_nobody_else_is_told_whom_to_ask(service: RunningService, at_home: HttpBrowser) -> None:
     game = await names(service)
     await game.close("Error")
     page = await at_home.get(f"/game/denied?gsid={game.gsid}")
@@ -487,15 +503,15 @@ async def test_nobody_else_is_told_whom_to_ask(service: Service, at_home: Visito
 
 
 async def test_the_state_tells_whether_the_game_waits_and_nothing_about_people(
-    service: Service, at_home: Visitor
+    service: RunningService, at_home: HttpBrowser
 ) -> None:
-    game = await register(service)
+    game = await register_game(service)
     assert await state_of(service, game.gsid) == {"state": "waiting", "closed": "", "waiting": True}
     await service.clock.advance(40)
     assert await state_of(service, game.gsid) == {"state": "waiting", "closed": "", "waiting": False}
     assert "does not seem to be waiting" in (await asked(at_home, game)).text
     polling = game.polling()
-    await held(service)
+    await wait_until_held(service)
     await service.clock.advance(1)
     await service.game.pulse.flush()
     assert await state_of(service, game.gsid) == {"state": "signing_in", "closed": "", "waiting": True}
@@ -513,9 +529,9 @@ async def test_the_state_tells_whether_the_game_waits_and_nothing_about_people(
     [("Success", "You can close this tab.", "Error"), ("Error", "The game says it did not work", "Success")],
 )
 async def test_the_last_page_tells_what_the_game_says_and_waits_for_another_word(
-    service: Service, at_home: Visitor, closing: str, says: str, other: str
+    service: RunningService, at_home: HttpBrowser, closing: str, says: str, other: str
 ) -> None:
-    game = await register(service)
+    game = await register_game(service)
     await asked(at_home, game)
     page = await decide(at_home)
     assert 'data-until="cancelled Success Error"' in page.text
@@ -528,9 +544,9 @@ async def test_the_last_page_tells_what_the_game_says_and_waits_for_another_word
 
 
 async def test_the_last_page_claims_nothing_about_a_session_that_was_not_confirmed(
-    service: Service, at_home: Visitor
+    service: RunningService, at_home: HttpBrowser
 ) -> None:
-    game = await register(service)
+    game = await register_game(service)
     assert (await at_home.get(f"/game/done?gsid={game.gsid}")).headers["location"] == f"/?gsid={game.gsid}"
     await game.close("Success")  # before anybody was signed in
     for gsid in (game.gsid, "unknown"):
@@ -538,6 +554,6 @@ async def test_the_last_page_claims_nothing_about_a_session_that_was_not_confirm
         assert (page.status_code, OVER in page.text) == (404, True)
 
 
-async def test_the_phone_gets_the_same_link(service: Service, at_home: Visitor) -> None:
-    game = await register(service)
+async def test_the_phone_gets_the_same_link(service: RunningService, at_home: HttpBrowser) -> None:
+    game = await register_game(service)
     assert qr_code(game.told["url"]) in (await asked(at_home, game)).text

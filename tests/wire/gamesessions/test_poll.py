@@ -10,17 +10,26 @@ from uuid import uuid4
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.app.people import people
-from gatehouse.audit.model import Origin
-from gatehouse.gamesessions.model import GameSession, State
-from gatehouse.gamesessions.waiters import Waiter, Waiters, Woken
+from gatehouse.app.people import account_services
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.gamesessions.model import GameSession, GameSessionState
+from gatehouse.gamesessions.waiters import Waiter, Waiters, WakeReason
 from gatehouse.kernel.errors import Unavailable
 from tests.support.builders import a_record
-from tests.support.game import RESULT, Game, approve, held, poll_after_the_end, refusal, register, written
+from tests.support.game import (
+    RESULT,
+    Game,
+    approve_in_storage,
+    poll_ended_session,
+    refusal_reason,
+    register_game,
+    wait_until_held,
+    wait_until_marks_stored,
+)
 from tests.support.oauth import claims_of
 from tests.support.permission_builders import create_application
 from tests.support.rawhttp import raw_connection
-from tests.support.service import Service, running_service
+from tests.support.service import RunningService, running_service
 from tests.wire.gamesessions.test_proof import elsewhere
 
 LOGIN_DATA = {
@@ -29,12 +38,12 @@ LOGIN_DATA = {
 }
 
 
-async def test_gs_01_a_confirmed_session_answers_with_the_login_data(service: Service, anna: User) -> None:
-    game = await register(service, factor="device-1", meta="1")
+async def test_gs_01_a_confirmed_session_answers_with_the_login_data(service: RunningService, anna: User) -> None:
+    game = await register_game(service, factor="device-1", meta="1")
     polling = game.polling()
-    await held(service)
+    await wait_until_held(service)
     await service.clock.advance(5)
-    await approve(game, anna)
+    await approve_in_storage(game, anna)
     answer = await polling
     told = answer.json()
     assert told.keys() == LOGIN_DATA | {"jwt", "factor", "meta"}
@@ -47,22 +56,22 @@ async def test_gs_01_a_confirmed_session_answers_with_the_login_data(service: Se
     assert answer.headers["cache-control"] == "no-store"
 
 
-async def test_a_session_confirmed_before_the_poll_is_answered_at_once(service: Service, anna: User) -> None:
-    game = await register(service)
-    await approve(game, anna)
+async def test_a_session_confirmed_before_the_poll_is_answered_at_once(service: RunningService, anna: User) -> None:
+    game = await register_game(service)
+    await approve_in_storage(game, anna)
     assert (await game.poll()).json()["status"] == "OK"
 
 
-async def test_no_factor_no_jwt(service: Service, anna: User) -> None:
-    game = await register(service)
-    await approve(game, anna)
+async def test_no_factor_no_jwt(service: RunningService, anna: User) -> None:
+    game = await register_game(service)
+    await approve_in_storage(game, anna)
     assert (await game.poll()).json().keys() == LOGIN_DATA
 
 
-async def test_gs_02_a_poll_without_a_login_is_held_for_thirty_seconds(service: Service) -> None:
-    game = await register(service)
+async def test_gs_02_a_poll_without_a_login_is_held_for_thirty_seconds(service: RunningService) -> None:
+    game = await register_game(service)
     polling = game.polling()
-    await held(service)
+    await wait_until_held(service)
     await service.clock.advance(29)
     assert not polling.done()
     await service.clock.advance(1)
@@ -83,67 +92,67 @@ async def test_held_polls_are_counted_for_whoever_reads_the_figures(
 ) -> None:
     token = "the token of whoever reads the figures"
 
-    async def held_requests(service: Service) -> bool:
+    async def held_requests(service: RunningService) -> bool:
         answer = await service.client.get("/metrics", headers={"Authorization": f"Bearer {token}"})
         return "gatehouse_held_requests 1.0" in answer.text.splitlines()
 
     environment = {"GATEHOUSE__OPERATIONS__TOKEN": token}
     async with running_service(installed_sqlite_url, tmp_path, environment=environment) as service:
-        polling = (await register(service)).polling()
-        await held(service)
+        polling = (await register_game(service)).polling()
+        await wait_until_held(service)
         assert await held_requests(service)
         await service.clock.advance(30)
         await polling
         assert not await held_requests(service)
 
 
-async def test_a_game_that_asks_for_states_hears_of_each_as_it_comes(service: Service) -> None:
+async def test_a_game_that_asks_for_states_hears_of_each_as_it_comes(service: RunningService) -> None:
     store = service.house.storage.game_sessions
-    game = await register(service)
+    game = await register_game(service)
     for moved in ("opened", "signing_in"):
-        polling, other = game.polling(states="1"), await register(service)
+        polling, other = game.polling(states="1"), await register_game(service)
         unasked = other.polling()
-        await held(service, 2)
+        await wait_until_held(service, 2)
         for one in (game, other):
             await store.move(one.gsid, service.clock.now(), signing_in=moved == "signing_in")
         told = (await polling).json()
         assert (told["status"], told["state"], told["delay"]) == ("RETRY", moved, 1)
-        await held(service, 1)
+        await wait_until_held(service, 1)
         await service.clock.advance(31)
         assert "state" not in (await unasked).json()
     await service.clock.advance(1)
     polling = game.polling(states="1")
-    await held(service)
+    await wait_until_held(service)
     await service.clock.advance(31)
     assert (await polling).json()["state"] == "signing_in"
 
 
-async def test_a_game_that_asks_for_states_hears_of_the_end_as_well(service: Service, anna: User) -> None:
-    ended, refused = await register(service), await register(service, app_id=1_000_000)
+async def test_a_game_that_asks_for_states_hears_of_the_end_as_well(service: RunningService, anna: User) -> None:
+    ended, refused = await register_game(service), await register_game(service, app_id=1_000_000)
     await ended.close("Error")
-    await approve(refused, anna)
+    await approve_in_storage(refused, anna)
     for game in (ended, refused):
-        told = (await poll_after_the_end(game, states="1")).json()
+        told = (await poll_ended_session(game, states="1")).json()
         assert (told.keys(), told["status"]) == ({"status", "error", "state"}, "ERROR")
         assert told["state"] == "cancelled"
-        assert (await poll_after_the_end(game)).json() == {"status": "ERROR", "error": told["error"]}
+        assert (await poll_ended_session(game)).json() == {"status": "ERROR", "error": told["error"]}
 
 
-async def test_a_stage_that_came_between_two_polls_is_told_at_once(service: Service) -> None:
-    game = await register(service)
+async def test_a_stage_that_came_between_two_polls_is_told_at_once(service: RunningService) -> None:
+    game = await register_game(service)
     await service.house.storage.game_sessions.move(game.gsid, service.clock.now(), signing_in=False)
     assert (await game.poll(states="1")).json()["state"] == "opened"
 
 
-async def test_gs_12_after_ok_nothing_is_delivered_again(service: Service, anna: User) -> None:
-    game = await register(service, factor="f")
-    await approve(game, anna)
+async def test_gs_12_after_ok_nothing_is_delivered_again(service: RunningService, anna: User) -> None:
+    game = await register_game(service, factor="f")
+    await approve_in_storage(game, anna)
     assert (await game.poll()).json()["status"] == "OK"
-    assert await refusal(service, await poll_after_the_end(game)) == "the answer was delivered before"
+    assert await refusal_reason(service, await poll_ended_session(game)) == "the answer was delivered before"
 
 
-async def test_of_many_polls_at_once_exactly_one_gets_the_answer(service: Service, anna: User) -> None:
-    game = await register(service, factor="f")
+async def test_of_many_polls_at_once_exactly_one_gets_the_answer(service: RunningService, anna: User) -> None:
+    game = await register_game(service, factor="f")
     polls = [game.polling() for _ in range(4)]
     await approve_when_held(game, anna)
     answers = [await poll for poll in polls]
@@ -153,24 +162,24 @@ async def test_of_many_polls_at_once_exactly_one_gets_the_answer(service: Servic
 
 
 async def approve_when_held(game: Game, user: User) -> None:
-    await held(game.service)
-    await approve(game, user)
+    await wait_until_held(game.service)
+    await approve_in_storage(game, user)
 
 
-async def test_the_newest_poll_displaces_the_one_before(service: Service, anna: User) -> None:
-    game = await register(service)
+async def test_the_newest_poll_displaces_the_one_before(service: RunningService, anna: User) -> None:
+    game = await register_game(service)
     first = game.polling()
-    await held(service)
+    await wait_until_held(service)
     second = game.polling()
     told = (await first).json()
     assert (told["status"], told["delay"]) == ("RETRY", 1)
-    await held(service)
-    await approve(game, anna)
+    await wait_until_held(service)
+    await approve_in_storage(game, anna)
     assert (await second).json()["status"] == "OK"
 
 
 async def test_a_poll_displaced_while_its_answer_is_made_ready_leaves_it_to_the_newer(
-    service: Service, anna: User, monkeypatch: pytest.MonkeyPatch
+    service: RunningService, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     results, begun, goes_on = service.game.results, asyncio.Event(), asyncio.Event()
     prepare = type(results).prepare
@@ -183,35 +192,37 @@ async def test_a_poll_displaced_while_its_answer_is_made_ready_leaves_it_to_the_
         return await prepare(self, *given)
 
     monkeypatch.setattr(type(results), "prepare", slowly)
-    game = await register(service)
+    game = await register_game(service)
     older = game.polling()
-    await held(service)
-    await approve(game, anna)
+    await wait_until_held(service)
+    await approve_in_storage(game, anna)
     await begun.wait()
     newer = game.polling()
     assert (await newer).json()["status"] == "OK"
     assert (await older).json()["status"] == "RETRY"
 
 
-async def test_a_socket_that_was_closed_never_takes_the_answer(service: Service, anna: User) -> None:
-    game = await register(service)
+async def test_a_socket_that_was_closed_never_takes_the_answer(service: RunningService, anna: User) -> None:
+    game = await register_game(service)
     async with raw_connection(service.client.base_url.port or 0) as gone:
         gone.send(raw_poll(game))
-        await held(service)
+        await wait_until_held(service)
     await asyncio.sleep(0)  # its FIN is on the way, or was read: both must do
-    await approve(game, anna)
+    await approve_in_storage(game, anna)
     assert (await game.poll()).json()["status"] == "OK"
 
 
-async def test_a_client_that_gives_up_and_polls_again_at_once_is_no_offender(service: Service, anna: User) -> None:
-    game = await register(service)
+async def test_a_client_that_gives_up_and_polls_again_at_once_is_no_offender(
+    service: RunningService, anna: User
+) -> None:
+    game = await register_game(service)
     for _ in range(12):
         async with raw_connection(service.client.base_url.port or 0) as gone:
             gone.send(raw_poll(game))
-            await held(service)
+            await wait_until_held(service)
         while len(service.game.waiters):  # noqa: ASYNC110 - the end of a connection tells nobody here
             await asyncio.sleep(0.001)
-    await approve(game, anna)
+    await approve_in_storage(game, anna)
     assert (await game.poll()).json()["status"] == "OK"
 
 
@@ -223,142 +234,144 @@ def raw_poll(game: Game) -> bytes:
     ).encode() + body
 
 
-async def test_gs_15_a_session_lives_by_its_polls(service: Service) -> None:
-    game = await register(service)
+async def test_gs_15_a_session_lives_by_its_polls(service: RunningService) -> None:
+    game = await register_game(service)
     for _ in range(19):  # a poll a minute
         polling = game.polling()
-        await held(service)
+        await wait_until_held(service)
         await service.clock.advance(31)
         assert (await polling).json()["status"] == "RETRY"
-        await written(game)
+        await wait_until_marks_stored(game)
         await service.clock.advance(29)
     polling = game.polling()  # at 19:00, held to 19:30
-    await held(service)
+    await wait_until_held(service)
     await service.clock.advance(31)
     assert (await polling).json()["status"] == "RETRY"
     await service.clock.advance(10)
     polling = game.polling()  # at 19:41, held across 20:00
-    await held(service)
+    await wait_until_held(service)
     await service.clock.advance(19)
     told = (await polling).json()
     assert told.keys() == {"status", "error"}
     assert told["status"] == "ERROR"
-    assert await refusal(service, await game.poll()) == "no such session"
+    assert await refusal_reason(service, await game.poll()) == "no such session"
 
 
-async def test_gs_15_without_a_poll_it_ends_after_two_minutes(service: Service) -> None:
-    lives, dies = await register(service), await register(service)
+async def test_gs_15_without_a_poll_it_ends_after_two_minutes(service: RunningService) -> None:
+    lives, dies = await register_game(service), await register_game(service)
     await service.clock.advance(119)
     polling = lives.polling()
-    await held(service)
+    await wait_until_held(service)
     await service.clock.advance(2)
-    await written(lives)
-    assert await refusal(service, await dies.poll()) == "no such session"
+    await wait_until_marks_stored(lives)
+    assert await refusal_reason(service, await dies.poll()) == "no such session"
     await service.clock.advance(28)
     assert (await polling).json()["status"] == "RETRY"
 
 
 async def test_gs_15_a_poll_in_the_last_second_keeps_the_session_before_the_times_of_polls_are_written(
-    service: Service, anna: User, monkeypatch: pytest.MonkeyPatch
+    service: RunningService, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def under_way() -> None:
         pass
 
-    game = await register(service)
+    game = await register_game(service)
     await service.clock.advance(119)
     monkeypatch.setattr(service.game.pulse, "flush", under_way)
     polling = game.polling()
-    await held(service)
+    await wait_until_held(service)
     await service.clock.advance(1)
     newer = game.polling()
     assert (await polling).json()["status"] == "RETRY"
-    await held(service)
-    await approve(game, anna)
+    await wait_until_held(service)
+    await approve_in_storage(game, anna)
     assert (await newer).json()["status"] == "OK"
 
 
-async def test_gs_15_a_poll_that_was_refused_extends_nothing(service: Service) -> None:
-    game = await register(service)
+async def test_gs_15_a_poll_that_was_refused_extends_nothing(service: RunningService) -> None:
+    game = await register_game(service)
     await service.clock.advance(100)
     stranger = replace(game, location="x" * 32)
-    assert await refusal(service, await stranger.poll()) == "wrong location"
+    assert await refusal_reason(service, await stranger.poll()) == "wrong location"
     await service.clock.advance(20)
-    assert await refusal(service, await game.poll()) == "no such session"
+    assert await refusal_reason(service, await game.poll()) == "no such session"
 
 
-async def test_gs_16_expired_is_expired_with_no_clean_up_running(service: Service, anna: User) -> None:
-    game = await register(service)
-    await approve(game, anna)
+async def test_gs_16_expired_is_expired_with_no_clean_up_running(service: RunningService, anna: User) -> None:
+    game = await register_game(service)
+    await approve_in_storage(game, anna)
     await service.clock.advance(120)
-    assert await refusal(service, await game.poll()) == "no such session"
+    assert await refusal_reason(service, await game.poll()) == "no such session"
     assert not await service.house.storage.game_sessions.confirm(
         game.gsid, service.clock.now(), user_id=anna.user_id, rev=anna.rev, auth="login", entry=a_record()
     )
 
 
-async def test_gs_30_without_the_right_to_log_in_there_are_no_tokens(service: Service, anna: User) -> None:
+async def test_gs_30_without_the_right_to_log_in_there_are_no_tokens(service: RunningService, anna: User) -> None:
     application = await create_application(service.house.storage, settings={"restricted_domains": ["other.example"]})
-    game = await register(service, app_id=application.application_id, factor="f")
-    await approve(game, anna)
+    game = await register_game(service, app_id=application.application_id, factor="f")
+    await approve_in_storage(game, anna)
     answer = await game.poll()
-    assert await refusal(service, answer, status=200) == "the login was refused"
-    assert (await poll_after_the_end(game)).json() == answer.json()  # until it ends
+    assert await refusal_reason(service, answer, status=200) == "the login was refused"
+    assert (await poll_ended_session(game)).json() == answer.json()  # until it ends
 
 
-async def test_gs_31_a_user_blocked_between_approval_and_poll_gets_no_tokens(service: Service, anna: User) -> None:
-    game = await register(service, factor="f")
-    await approve(game, anna)
-    await service.house.administration.block(anna.user_id, origin=Origin(actor="test"))
-    assert await refusal(service, await game.poll(), status=200) == "the login was refused"
+async def test_gs_31_a_user_blocked_between_approval_and_poll_gets_no_tokens(
+    service: RunningService, anna: User
+) -> None:
+    game = await register_game(service, factor="f")
+    await approve_in_storage(game, anna)
+    await service.house.administration.block(anna.user_id, origin=AuditOrigin(actor="test"))
+    assert await refusal_reason(service, await game.poll(), status=200) == "the login was refused"
 
 
 async def test_lg_20_what_was_approved_before_a_sign_out_everywhere_is_worth_nothing(
-    service: Service, anna: User
+    service: RunningService, anna: User
 ) -> None:
-    game = await register(service, factor="f")
-    await approve(game, anna)
-    await people(service.house).sessions.sign_out_everywhere(anna.user_id, Origin(actor="test"))
-    assert await refusal(service, await game.poll(), status=200) == "the login was refused"
+    game = await register_game(service, factor="f")
+    await approve_in_storage(game, anna)
+    await account_services(service.house).sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
+    assert await refusal_reason(service, await game.poll(), status=200) == "the login was refused"
 
 
-async def test_a_session_closed_before_the_delivery_answers_its_polls_with_an_error(service: Service) -> None:
-    game = await register(service)
+async def test_a_session_closed_before_the_delivery_answers_its_polls_with_an_error(service: RunningService) -> None:
+    game = await register_game(service)
     polling = game.polling()
-    await held(service)
+    await wait_until_held(service)
     assert (await game.close("Error")).json() == {"status": "OK"}
     answer = await polling
-    assert await refusal(service, answer, status=200) == "closed by the game before the delivery: Error"
-    assert (await poll_after_the_end(game)).json() == answer.json()
+    assert await refusal_reason(service, answer, status=200) == "closed by the game before the delivery: Error"
+    assert (await poll_ended_session(game)).json() == answer.json()
 
 
 async def test_the_last_socket_of_the_owner_cancels_an_open_poll_and_the_session_stays(
-    service: Service, anna: User
+    service: RunningService, anna: User
 ) -> None:
-    store, game = service.house.storage.game_sessions, await register(service)
+    store, game = service.house.storage.game_sessions, await register_game(service)
     await store.watch(game.gsid, "node", service.clock.now())
     polling = game.polling()
-    await held(service)
+    await wait_until_held(service)
     assert await store.unwatch(game.gsid, "node", service.clock.now())
     told = (await polling).json()
     assert told.keys() == {"status", "gsid", "ts", "started", "last_seen"}
     assert told["status"] == "CANCELLED"
     again = game.polling()
-    await held(service)
-    await approve(game, anna)
+    await wait_until_held(service)
+    await approve_in_storage(game, anna)
     assert (await again).json()["status"] == "OK"
 
 
-async def ended_sessions(service: Service, user: User) -> tuple[Game, Game]:
+async def ended_sessions(service: RunningService, user: User) -> tuple[Game, Game]:
     """One that came to nothing and one that was delivered."""
-    failed, delivered = await register(service), await register(service)
+    failed, delivered = await register_game(service), await register_game(service)
     await failed.close("Error")
-    await approve(delivered, user)
+    await approve_in_storage(delivered, user)
     assert (await delivered.poll()).json()["status"] == "OK"
     return failed, delivered
 
 
 async def test_gs_33_a_session_that_is_over_is_answered_after_the_ordinary_delay(
-    service: Service, anna: User
+    service: RunningService, anna: User
 ) -> None:
     for game in await ended_sessions(service, anna):
         await service.clock.advance(2)  # what was gathered is written, and no timer is left
@@ -371,43 +384,45 @@ async def test_gs_33_a_session_that_is_over_is_answered_after_the_ordinary_delay
         assert (await polling).json()["status"] == "ERROR"
 
 
-async def test_gs_33_a_session_that_is_over_is_not_prolonged_by_polls(service: Service, anna: User) -> None:
+async def test_gs_33_a_session_that_is_over_is_not_prolonged_by_polls(service: RunningService, anna: User) -> None:
     games = await ended_sessions(service, anna)
     for _ in range(60):
         for game in games:
-            assert (await poll_after_the_end(game)).json()["status"] == "ERROR"
+            assert (await poll_ended_session(game)).json()["status"] == "ERROR"
     for game in games:
-        assert await refusal(service, await game.poll()) == "no such session"
+        assert await refusal_reason(service, await game.poll()) == "no such session"
 
 
-async def test_gs_33_a_poll_that_was_under_way_at_the_end_prolongs_nothing_afterwards(service: Service) -> None:
-    game = await register(service)
+async def test_gs_33_a_poll_that_was_under_way_at_the_end_prolongs_nothing_afterwards(
+    service: RunningService,
+) -> None:
+    game = await register_game(service)
     await service.clock.advance(60)
     polling = game.polling()
-    await held(service)
+    await wait_until_held(service)
     await game.close("Error")  # before the time of the poll is written
     assert (await polling).json()["status"] == "ERROR"
     await service.clock.advance(1)
-    await written(game)
+    await wait_until_marks_stored(game)
     await service.clock.advance(59)
-    assert await refusal(service, await game.poll()) == "no such session"
+    assert await refusal_reason(service, await game.poll()) == "no such session"
 
 
-async def test_gs_33_polls_of_a_delivered_session_cost_one_record(service: Service, anna: User) -> None:
+async def test_gs_33_polls_of_a_delivered_session_cost_one_record(service: RunningService, anna: User) -> None:
     _, delivered = await ended_sessions(service, anna)
-    answers = [(await poll_after_the_end(delivered)).json()["error"] for _ in range(5)]
+    answers = [(await poll_ended_session(delivered)).json()["error"] for _ in range(5)]
     assert len(set(answers)) == 1
 
 
 async def test_gs_33_an_unknown_gsid_is_refused_at_once_with_one_record_an_hour_for_each_address(
-    service: Service,
+    service: RunningService,
 ) -> None:
     def unknown() -> Game:
         return Game(service=service, gsid=str(uuid4()), location="x" * 32, told={})
 
     writes = writes_of(service)
     first = await unknown().poll()
-    assert await refusal(service, first) == "no such session"
+    assert await refusal_reason(service, first) == "no such session"
     again = await asyncio.gather(*(unknown().poll() for _ in range(20)))
     assert {answer.json()["error"] for answer in again} == {first.json()["error"]}
     assert len(writes) == 1
@@ -417,17 +432,17 @@ async def test_gs_33_an_unknown_gsid_is_refused_at_once_with_one_record_an_hour_
     assert (await unknown().poll()).json()["error"] != first.json()["error"]
 
 
-async def test_gs_33_unknown_gsids_of_many_at_once_share_one_record(service: Service) -> None:
+async def test_gs_33_unknown_gsids_of_many_at_once_share_one_record(service: RunningService) -> None:
     game = Game(service=service, gsid=str(uuid4()), location="x" * 32, told={})
     writes = writes_of(service)
     answers = await asyncio.gather(*(game.poll() for _ in range(20)))
     assert len({answer.json()["error"] for answer in answers}) == 1
-    assert await refusal(service, answers[0]) == "no such session"
+    assert await refusal_reason(service, answers[0]) == "no such session"
     assert len(writes) == 1
 
 
-async def test_gs_33_a_client_that_leaves_during_the_delay_is_let_go(service: Service) -> None:
-    game = await register(service)
+async def test_gs_33_a_client_that_leaves_during_the_delay_is_let_go(service: RunningService) -> None:
+    game = await register_game(service)
     await game.close("Error")
     async with raw_connection(service.client.base_url.port or 0) as gone:
         gone.send(raw_poll(game))
@@ -438,14 +453,14 @@ async def test_gs_33_a_client_that_leaves_during_the_delay_is_let_go(service: Se
 
 
 async def test_gs_91_one_query_looks_for_all_held_polls_when_notices_were_missed(
-    service: Service, anna: User, monkeypatch: pytest.MonkeyPatch
+    service: RunningService, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    games = [await register(service) for _ in range(30)]
+    games = [await register_game(service) for _ in range(30)]
     polls = [game.polling() for game in games]
-    await held(service, 30)
+    await wait_until_held(service, 30)
     monkeypatch.setattr(Waiters, "hear", lambda *_: None)  # the notice is lost
     looks = looks_of(service)
-    await approve(games[7], anna)
+    await approve_in_storage(games[7], anna)
     service.game.missed_notices.hear("")
     assert (await polls[7]).json()["status"] == "OK"
     assert (looks.count("glimpses"), looks.count("find")) == (1, 1)
@@ -454,7 +469,7 @@ async def test_gs_91_one_query_looks_for_all_held_polls_when_notices_were_missed
 
 
 async def test_gs_90_an_answer_whose_client_left_while_it_was_stored_goes_to_the_next_poll(
-    service: Service, anna: User, monkeypatch: pytest.MonkeyPatch
+    service: RunningService, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = type(service.house.storage.game_sessions)
     take, left = store.take, asyncio.Event()
@@ -465,18 +480,18 @@ async def test_gs_90_an_answer_whose_client_left_while_it_was_stored_goes_to_the
         return taken
 
     monkeypatch.setattr(store, "take", slowly)
-    game = await register(service, factor="f", short_token="1")
+    game = await register_game(service, factor="f", short_token="1")
     async with raw_connection(service.client.base_url.port or 0) as gone:
         gone.send(raw_poll(game))
-        await held(service)
-        await approve(game, anna)
-        while (await row_of(game)).state is not State.DELIVERED:  # noqa: ASYNC110
+        await wait_until_held(service)
+        await approve_in_storage(game, anna)
+        while (await row_of(game)).state is not GameSessionState.DELIVERED:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
     left.set()
-    while (await row_of(game)).state is State.DELIVERED:  # noqa: ASYNC110
+    while (await row_of(game)).state is GameSessionState.DELIVERED:  # noqa: ASYNC110
         await asyncio.sleep(0.001)
     assert (await game.poll()).json()["status"] == "OK"
-    assert await refusal(service, await poll_after_the_end(game)) == "the answer was delivered before"
+    assert await refusal_reason(service, await poll_ended_session(game)) == "the answer was delivered before"
 
 
 async def row_of(game: Game) -> GameSession:
@@ -487,11 +502,11 @@ async def row_of(game: Game) -> GameSession:
 
 @pytest.mark.parametrize("held_polls", [1, 20])
 async def test_op_07_held_polls_are_answered_with_retry_when_the_service_stops(
-    service: Service, held_polls: int
+    service: RunningService, held_polls: int
 ) -> None:
-    games = [await register(service) for _ in range(held_polls)]
+    games = [await register_game(service) for _ in range(held_polls)]
     polls = [game.polling() for game in games]
-    await held(service, held_polls)
+    await wait_until_held(service, held_polls)
     service.stopping.begin()
     assert {(await poll).json()["status"] for poll in polls} == {"RETRY"}
     assert (await games[0].poll()).json()["status"] == "RETRY"  # whoever still gets through is not held
@@ -500,17 +515,17 @@ async def test_op_07_held_polls_are_answered_with_retry_when_the_service_stops(
 
 @pytest.mark.parametrize("is_silent", [False, True])
 async def test_op_07_held_polls_are_answered_in_time_when_the_database_is_away(
-    service: Service, monkeypatch: pytest.MonkeyPatch, *, is_silent: bool
+    service: RunningService, monkeypatch: pytest.MonkeyPatch, *, is_silent: bool
 ) -> None:
     async def away(*_: object) -> None:
         if is_silent:
             await asyncio.Event().wait()
         raise Unavailable
 
-    monkeypatch.setattr("gatehouse.gamesessions.poll.LAST_LOOK", 0.05)
-    games = [await register(service) for _ in range(3)]
+    monkeypatch.setattr("gatehouse.gamesessions.poll.LAST_READ_TIMEOUT", 0.05)
+    games = [await register_game(service) for _ in range(3)]
     polls = [game.polling() for game in games]
-    await held(service, 3)
+    await wait_until_held(service, 3)
     monkeypatch.setattr(type(service.house.storage.game_sessions), "find", away)
     service.stopping.begin()
     told = [(await poll).json() for poll in polls]
@@ -520,26 +535,26 @@ async def test_op_07_held_polls_are_answered_in_time_when_the_database_is_away(
 
 @pytest.mark.parametrize("states", ["0", "1"])
 async def test_a_poll_that_is_answered_at_the_end_of_the_service_hears_of_an_end_that_came_before(
-    service: Service, monkeypatch: pytest.MonkeyPatch, states: str
+    service: RunningService, monkeypatch: pytest.MonkeyPatch, states: str
 ) -> None:
     wake = Waiter.wake
-    game = await register(service)
+    game = await register_game(service)
     polling = game.polling(states=states)
-    await held(service)
+    await wait_until_held(service)
     # The notice of the end is under way still.
-    monkeypatch.setattr(Waiter, "wake", lambda one, why: why is Woken.CHANGED or wake(one, why))
+    monkeypatch.setattr(Waiter, "wake", lambda one, why: why is WakeReason.CHANGED or wake(one, why))
     await game.close("Error")
     service.stopping.begin()
     assert (await polling).json() == (await game.poll(states=states)).json()
 
 
-async def test_r_16_holding_many_polls_is_not_many_writes(service: Service) -> None:
-    games = [await register(service) for _ in range(30)]
+async def test_r_16_holding_many_polls_is_not_many_writes(service: RunningService) -> None:
+    games = [await register_game(service) for _ in range(30)]
     writes = writes_of(service)
     polls = [game.polling() for game in games]
-    await held(service, 30)
+    await wait_until_held(service, 30)
     await service.clock.advance(1)
-    await written(games[-1])
+    await wait_until_marks_stored(games[-1])
     assert len(writes) == 1
     await service.clock.advance(20)
     assert len(writes) == 1
@@ -547,7 +562,7 @@ async def test_r_16_holding_many_polls_is_not_many_writes(service: Service) -> N
     await asyncio.gather(*polls)
 
 
-def writes_of(service: Service) -> list[object]:
+def writes_of(service: RunningService) -> list[object]:
     """Every transaction from now on."""
     made: list[object] = []
     runner: Any = service.house.storage.runner
@@ -561,7 +576,7 @@ def writes_of(service: Service) -> list[object]:
     return made
 
 
-def looks_of(service: Service) -> list[str]:
+def looks_of(service: RunningService) -> list[str]:
     """The name of every short read from now on."""
     made: list[str] = []
     runner: Any = service.house.storage.runner

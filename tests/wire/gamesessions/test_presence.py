@@ -13,24 +13,33 @@ from gatehouse.audit.model import Refusal
 from gatehouse.gamesessions.model import GameSession, PollMark
 from gatehouse.kernel.errors import Unavailable
 from tests.support.builders import ORIGIN
-from tests.support.game import ANNA, ELSEWHERE, Game, approve, confirm, held, poll_after_the_end, register
+from tests.support.game import (
+    ANNA,
+    OTHER_ADDRESS,
+    Game,
+    approve_in_storage,
+    confirm_in_browser,
+    poll_ended_session,
+    register_game,
+    wait_until_held,
+)
 from tests.support.rawhttp import raw_connection
-from tests.support.service import Service, running_service
-from tests.support.signing import public_key, signed
-from tests.support.visitor import Visitor
+from tests.support.service import RunningService, running_service
+from tests.support.signing import application_public_key, sign_as_application
+from tests.support.visitor import HttpBrowser
 from tests.support.websockets import (
     PATH,
-    PATIENCE,
-    bare_socket,
-    closing,
-    hears_nothing,
-    in_step,
-    present,
-    refused,
-    settled,
-    socket_at,
-    socket_of,
-    told,
+    SOCKET_TIMEOUT,
+    close_code_and_reason,
+    connect_game_socket,
+    connect_socket,
+    expect_no_message,
+    handshake_status,
+    raw_websocket,
+    receive_json,
+    wait_until_connected,
+    wait_until_idle,
+    wait_until_read,
 )
 
 GRACE: Final = 2
@@ -44,7 +53,7 @@ async def row(game: Game) -> GameSession:
     return found
 
 
-async def reason_of(service: Service, record_id: str) -> str:
+async def reason_of(service: RunningService, record_id: str) -> str:
     found = await service.house.storage.audit.find(record_id)
     assert isinstance(found, Refusal), record_id
     return found.reason
@@ -61,142 +70,152 @@ async def lasting(game: Game) -> None:
 
 
 @pytest.mark.parametrize("gsid", [NOBODYS, "x", "a%2Fb", "..%2Fx", "%00", f"{NOBODYS}%0A", "%FF", "x" * 7_000, ""])
-async def test_ws_01_a_gsid_that_is_none_is_told_so_and_closed_at_once(service: Service, gsid: str) -> None:
-    async with asyncio.timeout(1), socket_at(service, gsid) as socket:
-        last = await told(socket)
+async def test_ws_01_a_gsid_that_is_none_is_told_so_and_closed_at_once(service: RunningService, gsid: str) -> None:
+    async with asyncio.timeout(1), connect_socket(service, gsid) as socket:
+        last = await receive_json(socket)
         assert (last["status"], last["ts"]) == ("ERROR", service.clock.now())
-        assert await closing(socket) == (4404, "no such session")
+        assert await close_code_and_reason(socket) == (4404, "no such session")
     assert await reason_of(service, last["error"]) == "no such session"
 
 
-async def test_ws_01_ten_kilobytes_of_gsid_are_refused_as_too_long(service: Service) -> None:
-    assert await refused(socket_at(service, "x" * 10_000)) == 414
+async def test_ws_01_ten_kilobytes_of_gsid_are_refused_as_too_long(service: RunningService) -> None:
+    assert await handshake_status(connect_socket(service, "x" * 10_000)) == 414
     assert (
-        await refused(socket_at(service, "x" * (8_192 - len(PATH)))) == 414
+        await handshake_status(connect_socket(service, "x" * (8_192 - len(PATH)))) == 414
     )  # within our limit, beyond the library's
 
 
-async def test_ws_01_a_session_whose_time_is_over_is_unknown(service: Service) -> None:
-    game = await register(service)
+async def test_ws_01_a_session_whose_time_is_over_is_unknown(service: RunningService) -> None:
+    game = await register_game(service)
     await service.clock.advance(120)
-    async with socket_of(game) as socket:
-        assert (await told(socket))["gsid"] == game.gsid
-        assert (await closing(socket))[0] == 4404
+    async with connect_game_socket(game) as socket:
+        assert (await receive_json(socket))["gsid"] == game.gsid
+        assert (await close_code_and_reason(socket))[0] == 4404
 
 
-async def test_ws_01_a_session_that_came_to_nothing_is_over_for_the_reason_polls_are_told(service: Service) -> None:
-    game = await register(service)
+async def test_ws_01_a_session_that_came_to_nothing_is_over_for_the_reason_polls_are_told(
+    service: RunningService,
+) -> None:
+    game = await register_game(service)
     await game.close("Error")
-    async with socket_of(game) as socket:
-        assert (await told(socket))["error"] == (await poll_after_the_end(game)).json()["error"]
-        assert await closing(socket) == (4410, "the session is over")
+    async with connect_game_socket(game) as socket:
+        assert (await receive_json(socket))["error"] == (await poll_ended_session(game)).json()["error"]
+        assert await close_code_and_reason(socket) == (4410, "the session is over")
 
 
 async def test_ws_01_when_we_fail_it_is_closed_as_our_fault(
-    service: Service, monkeypatch: pytest.MonkeyPatch
+    service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fails(*_: object) -> None:
         raise Unavailable
 
-    game = await register(service)
+    game = await register_game(service)
     monkeypatch.setattr(type(service.house.storage.game_sessions), "find", fails)
-    async with socket_of(game) as socket:
-        assert (await told(socket)).keys() == {"status", "error", "gsid", "ts"}
-        assert await closing(socket) == (1011, "server error")
+    async with connect_game_socket(game) as socket:
+        assert (await receive_json(socket)).keys() == {"status", "error", "gsid", "ts"}
+        assert await close_code_and_reason(socket) == (1011, "server error")
 
 
 @pytest.mark.parametrize("suffix", [".evil.example", "/", "0"])
-async def test_ws_02_another_origin_than_ours_is_refused(service: Service, suffix: str) -> None:
-    game = await register(service)
+async def test_ws_02_another_origin_than_ours_is_refused(service: RunningService, suffix: str) -> None:
+    game = await register_game(service)
     for origin in ("https://evil.example", "null", service.base_url + suffix):
-        assert await refused(socket_at(service, f"{game.gsid}?location={game.location}", Origin=origin)) == 403
+        assert (
+            await handshake_status(connect_socket(service, f"{game.gsid}?location={game.location}", Origin=origin))
+            == 403
+        )
     assert (await row(game)).last_seen == 0
 
 
-async def test_ws_02_no_origin_and_our_own_are_let_in(service: Service) -> None:
-    game = await register(service)
-    async with socket_at(service, game.gsid), socket_at(service, game.gsid, Origin=service.base_url):
-        await present(service, 2)
+async def test_ws_02_no_origin_and_our_own_are_let_in(service: RunningService) -> None:
+    game = await register_game(service)
+    async with connect_socket(service, game.gsid), connect_socket(service, game.gsid, Origin=service.base_url):
+        await wait_until_connected(service, 2)
 
 
-async def test_a_stranger_is_told_what_an_unknown_gsid_is_told(service: Service) -> None:
-    game = await register(service)
+async def test_a_stranger_is_told_what_an_unknown_gsid_is_told(service: RunningService) -> None:
+    game = await register_game(service)
     strangers = [
-        socket_at(service, f"{game.gsid}?location={game.location}x"),
-        socket_at(service, game.gsid, address=ELSEWHERE),
-        socket_at(service, game.gsid, X_Forwarded_For="127.0.0.1"),
+        connect_socket(service, f"{game.gsid}?location={game.location}x"),
+        connect_socket(service, game.gsid, address=OTHER_ADDRESS),
+        connect_socket(service, game.gsid, X_Forwarded_For="127.0.0.1"),
     ]
     reasons = []
     for opening in strangers:
         async with opening as socket:
-            reasons.append(await reason_of(service, (await told(socket))["error"]))
-            assert await closing(socket) == (4404, "no such session")
+            reasons.append(await reason_of(service, (await receive_json(socket))["error"]))
+            assert await close_code_and_reason(socket) == (4404, "no such session")
     assert reasons == ["wrong location", "another address", "the address proves nothing"]
     assert (await row(game)).last_seen == 0
 
 
-async def test_the_location_counts_from_anywhere_and_in_every_form(service: Service) -> None:
-    game = await register(service)
+async def test_the_location_counts_from_anywhere_and_in_every_form(service: RunningService) -> None:
+    game = await register_game(service)
     whole = f"/proxy/api/gameSession/getGsidResult?location={game.location}"
     async with (
-        socket_at(service, f"{game.gsid}?location={game.location}", address=ELSEWHERE),
-        socket_at(service, game.gsid, address=ELSEWHERE, Location=whole),
-        socket_at(service, game.gsid, address=ELSEWHERE, Authorization=f"Location {game.location}"),
+        connect_socket(service, f"{game.gsid}?location={game.location}", address=OTHER_ADDRESS),
+        connect_socket(service, game.gsid, address=OTHER_ADDRESS, Location=whole),
+        connect_socket(service, game.gsid, address=OTHER_ADDRESS, Authorization=f"Location {game.location}"),
     ):
-        await present(service, 3)
+        await wait_until_connected(service, 3)
 
 
-async def test_two_locations_cannot_be_read(service: Service) -> None:
-    game = await register(service)
-    assert await refused(socket_at(service, f"{game.gsid}?location={game.location}&location=x")) == 400
+async def test_two_locations_cannot_be_read(service: RunningService) -> None:
+    game = await register_game(service)
+    assert await handshake_status(connect_socket(service, f"{game.gsid}?location={game.location}&location=x")) == 400
 
 
 @pytest.mark.parametrize("proof", ["the signature over the gsid", "the location"])
-async def test_with_a_key_the_signature_or_the_location_makes_the_owner(service: Service, proof: str) -> None:
-    game = await register(service, public_key=public_key())
+async def test_with_a_key_the_signature_or_the_location_makes_the_owner(service: RunningService, proof: str) -> None:
+    game = await register_game(service, public_key=application_public_key())
     query = f"?location={game.location}" if proof == "the location" else ""
-    headers = {} if query else {"Request_Sign": signed(game.gsid.encode())}
-    async with socket_at(service, game.gsid + query, address=ELSEWHERE, **headers) as socket:
+    headers = {} if query else {"Request_Sign": sign_as_application(game.gsid.encode())}
+    async with connect_socket(service, game.gsid + query, address=OTHER_ADDRESS, **headers) as socket:
         await service.game.occasion.open(game.gsid)
-        assert await told(socket) == {"event": "opened"}
+        assert await receive_json(socket) == {"event": "opened"}
         polling = asyncio.create_task(poll_signed(game))
-        await held(service)
-    await present(service, 0)
+        await wait_until_held(service)
+    await wait_until_connected(service, 0)
     await service.clock.advance(GRACE)
     assert (await polling) == "CANCELLED"
 
 
-async def test_with_a_key_a_socket_without_proof_is_seen_and_neither_hears_nor_cancels(service: Service) -> None:
-    game = await register(service, public_key=public_key())
+async def test_with_a_key_a_socket_without_proof_is_seen_and_neither_hears_nor_cancels(
+    service: RunningService,
+) -> None:
+    game = await register_game(service, public_key=application_public_key())
     polling = asyncio.create_task(poll_signed(game))
-    await held(service)
-    wrong = signed(b"another gsid")
+    await wait_until_held(service)
+    wrong = sign_as_application(b"another gsid")
     guessed = f"{game.gsid}?location={game.location}x"
-    async with socket_at(service, game.gsid, Request_Sign=wrong) as other, socket_at(service, guessed) as socket:
-        await present(service, 2)
+    async with (
+        connect_socket(service, game.gsid, Request_Sign=wrong) as other,
+        connect_socket(service, guessed) as socket,
+    ):
+        await wait_until_connected(service, 2)
         await service.clock.advance(1)
         await until_seen(game, service.clock.now() - 1)
         await service.game.occasion.open(game.gsid)
         service.game.waiters.hear(game.gsid)  # whether or not the notice has come by now
-        await settled(service)
-        await hears_nothing(other)
-        await hears_nothing(socket)
-    await present(service, 0)
+        await wait_until_idle(service)
+        await expect_no_message(other)
+        await expect_no_message(socket)
+    await wait_until_connected(service, 0)
     await service.clock.advance(GRACE + 1)
-    await settled(service)
+    await wait_until_idle(service)
     assert (await row(game)).cancels == 0
     polling.cancel()
 
 
 async def until_seen(game: Game, at: int) -> None:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(SOCKET_TIMEOUT):
         while (await row(game)).last_seen < at:  # noqa: ASYNC110 - a row has no event to wait for
             await asyncio.sleep(0)
 
 
 async def poll_signed(game: Game) -> str:
     body = b'{"gsid":"%b"}' % game.gsid.encode()
-    headers = {"Request-Sign": signed(body), "Content-Type": "application/json"}
+    headers = {"Request-Sign": sign_as_application(body), "Content-Type": "application/json"}
     path = "/proxy/api/gameSession/getGsidResult"
     answer = await game.service.client.post(path, content=body, headers=headers, timeout=60)
     status: str = answer.json()["status"]
@@ -207,150 +226,150 @@ async def poll_signed(game: Game) -> str:
 
 
 @pytest.mark.usefixtures("anna")
-async def test_the_owner_hears_how_far_the_person_has_come(service: Service, visitor: Visitor) -> None:
-    game = await register(service)
-    async with socket_of(game) as socket, socket_of(game) as second:
-        await present(service, 2)
-        await confirm(visitor, game)
-        heard = [await told(socket) for _ in range(3)]
+async def test_the_owner_hears_how_far_the_person_has_come(service: RunningService, visitor: HttpBrowser) -> None:
+    game = await register_game(service)
+    async with connect_game_socket(game) as socket, connect_game_socket(game) as second:
+        await wait_until_connected(service, 2)
+        await confirm_in_browser(visitor, game)
+        heard = [await receive_json(socket) for _ in range(3)]
         assert [frame["event"] for frame in heard] == ["opened", "signing_in", "confirmed"]
-        assert [await told(second) for _ in range(3)] == heard
+        assert [await receive_json(second) for _ in range(3)] == heard
         assert (await game.poll()).json()["status"] == "OK"
-        await in_step(socket)
+        await wait_until_read(socket)
 
 
 @pytest.mark.usefixtures("anna")
-async def test_a_cancelled_sign_in_is_told_and_ends_the_socket(service: Service, visitor: Visitor) -> None:
-    game = await register(service)
-    async with socket_of(game) as socket:
-        await confirm(visitor, game, decision="cancel")
-        heard = [await told(socket) for _ in range(4)]
+async def test_a_cancelled_sign_in_is_told_and_ends_the_socket(service: RunningService, visitor: HttpBrowser) -> None:
+    game = await register_game(service)
+    async with connect_game_socket(game) as socket:
+        await confirm_in_browser(visitor, game, decision="cancel")
+        heard = [await receive_json(socket) for _ in range(4)]
         assert [frame.get("event") for frame in heard] == ["opened", "signing_in", "cancelled", None]
-        assert heard[3]["error"] == (await poll_after_the_end(game)).json()["error"]
-        assert await closing(socket) == (4410, "the session is over")
+        assert heard[3]["error"] == (await poll_ended_session(game)).json()["error"]
+        assert await close_code_and_reason(socket) == (4410, "the session is over")
     await service.clock.advance(GRACE)
-    await settled(service)
+    await wait_until_idle(service)
     assert (await row(game)).cancels == 0
 
 
-async def test_whoever_connects_late_hears_where_things_stand(service: Service) -> None:
-    game = await register(service)
+async def test_whoever_connects_late_hears_where_things_stand(service: RunningService) -> None:
+    game = await register_game(service)
     await service.game.occasion.open(game.gsid)
-    async with socket_of(game) as socket:
-        assert await told(socket) == {"event": "opened"}
+    async with connect_game_socket(game) as socket:
+        assert await receive_json(socket) == {"event": "opened"}
 
 
-async def test_the_same_is_not_told_twice(service: Service) -> None:
-    game = await register(service)
-    async with socket_of(game) as socket:
+async def test_the_same_is_not_told_twice(service: RunningService) -> None:
+    game = await register_game(service)
+    async with connect_game_socket(game) as socket:
         await service.game.occasion.open(game.gsid)
-        assert await told(socket) == {"event": "opened"}
+        assert await receive_json(socket) == {"event": "opened"}
         service.game.missed_notices.hear("")  # notices may have been missed
         await service.game.occasion.open(game.gsid)
         await game.close("Error")
-        assert await told(socket) == {"event": "cancelled"}
+        assert await receive_json(socket) == {"event": "cancelled"}
 
 
 # -- what its end means ------------------------------------------------------------------------------------
 
 
-async def test_ws_04_only_the_end_of_the_owners_last_socket_cancels(service: Service) -> None:
-    game = await register(service)
+async def test_ws_04_only_the_end_of_the_owners_last_socket_cancels(service: RunningService) -> None:
+    game = await register_game(service)
     polling = game.polling()
-    await held(service)
-    async with socket_of(game) as first:
-        async with socket_of(game):
-            await present(service, 2)
-        await present(service, 1)
+    await wait_until_held(service)
+    async with connect_game_socket(game) as first:
+        async with connect_game_socket(game):
+            await wait_until_connected(service, 2)
+        await wait_until_connected(service, 1)
         await service.clock.advance(GRACE + 3)
-        await settled(service)
+        await wait_until_idle(service)
         assert (await row(game)).cancels == 0
-        await in_step(first)
-    await present(service, 0)
+        await wait_until_read(first)
+    await wait_until_connected(service, 0)
     await service.clock.advance(GRACE)
     answer = (await polling).json()
     assert (answer["status"], answer["gsid"]) == ("CANCELLED", game.gsid)
     again = game.polling()  # it is pending still, and may be polled
-    await held(service)
+    await wait_until_held(service)
     again.cancel()
 
 
-async def test_whoever_comes_back_in_time_cancels_nothing(service: Service) -> None:
-    game = await register(service)
+async def test_whoever_comes_back_in_time_cancels_nothing(service: RunningService) -> None:
+    game = await register_game(service)
     polling = game.polling()
-    await held(service)
+    await wait_until_held(service)
     for _ in range(3):
-        async with socket_of(game):
-            await present(service, 1)
-        await present(service, 0)
+        async with connect_game_socket(game):
+            await wait_until_connected(service, 1)
+        await wait_until_connected(service, 0)
         await service.clock.advance(GRACE - 0.1)
-    async with socket_of(game):
+    async with connect_game_socket(game):
         await service.clock.advance(GRACE)
-        await settled(service)
+        await wait_until_idle(service)
         assert (await row(game)).cancels == 0
         assert not polling.done()
     polling.cancel()
 
 
-async def test_a_connection_that_is_reset_is_lost(service: Service) -> None:
-    game = await register(service)
+async def test_a_connection_that_is_reset_is_lost(service: RunningService) -> None:
+    game = await register_game(service)
     polling = game.polling()
-    await held(service)
+    await wait_until_held(service)
     target = f"{PATH}{game.gsid}?location={game.location}".encode()
-    async with bare_socket(int(service.client.base_url.port or 0), target) as connection:
-        await present(service, 1)
+    async with raw_websocket(int(service.client.base_url.port or 0), target) as connection:
+        await wait_until_connected(service, 1)
         connection.leave()
-        await present(service, 0)
+        await wait_until_connected(service, 0)
     await service.clock.advance(GRACE)
     assert (await polling).json()["status"] == "CANCELLED"
 
 
-async def test_ws_05_a_client_that_vanished_is_noticed_within_fifteen_seconds(service: Service) -> None:
-    game = await register(service)
+async def test_ws_05_a_client_that_vanished_is_noticed_within_fifteen_seconds(service: RunningService) -> None:
+    game = await register_game(service)
     polling = game.polling()
-    await held(service)
+    await wait_until_held(service)
     target = f"{PATH}{game.gsid}?location={game.location}".encode()
-    async with bare_socket(int(service.client.base_url.port or 0), target):
-        await present(service, 1)
+    async with raw_websocket(int(service.client.base_url.port or 0), target):
+        await wait_until_connected(service, 1)
         await service.clock.advance(9.9)
         assert len(service.game.presence) == 1
         await service.clock.advance(2.7)
-        await present(service, 0)
+        await wait_until_connected(service, 0)
         await service.clock.advance(GRACE)
         assert (await polling).json()["status"] == "CANCELLED"
 
 
-async def test_ws_08_an_open_socket_does_not_stretch_a_session_beyond_twenty_minutes(service: Service) -> None:
-    game = await register(service)
+async def test_ws_08_an_open_socket_does_not_stretch_a_session_beyond_twenty_minutes(service: RunningService) -> None:
+    game = await register_game(service)
     await lasting(game)
     await service.clock.advance(1_100)
-    async with socket_of(game) as socket:
+    async with connect_game_socket(game) as socket:
         for _ in range(38):
             await service.clock.advance(2.5)
-            await in_step(socket)
+            await wait_until_read(socket)
             await until_seen(game, service.clock.now() - 7)
             await service.game.pulse.flush()
         await service.clock.advance(12)
-        last = await told(socket)
-        assert await closing(socket) == (4410, "the session is over")
+        last = await receive_json(socket)
+        assert await close_code_and_reason(socket) == (4410, "the session is over")
     assert await reason_of(service, last["error"]) == "the session's time is over"
 
 
-async def test_ws_08_an_open_socket_does_not_keep_a_session_that_nobody_polls(service: Service) -> None:
-    game = await register(service)
-    async with socket_of(game) as socket:
+async def test_ws_08_an_open_socket_does_not_keep_a_session_that_nobody_polls(service: RunningService) -> None:
+    game = await register_game(service)
+    async with connect_game_socket(game) as socket:
         for _ in range(23):
             await service.clock.advance(5)
-            await in_step(socket)
+            await wait_until_read(socket)
         await service.clock.advance(12)
-        assert (await told(socket))["gsid"] == game.gsid
-        assert (await closing(socket))[0] == 4410
+        assert (await receive_json(socket))["gsid"] == game.gsid
+        assert (await close_code_and_reason(socket))[0] == 4410
 
 
 class Counted:
     """A store that notes which sessions were written to when."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: RunningService) -> None:
         self._service = service
         self.written: list[tuple[int, tuple[str, ...]]] = []
 
@@ -360,18 +379,18 @@ class Counted:
 
 
 async def test_ws_08_r_17_last_seen_moves_every_five_seconds_in_one_write_for_all(
-    service: Service, monkeypatch: pytest.MonkeyPatch
+    service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    games = [await register(service) for _ in range(3)]
+    games = [await register_game(service) for _ in range(3)]
     counted = Counted(service)
     monkeypatch.setattr(service.game.pulse, "_store", counted)
     async with AsyncExitStack() as stack:
-        sockets = [await stack.enter_async_context(socket_of(game)) for game in games for _ in range(2)]
-        await present(service, 6)
+        sockets = [await stack.enter_async_context(connect_game_socket(game)) for game in games for _ in range(2)]
+        await wait_until_connected(service, 6)
         begin = service.clock.now()
         for second in range(1, 61):
             await service.clock.advance(1)
-            await in_step(*sockets)
+            await wait_until_read(*sockets)
             for game in games:
                 await until_seen(game, begin + (second - 1) // 5 * 5)
     everyone = tuple(sorted(game.gsid for game in games))
@@ -380,10 +399,10 @@ async def test_ws_08_r_17_last_seen_moves_every_five_seconds_in_one_write_for_al
     assert min(b - a for (a, _), (b, _) in zip(counted.written, counted.written[1:], strict=False)) >= 5
 
 
-async def test_a_displaced_poll_tells_when_the_game_was_last_seen(service: Service) -> None:
-    game = await register(service)
+async def test_a_displaced_poll_tells_when_the_game_was_last_seen(service: RunningService) -> None:
+    game = await register_game(service)
     displaced = game.polling()
-    await held(service)
+    await wait_until_held(service)
     seen = await seen_for_a_while(game)
     newer = game.polling()
     told_to_it = (await displaced).json()
@@ -393,11 +412,11 @@ async def test_a_displaced_poll_tells_when_the_game_was_last_seen(service: Servi
 
 
 async def test_op_07_a_poll_answered_at_the_end_of_the_service_tells_when_the_game_was_last_seen(
-    service: Service,
+    service: RunningService,
 ) -> None:
-    game = await register(service)
+    game = await register_game(service)
     polling = game.polling()
-    await held(service)
+    await wait_until_held(service)
     seen = await seen_for_a_while(game)
     service.stopping.begin()
     told_to_it = (await polling).json()
@@ -406,12 +425,12 @@ async def test_op_07_a_poll_answered_at_the_end_of_the_service_tells_when_the_ga
 
 async def seen_for_a_while(game: Game) -> int:
     """A socket comes, sends heartbeats, and goes; returns when it was last seen."""
-    async with socket_of(game) as socket:
-        await present(game.service, 1)
+    async with connect_game_socket(game) as socket:
+        await wait_until_connected(game.service, 1)
         begin = game.service.clock.now()
         for _ in range(7):
             await game.service.clock.advance(1)
-            await in_step(socket)
+            await wait_until_read(socket)
         await until_seen(game, begin + 5)
         return (await row(game)).last_seen
 
@@ -419,20 +438,22 @@ async def seen_for_a_while(game: Game) -> int:
 # -- how many ----------------------------------------------------------------------------------------------
 
 
-async def test_ws_06_a_session_has_so_many_sockets_and_strangers_do_not_take_the_owners(service: Service) -> None:
+async def test_ws_06_a_session_has_so_many_sockets_and_strangers_do_not_take_the_owners(
+    service: RunningService,
+) -> None:
     most = service.house.settings.game.sockets_per_session
-    game = await register(service, public_key=public_key())
-    proof = signed(game.gsid.encode())
+    game = await register_game(service, public_key=application_public_key())
+    proof = sign_as_application(game.gsid.encode())
     async with AsyncExitStack() as stack:
         for _ in range(most):
-            await stack.enter_async_context(socket_at(service, game.gsid))
-        assert await refused(socket_at(service, game.gsid)) == 429
+            await stack.enter_async_context(connect_socket(service, game.gsid))
+        assert await handshake_status(connect_socket(service, game.gsid)) == 429
         for _ in range(most):
-            await stack.enter_async_context(socket_at(service, game.gsid, Request_Sign=proof))
-        assert await refused(socket_at(service, game.gsid, Request_Sign=proof)) == 429
-    await present(service, 0)
-    async with socket_at(service, game.gsid, Request_Sign=proof):
-        await present(service, 1)
+            await stack.enter_async_context(connect_socket(service, game.gsid, Request_Sign=proof))
+        assert await handshake_status(connect_socket(service, game.gsid, Request_Sign=proof)) == 429
+    await wait_until_connected(service, 0)
+    async with connect_socket(service, game.gsid, Request_Sign=proof):
+        await wait_until_connected(service, 1)
 
 
 async def test_ws_06_a_source_has_so_many_sockets_whatever_becomes_of_them(
@@ -440,84 +461,90 @@ async def test_ws_06_a_source_has_so_many_sockets_whatever_becomes_of_them(
 ) -> None:
     environment = {"GATEHOUSE__GAME__SOCKETS_PER_SOURCE": "3"}
     async with running_service(installed_url, tmp_path, environment=environment) as service:
-        game = await register(service)
+        game = await register_game(service)
         port = int(service.client.base_url.port or 0)
-        async with bare_socket(port, PATH.encode() + b"unknown"), socket_of(game), socket_of(game):
-            assert await refused(socket_of(game)) == 429  # the first was ended, but its client does not let go
-            async with socket_at(service, f"{game.gsid}?location={game.location}", address=ELSEWHERE):
-                await present(service, 3)
-        await present(service, 0)
-        async with socket_of(game):
-            await present(service, 1)
+        async with (
+            raw_websocket(port, PATH.encode() + b"unknown"),
+            connect_game_socket(game),
+            connect_game_socket(game),
+        ):
+            assert (
+                await handshake_status(connect_game_socket(game)) == 429
+            )  # the first was ended, but its client does not let go
+            async with connect_socket(service, f"{game.gsid}?location={game.location}", address=OTHER_ADDRESS):
+                await wait_until_connected(service, 3)
+        await wait_until_connected(service, 0)
+        async with connect_game_socket(game):
+            await wait_until_connected(service, 1)
 
 
 async def test_sockets_that_come_too_often_are_put_off(installed_url: str, tmp_path: Path) -> None:
     async with running_service(installed_url, tmp_path, environment={"GATEHOUSE__RATES__POLL": "60"}) as service:
-        game = await register(service)
+        game = await register_game(service)
         for _ in range(59):
-            async with socket_of(game):
+            async with connect_game_socket(game):
                 pass
-        assert await refused(socket_of(game)) == 429
+        assert await handshake_status(connect_game_socket(game)) == 429
 
 
 # -- more nodes, restarts, logs ----------------------------------------------------------------------------
 
 
 @pytest.fixture
-async def nodes(installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[tuple[Service, Service]]:
+async def nodes(installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[tuple[RunningService, RunningService]]:
     async with AsyncExitStack() as stack:
         first = await stack.enter_async_context(running_service(installed_postgres_url, tmp_path))
         second = await stack.enter_async_context(running_service(installed_postgres_url, tmp_path, clock=first.clock))
         yield first, second
 
 
-def at(node: Service, game: Game) -> Game:
+def at(node: RunningService, game: Game) -> Game:
     return Game(service=node, gsid=game.gsid, location=game.location, told=game.told)
 
 
 async def test_of_polls_that_begin_at_two_nodes_in_one_second_the_newer_takes_the_answer(
-    nodes: tuple[Service, Service],
+    nodes: tuple[RunningService, RunningService],
 ) -> None:
     here, there = nodes
     anna = await here.house.administration.create(login=ANNA, nick="Anna", password=None, origin=ORIGIN)
-    game = await register(here)
+    game = await register_game(here)
     older = game.polling()
-    await held(here)  # and its number is not stored: the clock stands still
+    await wait_until_held(here)  # and its number is not stored: the clock stands still
     newer = at(there, game).polling()
-    await held(there)
-    await approve(game, anna)
+    await wait_until_held(there)
+    await approve_in_storage(game, anna)
     assert [(await one).json()["status"] for one in (newer, older)] == ["OK", "RETRY"]
 
 
-async def test_a_socket_at_one_node_cancels_the_poll_at_another(nodes: tuple[Service, Service]) -> None:
+async def test_a_socket_at_one_node_cancels_the_poll_at_another(nodes: tuple[RunningService, RunningService]) -> None:
     here, there = nodes
-    game = await register(here)
+    game = await register_game(here)
     polling = at(there, game).polling()
-    await held(there)
-    async with socket_of(game) as socket:
-        await present(here, 1)
+    await wait_until_held(there)
+    async with connect_game_socket(game) as socket:
+        await wait_until_connected(here, 1)
         await there.game.occasion.open(game.gsid)
-        assert await told(socket) == {"event": "opened"}
-    await present(here, 0)
+        assert await receive_json(socket) == {"event": "opened"}
+    await wait_until_connected(here, 0)
     await here.clock.advance(GRACE)
     assert (await polling).json()["status"] == "CANCELLED"
 
 
-async def test_ws_04_the_owner_may_be_at_two_nodes(nodes: tuple[Service, Service]) -> None:
+async def test_ws_04_the_owner_may_be_at_two_nodes(nodes: tuple[RunningService, RunningService]) -> None:
     here, there = nodes
-    game = await register(here)
+    game = await register_game(here)
     polling = at(there, game).polling()
-    await held(there)
-    async with socket_of(at(there, game)) as last:
-        async with socket_of(game):
-            await present(here, 1)
-        await present(here, 0)
+    await wait_until_held(there)
+    async with connect_game_socket(at(there, game)) as last:
+        async with connect_game_socket(game):
+            await wait_until_connected(here, 1)
+        await wait_until_connected(here, 0)
         for _ in range(4):  # longer than a node's word is good for
             await here.clock.advance(5)
-            await in_step(last)
-        await settled(here)
+            await wait_until_read(last)
+        await wait_until_idle(here)
         assert (await row(game)).cancels == 0
-    await present(there, 0)
+    await wait_until_connected(there, 0)
     await here.clock.advance(GRACE)
     assert (await polling).json()["status"] == "CANCELLED"
 
@@ -527,38 +554,40 @@ async def test_a_restart_closes_sockets_and_cancels_nothing(
 ) -> None:
     async with running_service(installed_postgres_url, tmp_path) as there:
         async with running_service(installed_postgres_url, tmp_path, clock=there.clock) as here:
-            game = await register(here)
+            game = await register_game(here)
             polling = at(there, game).polling()
-            await held(there)
-            leaving = await socket_of(game)
-            staying = await socket_of(await register(here))
+            await wait_until_held(there)
+            leaving = await connect_game_socket(game)
+            staying = await connect_game_socket(await register_game(here))
             await leaving.close()
-            await present(here, 1)
-        assert (await closing(staying))[0] == 1012
+            await wait_until_connected(here, 1)
+        assert (await close_code_and_reason(staying))[0] == 1012
         await there.clock.advance(GRACE + 10)
-        await settled(here)
+        await wait_until_idle(here)
         assert (await row(at(there, game))).cancels == 0
         polling.cancel()
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 async def test_gs_32_neither_gsid_nor_location_gets_into_a_log(
-    service: Service, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+    service: RunningService, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    game = await register(service)
-    async with socket_of(game) as socket:
-        await in_step(socket)
-    async with socket_at(service, f"{NOBODYS}?location={game.location}") as socket:
-        await told(socket)
-    await refused(socket_at(service, f"{game.gsid}?location={game.location}", Origin="https://evil.example"))
+    game = await register_game(service)
+    async with connect_game_socket(game) as socket:
+        await wait_until_read(socket)
+    async with connect_socket(service, f"{NOBODYS}?location={game.location}") as socket:
+        await receive_json(socket)
+    await handshake_status(
+        connect_socket(service, f"{game.gsid}?location={game.location}", Origin="https://evil.example")
+    )
     ours = "".join(record.getMessage() for record in caplog.records if not record.name.startswith(CLIENTS))
     logged = ours + "".join(capsys.readouterr())
     for secret in (game.gsid, game.location, NOBODYS):
         assert secret not in logged
 
 
-async def test_the_path_is_nothing_without_a_handshake(service: Service) -> None:
+async def test_the_path_is_nothing_without_a_handshake(service: RunningService) -> None:
     assert (await service.client.get(PATH + NOBODYS)).status_code == 404
     async with raw_connection(int(service.client.base_url.port or 0)) as connection:
         connection.send(b"GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")

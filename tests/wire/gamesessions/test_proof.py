@@ -16,26 +16,26 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 
 from gatehouse.accounts.model import User
-from gatehouse.kernel.digests import keyed_digest
-from gatehouse.tokens.request_signatures import registered
+from gatehouse.kernel.digests import hmac_sha256
+from gatehouse.tokens.request_signatures import cached_rsa_key
 from tests.support.game import (
     CLOSE,
     GET_GSID,
     INFO,
     RESULT,
     Game,
-    after_the_delay,
-    approve,
-    game_in,
-    held,
-    poll_after_the_end,
-    refusal,
-    register,
+    advance_through_delay,
+    approve_in_storage,
+    game_from_response,
+    poll_ended_session,
+    refusal_reason,
+    register_game,
+    wait_until_held,
 )
-from tests.support.quick import answered_within
-from tests.support.service import Service, running_service
+from tests.support.quick import await_within_cpu_seconds
+from tests.support.service import RunningService, running_service
 from tests.support.studio import Studio, a_studio
-from tests.support.trust import NOBODY
+from tests.support.trust import NO_TRUST_STORE
 
 KEY = rsa.generate_private_key(65537, 2048)
 PUBLIC = base64.b64encode(
@@ -53,7 +53,9 @@ def signed(body: bytes, key: rsa.RSAPrivateKey = KEY) -> str:
     return base64.b64encode(key.sign(body, padding.PKCS1v15(), hashes.SHA256())).decode()
 
 
-async def ask(service: Service, path: str, body: bytes, headers: Mapping[str, str], **query: str) -> httpx2.Response:
+async def ask(
+    service: RunningService, path: str, body: bytes, headers: Mapping[str, str], **query: str
+) -> httpx2.Response:
     return await service.client.post(
         path, content=body, params=query, headers={"Content-Type": "application/json", **headers}
     )
@@ -64,35 +66,37 @@ def polled(game: Game) -> bytes:
 
 
 @asynccontextmanager
-async def elsewhere(service: Service, address: str = "127.0.0.2") -> AsyncIterator[Service]:
+async def elsewhere(service: RunningService, address: str = "127.0.0.2") -> AsyncIterator[RunningService]:
     """The same service, called from another address."""
-    transport = httpx2.AsyncHTTPTransport(local_address=address, verify=NOBODY)
+    transport = httpx2.AsyncHTTPTransport(local_address=address, verify=NO_TRUST_STORE)
     async with httpx2.AsyncClient(base_url=service.client.base_url, transport=transport, timeout=10) as client:
         yield replace(service, client=client)
 
 
-async def test_gs_03_a_poll_from_another_address_without_proof_is_a_violation(service: Service, anna: User) -> None:
-    game = await register(service)
-    await approve(game, anna)
+async def test_gs_03_a_poll_from_another_address_without_proof_is_a_violation(
+    service: RunningService, anna: User
+) -> None:
+    game = await register_game(service)
+    await approve_in_storage(game, anna)
     async with elsewhere(service) as other:
         stranger = replace(game, service=other)
-        assert await refusal(service, await stranger.poll(by_address=True)) == "another address"
+        assert await refusal_reason(service, await stranger.poll(by_address=True)) == "another address"
         assert (await stranger.poll()).json()["status"] == "OK"  # the Location value proves it from anywhere
 
 
-async def test_the_same_address_needs_nothing_else(service: Service, anna: User) -> None:
-    game = await register(service)
-    await approve(game, anna)
+async def test_the_same_address_needs_nothing_else(service: RunningService, anna: User) -> None:
+    game = await register_game(service)
+    await approve_in_storage(game, anna)
     assert (await game.poll(by_address=True)).json()["status"] == "OK"
 
 
 @pytest.mark.parametrize("form", ["query", "header", "authorization", "whole header", "whole query"])
 async def test_the_location_value_is_read_from_wherever_a_client_puts_it(
-    service: Service, anna: User, form: str
+    service: RunningService, anna: User, form: str
 ) -> None:
     async with elsewhere(service) as other:
-        game = await register(other)
-    await approve(game, anna)
+        game = await register_game(other)
+    await approve_in_storage(game, anna)
     whole = f"{RESULT}?location={game.location}"
     headers = {
         "header": {"Location": game.location},
@@ -104,28 +108,32 @@ async def test_the_location_value_is_read_from_wherever_a_client_puts_it(
     assert answer.json()["status"] == "OK"
 
 
-async def test_a_wrong_location_is_a_violation_also_from_the_right_address(service: Service) -> None:
-    game, neighbour = await register(service), await register(service)
+async def test_a_wrong_location_is_a_violation_also_from_the_right_address(service: RunningService) -> None:
+    game, neighbour = await register_game(service), await register_game(service)
     for wrong in ("", "x", neighbour.location, game.location[:-1], game.location.swapcase()):
         answer = await ask(service, RESULT, polled(game), {}, location=wrong)
-        assert await refusal(service, answer) == "wrong location"
+        assert await refusal_reason(service, answer) == "wrong location"
 
 
-async def test_gs_04_all_violations_look_alike(service: Service, anna: User) -> None:
-    game, keyed, done = await register(service), await register(service, public_key=PUBLIC), await register(service)
-    await approve(done, anna)
+async def test_gs_04_all_violations_look_alike(service: RunningService, anna: User) -> None:
+    game, keyed, done = (
+        await register_game(service),
+        await register_game(service, public_key=PUBLIC),
+        await register_game(service),
+    )
+    await approve_in_storage(done, anna)
     await done.poll()
     answers = [
         await replace(game, gsid="00000000-0000-4000-8000-000000000000").poll(),
         await replace(game, location="wrong").poll(),
         await keyed.poll(),
-        await poll_after_the_end(done),
+        await poll_ended_session(done),
     ]
     async with elsewhere(service) as other:
         answers.append(await replace(game, service=other).poll(by_address=True))
     await service.clock.advance(121)
     answers.append(await game.poll())
-    reasons = [await refusal(service, answer) for answer in answers]
+    reasons = [await refusal_reason(service, answer) for answer in answers]
     assert reasons == [
         *("no such session", "wrong location", "wrong signature", "the answer was delivered before"),
         *("another address", "no such session"),
@@ -136,7 +144,7 @@ async def test_gs_04_all_violations_look_alike(service: Service, anna: User) -> 
     assert len(shapes) == 1
 
 
-async def test_a_key_may_be_sent_in_two_spellings_and_two_keys_may_not(service: Service) -> None:
+async def test_a_key_may_be_sent_in_two_spellings_and_two_keys_may_not(service: RunningService) -> None:
     pem = KEY.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     headers = {"Public-Key": PUBLIC}
     answer = await service.client.post(GET_GSID, headers=headers, json={"public_key": pem.decode()})
@@ -148,7 +156,7 @@ async def test_a_key_may_be_sent_in_two_spellings_and_two_keys_may_not(service: 
 
 @pytest.mark.parametrize("as_text", ["der", "pem", "pkcs1", "header"])
 async def test_with_a_key_only_a_signature_counts_wherever_it_comes_from(
-    service: Service, anna: User, as_text: str
+    service: RunningService, anna: User, as_text: str
 ) -> None:
     public = {
         "der": PUBLIC,
@@ -164,22 +172,22 @@ async def test_with_a_key_only_a_signature_counts_wherever_it_comes_from(
         answer = await service.client.post(GET_GSID, headers={"Public-Key": public})
         game = Game(service=service, gsid=answer.json()["gsid"], location="", told=answer.json())
     else:
-        game = await register(service, public_key=public)
-    await approve(game, anna)
-    assert await refusal(service, await game.poll()) == "wrong signature"
+        game = await register_game(service, public_key=public)
+    await approve_in_storage(game, anna)
+    assert await refusal_reason(service, await game.poll()) == "wrong signature"
     body = polled(game)
     async with elsewhere(service) as other:
         for headers in ({"Request-Sign": signed(body)}, {"Authorization": f"Sign {signed(body)}"}):
             asking = asyncio.create_task(ask(other, RESULT, body, headers))
-            answer = await after_the_delay(service, asking)
+            answer = await advance_through_delay(service, asking)
             if answer.status_code == 200:
                 assert answer.json()["status"] == "OK"
             else:
-                assert await refusal(service, answer) == "the answer was delivered before"
+                assert await refusal_reason(service, answer) == "the answer was delivered before"
 
 
-async def test_gs_09_only_a_pkcs1_sha256_signature_over_the_exact_body_counts(service: Service) -> None:
-    game = await register(service, public_key=PUBLIC)
+async def test_gs_09_only_a_pkcs1_sha256_signature_over_the_exact_body_counts(service: RunningService) -> None:
+    game = await register_game(service, public_key=PUBLIC)
     body = polled(game)
     pss = KEY.sign(body, padding.PSS(padding.MGF1(hashes.SHA256()), 32), hashes.SHA256())
     sha1 = KEY.sign(body, padding.PKCS1v15(), hashes.SHA1())  # noqa: S303 - must be refused
@@ -187,40 +195,43 @@ async def test_gs_09_only_a_pkcs1_sha256_signature_over_the_exact_body_counts(se
         *(signed(body + b" "), signed(body.replace(b" ", b"")), base64.b64encode(pss).decode()),
         *(base64.b64encode(sha1).decode(), "", "!!!", signed(body)[:-8] + "********", signed(body, OTHER)),
     ):
-        assert await refusal(service, await ask(service, RESULT, body, {"Request-Sign": wrong})) == "wrong signature"
+        assert (
+            await refusal_reason(service, await ask(service, RESULT, body, {"Request-Sign": wrong}))
+            == "wrong signature"
+        )
     changed = body.replace(b'"gsid"', b'"gsid" ')
     answer = await ask(service, RESULT, changed, {"Request-Sign": signed(body)})
-    assert await refusal(service, answer) == "wrong signature"
+    assert await refusal_reason(service, answer) == "wrong signature"
 
 
-async def test_base64url_signatures_are_read_too(service: Service, anna: User) -> None:
-    game = await register(service, public_key=PUBLIC)
-    await approve(game, anna)
+async def test_base64url_signatures_are_read_too(service: RunningService, anna: User) -> None:
+    game = await register_game(service, public_key=PUBLIC)
+    await approve_in_storage(game, anna)
     body = polled(game)
     url_safe = signed(body).replace("+", "-").replace("/", "_").rstrip("=")
     assert (await ask(service, RESULT, body, {"Request-Sign": url_safe})).json()["status"] == "OK"
 
 
-async def test_a_key_sent_while_polling_never_replaces_the_registered_one(service: Service) -> None:
-    game = await register(service, public_key=PUBLIC)
+async def test_a_key_sent_while_polling_never_replaces_the_registered_one(service: RunningService) -> None:
+    game = await register_game(service, public_key=PUBLIC)
     body = polled(game)
     headers = {"Request-Sign": signed(body, OTHER), "Public-Key": spki(OTHER.public_key())}
-    assert await refusal(service, await ask(service, RESULT, body, headers)) == "another public key"
+    assert await refusal_reason(service, await ask(service, RESULT, body, headers)) == "another public key"
 
 
-async def test_gs_10_a_doubled_gsid_is_refused_and_a_polls_signature_does_not_close(service: Service) -> None:
-    game, other = await register(service, public_key=PUBLIC), await register(service, public_key=PUBLIC)
+async def test_gs_10_a_doubled_gsid_is_refused_and_a_polls_signature_does_not_close(service: RunningService) -> None:
+    game, other = await register_game(service, public_key=PUBLIC), await register_game(service, public_key=PUBLIC)
     doubled = f'{{"gsid":"{game.gsid}","gsid":"{other.gsid}"}}'.encode()
     assert (await ask(service, RESULT, doubled, {"Request-Sign": signed(doubled)})).status_code == 400
     poll = polled(game)
     assert (await ask(service, CLOSE, poll, {"Request-Sign": signed(poll)})).status_code == 400
     close = f'{{"gsid":"{game.gsid}","status":"Error"}}'.encode()
     answer = await ask(service, CLOSE, close, {"Request-Sign": signed(poll)})
-    assert await refusal(service, answer) == "wrong signature"
+    assert await refusal_reason(service, answer) == "wrong signature"
     assert (await ask(service, CLOSE, close, {"Request-Sign": signed(close)})).json() == {"status": "OK"}
 
 
-async def test_gs_08_weak_and_malformed_keys_are_refused_quickly(service: Service) -> None:
+async def test_gs_08_weak_and_malformed_keys_are_refused_quickly(service: RunningService) -> None:
     weak = rsa.generate_private_key(65537, 1024).public_key()  # noqa: S505 - must be refused
     curve = ec.generate_private_key(ec.SECP256R1()).public_key()
     private = KEY.private_bytes(
@@ -230,14 +241,14 @@ async def test_gs_08_weak_and_malformed_keys_are_refused_quickly(service: Servic
     modulus = KEY.public_key().public_numbers().n
     bad += [spki(rsa.RSAPublicNumbers(exponent, modulus).public_key()) for exponent in (3, 1 << 70 | 1)]
     for key in bad:
-        answer = await answered_within(0.1, partial(service.client.post, GET_GSID, json={"public_key": key}))
+        answer = await await_within_cpu_seconds(0.1, partial(service.client.post, GET_GSID, json={"public_key": key}))
         assert answer.status_code == 400, key
         assert answer.json()["status"] == "ERROR"
     assert (await service.client.post(GET_GSID, json={"public_key": "A" * 1_048_576})).status_code == 400
 
 
-async def test_gs_11_gsid_and_location_are_unguessable(service: Service) -> None:
-    games = [await register(service) for _ in range(60)]
+async def test_gs_11_gsid_and_location_are_unguessable(service: RunningService) -> None:
+    games = [await register_game(service) for _ in range(60)]
     assert len({game.gsid for game in games}) == len({game.location for game in games}) == 60
     assert len({game.gsid[:6] for game in games}) > 55  # no common beginning, no time in it
     assert len({game.location[:4] for game in games}) > 55
@@ -246,7 +257,7 @@ async def test_gs_11_gsid_and_location_are_unguessable(service: Service) -> None
 
 
 @asynccontextmanager
-async def behind_a_proxy(url: str, tmp_path: Path) -> AsyncIterator[Service]:
+async def behind_a_proxy(url: str, tmp_path: Path) -> AsyncIterator[RunningService]:
     environment = {"GATEHOUSE__SERVER__TRUSTED_PROXIES": "127.0.0.1/32"}
     async with running_service(url, tmp_path, environment=environment) as service:
         yield service
@@ -260,7 +271,7 @@ async def test_gs_06_behind_a_trusted_proxy_the_right_most_untrusted_hop_is_the_
     installed_url: str, tmp_path: Path
 ) -> None:
     async with behind_a_proxy(installed_url, tmp_path) as service:
-        game = await register(service, forwarded("203.0.113.9"))
+        game = await register_game(service, forwarded("203.0.113.9"))
         for chain, expected in (
             (("203.0.113.9",), "held"),
             (("198.51.100.7", "203.0.113.9"), "held"),
@@ -270,12 +281,12 @@ async def test_gs_06_behind_a_trusted_proxy_the_right_most_untrusted_hop_is_the_
             poller = replace(game, headers=forwarded(*chain))
             if expected == "held":
                 polling = poller.polling(by_address=True)
-                await held(service)
+                await wait_until_held(service)
                 await service.clock.advance(31)
                 assert (await polling).json()["status"] == "RETRY"
                 await service.clock.advance(2)
             else:
-                assert await refusal(service, await poller.poll(by_address=True)) == expected
+                assert await refusal_reason(service, await poller.poll(by_address=True)) == expected
         for unreadable in ("a", "1.2.3.4, evil", "fe80::1%eth0", ", ".join(["1.2.3.4"] * 1000)):
             answer = await replace(game, headers=forwarded(unreadable)).poll(by_address=True)
             assert answer.status_code in (400, 403, 431), (unreadable, answer.text)
@@ -284,7 +295,7 @@ async def test_gs_06_behind_a_trusted_proxy_the_right_most_untrusted_hop_is_the_
 async def test_ip_is_believed_from_a_trusted_proxy_only(installed_url: str, tmp_path: Path) -> None:
     async with behind_a_proxy(installed_url, tmp_path) as service:
         for headers in ({"Ip": "203.0.113.9"}, {"Authorization": "Ip 203.0.113.9"}):
-            game = await register(service, headers)
+            game = await register_game(service, headers)
             found = await service.house.storage.game_sessions.find(game.gsid, service.clock.now())
             assert found is not None
             assert (found.address, found.address_proven) == ("203.0.113.9", True)
@@ -300,16 +311,16 @@ async def test_what_a_client_says_of_its_address_through_a_proxy_that_names_it_s
     }
     claim = {header: "Ip 198.51.100.7" if header == "Authorization" else "198.51.100.7"}
     async with running_service(installed_url, tmp_path, environment=environment) as service:
-        game = await register(service, forwarded("198.51.100.7"), factor="f")
+        game = await register_game(service, forwarded("198.51.100.7"), factor="f")
         thief = replace(game, headers={**forwarded("203.0.113.66"), **claim})
-        assert await refusal(service, await thief.poll(by_address=True)) == "another address"
+        assert await refusal_reason(service, await thief.poll(by_address=True)) == "another address"
         for headers in (thief.headers, claim):
             answer = await service.client.post(INFO, json={"gsid": game.gsid}, headers=headers)
-            assert await refusal(service, answer) == "info is not for this address"
+            assert await refusal_reason(service, answer) == "info is not for this address"
 
 
-async def test_a_proof_in_two_forms_has_to_say_the_same(service: Service) -> None:
-    keyed, game = await register(service, public_key=PUBLIC), await register(service)
+async def test_a_proof_in_two_forms_has_to_say_the_same(service: RunningService) -> None:
+    keyed, game = await register_game(service, public_key=PUBLIC), await register_game(service)
     other = spki(OTHER.public_key())
     body = json.dumps({"gsid": keyed.gsid, "public_key": other}).encode()
     mixed = (
@@ -321,15 +332,15 @@ async def test_a_proof_in_two_forms_has_to_say_the_same(service: Service) -> Non
     assert [answer.status_code for answer in mixed] == [400] * 4
 
 
-async def test_ht_18_keys_of_strangers_are_not_remembered(service: Service) -> None:
-    game = await register(service, public_key=PUBLIC)
-    before = registered.cache_info().currsize
+async def test_ht_18_keys_of_strangers_are_not_remembered(service: RunningService) -> None:
+    game = await register_game(service, public_key=PUBLIC)
+    before = cached_rsa_key.cache_info().currsize
     for number in range(5):
         await service.client.post(RESULT, json={"gsid": game.gsid, "public_key": f"{number}" + "A" * 3_000})
-    assert registered.cache_info().currsize <= before + 1  # the session's own
+    assert cached_rsa_key.cache_info().currsize <= before + 1  # the session's own
 
 
-async def test_little_of_what_a_stranger_calls_a_session_is_kept(service: Service) -> None:
+async def test_little_of_what_a_stranger_calls_a_session_is_kept(service: RunningService) -> None:
     for gsid in ("x" * 60_000, "a\x1b[31m\n\u202e"):
         answer = await service.client.post(RESULT, json={"gsid": gsid})
         kept = await service.house.storage.audit.find(answer.json()["error"])
@@ -338,27 +349,27 @@ async def test_little_of_what_a_stranger_calls_a_session_is_kept(service: Servic
         assert kept.subject.isprintable()
 
 
-async def test_ip_from_anybody_else_says_nothing(service: Service) -> None:
+async def test_ip_from_anybody_else_says_nothing(service: RunningService) -> None:
     answer = await service.client.post(GET_GSID, headers={"Ip": "203.0.113.9"})
     found = await service.house.storage.game_sessions.find(answer.json()["gsid"], service.clock.now())
     assert found is not None
     assert found.address == "127.0.0.1"
 
 
-async def test_a_request_that_claims_to_be_forwarded_proves_nothing_by_its_address(service: Service) -> None:
-    game = await register(service)
+async def test_a_request_that_claims_to_be_forwarded_proves_nothing_by_its_address(service: RunningService) -> None:
+    game = await register_game(service)
     answer = await ask(service, RESULT, polled(game), {"X-Forwarded-For": "127.0.0.1"})
-    assert await refusal(service, answer) == "the address proves nothing"
+    assert await refusal_reason(service, answer) == "the address proves nothing"
 
 
 async def test_gs_24_an_ipv4_address_and_its_mapped_form_are_the_same_client(
     installed_url: str, tmp_path: Path
 ) -> None:
     async with behind_a_proxy(installed_url, tmp_path) as service:
-        game = await register(service, forwarded("203.0.113.9"))
+        game = await register_game(service, forwarded("203.0.113.9"))
         poller = replace(game, headers=forwarded("::ffff:203.0.113.9"))
         polling = poller.polling(by_address=True)
-        await held(service)
+        await wait_until_held(service)
         await service.clock.advance(31)
         assert (await polling).json()["status"] == "RETRY"
 
@@ -368,52 +379,56 @@ def vouching(studio: Studio, key: str, path: str, fields: dict[str, object], ip:
     body = json.dumps({**fields, "ip": ip, "ts": studio.service.clock.now()}).encode()
     message = b"\n".join((b"POST", path.encode(), b"", body))
     headers = {
-        "Signature": keyed_digest(key.encode(), message).hex(),
+        "Signature": hmac_sha256(key.encode(), message).hex(),
         "Application-Id": str(studio.shop.application_id),
         "Content-Type": "application/json",
     }
     return {"content": body, "headers": headers}
 
 
-async def test_an_application_vouches_for_the_address_of_its_client(service: Service, anna: User) -> None:
+async def test_an_application_vouches_for_the_address_of_its_client(service: RunningService, anna: User) -> None:
     studio = await a_studio(service)
     key = await studio.access_key()
     named: dict[str, object] = {"app_id": studio.shop.application_id}
     answer = await service.client.post(GET_GSID, **vouching(studio, key, GET_GSID, named, "203.0.113.9"))
-    game = game_in(service, answer)
+    game = game_from_response(service, answer)
     found = await service.house.storage.game_sessions.find(game.gsid, service.clock.now())
     assert found is not None
     assert (found.address, found.address_proven) == ("203.0.113.9", True)
-    await approve(game, anna)
+    await approve_in_storage(game, anna)
     polled = vouching(studio, key, RESULT, {"gsid": game.gsid}, "203.0.113.9")
     assert (await service.client.post(RESULT, **polled)).json()["status"] == "OK"
 
 
-async def test_a_wrong_signature_is_a_violation_with_its_record(service: Service) -> None:
-    studio, game = await a_studio(service), await register(service)
+async def test_a_wrong_signature_is_a_violation_with_its_record(service: RunningService) -> None:
+    studio, game = await a_studio(service), await register_game(service)
     forged = vouching(studio, "0" * 64, RESULT, {"gsid": game.gsid}, "127.0.0.1")
-    assert (await refusal(service, await service.client.post(RESULT, **forged))).startswith("Signature: ")
+    assert (await refusal_reason(service, await service.client.post(RESULT, **forged))).startswith("Signature: ")
 
 
 async def test_an_application_vouches_for_sessions_of_its_own_only_and_never_for_info(
-    service: Service, anna: User
+    service: RunningService, anna: User
 ) -> None:
     studio = await a_studio(service)
     key = await studio.access_key()
     async with elsewhere(service, "127.0.0.9") as far:
-        game = await register(far, app_id=studio.other.application_id, factor="f")
-    await approve(game, anna)
+        game = await register_game(far, app_id=studio.other.application_id, factor="f")
+    await approve_in_storage(game, anna)
     stolen = vouching(studio, key, RESULT, {"gsid": game.gsid}, "127.0.0.9")
-    assert await refusal(service, await service.client.post(RESULT, **stolen)) == "another address"
+    assert await refusal_reason(service, await service.client.post(RESULT, **stolen)) == "another address"
     async with elsewhere(service, "127.0.0.3") as other:
         proxied = vouching(studio, key, INFO, {"gsid": game.gsid}, "127.0.0.1")
         proxied["headers"]["X-Forwarded-For"] = "203.0.113.9"
-        assert await refusal(service, await other.client.post(INFO, **proxied)) == "info is not for this address"
+        assert (
+            await refusal_reason(service, await other.client.post(INFO, **proxied)) == "info is not for this address"
+        )
 
 
-async def test_gs_27_info_answers_listed_addresses_with_the_sessions_own_fields(service: Service, anna: User) -> None:
-    game = await register(service, factor="device-1", distr="steam", app_id=0, gapp_id=0)
-    await approve(game, anna)
+async def test_gs_27_info_answers_listed_addresses_with_the_sessions_own_fields(
+    service: RunningService, anna: User
+) -> None:
+    game = await register_game(service, factor="device-1", distr="steam", app_id=0, gapp_id=0)
+    await approve_in_storage(game, anna)
     told = (await service.client.post(INFO, json={"gsid": game.gsid})).json()
     assert told == {
         "status": "OK",
@@ -429,23 +444,25 @@ async def test_gs_27_info_answers_listed_addresses_with_the_sessions_own_fields(
         },
     }
     spoofed = await service.client.post(INFO, json={"gsid": game.gsid}, headers={"X-Forwarded-For": "127.0.0.1"})
-    assert await refusal(service, spoofed) == "info is not for this address"
+    assert await refusal_reason(service, spoofed) == "info is not for this address"
 
 
 async def test_gs_27_nobody_is_listed_unless_the_operator_says_so(installed_url: str, tmp_path: Path) -> None:
     async with behind_a_proxy(installed_url, tmp_path) as service:
-        game = await register(service, forwarded("203.0.113.9"))
+        game = await register_game(service, forwarded("203.0.113.9"))
         answer = await service.client.post(INFO, json={"gsid": game.gsid}, headers=game.headers)
-        assert await refusal(service, answer) == "info is not for this address"
+        assert await refusal_reason(service, answer) == "info is not for this address"
 
 
-async def test_gs_26_closing_needs_proof_and_a_known_status_and_may_be_repeated(service: Service, anna: User) -> None:
-    game = await register(service)
-    await approve(game, anna)
+async def test_gs_26_closing_needs_proof_and_a_known_status_and_may_be_repeated(
+    service: RunningService, anna: User
+) -> None:
+    game = await register_game(service)
+    await approve_in_storage(game, anna)
     await game.poll()
     async with elsewhere(service) as other:
         body = {"gsid": game.gsid, "status": "Success"}
-        assert await refusal(service, await other.client.post(CLOSE, json=body)) == "another address"
+        assert await refusal_reason(service, await other.client.post(CLOSE, json=body)) == "another address"
     for status in ("success", "Deleted", "", "S" * 5_000):
         assert (await game.close(status)).status_code == 400
     for status in ("Error", "Success", "Success"):

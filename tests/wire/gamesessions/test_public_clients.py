@@ -9,10 +9,10 @@ import httpx2
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.audit.model import Origin
-from tests.support.game import ANNA, GET_GSID, RESULT, approve, game_in, held
+from gatehouse.audit.model import AuditOrigin
+from tests.support.game import ANNA, GET_GSID, RESULT, approve_in_storage, game_from_response, wait_until_held
 from tests.support.oauth import claims_of
-from tests.support.service import Service, running_service
+from tests.support.service import RunningService, running_service
 
 NEEDED = {
     *(
@@ -33,33 +33,33 @@ NEEDED = {
 
 
 @pytest.fixture
-async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[Service]:
+async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[RunningService]:
     environment = {"GATEHOUSE__TOKENS__JWT_WITHOUT_FACTOR": "true"}
     async with running_service(installed_url, tmp_path, environment=environment) as running:
         yield running
 
 
 @pytest.fixture
-async def anna(service: Service) -> User:
+async def anna(service: RunningService) -> User:
     return await service.house.administration.create(
-        login=ANNA, nick="Anna", password=None, origin=Origin(actor="test")
+        login=ANNA, nick="Anna", password=None, origin=AuditOrigin(actor="test")
     )
 
 
-async def test_one_posts_multipart_without_a_factor_and_polls_for_ever(service: Service, anna: User) -> None:
+async def test_one_posts_multipart_without_a_factor_and_polls_for_ever(service: RunningService, anna: User) -> None:
     fields: dict[str, Any] = {"files": {"app_id": (None, "0")}}
-    game = game_in(service, await service.client.post(GET_GSID, **fields))
+    game = game_from_response(service, await service.client.post(GET_GSID, **fields))
     for _ in range(2):
         polling = asyncio.create_task(multipart_poll(service, game.gsid))
-        await held(service)
+        await wait_until_held(service)
         await service.clock.advance(31)
         told = (await polling).json()
         assert told["status"] == "RETRY"
         assert isinstance(told["delay"], int)
         await service.clock.advance(told["delay"])
     polling = asyncio.create_task(multipart_poll(service, game.gsid))
-    await held(service)
-    await approve(game, anna)
+    await wait_until_held(service)
+    await approve_in_storage(game, anna)
     told = (await polling).json()
     assert (told["status"], told["gsid"], told["nick"]) == ("OK", game.gsid, "Anna")
     assert told["user_id"] == anna.user_id
@@ -67,25 +67,25 @@ async def test_one_posts_multipart_without_a_factor_and_polls_for_ever(service: 
     assert "fac" not in claims_of(told["jwt"])
 
 
-async def multipart_poll(service: Service, gsid: str) -> httpx2.Response:
+async def multipart_poll(service: RunningService, gsid: str) -> httpx2.Response:
     files: Any = {"gsid": (None, gsid)}
     return await service.client.post(RESULT, files=files, timeout=60)
 
 
 async def test_the_other_posts_nothing_polls_by_form_and_gives_up_after_ten_seconds(
-    service: Service, anna: User
+    service: RunningService, anna: User
 ) -> None:
-    game = game_in(service, await service.client.post(GET_GSID))
+    game = game_from_response(service, await service.client.post(GET_GSID))
     for _ in range(3):
         polling = asyncio.create_task(service.client.post(RESULT, data={"gsid": game.gsid}, timeout=60))
-        await held(service)
+        await wait_until_held(service)
         await service.clock.advance(10)
         polling.cancel()  # its HTTP library gives up, and it polls again at once
         await asyncio.gather(polling, return_exceptions=True)
     polling = asyncio.create_task(service.client.post(RESULT, data={"gsid": game.gsid}, timeout=60))
     while service.game.waiters.newest(game.gsid) < 4:  # noqa: ASYNC110 - until this one is held
         await asyncio.sleep(0.001)
-    await approve(game, anna)
+    await approve_in_storage(game, anna)
     told = (await polling).json()
     assert told["status"] == "OK"
     assert told.keys() >= NEEDED

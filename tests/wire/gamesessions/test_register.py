@@ -10,13 +10,13 @@ import pytest
 from starlette.datastructures import URL
 
 from gatehouse.accounts.model import User
-from gatehouse.audit.model import Origin
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.digests import sha256
 from tests.support.builders import a_record
-from tests.support.game import GET_GSID, RESULT, approve, held, refusal, register
+from tests.support.game import GET_GSID, RESULT, approve_in_storage, refusal_reason, register_game, wait_until_held
 from tests.support.oauth import claims_of
 from tests.support.permission_builders import create_application
-from tests.support.service import Service, running_service
+from tests.support.service import RunningService, running_service
 from tests.support.studio import a_studio
 from tests.support.visitor import PASSWORD
 
@@ -24,7 +24,7 @@ MULTIPART = {"Content-Type": "multipart/form-data; boundary=frontier"}
 KINDS = ("json", "form", "multipart", "empty multipart", "empty multipart of .NET", "nothing", "empty json")
 
 
-async def test_the_answer_tells_where_to_send_the_person_and_how_to_poll(service: Service) -> None:
+async def test_the_answer_tells_where_to_send_the_person_and_how_to_poll(service: RunningService) -> None:
     answer = await service.client.post(GET_GSID)
     told = answer.json()
     assert told.keys() == {"status", "gsid", "ts", "started", "url"}
@@ -35,14 +35,14 @@ async def test_the_answer_tells_where_to_send_the_person_and_how_to_poll(service
     assert answer.headers["cache-control"] == "no-store"
 
 
-async def test_a_code_and_a_picture_come_when_they_are_asked_for(service: Service) -> None:
-    told = (await register(service, qr="1", code="1")).told
+async def test_a_code_and_a_picture_come_when_they_are_asked_for(service: RunningService) -> None:
+    told = (await register_game(service, qr="1", code="1")).told
     assert re.fullmatch(r"[1-9][0-9]", told["code"])
     assert told["qr"].startswith("data:image/svg+xml")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_every_endpoint_reads_every_kind_of_body(service: Service, anna: User, kind: str) -> None:
+async def test_every_endpoint_reads_every_kind_of_body(service: RunningService, anna: User, kind: str) -> None:
     sent: dict[str, Any] = {
         "json": {"json": {"factor": "f"}},
         "form": {"data": {"factor": "f"}},
@@ -54,8 +54,8 @@ async def test_every_endpoint_reads_every_kind_of_body(service: Service, anna: U
     }[kind]
     answer = await service.client.post(GET_GSID, **sent)
     assert answer.status_code == 200, answer.text
-    game = await register(service, factor="f")
-    await approve(game, anna)
+    game = await register_game(service, factor="f")
+    await approve_in_storage(game, anna)
     polled: dict[str, Any] = {
         "form": {"data": {"gsid": game.gsid}},
         "multipart": {"files": {"gsid": (None, game.gsid)}},
@@ -90,13 +90,15 @@ async def test_every_endpoint_reads_every_kind_of_body(service: Service, anna: U
     ],
     ids=lambda fields: str(fields)[:40],
 )
-async def test_gs_29_oversized_and_mistyped_fields_are_refused(service: Service, fields: dict[str, object]) -> None:
+async def test_gs_29_oversized_and_mistyped_fields_are_refused(
+    service: RunningService, fields: dict[str, object]
+) -> None:
     answer = await service.client.post(GET_GSID, json=fields)
     assert (answer.status_code, answer.json()["status"]) == (400, "ERROR")
 
 
 @pytest.mark.parametrize("path", [GET_GSID, "/proxy/api/login"])
-async def test_gs_80_address_ranges_are_counted_as_sent(service: Service, anna: User, path: str) -> None:
+async def test_gs_80_address_ranges_are_counted_as_sent(service: RunningService, anna: User, path: str) -> None:
     credentials = {"login": anna.login, "password": PASSWORD, "factor": "f"}
     for name, entries in (("fixed_ips", 10_000), ("fixed_ips[]", 10_000), ("fixed_ips", 33), ("fixed_ips[]", 33)):
         answer = await service.client.post(path, json={name: ["10.0.0.0/8"] * entries, **credentials})
@@ -108,14 +110,14 @@ async def test_gs_80_address_ranges_are_counted_as_sent(service: Service, anna: 
     assert (await service.client.post(path, json=fits | credentials)).status_code == 200
 
 
-async def test_gs_29_a_lone_surrogate_is_refused(service: Service) -> None:
+async def test_gs_29_a_lone_surrogate_is_refused(service: RunningService) -> None:
     answer = await service.client.post(
         GET_GSID, content=b'{"factor":"\\ud800"}', headers={"Content-Type": "application/json"}
     )
     assert answer.status_code == 400
 
 
-async def test_ht_08_deep_nesting_is_refused_here_too(service: Service) -> None:
+async def test_ht_08_deep_nesting_is_refused_here_too(service: RunningService) -> None:
     deep = b"[" * 5_000 + b"]" * 5_000
     for path in ("getGsid", "getGsidResult", "info", "closeGsid"):
         answer = await service.client.post(
@@ -124,19 +126,21 @@ async def test_ht_08_deep_nesting_is_refused_here_too(service: Service) -> None:
         assert answer.status_code == 400
 
 
-async def test_ht_13_line_ends_in_values_split_no_header(service: Service) -> None:
-    game = await register(service, distr="a\r\nSet-Cookie: x=1", factor="f\r\nX: y")
+async def test_ht_13_line_ends_in_values_split_no_header(service: RunningService) -> None:
+    game = await register_game(service, distr="a\r\nSet-Cookie: x=1", factor="f\r\nX: y")
     assert "set-cookie" not in (await game.poll(gsid="a\r\nX: y")).headers
 
 
-async def test_gs_21_a_wrong_with_email_changes_nothing_but_the_missing_login(service: Service, anna: User) -> None:
+async def test_gs_21_a_wrong_with_email_changes_nothing_but_the_missing_login(
+    service: RunningService, anna: User
+) -> None:
     storage = service.house.storage
     application = await create_application(storage)
     await storage.permissions.add_email_secret(application.application_id, sha256("right"), 0, a_record())
     told = {}
     for secret in ("right", "wrong", ""):
-        game = await register(service, app_id=application.application_id, with_email=secret)
-        await approve(game, anna)
+        game = await register_game(service, app_id=application.application_id, with_email=secret)
+        await approve_in_storage(game, anna)
         told[secret] = (await game.poll()).json()
     assert told["right"]["login"] == anna.login
     assert told["right"].keys() - {"login"} == told["wrong"].keys() == told[""].keys()
@@ -170,45 +174,47 @@ async def test_gs_23_a_short_token_and_a_bound_jwt_are_good_at_the_games_address
 
 
 @asynccontextmanager
-async def proxied(url: str, tmp_path: Path) -> AsyncIterator[tuple[Service, User]]:
+async def proxied(url: str, tmp_path: Path) -> AsyncIterator[tuple[RunningService, User]]:
     environment = {"GATEHOUSE__SERVER__TRUSTED_PROXIES": "127.0.0.1/32"}
     async with running_service(url, tmp_path, environment=environment) as service:
         anna = await service.house.administration.create(
-            login="anna@studio.example", nick="Anna", password=None, origin=Origin(actor="test")
+            login="anna@studio.example", nick="Anna", password=None, origin=AuditOrigin(actor="test")
         )
         yield service, anna
 
 
-async def test_permissions_of_the_named_application_stand_in_the_jwt(service: Service, anna: User) -> None:
+async def test_permissions_of_the_named_application_stand_in_the_jwt(service: RunningService, anna: User) -> None:
     application = await create_application(service.house.storage)
-    game = await register(service, app_id=application.application_id, factor="f")
-    await approve(game, anna)
+    game = await register_game(service, app_id=application.application_id, factor="f")
+    await approve_in_storage(game, anna)
     claims = claims_of((await game.poll()).json()["jwt"])
     assert claims["app_perm"] == application.application_id
     assert claims["perm"] == []
 
 
-async def test_an_application_can_switch_game_login_off(service: Service) -> None:
+async def test_an_application_can_switch_game_login_off(service: RunningService) -> None:
     closed = await create_application(service.house.storage, settings={"game": {"enabled": False}})
     for named in ({"app_id": closed.application_id}, {"gapp_id": closed.application_id}):
         answer = await service.client.post(GET_GSID, json=named)
-        assert await refusal(service, answer) == "an application has game login switched off"
+        assert await refusal_reason(service, answer) == "an application has game login switched off"
 
 
-async def test_an_application_can_demand_a_code_of_every_game(service: Service) -> None:
+async def test_an_application_can_demand_a_code_of_every_game(service: RunningService) -> None:
     strict = await create_application(service.house.storage, settings={"game": {"code_match": True}})
-    told = (await register(service, app_id=strict.application_id)).told
+    told = (await register_game(service, app_id=strict.application_id)).told
     assert re.fullmatch(r"[1-9][0-9]", told["code"])
 
 
-async def test_a_service_jwt_names_its_application_and_a_broken_one_is_refused(service: Service, anna: User) -> None:
+async def test_a_service_jwt_names_its_application_and_a_broken_one_is_refused(
+    service: RunningService, anna: User
+) -> None:
     studio = await a_studio(service)
-    game = await register(service, service_jwt=await studio.service_jwt(), factor="f")
+    game = await register_game(service, service_jwt=await studio.service_jwt(), factor="f")
     await service.clock.advance(100)
-    await approve(game, anna)
+    await approve_in_storage(game, anna)
     assert claims_of((await game.poll()).json()["jwt"])["app_perm"] == studio.shop.application_id
     broken = await service.client.post(GET_GSID, json={"service_jwt": "x.y.z"})
-    assert (await refusal(service, broken, 401)).startswith("service_jwt: ")
+    assert (await refusal_reason(service, broken, 401)).startswith("service_jwt: ")
 
 
 async def test_gs_28_registering_en_masse_is_limited_per_source_and_in_total(
@@ -235,14 +241,14 @@ async def test_gs_28_beyond_the_cap_of_waiting_sessions_the_answer_is_503(instal
 
 
 async def test_gs_32_logs_hold_neither_gsid_nor_location(
-    service: Service, capsys: pytest.CaptureFixture[str]
+    service: RunningService, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    game = await register(service, factor="secret-factor")
+    game = await register_game(service, factor="secret-factor")
     polling = game.polling()
-    await held(service)
+    await wait_until_held(service)
     await service.clock.advance(31)
     await polling
-    await refusal(service, await game.poll(gsid="00000000-0000-4000-8000-000000000000"))
+    await refusal_reason(service, await game.poll(gsid="00000000-0000-4000-8000-000000000000"))
     await service.client.get(str(URL("/").include_query_params(gsid=game.gsid)))
     logged = "".join(capsys.readouterr())
     assert "game.get_gsid_result" in logged

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from gatehouse.web.server import serving
-from tests.support.clock import MovableClock, settle
+from gatehouse.web.server import serve_in_loop
+from tests.support.clock import MovableClock, run_ready_tasks
 from tests.support.rawhttp import raw_connection
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -51,7 +51,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 async def test_head_and_body_leave_as_one(written: list[bytes]) -> None:
     telling = Telling()
     telling.may_go_on.set()
-    async with serving(telling, clock=MovableClock()) as server, raw_connection(server.port) as line:
+    async with serve_in_loop(telling, clock=MovableClock()) as server, raw_connection(server.port) as line:
         line.send(GET)
         assert (await line.answer()).body == BODY * 2
     answered = [piece for piece in written if piece != GET]
@@ -62,9 +62,9 @@ async def test_head_and_body_leave_as_one(written: list[bytes]) -> None:
 
 async def test_a_head_does_not_wait_for_a_body_that_takes_its_time(written: list[bytes]) -> None:
     telling = Telling()
-    async with serving(telling, clock=MovableClock()) as server, raw_connection(server.port) as line:
+    async with serve_in_loop(telling, clock=MovableClock()) as server, raw_connection(server.port) as line:
         line.send(GET)
-        await settle()
+        await run_ready_tasks()
         assert [piece.endswith(b"\r\n\r\n") for piece in written if piece != GET] == [True]
         telling.may_go_on.set()
         assert (await line.answer()).body == BODY * 2

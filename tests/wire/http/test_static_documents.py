@@ -2,11 +2,11 @@
 
 import pytest
 
-from gatehouse.audit.model import Origin
-from gatehouse.keys.model import Algorithm, KeyLine, Purpose
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose
 from gatehouse.web.static_documents import StaticDocuments
-from tests.support.rawhttp import exchange, raw_connection
-from tests.support.service import Service, running_service
+from tests.support.rawhttp import raw_connection, send_request
+from tests.support.service import RunningService, running_service
 
 PATHS = (
     "/proxy/oauth/keys",
@@ -22,7 +22,7 @@ def a_get(path: str, *lines: str) -> bytes:
     return "\r\n".join((f"GET {path} HTTP/1.1", "Host: localhost", *lines, "", "")).encode()
 
 
-def port_of(service: Service) -> int:
+def port_of(service: RunningService) -> int:
     return int(service.base_url.rpartition(":")[2])
 
 
@@ -43,7 +43,7 @@ def static(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 @pytest.mark.parametrize("path", PATHS)
-async def test_both_ways_give_the_same_answer(service: Service, path: str, static: list[bool]) -> None:
+async def test_both_ways_give_the_same_answer(service: RunningService, path: str, static: list[bool]) -> None:
     await service.client.get(path)  # the first asks whether the keys have changed
     static.clear()
     quick = await service.client.get(path)
@@ -69,14 +69,14 @@ async def test_both_ways_give_the_same_answer(service: Service, path: str, stati
     ],
 )
 async def test_whatever_asks_for_more_goes_the_long_way(
-    service: Service, lines: tuple[str, ...], static: list[bool]
+    service: RunningService, lines: tuple[str, ...], static: list[bool]
 ) -> None:
-    answer = await exchange(port_of(service), a_get(PATHS[0], *lines))
+    answer = await send_request(port_of(service), a_get(PATHS[0], *lines))
     assert answer.status == 200
     assert set(static) == {False}
 
 
-async def test_head_a_query_and_http_1_0_go_the_long_way(service: Service, static: list[bool]) -> None:
+async def test_head_a_query_and_http_1_0_go_the_long_way(service: RunningService, static: list[bool]) -> None:
     assert (await service.client.head(PATHS[0])).status_code == 200
     assert (await service.client.get(f"{PATHS[0]}?x=1")).status_code == 200
     async with raw_connection(port_of(service)) as connection:
@@ -85,7 +85,7 @@ async def test_head_a_query_and_http_1_0_go_the_long_way(service: Service, stati
     assert static == []  # it was not even asked for
 
 
-async def test_answers_to_pipelined_requests_keep_their_order(service: Service) -> None:
+async def test_answers_to_pipelined_requests_keep_their_order(service: RunningService) -> None:
     async with raw_connection(port_of(service)) as connection:
         connection.send(a_get(PATHS[0]) + a_get("/healthz") + a_get(PATHS[2]) + a_get(PATHS[0]))
         bodies = [(await connection.answer()).body for _ in range(4)]
@@ -96,10 +96,10 @@ async def test_answers_to_pipelined_requests_keep_their_order(service: Service) 
     assert b'"issuer"' in metadata
 
 
-async def test_a_new_key_is_in_the_next_answer(service: Service) -> None:
+async def test_a_new_key_is_in_the_next_answer(service: RunningService) -> None:
     before = (await service.client.get(PATHS[0])).json()["keys"]
-    line = KeyLine(Purpose.TOKENS, Algorithm.ES256)
-    await service.house.rotation.rotate(line, origin=Origin(actor="test"))
+    line = KeyLine(KeyPurpose.TOKENS, Algorithm.ES256)
+    await service.house.rotation.rotate(line, origin=AuditOrigin(actor="test"))
     await service.house.keyring.reload()
     answer = await service.client.get(PATHS[0])
     assert len(answer.json()["keys"]) == len(before) + 1

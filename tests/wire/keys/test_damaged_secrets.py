@@ -6,18 +6,18 @@ from typing import Final
 import msgspec
 import pyotp
 
-from gatehouse.app.people import people
+from gatehouse.app.people import account_services
 from gatehouse.audit.model import Refusal
 from tests.support.builders import ORIGIN
-from tests.support.damage import flip, overwrite
-from tests.support.game import ANNA, INFO, approve, refusal, register
-from tests.support.logs import Stream, caught_logs
-from tests.support.outside import Outsider, listening
-from tests.support.service import Service, running_service
-from tests.support.studio import Studio, a_studio, own_record, signed
-from tests.support.studio_people import administrator
-from tests.support.visitor import PASSWORD, Visitor
-from tests.wire.webhooks.conftest import ALLOWED, Town
+from tests.support.damage import execute_statement, flip_bit
+from tests.support.game import ANNA, INFO, approve_in_storage, refusal_reason, register_game
+from tests.support.logs import LogStream, capture_logs
+from tests.support.outside import StubServer, run_stub_server
+from tests.support.service import RunningService, running_service
+from tests.support.studio import Studio, a_studio, own_record, signed_request
+from tests.support.studio_people import create_administrator
+from tests.support.visitor import PASSWORD, HttpBrowser
+from tests.wire.webhooks.conftest import ALLOWED, WebhookSetup
 
 DAMAGED: Final = "what the game asked for is damaged"
 LOGIN: Final = "/proxy/api/login"
@@ -28,12 +28,12 @@ async def test_r_25_a_damaged_secret_is_refused_with_an_alarm_and_nobody_else_no
     installed_url: str, tmp_path: Path
 ) -> None:
     async with (
-        listening(Outsider()) as receiver,
+        run_stub_server(StubServer()) as receiver,
         running_service(installed_url, tmp_path, environment=ALLOWED) as service,
     ):
         studio = await a_studio(service)
-        town = Town(studio=studio, receiver=receiver, admin=await administrator(studio))
-        with caught_logs() as logs:
+        town = WebhookSetup(studio=studio, receiver=receiver, admin=await create_administrator(studio))
+        with capture_logs() as logs:
             await no_code_fits(service, installed_url)
             await no_signature_fits(studio, installed_url)
             gsid = await no_game_is_signed_in(service, installed_url)
@@ -44,34 +44,34 @@ async def test_r_25_a_damaged_secret_is_refused_with_an_alarm_and_nobody_else_no
     assert gsid not in "".join(told)  # checklist GS-32
 
 
-def alarms(logs: Stream) -> list[str]:
+def alarms(logs: LogStream) -> list[str]:
     lines = [msgspec.json.decode(line) for line in logs.lines()]
     return [
         line["reason"] for line in lines if (line["event"], line["level"]) == ("stored secret refused", "critical")
     ]
 
 
-async def no_code_fits(service: Service, url: str) -> None:
+async def no_code_fits(service: RunningService, url: str) -> None:
     """First what a half-finished login was asked with, then the secret of the app."""
     anna = await service.house.administration.create(login=ANNA, nick="Anna", password=PASSWORD, origin=ORIGIN)
-    them = people(service.house)
+    them = account_services(service.house)
     enrolment = await them.totp.begin(anna)
     app = pyotp.TOTP(enrolment.secret)
     codes = await them.totp.confirm(anna, app.at(service.clock.now()), origin=ORIGIN)
     await service.clock.advance(60)
     half = await log_in(service)
     assert half["status"] == "2STEP"
-    await overwrite(url, """UPDATE interactions SET ask = replace(ask, '"options":"A', '"options":"B')""")
+    await execute_statement(url, """UPDATE interactions SET ask = replace(ask, '"options":"A', '"options":"B')""")
     answer = {"request_id": half["request_id"], "otp": app.at(service.clock.now())}
     assert (await service.client.post(LOGIN, json=answer)).json() == {"status": "2STEPERROR"}
-    await flip(url, "totp_factors", "sealed_secret", f"user_id = '{anna.user_id}'", at=AT)
+    await flip_bit(url, "totp_factors", "sealed_secret", f"user_id = '{anna.user_id}'", at=AT)
     await service.clock.advance(60)
     for _ in range(2):
         assert await log_in(service, otp=app.at(service.clock.now())) == {"status": "2STEPERROR"}
     assert (await log_in(service, otp=codes[0]))["status"] == "OK"
 
 
-async def log_in(service: Service, **fields: str) -> dict[str, str]:
+async def log_in(service: RunningService, **fields: str) -> dict[str, str]:
     answer = await service.client.post(LOGIN, json={"login": ANNA, "password": PASSWORD, **fields})
     assert answer.status_code == 200, answer.text
     told: dict[str, str] = answer.json()
@@ -83,25 +83,27 @@ async def no_signature_fits(studio: Studio, url: str) -> None:
     sound = await studio.access_key()
     [listed] = (await studio.ok("accessKey", own_record(studio.shop), studio.owner.headers))["data"]
     hit = await studio.access_key()
-    await flip(url, "access_keys", "sealed", f"key_id <> '{listed['id']}'", at=AT)
+    await flip_bit(url, "access_keys", "sealed", f"key_id <> '{listed['id']}'", at=AT)
     for key, status in ((hit, 401), (hit, 401), (sound, 200)):
         now = studio.service.clock.now()
-        raw, headers = signed(own_record(studio.shop, ip="127.0.0.1", ts=now, jwt=studio.owner.jwt), key, studio.shop)
+        raw, headers = signed_request(
+            own_record(studio.shop, ip="127.0.0.1", ts=now, jwt=studio.owner.jwt), key, studio.shop
+        )
         answer = await studio.service.client.post("/api/permissions/meta/data", content=raw, headers=headers)
         assert answer.status_code == status, answer.text
         assert answer.json()["status"] == ("OK" if status == 200 else "ERROR")
 
 
-async def no_game_is_signed_in(service: Service, url: str) -> str:
-    game = await register(service)
-    await flip(url, "game_sessions", "options", f"gsid = '{game.gsid}'", at=AT)
-    assert await refusal(service, await service.client.post(INFO, json={"gsid": game.gsid})) == DAMAGED
-    visitor = Visitor(service)
+async def no_game_is_signed_in(service: RunningService, url: str) -> str:
+    game = await register_game(service)
+    await flip_bit(url, "game_sessions", "options", f"gsid = '{game.gsid}'", at=AT)
+    assert await refusal_reason(service, await service.client.post(INFO, json={"gsid": game.gsid})) == DAMAGED
+    visitor = HttpBrowser(service)
     assert (await visitor.get(f"/?gsid={game.gsid}")).status_code == 404
     await visitor.client.aclose()
     anna = await service.house.storage.accounts.user_by_login(ANNA)
     assert anna is not None
-    await approve(game, anna)
+    await approve_in_storage(game, anna)
     told = (await game.poll()).json()
     assert told["status"] == "ERROR"
     kept = await service.house.storage.audit.find(told["error"])
@@ -110,9 +112,9 @@ async def no_game_is_signed_in(service: Service, url: str) -> str:
     return game.gsid
 
 
-async def nothing_leaves_unsigned(town: Town, url: str) -> None:
+async def nothing_leaves_unsigned(town: WebhookSetup, url: str) -> None:
     hook = await town.hook("account")
-    await flip(url, "webhooks", "sealed_secret", f"webhook_id = '{hook['webhook_id']}'", at=AT)
+    await flip_bit(url, "webhooks", "sealed_secret", f"webhook_id = '{hook['webhook_id']}'", at=AT)
     await town.someone("bertha@studio.example")
     await town.run()
     assert town.receiver.received == []

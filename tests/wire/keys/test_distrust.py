@@ -7,25 +7,25 @@ import asyncio
 
 import pytest
 
-from gatehouse.keys.jwks import CONFIRMED_SECONDS
+from gatehouse.keys.jwks import VERSION_CACHE_SECONDS
 from gatehouse.keys.keyring import Keyring
-from gatehouse.keys.rotation import Manner
+from gatehouse.keys.rotation import RotationMode
 from tests.support.builders import ORIGIN
-from tests.support.oauth import header_of, told
-from tests.support.service import Service
+from tests.support.oauth import header_of, success_body
+from tests.support.service import RunningService
 from tests.support.signed_tokens import (
     TOKEN_LINES,
-    TokenWorld,
-    a_token_world,
+    TokenScenario,
     bearer,
     distrust_all,
     published_kids,
+    token_scenario,
 )
 
 
 @pytest.fixture
-async def world(service: Service) -> TokenWorld:
-    return await a_token_world(service.house)
+async def world(service: RunningService) -> TokenScenario:
+    return await token_scenario(service.house)
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def readings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 async def test_tk_85_every_use_of_a_token_is_refused_with_the_first_request_after_a_distrust(
-    service: Service, world: TokenWorld
+    service: RunningService, world: TokenScenario
 ) -> None:
     tokens = await world.issue(service.client, service.house)
     taken = await world.taken(service.client, tokens)
@@ -55,7 +55,7 @@ async def test_tk_85_every_use_of_a_token_is_refused_with_the_first_request_afte
 
 
 async def test_tk_86_what_is_signed_after_a_distrust_is_signed_with_the_new_keys(
-    service: Service, world: TokenWorld
+    service: RunningService, world: TokenScenario
 ) -> None:
     before = await world.issue(service.client, service.house)
     code = await world.code(service.house)
@@ -66,37 +66,39 @@ async def test_tk_86_what_is_signed_after_a_distrust_is_signed_with_the_new_keys
     assert taken == dict.fromkeys(taken, True)
     given = await world.tokens(service.client, code)  # of a code from before: no key signed that
     assert header_of(given["id_token"])["kid"] in after.kids
-    assert told(await service.client.get("/proxy/oauth/userinfo", headers=bearer(given["access_token"])))
+    assert success_body(await service.client.get("/proxy/oauth/userinfo", headers=bearer(given["access_token"])))
 
 
 async def test_tk_87_an_access_token_ends_with_a_distrust_and_with_no_other_rotation(
-    service: Service, world: TokenWorld
+    service: RunningService, world: TokenScenario
 ) -> None:
     given = await world.tokens(service.client, await world.code(service.house))
-    for manner in (Manner.PLANNED, Manner.AT_ONCE):
+    for manner in (RotationMode.PLANNED, RotationMode.AT_ONCE):
         for line in TOKEN_LINES:
             await service.house.rotation.rotate(line, origin=ORIGIN, manner=manner)
-        told(await service.client.get("/proxy/oauth/userinfo", headers=bearer(given["access_token"])))
-    await service.house.rotation.rotate(TOKEN_LINES[1], origin=ORIGIN, manner=Manner.DISTRUST)
+        success_body(await service.client.get("/proxy/oauth/userinfo", headers=bearer(given["access_token"])))
+    await service.house.rotation.rotate(TOKEN_LINES[1], origin=ORIGIN, manner=RotationMode.DISTRUST)
     answer = await service.client.get("/proxy/oauth/userinfo", headers=bearer(given["access_token"]))
     assert answer.status_code == 401
 
 
-async def test_tk_88_a_distrusted_key_is_published_for_a_second_at_most(service: Service, world: TokenWorld) -> None:
+async def test_tk_88_a_distrusted_key_is_published_for_a_second_at_most(
+    service: RunningService, world: TokenScenario
+) -> None:
     kid = header_of(await world.log_in(service.client))["kid"]
     assert kid in await published_kids(service.client)
     await distrust_all(service.house)
-    await service.clock.advance(CONFIRMED_SECONDS)
+    await service.clock.advance(VERSION_CACHE_SECONDS)
     assert kid not in await published_kids(service.client)
     one = await service.client.get(f"/api/permissions/application/publicKey/{kid}")
     assert one.status_code == 404
 
 
 async def test_requests_that_find_another_version_together_read_the_keys_once(
-    service: Service, world: TokenWorld, readings: list[int]
+    service: RunningService, world: TokenScenario, readings: list[int]
 ) -> None:
     jwt = await world.log_in(service.client)
-    await service.house.rotation.rotate(TOKEN_LINES[0], origin=ORIGIN, manner=Manner.AT_ONCE)
+    await service.house.rotation.rotate(TOKEN_LINES[0], origin=ORIGIN, manner=RotationMode.AT_ONCE)
     answers = await asyncio.gather(*(world.own_record(service.client, jwt) for _ in range(10)))
     assert {one.status_code for one in answers} == {200}
     assert len(readings) <= 2  # one under way, and one that began after the last of them came

@@ -1,15 +1,15 @@
 """The public key set at its two addresses (checklist UI-12)."""
 
-from gatehouse.audit.model import Origin
-from gatehouse.keys.model import Algorithm, KeyLine, Purpose
-from tests.support.service import Service
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose
+from tests.support.service import RunningService
 
-RSA = KeyLine(Purpose.TOKENS, Algorithm.RS256)
-OPERATOR = Origin(actor="test")
+RSA = KeyLine(KeyPurpose.TOKENS, Algorithm.RS256)
+OPERATOR = AuditOrigin(actor="test")
 PRIVATE = {"d", "p", "q", "dp", "dq", "qi", "oth", "k"}
 
 
-async def test_ui_12_both_addresses_publish_the_same_public_keys(service: Service) -> None:
+async def test_ui_12_both_addresses_publish_the_same_public_keys(service: RunningService) -> None:
     oauth = await service.client.get("/proxy/oauth/keys")
     permissions = await service.client.get("/api/permissions/keys")
     keys = oauth.json()["keys"]
@@ -20,7 +20,7 @@ async def test_ui_12_both_addresses_publish_the_same_public_keys(service: Servic
     assert not PRIVATE.intersection(*map(set, keys))
 
 
-async def test_a_caller_who_has_the_keys_is_told_so(service: Service) -> None:
+async def test_a_caller_who_has_the_keys_is_told_so(service: RunningService) -> None:
     first = await service.client.get("/proxy/oauth/keys")
     again = await service.client.get("/proxy/oauth/keys", headers={"If-None-Match": first.headers["etag"]})
     assert again.status_code == 304
@@ -29,7 +29,7 @@ async def test_a_caller_who_has_the_keys_is_told_so(service: Service) -> None:
 
 
 async def test_a_rotated_key_is_published_before_it_signs_and_the_old_one_while_its_tokens_live(
-    service: Service,
+    service: RunningService,
 ) -> None:
     async def published() -> set[str]:
         await service.house.keyring.reload()
@@ -37,7 +37,7 @@ async def test_a_rotated_key_is_published_before_it_signs_and_the_old_one_while_
         return {key["kid"] for key in keys if key["alg"] == "RS256"}
 
     def signing() -> str:
-        return service.house.keyring.signing(Purpose.TOKENS, Algorithm.RS256, service.clock.now()).record.kid
+        return service.house.keyring.signing(KeyPurpose.TOKENS, Algorithm.RS256, service.clock.now()).record.kid
 
     old = signing()
     new = (await service.house.rotation.rotate(RSA, origin=OPERATOR)).kid

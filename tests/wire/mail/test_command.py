@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from gatehouse.app.house import open_house
-from gatehouse.app.mailing import composer, postman
+from gatehouse.app.house import open_services
+from gatehouse.app.mailing import mail_composer, outbox_worker
 from gatehouse.app.rewrapping import rewrap_all
-from gatehouse.audit.model import Origin
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.keys.sealing import new_master_key
 from gatehouse.mail.errors import ServerUnusable
-from gatehouse.mail.model import Template
+from gatehouse.mail.model import MailTemplate
 from tests.support.clock import MovableClock
-from tests.support.command_line import CommandLine, Place
+from tests.support.command_line import CommandLine, InstallationPaths
 from tests.support.mail import TO, Mailbox, mail_server, refusing_port
-from tests.support.service import settings_for
+from tests.support.service import load_test_settings
 
 MASTER = "GATEHOUSE__SECURITY__MASTER_KEY"
 PREVIOUS = "GATEHOUSE__SECURITY__PREVIOUS_MASTER_KEYS"
@@ -33,7 +33,7 @@ def settings(port: int) -> dict[str, str]:
 
 @pytest.fixture
 def gatehouse(migrated_sqlite_url: str, tmp_path: Path) -> CommandLine:
-    return Place(data=tmp_path / "data", url=migrated_sqlite_url).commands()
+    return InstallationPaths(data=tmp_path / "data", url=migrated_sqlite_url).commands()
 
 
 async def test_a_test_mail_is_sent_at_once(gatehouse: CommandLine, mailbox: Mailbox) -> None:
@@ -67,18 +67,18 @@ def test_an_address_that_is_none_is_refused(gatehouse: CommandLine) -> None:
 
 async def test_a_new_master_key_reaches_the_outbox(migrated_url: str, tmp_path: Path) -> None:
     old, new, clock = new_master_key(), new_master_key(), MovableClock()
-    first = settings_for(migrated_url, tmp_path, port=8080, **{MASTER: old})
-    async with open_house(first, clock=clock, serving=False) as house:
-        letters = composer(house.settings, masters=house.masters, clock=clock)
-        await house.storage.mail.queue([letters.compose(Template.TEST, to=TO, lang="en")], "")
-    both = settings_for(migrated_url, tmp_path, port=8080, **{MASTER: new, PREVIOUS: old})
-    async with open_house(both, clock=clock, serving=False) as house:
-        outcome = await rewrap_all(house, Origin(actor="test"))
+    first = load_test_settings(migrated_url, tmp_path, port=8080, **{MASTER: old})
+    async with open_services(first, clock=clock, serving=False) as house:
+        letters = mail_composer(house.settings, masters=house.masters, clock=clock)
+        await house.storage.mail.queue([letters.compose(MailTemplate.TEST, to=TO, lang="en")], "")
+    both = load_test_settings(migrated_url, tmp_path, port=8080, **{MASTER: new, PREVIOUS: old})
+    async with open_services(both, clock=clock, serving=False) as house:
+        outcome = await rewrap_all(house, AuditOrigin(actor="test"))
     assert outcome.moved["outbox"] == 1
     shown: list[str] = []
-    only = settings_for(migrated_url, tmp_path, port=8080, **{MASTER: new})
-    async with open_house(only, clock=clock, serving=False) as house:
-        await postman(
+    only = load_test_settings(migrated_url, tmp_path, port=8080, **{MASTER: new})
+    async with open_services(only, clock=clock, serving=False) as house:
+        await outbox_worker(
             house.settings, store=house.storage.mail, masters=house.masters, clock=clock, show=shown.append
         ).run_once()
     assert TO in shown[0]
@@ -86,11 +86,15 @@ async def test_a_new_master_key_reaches_the_outbox(migrated_url: str, tmp_path: 
 
 async def test_outside_development_mail_waits_for_a_server(migrated_url: str, tmp_path: Path) -> None:
     clock = MovableClock()
-    async with open_house(settings_for(migrated_url, tmp_path, port=8080), clock=clock, serving=False) as house:
-        letters = composer(house.settings, masters=house.masters, clock=clock)
-        await house.storage.mail.queue([letters.compose(Template.TEST, to=TO, lang="en")], "")
-        nobody = postman(house.settings, store=house.storage.mail, masters=house.masters, clock=clock, show=None)
+    async with open_services(
+        load_test_settings(migrated_url, tmp_path, port=8080), clock=clock, serving=False
+    ) as house:
+        letters = mail_composer(house.settings, masters=house.masters, clock=clock)
+        await house.storage.mail.queue([letters.compose(MailTemplate.TEST, to=TO, lang="en")], "")
+        nobody = outbox_worker(
+            house.settings, store=house.storage.mail, masters=house.masters, clock=clock, show=None
+        )
         await nobody.run_once()
         assert (await house.storage.mail.waiting()).waiting == 1
         with pytest.raises(ServerUnusable):
-            await nobody.deliver_now(letters.compose(Template.TEST, to=TO, lang="en"))
+            await nobody.deliver_now(letters.compose(MailTemplate.TEST, to=TO, lang="en"))

@@ -5,39 +5,41 @@ from pathlib import Path
 
 import pytest
 
-from gatehouse.mail.delivery import Security, SmtpCarrier
+from gatehouse.mail.delivery import SmtpSecurity, SmtpTransport
 from gatehouse.mail.errors import RecipientRefused, ServerUnusable, Undelivered
-from gatehouse.mail.model import Mail, Template
-from gatehouse.mail.outbox import Postman
+from gatehouse.mail.model import MailTemplate, OutboxMail
+from gatehouse.mail.outbox import OutboxWorker
 from gatehouse.storage.opening import Storage
 from tests.support.clock import MovableClock
-from tests.support.keys import masters
+from tests.support.keys import master_keys
 from tests.support.mail import (
     TO,
     Mailbox,
     OutboxInMemory,
-    carrier_to,
     certificates,
+    composed_mail,
     mail_server,
     refusing_port,
-    written,
+    smtp_transport_to,
 )
 
 CREDENTIALS = {"username": "gatehouse", "password": "of the mail server"}
 NOBODY = "nobody@studio.example"
 
 
-async def deliver(carrier: SmtpCarrier, mail: Mail, clock: MovableClock) -> None:
-    await Postman(store=OutboxInMemory(), carrier=carrier, sealing=masters(), clock=clock).deliver_now(mail)
+async def deliver(carrier: SmtpTransport, mail: OutboxMail, clock: MovableClock) -> None:
+    await OutboxWorker(store=OutboxInMemory(), carrier=carrier, sealing=master_keys(), clock=clock).deliver_now(mail)
 
 
 async def test_what_was_queued_arrives_and_the_outbox_is_empty(
     storage: Storage, mailbox: Mailbox, clock: MovableClock
 ) -> None:
-    mails = [written(clock, template) for template in Template]
+    mails = [composed_mail(clock, template) for template in MailTemplate]
     await storage.mail.queue(mails, "")
     async with mail_server(mailbox) as port:
-        postman = Postman(store=storage.mail, carrier=carrier_to(port), sealing=masters(), clock=clock)
+        postman = OutboxWorker(
+            store=storage.mail, carrier=smtp_transport_to(port), sealing=master_keys(), clock=clock
+        )
         await postman.run_once()
         await postman.run_once()
     assert sorted(message["Message-ID"] for message in mailbox.taken) == sorted(
@@ -50,7 +52,7 @@ async def test_what_was_queued_arrives_and_the_outbox_is_empty(
 
 async def test_a_letter_survives_the_wire(mailbox: Mailbox, clock: MovableClock) -> None:
     async with mail_server(mailbox) as port:
-        await deliver(carrier_to(port), written(clock, Template.RESET), clock)
+        await deliver(smtp_transport_to(port), composed_mail(clock, MailTemplate.RESET), clock)
     [message] = mailbox.taken
     text, html = (part.get_content() for part in message.iter_parts())
     assert "\nhttps://login.studio.example/reset?token=q3Zk-_tY\n" in text.replace("\r\n", "\n")
@@ -60,25 +62,27 @@ async def test_a_letter_survives_the_wire(mailbox: Mailbox, clock: MovableClock)
 async def test_a_mailbox_in_another_script_is_reached_where_the_server_can(
     mailbox: Mailbox, clock: MovableClock
 ) -> None:
-    mail = written(clock, to="jörg@studio.example")
+    mail = composed_mail(clock, to="jörg@studio.example")
     async with mail_server(mailbox, enable_SMTPUTF8=True) as port:
-        await deliver(carrier_to(port), mail, clock)
+        await deliver(smtp_transport_to(port), mail, clock)
     assert mailbox.recipients == ["jörg@studio.example"]
     async with mail_server(mailbox) as port:
         with pytest.raises(RecipientRefused, match="SMTPUTF8"):
-            await deliver(carrier_to(port), mail, clock)
+            await deliver(smtp_transport_to(port), mail, clock)
 
 
 async def test_we_sign_in_where_the_server_wants_it(mailbox: Mailbox, clock: MovableClock) -> None:
     async with mail_server(mailbox, auth_require_tls=False) as port:
-        await deliver(carrier_to(port, **CREDENTIALS), written(clock), clock)
+        await deliver(smtp_transport_to(port, **CREDENTIALS), composed_mail(clock), clock)
     assert mailbox.signed_in == "gatehouse"
 
 
 async def test_a_wrong_password_is_told_and_nothing_is_sent(mailbox: Mailbox, clock: MovableClock) -> None:
     async with mail_server(mailbox, auth_require_tls=False) as port:
         with pytest.raises(ServerUnusable, match="535") as refused:
-            await deliver(carrier_to(port, username="gatehouse", password="wrong word"), written(clock), clock)
+            await deliver(
+                smtp_transport_to(port, username="gatehouse", password="wrong word"), composed_mail(clock), clock
+            )
     assert mailbox.taken == []
     assert "wrong word" not in str(refused.value)
 
@@ -88,8 +92,8 @@ async def test_starttls_encrypts_before_anything_is_said(
 ) -> None:
     pair = certificates(tmp_path)
     async with mail_server(mailbox, tls_context=pair.server, require_starttls=True) as port:
-        carrier = carrier_to(port, security=Security.STARTTLS, tls=pair.client, **CREDENTIALS)
-        await deliver(carrier, written(clock), clock)
+        carrier = smtp_transport_to(port, security=SmtpSecurity.STARTTLS, tls=pair.client, **CREDENTIALS)
+        await deliver(carrier, composed_mail(clock), clock)
     assert mailbox.encrypted
     assert mailbox.signed_in == "gatehouse"
 
@@ -97,27 +101,31 @@ async def test_starttls_encrypts_before_anything_is_said(
 async def test_tls_from_the_first_byte(mailbox: Mailbox, clock: MovableClock, tmp_path: Path) -> None:
     pair = certificates(tmp_path)
     async with mail_server(mailbox, tls=pair.server) as port:
-        await deliver(carrier_to(port, security=Security.TLS, tls=pair.client), written(clock), clock)
+        await deliver(
+            smtp_transport_to(port, security=SmtpSecurity.TLS, tls=pair.client), composed_mail(clock), clock
+        )
     assert len(mailbox.taken) == 1
 
 
 async def test_a_server_that_does_not_offer_encryption_gets_nothing(mailbox: Mailbox, clock: MovableClock) -> None:
     async with mail_server(mailbox, auth_require_tls=False) as port:
         with pytest.raises(ServerUnusable, match="STARTTLS"):
-            await deliver(carrier_to(port, security=Security.STARTTLS, **CREDENTIALS), written(clock), clock)
+            await deliver(
+                smtp_transport_to(port, security=SmtpSecurity.STARTTLS, **CREDENTIALS), composed_mail(clock), clock
+            )
     assert mailbox.taken == []
 
 
-@pytest.mark.parametrize("security", [Security.STARTTLS, Security.TLS])
+@pytest.mark.parametrize("security", [SmtpSecurity.STARTTLS, SmtpSecurity.TLS])
 async def test_a_server_that_cannot_prove_its_name_gets_nothing(
-    mailbox: Mailbox, clock: MovableClock, tmp_path: Path, security: Security
+    mailbox: Mailbox, clock: MovableClock, tmp_path: Path, security: SmtpSecurity
 ) -> None:
     pair = certificates(tmp_path)
-    inside = {"tls": pair.server} if security is Security.TLS else {"tls_context": pair.server}
+    inside = {"tls": pair.server} if security is SmtpSecurity.TLS else {"tls_context": pair.server}
     async with mail_server(mailbox, **inside) as port:
-        carrier = carrier_to(port, security=security, tls=ssl.create_default_context())
+        carrier = smtp_transport_to(port, security=security, tls=ssl.create_default_context())
         with pytest.raises(ServerUnusable, match=r"(?i)certificate"):
-            await deliver(carrier, written(clock), clock)
+            await deliver(carrier, composed_mail(clock), clock)
     assert mailbox.taken == []
 
 
@@ -126,9 +134,11 @@ async def test_a_recipient_refused_for_good_is_given_up_and_one_put_off_is_kept(
 ) -> None:
     replies = {NOBODY: f"550 5.1.1 <{NOBODY}> no such mailbox", "later@studio.example": "451 4.7.1 come back later"}
     mailbox.answers = lambda address: replies.get(address, "250 OK")
-    await storage.mail.queue([written(clock, to=to) for to in (NOBODY, "later@studio.example", TO)], "")
+    await storage.mail.queue([composed_mail(clock, to=to) for to in (NOBODY, "later@studio.example", TO)], "")
     async with mail_server(mailbox) as port:
-        postman = Postman(store=storage.mail, carrier=carrier_to(port), sealing=masters(), clock=clock)
+        postman = OutboxWorker(
+            store=storage.mail, carrier=smtp_transport_to(port), sealing=master_keys(), clock=clock
+        )
         await postman.run_once()
         assert mailbox.recipients == [TO]
         outstanding = await storage.mail.waiting()
@@ -145,7 +155,7 @@ async def test_the_recipient_is_not_named_in_what_went_wrong(mailbox: Mailbox, c
     mailbox.answers = lambda address: f"550 5.1.1 <{address}> no such mailbox"
     async with mail_server(mailbox) as port:
         with pytest.raises(RecipientRefused) as refused:
-            await deliver(carrier_to(port), written(clock, to=NOBODY), clock)
+            await deliver(smtp_transport_to(port), composed_mail(clock, to=NOBODY), clock)
     assert str(refused.value) == "550 5.1.1 <(recipient)> no such mailbox"
 
 
@@ -153,7 +163,7 @@ async def test_a_letter_whose_content_is_refused_is_put_off(mailbox: Mailbox, cl
     mailbox.data_answer = "554 5.7.1 looks like spam"
     async with mail_server(mailbox) as port:
         with pytest.raises(Undelivered, match="554") as refused:
-            await deliver(carrier_to(port), written(clock), clock)
+            await deliver(smtp_transport_to(port), composed_mail(clock), clock)
     assert type(refused.value) is Undelivered
 
 
@@ -161,9 +171,11 @@ async def test_a_server_that_closes_the_door_between_two_letters_gets_the_second
     storage: Storage, mailbox: Mailbox, clock: MovableClock
 ) -> None:
     mailbox.answers = lambda _: "421 4.3.2 going down" if mailbox.taken else "250 OK"
-    await storage.mail.queue([written(clock), written(clock)], "")
+    await storage.mail.queue([composed_mail(clock), composed_mail(clock)], "")
     async with mail_server(mailbox) as port:
-        postman = Postman(store=storage.mail, carrier=carrier_to(port), sealing=masters(), clock=clock)
+        postman = OutboxWorker(
+            store=storage.mail, carrier=smtp_transport_to(port), sealing=master_keys(), clock=clock
+        )
         await postman.run_once()
         assert (await storage.mail.waiting()).trouble == "421 4.3.2 going down"
         mailbox.answers = lambda _: "250 OK"
@@ -175,4 +187,4 @@ async def test_a_server_that_closes_the_door_between_two_letters_gets_the_second
 async def test_nobody_listening_is_told_with_the_address(clock: MovableClock) -> None:
     port = refusing_port()
     with pytest.raises(ServerUnusable, match=rf"127\.0\.0\.1:{port}"):
-        await deliver(carrier_to(port), written(clock), clock)
+        await deliver(smtp_transport_to(port), composed_mail(clock), clock)

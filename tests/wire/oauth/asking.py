@@ -6,24 +6,24 @@ from typing import Final
 import httpx2
 from sqlalchemy import Table, func, select
 
-from gatehouse.accounts.model import Auth, Strength, User
-from gatehouse.app.people import people
-from gatehouse.audit.model import Origin
+from gatehouse.accounts.model import SessionStrength, SignInMethod, User
+from gatehouse.app.people import account_services
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.digests import sha256
 from gatehouse.oauth.model import Grant
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import interactions
 from gatehouse.storage.tables.oauth import grants
 from gatehouse.tokens.claims import IdClaims
-from tests.support.oauth import REDIRECT, answer_in
-from tests.support.service import Service
-from tests.support.visitor import Visitor
+from tests.support.oauth import REDIRECT, query_of
+from tests.support.service import RunningService
+from tests.support.visitor import HttpBrowser
 
 LOGIN: Final = "anna@studio.example"
 CODE: Final = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)  # 256 bit
 
 
-def is_page(answer: httpx2.Response) -> bool:
+def is_error_page(answer: httpx2.Response) -> bool:
     """An error page: nobody is sent anywhere."""
     return (
         answer.status_code == 400
@@ -33,18 +33,18 @@ def is_page(answer: httpx2.Response) -> bool:
     )
 
 
-def back_with(answer: httpx2.Response, redirect_uri: str = REDIRECT) -> dict[str, str]:
+def redirect_parameters(answer: httpx2.Response, redirect_uri: str = REDIRECT) -> dict[str, str]:
     """What an answer tells the client at its redirect URI."""
     assert answer.status_code == 303, (answer.status_code, answer.text)
     location = answer.headers["location"]
     assert location.startswith(redirect_uri), location
     assert "#" not in location
-    return answer_in(location)
+    return query_of(location)
 
 
-def error_in(answer: httpx2.Response, redirect_uri: str = REDIRECT) -> str:
+def redirect_error(answer: httpx2.Response, redirect_uri: str = REDIRECT) -> str:
     """The error an answer tells the client; it carries no code."""
-    told = back_with(answer, redirect_uri)
+    told = redirect_parameters(answer, redirect_uri)
     assert "code" not in told
     assert told["error_description"]
     return told["error"]
@@ -54,26 +54,26 @@ def wants_sign_in(answer: httpx2.Response) -> bool:
     return answer.status_code == 303 and answer.headers["location"].startswith("/sign-in?interaction=")
 
 
-def begun_in(answer: httpx2.Response) -> str:
+def flow_handle(answer: httpx2.Response) -> str:
     """The handle of the way that an answer sends a person on."""
-    return answer_in(answer.headers["location"])["interaction"]
+    return query_of(answer.headers["location"])["interaction"]
 
 
-async def enter_limited(service: Service, user: User, visitor: Visitor) -> None:
+async def set_limited_session(service: RunningService, user: User, visitor: HttpBrowser) -> None:
     """What spending a short-lived token leaves in the browser."""
-    opened = await people(service.house).sessions.open(
-        user, Auth.LOGIN, origin=Origin(actor="test"), agent="", strength=Strength.LIMITED
+    opened = await account_services(service.house).sessions.open(
+        user, SignInMethod.LOGIN, origin=AuditOrigin(actor="test"), agent="", strength=SessionStrength.LIMITED
     )
     visitor.client.cookies.set("gh_session", opened.secret)
 
 
-async def grant_of(service: Service, code: str) -> Grant:
+async def grant_of(service: RunningService, code: str) -> Grant:
     holder = await service.house.storage.grants.by_code(sha256(code))
     assert holder is not None
     return holder.grant
 
 
-async def count(service: Service, table: Table) -> int:
+async def count_rows(service: RunningService, table: Table) -> int:
     counted = Statement(select(func.count().label("found")).select_from(table))
 
     def verb() -> Verb[int]:
@@ -83,15 +83,15 @@ async def count(service: Service, table: Table) -> int:
     return await service.house.storage.runner.survey(verb)
 
 
-async def grants_made(service: Service) -> int:
-    return await count(service, grants)
+async def count_grants(service: RunningService) -> int:
+    return await count_rows(service, grants)
 
 
-async def ways_begun(service: Service) -> int:
-    return await count(service, interactions)
+async def count_sign_in_flows(service: RunningService) -> int:
+    return await count_rows(service, interactions)
 
 
-async def id_token(service: Service, user: User, client_id: str, *, age: int = 0) -> str:
+async def issue_id_token(service: RunningService, user: User, client_id: str, *, age: int = 0) -> str:
     """One that this client got for this user, that many seconds ago."""
     now = service.clock.now() - age
     return await service.house.signer.sign(

@@ -5,48 +5,48 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.audit.model import Origin
-from tests.support.oauth import Relying, a_native_client, a_public_client, an_oidc_client
-from tests.support.service import Service
-from tests.support.visitor import PASSWORD, Visitor
+from gatehouse.audit.model import AuditOrigin
+from tests.support.oauth import RelyingPartyClient, a_native_client, a_public_client, an_oidc_client
+from tests.support.service import RunningService
+from tests.support.visitor import PASSWORD, HttpBrowser
 
 
 @pytest.fixture
-async def anna(service: Service) -> User:
+async def anna(service: RunningService) -> User:
     """An account with a password and no second factor."""
     return await service.house.administration.create(
-        login="anna@studio.example", nick="Anna", password=PASSWORD, origin=Origin(actor="test")
+        login="anna@studio.example", nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
 
 
 @pytest.fixture
-async def web(service: Service) -> Relying:
+async def web(service: RunningService) -> RelyingPartyClient:
     """A client of profile native."""
     return await a_native_client(service)
 
 
 @pytest.fixture
-async def shelf(service: Service) -> Relying:
+async def shelf(service: RunningService) -> RelyingPartyClient:
     """A client of profile oidc that has a secret."""
     return await an_oidc_client(service)
 
 
 @pytest.fixture
-async def app(service: Service) -> Relying:
+async def app(service: RunningService) -> RelyingPartyClient:
     """A public client."""
     return await a_public_client(service)
 
 
 @pytest.fixture
-async def visitor(service: Service) -> AsyncIterator[Visitor]:
+async def visitor(service: RunningService) -> AsyncIterator[HttpBrowser]:
     """Somebody's browser."""
-    someone = Visitor(service)
+    someone = HttpBrowser(service)
     yield someone
     await someone.client.aclose()
 
 
 @pytest.fixture
-async def at_home(visitor: Visitor, anna: User) -> Visitor:
+async def at_home(visitor: HttpBrowser, anna: User) -> HttpBrowser:
     """The same with Anna signed in."""
     await visitor.sign_in(anna.login or "")
     return visitor

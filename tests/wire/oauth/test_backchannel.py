@@ -15,28 +15,36 @@ from joserfc.jwk import KeySet
 from gatehouse.accounts.model import User
 from gatehouse.app.housekeeping import housekeeping
 from gatehouse.app.own_account import erasure
-from gatehouse.audit.model import Origin
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.keys.model import Algorithm
-from gatehouse.oauth.backchannel import BackchannelLogout
+from gatehouse.oauth.backchannel import BackchannelLogoutWorker
 from gatehouse.oauth.model import LogoutCall, TokenSettings
-from gatehouse.outbound.calling import Outbound
-from tests.support.oauth import Relying, an_oidc_client, claims_of, header_of
-from tests.support.outside import NOTHING, Names, Outsider, Received, Wire, answer, listening
-from tests.support.resident import Resident
-from tests.support.service import Service, running_service
+from gatehouse.outbound.calling import OutboundClient
+from tests.support.oauth import RelyingPartyClient, an_oidc_client, claims_of, header_of
+from tests.support.outside import (
+    NO_CONTENT,
+    ReceivedRequest,
+    StubConnector,
+    StubResolver,
+    StubServer,
+    http_response,
+    run_stub_server,
+)
+from tests.support.resident import AccountBrowser
+from tests.support.service import RunningService, running_service
 from tests.support.visitor import PASSWORD
 
 ALLOWED = {"GATEHOUSE__OUTBOUND__ALLOW": "127.0.0.0/8"}
-OPERATOR = Origin(actor="cli:test")
+OPERATOR = AuditOrigin(actor="cli:test")
 EVENT = "http://schemas.openid.net/event/backchannel-logout"
-BUSY = answer(b"", "503 Service Unavailable")
+BUSY = http_response(b"", "503 Service Unavailable")
 ANNA = "anna@studio.example"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Town:
-    service: Service
-    shop: Outsider  # where the client shelf listens
+    service: RunningService
+    shop: StubServer  # where the client shelf listens
 
     async def run(self) -> None:
         await self.service.house.backchannel_logout.run_once()
@@ -52,36 +60,36 @@ class Town:
 @pytest.fixture
 async def town(installed_url: str, tmp_path: Path) -> AsyncIterator[Town]:
     async with AsyncExitStack() as stack:
-        shop = await stack.enter_async_context(listening(Outsider()))
+        shop = await stack.enter_async_context(run_stub_server(StubServer()))
         service = await stack.enter_async_context(running_service(installed_url, tmp_path, environment=ALLOWED))
         yield Town(service=service, shop=shop)
 
 
 @pytest.fixture
-def service(town: Town) -> Service:
+def service(town: Town) -> RunningService:
     return town.service
 
 
 @pytest.fixture
-async def shelf(town: Town) -> Relying:
+async def shelf(town: Town) -> RelyingPartyClient:
     uri = f"http://127.0.0.1:{town.shop.port}/signed-out?a=1"
     return await an_oidc_client(town.service, backchannel_logout_uri=uri)
 
 
 @pytest.fixture
-async def resident(service: Service, anna: User) -> AsyncIterator[Resident]:
-    someone = Resident(service)
+async def resident(service: RunningService, anna: User) -> AsyncIterator[AccountBrowser]:
+    someone = AccountBrowser(service)
     await someone.come_home(anna.login or "")
     yield someone
     await someone.client.aclose()
 
 
-async def signed_in(client: Relying, resident: Resident, **changes: str) -> dict[str, Any]:
+async def signed_in(client: RelyingPartyClient, resident: AccountBrowser, **changes: str) -> dict[str, Any]:
     """The tokens of a client that the resident goes to with his browser."""
     return await client.tokens(client.code_in(await client.walk(resident, ANNA, **changes)))
 
 
-def token_in(received: Received) -> str:
+def token_in(received: ReceivedRequest) -> str:
     assert received.headers["content-type"] == "application/x-www-form-urlencoded"
     fields = parse_qs(received.body.decode())
     assert fields.keys() == {"logout_token"}
@@ -89,7 +97,7 @@ def token_in(received: Received) -> str:
 
 
 async def test_the_client_gets_a_logout_token_that_it_can_verify(
-    town: Town, shelf: Relying, resident: Resident, anna: User
+    town: Town, shelf: RelyingPartyClient, resident: AccountBrowser, anna: User
 ) -> None:
     tokens = await signed_in(shelf, resident)
     await resident.send("/sign-out")
@@ -119,7 +127,7 @@ async def test_the_client_gets_a_logout_token_that_it_can_verify(
     assert "client.logout_told" in await town.events()
 
 
-async def test_a_logout_token_is_signed_as_the_clients_id_tokens_are(town: Town, resident: Resident) -> None:
+async def test_a_logout_token_is_signed_as_the_clients_id_tokens_are(town: Town, resident: AccountBrowser) -> None:
     uri = f"http://127.0.0.1:{town.shop.port}/"
     settings = TokenSettings(id_token_alg=Algorithm.ES256)
     quick = await an_oidc_client(town.service, "quick", backchannel_logout_uri=uri, token_settings=settings)
@@ -129,7 +137,9 @@ async def test_a_logout_token_is_signed_as_the_clients_id_tokens_are(town: Town,
     assert header_of(token_in(town.shop.received[0]))["alg"] == "ES256"
 
 
-async def test_a_logout_token_opens_no_door_here(town: Town, shelf: Relying, resident: Resident) -> None:
+async def test_a_logout_token_opens_no_door_here(
+    town: Town, shelf: RelyingPartyClient, resident: AccountBrowser
+) -> None:
     await signed_in(shelf, resident)
     await resident.send("/sign-out")
     await town.run()
@@ -143,7 +153,7 @@ async def test_a_logout_token_opens_no_door_here(town: Town, shelf: Relying, res
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
     town: Town
-    resident: Resident
+    resident: AccountBrowser
     anna: User
 
 
@@ -154,7 +164,7 @@ async def sign_out(scene: Scene) -> None:
 async def end_that_session(scene: Scene) -> None:
     """From another device, on the account page."""
     service = scene.town.service
-    other = Resident(service, agent="Other/1.0")
+    other = AccountBrowser(service, agent="Other/1.0")
     await other.come_home(ANNA)
     sessions = await service.house.storage.sessions.of_user(scene.anna.user_id, service.clock.now())
     (ours,) = (one for one in sessions if not one.agent.startswith("Other"))
@@ -197,7 +207,7 @@ Ending = Callable[[Scene], Awaitable[None]]
     ],
 )
 async def test_however_it_ends_the_client_is_told_once(
-    town: Town, shelf: Relying, resident: Resident, anna: User, ending: Ending
+    town: Town, shelf: RelyingPartyClient, resident: AccountBrowser, anna: User, ending: Ending
 ) -> None:
     sid = claims_of((await signed_in(shelf, resident))["id_token"])["sid"]
     await signed_in(shelf, resident)
@@ -208,7 +218,7 @@ async def test_however_it_ends_the_client_is_told_once(
 
 
 async def test_a_client_is_told_long_after_its_access_token_has_ended(
-    town: Town, shelf: Relying, resident: Resident
+    town: Town, shelf: RelyingPartyClient, resident: AccountBrowser
 ) -> None:
     await signed_in(shelf, resident, scope="openid")
     for _ in range(3):
@@ -220,7 +230,9 @@ async def test_a_client_is_told_long_after_its_access_token_has_ended(
     assert len(town.shop.received) == 1
 
 
-async def test_signing_in_once_more_ends_nothing(town: Town, shelf: Relying, resident: Resident) -> None:
+async def test_signing_in_once_more_ends_nothing(
+    town: Town, shelf: RelyingPartyClient, resident: AccountBrowser
+) -> None:
     before = claims_of((await signed_in(shelf, resident))["id_token"])["sid"]
     after = claims_of((await signed_in(shelf, resident, prompt="login"))["id_token"])["sid"]
     await town.run()
@@ -234,7 +246,7 @@ async def test_signing_in_once_more_ends_nothing(town: Town, shelf: Relying, res
 
 @pytest.mark.usefixtures("shelf")
 async def test_clients_that_were_not_signed_in_to_or_want_no_call_hear_nothing(
-    town: Town, resident: Resident
+    town: Town, resident: AccountBrowser
 ) -> None:
     silent = await an_oidc_client(town.service, "silent")
     tokens = await signed_in(silent, resident)
@@ -245,7 +257,7 @@ async def test_clients_that_were_not_signed_in_to_or_want_no_call_hear_nothing(
 
 
 async def test_an_address_that_fails_is_tried_again_ever_more_slowly(
-    town: Town, shelf: Relying, resident: Resident
+    town: Town, shelf: RelyingPartyClient, resident: AccountBrowser
 ) -> None:
     town.shop.say = lambda _: BUSY
     await signed_in(shelf, resident)
@@ -260,7 +272,7 @@ async def test_an_address_that_fails_is_tried_again_ever_more_slowly(
         await town.run()
         assert len(town.shop.received) == tries
         await town.service.clock.advance(1)
-    town.shop.say = lambda _: answer(b"")
+    town.shop.say = lambda _: http_response(b"")
     await town.run()
     tokens = [token_in(one) for one in town.shop.received]
     assert len({claims_of(token)["jti"] for token in tokens}) == 4
@@ -269,7 +281,9 @@ async def test_an_address_that_fails_is_tried_again_ever_more_slowly(
     assert (await town.events()).count("client.logout_told") == 1
 
 
-async def test_after_a_day_it_is_given_up_and_recorded(town: Town, shelf: Relying, resident: Resident) -> None:
+async def test_after_a_day_it_is_given_up_and_recorded(
+    town: Town, shelf: RelyingPartyClient, resident: AccountBrowser
+) -> None:
     town.shop.say = lambda _: BUSY
     await signed_in(shelf, resident)
     await resident.send("/sign-out")
@@ -283,16 +297,16 @@ async def test_after_a_day_it_is_given_up_and_recorded(town: Town, shelf: Relyin
 
 
 async def test_a_call_survives_the_process_and_is_made_by_the_next_one(
-    town: Town, shelf: Relying, resident: Resident
+    town: Town, shelf: RelyingPartyClient, resident: AccountBrowser
 ) -> None:
     """The housekeeping of a process that starts finds what another one left."""
     await signed_in(shelf, resident)
     await resident.send("/sign-out")
     called = asyncio.Event()
 
-    def say(_: Received) -> bytes:
+    def say(_: ReceivedRequest) -> bytes:
         called.set()
-        return NOTHING
+        return NO_CONTENT
 
     town.shop.say = say
     async with housekeeping(town.service.house):
@@ -301,7 +315,7 @@ async def test_a_call_survives_the_process_and_is_made_by_the_next_one(
 
 
 async def test_a_client_that_is_removed_meanwhile_hears_nothing(
-    town: Town, shelf: Relying, resident: Resident
+    town: Town, shelf: RelyingPartyClient, resident: AccountBrowser
 ) -> None:
     await signed_in(shelf, resident)
     await resident.send("/sign-out")
@@ -313,16 +327,16 @@ async def test_a_client_that_is_removed_meanwhile_hears_nothing(
 
 
 @pytest.mark.parametrize("inside", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fd00::1"])
-async def test_an_address_that_leads_inside_is_not_called(town: Town, resident: Resident, inside: str) -> None:
+async def test_an_address_that_leads_inside_is_not_called(town: Town, resident: AccountBrowser, inside: str) -> None:
     """AP-08 for back-channel logout: the name is a client's choice, where it leads is not ours to trust."""
-    house, wire = town.service.house, Wire()
+    house, wire = town.service.house, StubConnector()
     client = await an_oidc_client(town.service, backchannel_logout_uri="https://inside.example/out")
     await signed_in(client, resident)
     await resident.send("/sign-out")
-    careful = BackchannelLogout(
+    careful = BackchannelLogoutWorker(
         store=house.storage.logout_calls,
         clients=house.storage.oauth,
-        poster=Outbound(allowed=(), resolver=Names(inside_example=[[inside]]), connector=wire),
+        poster=OutboundClient(allowed=(), resolver=StubResolver(inside_example=[[inside]]), connector=wire),
         signer=house.signer,
         recorder=house.recorder,
         clock=house.clock,

@@ -17,22 +17,22 @@ from sqlalchemy import select
 
 from gatehouse.accounts.model import User
 from gatehouse.oauth.model import ClientSecret, SecretKind
-from gatehouse.storage.oauth import change_client
+from gatehouse.storage.oauth import replace_client
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.audit import audit_refusals
 from tests.support.builders import ORIGIN
 from tests.support.oauth import (
     TOKEN,
-    Relying,
+    RelyingPartyClient,
     an_oidc_client,
-    b64,
-    basic,
+    base64url,
+    basic_auth,
     challenge_of,
-    proof,
-    refused,
-    told,
+    native_proof,
+    oauth_error,
+    success_body,
 )
-from tests.support.service import Service
+from tests.support.service import RunningService
 
 UNPROVED = (401, "invalid_client")
 VERIFIER = "v" * 64
@@ -44,129 +44,141 @@ KEYS: dict[str, Callable[[], Any]] = {
 }
 
 
-async def redeem(relying: Relying, code: str, headers: dict[str, str], **more: str) -> httpx2.Response:
+async def redeem(relying: RelyingPartyClient, code: str, headers: dict[str, str], **more: str) -> httpx2.Response:
     fields = {"grant_type": "authorization_code", "code": code, "redirect_uri": relying.redirect_uri, **more}
     return await relying.service.client.post(TOKEN, data=fields, headers=headers)
 
 
 async def test_basic_and_post_are_the_same_and_an_equal_client_id_may_stand_beside(
-    shelf: Relying, anna: User
+    shelf: RelyingPartyClient, anna: User
 ) -> None:
     secret = {"client_id": "shelf", "client_secret": shelf.secret}
     ways: list[tuple[dict[str, str], dict[str, str]]] = [
-        ({"Authorization": basic("shelf", shelf.secret)}, {}),
-        ({"Authorization": basic("shelf", shelf.secret)}, {"client_id": "shelf"}),
-        ({"Authorization": basic("shelf", shelf.secret)}, secret),
-        ({"Authorization": basic("shelf", shelf.secret).replace("Basic", "basic")}, {}),
+        ({"Authorization": basic_auth("shelf", shelf.secret)}, {}),
+        ({"Authorization": basic_auth("shelf", shelf.secret)}, {"client_id": "shelf"}),
+        ({"Authorization": basic_auth("shelf", shelf.secret)}, secret),
+        ({"Authorization": basic_auth("shelf", shelf.secret).replace("Basic", "basic")}, {}),
         ({}, secret),
     ]
     for headers, fields in ways:
-        assert told(await redeem(shelf, await shelf.granted(anna), headers, **fields))
+        assert success_body(await redeem(shelf, await shelf.granted(anna), headers, **fields))
 
 
-async def test_two_different_ways_at_once_are_invalid_request(shelf: Relying, anna: User) -> None:
-    header = {"Authorization": basic("shelf", shelf.secret)}
+async def test_two_different_ways_at_once_are_invalid_request(shelf: RelyingPartyClient, anna: User) -> None:
+    header = {"Authorization": basic_auth("shelf", shelf.secret)}
     for headers, fields in (
         (header, {"client_id": "other"}),
         (header, {"client_secret": "another"}),
         (header, {"client_assertion": "a.b.c", "client_assertion_type": BEARER}),
-        ({"Authorization": f"Bearer {proof(shelf.redirect_uri, 'x')}"}, {"client_secret": shelf.secret}),
+        ({"Authorization": f"Bearer {native_proof(shelf.redirect_uri, 'x')}"}, {"client_secret": shelf.secret}),
     ):
         answer = await redeem(shelf, await shelf.granted(anna), headers, **fields)
-        assert refused(answer) == (400, "invalid_request"), fields
+        assert oauth_error(answer) == (400, "invalid_request"), fields
 
 
-async def test_a_native_client_has_no_way_but_its_proof(web: Relying, anna: User) -> None:
+async def test_a_native_client_has_no_way_but_its_proof(web: RelyingPartyClient, anna: User) -> None:
     for headers, fields in (
-        ({"Authorization": basic("web", web.secret)}, {}),
+        ({"Authorization": basic_auth("web", web.secret)}, {}),
         ({}, {"client_id": "web", "client_secret": web.secret}),
         ({}, {"client_id": "web"}),
     ):
-        assert refused(await redeem(web, await web.granted(anna), headers, **fields)) == UNPROVED
-    assert told(await redeem(web, await web.granted(anna), web.headers, client_id="web"))
+        assert oauth_error(await redeem(web, await web.granted(anna), headers, **fields)) == UNPROVED
+    assert success_body(await redeem(web, await web.granted(anna), web.headers, client_id="web"))
 
 
-async def test_the_sha_1_proof_is_refused_from_a_client_of_profile_oidc(shelf: Relying, anna: User) -> None:
-    headers = {"Authorization": f"Bearer {proof(shelf.redirect_uri, shelf.secret)}"}
-    assert refused(await redeem(shelf, await shelf.granted(anna), headers)) == UNPROVED
-    assert refused(await redeem(shelf, await shelf.granted(anna), headers, client_id="shelf")) == UNPROVED
+async def test_the_sha_1_proof_is_refused_from_a_client_of_profile_oidc(
+    shelf: RelyingPartyClient, anna: User
+) -> None:
+    headers = {"Authorization": f"Bearer {native_proof(shelf.redirect_uri, shelf.secret)}"}
+    assert oauth_error(await redeem(shelf, await shelf.granted(anna), headers)) == UNPROVED
+    assert oauth_error(await redeem(shelf, await shelf.granted(anna), headers, client_id="shelf")) == UNPROVED
 
 
 async def test_a_public_client_names_itself_in_the_body_or_by_basic_with_no_password(
-    app: Relying, anna: User
+    app: RelyingPartyClient, anna: User
 ) -> None:
-    for headers, fields in (({}, {"client_id": "app"}), ({"Authorization": basic("app", "")}, {})):
+    for headers, fields in (({}, {"client_id": "app"}), ({"Authorization": basic_auth("app", "")}, {})):
         code = await app.granted(anna, code_challenge=challenge_of(VERIFIER))
-        assert told(await redeem(app, code, headers, code_verifier=VERIFIER, **fields))
+        assert success_body(await redeem(app, code, headers, code_verifier=VERIFIER, **fields))
     code = await app.granted(anna, code_challenge=challenge_of(VERIFIER))
-    headers = {"Authorization": basic("app", "something")}
-    assert refused(await redeem(app, code, headers, code_verifier=VERIFIER)) == UNPROVED
-    headers = {"Authorization": f"Bearer {proof(app.redirect_uri, '')}"}
-    assert refused(await redeem(app, code, headers, code_verifier=VERIFIER, client_id="app")) == UNPROVED
+    headers = {"Authorization": basic_auth("app", "something")}
+    assert oauth_error(await redeem(app, code, headers, code_verifier=VERIFIER)) == UNPROVED
+    headers = {"Authorization": f"Bearer {native_proof(app.redirect_uri, '')}"}
+    assert oauth_error(await redeem(app, code, headers, code_verifier=VERIFIER, client_id="app")) == UNPROVED
 
 
 async def test_no_name_no_secret_and_a_confidential_client_without_one_are_refused(
-    shelf: Relying, anna: User
+    shelf: RelyingPartyClient, anna: User
 ) -> None:
     for headers, fields in (
         ({}, {}),
         ({}, {"client_id": "shelf"}),
         ({}, {"client_id": "nobody"}),
-        ({"Authorization": basic("shelf", "")}, {}),
-        ({"Authorization": basic("", shelf.secret)}, {}),
+        ({"Authorization": basic_auth("shelf", "")}, {}),
+        ({"Authorization": basic_auth("", shelf.secret)}, {}),
         ({"Authorization": "Basic " + b64encode(b"shelf").decode()}, {}),
         ({"Authorization": "Digest x"}, {}),
     ):
-        assert refused(await redeem(shelf, await shelf.granted(anna), headers, **fields)) == UNPROVED
+        assert oauth_error(await redeem(shelf, await shelf.granted(anna), headers, **fields)) == UNPROVED
 
 
-async def put_secret(service: Service, relying: Relying, kind: SecretKind, secret: bytes) -> None:
+async def put_secret(service: RunningService, relying: RelyingPartyClient, kind: SecretKind, secret: bytes) -> None:
     kept = (ClientSecret(kind=kind, secret=secret, created_at=service.clock.now()),)
     changed = replace(await service.house.storage.oauth.client(relying.client.client_id), secrets=kept)
-    await service.house.storage.runner.act(partial(change_client, changed))
+    await service.house.storage.runner.act(partial(replace_client, changed))
 
 
-async def test_an_imported_secret_is_read_as_it_is_and_encoded(service: Service, shelf: Relying, anna: User) -> None:
+async def test_an_imported_secret_is_read_as_it_is_and_encoded(
+    service: RunningService, shelf: RelyingPartyClient, anna: User
+) -> None:
     secret = "p%40ss+w rd/ä" * 4
     hashed = await service.house.passwords.hash(secret)
     await put_secret(service, shelf, SecretKind.ARGON2, hashed.encode())
     for sent in (secret, quote_plus(secret)):
-        assert told(await redeem(shelf, await shelf.granted(anna), {"Authorization": basic("shelf", sent)}))
+        assert success_body(
+            await redeem(shelf, await shelf.granted(anna), {"Authorization": basic_auth("shelf", sent)})
+        )
     fields = {"client_id": "shelf", "client_secret": secret}
-    assert told(await redeem(shelf, await shelf.granted(anna), {}, **fields))
+    assert success_body(await redeem(shelf, await shelf.granted(anna), {}, **fields))
 
 
 async def test_guesses_at_a_weak_secret_end_and_a_right_one_is_remembered(
-    service: Service, shelf: Relying, anna: User
+    service: RunningService, shelf: RelyingPartyClient, anna: User
 ) -> None:
     await put_secret(service, shelf, SecretKind.ARGON2, (await service.house.passwords.hash("weak")).encode())
-    assert told(await redeem(shelf, await shelf.granted(anna), {"Authorization": basic("shelf", "weak")}))
+    assert success_body(
+        await redeem(shelf, await shelf.granted(anna), {"Authorization": basic_auth("shelf", "weak")})
+    )
     answers = [
-        await redeem(shelf, "code", {"Authorization": basic("shelf", f"guess {number}")}) for number in range(25)
+        await redeem(shelf, "code", {"Authorization": basic_auth("shelf", f"guess {number}")}) for number in range(25)
     ]
     assert [answer.status_code for answer in answers] == [401] * 20 + [429] * 5
-    assert told(await redeem(shelf, await shelf.granted(anna), {"Authorization": basic("shelf", "weak")}))
+    assert success_body(
+        await redeem(shelf, await shelf.granted(anna), {"Authorization": basic_auth("shelf", "weak")})
+    )
 
 
 async def test_either_of_two_live_secrets_is_taken_until_the_old_one_ends(
-    service: Service, web: Relying, shelf: Relying, anna: User
+    service: RunningService, web: RelyingPartyClient, shelf: RelyingPartyClient, anna: User
 ) -> None:
     for relying in (web, shelf):
         new = await service.house.clients.rotate_secret(relying.client.client_id, ORIGIN)
-        assert told(await relying.redeem(await relying.granted(anna)))
-        assert told(await replace(relying, secret=new).redeem(await relying.granted(anna)))
+        assert success_body(await relying.redeem(await relying.granted(anna)))
+        assert success_body(await replace(relying, secret=new).redeem(await relying.granted(anna)))
     await service.clock.advance(7 * 86_400)
     for relying in (web, shelf):
-        assert refused(await relying.redeem(await relying.granted(anna))) == UNPROVED
+        assert oauth_error(await relying.redeem(await relying.granted(anna))) == UNPROVED
 
 
-async def keyed(service: Service, key: Any, alg: str) -> Relying:
+async def keyed(service: RunningService, key: Any, alg: str) -> RelyingPartyClient:
     """A client of profile oidc that registered this key."""
     jwks = {"keys": [{**key.as_dict(private=False), "alg": alg}]}
     return await an_oidc_client(service, "keyed", jwks=jwks)
 
 
-def asserted(service: Service, key: Any, alg: str, header: dict[str, object] | None = None, **changes: object) -> str:
+def asserted(
+    service: RunningService, key: Any, alg: str, header: dict[str, object] | None = None, **changes: object
+) -> str:
     now = service.clock.now()
     claims = {
         "iss": "keyed",
@@ -181,7 +193,7 @@ def asserted(service: Service, key: Any, alg: str, header: dict[str, object] | N
     return jwt.encode({"alg": alg, **(header or {})}, claims, key, algorithms=[alg])
 
 
-async def with_assertion(relying: Relying, user: User, assertion: str, **more: str) -> httpx2.Response:
+async def with_assertion(relying: RelyingPartyClient, user: User, assertion: str, **more: str) -> httpx2.Response:
     fields = {"client_assertion": assertion, "client_assertion_type": BEARER, **more}
     return await redeem(relying, await relying.granted(user), {}, **fields)
 
@@ -189,26 +201,26 @@ async def with_assertion(relying: Relying, user: User, assertion: str, **more: s
 @pytest.mark.filterwarnings("ignore::joserfc.errors.SecurityWarning")
 @pytest.mark.parametrize("alg", list(KEYS))
 async def test_private_key_jwt_of_each_algorithm_for_issuer_or_token_endpoint(
-    service: Service, anna: User, alg: str
+    service: RunningService, anna: User, alg: str
 ) -> None:
     key = KEYS[alg]()
     shop = await keyed(service, key, alg)
     for audience in (service.base_url, f"{service.base_url}{TOKEN}", [service.base_url, "https://other.example"]):
-        assert told(await with_assertion(shop, anna, asserted(service, key, alg, aud=audience)))
+        assert success_body(await with_assertion(shop, anna, asserted(service, key, alg, aud=audience)))
     named = asserted(service, key, alg, {"kid": "k1", "typ": "JWT"})
-    assert told(await with_assertion(shop, anna, named, client_id="keyed"))
+    assert success_body(await with_assertion(shop, anna, named, client_id="keyed"))
 
 
-async def test_private_key_jwt_is_good_once(service: Service, anna: User) -> None:
+async def test_private_key_jwt_is_good_once(service: RunningService, anna: User) -> None:
     key = KEYS["ES256"]()
     shop = await keyed(service, key, "ES256")
     assertion = asserted(service, key, "ES256")
-    assert told(await with_assertion(shop, anna, assertion))
-    assert refused(await with_assertion(shop, anna, assertion)) == UNPROVED
+    assert success_body(await with_assertion(shop, anna, assertion))
+    assert oauth_error(await with_assertion(shop, anna, assertion)) == UNPROVED
 
 
 async def test_private_key_jwt_refuses_whatever_is_not_this_clients_word_for_us_now(
-    service: Service, anna: User
+    service: RunningService, anna: User
 ) -> None:
     key, other = KEYS["ES256"](), KEYS["ES256"]()
     shop = await keyed(service, key, "ES256")
@@ -233,20 +245,20 @@ async def test_private_key_jwt_refuses_whatever_is_not_this_clients_word_for_us_
         "x",
     ]
     for assertion in wrong:
-        assert refused(await with_assertion(shop, anna, assertion, client_id="keyed")) == UNPROVED, assertion
+        assert oauth_error(await with_assertion(shop, anna, assertion, client_id="keyed")) == UNPROVED, assertion
     right = asserted(service, key, "ES256")
-    assert refused(await with_assertion(shop, anna, right, client_assertion_type="saml")) == UNPROVED
-    assert refused(await with_assertion(shop, anna, right, client_id="web")) == (400, "invalid_request")
-    assert told(await with_assertion(shop, anna, right))
+    assert oauth_error(await with_assertion(shop, anna, right, client_assertion_type="saml")) == UNPROVED
+    assert oauth_error(await with_assertion(shop, anna, right, client_id="web")) == (400, "invalid_request")
+    assert success_body(await with_assertion(shop, anna, right))
 
 
 async def test_an_assertion_about_another_client_proves_only_that_one(
-    service: Service, shelf: Relying, anna: User
+    service: RunningService, shelf: RelyingPartyClient, anna: User
 ) -> None:
     key = KEYS["ES256"]()
     await keyed(service, key, "ES256")
     fields = {"client_assertion": asserted(service, key, "ES256"), "client_assertion_type": BEARER}
-    assert refused(await redeem(shelf, await shelf.granted(anna), {}, **fields)) == (400, "invalid_grant")
+    assert oauth_error(await redeem(shelf, await shelf.granted(anna), {}, **fields)) == (400, "invalid_grant")
 
 
 ENDPOINTS = [
@@ -256,28 +268,30 @@ ENDPOINTS = [
 
 
 @pytest.mark.parametrize("path", ENDPOINTS)
-async def test_a_name_that_no_client_can_have_is_refused_and_not_looked_up(service: Service, path: str) -> None:
+async def test_a_name_that_no_client_can_have_is_refused_and_not_looked_up(
+    service: RunningService, path: str
+) -> None:
     for name in ("\0", "a\0b", "%00", "a%00b", "\u202e", "💥", "a" * 65, "a b"):
         fields = {"grant_type": "refresh_token", "refresh_token": "x"} if path == TOKEN else {"token": "x"}
-        answer = await service.client.post(path, data=fields, headers={"Authorization": basic(name, "x")})
-        assert refused(answer) == UNPROVED, name
+        answer = await service.client.post(path, data=fields, headers={"Authorization": basic_auth(name, "x")})
+        assert oauth_error(answer) == UNPROVED, name
 
 
-async def test_an_assertion_of_odd_parts_is_refused(shelf: Relying, anna: User) -> None:
+async def test_an_assertion_of_odd_parts_is_refused(shelf: RelyingPartyClient, anna: User) -> None:
     def assertion(header: object, payload: object) -> str:
-        return ".".join(b64(json.dumps(part).encode()) for part in (header, payload)) + ".eA"
+        return ".".join(base64url(json.dumps(part).encode()) for part in (header, payload)) + ".eA"
 
     types: list[object] = [[], {}, None, 1, True, "at+jwt"]
     for typ in types:
         odd = assertion({"alg": "RS256", "typ": typ}, {"sub": "shelf"})
-        assert refused(await with_assertion(shelf, anna, odd)) == UNPROVED, typ
+        assert oauth_error(await with_assertion(shelf, anna, odd)) == UNPROVED, typ
     names: list[object] = ["a\0b", "\0", [], {}, 1, "a" * 65]
     for name in names:
         odd = assertion({"alg": "RS256"}, {"sub": name})
-        assert refused(await with_assertion(shelf, anna, odd)) == UNPROVED, name
+        assert oauth_error(await with_assertion(shelf, anna, odd)) == UNPROVED, name
 
 
-async def refusals_kept(service: Service) -> list[Any]:
+async def refusals_kept(service: RunningService) -> list[Any]:
     kept = Statement(select(audit_refusals).order_by(audit_refusals.c.position))
 
     def verb() -> Verb[list[Any]]:
@@ -287,10 +301,10 @@ async def refusals_kept(service: Service) -> list[Any]:
 
 
 async def test_wrong_proofs_are_among_the_refusals_until_their_source_is_kept_out(
-    service: Service, web: Relying, shelf: Relying, anna: User
+    service: RunningService, web: RelyingPartyClient, shelf: RelyingPartyClient, anna: User
 ) -> None:
-    await redeem(shelf, "code", {"Authorization": basic("shelf", "wrong")})
-    await redeem(web, await web.granted(anna), {"Authorization": f"Bearer {proof(web.redirect_uri, 'wrong')}"})
+    await redeem(shelf, "code", {"Authorization": basic_auth("shelf", "wrong")})
+    await redeem(web, await web.granted(anna), {"Authorization": f"Bearer {native_proof(web.redirect_uri, 'wrong')}"})
     kept = await refusals_kept(service)
     assert [(one.event, one.subject, one.reason) for one in kept] == [
         ("client.refused", "shelf", "a wrong proof"),
@@ -299,14 +313,14 @@ async def test_wrong_proofs_are_among_the_refusals_until_their_source_is_kept_ou
     assert all(one.request_id and one.personal["address"] == "127.0.0.1" for one in kept)
     found = await service.house.storage.audit.find(kept[0].record_id)
     assert found is not None
-    answers = [await redeem(shelf, "code", {"Authorization": basic("shelf", "wrong")}) for _ in range(105)]
+    answers = [await redeem(shelf, "code", {"Authorization": basic_auth("shelf", "wrong")}) for _ in range(105)]
     assert answers[-1].status_code == 429
     assert len(await refusals_kept(service)) == 2 + [one.status_code for one in answers].count(401)
 
 
 async def test_right_proofs_and_names_of_nobody_leave_no_refusal(
-    service: Service, shelf: Relying, anna: User
+    service: RunningService, shelf: RelyingPartyClient, anna: User
 ) -> None:
     await shelf.tokens(await shelf.granted(anna))
-    assert refused(await redeem(shelf, "code", {"Authorization": basic("nobody", "x")})) == UNPROVED
+    assert oauth_error(await redeem(shelf, "code", {"Authorization": basic_auth("nobody", "x")})) == UNPROVED
     assert await refusals_kept(service) == []

@@ -10,19 +10,27 @@ import httpx2
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.app.people import people
-from gatehouse.audit.model import Origin
-from gatehouse.interaction.errors import InteractionGone
-from gatehouse.interaction.model import Step, proof_of_session, with_proof
+from gatehouse.app.people import account_services
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.interaction.errors import SignInFlowGone
+from gatehouse.interaction.model import FlowStep, proof_of_session, with_proof
 from gatehouse.kernel.digests import sha256
-from gatehouse.oauth.device import LETTERS
+from gatehouse.oauth.device import USER_CODE_LETTERS
 from gatehouse.storage.tables.oauth import device_requests
 from tests.support.builders import ORIGIN, a_record
-from tests.support.oauth import TOKEN, Relying, a_public_client, an_oidc_client, claims_of, refused, told
+from tests.support.oauth import (
+    TOKEN,
+    RelyingPartyClient,
+    a_public_client,
+    an_oidc_client,
+    claims_of,
+    oauth_error,
+    success_body,
+)
 from tests.support.permission_builders import create_application
-from tests.support.service import Service
-from tests.support.visitor import PASSWORD, Visitor, hidden_fields
-from tests.wire.oauth.asking import begun_in, count, enter_limited, wants_sign_in
+from tests.support.service import RunningService
+from tests.support.visitor import PASSWORD, HttpBrowser, hidden_fields
+from tests.wire.oauth.asking import count_rows, flow_handle, set_limited_session, wants_sign_in
 
 ASK = "/proxy/oauth/device_authorization"
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
@@ -32,46 +40,46 @@ pytestmark = pytest.mark.usefixtures("anna")
 
 
 @pytest.fixture
-async def tv(service: Service) -> Relying:
+async def tv(service: RunningService) -> RelyingPartyClient:
     """A public client of our own on a television."""
     return await a_public_client(service, "tv", name="Sofa TV", redirect_uris=(), device_grant=True)
 
 
 @pytest.fixture
-async def visitor(service: Service) -> AsyncIterator[Visitor]:
-    someone = Visitor(service)
+async def visitor(service: RunningService) -> AsyncIterator[HttpBrowser]:
+    someone = HttpBrowser(service)
     yield someone
     await someone.client.aclose()
 
 
-async def ask(device: Relying, **fields: str) -> dict[str, Any]:
+async def ask(device: RelyingPartyClient, **fields: str) -> dict[str, Any]:
     answer = await device.service.client.post(ASK, data=asking(device, **fields), headers=device.headers)
-    return told(answer)
+    return success_body(answer)
 
 
-def asking(device: Relying, **fields: str) -> dict[str, str]:
+def asking(device: RelyingPartyClient, **fields: str) -> dict[str, str]:
     named = {"client_id": device.client.client_id} if device.client.public else {}
     return {"scope": "openid offline_access email", **named, **fields}
 
 
-async def poll(device: Relying, device_code: str, **changes: str) -> httpx2.Response:
+async def poll(device: RelyingPartyClient, device_code: str, **changes: str) -> httpx2.Response:
     named = {"client_id": device.client.client_id} if device.client.public else {}
     fields = {"grant_type": GRANT, "device_code": device_code, **named, **changes}
     return await device.service.client.post(TOKEN, data=fields, headers=device.headers)
 
 
-async def type_code(visitor: Visitor, user_code: str) -> httpx2.Response:
+async def type_code(visitor: HttpBrowser, user_code: str) -> httpx2.Response:
     await visitor.get("/device")
     return await visitor.post("/device", user_code=user_code)
 
 
-async def sign_in_here(visitor: Visitor, login: str = ANNA) -> httpx2.Response:
+async def sign_in_here(visitor: HttpBrowser, login: str = ANNA) -> httpx2.Response:
     await visitor.follow()
     await visitor.post("/sign-in", login=login, password=PASSWORD)
     return await visitor.follow()
 
 
-async def answered(visitor: Visitor, user_code: str, decision: str) -> httpx2.Response:
+async def answered(visitor: HttpBrowser, user_code: str, decision: str) -> httpx2.Response:
     """A new browser: type the code, sign in, decide."""
     await type_code(visitor, user_code)
     await sign_in_here(visitor)
@@ -79,13 +87,15 @@ async def answered(visitor: Visitor, user_code: str, decision: str) -> httpx2.Re
     return await visitor.follow()
 
 
-async def test_a_device_gets_a_code_to_show_and_one_to_wait_with(service: Service, tv: Relying) -> None:
+async def test_a_device_gets_a_code_to_show_and_one_to_wait_with(
+    service: RunningService, tv: RelyingPartyClient
+) -> None:
     given = await ask(tv)
     assert given.keys() == {
         *("device_code", "user_code", "verification_uri", "verification_uri_complete", "expires_in", "interval"),
     }
-    assert re.fullmatch(rf"[{LETTERS}]{{4}}-[{LETTERS}]{{4}}", given["user_code"])
-    assert not set(LETTERS) & set("AEIOUY")
+    assert re.fullmatch(rf"[{USER_CODE_LETTERS}]{{4}}-[{USER_CODE_LETTERS}]{{4}}", given["user_code"])
+    assert not set(USER_CODE_LETTERS) & set("AEIOUY")
     assert len(given["device_code"]) == 43
     assert (given["expires_in"], given["interval"]) == (600, 5)
     assert given["verification_uri"] == f"{service.base_url}/device"
@@ -93,10 +103,10 @@ async def test_a_device_gets_a_code_to_show_and_one_to_wait_with(service: Servic
 
 
 async def test_a_person_types_the_code_signs_in_and_confirms(
-    service: Service, tv: Relying, visitor: Visitor, anna: User
+    service: RunningService, tv: RelyingPartyClient, visitor: HttpBrowser, anna: User
 ) -> None:
     given = await ask(tv)
-    assert refused(await poll(tv, given["device_code"])) == (400, "authorization_pending")
+    assert oauth_error(await poll(tv, given["device_code"])) == (400, "authorization_pending")
     await type_code(visitor, given["user_code"].lower().replace("-", " "))
     page = await sign_in_here(visitor)
     assert page.url.path == "/sign-in/confirm"
@@ -105,67 +115,73 @@ async def test_a_person_types_the_code_signs_in_and_confirms(
     await visitor.post("/sign-in/confirm", decision="confirm")
     assert "go back to your device" in (await visitor.follow()).text
     await service.clock.advance(5)
-    tokens = told(await poll(tv, given["device_code"]))
+    tokens = success_body(await poll(tv, given["device_code"]))
     claims = claims_of(tokens["id_token"])
     assert (claims["sub"], claims["azp"], claims["email"]) == (anna.user_id, "tv", ANNA)
     assert "nonce" not in claims
     assert tokens["scope"] == "openid offline_access email"
     assert (await tv.userinfo(tokens["access_token"])).json()["sub"] == anna.user_id
-    refreshed = told(await tv.refresh(tokens["refresh_token"], redirect_uri=""))
+    refreshed = success_body(await tv.refresh(tokens["refresh_token"], redirect_uri=""))
     assert claims_of(refreshed["id_token"])["sub"] == anna.user_id
-    assert refused(await poll(tv, given["device_code"])) == (400, "invalid_grant")
+    assert oauth_error(await poll(tv, given["device_code"])) == (400, "invalid_grant")
 
 
 async def test_somebody_signed_in_is_asked_all_the_same(
-    service: Service, tv: Relying, visitor: Visitor, anna: User
+    service: RunningService, tv: RelyingPartyClient, visitor: HttpBrowser, anna: User
 ) -> None:
     await visitor.sign_in(anna.login or "")
     given = await ask(tv)
     page = await visitor.get(given["verification_uri_complete"].removeprefix(service.base_url))
     assert f'value="{given["user_code"]}"' in page.text
-    assert refused(await poll(tv, given["device_code"])) == (400, "authorization_pending")
+    assert oauth_error(await poll(tv, given["device_code"])) == (400, "authorization_pending")
     await visitor.post("/device", user_code=given["user_code"])
     assert (await visitor.follow()).url.path == "/sign-in/confirm"
     await service.clock.advance(5)
-    assert refused(await poll(tv, given["device_code"])) == (400, "authorization_pending")
+    assert oauth_error(await poll(tv, given["device_code"])) == (400, "authorization_pending")
     await visitor.post("/sign-in/confirm", decision="confirm")
     await service.clock.advance(5)
-    told(await poll(tv, given["device_code"]))
+    success_body(await poll(tv, given["device_code"]))
 
 
-async def test_no_is_an_answer_and_is_recorded(service: Service, tv: Relying, visitor: Visitor, anna: User) -> None:
+async def test_no_is_an_answer_and_is_recorded(
+    service: RunningService, tv: RelyingPartyClient, visitor: HttpBrowser, anna: User
+) -> None:
     given = await ask(tv)
     page = await answered(visitor, given["user_code"], "cancel")
     assert "Nobody was signed in" in page.text
-    assert refused(await poll(tv, given["device_code"])) == (400, "access_denied")
+    assert oauth_error(await poll(tv, given["device_code"])) == (400, "access_denied")
     records = await service.house.storage.audit.newest(10, anna.user_id, "")
     assert "device.denied" in [record.event for record in records]
     assert "Check it" in (await type_code(visitor, given["user_code"])).text
 
 
-async def test_a_device_that_asks_too_often_is_slowed_down(service: Service, tv: Relying) -> None:
+async def test_a_device_that_asks_too_often_is_slowed_down(service: RunningService, tv: RelyingPartyClient) -> None:
     code = (await ask(tv))["device_code"]
-    assert refused(await poll(tv, code)) == (400, "authorization_pending")
+    assert oauth_error(await poll(tv, code)) == (400, "authorization_pending")
     await service.clock.advance(4)
-    assert refused(await poll(tv, code)) == (400, "slow_down")
+    assert oauth_error(await poll(tv, code)) == (400, "slow_down")
     await service.clock.advance(9)
-    assert refused(await poll(tv, code)) == (400, "slow_down")
+    assert oauth_error(await poll(tv, code)) == (400, "slow_down")
     await service.clock.advance(15)
-    assert refused(await poll(tv, code)) == (400, "authorization_pending")
+    assert oauth_error(await poll(tv, code)) == (400, "authorization_pending")
 
 
-async def test_after_ten_minutes_it_is_over(service: Service, tv: Relying, visitor: Visitor, anna: User) -> None:
+async def test_after_ten_minutes_it_is_over(
+    service: RunningService, tv: RelyingPartyClient, visitor: HttpBrowser, anna: User
+) -> None:
     given = await ask(tv)
     await type_code(visitor, given["user_code"])
     await sign_in_here(visitor, anna.login or "")
     await service.clock.advance(600)
     late = await visitor.post("/sign-in/confirm", decision="confirm")
     assert (late.status_code, 'href="/device"' in late.text) == (400, True)
-    assert refused(await poll(tv, given["device_code"])) == (400, "expired_token")
+    assert oauth_error(await poll(tv, given["device_code"])) == (400, "expired_token")
     assert (await type_code(visitor, given["user_code"])).status_code == 404
 
 
-async def test_guessing_user_codes_is_throttled_and_a_right_one_is_not_counted(tv: Relying, visitor: Visitor) -> None:
+async def test_guessing_user_codes_is_throttled_and_a_right_one_is_not_counted(
+    tv: RelyingPartyClient, visitor: HttpBrowser
+) -> None:
     given = await ask(tv)
     assert (await type_code(visitor, given["user_code"])).status_code == 303
     for _ in range(10):
@@ -175,7 +191,9 @@ async def test_guessing_user_codes_is_throttled_and_a_right_one_is_not_counted(t
     assert int(closed.headers["retry-after"]) > 0
 
 
-async def test_the_form_is_worth_nothing_on_another_site(tv: Relying, visitor: Visitor, other: Visitor) -> None:
+async def test_the_form_is_worth_nothing_on_another_site(
+    tv: RelyingPartyClient, visitor: HttpBrowser, other: HttpBrowser
+) -> None:
     given = await ask(tv)
     await visitor.get("/device")
     await other.get("/device")
@@ -187,49 +205,51 @@ async def test_the_form_is_worth_nothing_on_another_site(tv: Relying, visitor: V
 
 
 @pytest.fixture
-async def other(service: Service) -> AsyncIterator[Visitor]:
-    someone = Visitor(service)
+async def other(service: RunningService) -> AsyncIterator[HttpBrowser]:
+    someone = HttpBrowser(service)
     yield someone
     await someone.client.aclose()
 
 
 async def test_a_confirmation_belongs_to_the_browser_that_was_asked(
-    tv: Relying, visitor: Visitor, other: Visitor, anna: User
+    tv: RelyingPartyClient, visitor: HttpBrowser, other: HttpBrowser, anna: User
 ) -> None:
     given = await ask(tv)
     await type_code(visitor, given["user_code"])
     page = await sign_in_here(visitor, anna.login or "")
     await other.sign_in(anna.login or "")
     assert (await other.get(f"{page.url.path}?{page.url.query.decode()}")).status_code == 400
-    assert refused(await poll(tv, given["device_code"])) == (400, "authorization_pending")
+    assert oauth_error(await poll(tv, given["device_code"])) == (400, "authorization_pending")
 
 
-async def test_only_clients_of_the_device_grant_get_codes(service: Service, app: Relying, tv: Relying) -> None:
-    assert refused(await service.client.post(ASK, data=asking(app))) == (400, "unauthorized_client")
+async def test_only_clients_of_the_device_grant_get_codes(
+    service: RunningService, app: RelyingPartyClient, tv: RelyingPartyClient
+) -> None:
+    assert oauth_error(await service.client.post(ASK, data=asking(app))) == (400, "unauthorized_client")
     nobody = {"client_id": "nobody", "scope": "openid"}
-    assert refused(await service.client.post(ASK, data=nobody)) == (401, "invalid_client")
-    assert refused(await service.client.post(ASK, data=asking(tv, scope="email"))) == (400, "invalid_scope")
-    assert refused(await service.client.post(TOKEN, data={"grant_type": GRANT, "client_id": "tv"})) == (
+    assert oauth_error(await service.client.post(ASK, data=nobody)) == (401, "invalid_client")
+    assert oauth_error(await service.client.post(ASK, data=asking(tv, scope="email"))) == (400, "invalid_scope")
+    assert oauth_error(await service.client.post(TOKEN, data={"grant_type": GRANT, "client_id": "tv"})) == (
         400,
         "invalid_request",
     )
 
 
 async def test_a_confidential_client_proves_itself_and_keeps_its_codes_to_itself(
-    service: Service, tv: Relying, visitor: Visitor, anna: User
+    service: RunningService, tv: RelyingPartyClient, visitor: HttpBrowser, anna: User
 ) -> None:
     console = await an_oidc_client(service, "console", device_grant=True)
-    assert refused(await service.client.post(ASK, data={"client_id": "console", "scope": "openid"})) == (
+    assert oauth_error(await service.client.post(ASK, data={"client_id": "console", "scope": "openid"})) == (
         401,
         "invalid_client",
     )
     given = await ask(console)
     await answered(visitor, given["user_code"], "confirm")
-    assert refused(await poll(tv, given["device_code"])) == (400, "invalid_grant")
-    assert claims_of(told(await poll(console, given["device_code"]))["id_token"])["sub"] == anna.user_id
+    assert oauth_error(await poll(tv, given["device_code"])) == (400, "invalid_grant")
+    assert claims_of(success_body(await poll(console, given["device_code"]))["id_token"])["sub"] == anna.user_id
 
 
-async def test_of_many_polls_at_once_one_gets_the_tokens(tv: Relying, visitor: Visitor) -> None:
+async def test_of_many_polls_at_once_one_gets_the_tokens(tv: RelyingPartyClient, visitor: HttpBrowser) -> None:
     given = await ask(tv)
     await answered(visitor, given["user_code"], "confirm")
     answers = await asyncio.gather(*(poll(tv, given["device_code"]) for _ in range(5)))
@@ -237,7 +257,7 @@ async def test_of_many_polls_at_once_one_gets_the_tokens(tv: Relying, visitor: V
 
 
 async def test_what_the_application_does_not_let_in_is_not_signed_in(
-    service: Service, tv: Relying, visitor: Visitor
+    service: RunningService, tv: RelyingPartyClient, visitor: HttpBrowser
 ) -> None:
     """The page says which application and, to whoever administers, which rule."""
     application = await create_application(service.house.storage, settings={"restricted_domains": ["other.example"]})
@@ -258,13 +278,13 @@ async def test_what_the_application_does_not_let_in_is_not_signed_in(
     assert "this account may not use <strong><bdi>Shop TV</bdi></strong>" in page.text
     assert "nobody was signed in there" in page.text
     assert "Which rule refused" not in page.text
-    assert refused(await poll(shop, given["device_code"])) == (400, "access_denied")
+    assert oauth_error(await poll(shop, given["device_code"])) == (400, "access_denied")
     for client_id in (open_to_all.client.client_id, "nobody"):  # says nothing of what refuses nobody
         assert "Nobody was signed in" in (await visitor.get(f"/device/denied?client_id={client_id}")).text
     await service.house.administration.create(
         login="ada@studio.example", nick="Ada", password=PASSWORD, origin=ORIGIN, administrator=True
     )
-    ada = Visitor(service)
+    ada = HttpBrowser(service)
     await ada.sign_in("ada@studio.example")
     told_why = (await ada.get("/device/denied?client_id=shop")).text
     assert "Which rule refused" in told_why
@@ -274,16 +294,16 @@ async def test_what_the_application_does_not_let_in_is_not_signed_in(
 
 
 async def test_whoever_is_blocked_before_the_device_asks_again_is_not_signed_in(
-    service: Service, tv: Relying, visitor: Visitor, anna: User
+    service: RunningService, tv: RelyingPartyClient, visitor: HttpBrowser, anna: User
 ) -> None:
     given = await ask(tv)
     await answered(visitor, given["user_code"], "confirm")
-    await service.house.administration.block(anna.user_id, Origin(actor="test"))
-    assert refused(await poll(tv, given["device_code"])) == (400, "invalid_grant")
+    await service.house.administration.block(anna.user_id, AuditOrigin(actor="test"))
+    assert oauth_error(await poll(tv, given["device_code"])) == (400, "invalid_grant")
 
 
 async def test_a_third_party_tells_what_it_wants_and_is_listed_afterwards(
-    service: Service, visitor: Visitor, anna: User
+    service: RunningService, visitor: HttpBrowser, anna: User
 ) -> None:
     tv = await a_public_client(service, "tv", name="Their TV", redirect_uris=(), device_grant=True, first_party=False)
     given = await ask(tv)
@@ -291,33 +311,33 @@ async def test_a_third_party_tells_what_it_wants_and_is_listed_afterwards(
     page = await sign_in_here(visitor)
     assert "your e-mail address" in page.text
     await visitor.post("/sign-in/confirm", decision="confirm")
-    tokens = told(await poll(tv, given["device_code"]))
+    tokens = success_body(await poll(tv, given["device_code"]))
     assert "Their TV" in (await visitor.get("/account")).text
     assert await service.house.storage.consents.withdraw(
         anna.user_id, "tv", service.clock.now(), a_record(subject=anna.user_id)
     )
-    assert refused(await tv.refresh(tokens["refresh_token"], redirect_uri="")) == (400, "invalid_grant")
+    assert oauth_error(await tv.refresh(tokens["refresh_token"], redirect_uri="")) == (400, "invalid_grant")
 
 
 async def test_a_device_goes_on_when_the_browser_that_confirmed_it_signs_out(
-    service: Service, tv: Relying, visitor: Visitor, anna: User
+    service: RunningService, tv: RelyingPartyClient, visitor: HttpBrowser, anna: User
 ) -> None:
     given = await ask(tv, scope="openid")
     await answered(visitor, given["user_code"], "confirm")
-    tokens = told(await poll(tv, given["device_code"]))
+    tokens = success_body(await poll(tv, given["device_code"]))
     assert "refresh_token" not in tokens
     await visitor.get("/account")
     assert (await visitor.post("/sign-out")).status_code == 200
     assert (await tv.userinfo(tokens["access_token"])).status_code == 200
-    await service.house.administration.block(anna.user_id, Origin(actor="test"))
+    await service.house.administration.block(anna.user_id, AuditOrigin(actor="test"))
     assert (await tv.userinfo(tokens["access_token"])).status_code == 401
 
 
 async def test_whoever_signs_in_meanwhile_does_not_answer_for_the_one_who_was_asked(
-    service: Service, tv: Relying, visitor: Visitor
+    service: RunningService, tv: RelyingPartyClient, visitor: HttpBrowser
 ) -> None:
     await service.house.administration.create(
-        login="bob@studio.example", nick="Bob", password=PASSWORD, origin=Origin(actor="test")
+        login="bob@studio.example", nick="Bob", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
     given = await ask(tv)
     await type_code(visitor, given["user_code"])
@@ -326,13 +346,13 @@ async def test_whoever_signs_in_meanwhile_does_not_answer_for_the_one_who_was_as
     await visitor.sign_in("bob@studio.example")
     await visitor.get("/device")  # for its csrf value
     assert (await visitor.post("/sign-in/confirm", interaction=handle, decision="confirm")).status_code == 400
-    assert refused(await poll(tv, given["device_code"])) == (400, "authorization_pending")
+    assert oauth_error(await poll(tv, given["device_code"])) == (400, "authorization_pending")
 
 
 async def test_a_session_from_a_short_token_has_to_sign_in_first(
-    service: Service, tv: Relying, visitor: Visitor, anna: User
+    service: RunningService, tv: RelyingPartyClient, visitor: HttpBrowser, anna: User
 ) -> None:
-    await enter_limited(service, anna, visitor)
+    await set_limited_session(service, anna, visitor)
     given = await ask(tv)
     assert wants_sign_in(await type_code(visitor, given["user_code"]))
     assert (await sign_in_here(visitor)).url.path == "/sign-in/confirm"
@@ -340,51 +360,53 @@ async def test_a_session_from_a_short_token_has_to_sign_in_first(
 
 @pytest.mark.parametrize("first_party", [True, False], ids=["first party", "third party"])
 async def test_a_session_from_a_short_token_cannot_choose_itself_for_a_device(
-    service: Service, visitor: Visitor, anna: User, *, first_party: bool
+    service: RunningService, visitor: HttpBrowser, anna: User, *, first_party: bool
 ) -> None:
     stick = await a_public_client(service, "stick", redirect_uris=(), device_grant=True, first_party=first_party)
-    await enter_limited(service, anna, visitor)
+    await set_limited_session(service, anna, visitor)
     given = await ask(stick)
-    handle = begun_in(await type_code(visitor, given["user_code"]))
+    handle = flow_handle(await type_code(visitor, given["user_code"]))
     await visitor.get(f"/sign-in/as?interaction={handle}")
     assert wants_sign_in(await visitor.post("/sign-in/as", decision="continue"))
     await visitor.get("/device")  # for its csrf value
     assert (await visitor.post("/sign-in/confirm", interaction=handle, decision="confirm")).status_code == 400
-    assert refused(await poll(stick, given["device_code"])) == (400, "authorization_pending")
+    assert oauth_error(await poll(stick, given["device_code"])) == (400, "authorization_pending")
 
 
 async def test_neither_the_confirmation_nor_the_grant_takes_a_limited_session(
-    service: Service, tv: Relying, visitor: Visitor, anna: User
+    service: RunningService, tv: RelyingPartyClient, visitor: HttpBrowser, anna: User
 ) -> None:
-    them, store = people(service.house), service.house.storage.interactions
-    await enter_limited(service, anna, visitor)
+    them, store = account_services(service.house), service.house.storage.interactions
+    await set_limited_session(service, anna, visitor)
     given = await ask(tv)
-    handle = begun_in(await type_code(visitor, given["user_code"]))
+    handle = flow_handle(await type_code(visitor, given["user_code"]))
     signed_in = await them.sessions.find(visitor.cookies["gh_session"])
     begun = await store.find(sha256(handle), service.clock.now())
     assert signed_in is not None
     assert begun is not None
-    asked = await store.move(replace(with_proof(begun, proof_of_session(signed_in.session)), step=Step.CONFIRM))
+    asked = await store.move(replace(with_proof(begun, proof_of_session(signed_in.session)), step=FlowStep.CONFIRM))
     assert (await visitor.get(f"/sign-in/confirm?interaction={handle}")).status_code == 400
-    with pytest.raises(InteractionGone):
-        await them.device_occasion.finish(asked, Origin(actor="test"))
-    assert refused(await poll(tv, given["device_code"])) == (400, "authorization_pending")
+    with pytest.raises(SignInFlowGone):
+        await them.device_occasion.finish(asked, AuditOrigin(actor="test"))
+    assert oauth_error(await poll(tv, given["device_code"])) == (400, "authorization_pending")
 
 
-async def test_a_flood_of_devices_is_limited_and_soon_forgotten(service: Service, tv: Relying) -> None:
+async def test_a_flood_of_devices_is_limited_and_soon_forgotten(
+    service: RunningService, tv: RelyingPartyClient
+) -> None:
     answers = [await service.client.post(ASK, data=asking(tv)) for _ in range(200)]
     closed = [answer for answer in answers if answer.status_code == 429]
     assert closed
     assert all(int(answer.headers["retry-after"]) > 0 for answer in closed)
-    assert await count(service, device_requests) <= service.house.settings.rates.login
+    assert await count_rows(service, device_requests) <= service.house.settings.rates.login
     await service.clock.advance(1_200)
     await service.house.storage.sweep(service.clock.now())
-    assert await count(service, device_requests) == 0
+    assert await count_rows(service, device_requests) == 0
     await ask(tv)
 
 
 async def test_a_consent_withdrawn_in_that_moment_leaves_no_device_signed_in(
-    service: Service, visitor: Visitor, anna: User, monkeypatch: pytest.MonkeyPatch
+    service: RunningService, visitor: HttpBrowser, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stick = await a_public_client(service, "stick", redirect_uris=(), device_grant=True, first_party=False)
     given = await ask(stick)
@@ -392,11 +414,13 @@ async def test_a_consent_withdrawn_in_that_moment_leaves_no_device_signed_in(
     approve = store.approve
 
     async def after_the_withdrawal(self: Any, *args: Any, **more: Any) -> bool:
-        assert await people(service.house).authorizing.consents.withdraw(anna.user_id, "stick", Origin(actor="test"))
+        assert await account_services(service.house).authorizing.consents.withdraw(
+            anna.user_id, "stick", AuditOrigin(actor="test")
+        )
         return await approve(self, *args, **more)
 
     monkeypatch.setattr(store, "approve", after_the_withdrawal)
     page = await answered(visitor, given["user_code"], "confirm")
     assert "Nobody was signed in" in page.text
     await service.clock.advance(5)
-    assert refused(await poll(stick, given["device_code"])) == (400, "authorization_pending")
+    assert oauth_error(await poll(stick, given["device_code"])) == (400, "authorization_pending")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.service import Service, running_service
+from tests.support.service import RunningService, running_service
 
 OPENID = "/.well-known/openid-configuration"
 PLAIN = "/.well-known/oauth-authorization-server"
@@ -18,21 +18,21 @@ REQUIRED = {
 
 
 @pytest.fixture
-async def public_service(installed_url: str, tmp_path: Path) -> AsyncIterator[Service]:
+async def public_service(installed_url: str, tmp_path: Path) -> AsyncIterator[RunningService]:
     """The same as the world would see it: its address is https and not the one it listens at."""
     environment = {"GATEHOUSE__SERVER__BASE_URL": "https://localhost:8443"}
     async with running_service(installed_url, tmp_path, environment=environment) as running:
         yield running
 
 
-async def read(service: Service, path: str = OPENID) -> dict[str, Any]:
+async def read(service: RunningService, path: str = OPENID) -> dict[str, Any]:
     answer = await service.client.get(path, headers={"Host": "evil.example"})
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
     document: dict[str, Any] = json.loads(answer.content)
     return document
 
 
-async def test_ui_14_the_document_is_valid_and_names_the_issuer_byte_for_byte(public_service: Service) -> None:
+async def test_ui_14_the_document_is_valid_and_names_the_issuer_byte_for_byte(public_service: RunningService) -> None:
     document = await read(public_service)
     assert document.keys() >= REQUIRED
     assert document["issuer"] == "https://localhost:8443"
@@ -53,11 +53,11 @@ async def test_ui_14_the_document_is_valid_and_names_the_issuer_byte_for_byte(pu
     assert all(type(value) in (str, bool, list) for value in document.values())
 
 
-async def test_az_23_discovery_lists_s256_only(service: Service) -> None:
+async def test_az_23_discovery_lists_s256_only(service: RunningService) -> None:
     assert (await read(service))["code_challenge_methods_supported"] == ["S256"]
 
 
-async def test_both_addresses_answer_alike_to_everyone_and_may_be_kept(service: Service) -> None:
+async def test_both_addresses_answer_alike_to_everyone_and_may_be_kept(service: RunningService) -> None:
     assert await read(service) == await read(service, PLAIN)
     answer = await service.client.get(OPENID, headers={"Origin": "https://shop.example"})
     assert answer.headers["access-control-allow-origin"] == "*"
@@ -66,7 +66,7 @@ async def test_both_addresses_answer_alike_to_everyone_and_may_be_kept(service: 
     assert again.status_code == 304
 
 
-async def test_every_address_it_names_is_served(service: Service) -> None:
+async def test_every_address_it_names_is_served(service: RunningService) -> None:
     document = await read(service)
     named = {value for name, value in document.items() if name.endswith(("_endpoint", "_uri"))}
     answers = {address: (await service.client.get(address)).status_code for address in [*named, f"{OPENID}/else"]}

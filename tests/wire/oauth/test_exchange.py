@@ -6,12 +6,20 @@ import httpx2
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.audit.model import Origin
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.permissions.model.application import Application
 from tests.support.builders import a_record
-from tests.support.oauth import DAY, Relying, a_native_client, claims_of, header_of, refused, told
-from tests.support.permission_builders import becoming, create_application
-from tests.support.service import Service
+from tests.support.oauth import (
+    DAY,
+    RelyingPartyClient,
+    a_native_client,
+    claims_of,
+    header_of,
+    oauth_error,
+    success_body,
+)
+from tests.support.permission_builders import create_application, set_fields
+from tests.support.service import RunningService
 from tests.support.studio import FACTOR, Studio, a_studio, own_record
 
 EXCHANGE = "/proxy/oauth/exchange"
@@ -20,22 +28,22 @@ BAD = (401, "invalid_token")
 
 
 @pytest.fixture
-async def studio(service: Service) -> Studio:
+async def studio(service: RunningService) -> Studio:
     return await a_studio(service)
 
 
-async def post(service: Service, path: str, bearer: str, **more: Any) -> httpx2.Response:
+async def post(service: RunningService, path: str, bearer: str, **more: Any) -> httpx2.Response:
     headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
     return await service.client.post(path, headers=headers, **more)
 
 
-async def user_jwt(service: Service, user: User, **fields: Any) -> str:
+async def user_jwt(service: RunningService, user: User, **fields: Any) -> str:
     return await service.house.user_tokens.issue(user, auth="login", factor=FACTOR, **fields)
 
 
-async def test_exchange_gives_an_id_token_for_the_service_itself(service: Service, anna: User) -> None:
+async def test_exchange_gives_an_id_token_for_the_service_itself(service: RunningService, anna: User) -> None:
     answer = await post(service, EXCHANGE, await user_jwt(service, anna))
-    given = told(answer)
+    given = success_body(answer)
     assert given.keys() == {"id_token", "expires_in"}
     assert given["expires_in"] == 3_600
     assert answer.headers["cache-control"] == "no-store"
@@ -51,20 +59,20 @@ async def test_exchange_gives_an_id_token_for_the_service_itself(service: Servic
     }
 
 
-async def test_exchange_never_lives_past_the_user_jwt(service: Service, anna: User) -> None:
+async def test_exchange_never_lives_past_the_user_jwt(service: RunningService, anna: User) -> None:
     jwt = await user_jwt(service, anna)
     await service.clock.advance(90 * DAY - 100)
-    given = told(await post(service, EXCHANGE, jwt))
+    given = success_body(await post(service, EXCHANGE, jwt))
     assert given["expires_in"] == 100
     assert claims_of(given["id_token"])["exp"] == claims_of(jwt)["exp"]
 
 
 async def test_ui_08_exchange_refuses_whatever_is_not_a_living_user_jwt(
-    service: Service, studio: Studio, web: Relying, anna: User
+    service: RunningService, studio: Studio, web: RelyingPartyClient, anna: User
 ) -> None:
     jwt = await user_jwt(service, anna)
     tokens = await web.tokens(await web.granted(anna))
-    exchanged = told(await post(service, EXCHANGE_TOKEN, tokens["access_token"]))["token"]
+    exchanged = success_body(await post(service, EXCHANGE_TOKEN, tokens["access_token"]))["token"]
     key = await studio.access_key()
     for_shop = (await studio.ok("exchangeJwt", {"jwt": jwt}, {"Authorization": f"Bearer {key}"}))["jwt"]
     head, payload, signature = jwt.split(".")
@@ -74,36 +82,36 @@ async def test_ui_08_exchange_refuses_whatever_is_not_a_living_user_jwt(
         *(tokens["access_token"], tokens["id_token"], tokens["refresh_token"], exchanged, for_shop),
         await studio.service_jwt(),
     ):
-        assert refused(await post(service, EXCHANGE, wrong)) == BAD, wrong
-        assert refused(await post(service, EXCHANGE, wrong, json={"jwt": jwt, "access_token": jwt})) == BAD
+        assert oauth_error(await post(service, EXCHANGE, wrong)) == BAD, wrong
+        assert oauth_error(await post(service, EXCHANGE, wrong, json={"jwt": jwt, "access_token": jwt})) == BAD
     await service.clock.advance(90 * DAY)
-    assert refused(await post(service, EXCHANGE, jwt)) == BAD
+    assert oauth_error(await post(service, EXCHANGE, jwt)) == BAD
 
 
-async def test_ui_08_exchange_refuses_a_blocked_user_and_a_revoked_jwt(service: Service, anna: User) -> None:
+async def test_ui_08_exchange_refuses_a_blocked_user_and_a_revoked_jwt(service: RunningService, anna: User) -> None:
     jwt = await user_jwt(service, anna)
-    await service.house.administration.block(anna.user_id, Origin(actor="test"))
-    assert refused(await post(service, EXCHANGE, jwt)) == BAD
-    await service.house.administration.unblock(anna.user_id, Origin(actor="test"))
-    assert refused(await post(service, EXCHANGE, jwt)) == BAD
+    await service.house.administration.block(anna.user_id, AuditOrigin(actor="test"))
+    assert oauth_error(await post(service, EXCHANGE, jwt)) == BAD
+    await service.house.administration.unblock(anna.user_id, AuditOrigin(actor="test"))
+    assert oauth_error(await post(service, EXCHANGE, jwt)) == BAD
 
 
-async def test_exchange_honours_the_addresses_a_jwt_is_for(service: Service, anna: User) -> None:
+async def test_exchange_honours_the_addresses_a_jwt_is_for(service: RunningService, anna: User) -> None:
     here = await user_jwt(service, anna, fixed_ips=["127.0.0.1/32"])
     elsewhere = await user_jwt(service, anna, fixed_ips=["10.0.0.0/8"])
-    assert told(await post(service, EXCHANGE, here))
-    assert refused(await post(service, EXCHANGE, elsewhere)) == (403, "access_denied")
+    assert success_body(await post(service, EXCHANGE, here))
+    assert oauth_error(await post(service, EXCHANGE, elsewhere)) == (403, "access_denied")
 
 
-async def exchanged_by(relying: Relying, user: User, **fields: Any) -> dict[str, Any]:
+async def exchanged_by(relying: RelyingPartyClient, user: User, **fields: Any) -> dict[str, Any]:
     tokens = await relying.tokens(await relying.granted(user, **fields))
-    given = told(await post(relying.service, EXCHANGE_TOKEN, tokens["access_token"]))
+    given = success_body(await post(relying.service, EXCHANGE_TOKEN, tokens["access_token"]))
     assert given.keys() == {"token"}
     return claims_of(given["token"])
 
 
 async def test_exchange_token_gives_a_user_jwt_that_says_where_it_came_from(
-    service: Service, web: Relying, anna: User
+    service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
     claims = await exchanged_by(web, anna)
     ordinary = claims_of(await user_jwt(service, anna))
@@ -114,15 +122,19 @@ async def test_exchange_token_gives_a_user_jwt_that_says_where_it_came_from(
     assert (claims["uid"], claims["nick"], claims["rev"]) == (anna.user_id, anna.nick, anna.rev)
 
 
-async def test_exchange_token_never_outlives_the_access_token(service: Service, web: Relying, anna: User) -> None:
+async def test_exchange_token_never_outlives_the_access_token(
+    service: RunningService, web: RelyingPartyClient, anna: User
+) -> None:
     tokens = await web.tokens(await web.granted(anna))
     ends_at = service.clock.now() + 3_600
     await service.clock.advance(3_000)
-    jwt = told(await post(service, EXCHANGE_TOKEN, tokens["access_token"]))["token"]
+    jwt = success_body(await post(service, EXCHANGE_TOKEN, tokens["access_token"]))["token"]
     assert claims_of(jwt)["exp"] == ends_at
 
 
-async def test_third_party_clients_get_nick_and_tags_only_with_their_scopes(service: Service, anna: User) -> None:
+async def test_third_party_clients_get_nick_and_tags_only_with_their_scopes(
+    service: RunningService, anna: User
+) -> None:
     await service.house.storage.accounts.put_labels(
         anna.user_id, a_record(), tags=frozenset({"staff"}), purchases=None
     )
@@ -138,47 +150,51 @@ async def test_third_party_clients_get_nick_and_tags_only_with_their_scopes(serv
         assert (claims["nick"], claims["tgs"]) == (nick, tags), scopes
 
 
-async def test_a_client_that_may_not_exchange_is_told_so(service: Service, shelf: Relying, anna: User) -> None:
+async def test_a_client_that_may_not_exchange_is_told_so(
+    service: RunningService, shelf: RelyingPartyClient, anna: User
+) -> None:
     tokens = await shelf.tokens(await shelf.granted(anna))
     answer = await post(service, EXCHANGE_TOKEN, tokens["access_token"])
-    assert refused(answer) == (403, "unauthorized_client")
+    assert oauth_error(answer) == (403, "unauthorized_client")
 
 
-async def test_exchange_token_refuses_whatever_is_no_access_token(service: Service, web: Relying, anna: User) -> None:
+async def test_exchange_token_refuses_whatever_is_no_access_token(
+    service: RunningService, web: RelyingPartyClient, anna: User
+) -> None:
     tokens = await web.tokens(await web.granted(anna))
-    exchanged = told(await post(service, EXCHANGE_TOKEN, tokens["access_token"]))["token"]
+    exchanged = success_body(await post(service, EXCHANGE_TOKEN, tokens["access_token"]))["token"]
     for wrong in ("", tokens["id_token"], tokens["refresh_token"], exchanged, await user_jwt(service, anna)):
         answer = await post(service, EXCHANGE_TOKEN, wrong, json={"access_token": tokens["access_token"]})
-        assert refused(answer) == BAD
+        assert oauth_error(answer) == BAD
 
 
-async def keep_out(service: Service, anna: User, shop: Application) -> None:
-    login = becoming(login={"cannot": {"value": True}})
+async def keep_out(service: RunningService, anna: User, shop: Application) -> None:
+    login = set_fields(login={"cannot": {"value": True}})
     await service.house.storage.user_records.edit_record(shop.application_id, anna.user_id, login, 0)
 
 
-async def remove(service: Service, _anna: User, shop: Application) -> None:
-    await service.house.storage.applications.edit_application(shop.application_id, becoming(removed=True))
+async def remove(service: RunningService, _anna: User, shop: Application) -> None:
+    await service.house.storage.applications.edit_application(shop.application_id, set_fields(removed=True))
 
 
 @pytest.mark.parametrize(("end", "refusal"), [(keep_out, (403, "access_denied")), (remove, BAD)])
 async def test_ui_10_exchange_token_refuses_users_without_the_right_to_log_in(
-    service: Service, anna: User, end: Any, refusal: tuple[int, str]
+    service: RunningService, anna: User, end: Any, refusal: tuple[int, str]
 ) -> None:
     shop = await create_application(service.house.storage, name="Shop")
     web = await a_native_client(service, application_id=shop.application_id)
     tokens = await web.tokens(await web.granted(anna))
-    assert told(await post(service, EXCHANGE_TOKEN, tokens["access_token"]))
+    assert success_body(await post(service, EXCHANGE_TOKEN, tokens["access_token"]))
     await end(service, anna, shop)
-    assert refused(await post(service, EXCHANGE_TOKEN, tokens["access_token"])) == refusal
+    assert oauth_error(await post(service, EXCHANGE_TOKEN, tokens["access_token"])) == refusal
 
 
 async def test_ui_11_an_exchanged_token_reads_its_owner_and_writes_nothing(
-    studio: Studio, web: Relying, anna: User
+    studio: Studio, web: RelyingPartyClient, anna: User
 ) -> None:
     service, shop = studio.service, studio.shop
     tokens = await web.tokens(await web.granted(anna))
-    jwt = told(await post(service, EXCHANGE_TOKEN, tokens["access_token"]))["token"]
+    jwt = success_body(await post(service, EXCHANGE_TOKEN, tokens["access_token"]))["token"]
     bearer = {"Authorization": f"Bearer {jwt}"}
     beside_service = {**bearer, "Service-Jwt": await studio.service_jwt()}
     assert (await studio.ok("user/info", {}, bearer))["status"] == "OK"
@@ -200,12 +216,14 @@ async def test_ui_11_an_exchanged_token_reads_its_owner_and_writes_nothing(
     await studio.refused(403, "exchangeJwt", {"jwt": jwt}, {"Authorization": f"Bearer {await studio.access_key()}"})
 
 
-async def test_ui_11_an_exchanged_token_dies_with_its_grant(studio: Studio, web: Relying, anna: User) -> None:
+async def test_ui_11_an_exchanged_token_dies_with_its_grant(
+    studio: Studio, web: RelyingPartyClient, anna: User
+) -> None:
     service = studio.service
     tokens = await web.tokens(await web.granted(anna))
-    jwt = told(await post(service, EXCHANGE_TOKEN, tokens["access_token"]))["token"]
+    jwt = success_body(await post(service, EXCHANGE_TOKEN, tokens["access_token"]))["token"]
     bearer = {"Authorization": f"Bearer {jwt}"}
     assert await studio.ok("user/info", {}, bearer)
     fields = {"client_id": "web", "client_secret": web.secret, "refresh_token": tokens["refresh_token"]}
-    assert told(await service.client.post("/proxy/oauth/token/revoke", json=fields))
+    assert success_body(await service.client.post("/proxy/oauth/token/revoke", json=fields))
     await studio.refused(401, "user/info", {}, bearer)

@@ -20,9 +20,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from gatehouse.accounts.model import User
 from gatehouse.keys.material import PrivateKey
-from gatehouse.keys.model import Algorithm, Purpose
-from tests.support.oauth import TOKEN, Relying, an_oidc_client, b64, refused, told
-from tests.support.service import Service
+from gatehouse.keys.model import Algorithm, KeyPurpose
+from tests.support.oauth import TOKEN, RelyingPartyClient, an_oidc_client, base64url, oauth_error, success_body
+from tests.support.service import RunningService
 from tests.support.tokens import application_private_key, segment, signature_by
 
 ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -42,13 +42,13 @@ class Door:
         """A token with this header and payload, rightly signed."""
         old_header, old_payload = parts(await self.make())
         message = f"{segment({**old_header, **header})}.{segment({**old_payload, **(payload or {})})}"
-        return f"{message}.{b64(signature_by(self.private, message))}"
+        return f"{message}.{base64url(signature_by(self.private, message))}"
 
     async def refuses(self, token: str) -> None:
         answer = await self.show(token)
         if answer.status_code == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
             return  # it did not even get to the endpoint
-        assert refused(answer) == self.refusal, token[:200]
+        assert oauth_error(answer) == self.refusal, token[:200]
 
 
 def parts(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -56,7 +56,7 @@ def parts(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
     return header, payload
 
 
-async def exchange_door(service: Service, anna: User) -> Door:
+async def exchange_door(service: RunningService, anna: User) -> Door:
     async def show(token: str) -> httpx2.Response:
         headers = [(b"Authorization", f"Bearer {token}".encode())]
         return await service.client.post("/proxy/oauth/exchange", headers=headers)
@@ -64,25 +64,25 @@ async def exchange_door(service: Service, anna: User) -> Door:
     async def make() -> str:
         return await service.house.user_tokens.issue(anna, auth="login", factor="f")
 
-    key = service.house.keyring.signing(Purpose.TOKENS, Algorithm.RS256, service.clock.now())
+    key = service.house.keyring.signing(KeyPurpose.TOKENS, Algorithm.RS256, service.clock.now())
     return Door(show=show, make=make, private=key.private, refusal=(401, "invalid_token"))
 
 
-async def refresh_door(service: Service, anna: User) -> Door:
+async def refresh_door(service: RunningService, anna: User) -> Door:
     shop = await an_oidc_client(service)
 
     async def make() -> str:
         token: str = (await shop.tokens(await shop.granted(anna)))["refresh_token"]
         return token
 
-    key = service.house.keyring.signing(Purpose.REFRESH, Algorithm.EDDSA, service.clock.now())
+    key = service.house.keyring.signing(KeyPurpose.REFRESH, Algorithm.EDDSA, service.clock.now())
     return Door(show=shop.refresh, make=make, private=key.private, refusal=(400, "invalid_grant"))
 
 
-async def assertion_door(service: Service, anna: User) -> Door:
+async def assertion_door(service: RunningService, anna: User) -> Door:
     private = application_private_key()
     numbers = private.public_key().public_numbers()
-    key = {"kty": "RSA", "kid": "k1", "n": b64(numbers.n.to_bytes(256)), "e": b64(numbers.e.to_bytes(3))}
+    key = {"kty": "RSA", "kid": "k1", "n": base64url(numbers.n.to_bytes(256)), "e": base64url(numbers.e.to_bytes(3))}
     shop = await an_oidc_client(service, "keyed", jwks={"keys": [key]})
 
     async def show(token: str) -> httpx2.Response:
@@ -92,12 +92,12 @@ async def assertion_door(service: Service, anna: User) -> Door:
         now = service.clock.now()
         claims = {"iss": "keyed", "sub": "keyed", "aud": service.base_url, "exp": now + 60, "jti": token_hex(8)}
         message = f"{segment({'alg': 'RS256', 'kid': 'k1'})}.{segment(claims)}"
-        return f"{message}.{b64(signature_by(private, message))}"
+        return f"{message}.{base64url(signature_by(private, message))}"
 
     return Door(show=show, make=make, private=private, refusal=(401, "invalid_client"))
 
 
-async def shown_by(shop: Relying, user: User, assertion: str) -> httpx2.Response:
+async def shown_by(shop: RelyingPartyClient, user: User, assertion: str) -> httpx2.Response:
     fields = {
         "grant_type": "authorization_code",
         "code": await shop.granted(user),
@@ -110,13 +110,13 @@ async def shown_by(shop: Relying, user: User, assertion: str) -> httpx2.Response
 
 
 @pytest.fixture(params=[exchange_door, refresh_door, assertion_door])
-async def door(request: pytest.FixtureRequest, service: Service, anna: User) -> Door:
+async def door(request: pytest.FixtureRequest, service: RunningService, anna: User) -> Door:
     made: Door = await request.param(service, anna)
     return made
 
 
 async def test_a_token_signed_again_as_it_was_is_good(door: Door) -> None:
-    assert told(await door.show(await door.forged()))
+    assert success_body(await door.show(await door.forged()))
 
 
 async def test_ui_16_alg_none_is_refused_in_every_spelling(door: Door) -> None:
@@ -141,7 +141,7 @@ async def test_ui_17_a_public_key_is_no_hmac_secret(door: Door) -> None:
     for alg, digest in (("HS256", "sha256"), ("HS384", "sha384"), ("HS512", "sha512")):
         message = (await door.forged(alg=alg)).rpartition(".")[0]
         for secret in secrets:
-            await door.refuses(f"{message}.{b64(hmac.digest(secret, message.encode(), digest))}")
+            await door.refuses(f"{message}.{base64url(hmac.digest(secret, message.encode(), digest))}")
 
 
 async def test_ui_18_a_strange_kid_is_refused(door: Door) -> None:
@@ -169,11 +169,11 @@ async def test_ui_23_oversized_and_misshapen_tokens_are_refused(door: Door) -> N
         await door.refuses(other)
 
 
-async def test_ui_24_a_token_ends_on_its_second(service: Service, door: Door) -> None:
+async def test_ui_24_a_token_ends_on_its_second(service: RunningService, door: Door) -> None:
     now = service.clock.now()
     for end in (now - 1, now):
         await door.refuses(await door.forged({"exp": end}))
-    assert told(await door.show(await door.forged({"exp": now + 1})))
+    assert success_body(await door.show(await door.forged({"exp": now + 1})))
     for odd in ("9999999999", 1.5e9, True, None, 10**400):
         await door.refuses(await door.forged({"exp": odd}))
     await door.refuses(await door.forged({"iat": now + 61}))

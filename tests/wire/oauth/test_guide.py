@@ -10,9 +10,9 @@ import pytest
 from tools.rooms import ROOT
 
 from gatehouse.accounts.model import User
-from tests.support.command_line import Place
-from tests.support.oauth import Relying, claims_of
-from tests.support.service import Service
+from tests.support.command_line import InstallationPaths
+from tests.support.oauth import RelyingPartyClient, claims_of
+from tests.support.service import RunningService
 from tests.support.studio import FACTOR, a_studio
 
 GUIDE = (ROOT / "docs" / "guides" / "connect-a-client.md").read_text()
@@ -20,16 +20,16 @@ REDIRECT = "http://localhost:3000/callback"
 
 
 @pytest.fixture
-def place(installed_url: str, tmp_path: Path) -> Place:
+def place(installed_url: str, tmp_path: Path) -> InstallationPaths:
     """The installation that `service` serves."""
-    return Place(data=tmp_path, url=installed_url)
+    return InstallationPaths(data=tmp_path, url=installed_url)
 
 
 def blocks(kind: str) -> list[str]:
     return re.findall(rf"^```{kind}\n(.*?)^```", GUIDE, flags=re.MULTILINE | re.DOTALL)
 
 
-def made_by(words: str, place: Place) -> str:
+def made_by(words: str, place: InstallationPaths) -> str:
     """Carry out one `client create` of the guide; returns the secret it prints, if there is one."""
     return place.commands()(*words.removeprefix("$ gatehouse ").split()).strip()
 
@@ -43,7 +43,7 @@ async def shell(script: str, **values: str) -> str:
     return said.decode()
 
 
-def test_every_client_of_the_guide_is_made(place: Place) -> None:
+def test_every_client_of_the_guide_is_made(place: InstallationPaths) -> None:
     web, device, native = blocks("console")
     assert len(made_by(web, place)) == len(made_by(native, place)) == 43
     assert made_by(device, place) == ""
@@ -51,11 +51,11 @@ def test_every_client_of_the_guide_is_made(place: Place) -> None:
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the guide shows curl, and there is none here")
 async def test_by_hand_a_code_becomes_tokens_that_refresh_and_tell_who_it_is(
-    service: Service, anna: User, place: Place
+    service: RunningService, anna: User, place: InstallationPaths
 ) -> None:
     secret = await asyncio.to_thread(made_by, blocks("console")[2], place)
     client = await service.house.storage.oauth.client("shop")
-    shop = Relying(service=service, client=client, secret=secret, redirect_uri=REDIRECT)
+    shop = RelyingPartyClient(service=service, client=client, secret=secret, redirect_uri=REDIRECT)
     address, exchange, refresh, userinfo, _ = blocks("sh")
     known = {"ISSUER": service.base_url, "REDIRECT": REDIRECT, "SECRET": secret}
 
@@ -71,7 +71,7 @@ async def test_by_hand_a_code_becomes_tokens_that_refresh_and_tell_who_it_is(
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the guide shows curl, and there is none here")
-async def test_over_http_a_client_is_made_by_whoever_may_save_its_application(service: Service) -> None:
+async def test_over_http_a_client_is_made_by_whoever_may_save_its_application(service: RunningService) -> None:
     studio = await a_studio(service)
     known = {"ISSUER": service.base_url, "APPLICATION": str(studio.shop.application_id)}
     said = json.loads(await shell(blocks("sh")[-1], **known, JWT=studio.owner.jwt, FACTOR=FACTOR))

@@ -5,10 +5,10 @@ from typing import Any
 import httpx2
 
 from gatehouse.accounts.model import User
-from gatehouse.audit.model import Origin
-from tests.support.oauth import DAY, Relying, an_oidc_client, basic, refused, told
+from gatehouse.audit.model import AuditOrigin
+from tests.support.oauth import DAY, RelyingPartyClient, an_oidc_client, basic_auth, oauth_error, success_body
 from tests.support.permission_builders import create_application
-from tests.support.service import Service
+from tests.support.service import RunningService
 from tests.support.studio import a_studio
 from tests.support.visitor import PASSWORD
 
@@ -16,17 +16,17 @@ PATH = "/proxy/oauth/introspect"
 INACTIVE = {"active": False}
 
 
-async def asked(relying: Relying, token: str) -> httpx2.Response:
-    headers = {"Authorization": basic(relying.client.client_id, relying.secret)}
+async def asked(relying: RelyingPartyClient, token: str) -> httpx2.Response:
+    headers = {"Authorization": basic_auth(relying.client.client_id, relying.secret)}
     return await relying.service.client.post(PATH, data={"token": token}, headers=headers)
 
 
-async def given(relying: Relying, user: User, **fields: Any) -> dict[str, Any]:
+async def given(relying: RelyingPartyClient, user: User, **fields: Any) -> dict[str, Any]:
     return await relying.tokens(await relying.granted(user, **fields))
 
 
 async def test_a_client_learns_about_its_access_and_refresh_token(
-    service: Service, shelf: Relying, web: Relying, anna: User
+    service: RunningService, shelf: RelyingPartyClient, web: RelyingPartyClient, anna: User
 ) -> None:
     for relying in (shelf, web):
         tokens = await given(relying, anna, scopes=("openid", "offline_access", "email"))
@@ -40,58 +40,60 @@ async def test_a_client_learns_about_its_access_and_refresh_token(
             "scope": "openid offline_access email",
         }
         answer = await asked(relying, tokens["access_token"])
-        assert told(answer) == {**about, "token_type": "Bearer", "exp": now + 3_600}
+        assert success_body(answer) == {**about, "token_type": "Bearer", "exp": now + 3_600}
         assert answer.headers["cache-control"] == "no-store"
-        assert told(await asked(relying, tokens["refresh_token"])) == {**about, "exp": now + 30 * DAY}
+        assert success_body(await asked(relying, tokens["refresh_token"])) == {**about, "exp": now + 30 * DAY}
 
 
-async def test_a_narrowed_access_token_says_so(shelf: Relying, anna: User) -> None:
+async def test_a_narrowed_access_token_says_so(shelf: RelyingPartyClient, anna: User) -> None:
     tokens = await given(shelf, anna)
-    narrow = told(await shelf.refresh(tokens["refresh_token"], scope="openid"))
-    assert told(await asked(shelf, narrow["access_token"]))["scope"] == "openid"
-    assert told(await asked(shelf, tokens["refresh_token"])) == INACTIVE  # rotated
+    narrow = success_body(await shelf.refresh(tokens["refresh_token"], scope="openid"))
+    assert success_body(await asked(shelf, narrow["access_token"]))["scope"] == "openid"
+    assert success_body(await asked(shelf, tokens["refresh_token"])) == INACTIVE  # rotated
 
 
 async def test_what_is_over_or_never_was_is_inactive_without_a_word(
-    service: Service, shelf: Relying, anna: User
+    service: RunningService, shelf: RelyingPartyClient, anna: User
 ) -> None:
     tokens = await given(shelf, anna)
-    assert told(await asked(shelf, tokens["id_token"])) == INACTIVE
-    assert told(await asked(shelf, "x")) == INACTIVE
+    assert success_body(await asked(shelf, tokens["id_token"])) == INACTIVE
+    assert success_body(await asked(shelf, "x")) == INACTIVE
     await service.clock.advance(3_600)
-    assert told(await asked(shelf, tokens["access_token"])) == INACTIVE
-    assert told(await asked(shelf, tokens["refresh_token"]))["active"] is True
-    await service.house.administration.block(anna.user_id, Origin(actor="test"))
-    assert told(await asked(shelf, tokens["refresh_token"])) == INACTIVE
+    assert success_body(await asked(shelf, tokens["access_token"])) == INACTIVE
+    assert success_body(await asked(shelf, tokens["refresh_token"]))["active"] is True
+    await service.house.administration.block(anna.user_id, AuditOrigin(actor="test"))
+    assert success_body(await asked(shelf, tokens["refresh_token"])) == INACTIVE
 
 
 async def test_another_clients_tokens_are_inactive_unless_it_is_of_the_same_application(
-    service: Service, shelf: Relying, anna: User
+    service: RunningService, shelf: RelyingPartyClient, anna: User
 ) -> None:
     shop = await create_application(service.house.storage, name="Shop")
     first = await an_oidc_client(service, "first", application_id=shop.application_id)
     second = await an_oidc_client(service, "second", application_id=shop.application_id)
     tokens = await given(first, anna)
     for token in (tokens["access_token"], tokens["refresh_token"]):
-        assert told(await asked(shelf, token)) == INACTIVE
-        assert told(await asked(second, token))["client_id"] == "first"
+        assert success_body(await asked(shelf, token)) == INACTIVE
+        assert success_body(await asked(second, token))["client_id"] == "first"
 
 
-async def test_whoever_asks_has_to_prove_himself(service: Service, shelf: Relying, app: Relying, anna: User) -> None:
+async def test_whoever_asks_has_to_prove_himself(
+    service: RunningService, shelf: RelyingPartyClient, app: RelyingPartyClient, anna: User
+) -> None:
     token = (await given(shelf, anna))["access_token"]
     for headers, fields in (
         ({}, {}),
         ({}, {"client_id": app.client.client_id}),
-        ({"Authorization": basic("shelf", "wrong")}, {}),
+        ({"Authorization": basic_auth("shelf", "wrong")}, {}),
         ({"Authorization": f"Bearer {token}"}, {}),
     ):
         answer = await service.client.post(PATH, data={"token": token, **fields}, headers=headers)
-        assert refused(answer) == (401, "invalid_client")
-    assert refused(await service.client.post(PATH, data={}, headers=shelf.headers)) == (400, "invalid_request")
+        assert oauth_error(answer) == (401, "invalid_client")
+    assert oauth_error(await service.client.post(PATH, data={}, headers=shelf.headers)) == (400, "invalid_request")
 
 
 async def test_an_application_learns_whether_its_login_token_is_live(
-    service: Service, shelf: Relying, anna: User
+    service: RunningService, shelf: RelyingPartyClient, anna: User
 ) -> None:
     shop = await create_application(service.house.storage, name="Shop")
     own = await an_oidc_client(service, "own", application_id=shop.application_id)
@@ -104,33 +106,36 @@ async def test_an_application_learns_whether_its_login_token_is_live(
         "sub": anna.user_id,
         "exp": service.clock.now() + 3_600,
     }
-    assert told(await asked(own, token)) == about
-    assert told(await asked(shelf, token)) == told(await asked(shelf, nobodys)) == INACTIVE
+    assert success_body(await asked(own, token)) == about
+    assert success_body(await asked(shelf, token)) == success_body(await asked(shelf, nobodys)) == INACTIVE
     await service.clock.advance(3_600)
-    assert told(await asked(own, token)) == INACTIVE
+    assert success_body(await asked(own, token)) == INACTIVE
 
 
-async def test_an_application_without_a_client_asks_with_an_access_key(service: Service) -> None:
+async def test_an_application_without_a_client_asks_with_an_access_key(service: RunningService) -> None:
     studio = await a_studio(service)
     shop = studio.shop.application_id
     anna = await service.house.administration.create(
-        login="anna@studio.example", nick="Anna", password=PASSWORD, origin=Origin(actor="test")
+        login="anna@studio.example", nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
     ask = {"login": anna.login, "password": PASSWORD, "app_id": shop}
     token = (await service.client.post("/proxy/api/login", json=ask)).json()["token"]
     headers = {"Authorization": f"Bearer {await studio.access_key()}"}
     answer = await service.client.post(PATH, data={"token": token}, headers=headers)
-    assert told(answer)["sub"] == anna.user_id
+    assert success_body(answer)["sub"] == anna.user_id
     other = {"Authorization": f"Bearer {'0' * 64}"}
-    assert refused(await service.client.post(PATH, data={"token": token}, headers=other)) == (401, "invalid_client")
+    assert oauth_error(await service.client.post(PATH, data={"token": token}, headers=other)) == (
+        401,
+        "invalid_client",
+    )
     foreign = (await service.client.post("/proxy/api/login", json={**ask, "app_id": 0})).json()["token"]
-    assert told(await service.client.post(PATH, data={"token": foreign}, headers=headers)) == INACTIVE
+    assert success_body(await service.client.post(PATH, data={"token": foreign}, headers=headers)) == INACTIVE
 
 
-async def test_a_login_token_dies_with_its_user(service: Service, anna: User) -> None:
+async def test_a_login_token_dies_with_its_user(service: RunningService, anna: User) -> None:
     shop = await create_application(service.house.storage, name="Shop")
     own = await an_oidc_client(service, "own", application_id=shop.application_id)
     ask = {"login": anna.login, "password": PASSWORD, "app_id": shop.application_id}
     token = (await service.client.post("/proxy/api/login", json=ask)).json()["token"]
-    await service.house.administration.block(anna.user_id, Origin(actor="test"))
-    assert told(await asked(own, token)) == INACTIVE
+    await service.house.administration.block(anna.user_id, AuditOrigin(actor="test"))
+    assert success_body(await asked(own, token)) == INACTIVE

@@ -8,31 +8,31 @@ import httpx2
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.audit.model import Origin
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.oauth.errors import BadClient
 from tests.support.builders import a_record
-from tests.support.oauth import Relying, an_oidc_client
-from tests.support.service import Service
-from tests.support.visitor import PASSWORD, Visitor
+from tests.support.oauth import RelyingPartyClient, an_oidc_client
+from tests.support.service import RunningService
+from tests.support.visitor import PASSWORD, HttpBrowser
 
 LOGOUT = "/proxy/oauth/logout"
 BYE = "https://shop.example/bye"
 
 
 @pytest.fixture
-async def shelf(service: Service) -> Relying:
+async def shelf(service: RunningService) -> RelyingPartyClient:
     return await an_oidc_client(service, post_logout_uris=(BYE, "https://shop.example/bye?tenant=1"))
 
 
 @pytest.fixture
-async def visitor(service: Service) -> AsyncIterator[Visitor]:
-    someone = Visitor(service)
+async def visitor(service: RunningService) -> AsyncIterator[HttpBrowser]:
+    someone = HttpBrowser(service)
     yield someone
     await someone.client.aclose()
 
 
 @pytest.fixture
-async def id_token(shelf: Relying, visitor: Visitor, anna: User) -> str:
+async def id_token(shelf: RelyingPartyClient, visitor: HttpBrowser, anna: User) -> str:
     """Anna is signed in to the client with this browser."""
     code = shelf.code_in(await shelf.walk(visitor, anna.login or ""))
     return str((await shelf.tokens(code))["id_token"])
@@ -42,7 +42,7 @@ def path(**fields: str) -> str:
     return f"{LOGOUT}?{urlencode(fields)}"
 
 
-async def is_signed_in(visitor: Visitor) -> bool:
+async def is_signed_in(visitor: HttpBrowser) -> bool:
     return (await visitor.client.get("/account")).status_code == 200
 
 
@@ -51,32 +51,32 @@ def sent_to(answer: httpx2.Response) -> str:
     return str(answer.headers["location"])
 
 
-async def test_a_hint_signs_out_at_once_and_leads_back_with_the_state(visitor: Visitor, id_token: str) -> None:
+async def test_a_hint_signs_out_at_once_and_leads_back_with_the_state(visitor: HttpBrowser, id_token: str) -> None:
     answer = await visitor.get(path(id_token_hint=id_token, post_logout_redirect_uri=BYE, state="a b&c=ü"))
     assert sent_to(answer) == f"{BYE}?state=a%20b%26c%3D%C3%BC"
     assert 'gh_session=""' in answer.headers["set-cookie"]
     assert not await is_signed_in(visitor)
 
 
-async def test_a_registered_query_is_kept_and_no_state_adds_nothing(visitor: Visitor, id_token: str) -> None:
+async def test_a_registered_query_is_kept_and_no_state_adds_nothing(visitor: HttpBrowser, id_token: str) -> None:
     uri = "https://shop.example/bye?tenant=1"
     answer = await visitor.get(path(id_token_hint=id_token, post_logout_redirect_uri=uri))
     assert sent_to(answer) == uri
 
 
-async def test_an_expired_hint_is_one_still(service: Service, visitor: Visitor, id_token: str) -> None:
+async def test_an_expired_hint_is_one_still(service: RunningService, visitor: HttpBrowser, id_token: str) -> None:
     await service.clock.advance(2 * 86_400)
     assert sent_to(await visitor.get(path(id_token_hint=id_token, post_logout_redirect_uri=BYE))) == BYE
     assert not await is_signed_in(visitor)
 
 
-async def test_without_an_address_the_person_is_told_here(visitor: Visitor, id_token: str) -> None:
+async def test_without_an_address_the_person_is_told_here(visitor: HttpBrowser, id_token: str) -> None:
     page = await visitor.get(path(id_token_hint=id_token))
     assert (page.status_code, "You are signed out" in page.text) == (200, True)
     assert not await is_signed_in(visitor)
 
 
-async def test_by_form_it_is_the_same(visitor: Visitor, id_token: str) -> None:
+async def test_by_form_it_is_the_same(visitor: HttpBrowser, id_token: str) -> None:
     fields = {"id_token_hint": id_token, "post_logout_redirect_uri": BYE, "state": "s", "client_id": "shelf"}
     posted = await visitor.client.post(LOGOUT, data=fields, headers={"Origin": "https://shop.example"})
     assert sent_to(await visitor.get(sent_to(posted))) == f"{BYE}?state=s"
@@ -92,7 +92,7 @@ async def test_by_form_it_is_the_same(visitor: Visitor, id_token: str) -> None:
     ],
 )
 async def test_an_address_that_is_not_registered_exactly_is_not_followed(
-    visitor: Visitor, id_token: str, uri: str
+    visitor: HttpBrowser, id_token: str, uri: str
 ) -> None:
     for fields in ({"id_token_hint": id_token}, {"client_id": "shelf"}):
         answer = await visitor.get(path(post_logout_redirect_uri=uri, **fields))
@@ -103,7 +103,7 @@ async def test_an_address_that_is_not_registered_exactly_is_not_followed(
 
 @pytest.mark.parametrize("uri", [f"{BYE}?state=evil", f"{BYE}?a=1&St%61te"])
 async def test_az_20_a_stored_address_with_a_state_of_its_own_is_not_followed(
-    service: Service, visitor: Visitor, shelf: Relying, id_token: str, uri: str
+    service: RunningService, visitor: HttpBrowser, shelf: RelyingPartyClient, id_token: str, uri: str
 ) -> None:
     await service.house.storage.oauth.change(replace(shelf.client, post_logout_uris=(uri,)), a_record())
     answer = await visitor.get(path(id_token_hint=id_token, post_logout_redirect_uri=uri, state="s"))
@@ -113,7 +113,9 @@ async def test_az_20_a_stored_address_with_a_state_of_its_own_is_not_followed(
 
 
 @pytest.mark.parametrize("change", ["cut", "foreign", "unsigned", "access"])
-async def test_a_hint_that_is_no_id_token_of_ours_ends_nothing(visitor: Visitor, id_token: str, change: str) -> None:
+async def test_a_hint_that_is_no_id_token_of_ours_ends_nothing(
+    visitor: HttpBrowser, id_token: str, change: str
+) -> None:
     header, payload, signature = id_token.split(".")
     hint = {
         "cut": id_token[:-2],
@@ -127,7 +129,7 @@ async def test_a_hint_that_is_no_id_token_of_ours_ends_nothing(visitor: Visitor,
 
 
 async def test_a_hint_of_another_client_than_is_named_ends_nothing(
-    service: Service, visitor: Visitor, id_token: str
+    service: RunningService, visitor: HttpBrowser, id_token: str
 ) -> None:
     await an_oidc_client(service, "other", post_logout_uris=(BYE,))
     assert (await visitor.get(path(id_token_hint=id_token, client_id="other"))).status_code == 400
@@ -136,7 +138,7 @@ async def test_a_hint_of_another_client_than_is_named_ends_nothing(
 
 
 @pytest.mark.usefixtures("id_token")
-async def test_without_a_hint_the_person_is_asked_and_then_led_back(visitor: Visitor) -> None:
+async def test_without_a_hint_the_person_is_asked_and_then_led_back(visitor: HttpBrowser) -> None:
     page = await visitor.get(path(client_id="shelf", post_logout_redirect_uri=BYE, state="s"))
     assert page.status_code == 200
     assert "Web shop" in page.text
@@ -147,14 +149,14 @@ async def test_without_a_hint_the_person_is_asked_and_then_led_back(visitor: Vis
 
 
 @pytest.mark.usefixtures("id_token")
-async def test_no_leaves_the_person_signed_in(visitor: Visitor) -> None:
+async def test_no_leaves_the_person_signed_in(visitor: HttpBrowser) -> None:
     await visitor.get(path(client_id="shelf", post_logout_redirect_uri=BYE))
     assert sent_to(await visitor.post(f"{LOGOUT}/confirm", decision="cancel")) == "/"
     assert await is_signed_in(visitor)
 
 
 @pytest.mark.usefixtures("id_token")
-async def test_an_address_without_a_client_is_nobodys(visitor: Visitor) -> None:
+async def test_an_address_without_a_client_is_nobodys(visitor: HttpBrowser) -> None:
     """oidcc-rp-initiated-logout-no-id-token-hint: asked, signed out, and not sent anywhere."""
     page = await visitor.get(path(post_logout_redirect_uri=BYE, state="s"))
     assert BYE not in page.text
@@ -164,7 +166,7 @@ async def test_an_address_without_a_client_is_nobodys(visitor: Visitor) -> None:
 
 
 @pytest.mark.usefixtures("id_token")
-async def test_what_the_form_brings_back_is_checked_again(visitor: Visitor) -> None:
+async def test_what_the_form_brings_back_is_checked_again(visitor: HttpBrowser) -> None:
     await visitor.get(path(client_id="shelf", post_logout_redirect_uri=BYE))
     forged = {"decision": "confirm", "post_logout_redirect_uri": "https://evil.example/"}
     assert (await visitor.post(f"{LOGOUT}/confirm", **forged)).status_code == 400
@@ -172,14 +174,16 @@ async def test_what_the_form_brings_back_is_checked_again(visitor: Visitor) -> N
 
 
 @pytest.mark.usefixtures("id_token")
-async def test_the_form_of_another_site_ends_nothing(visitor: Visitor) -> None:
+async def test_the_form_of_another_site_ends_nothing(visitor: HttpBrowser) -> None:
     assert (await visitor.client.post(f"{LOGOUT}/confirm", data={"decision": "confirm"})).status_code == 403
     assert await is_signed_in(visitor)
 
 
-async def test_a_hint_about_somebody_else_asks_first(service: Service, visitor: Visitor, id_token: str) -> None:
+async def test_a_hint_about_somebody_else_asks_first(
+    service: RunningService, visitor: HttpBrowser, id_token: str
+) -> None:
     await service.house.administration.create(
-        login="bob@studio.example", nick="Bob", password=PASSWORD, origin=Origin(actor="test")
+        login="bob@studio.example", nick="Bob", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
     await visitor.sign_in("bob@studio.example")
     page = await visitor.get(path(id_token_hint=id_token, post_logout_redirect_uri=BYE))
@@ -188,9 +192,9 @@ async def test_a_hint_about_somebody_else_asks_first(service: Service, visitor: 
 
 
 async def test_nobody_signed_in_is_led_back_by_a_hint_and_else_told_here(
-    service: Service, visitor: Visitor, id_token: str
+    service: RunningService, visitor: HttpBrowser, id_token: str
 ) -> None:
-    stranger = Visitor(service)
+    stranger = HttpBrowser(service)
     assert sent_to(await stranger.get(path(id_token_hint=id_token, post_logout_redirect_uri=BYE))) == BYE
     page = await stranger.get(path(client_id="shelf", post_logout_redirect_uri=BYE))
     assert (page.status_code, f'href="{BYE}"' in page.text) == (200, True)
@@ -199,7 +203,7 @@ async def test_nobody_signed_in_is_led_back_by_a_hint_and_else_told_here(
     await stranger.client.aclose()
 
 
-async def test_head_and_repeated_parameters_end_nothing(visitor: Visitor, id_token: str) -> None:
+async def test_head_and_repeated_parameters_end_nothing(visitor: HttpBrowser, id_token: str) -> None:
     assert (await visitor.client.head(path(id_token_hint=id_token))).status_code == 200
     assert (await visitor.get(f"{path(id_token_hint=id_token)}&id_token_hint=x")).status_code == 400
     assert await is_signed_in(visitor)
@@ -209,7 +213,7 @@ async def test_head_and_repeated_parameters_end_nothing(visitor: Visitor, id_tok
     "headers", [{"Sec-Purpose": "prefetch;prerender"}, {"Purpose": "prefetch"}], ids=["new", "old"]
 )
 async def test_a_browser_that_reads_ahead_signs_nobody_out(
-    visitor: Visitor, id_token: str, headers: dict[str, str]
+    visitor: HttpBrowser, id_token: str, headers: dict[str, str]
 ) -> None:
     ahead = await visitor.client.get(path(id_token_hint=id_token, post_logout_redirect_uri=BYE), headers=headers)
     assert (ahead.status_code, "location" in ahead.headers, "set-cookie" in ahead.headers) == (503, False, False)
@@ -217,7 +221,7 @@ async def test_a_browser_that_reads_ahead_signs_nobody_out(
 
 
 async def test_signing_out_ends_what_came_of_the_session_but_not_offline_access(
-    shelf: Relying, visitor: Visitor, anna: User
+    shelf: RelyingPartyClient, visitor: HttpBrowser, anna: User
 ) -> None:
     online = await shelf.tokens(shelf.code_in(await shelf.walk(visitor, anna.login or "", scope="openid")))
     offline = await shelf.tokens(shelf.code_in(await shelf.walk(visitor, anna.login or "")))

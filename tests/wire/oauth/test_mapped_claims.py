@@ -1,24 +1,24 @@
 """Claims that a client has mapped: what a person holds in chosen applications (R3)."""
 
 from gatehouse.accounts.model import User
-from gatehouse.oauth.model import ClaimSource, Told
+from gatehouse.oauth.model import ClaimContent, ClaimSource
 from gatehouse.permissions.model.scope import ROOT, Scope
 from tests.support.builders import a_record
-from tests.support.oauth import Relying, an_oidc_client, claims_of, told
+from tests.support.oauth import RelyingPartyClient, an_oidc_client, claims_of, success_body
 from tests.support.permission_builders import (
     a_group,
     a_role,
-    becoming,
     create_application,
-    holding,
+    holdings_with,
     publish,
+    set_fields,
 )
-from tests.support.service import Service
+from tests.support.service import RunningService
 
 CAN_EDIT = {"private_data": {"doc": {"can_edit": {"value": True}}}}
 
 
-async def a_shop(service: Service) -> int:
+async def a_shop(service: RunningService) -> int:
     """An application of a project with a group that anybody may be in."""
     storage = service.house.storage
     project = await publish(storage)
@@ -28,50 +28,52 @@ async def a_shop(service: Service) -> int:
     return shop.application_id
 
 
-async def a_mapping_client(service: Service, number: int) -> Relying:
-    claims = {told.value: ClaimSource(application_id=number, told=told) for told in Told}
+async def a_mapping_client(service: RunningService, number: int) -> RelyingPartyClient:
+    claims = {told.value: ClaimSource(application_id=number, told=told) for told in ClaimContent}
     return await an_oidc_client(service, claims=claims)
 
 
-async def give(service: Service, number: int, user: User, **scopes: tuple[str, ...]) -> None:
-    places = {Scope(name) if name != "root" else ROOT: holding(*roles) for name, roles in scopes.items()}
+async def give(service: RunningService, number: int, user: User, **scopes: tuple[str, ...]) -> None:
+    places = {Scope(name) if name != "root" else ROOT: holdings_with(*roles) for name, roles in scopes.items()}
     await service.house.storage.user_records.edit_record(
-        number, user.user_id, becoming(scopes=places), service.clock.now()
+        number, user.user_id, set_fields(scopes=places), service.clock.now()
     )
 
 
-async def test_roles_groups_and_rules_are_told_in_the_id_token_and_at_userinfo(service: Service, anna: User) -> None:
+async def test_roles_groups_and_rules_are_told_in_the_id_token_and_at_userinfo(
+    service: RunningService, anna: User
+) -> None:
     number = await a_shop(service)
     shelf = await a_mapping_client(service, number)
     await service.house.storage.groups.create_group(a_group(users=(anna.user_id,)), [a_record()])
     await give(service, number, anna, root=("editor",), mind_games=("helper",))
     tokens = await shelf.tokens(await shelf.granted(anna))
-    for where in (claims_of(tokens["id_token"]), told(await shelf.userinfo(tokens["access_token"]))):
+    for where in (claims_of(tokens["id_token"]), success_body(await shelf.userinfo(tokens["access_token"]))):
         assert where["roles"] == ["editor", "mind_games/helper"]
         assert where["groups"] == ["Testers"]
         assert "doc.can_edit" in where["rules"]
 
 
-async def test_what_was_taken_away_is_not_told_again(service: Service, anna: User) -> None:
+async def test_what_was_taken_away_is_not_told_again(service: RunningService, anna: User) -> None:
     number = await a_shop(service)
     shelf = await a_mapping_client(service, number)
     await give(service, number, anna, root=("editor",))
     tokens = await shelf.tokens(await shelf.granted(anna))
     assert claims_of(tokens["id_token"])["roles"] == ["editor"]
     await give(service, number, anna)
-    assert told(await shelf.userinfo(tokens["access_token"]))["roles"] == []
-    refreshed = told(await shelf.refresh(tokens["refresh_token"]))
+    assert success_body(await shelf.userinfo(tokens["access_token"]))["roles"] == []
+    refreshed = success_body(await shelf.refresh(tokens["refresh_token"]))
     assert (claims_of(refreshed["id_token"])["roles"], claims_of(refreshed["id_token"])["rules"]) == ([], [])
 
 
-async def test_an_id_token_with_mapped_claims_is_a_hint_still(service: Service, anna: User) -> None:
+async def test_an_id_token_with_mapped_claims_is_a_hint_still(service: RunningService, anna: User) -> None:
     shelf = await a_mapping_client(service, await a_shop(service))
     tokens = await shelf.tokens(await shelf.granted(anna))
     answer = await service.client.get("/proxy/oauth/logout", params={"id_token_hint": tokens["id_token"]})
     assert answer.status_code == 200
 
 
-async def test_an_application_that_never_was_is_held_by_nobody(service: Service, anna: User) -> None:
+async def test_an_application_that_never_was_is_held_by_nobody(service: RunningService, anna: User) -> None:
     shelf = await a_mapping_client(service, 59_999)
     claims = claims_of((await shelf.tokens(await shelf.granted(anna)))["id_token"])
     assert (claims["roles"], claims["groups"], claims["rules"]) == ([], [], [])

@@ -3,17 +3,17 @@
 import pytest
 
 from gatehouse.accounts.model import User
-from tests.support.oauth import Relying
-from tests.support.service import Service
-from tests.support.visitor import PASSWORD, Visitor
+from tests.support.oauth import RelyingPartyClient
+from tests.support.service import RunningService
+from tests.support.visitor import PASSWORD, HttpBrowser
 from tests.wire.oauth.asking import (
     LOGIN,
-    back_with,
-    begun_in,
-    enter_limited,
-    error_in,
+    count_grants,
+    flow_handle,
     grant_of,
-    grants_made,
+    redirect_error,
+    redirect_parameters,
+    set_limited_session,
     wants_sign_in,
 )
 
@@ -23,18 +23,18 @@ ASKING = [{"prompt": "login"}, {"max_age": "0"}, {"id_token_hint": "x.y.z"}]
 @pytest.mark.parametrize("changes", ASKING, ids=["prompt", "max_age", "hint"])
 @pytest.mark.parametrize("seconds", [0, 7_200], ids=["the same second", "later"])
 async def test_a_session_put_away_and_brought_back_is_not_a_new_proof(
-    service: Service, at_home: Visitor, web: Relying, changes: dict[str, str], seconds: int
+    service: RunningService, at_home: HttpBrowser, web: RelyingPartyClient, changes: dict[str, str], seconds: int
 ) -> None:
     session = at_home.cookies["gh_session"]
     await service.clock.advance(seconds)
     at_home.client.cookies.delete("gh_session")
-    handle = begun_in(await at_home.get(web.authorize_path(**changes)))
+    handle = flow_handle(await at_home.get(web.authorize_path(**changes)))
     at_home.client.cookies.set("gh_session", session)
     await at_home.get(f"/sign-in/as?interaction={handle}")
     assert wants_sign_in(await at_home.post("/sign-in/as", decision="continue"))
-    assert await grants_made(service) == 0
+    assert await count_grants(service) == 0
     await at_home.follow()
-    told = back_with(await at_home.post("/sign-in", login=LOGIN, password=PASSWORD))
+    told = redirect_parameters(await at_home.post("/sign-in", login=LOGIN, password=PASSWORD))
     assert (await grant_of(service, told["code"])).auth_time == service.clock.now()
 
 
@@ -42,14 +42,14 @@ async def test_a_session_put_away_and_brought_back_is_not_a_new_proof(
     "changes", [{"prompt": "login"}, {"max_age": "60"}, {}], ids=["prompt", "max_age", "nothing"]
 )
 async def test_a_short_lived_token_is_not_a_new_proof(
-    service: Service, visitor: Visitor, anna: User, web: Relying, changes: dict[str, str]
+    service: RunningService, visitor: HttpBrowser, anna: User, web: RelyingPartyClient, changes: dict[str, str]
 ) -> None:
-    handle = begun_in(await visitor.get(web.authorize_path(**changes)))
+    handle = flow_handle(await visitor.get(web.authorize_path(**changes)))
     await service.clock.advance(30)
-    await enter_limited(service, anna, visitor)
+    await set_limited_session(service, anna, visitor)
     await visitor.get(f"/sign-in/as?interaction={handle}")
     answer = await visitor.post("/sign-in/as", decision="continue")
-    assert wants_sign_in(answer) if changes else "code" in back_with(answer)
+    assert wants_sign_in(answer) if changes else "code" in redirect_parameters(answer)
     if "max_age" in changes:
-        assert error_in(await visitor.get(web.authorize_path(prompt="none", **changes))) == "login_required"
-    assert await grants_made(service) == (0 if changes else 1)
+        assert redirect_error(await visitor.get(web.authorize_path(prompt="none", **changes))) == "login_required"
+    assert await count_grants(service) == (0 if changes else 1)

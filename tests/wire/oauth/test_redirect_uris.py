@@ -8,50 +8,56 @@ import pytest
 from gatehouse.accounts.model import User
 from gatehouse.oauth.client_rules import check_client
 from gatehouse.oauth.errors import BadClient
-from gatehouse.oauth.model import Client, Profile
+from gatehouse.oauth.model import Client, ClientProfile
 from tests.support.builders import a_record
-from tests.support.oauth import Relying, a_native_client, a_public_client, an_oidc_client, challenge_of
-from tests.support.service import Service
-from tests.support.visitor import PASSWORD, Visitor
-from tests.wire.oauth.asking import back_with, error_in, grants_made, is_page
+from tests.support.oauth import RelyingPartyClient, a_native_client, a_public_client, an_oidc_client, challenge_of
+from tests.support.service import RunningService
+from tests.support.visitor import PASSWORD, HttpBrowser
+from tests.wire.oauth.asking import count_grants, is_error_page, redirect_error, redirect_parameters
 
 HOST = "https://good.example/cb"
 PKCE = {"code_challenge": challenge_of("v" * 43), "code_challenge_method": "S256"}
 
 
 @pytest.fixture
-async def good(service: Service) -> Relying:
+async def good(service: RunningService) -> RelyingPartyClient:
     """A client in host mode."""
     return await a_native_client(service, "good", redirect_hosts=("good.example",))
 
 
 @pytest.fixture
-async def exact(service: Service) -> Relying:
+async def exact(service: RunningService) -> RelyingPartyClient:
     return await an_oidc_client(service, "exact", redirect_uris=(HOST,))
 
 
-async def refuses(visitor: Visitor, *clients: Relying, uris: tuple[str, ...]) -> None:
+async def refuses(visitor: HttpBrowser, *clients: RelyingPartyClient, uris: tuple[str, ...]) -> None:
     for client in clients:
         for uri in uris:
             answer = await visitor.get(client.authorize_path(redirect_uri=uri))
-            assert is_page(answer), (client.client.client_id, uri, answer.status_code)
+            assert is_error_page(answer), (client.client.client_id, uri, answer.status_code)
             assert not any("\r" in value or "\n" in value for value in answer.headers.values())
-    assert await grants_made(clients[0].service) == 0
+    assert await count_grants(clients[0].service) == 0
 
 
-async def accepts(visitor: Visitor, client: Relying, *uris: str, **more: str) -> None:
+async def accepts(visitor: HttpBrowser, client: RelyingPartyClient, *uris: str, **more: str) -> None:
     for uri in uris:
-        told = back_with(await visitor.get(client.authorize_path(redirect_uri=uri, **more)), uri)
+        told = redirect_parameters(await visitor.get(client.authorize_path(redirect_uri=uri, **more)), uri)
         assert "code" in told, uri
 
 
-async def test_in_host_mode_any_path_and_query_of_the_host_will_do(at_home: Visitor, good: Relying) -> None:
+async def test_in_host_mode_any_path_and_query_of_the_host_will_do(
+    at_home: HttpBrowser, good: RelyingPartyClient
+) -> None:
     await accepts(at_home, good, HOST, "https://good.example", "https://good.example/", "https://good.example/a/b")
-    told = back_with(await at_home.get(good.authorize_path(redirect_uri=f"{HOST}?a=1&b=%20")), f"{HOST}?a=1&b=%20&")
+    told = redirect_parameters(
+        await at_home.get(good.authorize_path(redirect_uri=f"{HOST}?a=1&b=%20")), f"{HOST}?a=1&b=%20&"
+    )
     assert told.keys() >= {"a", "b", "code", "state", "iss"}
 
 
-async def test_az_12_user_info_is_refused(at_home: Visitor, good: Relying, exact: Relying) -> None:
+async def test_az_12_user_info_is_refused(
+    at_home: HttpBrowser, good: RelyingPartyClient, exact: RelyingPartyClient
+) -> None:
     uris = (
         "https://good.example@evil.example/cb",
         "https://u:p@good.example/cb",
@@ -64,7 +70,7 @@ async def test_az_12_user_info_is_refused(at_home: Visitor, good: Relying, exact
 
 
 async def test_az_14_a_host_that_only_resembles_the_registered_one_is_refused(
-    at_home: Visitor, good: Relying, exact: Relying
+    at_home: HttpBrowser, good: RelyingPartyClient, exact: RelyingPartyClient
 ) -> None:
     names = (
         *("good.example.evil.example", "evilgood.example", "sub.good.example", "good.example.", "goodXexample"),
@@ -82,7 +88,7 @@ async def test_az_14_a_host_that_only_resembles_the_registered_one_is_refused(
 
 
 async def test_az_15_other_schemes_and_ports_are_refused(
-    service: Service, at_home: Visitor, good: Relying, exact: Relying
+    service: RunningService, at_home: HttpBrowser, good: RelyingPartyClient, exact: RelyingPartyClient
 ) -> None:
     uris = (
         "http://good.example/cb",
@@ -99,17 +105,19 @@ async def test_az_15_other_schemes_and_ports_are_refused(
 
 
 async def test_az_15_a_loopback_host_will_do_on_any_port_when_it_is_registered(
-    service: Service, at_home: Visitor
+    service: RunningService, at_home: HttpBrowser
 ) -> None:
     local = await a_native_client(service, "local", redirect_hosts=("localhost", "[::1]", "127.0.0.1:3000"))
     await accepts(at_home, local, "http://localhost/cb", "http://localhost:3000/cb", "https://localhost:8443/cb")
     await accepts(at_home, local, "http://[::1]:3000/cb", "http://127.0.0.1:3000/cb")
     uris = ("http://127.0.0.1:3001/cb", "http://127.1:3000/cb", "http://localhost.evil.example/", "http://[::2]/")
     for uri in uris:
-        assert is_page(await at_home.get(local.authorize_path(redirect_uri=uri))), uri
+        assert is_error_page(await at_home.get(local.authorize_path(redirect_uri=uri))), uri
 
 
-async def test_a_public_clients_loopback_uri_matches_on_any_port(service: Service, at_home: Visitor) -> None:
+async def test_a_public_clients_loopback_uri_matches_on_any_port(
+    service: RunningService, at_home: HttpBrowser
+) -> None:
     uris = ("http://127.0.0.1/cb", "http://localhost:1/x?a=1", HOST, "com.example.app:/cb")
     app = await a_public_client(service, "tool", redirect_uris=uris)
     await accepts(at_home, app, *uris, "http://127.0.0.1:49152/cb", "http://localhost/x?a=1", **PKCE)
@@ -122,13 +130,13 @@ async def test_a_public_clients_loopback_uri_matches_on_any_port(service: Servic
         ),
         *("https://127.0.0.1:1/cb", "http://localhost:2/x?a=2", "https://good.example:1/cb", "com.example.app://cb"),
     ):
-        assert is_page(await at_home.get(app.authorize_path(redirect_uri=uri, **PKCE))), uri
+        assert is_error_page(await at_home.get(app.authorize_path(redirect_uri=uri, **PKCE))), uri
     secret = await an_oidc_client(service, "secret", redirect_uris=("http://127.0.0.1/cb",))
-    assert is_page(await at_home.get(secret.authorize_path(redirect_uri="http://127.0.0.1:49152/cb")))
+    assert is_error_page(await at_home.get(secret.authorize_path(redirect_uri="http://127.0.0.1:49152/cb")))
 
 
 async def test_az_16_white_space_and_line_ends_reach_no_header(
-    at_home: Visitor, good: Relying, exact: Relying
+    at_home: HttpBrowser, good: RelyingPartyClient, exact: RelyingPartyClient
 ) -> None:
     marks = (
         " ",
@@ -159,7 +167,7 @@ async def test_az_16_white_space_and_line_ends_reach_no_header(
 
 
 async def test_az_17_dangerous_and_relative_schemes_are_refused(
-    at_home: Visitor, good: Relying, exact: Relying
+    at_home: HttpBrowser, good: RelyingPartyClient, exact: RelyingPartyClient
 ) -> None:
     uris = (
         *("javascript://good.example/%0aalert(1)", "JaVaScRiPt:alert(1)", "data:text/html,x", "file:///etc/passwd"),
@@ -175,14 +183,18 @@ async def test_az_17_dangerous_and_relative_schemes_are_refused(
     await refuses(at_home, good, exact, uris=uris)
 
 
-async def test_az_18_a_fragment_is_refused(service: Service, at_home: Visitor, good: Relying, exact: Relying) -> None:
+async def test_az_18_a_fragment_is_refused(
+    service: RunningService, at_home: HttpBrowser, good: RelyingPartyClient, exact: RelyingPartyClient
+) -> None:
     await refuses(at_home, good, exact, uris=(f"{HOST}#x", f"{HOST}#", f"{HOST}?a#b"))
     await refuses(at_home, exact, uris=(f"{HOST}%23x",))
     so = await an_oidc_client(service, "so", redirect_uris=(f"{HOST}%23x",))
     await accepts(at_home, so, f"{HOST}%23x")
 
 
-async def test_az_19_an_exact_uri_has_one_spelling(service: Service, at_home: Visitor, exact: Relying) -> None:
+async def test_az_19_an_exact_uri_has_one_spelling(
+    service: RunningService, at_home: HttpBrowser, exact: RelyingPartyClient
+) -> None:
     ways = ("/../x", "/..;/x", "%2f..%2fx", "/%252e%252e/", "/", "?", "?a=1", ";a", "%00", "//", "/.")
     uris = (*(f"{HOST}{way}" for way in ways), "https://good.example/CB", "https://good.example/%63b", HOST[:-1])
     await refuses(at_home, exact, uris=uris)
@@ -195,14 +207,14 @@ async def test_az_19_an_exact_uri_has_one_spelling(service: Service, at_home: Vi
 
 
 async def test_az_21_a_registered_query_is_kept_and_must_be_the_registered_one(
-    service: Service, at_home: Visitor
+    service: RunningService, at_home: HttpBrowser
 ) -> None:
     uri = f"{HOST}?tenant=1&x=2"
     client = await an_oidc_client(service, "tenant", redirect_uris=(uri,))
     await refuses(at_home, client, uris=(f"{uri}&y=1", f"{HOST}?x=2&tenant=1", HOST, f"{HOST}?tenant=1"))
-    told = back_with(await at_home.get(client.authorize_path(redirect_uri=uri)), f"{uri}&code=")
+    told = redirect_parameters(await at_home.get(client.authorize_path(redirect_uri=uri)), f"{uri}&code=")
     assert (told["tenant"], told["x"]) == ("1", "2")
-    assert error_in(await at_home.get(client.authorize_path(redirect_uri=uri, scope="email")), f"{uri}&error=")
+    assert redirect_error(await at_home.get(client.authorize_path(redirect_uri=uri, scope="email")), f"{uri}&error=")
 
 
 RESERVED = (
@@ -237,27 +249,29 @@ HARMLESS = (
 )
 
 
-async def test_az_20_reserved_names_in_a_query_match_no_host(at_home: Visitor, good: Relying) -> None:
+async def test_az_20_reserved_names_in_a_query_match_no_host(at_home: HttpBrowser, good: RelyingPartyClient) -> None:
     await refuses(at_home, good, uris=tuple(f"{HOST}?{query}" for query in SPELLINGS))
     await accepts(at_home, good, *(f"{HOST}{query}" for query in HARMLESS))
 
 
-async def test_az_20_a_stored_uri_with_a_reserved_name_matches_no_more(service: Service, at_home: Visitor) -> None:
+async def test_az_20_a_stored_uri_with_a_reserved_name_matches_no_more(
+    service: RunningService, at_home: HttpBrowser
+) -> None:
     """As registrations kept it before such names were refused."""
     uris = (*(f"{HOST}?{query}" for query in SPELLINGS), "com.example.app:/cb?code=evil", HOST)
     stored = Client(
         client_id="old",
         name="Old",
-        profile=Profile.OIDC,
+        profile=ClientProfile.OIDC,
         redirect_uris=uris,
         first_party=True,
         public=True,
         created_at=0,
     )
     await service.house.storage.oauth.create(stored, a_record())
-    client = Relying(service=service, client=stored, secret="")
+    client = RelyingPartyClient(service=service, client=stored, secret="")
     for uri in uris[:-1]:
-        assert is_page(await at_home.get(client.authorize_path(redirect_uri=uri, **PKCE))), uri
+        assert is_error_page(await at_home.get(client.authorize_path(redirect_uri=uri, **PKCE))), uri
     await accepts(at_home, client, HOST, **PKCE)
 
 
@@ -275,15 +289,15 @@ def test_az_20_other_queries_are_registered(query: str) -> None:
     check_client(Client(client_id="web", name="Web", redirect_uris=(f"{HOST}{query}",), created_at=0))
 
 
-async def test_az_20_a_developer_is_shown_the_reserved_name(service: Service, visitor: Visitor) -> None:
+async def test_az_20_a_developer_is_shown_the_reserved_name(service: RunningService, visitor: HttpBrowser) -> None:
     debug = await a_native_client(service, "debug", redirect_hosts=("good.example",), explain_errors=True)
     told = await visitor.get(debug.authorize_path(redirect_uri=f"{HOST}?a=1&C%6FDE=evil"))
     assert "C%6FDE in its query is reserved" in shown(told.text)
 
 
-async def test_a_code_never_ends_up_in_the_path(at_home: Visitor, good: Relying) -> None:
+async def test_a_code_never_ends_up_in_the_path(at_home: HttpBrowser, good: RelyingPartyClient) -> None:
     uri = "https://good.example/news&"
-    assert "code" in back_with(await at_home.get(good.authorize_path(redirect_uri=uri)), f"{uri}?code=")
+    assert "code" in redirect_parameters(await at_home.get(good.authorize_path(redirect_uri=uri)), f"{uri}?code=")
 
 
 def shown(text: str) -> str:
@@ -291,7 +305,7 @@ def shown(text: str) -> str:
 
 
 async def test_a_developer_is_shown_what_was_received_beside_what_is_registered(
-    service: Service, visitor: Visitor, anna: User
+    service: RunningService, visitor: HttpBrowser, anna: User
 ) -> None:
     wrong = f"{HOST}/<i>"
     quiet = await an_oidc_client(service, "quiet", redirect_uris=(HOST,))
@@ -303,7 +317,7 @@ async def test_a_developer_is_shown_what_was_received_beside_what_is_registered(
         if someone == "Anna":
             await visitor.sign_in(anna.login or "")
         hidden = await visitor.get(quiet.authorize_path(redirect_uri=wrong))
-        assert is_page(hidden)
+        assert is_error_page(hidden)
         assert HOST not in shown(hidden.text), someone
         assert hidden.headers["x-request-id"] in hidden.text
     root = await service.house.administration.new_user(login="root@studio.example", nick="Root", password=PASSWORD)

@@ -9,41 +9,41 @@ from pathlib import Path
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.audit.model import Origin
-from gatehouse.keys.model import Algorithm, KeyLine, Purpose
-from gatehouse.keys.rotation import Manner
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose
+from gatehouse.keys.rotation import RotationMode
 from gatehouse.oauth.model import TokenSettings
 from gatehouse.permissions.model.application import Application
-from gatehouse.storage.oauth import change_client
+from gatehouse.storage.oauth import replace_client
 from tests.support.builders import a_record
 from tests.support.oauth import (
     DAY,
     TOKEN,
-    Relying,
+    RelyingPartyClient,
     a_native_client,
     an_oidc_client,
     claims_of,
-    proof,
-    refused,
-    told,
+    native_proof,
+    oauth_error,
+    success_body,
 )
-from tests.support.permission_builders import a_project, becoming, create_application, edited_project, publish
+from tests.support.permission_builders import a_project, create_application, publish, set_fields, set_project_fields
 from tests.support.processes import free_port
-from tests.support.resident import Resident
-from tests.support.service import Service, running_service
+from tests.support.resident import AccountBrowser
+from tests.support.service import RunningService, running_service
 from tests.support.visitor import PASSWORD
 
-TEST = Origin(actor="test")
+TEST = AuditOrigin(actor="test")
 GONE = (400, "invalid_grant")
 NEW = "a quite different phrase"
 
 
 async def test_tk_10_a_refresh_renews_all_three_and_the_identity_stays(
-    service: Service, web: Relying, anna: User
+    service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
     first = await web.tokens(await web.sign_in(anna.login or ""))
     await service.clock.advance(100)
-    second = told(await web.refresh(first["refresh_token"]))
+    second = success_body(await web.refresh(first["refresh_token"]))
     assert second.keys() == first.keys()
     for name in ("access_token", "id_token", "refresh_token"):
         assert second[name] != first[name]
@@ -51,19 +51,25 @@ async def test_tk_10_a_refresh_renews_all_three_and_the_identity_stays(
     for name in ("iss", "sub", "aud", "azp", "auth_time", "nonce", "email", "nickname", "typ"):
         assert after[name] == before[name], name
     assert after["iat"] == before["iat"] + 100
-    assert told(await web.userinfo(first["access_token"])) == told(await web.userinfo(second["access_token"]))
+    assert success_body(await web.userinfo(first["access_token"])) == success_body(
+        await web.userinfo(second["access_token"])
+    )
 
 
-async def test_tk_10_an_old_access_token_lives_to_its_end(service: Service, web: Relying, anna: User) -> None:
+async def test_tk_10_an_old_access_token_lives_to_its_end(
+    service: RunningService, web: RelyingPartyClient, anna: User
+) -> None:
     first = await web.tokens(await web.granted(anna))
     await web.refresh(first["refresh_token"])
     await service.clock.advance(3_599)
-    assert told(await web.userinfo(first["access_token"]))
+    assert success_body(await web.userinfo(first["access_token"]))
     await service.clock.advance(1)
-    assert refused(await web.userinfo(first["access_token"])) == (401, "invalid_token")
+    assert oauth_error(await web.userinfo(first["access_token"])) == (401, "invalid_token")
 
 
-async def test_a_refresh_token_is_a_jwt_of_the_documented_claims(service: Service, web: Relying, anna: User) -> None:
+async def test_a_refresh_token_is_a_jwt_of_the_documented_claims(
+    service: RunningService, web: RelyingPartyClient, anna: User
+) -> None:
     claims = claims_of((await web.tokens(await web.granted(anna)))["refresh_token"])
     assert claims.pop("kid")
     assert claims.pop("jti")
@@ -81,37 +87,39 @@ async def test_a_refresh_token_is_a_jwt_of_the_documented_claims(service: Servic
 
 
 async def test_tk_11_a_rotated_refresh_token_ends_its_family_and_is_on_record(
-    service: Service, web: Relying, anna: User
+    service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
     first = await web.tokens(await web.granted(anna))
-    second = told(await web.refresh(first["refresh_token"]))
+    second = success_body(await web.refresh(first["refresh_token"]))
     another = await web.tokens(await web.granted(anna))
-    assert refused(await web.refresh(first["refresh_token"])) == GONE
-    assert refused(await web.refresh(second["refresh_token"])) == GONE
+    assert oauth_error(await web.refresh(first["refresh_token"])) == GONE
+    assert oauth_error(await web.refresh(second["refresh_token"])) == GONE
     for tokens in (first, second):
-        assert refused(await web.userinfo(tokens["access_token"])) == (401, "invalid_token")
+        assert oauth_error(await web.userinfo(tokens["access_token"])) == (401, "invalid_token")
     events = [one for one in await service.house.storage.audit.unsealed(100) if one.event == "grant.refresh_reused"]
     assert [(one.subject, one.actor, one.details["client_id"]) for one in events] == [(anna.user_id, "web", "web")]
-    assert told(await web.refresh(another["refresh_token"]))  # of the same person, another sign-in
+    assert success_body(await web.refresh(another["refresh_token"]))  # of the same person, another sign-in
 
 
-async def test_tk_11_of_many_at_once_at_most_one_gets_tokens(web: Relying, anna: User) -> None:
+async def test_tk_11_of_many_at_once_at_most_one_gets_tokens(web: RelyingPartyClient, anna: User) -> None:
     first = await web.tokens(await web.granted(anna))
     answers = await asyncio.gather(*(web.refresh(first["refresh_token"]) for _ in range(8)))
     assert sorted(answer.status_code for answer in answers) == [200] + [400] * 7
 
 
-async def test_within_the_grace_parallel_refreshes_get_the_same_new_token(service: Service, anna: User) -> None:
+async def test_within_the_grace_parallel_refreshes_get_the_same_new_token(
+    service: RunningService, anna: User
+) -> None:
     shop = await an_oidc_client(service, token_settings=TokenSettings(refresh_grace_seconds=10))
     first = await shop.tokens(await shop.granted(anna))
     answers = await asyncio.gather(*(shop.refresh(first["refresh_token"]) for _ in range(8)))
-    assert len({told(answer)["refresh_token"] for answer in answers}) == 1
+    assert len({success_body(answer)["refresh_token"] for answer in answers}) == 1
     await service.clock.advance(9)
-    newest = told(await shop.refresh(first["refresh_token"]))["refresh_token"]
-    assert newest == told(answers[0])["refresh_token"]
+    newest = success_body(await shop.refresh(first["refresh_token"]))["refresh_token"]
+    assert newest == success_body(answers[0])["refresh_token"]
     await service.clock.advance(1)
-    assert refused(await shop.refresh(first["refresh_token"])) == GONE
-    assert refused(await shop.refresh(newest)) == GONE
+    assert oauth_error(await shop.refresh(first["refresh_token"])) == GONE
+    assert oauth_error(await shop.refresh(newest)) == GONE
 
 
 async def test_the_grace_of_the_settings_is_for_clients_that_say_nothing(
@@ -124,123 +132,128 @@ async def test_the_grace_of_the_settings_is_for_clients_that_say_nothing(
         )
         web = await a_native_client(service)
         first = await web.tokens(await web.granted(anna))
-        second = told(await web.refresh(first["refresh_token"]))["refresh_token"]
-        assert told(await web.refresh(first["refresh_token"]))["refresh_token"] == second
+        second = success_body(await web.refresh(first["refresh_token"]))["refresh_token"]
+        assert success_body(await web.refresh(first["refresh_token"]))["refresh_token"] == second
 
 
 async def test_tk_15_another_clients_refresh_token_is_refused_and_not_spent(
-    service: Service, web: Relying, shelf: Relying, anna: User
+    service: RunningService, web: RelyingPartyClient, shelf: RelyingPartyClient, anna: User
 ) -> None:
     other, another = await a_native_client(service, "other"), await an_oidc_client(service, "another")
     of_web = (await web.tokens(await web.granted(anna)))["refresh_token"]
     of_shelf = (await shelf.tokens(await shelf.granted(anna)))["refresh_token"]
-    assert refused(await other.refresh(of_web)) == (401, "invalid_client")
-    assert refused(await another.refresh(of_shelf)) == GONE
-    assert refused(await another.refresh(of_web)) == GONE
-    assert told(await web.refresh(of_web))
-    assert told(await shelf.refresh(of_shelf))
+    assert oauth_error(await other.refresh(of_web)) == (401, "invalid_client")
+    assert oauth_error(await another.refresh(of_shelf)) == GONE
+    assert oauth_error(await another.refresh(of_web)) == GONE
+    assert success_body(await web.refresh(of_web))
+    assert success_body(await shelf.refresh(of_shelf))
 
 
 async def test_tk_16_a_refresh_repeats_the_redirect_uri_of_its_grant(
-    service: Service, web: Relying, shelf: Relying, anna: User
+    service: RunningService, web: RelyingPartyClient, shelf: RelyingPartyClient, anna: User
 ) -> None:
     elsewhere = "https://shop.example/other"
     token = (await web.tokens(await web.granted(anna)))["refresh_token"]
     fields = web.fields(grant_type="refresh_token", refresh_token=token, redirect_uri=elsewhere)
-    headers = {"Authorization": f"Bearer {proof(elsewhere, web.secret)}"}
-    assert refused(await service.client.post(TOKEN, data=fields, headers=headers)) == GONE
+    headers = {"Authorization": f"Bearer {native_proof(elsewhere, web.secret)}"}
+    assert oauth_error(await service.client.post(TOKEN, data=fields, headers=headers)) == GONE
     del fields["redirect_uri"]
-    for shown in (proof("", web.secret), proof(web.redirect_uri, web.secret)):
+    for shown in (native_proof("", web.secret), native_proof(web.redirect_uri, web.secret)):
         headers = {"Authorization": f"Bearer {shown}"}
-        assert refused(await service.client.post(TOKEN, data=fields, headers=headers)) == (400, "invalid_request")
-    token = told(await web.refresh(token))["refresh_token"]
+        assert oauth_error(await service.client.post(TOKEN, data=fields, headers=headers)) == (400, "invalid_request")
+    token = success_body(await web.refresh(token))["refresh_token"]
     token = (await shelf.tokens(await shelf.granted(anna)))["refresh_token"]
-    assert refused(await shelf.refresh(token, redirect_uri=elsewhere)) == GONE
-    assert told(await shelf.refresh(token, redirect_uri=""))  # off-the-shelf clients leave it out
+    assert oauth_error(await shelf.refresh(token, redirect_uri=elsewhere)) == GONE
+    assert success_body(await shelf.refresh(token, redirect_uri=""))  # off-the-shelf clients leave it out
 
 
-async def test_tk_17_a_refresh_narrows_the_access_token_only_and_never_widens(shelf: Relying, anna: User) -> None:
+async def test_tk_17_a_refresh_narrows_the_access_token_only_and_never_widens(
+    shelf: RelyingPartyClient, anna: User
+) -> None:
     scopes = ("openid", "offline_access", "email")
     first = await shelf.tokens(await shelf.granted(anna, scopes=scopes))
     for wider in ("openid email profile", "profile", "openid unknown", 'openid "', "openid\temail"):
-        assert refused(await shelf.refresh(first["refresh_token"], scope=wider)) == (400, "invalid_scope"), wider
-    narrow = told(await shelf.refresh(first["refresh_token"], scope="openid"))
+        assert oauth_error(await shelf.refresh(first["refresh_token"], scope=wider)) == (400, "invalid_scope"), wider
+    narrow = success_body(await shelf.refresh(first["refresh_token"], scope="openid"))
     assert narrow["scope"] == "openid"
-    assert told(await shelf.userinfo(narrow["access_token"])).keys() == {"status", "sub"}
+    assert success_body(await shelf.userinfo(narrow["access_token"])).keys() == {"status", "sub"}
     assert "email" not in claims_of(narrow["id_token"])
     assert claims_of(narrow["refresh_token"])["scopes"] == " ".join(scopes)
-    full = told(await shelf.refresh(narrow["refresh_token"]))
-    assert told(await shelf.userinfo(full["access_token"])).keys() == {"status", "sub", "email"}
+    full = success_body(await shelf.refresh(narrow["refresh_token"]))
+    assert success_body(await shelf.userinfo(full["access_token"])).keys() == {"status", "sub", "email"}
 
 
-async def narrow_client(service: Service, *scopes: str) -> None:
+async def narrow_client(service: RunningService, *scopes: str) -> None:
     changed = replace(await service.house.storage.oauth.client("shelf"), scopes=scopes)
-    await service.house.storage.runner.act(partial(change_client, changed))
+    await service.house.storage.runner.act(partial(replace_client, changed))
 
 
 async def test_scopes_taken_from_a_client_are_gone_from_what_it_was_granted(
-    service: Service, shelf: Relying, anna: User
+    service: RunningService, shelf: RelyingPartyClient, anna: User
 ) -> None:
     first, code = await shelf.tokens(await shelf.granted(anna)), await shelf.granted(anna)
     await narrow_client(service, "openid", "offline_access", "profile")
-    for tokens in (told(await shelf.refresh(first["refresh_token"], scope="openid email")), await shelf.tokens(code)):
+    for tokens in (
+        success_body(await shelf.refresh(first["refresh_token"], scope="openid email")),
+        await shelf.tokens(code),
+    ):
         assert {"email", "trust"}.isdisjoint(tokens["scope"].split())
         assert "email" not in claims_of(tokens["id_token"])
         assert claims_of(tokens["refresh_token"])["scopes"] == "openid offline_access profile"
-    assert told(await shelf.userinfo(first["access_token"])).keys() == {"status", "sub", "nickname"}
+    assert success_body(await shelf.userinfo(first["access_token"])).keys() == {"status", "sub", "nickname"}
     fields = {"token": first["access_token"]}
-    known = told(await service.client.post("/proxy/oauth/introspect", data=fields, headers=shelf.headers))
+    known = success_body(await service.client.post("/proxy/oauth/introspect", data=fields, headers=shelf.headers))
     assert known["scope"] == "openid offline_access profile"
 
 
 async def test_a_client_without_offline_access_any_more_refreshes_nothing(
-    service: Service, shelf: Relying, anna: User
+    service: RunningService, shelf: RelyingPartyClient, anna: User
 ) -> None:
     token, code = (await shelf.tokens(await shelf.granted(anna)))["refresh_token"], await shelf.granted(anna)
     await narrow_client(service, "openid")
-    assert refused(await shelf.refresh(token)) == GONE
+    assert oauth_error(await shelf.refresh(token)) == GONE
     assert "refresh_token" not in await shelf.tokens(code)
     known = await service.client.post("/proxy/oauth/introspect", data={"token": token}, headers=shelf.headers)
-    assert told(known) == {"active": False}
+    assert success_body(known) == {"active": False}
     await narrow_client(service, "openid", "offline_access")
-    assert told(await shelf.refresh(token))["scope"] == "openid offline_access"
+    assert success_body(await shelf.refresh(token))["scope"] == "openid offline_access"
 
 
-async def block(service: Service, anna: User, _app: Application) -> None:
+async def block(service: RunningService, anna: User, _app: Application) -> None:
     await service.house.administration.block(anna.user_id, TEST)
 
 
-async def change_password(service: Service, anna: User, _app: Application) -> None:
-    resident = Resident(service)
+async def change_password(service: RunningService, anna: User, _app: Application) -> None:
+    resident = AccountBrowser(service)
     await resident.come_home(anna.login or "")
     await resident.do("/account/password", current=PASSWORD, password=NEW, repeated=NEW)
     await resident.client.aclose()
 
 
-async def sign_out_everywhere(service: Service, anna: User, _app: Application) -> None:
+async def sign_out_everywhere(service: RunningService, anna: User, _app: Application) -> None:
     sessions = service.house.storage.sessions
     await sessions.revoke(anna.user_id, a_record(), keep=None, now=service.clock.now())
 
 
-async def remove_application(service: Service, _anna: User, app: Application) -> None:
-    await service.house.storage.applications.edit_application(app.application_id, becoming(removed=True))
+async def remove_application(service: RunningService, _anna: User, app: Application) -> None:
+    await service.house.storage.applications.edit_application(app.application_id, set_fields(removed=True))
 
 
-async def remove_project(service: Service, _anna: User, _app: Application) -> None:
-    await service.house.storage.projects.edit_project("mind_games", edited_project(removed=True))
+async def remove_project(service: RunningService, _anna: User, _app: Application) -> None:
+    await service.house.storage.projects.edit_project("mind_games", set_project_fields(removed=True))
 
 
-async def refuse_login(service: Service, anna: User, app: Application) -> None:
+async def refuse_login(service: RunningService, anna: User, app: Application) -> None:
     await service.house.storage.user_records.edit_record(
-        app.application_id, anna.user_id, becoming(login={"cannot": {"value": True}}), 0
+        app.application_id, anna.user_id, set_fields(login={"cannot": {"value": True}}), 0
     )
 
 
-async def remove_client(service: Service, _anna: User, _app: Application) -> None:
+async def remove_client(service: RunningService, _anna: User, _app: Application) -> None:
     await service.house.clients.remove("web", TEST)
 
 
-End = Callable[[Service, User, Application], Awaitable[None]]
+End = Callable[[RunningService, User, Application], Awaitable[None]]
 ENDS: list[End] = [
     block,
     change_password,
@@ -252,14 +265,14 @@ ENDS: list[End] = [
 ]
 
 
-async def an_application(service: Service, owner: User) -> Application:
+async def an_application(service: RunningService, owner: User) -> Application:
     await publish(service.house.storage, a_project(), owners=[owner.user_id])
     return await create_application(service.house.storage, name="Shop", project_id="mind_games")
 
 
 @pytest.mark.parametrize("end", ENDS)
 async def test_tk_18_no_refresh_after_the_person_or_the_application_is_out(
-    service: Service, anna: User, end: End
+    service: RunningService, anna: User, end: End
 ) -> None:
     owner = await service.house.administration.create(
         login="owner@studio.example", nick="Owner", password=PASSWORD, origin=TEST
@@ -267,18 +280,18 @@ async def test_tk_18_no_refresh_after_the_person_or_the_application_is_out(
     shop = await an_application(service, owner)
     web = await a_native_client(service, application_id=shop.application_id)
     tokens = await web.tokens(await web.granted(anna))
-    tokens = told(await web.refresh(tokens["refresh_token"]))
+    tokens = success_body(await web.refresh(tokens["refresh_token"]))
     code = await web.granted(anna)
     await end(service, anna, shop)
-    assert refused(await web.refresh(tokens["refresh_token"])) == GONE
+    assert oauth_error(await web.refresh(tokens["refresh_token"])) == GONE
     if end is not remove_client:
-        assert refused(await web.redeem(code)) == GONE
+        assert oauth_error(await web.redeem(code)) == GONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nodes:
-    first: Relying
-    second: Relying
+    first: RelyingPartyClient
+    second: RelyingPartyClient
     anna: User
 
 
@@ -299,18 +312,18 @@ async def nodes(installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[No
 
 async def test_tk_18_another_node_knows_at_once(nodes: Nodes) -> None:
     tokens = await nodes.first.tokens(await nodes.first.granted(nodes.anna))
-    assert told(await nodes.second.userinfo(tokens["access_token"]))
+    assert success_body(await nodes.second.userinfo(tokens["access_token"]))
     await nodes.first.service.house.administration.block(nodes.anna.user_id, TEST)
-    assert refused(await nodes.second.refresh(tokens["refresh_token"])) == GONE
-    assert refused(await nodes.second.userinfo(tokens["access_token"])) == (401, "invalid_token")
+    assert oauth_error(await nodes.second.refresh(tokens["refresh_token"])) == GONE
+    assert oauth_error(await nodes.second.userinfo(tokens["access_token"])) == (401, "invalid_token")
 
 
 async def test_ui_05_a_revocation_on_one_node_counts_on_the_other_at_once(nodes: Nodes) -> None:
     tokens = await nodes.first.tokens(await nodes.first.granted(nodes.anna))
     fields = {"client_id": "web", "client_secret": nodes.first.secret, "refresh_token": tokens["refresh_token"]}
-    assert told(await nodes.first.service.client.post(f"{TOKEN}/revoke", json=fields)) == {"status": "ok"}
-    assert refused(await nodes.second.refresh(tokens["refresh_token"])) == GONE
-    assert refused(await nodes.second.userinfo(tokens["access_token"])) == (401, "invalid_token")
+    assert success_body(await nodes.first.service.client.post(f"{TOKEN}/revoke", json=fields)) == {"status": "ok"}
+    assert oauth_error(await nodes.second.refresh(tokens["refresh_token"])) == GONE
+    assert oauth_error(await nodes.second.userinfo(tokens["access_token"])) == (401, "invalid_token")
 
 
 async def test_tk_07_of_two_nodes_one_takes_the_code(nodes: Nodes) -> None:
@@ -320,39 +333,45 @@ async def test_tk_07_of_two_nodes_one_takes_the_code(nodes: Nodes) -> None:
         assert sorted(answer.status_code for answer in answers) == [200] + [400] * 5
 
 
-async def test_tk_19_a_refresh_token_ends_on_its_second(service: Service, web: Relying, anna: User) -> None:
+async def test_tk_19_a_refresh_token_ends_on_its_second(
+    service: RunningService, web: RelyingPartyClient, anna: User
+) -> None:
     first, second = await web.tokens(await web.granted(anna)), await web.tokens(await web.granted(anna))
     await service.clock.advance(30 * DAY - 1)
-    assert told(await web.refresh(first["refresh_token"]))
+    assert success_body(await web.refresh(first["refresh_token"]))
     await service.clock.advance(1)
-    assert refused(await web.refresh(second["refresh_token"])) == GONE
+    assert oauth_error(await web.refresh(second["refresh_token"])) == GONE
 
 
-async def test_tk_19_a_chain_of_refreshes_ends_with_its_family(service: Service, web: Relying, anna: User) -> None:
+async def test_tk_19_a_chain_of_refreshes_ends_with_its_family(
+    service: RunningService, web: RelyingPartyClient, anna: User
+) -> None:
     token = (await web.tokens(await web.granted(anna)))["refresh_token"]
     ends_at = service.clock.now() + 90 * DAY
     for _ in range(3):
         await service.clock.advance(30 * DAY - 1)
-        answer = told(await web.refresh(token))
+        answer = success_body(await web.refresh(token))
         token = answer["refresh_token"]
     assert claims_of(token)["exp"] == ends_at
     assert answer["expires_in"] == 3
     await service.clock.advance(3)
-    assert refused(await web.refresh(token)) == GONE
+    assert oauth_error(await web.refresh(token)) == GONE
 
 
-async def test_ui_13_tokens_outlive_the_keys_that_signed_them(service: Service, web: Relying, anna: User) -> None:
+async def test_ui_13_tokens_outlive_the_keys_that_signed_them(
+    service: RunningService, web: RelyingPartyClient, anna: User
+) -> None:
     first = await web.tokens(await web.granted(anna))
-    for line in (KeyLine(Purpose.REFRESH, Algorithm.EDDSA), KeyLine(Purpose.TOKENS, Algorithm.RS256)):
-        await service.house.rotation.rotate(line, origin=TEST, manner=Manner.AT_ONCE)
+    for line in (KeyLine(KeyPurpose.REFRESH, Algorithm.EDDSA), KeyLine(KeyPurpose.TOKENS, Algorithm.RS256)):
+        await service.house.rotation.rotate(line, origin=TEST, manner=RotationMode.AT_ONCE)
     await service.house.keyring.reload()
-    second = told(await web.refresh(first["refresh_token"]))
+    second = success_body(await web.refresh(first["refresh_token"]))
     for name in ("refresh_token", "id_token"):
         assert claims_of(second[name])["kid"] != claims_of(first[name])["kid"]
-    assert told(await web.refresh(second["refresh_token"]))
+    assert success_body(await web.refresh(second["refresh_token"]))
 
 
-async def test_only_a_refresh_token_is_one(web: Relying, anna: User) -> None:
+async def test_only_a_refresh_token_is_one(web: RelyingPartyClient, anna: User) -> None:
     tokens = await web.tokens(await web.granted(anna))
     token = tokens["refresh_token"]
     head, payload, signature = token.split(".")
@@ -360,5 +379,5 @@ async def test_only_a_refresh_token_is_one(web: Relying, anna: User) -> None:
         *(tokens["access_token"], tokens["id_token"], token[:-1], token + "A", f"{head}.{payload}.", "x"),
         f"{head}.{payload}.{signature[::-1]}",
     ):
-        assert refused(await web.refresh(other)) == GONE, other
-    assert told(await web.refresh(token))
+        assert oauth_error(await web.refresh(other)) == GONE, other
+    assert success_body(await web.refresh(token))

@@ -6,18 +6,25 @@ import httpx2
 import pytest
 
 from gatehouse.accounts.model import User
-from tests.support.oauth import Relying, a_native_client, an_oidc_client, basic, refused, told
-from tests.support.service import Service
+from tests.support.oauth import (
+    RelyingPartyClient,
+    a_native_client,
+    an_oidc_client,
+    basic_auth,
+    oauth_error,
+    success_body,
+)
+from tests.support.service import RunningService
 from tests.support.studio import PROJECT, Studio, a_studio
-from tests.support.visitor import PASSWORD, Visitor
-from tests.wire.oauth.asking import error_in
+from tests.support.visitor import PASSWORD, HttpBrowser
+from tests.wire.oauth.asking import redirect_error
 
 INVALID_TOKEN = (401, "invalid_token")
 INVALID_CLIENT = (401, "invalid_client")
 
 
 @pytest.fixture
-async def studio(service: Service) -> Studio:
+async def studio(service: RunningService) -> Studio:
     return await a_studio(service)
 
 
@@ -28,12 +35,12 @@ def removal(request: pytest.FixtureRequest, studio: Studio) -> tuple[str, dict[s
     return request.param, {"action": "delete", "data": about}
 
 
-async def posted(service: Service, endpoint: str, headers: dict[str, str], **fields: Any) -> httpx2.Response:
+async def posted(service: RunningService, endpoint: str, headers: dict[str, str], **fields: Any) -> httpx2.Response:
     return await service.client.post(f"/proxy/oauth/{endpoint}", data=fields, headers=headers)
 
 
-def secret_of(relying: Relying) -> dict[str, str]:
-    return {"Authorization": basic(relying.client.client_id, relying.secret)}
+def secret_of(relying: RelyingPartyClient) -> dict[str, str]:
+    return {"Authorization": basic_auth(relying.client.client_id, relying.secret)}
 
 
 async def test_pr_11_no_token_of_its_clients_outlives_an_application_or_its_project(
@@ -43,46 +50,48 @@ async def test_pr_11_no_token_of_its_clients_outlives_an_application_or_its_proj
     web = await a_native_client(service, application_id=shop)
     tokens, code = await web.tokens(await web.granted(anna)), await web.granted(anna)
     bearer = {"Authorization": f"Bearer {tokens['access_token']}"}
-    exchanged = {"Authorization": f"Bearer {told(await posted(service, 'exchangeToken', bearer))['token']}"}
+    exchanged = {"Authorization": f"Bearer {success_body(await posted(service, 'exchangeToken', bearer))['token']}"}
     assert (await web.userinfo(tokens["access_token"])).status_code == 200
     assert await studio.ok("user/info", {}, exchanged)
 
     await studio.ok(*removal, studio.owner.headers)
-    assert refused(await web.userinfo(tokens["access_token"])) == INVALID_TOKEN
-    assert refused(await posted(service, "exchangeToken", bearer)) == INVALID_TOKEN
+    assert oauth_error(await web.userinfo(tokens["access_token"])) == INVALID_TOKEN
+    assert oauth_error(await posted(service, "exchangeToken", bearer)) == INVALID_TOKEN
     await studio.refused(401, "user/info", {}, exchanged)
-    assert refused(await web.refresh(tokens["refresh_token"])) == (400, "invalid_grant")
-    assert refused(await web.redeem(code)) == (400, "invalid_grant")
+    assert oauth_error(await web.refresh(tokens["refresh_token"])) == (400, "invalid_grant")
+    assert oauth_error(await web.redeem(code)) == (400, "invalid_grant")
 
 
 async def test_pr_11_no_client_proves_itself_for_an_application_that_is_removed_or_of_a_removed_project(
-    studio: Studio, removal: tuple[str, dict[str, object]], anna: User, at_home: Visitor
+    studio: Studio, removal: tuple[str, dict[str, object]], anna: User, at_home: HttpBrowser
 ) -> None:
     service, shop = studio.service, studio.shop.application_id
     own = await an_oidc_client(service, "own", application_id=shop, device_grant=True)
     ask = {"login": anna.login, "password": PASSWORD, "app_id": shop}
     login_token = (await service.client.post("/proxy/api/login", json=ask)).json()["token"]
     tokens = await own.tokens(await own.granted(anna))
-    device_code = told(await posted(service, "device_authorization", own.headers, scope="openid"))["device_code"]
+    device_code = success_body(await posted(service, "device_authorization", own.headers, scope="openid"))[
+        "device_code"
+    ]
     shown = (tokens["access_token"], tokens["refresh_token"], login_token)
     for token in shown:
-        assert told(await posted(service, "introspect", secret_of(own), token=token))["active"]
+        assert success_body(await posted(service, "introspect", secret_of(own), token=token))["active"]
 
     await studio.ok(*removal, studio.owner.headers)
     for token in shown:
-        assert refused(await posted(service, "introspect", secret_of(own), token=token)) == INVALID_CLIENT
-    assert refused(await posted(service, "device_authorization", own.headers, scope="openid")) == INVALID_CLIENT
+        assert oauth_error(await posted(service, "introspect", secret_of(own), token=token)) == INVALID_CLIENT
+    assert oauth_error(await posted(service, "device_authorization", own.headers, scope="openid")) == INVALID_CLIENT
     polling = {"grant_type": "urn:ietf:params:oauth:grant-type:device_code", "device_code": device_code}
-    assert refused(await posted(service, "token", own.headers, **polling)) == INVALID_CLIENT
-    assert error_in(await at_home.get(own.authorize_path())) == "access_denied"
+    assert oauth_error(await posted(service, "token", own.headers, **polling)) == INVALID_CLIENT
+    assert redirect_error(await at_home.get(own.authorize_path())) == "access_denied"
 
 
 async def test_clients_of_other_applications_go_on(
-    studio: Studio, removal: tuple[str, dict[str, object]], anna: User, shelf: Relying
+    studio: Studio, removal: tuple[str, dict[str, object]], anna: User, shelf: RelyingPartyClient
 ) -> None:
     own = await an_oidc_client(studio.service, "own", application_id=studio.other.application_id)
     held = [(relying, await relying.tokens(await relying.granted(anna))) for relying in (shelf, own)]
     await studio.ok(*removal, studio.owner.headers)
     for relying, tokens in held:
         assert (await relying.userinfo(tokens["access_token"])).status_code == 200
-        assert told(await relying.refresh(tokens["refresh_token"]))
+        assert success_body(await relying.refresh(tokens["refresh_token"]))

@@ -6,48 +6,48 @@ import httpx2
 import pytest
 
 from gatehouse.accounts.model import User
-from tests.support.oauth import Relying, a_native_client, basic, refused, told
-from tests.support.service import Service
+from tests.support.oauth import RelyingPartyClient, a_native_client, basic_auth, oauth_error, success_body
+from tests.support.service import RunningService
 
 OWN = "/proxy/oauth/token/revoke"
 RFC_7009 = "/proxy/oauth/revoke"
 GONE = (400, "invalid_grant")
 
 
-def secret_of(relying: Relying) -> dict[str, str]:
+def secret_of(relying: RelyingPartyClient) -> dict[str, str]:
     return {"client_id": relying.client.client_id, "client_secret": relying.secret}
 
 
-async def given(relying: Relying, user: User) -> dict[str, Any]:
+async def given(relying: RelyingPartyClient, user: User) -> dict[str, Any]:
     return await relying.tokens(await relying.granted(user))
 
 
-async def everything_is_dead(relying: Relying, tokens: dict[str, Any]) -> None:
-    assert refused(await relying.refresh(tokens["refresh_token"])) == GONE
-    assert refused(await relying.userinfo(tokens["access_token"])) == (401, "invalid_token")
+async def everything_is_dead(relying: RelyingPartyClient, tokens: dict[str, Any]) -> None:
+    assert oauth_error(await relying.refresh(tokens["refresh_token"])) == GONE
+    assert oauth_error(await relying.userinfo(tokens["access_token"])) == (401, "invalid_token")
     headers = {"Authorization": f"Bearer {tokens['access_token']}"}
     exchanged = await relying.service.client.post("/proxy/oauth/exchangeToken", headers=headers)
-    assert refused(exchanged) == (401, "invalid_token")
+    assert oauth_error(exchanged) == (401, "invalid_token")
 
 
 @pytest.mark.parametrize("kind", ["json", "data"])
 @pytest.mark.parametrize("name", ["refresh_token", "token"])
 async def test_ui_05_after_a_revocation_nothing_of_that_grant_works(
-    service: Service, web: Relying, anna: User, kind: str, name: str
+    service: RunningService, web: RelyingPartyClient, anna: User, kind: str, name: str
 ) -> None:
     tokens, another = await given(web, anna), await given(web, anna)
     body: Any = {kind: {**secret_of(web), name: tokens["refresh_token"]}}
     answer = await service.client.post(OWN, **body)
-    assert told(answer) == {"status": "ok"}
+    assert success_body(answer) == {"status": "ok"}
     assert answer.headers["cache-control"] == "no-store"
     await everything_is_dead(web, tokens)
-    assert told(await web.refresh(another["refresh_token"]))
+    assert success_body(await web.refresh(another["refresh_token"]))
     events = [one for one in await service.house.storage.audit.unsealed(100) if one.event == "grant.revoked"]
     assert [(one.actor, one.subject) for one in events] == [("web", anna.user_id)]
 
 
 async def test_ui_06_a_revocation_with_wrong_credentials_or_token_revokes_nothing(
-    service: Service, web: Relying, anna: User
+    service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
     tokens = await given(web, anna)
     token = {"refresh_token": tokens["refresh_token"]}
@@ -55,53 +55,53 @@ async def test_ui_06_a_revocation_with_wrong_credentials_or_token_revokes_nothin
         {"client_id": "web", "client_secret": "wrong"},
         {"client_id": "nobody", "client_secret": "x"},
     ):
-        assert refused(await service.client.post(OWN, json={**credentials, **token})) == (401, "invalid_client")
+        assert oauth_error(await service.client.post(OWN, json={**credentials, **token})) == (401, "invalid_client")
     for missing in ({"client_id": "web"}, {"client_secret": web.secret}, {}):
-        assert refused(await service.client.post(OWN, json={**missing, **token})) == (401, "invalid_client")
+        assert oauth_error(await service.client.post(OWN, json={**missing, **token})) == (401, "invalid_client")
     for wrong in (tokens["access_token"], tokens["id_token"], "x", "", "x" * 60_000, tokens["refresh_token"][:-1]):
         answer = await service.client.post(OWN, json={**secret_of(web), "refresh_token": wrong})
-        assert refused(answer) == (400, "invalid_request"), wrong[:80]
+        assert oauth_error(answer) == (400, "invalid_request"), wrong[:80]
     answer = await service.client.post(OWN, json={**secret_of(web), "refresh_token": "x" * 1_000_000})
     assert answer.status_code in (400, 413)
     assert answer.json()["error"] == "invalid_request"
-    assert refused(await service.client.post(f"{OWN}?token=x", json=secret_of(web)))[0] == 400
-    assert told(await web.userinfo(tokens["access_token"]))
-    assert told(await web.refresh(tokens["refresh_token"]))
+    assert oauth_error(await service.client.post(f"{OWN}?token=x", json=secret_of(web)))[0] == 400
+    assert success_body(await web.userinfo(tokens["access_token"]))
+    assert success_body(await web.refresh(tokens["refresh_token"]))
 
 
 async def test_ui_06_an_already_revoked_or_rotated_token_is_invalid_request(
-    service: Service, web: Relying, anna: User
+    service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
     old = (await given(web, anna))["refresh_token"]
-    new = told(await web.refresh(old))["refresh_token"]
-    assert told(await service.client.post(OWN, json={**secret_of(web), "refresh_token": new}))
+    new = success_body(await web.refresh(old))["refresh_token"]
+    assert success_body(await service.client.post(OWN, json={**secret_of(web), "refresh_token": new}))
     rotated = await service.client.post(OWN, json={**secret_of(web), "refresh_token": old})
-    assert refused(rotated) == (400, "invalid_request")
+    assert oauth_error(rotated) == (400, "invalid_request")
     again = await service.client.post(OWN, json={**secret_of(web), "refresh_token": new})
-    assert refused(again) == (400, "invalid_request")
+    assert oauth_error(again) == (400, "invalid_request")
 
 
 async def test_ui_07_a_client_cannot_revoke_anothers_token(
-    service: Service, web: Relying, shelf: Relying, anna: User
+    service: RunningService, web: RelyingPartyClient, shelf: RelyingPartyClient, anna: User
 ) -> None:
     tokens = await given(web, anna)
     other = await a_native_client(service, "other")
     for thief in (other, shelf):
         fields = {**secret_of(thief), "refresh_token": tokens["refresh_token"]}
-        assert refused(await service.client.post(OWN, json=fields)) == (400, "invalid_request")
+        assert oauth_error(await service.client.post(OWN, json=fields)) == (400, "invalid_request")
         for token in (tokens["refresh_token"], tokens["access_token"]):
             answer = await service.client.post(RFC_7009, data={**secret_of(thief), "token": token})
             assert (answer.status_code, answer.content) == (200, b"")
-    assert told(await web.userinfo(tokens["access_token"]))
-    assert told(await web.refresh(tokens["refresh_token"]))
+    assert success_body(await web.userinfo(tokens["access_token"]))
+    assert success_body(await web.refresh(tokens["refresh_token"]))
 
 
 @pytest.mark.parametrize(("path", "status"), [(RFC_7009, 200), (OWN, 400)], ids=["RFC 7009", "own"])
 async def test_a_rotated_token_ends_its_family_whoever_rotated_it(
-    service: Service, web: Relying, anna: User, path: str, status: int
+    service: RunningService, web: RelyingPartyClient, anna: User, path: str, status: int
 ) -> None:
     stolen = (await given(web, anna))["refresh_token"]
-    of_the_thief = told(await web.refresh(stolen))
+    of_the_thief = success_body(await web.refresh(stolen))
     answer = await service.client.post(path, data={**secret_of(web), "token": stolen})
     assert answer.status_code == status, answer.text
     await everything_is_dead(web, of_the_thief)
@@ -110,38 +110,40 @@ async def test_a_rotated_token_ends_its_family_whoever_rotated_it(
 
 
 async def test_rfc_7009_tells_nobody_which_foreign_tokens_live(
-    service: Service, shelf: Relying, app: Relying, anna: User
+    service: RunningService, shelf: RelyingPartyClient, app: RelyingPartyClient, anna: User
 ) -> None:
     old = (await given(shelf, anna))["refresh_token"]
-    new = told(await shelf.refresh(old))["refresh_token"]
+    new = success_body(await shelf.refresh(old))["refresh_token"]
     stranger = {"client_id": app.client.client_id}
     answers = [await service.client.post(RFC_7009, data={**stranger, "token": one}) for one in (old, new, "x")]
     assert [(one.status_code, one.content) for one in answers] == [(200, b"")] * 3
-    assert told(await shelf.refresh(new))
+    assert success_body(await shelf.refresh(new))
 
 
 @pytest.mark.parametrize("name", ["refresh_token", "access_token"])
-async def test_rfc_7009_revokes_by_either_token(service: Service, shelf: Relying, anna: User, name: str) -> None:
+async def test_rfc_7009_revokes_by_either_token(
+    service: RunningService, shelf: RelyingPartyClient, anna: User, name: str
+) -> None:
     tokens = await given(shelf, anna)
     fields = {"token": tokens[name], "token_type_hint": "whatever"}
     answer = await service.client.post(RFC_7009, data=fields, headers=shelf.headers)
     assert (answer.status_code, answer.content) == (200, b"")
-    assert refused(await shelf.refresh(tokens["refresh_token"])) == GONE
-    assert refused(await shelf.userinfo(tokens["access_token"])) == (401, "invalid_token")
+    assert oauth_error(await shelf.refresh(tokens["refresh_token"])) == GONE
+    assert oauth_error(await shelf.userinfo(tokens["access_token"])) == (401, "invalid_token")
 
 
 async def test_rfc_7009_a_token_that_is_no_longer_good_is_no_error(
-    service: Service, web: Relying, anna: User
+    service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
     tokens = await given(web, anna)
     for token in (tokens["access_token"], tokens["access_token"], tokens["refresh_token"], "x"):
         answer = await service.client.post(RFC_7009, data={**secret_of(web), "token": token})
         assert answer.status_code == 200, answer.text
-    assert refused(await service.client.post(RFC_7009, data=secret_of(web))) == (400, "invalid_request")
+    assert oauth_error(await service.client.post(RFC_7009, data=secret_of(web))) == (400, "invalid_request")
 
 
 async def test_rfc_7009_wants_the_client_to_prove_itself(
-    service: Service, shelf: Relying, app: Relying, anna: User
+    service: RunningService, shelf: RelyingPartyClient, app: RelyingPartyClient, anna: User
 ) -> None:
     tokens = await given(shelf, anna)
 
@@ -149,17 +151,17 @@ async def test_rfc_7009_wants_the_client_to_prove_itself(
         body = {"token": tokens["access_token"], **fields}
         return await service.client.post(RFC_7009, data=body, headers=headers)
 
-    for headers in ({}, {"Authorization": basic("shelf", "wrong")}, {"Authorization": f"Bearer {shelf.secret}"}):
-        assert refused(await tried(headers)) == (401, "invalid_client")
+    for headers in ({}, {"Authorization": basic_auth("shelf", "wrong")}, {"Authorization": f"Bearer {shelf.secret}"}):
+        assert oauth_error(await tried(headers)) == (401, "invalid_client")
     assert (await tried({}, client_id="app")).status_code == 200  # a public client, of its own tokens only
-    assert told(await shelf.userinfo(tokens["access_token"]))
+    assert success_body(await shelf.userinfo(tokens["access_token"]))
     assert app.client.public
 
 
 @pytest.mark.parametrize("kind", ["refresh_token", "access_token"])
 @pytest.mark.parametrize("wrong_by", [-3_600, 7_200])
 async def test_r_10_what_was_revoked_while_the_clock_was_wrong_is_dead_when_it_is_right(
-    service: Service, web: Relying, anna: User, kind: str, wrong_by: int
+    service: RunningService, web: RelyingPartyClient, anna: User, kind: str, wrong_by: int
 ) -> None:
     tokens = await given(web, anna)
     service.clock.set_back(-wrong_by)

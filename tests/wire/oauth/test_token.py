@@ -13,18 +13,18 @@ from gatehouse.oauth.model import SCOPES, TokenSettings
 from tests.support.oauth import (
     REDIRECT,
     TOKEN,
-    Relying,
+    RelyingPartyClient,
     a_native_client,
     an_oidc_client,
-    basic,
+    basic_auth,
     challenge_of,
     claims_of,
     header_of,
-    proof,
-    refused,
-    told,
+    native_proof,
+    oauth_error,
+    success_body,
 )
-from tests.support.service import Service
+from tests.support.service import RunningService
 
 GRANTED = {"access_token", "id_token", "token_type", "expires_in", "refresh_token"}
 VERIFIER = "a" * 43
@@ -33,44 +33,44 @@ SCOPE_SETS = [
 ]
 
 
-async def post(service: Service, body: Any = None, headers: dict[str, str] | None = None, **more: Any) -> Any:
+async def post(service: RunningService, body: Any = None, headers: dict[str, str] | None = None, **more: Any) -> Any:
     return await service.client.post(TOKEN, data=body, headers=headers, **more)
 
 
-async def audited(service: Service, event: str) -> int:
+async def audited(service: RunningService, event: str) -> int:
     return [one.event for one in await service.house.storage.audit.unsealed(1_000)].count(event)
 
 
-async def test_tk_01_a_code_from_the_pages_gives_the_documented_fields(web: Relying, anna: User) -> None:
+async def test_tk_01_a_code_from_the_pages_gives_the_documented_fields(web: RelyingPartyClient, anna: User) -> None:
     answer = await web.redeem(await web.sign_in(anna.login or ""))
-    tokens = told(answer)
+    tokens = success_body(answer)
     assert tokens.keys() == GRANTED
     assert (tokens["token_type"], tokens["expires_in"]) == ("Bearer", 3_600)
     assert answer.headers["cache-control"] == "no-store"
     assert answer.headers["content-type"] == "application/json"
 
 
-async def test_tk_01_json_and_form_are_the_same(service: Service, web: Relying, anna: User) -> None:
+async def test_tk_01_json_and_form_are_the_same(service: RunningService, web: RelyingPartyClient, anna: User) -> None:
     fields = {"grant_type": "authorization_code", "code": await web.granted(anna), "redirect_uri": REDIRECT}
     by_json = await service.client.post(TOKEN, json=fields, headers=web.headers)
-    assert told(by_json).keys() == GRANTED
-    again = told(by_json)["refresh_token"]
+    assert success_body(by_json).keys() == GRANTED
+    again = success_body(by_json)["refresh_token"]
     fields = {"grant_type": "refresh_token", "refresh_token": again, "redirect_uri": REDIRECT}
-    assert told(await service.client.post(TOKEN, json=fields, headers=web.headers)).keys() == GRANTED
+    assert success_body(await service.client.post(TOKEN, json=fields, headers=web.headers)).keys() == GRANTED
 
 
-async def test_tk_01_a_refresh_token_comes_only_with_offline_access(web: Relying, anna: User) -> None:
+async def test_tk_01_a_refresh_token_comes_only_with_offline_access(web: RelyingPartyClient, anna: User) -> None:
     tokens = await web.tokens(await web.granted(anna, scopes=("openid", "email")))
     assert tokens.keys() == GRANTED - {"refresh_token"}
 
 
-async def test_tk_01_a_client_of_profile_oidc_is_told_its_scopes(shelf: Relying, anna: User) -> None:
+async def test_tk_01_a_client_of_profile_oidc_is_told_its_scopes(shelf: RelyingPartyClient, anna: User) -> None:
     tokens = await shelf.tokens(await shelf.granted(anna, scopes=("openid", "email")))
     assert tokens["scope"] == "openid email"
 
 
 async def test_tk_02_the_id_token_has_exactly_the_claims_of_its_scopes(
-    service: Service, web: Relying, anna: User
+    service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
     keys = (await service.client.get("/proxy/oauth/keys")).json()["keys"]
     for scopes in SCOPE_SETS:
@@ -97,7 +97,7 @@ async def test_tk_02_the_id_token_has_exactly_the_claims_of_its_scopes(
 
 
 async def test_tk_02_a_client_that_is_told_of_sign_outs_gets_the_name_of_the_session(
-    service: Service, anna: User
+    service: RunningService, anna: User
 ) -> None:
     shop = await an_oidc_client(service, backchannel_logout_uri="https://shop.example/out")
     tokens = await shop.tokens(await shop.granted(anna, session_id="s7"))
@@ -105,7 +105,9 @@ async def test_tk_02_a_client_that_is_told_of_sign_outs_gets_the_name_of_the_ses
 
 
 @pytest.mark.parametrize("alg", list(Algorithm))
-async def test_tk_02_a_client_gets_the_algorithm_it_asked_for(service: Service, anna: User, alg: Algorithm) -> None:
+async def test_tk_02_a_client_gets_the_algorithm_it_asked_for(
+    service: RunningService, anna: User, alg: Algorithm
+) -> None:
     shop = await an_oidc_client(service, token_settings=TokenSettings(id_token_alg=alg))
     tokens = await shop.tokens(await shop.granted(anna))
     assert header_of(tokens["id_token"])["alg"] == alg.value
@@ -114,75 +116,79 @@ async def test_tk_02_a_client_gets_the_algorithm_it_asked_for(service: Service, 
 
 
 async def test_tk_03_a_wrong_proof_is_401_and_does_not_burn_the_code(
-    service: Service, web: Relying, anna: User
+    service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
     code = await web.granted(anna)
     fields = web.fields(grant_type="authorization_code", code=code)
-    wrong = await post(service, fields, {"Authorization": f"Bearer {proof(REDIRECT, 'wrong')}"})
-    assert refused(wrong) == (401, "invalid_client")
+    wrong = await post(service, fields, {"Authorization": f"Bearer {native_proof(REDIRECT, 'wrong')}"})
+    assert oauth_error(wrong) == (401, "invalid_client")
     assert wrong.headers["www-authenticate"].startswith("Bearer ")
-    assert told(await web.redeem(code))
+    assert success_body(await web.redeem(code))
 
 
-async def test_tk_03_five_failed_attempts_burn_the_code(service: Service, web: Relying, anna: User) -> None:
+async def test_tk_03_five_failed_attempts_burn_the_code(
+    service: RunningService, web: RelyingPartyClient, anna: User
+) -> None:
     code = await web.granted(anna)
     fields = web.fields(grant_type="authorization_code", code=code)
     for _ in range(5):
         await post(service, fields, {"Authorization": "Bearer " + "0" * 40})
-    assert refused(await web.redeem(code)) == (400, "invalid_grant")
+    assert oauth_error(await web.redeem(code)) == (400, "invalid_grant")
 
 
 async def test_tk_03_a_probe_with_the_wrong_method_does_not_burn_the_code(
-    service: Service, shelf: Relying, anna: User
+    service: RunningService, shelf: RelyingPartyClient, anna: User
 ) -> None:
     code = await shelf.granted(anna)
     fields = shelf.fields(grant_type="authorization_code", code=code)
     probes = [
         await post(service, fields | {"client_id": "shelf"}),
-        await post(service, fields, {"Authorization": f"Bearer {proof(REDIRECT, shelf.secret)}"}),
-        await post(service, fields, {"Authorization": basic("shelf", "wrong")}),
+        await post(service, fields, {"Authorization": f"Bearer {native_proof(REDIRECT, shelf.secret)}"}),
+        await post(service, fields, {"Authorization": basic_auth("shelf", "wrong")}),
     ]
-    assert [refused(probe) for probe in probes] == [(401, "invalid_client")] * 3
+    assert [oauth_error(probe) for probe in probes] == [(401, "invalid_client")] * 3
     assert probes[2].headers["www-authenticate"].startswith("Basic ")
-    assert told(await post(service, fields | {"client_id": "shelf", "client_secret": shelf.secret}))
+    assert success_body(await post(service, fields | {"client_id": "shelf", "client_secret": shelf.secret}))
 
 
 async def test_tk_04_another_clients_code_is_refused_and_stays_good(
-    service: Service, web: Relying, shelf: Relying, anna: User
+    service: RunningService, web: RelyingPartyClient, shelf: RelyingPartyClient, anna: User
 ) -> None:
     other = await a_native_client(service, "other")
     code = await web.granted(anna)
-    assert refused(await other.redeem(code)) == (401, "invalid_client")
-    assert refused(await shelf.redeem(code)) == (400, "invalid_grant")
-    assert told(await web.redeem(code))
+    assert oauth_error(await other.redeem(code)) == (401, "invalid_client")
+    assert oauth_error(await shelf.redeem(code)) == (400, "invalid_grant")
+    assert success_body(await web.redeem(code))
     code = await shelf.granted(anna)
     another = await an_oidc_client(service, "another")
-    assert refused(await another.redeem(code)) == (400, "invalid_grant")
-    assert refused(await web.redeem(code)) == (401, "invalid_client")
-    assert told(await shelf.redeem(code))
+    assert oauth_error(await another.redeem(code)) == (400, "invalid_grant")
+    assert oauth_error(await web.redeem(code)) == (401, "invalid_client")
+    assert success_body(await shelf.redeem(code))
 
 
-async def test_tk_05_a_code_ends_on_its_second_without_any_sweep(service: Service, web: Relying, anna: User) -> None:
+async def test_tk_05_a_code_ends_on_its_second_without_any_sweep(
+    service: RunningService, web: RelyingPartyClient, anna: User
+) -> None:
     first, second = await web.granted(anna), await web.granted(anna)
     await service.clock.advance(59)
-    assert told(await web.redeem(first))
+    assert success_body(await web.redeem(first))
     await service.clock.advance(1)
-    assert refused(await web.redeem(second)) == (400, "invalid_grant")
+    assert oauth_error(await web.redeem(second)) == (400, "invalid_grant")
 
 
 @pytest.mark.parametrize("later", [0, 30, 3_000])
 async def test_tk_07_a_code_used_twice_kills_everything_that_came_from_it(
-    service: Service, web: Relying, anna: User, later: int
+    service: RunningService, web: RelyingPartyClient, anna: User, later: int
 ) -> None:
     code = await web.granted(anna)
     tokens = await web.tokens(code)
     bearer = {"Authorization": f"Bearer {tokens['access_token']}"}
-    exchanged = told(await service.client.post("/proxy/oauth/exchangeToken", headers=bearer))["token"]
+    exchanged = success_body(await service.client.post("/proxy/oauth/exchangeToken", headers=bearer))["token"]
     await service.clock.advance(later)
-    assert refused(await web.redeem(code)) == (400, "invalid_grant")
-    assert refused(await web.refresh(tokens["refresh_token"])) == (400, "invalid_grant")
-    assert refused(await web.userinfo(tokens["access_token"])) == (401, "invalid_token")
-    assert refused(await service.client.post("/proxy/oauth/exchangeToken", headers=bearer))[0] == 401
+    assert oauth_error(await web.redeem(code)) == (400, "invalid_grant")
+    assert oauth_error(await web.refresh(tokens["refresh_token"])) == (400, "invalid_grant")
+    assert oauth_error(await web.userinfo(tokens["access_token"])) == (401, "invalid_token")
+    assert oauth_error(await service.client.post("/proxy/oauth/exchangeToken", headers=bearer))[0] == 401
     info = await service.client.post(
         "/api/permissions/user/info", json={}, headers={"Authorization": f"Bearer {exchanged}"}
     )
@@ -190,45 +196,52 @@ async def test_tk_07_a_code_used_twice_kills_everything_that_came_from_it(
     assert await audited(service, "grant.code_reused") == 1
 
 
-async def test_tk_07_of_many_at_once_one_gets_tokens_and_then_they_are_dead(web: Relying, anna: User) -> None:
+async def test_tk_07_of_many_at_once_one_gets_tokens_and_then_they_are_dead(
+    web: RelyingPartyClient, anna: User
+) -> None:
     code = await web.granted(anna)
     answers = await asyncio.gather(*(web.redeem(code) for _ in range(8)))
     good = [answer for answer in answers if answer.status_code == 200]
     assert len(good) == 1
-    assert refused(await web.userinfo(good[0].json()["access_token"])) == (401, "invalid_token")
+    assert oauth_error(await web.userinfo(good[0].json()["access_token"])) == (401, "invalid_token")
 
 
 async def test_tk_07_whoever_cannot_prove_to_be_the_client_revokes_nothing(
-    service: Service, web: Relying, anna: User
+    service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
     code = await web.granted(anna)
     tokens = await web.tokens(code)
     fields = web.fields(grant_type="authorization_code", code=code)
-    assert refused(await post(service, fields, {"Authorization": "Bearer " + "0" * 40})) == (401, "invalid_client")
-    assert told(await web.userinfo(tokens["access_token"]))
+    assert oauth_error(await post(service, fields, {"Authorization": "Bearer " + "0" * 40})) == (
+        401,
+        "invalid_client",
+    )
+    assert success_body(await web.userinfo(tokens["access_token"]))
 
 
-async def test_tk_09_nothing_that_resembles_a_code_is_one(web: Relying, anna: User) -> None:
+async def test_tk_09_nothing_that_resembles_a_code_is_one(web: RelyingPartyClient, anna: User) -> None:
     code = await web.granted(anna)
     for lookalike in (code.swapcase(), code[:-1], code + "A", code + " ", " " + code):
-        assert refused(await web.redeem(lookalike)) == (400, "invalid_grant")
-    assert refused(await web.redeem(code + "\0"))[0] == 400
-    assert told(await web.redeem(code))
+        assert oauth_error(await web.redeem(lookalike)) == (400, "invalid_grant")
+    assert oauth_error(await web.redeem(code + "\0"))[0] == 400
+    assert success_body(await web.redeem(code))
 
 
 @pytest.mark.parametrize("grant_type", [None, "", "password", "client_credentials", ["refresh_token"], {"a": 1}, 7])
 async def test_tk_20_odd_grant_types_are_refused(
-    service: Service, web: Relying, anna: User, grant_type: object
+    service: RunningService, web: RelyingPartyClient, anna: User, grant_type: object
 ) -> None:
     body = {"code": await web.granted(anna), "redirect_uri": REDIRECT}
     answer = await service.client.post(TOKEN, json=body | {"grant_type": grant_type}, headers=web.headers)
     unknown = grant_type in ("password", "client_credentials")
-    assert refused(answer) == (400, "unsupported_grant_type" if unknown else "invalid_request")
+    assert oauth_error(answer) == (400, "unsupported_grant_type" if unknown else "invalid_request")
     answer = await service.client.post(TOKEN, json=body, headers=web.headers)
-    assert refused(answer) == (400, "invalid_request")
+    assert oauth_error(answer) == (400, "invalid_request")
 
 
-async def test_tk_21_a_body_is_what_its_content_type_says(service: Service, web: Relying, anna: User) -> None:
+async def test_tk_21_a_body_is_what_its_content_type_says(
+    service: RunningService, web: RelyingPartyClient, anna: User
+) -> None:
     fields = web.fields(grant_type="authorization_code", code=await web.granted(anna))
     form, document = str(httpx2.QueryParams(fields)), json.dumps(fields)
     for kind, body in [
@@ -241,23 +254,25 @@ async def test_tk_21_a_body_is_what_its_content_type_says(service: Service, web:
     ]:
         headers = {**web.headers, **({"Content-Type": kind} if kind else {})}
         answer = await service.client.post(TOKEN, content=body.encode(), headers=headers)
-        assert refused(answer) == (400, "invalid_request"), kind
+        assert oauth_error(answer) == (400, "invalid_request"), kind
     files = {name: (None, value) for name, value in fields.items()}
-    assert refused(await service.client.post(TOKEN, files=files, headers=web.headers)) == (400, "invalid_request")
+    assert oauth_error(await service.client.post(TOKEN, files=files, headers=web.headers)) == (400, "invalid_request")
     headers = {**web.headers, "Content-Type": "application/json; charset=UTF-8"}
-    assert told(await service.client.post(TOKEN, content=document.encode(), headers=headers))
+    assert success_body(await service.client.post(TOKEN, content=document.encode(), headers=headers))
 
 
 @pytest.mark.parametrize("kind", ["application/json;", "application/json ; ; charset=utf-8"])
 async def test_a_content_type_may_have_empty_parameters(
-    service: Service, web: Relying, anna: User, kind: str
+    service: RunningService, web: RelyingPartyClient, anna: User, kind: str
 ) -> None:
     fields = web.fields(grant_type="authorization_code", code=await web.granted(anna))  # RFC 9110 §5.6.6
     headers = {**web.headers, "Content-Type": kind}
-    assert told(await service.client.post(TOKEN, content=json.dumps(fields).encode(), headers=headers))
+    assert success_body(await service.client.post(TOKEN, content=json.dumps(fields).encode(), headers=headers))
 
 
-async def test_tk_22_a_parameter_given_twice_is_refused(service: Service, web: Relying, anna: User) -> None:
+async def test_tk_22_a_parameter_given_twice_is_refused(
+    service: RunningService, web: RelyingPartyClient, anna: User
+) -> None:
     code = await web.granted(anna)
     fields = web.fields(grant_type="authorization_code", code=code)
     form = str(httpx2.QueryParams(fields))
@@ -266,16 +281,16 @@ async def test_tk_22_a_parameter_given_twice_is_refused(service: Service, web: R
     for kind, body in kinds.items():
         headers = {**web.headers, "Content-Type": kind}
         answer = await service.client.post(TOKEN, content=body.encode(), headers=headers)
-        assert refused(answer) == (400, "invalid_request"), kind
+        assert oauth_error(answer) == (400, "invalid_request"), kind
     for query in (f"code={code}", "client_id=web", "grant_type=refresh_token"):
         answer = await service.client.post(f"{TOKEN}?{query}", data=fields, headers=web.headers)
-        assert refused(answer) == (400, "invalid_request"), query
-    assert told(await web.redeem(code))
+        assert oauth_error(answer) == (400, "invalid_request"), query
+    assert success_body(await web.redeem(code))
 
 
 @pytest.mark.parametrize("code", [["c"], {"c": 1}, 7, True, None, "c" * 1_000_000])
 async def test_tk_23_a_code_of_the_wrong_type_or_size_is_refused(
-    service: Service, web: Relying, code: object
+    service: RunningService, web: RelyingPartyClient, code: object
 ) -> None:
     body = {"grant_type": "authorization_code", "code": code, "redirect_uri": REDIRECT}
     answer = await service.client.post(TOKEN, json=body, headers=web.headers)
@@ -283,9 +298,11 @@ async def test_tk_23_a_code_of_the_wrong_type_or_size_is_refused(
     assert answer.json()["error"] == "invalid_request"
 
 
-async def test_tk_24_a_malformed_authorization_header_is_401(service: Service, web: Relying, anna: User) -> None:
+async def test_tk_24_a_malformed_authorization_header_is_401(
+    service: RunningService, web: RelyingPartyClient, anna: User
+) -> None:
     fields = web.fields(grant_type="authorization_code", code=await web.granted(anna))
-    good = proof(REDIRECT, web.secret)
+    good = native_proof(REDIRECT, web.secret)
     malformed: list[list[tuple[bytes, bytes]]] = [
         [],
         [(b"Authorization", b"Bearer")],
@@ -300,43 +317,43 @@ async def test_tk_24_a_malformed_authorization_header_is_401(service: Service, w
         # Each of them is one attempt, so each has a code of its own.
         fresh = fields | {"code": await web.granted(anna)}
         answer = await service.client.post(TOKEN, data=fresh, headers=headers)
-        assert refused(answer) == (401, "invalid_client"), headers
-    assert told(await post(service, fields, {"Authorization": f"bearer {good}"}))
+        assert oauth_error(answer) == (401, "invalid_client"), headers
+    assert success_body(await post(service, fields, {"Authorization": f"bearer {good}"}))
 
 
 async def test_tk_25_the_proof_is_hex_in_either_case_and_nothing_else(
-    service: Service, web: Relying, anna: User
+    service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
-    good = proof(REDIRECT, web.secret)
-    as_base64 = basic("x", "")[6:] + good[:20]
+    good = native_proof(REDIRECT, web.secret)
+    as_base64 = basic_auth("x", "")[6:] + good[:20]
     fields = web.fields(grant_type="authorization_code", code=await web.granted(anna))
-    for wrong in (as_base64, good[:-1], good + "0", proof(web.secret, REDIRECT), web.secret):
+    for wrong in (as_base64, good[:-1], good + "0", native_proof(web.secret, REDIRECT), web.secret):
         answer = await post(service, fields | {"code": await web.granted(anna)}, {"Authorization": f"Bearer {wrong}"})
-        assert refused(answer) == (401, "invalid_client"), wrong
-    assert told(await post(service, fields, {"Authorization": f"Bearer {good.upper()}"}))
+        assert oauth_error(answer) == (401, "invalid_client"), wrong
+    assert success_body(await post(service, fields, {"Authorization": f"Bearer {good.upper()}"}))
 
 
-async def test_tk_26_only_the_right_verifier_goes_with_a_challenge(web: Relying, anna: User) -> None:
+async def test_tk_26_only_the_right_verifier_goes_with_a_challenge(web: RelyingPartyClient, anna: User) -> None:
     challenge = challenge_of(VERIFIER)
     for verifier in ("", "b" * 43, VERIFIER[:42], VERIFIER + "!", "a" * 129, challenge):
         code = await web.granted(anna, code_challenge=challenge)
-        assert refused(await web.redeem(code, code_verifier=verifier)) == (400, "invalid_grant"), verifier
-        assert told(await web.redeem(code, code_verifier=VERIFIER))
+        assert oauth_error(await web.redeem(code, code_verifier=verifier)) == (400, "invalid_grant"), verifier
+        assert success_body(await web.redeem(code, code_verifier=VERIFIER))
     for odd in ("a" * 42, "a" * 129):
         code = await web.granted(anna, code_challenge=challenge_of(odd))
-        assert refused(await web.redeem(code, code_verifier=odd)) == (400, "invalid_grant")
+        assert oauth_error(await web.redeem(code, code_verifier=odd)) == (400, "invalid_grant")
     code = await web.granted(anna)
-    assert refused(await web.redeem(code, code_verifier=VERIFIER)) == (400, "invalid_grant")
+    assert oauth_error(await web.redeem(code, code_verifier=VERIFIER)) == (400, "invalid_grant")
 
 
-async def test_tk_26_a_public_client_has_no_other_proof(app: Relying, anna: User) -> None:
-    assert refused(await app.redeem(await app.granted(anna))) == (400, "invalid_grant")
+async def test_tk_26_a_public_client_has_no_other_proof(app: RelyingPartyClient, anna: User) -> None:
+    assert oauth_error(await app.redeem(await app.granted(anna))) == (400, "invalid_grant")
     code = await app.granted(anna, code_challenge=challenge_of(VERIFIER))
-    assert told(await app.redeem(code, code_verifier=VERIFIER))
+    assert success_body(await app.redeem(code, code_verifier=VERIFIER))
 
 
 async def test_tk_29_guessing_proofs_is_limited_by_source_and_the_client_is_not_locked_out(
-    service: Service, web: Relying, anna: User
+    service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
     code = await web.granted(anna)
     fields = web.fields(grant_type="authorization_code", code=code)
@@ -344,11 +361,11 @@ async def test_tk_29_guessing_proofs_is_limited_by_source_and_the_client_is_not_
     assert {answer.status_code for answer in answers} == {401, 429}
     assert answers[-1].status_code == 429
     assert int(answers[-1].headers["retry-after"]) > 0
-    assert told(await web.redeem(await web.granted(anna)))
+    assert success_body(await web.redeem(await web.granted(anna)))
 
 
 async def test_tk_30_no_description_repeats_input_or_leaves_the_alphabet(
-    service: Service, web: Relying, anna: User
+    service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
     nasty = 'x"\\<é\x7f'
     asks = [
@@ -368,12 +385,14 @@ async def test_tk_30_no_description_repeats_input_or_leaves_the_alphabet(
             assert nasty not in words
 
 
-async def test_a_code_needs_its_own_redirect_uri(service: Service, web: Relying, anna: User) -> None:
+async def test_a_code_needs_its_own_redirect_uri(
+    service: RunningService, web: RelyingPartyClient, anna: User
+) -> None:
     code = await web.granted(anna)
     elsewhere = "https://shop.example/other"
     fields = web.fields(grant_type="authorization_code", code=code, redirect_uri=elsewhere)
-    answer = await post(service, fields, {"Authorization": f"Bearer {proof(elsewhere, web.secret)}"})
-    assert refused(answer) == (400, "invalid_grant")
+    answer = await post(service, fields, {"Authorization": f"Bearer {native_proof(elsewhere, web.secret)}"})
+    assert oauth_error(answer) == (400, "invalid_grant")
     answer = await post(service, {**fields, "redirect_uri": ""}, web.headers)
-    assert refused(answer) == (400, "invalid_request")
-    assert told(await web.redeem(code))
+    assert oauth_error(answer) == (400, "invalid_request")
+    assert success_body(await web.redeem(code))

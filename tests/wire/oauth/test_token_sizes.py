@@ -9,19 +9,19 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from gatehouse.accounts.labels import OWN_TAG_BYTES_MOST
+from gatehouse.accounts.labels import MAX_CUSTOM_TAG_BYTES
 from gatehouse.accounts.model import User
-from gatehouse.oauth.model import ClaimSource, Told
+from gatehouse.oauth.model import ClaimContent, ClaimSource
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.scope import ROOT
-from gatehouse.storage.accounts import change_user
-from gatehouse.tokens.sizes import ID_TOKEN_MOST, TOKEN_MOST
-from tests.support.oauth import Relying, a_relying, an_oidc_client, claims_of, told
-from tests.support.permission_builders import a_role, becoming, create_application, holding
-from tests.support.service import Service
+from gatehouse.storage.accounts import update_user
+from gatehouse.tokens.sizes import MAX_ID_TOKEN, MAX_ISSUED_TOKEN
+from tests.support.oauth import RelyingPartyClient, a_relying_party, an_oidc_client, claims_of, success_body
+from tests.support.permission_builders import a_role, create_application, holdings_with, set_fields
+from tests.support.service import RunningService
 from tests.support.studio import FACTOR, Studio, a_studio, own_record
-from tests.support.studio_people import administrator, bearing
-from tests.support.visitor import PASSWORD, Visitor
+from tests.support.studio_people import bearer_headers, create_administrator
+from tests.support.visitor import PASSWORD, HttpBrowser
 
 LOGIN: Final = "/proxy/api/login"
 LONGEST_ID: Final = "c" * 64
@@ -32,26 +32,29 @@ RANGES: Final = [f"fc00:1111:2222:3333:4444:5555:6666:{number:x}/128" for number
 
 
 @pytest.fixture
-async def studio(service: Service) -> Studio:
+async def studio(service: RunningService) -> Studio:
     return await a_studio(service)
 
 
 @pytest.fixture
-async def long_anna(service: Service, anna: User) -> User:
+async def long_anna(service: RunningService, anna: User) -> User:
     """Anna with everything that tokens tell of her as long as it may be."""
     login = f"{'a' * 64}@{'b' * 61}.{'b' * 61}.{'b' * 61}.abc"
     long = replace(anna, nick=NICK, tags=TAGS, login=login, email_verified=True)
-    await service.house.storage.runner.act(partial(change_user, long))
+    await service.house.storage.runner.act(partial(update_user, long))
     return await service.house.storage.accounts.user(anna.user_id)
 
 
-async def with_rules(service: Service, user: User, count: int) -> Application:
+async def with_rules(service: RunningService, user: User, count: int) -> Application:
     """An application in which the person holds that many rules."""
     rules = {f"rule_{number:04d}_with_a_rather_long_name": {"value": True} for number in range(count)}
     role = a_role("many", meta={"private_data": {"section": rules}})
     application = await create_application(service.house.storage, role, name=f"Large {count}")
     await service.house.storage.user_records.edit_record(
-        application.application_id, user.user_id, becoming(scopes={ROOT: holding("many")}), service.clock.now()
+        application.application_id,
+        user.user_id,
+        set_fields(scopes={ROOT: holdings_with("many")}),
+        service.clock.now(),
     )
     return application
 
@@ -63,7 +66,7 @@ def largest_key() -> str:
     return pem.replace("\n", "\r\n")
 
 
-async def log_in(service: Service, user: User, **fields: Any) -> dict[str, Any]:
+async def log_in(service: RunningService, user: User, **fields: Any) -> dict[str, Any]:
     answer = await service.client.post(
         LOGIN, json={"login": user.login, "password": PASSWORD, "factor": FACTOR, **fields}
     )
@@ -75,16 +78,18 @@ async def log_in(service: Service, user: User, **fields: Any) -> dict[str, Any]:
 
 async def is_taken(studio: Studio, jwt: str) -> None:
     """Whether the service takes its own user JWT back, wherever it may be shown."""
-    headers = bearing(jwt, Factor=FACTOR)
+    headers = bearer_headers(jwt, Factor=FACTOR)
     await studio.ok("user/info", {}, headers)
     await studio.ok("meta/data", own_record(studio.shop), headers)
-    told(await studio.service.client.post("/proxy/oauth/exchange", headers={"Authorization": f"Bearer {jwt}"}))
+    success_body(
+        await studio.service.client.post("/proxy/oauth/exchange", headers={"Authorization": f"Bearer {jwt}"})
+    )
     if "fip" in claims_of(jwt):
         return  # where its owner is does not show beside an access key
     key = await studio.access_key()
-    narrowed = (await studio.ok("exchangeJwt", {"jwt": jwt, "factor": FACTOR}, bearing(key)))["jwt"]
-    assert len(narrowed) <= TOKEN_MOST
-    await studio.ok("meta/data", own_record(studio.shop), bearing(narrowed, Factor=FACTOR))
+    narrowed = (await studio.ok("exchangeJwt", {"jwt": jwt, "factor": FACTOR}, bearer_headers(key)))["jwt"]
+    assert len(narrowed) <= MAX_ISSUED_TOKEN
+    await studio.ok("meta/data", own_record(studio.shop), bearer_headers(narrowed, Factor=FACTOR))
 
 
 @pytest.mark.parametrize("count", [10, 80, 110, 800])
@@ -95,7 +100,7 @@ async def test_tk_31_a_user_jwt_with_many_rules_is_taken_by_the_service_itself(
     large = await with_rules(service, long_anna, count)
     jwt = (await log_in(service, long_anna, app_id=large.application_id))["jwt"]
     claims = claims_of(jwt)
-    assert len(jwt) <= TOKEN_MOST
+    assert len(jwt) <= MAX_ISSUED_TOKEN
     assert (len(claims.get("perm", [])), claims.get("perm_omitted", False)) == (
         (count, False) if count < 100 else (0, True)
     )
@@ -103,7 +108,7 @@ async def test_tk_31_a_user_jwt_with_many_rules_is_taken_by_the_service_itself(
     assert claims["app_perm"] == large.application_id
     await is_taken(studio, jwt)
     ask = own_record(large) | {"data": {"type": "list_short"}}
-    answer = await studio.ok("meta/data", ask, bearing(jwt, Factor=FACTOR))
+    answer = await studio.ok("meta/data", ask, bearer_headers(jwt, Factor=FACTOR))
     assert len(answer["data"]) == count, "what was left out can be asked"
 
 
@@ -121,7 +126,7 @@ async def test_tk_31_a_user_jwt_at_every_limit_at_once_is_taken_by_the_service_i
     }
     jwt = (await log_in(service, long_anna, **asked))["jwt"]
     claims = claims_of(jwt)
-    assert len(jwt) <= TOKEN_MOST
+    assert len(jwt) <= MAX_ISSUED_TOKEN
     assert (claims["pub_key"], len(claims["fip"]), claims["nick"]) == (largest_key(), 33, NICK)
     assert set(claims["tgs"].split(",")) >= TAGS
     assert ("perm" in claims) != claims.get("perm_omitted", False)
@@ -133,16 +138,16 @@ async def test_tk_31_an_exchanged_jwt_of_an_application_keeps_what_was_said_of_p
 ) -> None:
     large = await with_rules(studio.service, long_anna, 800)
     jwt = (await log_in(studio.service, long_anna, app_id=large.application_id))["jwt"]
-    admin = await administrator(studio)
+    admin = await create_administrator(studio)
     ask = {"action": "save", "application_id": large.application_id, "data": {}}
     own = (await studio.ok("accessKey", ask, admin.headers))["data"]["hash"]
     for key, told_of_perm in ((own, True), (await studio.access_key(), False)):
-        claims = claims_of((await studio.ok("exchangeJwt", {"jwt": jwt}, bearing(key)))["jwt"])
+        claims = claims_of((await studio.ok("exchangeJwt", {"jwt": jwt}, bearer_headers(key)))["jwt"])
         assert ("perm_omitted" in claims, "app_perm" in claims) == (told_of_perm, told_of_perm)
 
 
 @pytest.mark.parametrize("path", [LOGIN, "/proxy/api/gameSession/getGsid"])
-async def test_tk_31_a_key_is_bounded_as_it_is_written(service: Service, anna: User, path: str) -> None:
+async def test_tk_31_a_key_is_bounded_as_it_is_written(service: RunningService, anna: User, path: str) -> None:
     credentials = {"login": anna.login, "password": PASSWORD, "factor": FACTOR}
     padded = largest_key().replace("\r\n", "\r\n" + " " * 20)
     answer = await service.client.post(path, json={"jwt_public_key": padded, **credentials})
@@ -151,76 +156,80 @@ async def test_tk_31_a_key_is_bounded_as_it_is_written(service: Service, anna: U
 
 
 async def test_tk_31_tags_are_bounded_where_they_are_saved(studio: Studio, anna: User) -> None:
-    admin = (await administrator(studio)).headers
+    admin = (await create_administrator(studio)).headers
     for tag, status in (("ä" * 32, 400), ("a" * 32, 200)):
         tags = [f"{number:02d}{tag}" for number in range(25)]
         answer = await studio.post("user/tags", {"data": {"user_id": anna.user_id, "tags": tags}}, admin)
         assert answer.status_code == status, answer.text
-    assert f"at most {OWN_TAG_BYTES_MOST} bytes" in await studio.refused(
+    assert f"at most {MAX_CUSTOM_TAG_BYTES} bytes" in await studio.refused(
         400, "user/tags", {"data": {"user_id": anna.user_id, "tags": ["b" * 60 + str(n) for n in range(99)]}}, admin
     )
 
 
 async def test_tk_31_stored_tags_that_are_too_long_are_left_out_and_the_reader_is_told(
-    studio: Studio, anna: User, web: Relying
+    studio: Studio, anna: User, web: RelyingPartyClient
 ) -> None:
     """As they were kept before they had a limit."""
     service = studio.service
     many = replace(anna, tags=frozenset(f"{number:03d}{'t' * 60}" for number in range(100)))
-    await service.house.storage.runner.act(partial(change_user, many))
+    await service.house.storage.runner.act(partial(update_user, many))
     data = await log_in(service, many)
     assert len(data["tags"]) > 6_000, "the login data has them"
     claims = claims_of(data["jwt"])
     assert (claims["tgs"], claims["tgs_omitted"]) == ("", True)
     await is_taken(studio, data["jwt"])
     tokens = await web.tokens(await web.granted(many))
-    exchanged = told(
+    exchanged = success_body(
         await service.client.post(
             "/proxy/oauth/exchangeToken", headers={"Authorization": f"Bearer {tokens['access_token']}"}
         )
     )["token"]
     assert (claims_of(exchanged)["tgs"], claims_of(exchanged)["tgs_omitted"]) == ("", True)
-    await studio.ok("user/info", {}, bearing(exchanged, Service_Jwt=await studio.service_jwt()))
+    await studio.ok("user/info", {}, bearer_headers(exchanged, Service_Jwt=await studio.service_jwt()))
 
 
 async def test_tk_31_an_id_token_at_its_limits_fits_into_an_address_and_says_what_is_missing(
-    service: Service, long_anna: User, visitor: Visitor
+    service: RunningService, long_anna: User, visitor: HttpBrowser
 ) -> None:
     large = (await with_rules(service, long_anna, 800)).application_id
-    claims = {name: ClaimSource(application_id=large, told=Told(name)) for name in ("rules", "roles", "groups")}
+    claims = {
+        name: ClaimSource(application_id=large, told=ClaimContent(name)) for name in ("rules", "roles", "groups")
+    }
     client = await an_oidc_client(service, LONGEST_ID, claims=claims, backchannel_logout_uri="https://shop.example/o")
     code = client.code_in(await client.walk(visitor, long_anna.login or "", nonce=NONCE))
     tokens = await client.tokens(code)
     said = claims_of(tokens["id_token"])
-    assert len(tokens["id_token"]) <= ID_TOKEN_MOST
+    assert len(tokens["id_token"]) <= MAX_ID_TOKEN
     assert (said["nonce"], said["nickname"], said["email"]) == (NONCE, NICK, long_anna.login)
     assert (said["roles"], said["groups"], "rules" in said, said["claims_omitted"]) == (["many"], [], False, True)
-    asked = told(await client.userinfo(tokens["access_token"]))
+    asked = success_body(await client.userinfo(tokens["access_token"]))
     assert (len(asked["rules"]), asked["roles"]) == (800, ["many"])
 
-    assert len(tokens["refresh_token"]) <= TOKEN_MOST
-    again = told(await client.refresh(tokens["refresh_token"]))
+    assert len(tokens["refresh_token"]) <= MAX_ISSUED_TOKEN
+    again = success_body(await client.refresh(tokens["refresh_token"]))
     assert claims_of(again["id_token"])["nonce"] == NONCE
     hint = urlencode({"id_token_hint": again["id_token"], "state": "s" * 1_000})
     left = await visitor.get(f"/proxy/oauth/logout?{hint}")
     assert (left.status_code, "You are signed out" in left.text) == (200, True)
 
 
-async def test_tk_31_an_id_token_with_room_for_everything_says_nothing_of_it(service: Service, anna: User) -> None:
+async def test_tk_31_an_id_token_with_room_for_everything_says_nothing_of_it(
+    service: RunningService, anna: User
+) -> None:
     few = (await with_rules(service, anna, 3)).application_id
-    client = await an_oidc_client(service, claims={"rules": ClaimSource(application_id=few, told=Told.RULES)})
+    client = await an_oidc_client(service, claims={"rules": ClaimSource(application_id=few, told=ClaimContent.RULES)})
     said = claims_of((await client.tokens(await client.granted(anna)))["id_token"])
     assert (len(said["rules"]), "claims_omitted" in said) == (3, False)
 
 
-async def test_tk_31_a_nonce_is_bounded_as_the_token_writes_it(at_home: Visitor, web: Relying) -> None:
+async def test_tk_31_a_nonce_is_bounded_as_the_token_writes_it(at_home: HttpBrowser, web: RelyingPartyClient) -> None:
     for nonce, fits in ((NONCE, True), (f"{NONCE}x", False), ("🙂" * 512, True), ("🙂" * 513, False)):
         location = (await at_home.get(web.authorize_path(nonce=nonce))).headers["location"]
         assert ("code=" in location, "error=invalid_request" in location) == (fits, not fits)
 
 
 async def test_tk_31_an_exchanged_jwt_at_its_limits_is_taken(studio: Studio, long_anna: User) -> None:
-    client = await a_relying(
+    client = await a_relying_party(
         studio.service,
         LONGEST_ID,
         redirect_hosts=("shop.example",),
@@ -229,10 +238,10 @@ async def test_tk_31_an_exchanged_jwt_at_its_limits_is_taken(studio: Studio, lon
     )
     tokens = await client.tokens(await client.granted(long_anna))
     headers = {"Authorization": f"Bearer {tokens['access_token']}"}
-    jwt = told(await studio.service.client.post("/proxy/oauth/exchangeToken", headers=headers))["token"]
-    assert len(jwt) <= TOKEN_MOST
+    jwt = success_body(await studio.service.client.post("/proxy/oauth/exchangeToken", headers=headers))["token"]
+    assert len(jwt) <= MAX_ISSUED_TOKEN
     assert set(claims_of(jwt)["tgs"].split(",")) >= TAGS
-    vouched = bearing(jwt, Service_Jwt=await studio.service_jwt())
+    vouched = bearer_headers(jwt, Service_Jwt=await studio.service_jwt())
     await studio.ok("meta/data", own_record(studio.shop), vouched)
 
 
@@ -242,6 +251,6 @@ async def test_tk_31_a_service_account_at_its_limits_has_a_jwt_that_is_taken(stu
         data = {"project_id": "mind_games", "name": name if taken else name[1:], "ip_ranges": ranges, **more}
         made = await studio.ok("serviceAccount", {"action": "save", "data": data}, studio.owner.headers)
         jwt = made["data"]["jwt"]
-        assert len(jwt) <= TOKEN_MOST
+        assert len(jwt) <= MAX_ISSUED_TOKEN
         if taken:  # the other one signs each of its requests with its key
-            await studio.ok("user/info", {}, bearing(jwt))
+            await studio.ok("user/info", {}, bearer_headers(jwt))

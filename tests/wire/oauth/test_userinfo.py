@@ -5,20 +5,20 @@ import pytest
 
 from gatehouse.accounts.model import User
 from tests.support.builders import ORIGIN as TESTER
-from tests.support.oauth import Relying, a_public_client, claims_of, refused, told
-from tests.support.service import Service
+from tests.support.oauth import RelyingPartyClient, a_public_client, claims_of, oauth_error, success_body
+from tests.support.service import RunningService
 from tests.wire.oauth.test_token import SCOPE_SETS
 
 PATH = "/proxy/oauth/userinfo"
 BAD = (401, "invalid_token")
 
 
-async def access_token(relying: Relying, user: User) -> str:
+async def access_token(relying: RelyingPartyClient, user: User) -> str:
     token: str = (await relying.tokens(await relying.granted(user)))["access_token"]
     return token
 
 
-async def test_ui_01_userinfo_answers_exactly_the_fields_of_its_scopes(web: Relying, anna: User) -> None:
+async def test_ui_01_userinfo_answers_exactly_the_fields_of_its_scopes(web: RelyingPartyClient, anna: User) -> None:
     fields: dict[str, dict[str, object]] = {
         "email": {"email": anna.login},
         "profile": {"nickname": anna.nick},
@@ -30,11 +30,13 @@ async def test_ui_01_userinfo_answers_exactly_the_fields_of_its_scopes(web: Rely
         for scope in scopes:
             expected |= fields.get(scope, {})
         answer = await web.userinfo(tokens["access_token"])
-        assert told(answer) == expected
+        assert success_body(answer) == expected
         assert answer.headers["cache-control"] == "no-store"
 
 
-async def test_ui_02_only_the_exact_living_access_token_is_one(service: Service, web: Relying, anna: User) -> None:
+async def test_ui_02_only_the_exact_living_access_token_is_one(
+    service: RunningService, web: RelyingPartyClient, anna: User
+) -> None:
     token = await access_token(web, anna)
     middle = len(token) // 2
     flipped = token[:middle] + token[middle:].swapcase()
@@ -43,63 +45,69 @@ async def test_ui_02_only_the_exact_living_access_token_is_one(service: Service,
         answer = await service.client.get(PATH, headers=headers)
         if other == token:
             continue  # shorter than 80 characters: cut to itself
-        assert refused(answer) == BAD, other
+        assert oauth_error(answer) == BAD, other
         assert answer.headers["www-authenticate"].startswith("Bearer ")
-    assert refused(await service.client.post(PATH, data={"access_token": f"{token} "})) == BAD
+    assert oauth_error(await service.client.post(PATH, data={"access_token": f"{token} "})) == BAD
     missing = await service.client.get(PATH)
-    assert refused(missing) == BAD
+    assert oauth_error(missing) == BAD
     assert missing.headers["www-authenticate"].startswith("Bearer ")
-    assert told(await web.userinfo(token))
+    assert success_body(await web.userinfo(token))
 
 
-async def test_ui_02_an_access_token_ends_on_its_second(service: Service, web: Relying, anna: User) -> None:
+async def test_ui_02_an_access_token_ends_on_its_second(
+    service: RunningService, web: RelyingPartyClient, anna: User
+) -> None:
     token = await access_token(web, anna)
     await service.clock.advance(3_599)
-    assert told(await web.userinfo(token))
+    assert success_body(await web.userinfo(token))
     await service.clock.advance(1)
-    assert refused(await web.userinfo(token)) == BAD
+    assert oauth_error(await web.userinfo(token)) == BAD
 
 
-async def test_ui_02_no_other_kind_of_token_is_taken(service: Service, web: Relying, anna: User) -> None:
+async def test_ui_02_no_other_kind_of_token_is_taken(
+    service: RunningService, web: RelyingPartyClient, anna: User
+) -> None:
     tokens = await web.tokens(await web.granted(anna))
     ask = {"login": anna.login, "password": "correct horse battery staple", "factor": "f"}
     login = (await service.client.post("/proxy/api/login", json=ask)).json()
     for other in (tokens["id_token"], tokens["refresh_token"], login["token"], login["jwt"]):
-        assert refused(await web.userinfo(other)) == BAD
+        assert oauth_error(await web.userinfo(other)) == BAD
 
 
 @pytest.mark.parametrize("path", ["userinfo", "exchange", "exchangeToken"])
 async def test_where_only_bearer_counts_basic_is_answered_with_bearer(
-    service: Service, shelf: Relying, path: str
+    service: RunningService, shelf: RelyingPartyClient, path: str
 ) -> None:
     answer = await service.client.post(f"/proxy/oauth/{path}", headers=shelf.headers)
-    assert refused(answer) == (401, "invalid_token")
+    assert oauth_error(answer) == (401, "invalid_token")
     assert answer.headers["www-authenticate"] == 'Bearer realm="gatehouse", error="invalid_token"'
 
 
-async def test_ui_03_the_query_and_two_places_at_once_are_refused(service: Service, web: Relying, anna: User) -> None:
+async def test_ui_03_the_query_and_two_places_at_once_are_refused(
+    service: RunningService, web: RelyingPartyClient, anna: User
+) -> None:
     token = await access_token(web, anna)
     headers = {"Authorization": f"Bearer {token}"}
-    assert refused(await service.client.get(f"{PATH}?access_token={token}")) == (400, "invalid_request")
-    assert refused(await service.client.get(f"{PATH}?access_token=x", headers=headers))[0] == 400
-    assert refused(await service.client.post(PATH, data={"access_token": token}, headers=headers))[0] == 400
+    assert oauth_error(await service.client.get(f"{PATH}?access_token={token}")) == (400, "invalid_request")
+    assert oauth_error(await service.client.get(f"{PATH}?access_token=x", headers=headers))[0] == 400
+    assert oauth_error(await service.client.post(PATH, data={"access_token": token}, headers=headers))[0] == 400
     twice = httpx2.Headers([("Authorization", f"Bearer {token}")] * 2)
-    assert refused(await service.client.get(PATH, headers=twice)) == BAD
-    assert told(await service.client.post(PATH, headers=headers))
-    assert told(await service.client.post(PATH, data={"access_token": token}))
+    assert oauth_error(await service.client.get(PATH, headers=twice)) == BAD
+    assert success_body(await service.client.post(PATH, headers=headers))
+    assert success_body(await service.client.post(PATH, data={"access_token": token}))
 
 
 ORIGIN = "https://spa.example"
 
 
 @pytest.fixture
-async def spa(service: Service) -> Relying:
+async def spa(service: RunningService) -> RelyingPartyClient:
     return await a_public_client(service, origins=(ORIGIN,))
 
 
 @pytest.mark.usefixtures("spa")
 @pytest.mark.parametrize("path", ["/proxy/oauth/token", PATH, "/proxy/oauth/revoke", "/proxy/oauth/token/revoke"])
-async def test_ht_12_pages_of_a_registered_origin_may_call_and_no_others(service: Service, path: str) -> None:
+async def test_ht_12_pages_of_a_registered_origin_may_call_and_no_others(service: RunningService, path: str) -> None:
     asking = {"Access-Control-Request-Method": "POST"}
     for origin in ("https://evil.example", "null", "https://spa.example.evil.example", "http://spa.example"):
         answer = await service.client.options(path, headers={"Origin": origin, **asking})
@@ -115,7 +123,7 @@ async def test_ht_12_pages_of_a_registered_origin_may_call_and_no_others(service
 
 
 async def test_ht_12_answers_and_refusals_are_shared_with_that_origin_alone(
-    service: Service, spa: Relying, anna: User
+    service: RunningService, spa: RelyingPartyClient, anna: User
 ) -> None:
     await spa.granted(anna)
     for origin, shared in ((ORIGIN, True), ("https://evil.example", False)):
@@ -124,7 +132,9 @@ async def test_ht_12_answers_and_refusals_are_shared_with_that_origin_alone(
         assert (answer.headers.get("access-control-allow-origin") == origin) is shared
 
 
-async def test_ht_12_an_origin_taken_away_is_taken_at_its_word_a_second_later(service: Service, spa: Relying) -> None:
+async def test_ht_12_an_origin_taken_away_is_taken_at_its_word_a_second_later(
+    service: RunningService, spa: RelyingPartyClient
+) -> None:
     asking = {"Access-Control-Request-Method": "POST", "Origin": ORIGIN}
     assert (await service.client.options(PATH, headers=asking)).status_code == 204
     await service.house.clients.remove(spa.client.client_id, TESTER)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.support.service import Service
+from tests.support.service import RunningService
 from tests.support.studio import Studio, a_studio
 
 
 @pytest.fixture
-async def studio(service: Service) -> Studio:
+async def studio(service: RunningService) -> Studio:
     return await a_studio(service)

@@ -9,10 +9,10 @@ import pytest
 
 from gatehouse.kernel.digests import sha256
 from gatehouse.permissions.model.application import Application
-from tests.support.permission_builders import becoming, edited_project
+from tests.support.permission_builders import set_fields, set_project_fields
 from tests.support.service import running_service
 from tests.support.studio import PROJECT, Studio, a_studio, own_record
-from tests.support.whole_database import tables_that_mention, whole_database
+from tests.support.whole_database import read_all_tables, tables_that_mention
 
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
@@ -94,7 +94,7 @@ async def test_ak_05_a_key_is_deleted_through_its_own_application_only(studio: S
     [listed] = (await studio.ok("accessKey", asking("get", studio.shop), studio.owner.headers))["data"]
     # The owner may manage keys of both, once the other application is in his project too.
     storage = studio.service.house.storage
-    await storage.applications.edit_application(studio.other.application_id, becoming(project_id=PROJECT))
+    await storage.applications.edit_application(studio.other.application_id, set_fields(project_id=PROJECT))
     through_other = asking("delete", studio.other, id=listed["id"])
     await studio.refused(404, "accessKey", through_other, studio.owner.headers)
     assert await read_with(studio, key) == 200
@@ -102,7 +102,7 @@ async def test_ak_05_a_key_is_deleted_through_its_own_application_only(studio: S
 
 async def test_ak_06_the_database_holds_no_key_in_the_clear(studio: Studio) -> None:
     key = await studio.access_key()
-    rows = await whole_database(studio.service.house.storage)
+    rows = await read_all_tables(studio.service.house.storage)
     assert tables_that_mention(rows, key, repr(bytes.fromhex(key))[2:-1]) == set()
     [kept] = rows["access_keys"]
     assert kept.digest == sha256(key)
@@ -153,11 +153,11 @@ async def test_ak_08_markup_in_a_comment_is_only_text(studio: Studio) -> None:
 
 async def test_ak_09_keys_of_a_removed_application_or_project_are_refused(studio: Studio) -> None:
     storage, key = studio.service.house.storage, await studio.access_key()
-    await storage.projects.edit_project(PROJECT, edited_project(removed=True))
+    await storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
     assert await read_with(studio, key) == 401
-    await storage.projects.edit_project(PROJECT, edited_project(removed=False))
+    await storage.projects.edit_project(PROJECT, set_project_fields(removed=False))
     assert await read_with(studio, key) == 200
-    await storage.applications.edit_application(studio.shop.application_id, becoming(removed=True))
+    await storage.applications.edit_application(studio.shop.application_id, set_fields(removed=True))
     assert await read_with(studio, key) == 401
 
 
@@ -202,7 +202,7 @@ async def test_making_and_removing_a_key_is_on_record(studio: Studio) -> None:
     await studio.access_key()
     [listed] = (await studio.ok("accessKey", asking("get", studio.shop), studio.owner.headers))["data"]
     await studio.ok("accessKey", asking("delete", studio.shop, id=listed["id"]), studio.owner.headers)
-    rows = (await whole_database(studio.service.house.storage))["audit_events"]
+    rows = (await read_all_tables(studio.service.house.storage))["audit_events"]
     told = [(row.event, row.actor, row.subject) for row in rows if row.event.startswith("access_key")]
     about = f"application {studio.shop.application_id}"
     assert sorted(told) == [

@@ -10,10 +10,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from gatehouse.keys.material import public_pem
 from gatehouse.permissions.model.scope import ROOT
 from gatehouse.permissions.model.user_record import UserRecord
-from gatehouse.permissions.store import Edited
+from gatehouse.permissions.store import EditResult
 from tests.support.builders import a_record
 from tests.support.keys import first_keys
-from tests.support.permission_builders import becoming, edited_project
+from tests.support.permission_builders import set_fields, set_project_fields
 from tests.support.service import running_service
 from tests.support.studio import PROJECT, Studio, a_studio
 from tests.support.tokens import application_private_key
@@ -73,12 +73,12 @@ async def test_unknown_and_removed_look_alike(studio: Studio) -> None:
         found = [await client.get(f"/api/permissions/application/{path}") for path in paths + odd]
         return {(answer.status_code, answer.text) for answer in found}
 
-    await storage.projects.edit_project(PROJECT, edited_project(removed=True))
+    await storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
     [(status, _)] = await answers()
     assert status == 404
-    await storage.projects.edit_project(PROJECT, edited_project(removed=False))
+    await storage.projects.edit_project(PROJECT, set_project_fields(removed=False))
     assert len(await answers()) == 3
-    await storage.applications.edit_application(shop, becoming(removed=True))
+    await storage.applications.edit_application(shop, set_fields(removed=True))
     [(status, _)] = await answers()
     assert status == 404
 
@@ -113,9 +113,9 @@ async def test_service_meta_public_key_is_published_under_one_id(studio: Studio)
     storage, shop = studio.service.house.storage, studio.shop.application_id
     may_publish = {"can_publish_services": {"value": True}}
 
-    def publisher(record: UserRecord) -> Edited[UserRecord]:
+    def publisher(record: UserRecord) -> EditResult[UserRecord]:
         root = replace(record.root, private_data=may_publish)
-        return Edited(replace(record, scopes={**record.scopes, ROOT: root}), [a_record()])
+        return EditResult(replace(record, scopes={**record.scopes, ROOT: root}), [a_record()])
 
     await storage.user_records.edit_record(1, studio.owner.user_id, publisher, now=studio.service.clock.now())
     meta = {"name": "Shop service", "public_key": the_pem()}

@@ -9,7 +9,7 @@ import pytest
 from gatehouse.permissions.model import application_limits
 from gatehouse.permissions.model.application import MAX_APPLICATION_SIZE, Application
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.store import Edited
+from gatehouse.permissions.store import EditResult
 from gatehouse.provision.errors import Unfit
 from tests.support.builders import a_record
 from tests.support.permission_builders import a_role
@@ -35,8 +35,8 @@ async def nearly_full(studio: Studio) -> ApplicationModel:
     shop = studio.shop.application_id
     wide = a_role("wide", shop, meta=entries(WIDE, params=PARAMS), params=PARAMS)
 
-    def change(state: ApplicationModel) -> Edited[ApplicationModel]:
-        return Edited(replace(state, roles={**state.roles, wide.key: wide}), [a_record()])
+    def change(state: ApplicationModel) -> EditResult[ApplicationModel]:
+        return EditResult(replace(state, roles={**state.roles, wide.key: wide}), [a_record()])
 
     return await studio.service.house.storage.applications.edit_schema(shop, change)
 

@@ -6,14 +6,22 @@ from typing import Any
 
 import pytest
 
-from gatehouse.audit.events import Event
+from gatehouse.audit.events import AuditEvent
 from gatehouse.keys.material import public_pem
 from gatehouse.permissions.model.scope import ROOT, Scope, application_scope
-from tests.support.permission_builders import a_project, edited_project, holding, publish
+from tests.support.permission_builders import a_project, holdings_with, publish, set_project_fields
 from tests.support.studio import PROJECT, Person, Studio, own_record
-from tests.support.studio_people import IN_PROJECT, administrator, audited, bearing, rules, secret, someone
+from tests.support.studio_people import (
+    IN_PROJECT,
+    audit_records,
+    bearer_headers,
+    create_administrator,
+    create_person_with,
+    holdings_with_rules,
+    secret_document,
+)
 from tests.support.tokens import application_private_key
-from tests.support.whole_database import tables_that_mention, whole_database
+from tests.support.whole_database import read_all_tables, tables_that_mention
 
 MANAGES = "project.can_manage_applications"
 CANARY = "-----BEGIN PRIVATE KEY-----\nCANARY0123456789canary\n-----END PRIVATE KEY-----\n"
@@ -43,7 +51,7 @@ async def get(studio: Studio, who: Person, application_id: int) -> Any:
 
 
 async def test_ap_01_can_create_app_creates_outside_a_project_and_updates_nothing(studio: Studio) -> None:
-    maker = await someone(studio, {ROOT: rules("can_create_app")})
+    maker = await create_person_with(studio, {ROOT: holdings_with_rules("can_create_app")})
     await studio.refused(403, "application", saving(name="Chess"), studio.visitor.headers)
     made = await save(studio, maker, name="Chess", description="A game")
     assert made == {
@@ -56,18 +64,18 @@ async def test_ap_01_can_create_app_creates_outside_a_project_and_updates_nothin
     other = studio.other.application_id
     await studio.refused(403, "application", saving(application_id=other, name="Mine"), maker.headers)
     await studio.refused(403, "application", saving(name="In it", project_id=PROJECT), maker.headers)
-    assert await audited(studio, Event.APPLICATION_CREATED)
+    assert await audit_records(studio, AuditEvent.APPLICATION_CREATED)
 
 
 async def test_whoever_makes_an_application_outside_a_project_may_work_with_it(studio: Studio) -> None:
-    maker = await someone(studio, {ROOT: rules("can_create_app")})
+    maker = await create_person_with(studio, {ROOT: holdings_with_rules("can_create_app")})
     number = (await save(studio, maker, name="Chess"))["application_id"]
     await save(studio, maker, application_id=number, description="Mine")
     await studio.ok("meta/schema", {"action": "get", "application_id": number}, maker.headers)
     await studio.ok("accessKey", {"action": "save", "application_id": number, "data": {}}, maker.headers)
     ask = {"action": "get", "application_id": number, "data": {"type": "tree"}}
     held = (await studio.ok("meta/data", ask, maker.headers))["data"]["secret_data"]
-    assert held == secret(
+    assert held == secret_document(
         *("canRead", "canReadSchema", "canModifySchema", "canSeeRoleList", "canCreateJwt", "canSave"),
         roles=("all", "all"),
         private=("all", "all"),
@@ -78,7 +86,7 @@ async def test_whoever_makes_an_application_outside_a_project_may_work_with_it(s
 
 
 async def test_whoever_makes_an_application_in_a_project_gets_roles_on_it(studio: Studio) -> None:
-    maker = await someone(studio, {IN_PROJECT: rules(MANAGES)})
+    maker = await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES)})
     made = await save(studio, maker, name="Chess", project_id=PROJECT)
     assert made["project_id"] == PROJECT
     number = made["application_id"]
@@ -124,7 +132,7 @@ def about(spelling: object) -> list[tuple[str, dict[str, object]]]:
 
 
 async def test_ap_02_an_application_id_has_one_spelling(studio: Studio) -> None:
-    boss = await administrator(studio)
+    boss = await create_administrator(studio)
     for path, body in (asked for spelling in SPELLINGS for asked in about(spelling)):
         await studio.refused(400, path, body, boss.headers)
     assert (await get(studio, boss, 1))["name"] == "Central"
@@ -145,13 +153,13 @@ async def test_get_and_delete_without_an_id_are_malformed(studio: Studio) -> Non
 
 async def test_ap_04_a_project_is_given_by_id_or_alias(studio: Studio) -> None:
     storage = studio.service.house.storage
-    await storage.projects.edit_project(PROJECT, edited_project(aliases=("minds",)))
+    await storage.projects.edit_project(PROJECT, set_project_fields(aliases=("minds",)))
     assert (await save(studio, studio.owner, name="Chess", project_id="minds"))["project_id"] == PROJECT
     for strange in ("Mind_Games", "MIND_GAMES", ["mind_games"], "", "mind_games\n", 5, "a/b"):
         await studio.refused(400, "application", saving(name="Go", project_id=strange), studio.owner.headers)
     await studio.refused(403, "application", saving(name="Go", project_id=None), studio.owner.headers)
     await studio.refused(403, "application", saving(name="Go", project_id="unheard_of"), studio.owner.headers)
-    boss = await administrator(studio)
+    boss = await create_administrator(studio)
     await studio.refused(404, "application", saving(name="Go", project_id="unheard_of"), boss.headers)
     assert "project_id" not in await save(studio, boss, name="Go", project_id=None)
 
@@ -160,7 +168,9 @@ async def test_ap_04_a_project_is_given_by_id_or_alias(studio: Studio) -> None:
 
 
 async def publisher(studio: Studio) -> Person:
-    return await someone(studio, {ROOT: rules("can_publish_services"), IN_PROJECT: rules(MANAGES)})
+    return await create_person_with(
+        studio, {ROOT: holdings_with_rules("can_publish_services"), IN_PROJECT: holdings_with_rules(MANAGES)}
+    )
 
 
 FITS_AND_NOT: list[tuple[dict[str, object], dict[str, object]]] = [
@@ -191,9 +201,11 @@ async def test_ap_05_the_limits_of_service_meta_hold_to_the_character(studio: St
 
 async def test_service_meta_needs_can_publish_services_and_the_right_to_save(studio: Studio) -> None:
     shop, meta = studio.shop.application_id, {"name": "Shop"}
-    only_publishes = await someone(studio, {ROOT: rules("can_publish_services")})
-    only_saves = await someone(studio, {IN_PROJECT: rules(MANAGES)})
-    both = await someone(studio, {ROOT: rules("can_publish_services")}, secret_data=secret("canSave"))
+    only_publishes = await create_person_with(studio, {ROOT: holdings_with_rules("can_publish_services")})
+    only_saves = await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES)})
+    both = await create_person_with(
+        studio, {ROOT: holdings_with_rules("can_publish_services")}, secret_data=secret_document("canSave")
+    )
     for who in (only_publishes, only_saves, studio.visitor):
         await studio.refused(403, "application", saving(application_id=shop, service_meta=meta), who.headers)
         tags = {"application_id": shop, "data": {"tags": ["a"]}}
@@ -217,19 +229,19 @@ async def test_tags_have_an_endpoint_of_their_own(studio: Studio) -> None:
     cleared = await studio.ok("application/tags", {**ask, "data": {"tags": None, "version": 3}}, who.headers)
     assert cleared["data"] == {"application_id": shop, "tags": [], "version": 4}
     assert "colour" in await studio.refused(400, "application/tags", {**ask, "data": {"colour": 1}}, who.headers)
-    assert await audited(studio, Event.APPLICATION_TAGGED)
+    assert await audit_records(studio, AuditEvent.APPLICATION_TAGGED)
 
 
 async def test_tags_without_an_id_are_those_of_the_service_that_vouches(studio: Studio) -> None:
     who, shop = await publisher(studio), studio.shop.application_id
-    vouched = bearing(who.jwt, Service_Jwt=await studio.service_jwt())
+    vouched = bearer_headers(who.jwt, Service_Jwt=await studio.service_jwt())
     said = await studio.ok("application/tags", {"data": {"tags": ["a"]}}, vouched)
     assert (said["data"]["application_id"], said["data"]["tags"]) == (shop, ["a"])
     await studio.refused(400, "application/tags", {"data": {"tags": ["a"]}}, who.headers)
 
 
 async def test_tags_are_saved_beside_the_rest_of_the_record_which_stays_as_it_is(studio: Studio) -> None:
-    boss, shop = await administrator(studio), studio.shop.application_id
+    boss, shop = await create_administrator(studio), studio.shop.application_id
     application = await get(studio, boss, shop)
     project = (await studio.ok("project", {"action": "get", "data": {"id": PROJECT}}, boss.headers))["data"]
     group = await studio.ok("group", saving(project_id=PROJECT, title="Testers"), boss.headers)
@@ -261,7 +273,7 @@ async def test_settings_and_service_meta_are_told_only_when_asked_for(studio: St
 async def test_ap_06_a_private_key_once_written_is_nowhere_readable(
     studio: Studio, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    boss, shop = await administrator(studio), studio.shop.application_id
+    boss, shop = await create_administrator(studio), studio.shop.application_id
     meta = {"name": "Shop", "private_key": CANARY, "public_key": public_pem(application_private_key().public_key())}
     answers = [await studio.post("application", saving(application_id=shop, service_meta=meta), boss.headers)]
     assert answers[0].status_code == 200
@@ -281,7 +293,7 @@ async def test_ap_06_a_private_key_once_written_is_nowhere_readable(
     for text in (*(answer.text for answer in answers), out, err):
         assert "CANARY" not in text
         assert "private_key" not in text
-    rows = await whole_database(studio.service.house.storage)
+    rows = await read_all_tables(studio.service.house.storage)
     assert tables_that_mention(rows, "CANARY") == set()
     house = studio.service.house
     kept = await house.storage.applications.application(shop)
@@ -290,7 +302,7 @@ async def test_ap_06_a_private_key_once_written_is_nowhere_readable(
 
 
 async def test_sc_22_service_meta_without_its_public_key_removes_it_and_keeps_the_unseen_one(studio: Studio) -> None:
-    boss, shop = await administrator(studio), studio.shop.application_id
+    boss, shop = await create_administrator(studio), studio.shop.application_id
     pem = public_pem(application_private_key().public_key())
     storage = studio.service.house.storage
     await save(studio, boss, application_id=shop, service_meta={"private_key": CANARY, "public_key": pem})
@@ -311,10 +323,10 @@ async def test_keys_in_service_meta_need_can_create_jwt_as_well(studio: Studio) 
     for key in ({"public_key": pem}, {"private_key": CANARY}):
         await studio.refused(403, "application", saving(application_id=shop, service_meta=key), who.headers)
     scopes = {
-        ROOT: rules("can_publish_services"),
-        IN_PROJECT: rules(MANAGES, "app.can_manage_app_api_keys"),
+        ROOT: holdings_with_rules("can_publish_services"),
+        IN_PROJECT: holdings_with_rules(MANAGES, "app.can_manage_app_api_keys"),
     }
-    keeper = await someone(studio, scopes)
+    keeper = await create_person_with(studio, scopes)
     await save(studio, keeper, application_id=shop, service_meta={"public_key": pem, "private_key": CANARY})
     for keys in ({"public_key": None}, {"private_key": None}, {"private_key": CANARY}, None):
         await studio.refused(403, "application", saving(application_id=shop, service_meta=keys), who.headers)
@@ -322,10 +334,10 @@ async def test_keys_in_service_meta_need_can_create_jwt_as_well(studio: Studio) 
 
 
 async def test_a_record_can_be_saved_back_as_it_was_told(studio: Studio) -> None:
-    shop, boss = studio.shop.application_id, await administrator(studio)
+    shop, boss = studio.shop.application_id, await create_administrator(studio)
     meta = {"name": "Shop", "public_key": public_pem(application_private_key().public_key())}
     await save(studio, boss, application_id=shop, service_meta=meta, settings={"restricted_domains": ["a.example"]})
-    manager = await someone(studio, {IN_PROJECT: rules(MANAGES)})
+    manager = await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES)})
     told = await get(studio, manager, shop)
     saved = await save(studio, manager, **{**told, "description": "Sells"})
     assert (saved["description"], saved["version"]) == ("Sells", told["version"] + 1)
@@ -333,7 +345,7 @@ async def test_a_record_can_be_saved_back_as_it_was_told(studio: Studio) -> None
 
 
 async def test_ap_07_only_a_sound_public_key_is_taken_as_one(studio: Studio) -> None:
-    boss, shop = await administrator(studio), studio.shop.application_id
+    boss, shop = await create_administrator(studio), studio.shop.application_id
     for text in (CANARY, "no key", "", 5, "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"):
         body = saving(application_id=shop, service_meta={"public_key": text})
         await studio.refused(400, "application", body, boss.headers)
@@ -419,8 +431,8 @@ async def test_ap_10_a_removed_application_stays_removed(studio: Studio) -> None
     assert (await get(studio, studio.owner, shop))["removed"] is True
     client = studio.service.client
     assert (await client.get(f"/api/permissions/application/publicKeys/{shop}")).status_code == 404
-    await studio.refused(401, "meta/data", own_record(studio.shop, jwt=studio.owner.jwt), bearing(key))
-    await studio.refused(401, "meta/data", own_record(studio.shop), bearing(studio.owner.jwt, Service_Jwt=jwt))
+    await studio.refused(401, "meta/data", own_record(studio.shop, jwt=studio.owner.jwt), bearer_headers(key))
+    await studio.refused(401, "meta/data", own_record(studio.shop), bearer_headers(studio.owner.jwt, Service_Jwt=jwt))
     for path, body in (
         ("application", saving(application_id=shop, removed=False)),
         ("meta/schema", {"application_id": shop, **saving()}),
@@ -431,12 +443,12 @@ async def test_ap_10_a_removed_application_stays_removed(studio: Studio) -> None
     await studio.refused(
         404, "accessKey", {"action": "save", "application_id": shop, "data": {}}, studio.owner.headers
     )
-    boss = await administrator(studio)
+    boss = await create_administrator(studio)
     tags = {"application_id": shop, "data": {"tags": ["x"]}}
     await studio.refused(409, "application/tags", tags, boss.headers)
     assert (await get(studio, studio.owner, shop))["removed"] is True
     assert await studio.ok("application", removing(shop), studio.owner.headers) == {"status": "OK"}
-    assert len(await audited(studio, Event.APPLICATION_REMOVED)) == 1
+    assert len(await audit_records(studio, AuditEvent.APPLICATION_REMOVED)) == 1
 
 
 @pytest.mark.parametrize("gone", ["removed", "moved out"])
@@ -445,7 +457,7 @@ async def test_what_is_held_on_an_application_goes_when_it_leaves_its_project(st
         studio.shop.application_id,
         f"{PROJECT}/applications/{studio.shop.application_id}/app.can_manage_users",
     )
-    who = await someone(studio, {application_scope(PROJECT, number): holding("app_users_manager")})
+    who = await create_person_with(studio, {application_scope(PROJECT, number): holdings_with("app_users_manager")})
     listing = {"action": "get", "application_id": 1, "data": {"type": "list_short"}}
     resource = {"kind": "applications", "id": str(number)}
     check = {"project_id": PROJECT, "resource": resource, "rule": "app.can_manage_users"}
@@ -454,7 +466,7 @@ async def test_what_is_held_on_an_application_goes_when_it_leaves_its_project(st
     assert rule in (await studio.ok("meta/data", listing, who.headers))["data"]
     assert (await studio.ok("check", checking, who.headers))["data"] == [True]
     assert "private_data" in (await studio.ok("meta/data", theirs, who.headers))["data"]
-    boss = await administrator(studio)
+    boss = await create_administrator(studio)
     body = removing(number) if gone == "removed" else saving(application_id=number, project_id=None)
     await studio.ok("application", body, boss.headers)
     assert rule not in (await studio.ok("meta/data", listing, who.headers))["data"]
@@ -473,20 +485,24 @@ async def test_a_name_is_free_again_when_its_application_is_removed_the_id_never
 async def test_ap_11_delete_needs_can_remove_apps_or_the_project(studio: Studio) -> None:
     storage, shop = studio.service.house.storage, studio.shop.application_id
     await publish(storage, a_project("Elsewhere"))
-    saves = await someone(studio, secret_data=secret("canSave", "canRead"))
-    elsewhere = await someone(studio, {Scope("elsewhere"): rules(MANAGES)})
+    saves = await create_person_with(studio, secret_data=secret_document("canSave", "canRead"))
+    elsewhere = await create_person_with(studio, {Scope("elsewhere"): holdings_with_rules(MANAGES)})
     for who in (saves, elsewhere, studio.visitor):
         await studio.refused(403, "application", removing(shop), who.headers)
-    await studio.ok("application", removing(shop), (await someone(studio, {ROOT: rules("can_remove_apps")})).headers)
-    remover = await someone(studio, {ROOT: rules("can_remove_apps")})
+    await studio.ok(
+        "application",
+        removing(shop),
+        (await create_person_with(studio, {ROOT: holdings_with_rules("can_remove_apps")})).headers,
+    )
+    remover = await create_person_with(studio, {ROOT: holdings_with_rules("can_remove_apps")})
     await studio.ok("application", removing(studio.other.application_id), remover.headers)
 
 
 async def test_application_1_is_neither_removed_nor_moved(studio: Studio) -> None:
-    boss = await administrator(studio)
+    boss = await create_administrator(studio)
     await studio.refused(403, "application", removing(1), boss.headers)
     await studio.refused(403, "application", saving(application_id=1, project_id=PROJECT), boss.headers)
-    remover = await someone(studio, {ROOT: rules("can_remove_apps")})
+    remover = await create_person_with(studio, {ROOT: holdings_with_rules("can_remove_apps")})
     await studio.refused(403, "application", removing(1), remover.headers)
 
 
@@ -586,7 +602,7 @@ async def test_ap_14_strange_names_are_refused_or_told_as_they_are(studio: Studi
 
 async def test_any_role_on_an_application_lets_see_it_and_not_save_it(studio: Studio) -> None:
     shop = studio.shop.application_id
-    keeper = await someone(studio, {application_scope(PROJECT, shop): holding("app_users_manager")})
+    keeper = await create_person_with(studio, {application_scope(PROJECT, shop): holdings_with("app_users_manager")})
     assert (await get(studio, keeper, shop))["name"] == "Shop"
     await studio.refused(403, "application", saving(application_id=shop, name="Mine"), keeper.headers)
     await studio.refused(403, "application", reading(studio.other.application_id), keeper.headers)
@@ -600,7 +616,7 @@ async def test_pa_13_an_unknown_application_is_no_different_from_a_foreign_one(s
         ]
         assert (foreign.status_code, foreign.content) == (unknown.status_code, unknown.content)
         assert foreign.status_code == 403
-    boss = await administrator(studio)
+    boss = await create_administrator(studio)
     await studio.refused(404, "application", reading(999_999), boss.headers)
 
 
@@ -611,9 +627,13 @@ async def test_an_application_moves_with_the_right_in_both_projects(studio: Stud
     storage, shop = studio.service.house.storage, studio.shop.application_id
     await publish(storage, a_project("Elsewhere"))
     there = Scope("elsewhere")
-    only_here = await someone(studio, {IN_PROJECT: rules(MANAGES)})
-    only_there = await someone(studio, {there: rules(MANAGES)}, secret_data=secret("canSave"))
-    both = await someone(studio, {IN_PROJECT: rules(MANAGES), there: rules(MANAGES)})
+    only_here = await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES)})
+    only_there = await create_person_with(
+        studio, {there: holdings_with_rules(MANAGES)}, secret_data=secret_document("canSave")
+    )
+    both = await create_person_with(
+        studio, {IN_PROJECT: holdings_with_rules(MANAGES), there: holdings_with_rules(MANAGES)}
+    )
     move = saving(application_id=shop, project_id="elsewhere")
     for who in (only_here, only_there):
         await studio.refused(403, "application", move, who.headers)
@@ -624,20 +644,30 @@ async def test_an_application_moves_with_the_right_in_both_projects(studio: Stud
 
 async def test_an_application_of_no_project_moves_in_with_can_save(studio: Studio) -> None:
     other = studio.other.application_id
-    mover = await someone(studio, {IN_PROJECT: rules(MANAGES)}, secret_data=secret("canSave"), application_id=other)
+    mover = await create_person_with(
+        studio,
+        {IN_PROJECT: holdings_with_rules(MANAGES)},
+        secret_data=secret_document("canSave"),
+        application_id=other,
+    )
     assert (await save(studio, mover, application_id=other, project_id=PROJECT))["project_id"] == PROJECT
 
 
 async def test_an_application_leaves_for_no_project_with_can_create_app_as_well(studio: Studio) -> None:
-    shop, manager = studio.shop.application_id, await someone(studio, {IN_PROJECT: rules(MANAGES)})
+    shop, manager = (
+        studio.shop.application_id,
+        await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES)}),
+    )
     await studio.refused(403, "application", saving(name="Outside"), manager.headers)
     await studio.refused(403, "application", saving(application_id=shop, project_id=None), manager.headers)
-    both = await someone(studio, {IN_PROJECT: rules(MANAGES), ROOT: rules("can_create_app")})
+    both = await create_person_with(
+        studio, {IN_PROJECT: holdings_with_rules(MANAGES), ROOT: holdings_with_rules("can_create_app")}
+    )
     assert "project_id" not in await save(studio, both, application_id=shop, project_id=None)
 
 
 async def test_the_stored_project_decides_not_the_one_that_is_sent(studio: Studio) -> None:
-    mover = await someone(studio, {IN_PROJECT: rules(MANAGES)})
+    mover = await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES)})
     other = studio.other.application_id
     await studio.refused(403, "application", saving(application_id=other, project_id=PROJECT), mover.headers)
     body = {"action": "get", "data": {"application_id": other, "project_id": PROJECT}}
@@ -646,12 +676,14 @@ async def test_the_stored_project_decides_not_the_one_that_is_sent(studio: Studi
 
 async def test_an_application_of_a_removed_project_is_closed_to_all_but_administrators(studio: Studio) -> None:
     storage, shop = studio.service.house.storage, studio.shop.application_id
-    holder = await someone(studio, secret_data=secret("canRead", "canSave", "canReadSchema", "canCreateJwt"))
+    holder = await create_person_with(
+        studio, secret_data=secret_document("canRead", "canSave", "canReadSchema", "canCreateJwt")
+    )
     await studio.ok("application", reading(shop), holder.headers)
-    await storage.projects.edit_project(PROJECT, edited_project(removed=True))
+    await storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
     for who in (holder, studio.owner):
         await studio.refused(403, "application", reading(shop), who.headers)
         await studio.refused(403, "application", saving(application_id=shop, name="x"), who.headers)
         await studio.refused(403, "meta/schema", {"action": "get", "application_id": shop}, who.headers)
         await studio.refused(403, "accessKey", {"action": "get", "application_id": shop}, who.headers)
-    await studio.ok("application", reading(shop), (await administrator(studio)).headers)
+    await studio.ok("application", reading(shop), (await create_administrator(studio)).headers)

@@ -15,9 +15,9 @@ from gatehouse.app.callers import service_tokens
 from gatehouse.keys.material import public_pem
 from gatehouse.tokens.claims import ServiceAccountClaims
 from tests.support.builders import ORIGIN, a_record
-from tests.support.permission_builders import a_service_account, edited_project
+from tests.support.permission_builders import a_service_account, set_project_fields
 from tests.support.service import running_service
-from tests.support.studio import FACTOR, PROJECT, Person, Studio, a_studio, own_record, signed
+from tests.support.studio import FACTOR, PROJECT, Person, Studio, a_studio, own_record, signed_request
 from tests.support.tokens import application_private_key
 
 DAY = 86_400
@@ -139,9 +139,9 @@ async def test_pa_04_a_service_jwt_is_refused_when_revoked_expired_or_removed(st
     issued = await tokens.issue(studio.shop.application_id, days=1, origin=ORIGIN)
     body, headers = own_record(studio.shop), bearing(studio.owner.jwt, Service_Jwt=issued.jwt)
     await studio.ok("meta/data", body, headers)
-    await storage.projects.edit_project(PROJECT, edited_project(removed=True))
+    await storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
     await studio.refused(401, "meta/data", body, headers)
-    await storage.projects.edit_project(PROJECT, edited_project(removed=False))
+    await storage.projects.edit_project(PROJECT, set_project_fields(removed=False))
     await tokens.revoke(studio.shop.application_id, issued.token.jti, ORIGIN)
     await studio.refused(401, "meta/data", body, headers)
     other = await tokens.issue(studio.shop.application_id, days=1, origin=ORIGIN)
@@ -236,15 +236,15 @@ async def test_pa_09_a_signature_is_over_the_whole_request_and_soon_old(studio: 
     key = await studio.access_key()
     now = studio.service.clock.now()
     body = own_record(studio.shop, ip="203.0.113.5", ts=now)
-    raw, headers = signed(body, key, studio.shop)
+    raw, headers = signed_request(body, key, studio.shop)
     headers |= bearing(studio.owner.jwt)
     assert await send(studio, raw, headers) == 200
     assert await send(studio, raw.replace(b"203.0.113.5", b"203.0.113.6"), headers) == 401
     assert await send(studio, raw, {**headers, "Application-Id": str(studio.other.application_id)}) == 401
     assert await send(studio, raw, {**headers, "Signature": "0" * 64}) == 401
-    raw_of_other, theirs = signed(body, "0" * 64, studio.shop)
+    raw_of_other, theirs = signed_request(body, "0" * 64, studio.shop)
     assert await send(studio, raw_of_other, {**headers, **theirs}) == 401
-    about_other, ours = signed({**body, "application_id": studio.other.application_id}, key, studio.shop)
+    about_other, ours = signed_request({**body, "application_id": studio.other.application_id}, key, studio.shop)
     assert await send(studio, about_other, {**headers, **ours}) == 403
     await studio.service.clock.advance(60)
     assert await send(studio, raw, headers) == 200
@@ -260,7 +260,7 @@ async def test_pa_09_the_signed_address_is_what_fip_sees(studio: Studio) -> None
     await studio.refused(403, "meta/data", own_record(studio.shop, jwt=jwt), bearing(key))
     for address, status in (("10.1.2.3", 200), ("11.1.2.3", 403)):
         body = own_record(studio.shop, ip=address, ts=studio.service.clock.now())
-        raw, headers = signed(body, key, studio.shop)
+        raw, headers = signed_request(body, key, studio.shop)
         assert await send(studio, raw, headers | bearing(jwt)) == status
 
 
@@ -285,9 +285,9 @@ async def a_robot(studio: Studio, **fields: Any) -> Person:
 async def test_a_service_account_calls_until_it_is_revoked_or_its_project_removed(studio: Studio) -> None:
     robot, storage = await a_robot(studio), studio.service.house.storage
     assert (await studio.ok("user/info", {}, bearing(robot.jwt)))["projects"] == 0
-    await storage.projects.edit_project(PROJECT, edited_project(removed=True))
+    await storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
     await studio.refused(401, "user/info", {}, bearing(robot.jwt))
-    await storage.projects.edit_project(PROJECT, edited_project(removed=False))
+    await storage.projects.edit_project(PROJECT, set_project_fields(removed=False))
     await studio.ok("user/info", {}, bearing(robot.jwt))
     await storage.service_accounts.revoke_service_account(ROBOT, studio.service.clock.now(), [a_record()])
     await studio.refused(401, "user/info", {}, bearing(robot.jwt))

@@ -4,11 +4,17 @@ import asyncio
 from typing import Any
 
 from gatehouse.oauth.model import Client
-from tests.support.oauth import REDIRECT, Relying
-from tests.support.permission_builders import holding
+from tests.support.oauth import REDIRECT, RelyingPartyClient
+from tests.support.permission_builders import holdings_with
 from tests.support.studio import Studio
-from tests.support.studio_people import IN_PROJECT, administrator, bearing, secret, someone
-from tests.support.whole_database import whole_database
+from tests.support.studio_people import (
+    IN_PROJECT,
+    bearer_headers,
+    create_administrator,
+    create_person_with,
+    secret_document,
+)
+from tests.support.whole_database import read_all_tables
 
 DAY = 86_400
 ACTIONS = ("get", "create", "save", "delete", "rotate", "revoke")
@@ -27,9 +33,9 @@ async def made(studio: Studio, **changes: object) -> Any:
     return answer.json()["data"]
 
 
-def relying(studio: Studio, record: Any, secret: str = "") -> Relying:
+def relying(studio: Studio, record: Any, secret: str = "") -> RelyingPartyClient:
     client = Client(client_id=record["client_id"], name="", profile="oidc", created_at=0)  # type: ignore[arg-type]
-    return Relying(service=studio.service, client=client, secret=secret or record["client_secret"])
+    return RelyingPartyClient(service=studio.service, client=client, secret=secret or record["client_secret"])
 
 
 async def is_known(studio: Studio, record: Any, secret: str) -> bool:
@@ -49,26 +55,36 @@ async def test_clients_are_managed_with_the_right_to_save_their_application_and_
         (await studio.ok("serviceAccount", {**account, "data": {**account["data"], **more}}, studio.owner.headers))
         for more in ({"name": "able", "roles": ["project_administrator"]}, {"name": "idle"})  # type: ignore[dict-item]
     ]
-    robots = [bearing(made["data"]["jwt"]) for made in accounts]
-    vouched = bearing(studio.owner.jwt, Service_Jwt=await studio.service_jwt())
+    robots = [bearer_headers(made["data"]["jwt"]) for made in accounts]
+    vouched = bearer_headers(studio.owner.jwt, Service_Jwt=await studio.service_jwt())
     may = (
-        (await administrator(studio)).headers,
+        (await create_administrator(studio)).headers,
         studio.owner.headers,
-        (await someone(studio, {IN_PROJECT: holding("project_administrator")})).headers,
-        (await someone(studio, secret_data=secret("canSave"))).headers,
+        (await create_person_with(studio, {IN_PROJECT: holdings_with("project_administrator")})).headers,
+        (await create_person_with(studio, secret_data=secret_document("canSave"))).headers,
         vouched,
         robots[0],
     )
     key = await studio.access_key()
-    exchanged = await studio.ok("exchangeJwt", {"jwt": studio.owner.jwt, "factor": "the device"}, bearing(key))
+    exchanged = await studio.ok("exchangeJwt", {"jwt": studio.owner.jwt, "factor": "the device"}, bearer_headers(key))
     may_not = (
         (403, studio.visitor.headers),
-        (403, (await someone(studio, secret_data=secret("canCreateJwt", "canModifySchema", "canRead"))).headers),
-        (403, (await someone(studio, secret_data=secret("canSave"), application_id=other)).headers),
-        (403, bearing(studio.owner.jwt, Service_Jwt=await studio.service_jwt(studio.other))),
+        (
+            403,
+            (
+                await create_person_with(
+                    studio, secret_data=secret_document("canCreateJwt", "canModifySchema", "canRead")
+                )
+            ).headers,
+        ),
+        (
+            403,
+            (await create_person_with(studio, secret_data=secret_document("canSave"), application_id=other)).headers,
+        ),
+        (403, bearer_headers(studio.owner.jwt, Service_Jwt=await studio.service_jwt(studio.other))),
         (403, robots[1]),
-        (403, bearing(exchanged["jwt"], Factor="the device")),  # good for this application, but not for this
-        (403, bearing(key)),  # of the application itself, which is nobody
+        (403, bearer_headers(exchanged["jwt"], Factor="the device")),  # good for this application, but not for this
+        (403, bearer_headers(key)),  # of the application itself, which is nobody
         (401, {}),
     )
     for number, headers in enumerate(may):
@@ -87,9 +103,9 @@ async def test_clients_are_managed_with_the_right_to_save_their_application_and_
 
 
 async def test_what_reaches_beyond_the_application_takes_an_administrator_in_person(studio: Studio) -> None:
-    admin = await administrator(studio)
+    admin = await create_administrator(studio)
     shop, other = studio.shop.application_id, studio.other.application_id
-    vouched = bearing(admin.jwt, Service_Jwt=await studio.service_jwt())
+    vouched = bearer_headers(admin.jwt, Service_Jwt=await studio.service_jwt())
     record = await made(studio)
     assert (record["may_exchange"], record["first_party"], record["redirect_hosts"]) == (False, False, [])
     claim = {"roles": {"application_id": other, "told": "roles"}}
@@ -114,7 +130,7 @@ async def test_what_reaches_beyond_the_application_takes_an_administrator_in_per
 
 
 async def test_clients_of_no_application_are_an_administrators(studio: Studio) -> None:
-    admin, shop = await administrator(studio), studio.shop.application_id
+    admin, shop = await create_administrator(studio), studio.shop.application_id
     await made(studio)
     lone = await studio.ok("client", asking("create", None, **WEB | {"client_id": "lone"}), admin.headers)
     assert lone["data"]["application_id"] is None
@@ -170,7 +186,7 @@ WRONG: tuple[tuple[dict[str, object], str], ...] = (
 
 
 async def test_what_cannot_be_is_refused_by_the_name_of_its_field(studio: Studio) -> None:
-    shop, admin = studio.shop.application_id, await administrator(studio)
+    shop, admin = studio.shop.application_id, await create_administrator(studio)
     for data, place in WRONG:
         said = await studio.refused(400, "client", asking("create", shop, **WEB | data), admin.headers)
         assert place in said, (data, said)
@@ -245,12 +261,12 @@ async def test_a_client_lives_through_the_api_and_its_secrets_work_and_end_as_th
         "client.removed",
     ]
     assert {entry.actor for entry in told} == {studio.owner.user_id}
-    everything = str(await whole_database(studio.service.house.storage))
+    everything = str(await read_all_tables(studio.service.house.storage))
     assert not [one for one in secrets if one in everything], "a secret is kept as a digest only"
 
 
 async def of_client(studio: Studio) -> list[Any]:
-    rows = (await whole_database(studio.service.house.storage))["audit_events"]
+    rows = (await read_all_tables(studio.service.house.storage))["audit_events"]
     return [row for row in rows if row.subject == "web" and row.event.startswith("client.")]
 
 
@@ -282,7 +298,7 @@ async def test_clients_of_a_removed_application_are_gone_for_who_saved_it(studio
     record = await made(studio)
     await studio.ok("application", {"action": "delete", "data": {"application_id": shop}}, studio.owner.headers)
     await studio.refused(404, "client", asking("get", shop), studio.owner.headers)
-    every = await studio.ok("client", asking("get", None), (await administrator(studio)).headers)
+    every = await studio.ok("client", asking("get", None), (await create_administrator(studio)).headers)
     assert [one["client_id"] for one in every["data"]] == [record["client_id"]]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.oauth import REDIRECT
 from tests.support.studio import PROJECT, Studio
-from tests.support.studio_people import administrator
+from tests.support.studio_people import create_administrator
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ KINDS = {
 
 @pytest.mark.parametrize("name", KINDS)
 async def test_pr_95_a_delete_that_names_an_old_version_is_refused(studio: Studio, name: str) -> None:
-    kind, boss = KINDS[name], await administrator(studio)
+    kind, boss = KINDS[name], await create_administrator(studio)
     shop = studio.shop.application_id
 
     def asked(action: str, data: Mapping[str, object], record: Mapping[str, Any] | None = None) -> dict[str, object]:
@@ -69,7 +69,7 @@ async def test_pr_95_a_delete_that_names_an_old_version_is_refused(studio: Studi
 
 
 async def test_pr_95_a_delete_sent_again_is_done_already(studio: Studio) -> None:
-    boss = await administrator(studio)
+    boss = await create_administrator(studio)
     body = {"action": "delete", "data": {"id": PROJECT, "version": 1}}
     for _ in range(2):
         assert await studio.ok("project", body, boss.headers) == {"status": "OK"}
@@ -78,4 +78,4 @@ async def test_pr_95_a_delete_sent_again_is_done_already(studio: Studio) -> None
 async def test_pr_95_simulate_refuses_the_delete_that_would_be_refused(studio: Studio) -> None:
     change = {"kind": "project", "action": "delete", "data": {"id": PROJECT, "version": 77}}
     ask = {"application_id": studio.shop.application_id, "data": {"change": change}}
-    await studio.refused(409, "simulate", ask, (await administrator(studio)).headers)
+    await studio.refused(409, "simulate", ask, (await create_administrator(studio)).headers)

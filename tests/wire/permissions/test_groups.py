@@ -4,12 +4,18 @@ import asyncio
 import json
 from typing import Any
 
-from gatehouse.audit.events import Event
+from gatehouse.audit.events import AuditEvent
 from gatehouse.permissions.model.scope import ROOT, group_scope
 from tests.support.builders import a_record
 from tests.support.permission_builders import GROUP, a_group, a_person, a_project, publish
 from tests.support.studio import PROJECT, Person, Studio
-from tests.support.studio_people import IN_PROJECT, administrator, audited, rules, someone
+from tests.support.studio_people import (
+    IN_PROJECT,
+    audit_records,
+    create_administrator,
+    create_person_with,
+    holdings_with_rules,
+)
 
 MANAGES = "group.can_manage_group"
 MANAGES_ALL = "project.can_manage_groups"
@@ -36,7 +42,7 @@ async def make(studio: Studio, title: str = "Testers") -> Any:
 
 
 async def a_manager(studio: Studio, group_id: str) -> Person:
-    return await someone(studio, {group_scope(PROJECT, group_id): rules(MANAGES)})
+    return await create_person_with(studio, {group_scope(PROJECT, group_id): holdings_with_rules(MANAGES)})
 
 
 async def people(studio: Studio, count: int) -> list[str]:
@@ -78,17 +84,20 @@ async def test_gr_01_whoever_manages_one_of_five_groups_sees_exactly_that_one(st
     assert [group["id"] for group in (await get(studio, manager))["groups"]] == [groups[2]["id"]]
     ask = {"action": "get", "data": {"project_id": PROJECT}}
     await studio.refused(403, "group", ask, studio.visitor.headers)
-    all_of_them = await someone(studio, {IN_PROJECT: rules(MANAGES)})
+    all_of_them = await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES)})
     assert len((await get(studio, all_of_them))["groups"]) == 5
-    at_root = await someone(studio, {ROOT: rules(MANAGES)})
+    at_root = await create_person_with(studio, {ROOT: holdings_with_rules(MANAGES)})
     await studio.refused(403, "group", ask, at_root.headers)
-    keeper = await someone(studio, {IN_PROJECT: rules(MANAGES_ALL)})
+    keeper = await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES_ALL)})
     assert (await get(studio, keeper))["groups"] == []
 
 
 async def test_each_act_needs_its_own_right(studio: Studio) -> None:
     made = await make(studio)
-    manager, keeper = await a_manager(studio, made["id"]), await someone(studio, {IN_PROJECT: rules(MANAGES_ALL)})
+    manager, keeper = (
+        await a_manager(studio, made["id"]),
+        await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES_ALL)}),
+    )
     for who, status in ((manager, 403), (keeper, 200)):
         for body in (saving(project_id=PROJECT, title=f"New {status}"), saving(made["id"], title=f"Old {status}")):
             assert (await studio.post("group", body, who.headers)).status_code == status
@@ -165,15 +174,15 @@ async def test_gr_06_a_manager_reaches_his_group_alone_and_opening_it_is_audited
     manager = await a_manager(studio, mine["id"])
     await studio.refused(403, "group/access", access(theirs["id"], users=[]), manager.headers)
     await studio.ok("group/access", access(mine["id"], users=[studio.visitor.user_id]), manager.headers)
-    assert await audited(studio, Event.GROUP_OPENED) == []
+    assert await audit_records(studio, AuditEvent.GROUP_OPENED) == []
     both = [studio.visitor.user_id, manager.user_id]
     await studio.ok("group/access", access(mine["id"], users=both), manager.headers)
-    assert len(await audited(studio, Event.GROUP_OPENED)) == 1
+    assert len(await audit_records(studio, AuditEvent.GROUP_OPENED)) == 1
     await studio.ok("group/access", access(mine["id"], conditions=[EVERYONE]), manager.headers)
-    opened = await audited(studio, Event.GROUP_OPENED)
+    opened = await audit_records(studio, AuditEvent.GROUP_OPENED)
     assert [row.actor for row in opened] == [manager.user_id] * 2
     await studio.ok("group/access", access(mine["id"], users=[]), manager.headers)
-    assert len(await audited(studio, Event.GROUP_OPENED)) == 2
+    assert len(await audit_records(studio, AuditEvent.GROUP_OPENED)) == 2
     await studio.refused(400, "group/access", access(mine["id"], users=[theirs["id"]]), manager.headers)
 
 
@@ -209,7 +218,7 @@ async def test_gr_07_a_condition_has_a_title_and_says_something(studio: Studio) 
 
 async def test_gr_08_rights_end_with_the_group_and_with_belonging_to_it(studio: Studio) -> None:
     made, view = await make(studio), {"action": "get", "data": {"id": PROJECT}}
-    member = await someone(studio, {IN_PROJECT: rules("project.can_view_project")})
+    member = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
     allow = {"action": "save", "data": {"id": PROJECT, "allow": [made["id"]]}}
     await studio.ok("group/access", access(made["id"], users=[member.user_id]), studio.owner.headers)
     await studio.ok("project/membership", allow, studio.owner.headers)
@@ -270,7 +279,7 @@ async def test_pa_13_an_unknown_group_is_no_different_from_a_foreign_one(studio:
         ]
         assert (foreign.status_code, foreign.content) == (unknown.status_code, unknown.content)
         assert foreign.status_code == 403
-    boss = await administrator(studio)
+    boss = await create_administrator(studio)
     await studio.refused(404, "group/access", access("0" * 24, users=[]), boss.headers)
     for strange in ("x", "", "0" * 23, "0" * 25, "G" * 24, GROUP.upper(), GROUP + "\n"):
         await studio.refused(400, "group/access", access(strange, users=[]), boss.headers)
@@ -288,9 +297,9 @@ async def test_a_service_vouches_for_groups_of_its_own_project_alone(studio: Stu
 async def test_a_group_that_decides_who_belongs_is_not_deleted(studio: Studio) -> None:
     """Without it a project that is closed would be open (R5, membership)."""
     made = await make(studio)
-    manager = await someone(studio, {IN_PROJECT: rules(MANAGES_ALL)})
+    manager = await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES_ALL)})
     await studio.ok("group/access", access(made["id"], users=[manager.user_id]), studio.owner.headers)
-    outsider = await someone(studio, {IN_PROJECT: rules("project.can_view_project")})
+    outsider = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
     delete, view = {"action": "delete", "group_id": made["id"]}, {"action": "get", "data": {"id": PROJECT}}
     for lists, who in (({"allow": [made["id"]]}, manager), ({"allow": [], "disallow": [made["id"]]}, studio.owner)):
         listed = {"action": "save", "data": {"id": PROJECT, **lists}}
@@ -318,7 +327,10 @@ async def test_a_group_that_decides_who_belongs_keeps_the_tag_it_needs_for_that(
 
 async def test_a_project_one_may_not_see_is_no_other_place_than_none(studio: Studio) -> None:
     await publish(studio.service.house.storage, a_project("Elsewhere"), owners=[])
-    made, manager = await make(studio), await someone(studio, {IN_PROJECT: rules(MANAGES_ALL)})
+    made, manager = (
+        await make(studio),
+        await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES_ALL)}),
+    )
     answers = [
         await studio.post("group", saving(made["id"], project_id=name), manager.headers)
         for name in ("elsewhere", "nowhere")
@@ -333,13 +345,13 @@ async def test_who_lets_himself_in_by_a_condition_is_audited_too(studio: Studio)
     for others in ([{"uid": [studio.visitor.user_id]}], [{"domain": "studio.example"}]):
         named = [{"title": "t", "condition": one} for one in others]
         await studio.ok("group/access", access(made["id"], conditions=named), manager.headers)
-    assert await audited(studio, Event.GROUP_OPENED) == []
+    assert await audit_records(studio, AuditEvent.GROUP_OPENED) == []
     own = [{"title": "t", "condition": {"or": [{"tag": "x"}, {"uid": [manager.user_id]}]}}]
     await studio.ok("group/access", access(made["id"], conditions=own), manager.headers)
-    assert len(await audited(studio, Event.GROUP_OPENED)) == 1
+    assert len(await audit_records(studio, AuditEvent.GROUP_OPENED)) == 1
     again = [*own, {"title": "u", "condition": {"uid": [manager.user_id]}}]
     await studio.ok("group/access", access(made["id"], conditions=again), manager.headers)
-    assert len(await audited(studio, Event.GROUP_OPENED)) == 1  # he was in already
+    assert len(await audit_records(studio, AuditEvent.GROUP_OPENED)) == 1  # he was in already
 
 
 async def test_the_users_that_the_conditions_of_a_project_name_are_limited(studio: Studio) -> None:

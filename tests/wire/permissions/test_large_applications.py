@@ -16,8 +16,8 @@ from gatehouse.permissions.questions import members, simulate, user_schemas
 from gatehouse.storage.permissions import schemas
 from gatehouse.web.permissions import encoding
 from tests.support.permission_builders import a_person, a_role
-from tests.support.questioned import about, giving, hold, put_roles
-from tests.support.studio import OWNER, VISITOR, Studio
+from tests.support.questioned import put_roles, question_body, role_granting, set_user_roles
+from tests.support.studio import OWNER, STRANGER, Studio
 
 ROLES: Final = 40
 RULES: Final = 2_000  # of each role; bench/blocking.py has an application as large as one may be
@@ -67,7 +67,7 @@ async def large(studio: Studio) -> Studio:
     for user_id in PEOPLE:
         await a_person(studio.service.house.storage, user_id)
     for user_id in (OWNER, *PEOPLE):
-        await hold(studio, user_id, {ROOT: names})
+        await set_user_roles(studio, user_id, {ROOT: names})
     return studio
 
 
@@ -88,11 +88,11 @@ async def all_at_once(*askers: Callable[[], httpx2.Response]) -> list[httpx2.Res
 
 @pytest.mark.timeout(600)
 async def test_lp_01_heavy_answers_are_made_off_the_event_loop(large: Studio, threads: Threads) -> None:
-    listed = asker(large, "meta/data", {"action": "get", **about(large)})
-    found = asker(large, "members", about(large, rule="large1area1.rule1"))
+    listed = asker(large, "meta/data", {"action": "get", **question_body(large)})
+    found = asker(large, "members", question_body(large, rule="large1area1.rule1"))
     deleted = {"kind": "role", "action": "delete", "data": {"name": "large1"}}
-    simulated = asker(large, "simulate", about(large, change=deleted))
-    role_saved = {"action": "save", **about(large, name="large2", description="saved")}
+    simulated = asker(large, "simulate", question_body(large, change=deleted))
+    role_saved = {"action": "save", **question_body(large, name="large2", description="saved")}
     for ask in (listed, found, simulated, asker(large, "roles", role_saved)):
         [answer] = await all_at_once(ask)
         assert answer.status_code == 200, answer.text[:500]
@@ -115,8 +115,8 @@ async def test_lp_01_of_many_who_lack_a_model_one_reads_it(studio: Studio, monke
         return await read(application_ids)
 
     monkeypatch.setattr(store, "application_models", counted)
-    await put_roles(studio, giving("given"))
-    ask = {"action": "get", **about(studio)}
+    await put_roles(studio, role_granting("given"))
+    ask = {"action": "get", **question_body(studio)}
     await asyncio.gather(*(studio.ok("meta/data", ask, studio.visitor.headers) for _ in range(8)))
     assert len([one for one in asked if studio.shop.application_id in one]) == 1
 
@@ -129,8 +129,8 @@ async def test_lp_01_a_list_over_the_bound_is_refused_with_the_narrower_question
     areas = {area: {f"rule{n}": {"value": True} for n in range(50)} for area in ("one", "two")}
     shown = {"shown": {"name": {"value": True}}}
     await put_roles(studio, a_role("many", meta={"private_data": areas, "public_data": shown}))
-    await hold(studio, VISITOR, {ROOT: ["many"]})
-    ask = {"action": "get", **about(studio)}
+    await set_user_roles(studio, STRANGER, {ROOT: ["many"]})
+    ask = {"action": "get", **question_body(studio)}
     said = await studio.refused(400, "meta/data", ask, studio.visitor.headers)
     assert said.startswith("answer too large: ")
     assert "options.prefix" in said
@@ -138,12 +138,12 @@ async def test_lp_01_a_list_over_the_bound_is_refused_with_the_narrower_question
     assert await rules(studio, "private_data.two.rule11") == ["private_data.two.rule11"]
     assert await rules(studio, "public_data") == ["public_data.shown.name"]
     await studio.refused(400, "meta/data", {**ask, "options": {"prefix": "one/"}}, studio.visitor.headers)
-    tree = {"action": "get", **about(studio, type="tree"), "options": {"prefix": "one"}}
+    tree = {"action": "get", **question_body(studio, type="tree"), "options": {"prefix": "one"}}
     await studio.refused(400, "meta/data", tree, studio.visitor.headers)
 
 
 async def rules(studio: Studio, prefix: str) -> list[str]:
-    ask = {"action": "get", **about(studio), "options": {"prefix": prefix}}
+    ask = {"action": "get", **question_body(studio), "options": {"prefix": prefix}}
     found: list[str] = (await studio.ok("meta/data", ask, studio.visitor.headers))["data"]
     return found
 
@@ -153,11 +153,11 @@ async def test_lp_01_roles_over_the_bound_are_asked_for_one_by_one(
 ) -> None:
     meta = {"private_data": {f"rule{n}": {"value": True} for n in range(80)}}
     await put_roles(studio, a_role("one", meta=meta), a_role("two", meta=meta))
-    monkeypatch.setattr(encoding, "ANSWER_MOST", 3_000)
-    get = {"action": "get", **about(studio)}
+    monkeypatch.setattr(encoding, "MAX_ANSWER_BYTES", 3_000)
+    get = {"action": "get", **question_body(studio)}
     said = await studio.refused(400, "roles", get, studio.owner.headers)
     assert said.startswith("answer too large: ")
-    await studio.ok("roles", {"action": "get", **about(studio, name="two")}, studio.owner.headers)
+    await studio.ok("roles", {"action": "get", **question_body(studio, name="two")}, studio.owner.headers)
     said = await studio.refused(400, "meta/schema", get, studio.owner.headers)
     assert "options.section" in said
     section = await studio.ok("meta/schema", {**get, "options": {"section": "login"}}, studio.owner.headers)
@@ -169,23 +169,25 @@ async def test_lp_01_a_schema_that_was_saved_is_never_refused_for_its_size(
 ) -> None:
     meta = {"private_data": {f"rule{n}": {"value": True} for n in range(80)}}
     await put_roles(studio, a_role("one", meta=meta), a_role("two", meta=meta))
-    monkeypatch.setattr(encoding, "ANSWER_MOST", 3_000)
+    monkeypatch.setattr(encoding, "MAX_ANSWER_BYTES", 3_000)
     public = {"public_data": {"news": {"value": False}}}
-    saved = await studio.ok("meta/schema", {"action": "save", **about(studio, **public)}, studio.owner.headers)
+    saved = await studio.ok(
+        "meta/schema", {"action": "save", **question_body(studio, **public)}, studio.owner.headers
+    )
     assert "roles" not in saved["data"]
     assert any(one.startswith("roles: left out") for one in saved["warnings"])
 
 
 async def test_lp_01_simulate_is_answered_in_pages_by_length(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
-    await put_roles(studio, giving("given"))
+    await put_roles(studio, role_granting("given"))
     for user_id in PEOPLE:
         await a_person(studio.service.house.storage, user_id)
-        await hold(studio, user_id, {ROOT: ["given"]})
-    monkeypatch.setattr(simulate, "LENGTH_MOST", 60)  # characters: a rule and a role
+        await set_user_roles(studio, user_id, {ROOT: ["given"]})
+    monkeypatch.setattr(simulate, "MAX_LENGTH", 60)  # characters: a rule and a role
     deleted = {"kind": "role", "action": "delete", "data": {"name": "given"}}
     people, after = [], ""
     for _ in range(len(PEOPLE) + 1):
-        ask = about(studio, change=deleted, after=after)
+        ask = question_body(studio, change=deleted, after=after)
         page = (await studio.ok("simulate", ask, studio.owner.headers))["data"]
         people += [one["user_id"] for one in page["people"]]
         if page["after"] is None:
@@ -193,7 +195,7 @@ async def test_lp_01_simulate_is_answered_in_pages_by_length(studio: Studio, mon
         assert page["truncated"]
         after = page["after"]
     assert people == list(PEOPLE)
-    narrow = about(studio, change=deleted, prefix="user.ban")
+    narrow = question_body(studio, change=deleted, prefix="user.ban")
     page = (await studio.ok("simulate", narrow, studio.owner.headers))["data"]
     assert [one["loses"] for one in page["people"]] == [[]] * len(page["people"])
 
@@ -201,14 +203,14 @@ async def test_lp_01_simulate_is_answered_in_pages_by_length(studio: Studio, mon
 async def test_lp_01_members_are_answered_in_pages_by_their_ways(
     studio: Studio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await put_roles(studio, giving("one"), giving("two"))
+    await put_roles(studio, role_granting("one"), role_granting("two"))
     for user_id in PEOPLE:
         await a_person(studio.service.house.storage, user_id)
-        await hold(studio, user_id, {ROOT: ["one", "two"]})
-    monkeypatch.setattr(members, "WAYS_MOST", 4)
-    first = (await studio.ok("members", about(studio, rule="user.kick"), studio.owner.headers))["data"]
+        await set_user_roles(studio, user_id, {ROOT: ["one", "two"]})
+    monkeypatch.setattr(members, "MAX_SOURCES", 4)
+    first = (await studio.ok("members", question_body(studio, rule="user.kick"), studio.owner.headers))["data"]
     assert [one["user_id"] for one in first["members"]] == list(PEOPLE[:2])
     assert first["after"] == PEOPLE[1]
-    rest = about(studio, rule="user.kick", after=first["after"])
+    rest = question_body(studio, rule="user.kick", after=first["after"])
     second = (await studio.ok("members", rest, studio.owner.headers))["data"]
     assert ([one["user_id"] for one in second["members"]], second["after"]) == ([PEOPLE[2]], None)

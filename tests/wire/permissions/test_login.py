@@ -10,8 +10,14 @@ from gatehouse.permissions.model.project import ProjectSettings
 from gatehouse.permissions.model.scope import ROOT
 from tests.support.builders import a_record, a_user
 from tests.support.oauth import an_oidc_client
-from tests.support.permission_builders import a_role, a_user_record, becoming, create_application, edited_project
-from tests.support.service import Service
+from tests.support.permission_builders import (
+    a_role,
+    a_user_record,
+    create_application,
+    set_fields,
+    set_project_fields,
+)
+from tests.support.service import RunningService
 from tests.support.studio import PROJECT, Studio
 from tests.support.visitor import PASSWORD
 from tests.wire.accounts.test_login import claims_of
@@ -21,14 +27,14 @@ KICK = {"private_data": {"user": {"kick": {"value": True}}}}
 
 
 @pytest.fixture
-async def anna(service: Service) -> User:
+async def anna(service: RunningService) -> User:
     hashed = await service.house.passwords.hash(PASSWORD)
     user = a_user(login=LOGIN, password_hash=hashed, email_verified=True)
     await service.house.storage.accounts.create(user, a_record())
     return user
 
 
-async def log_in(service: Service, **fields: Any) -> dict[str, Any]:
+async def log_in(service: RunningService, **fields: Any) -> dict[str, Any]:
     ask = {"login": LOGIN, "password": PASSWORD, "factor": "f", **fields}
     answer = await service.client.post("/proxy/api/login", json=ask)
     told: dict[str, Any] = answer.json()
@@ -43,7 +49,7 @@ async def test_the_login_section_of_a_users_record_outranks_the_applications(stu
         ({"can": {"value": True}, "cannot": {"value": False}}, "OK"),
         ({"cannot": {"value": True, "expired": studio.service.clock.now()}}, "OK"),
     ):
-        await storage.user_records.edit_record(shop, anna.user_id, becoming(login=login), 0)
+        await storage.user_records.edit_record(shop, anna.user_id, set_fields(login=login), 0)
         assert (await log_in(studio.service, app_id=shop))["status"] == status, login
 
 
@@ -51,7 +57,7 @@ async def test_the_login_section_of_a_users_record_outranks_the_applications(stu
 async def test_restricted_domains_let_only_these_in(studio: Studio) -> None:
     storage, shop = studio.service.house.storage, studio.shop.application_id
     for domains, status in ((["other.example"], "DENIED"), (["studio.example"], "OK"), ([], "OK")):
-        await storage.applications.edit_application(shop, becoming(settings={"restricted_domains": domains}))
+        await storage.applications.edit_application(shop, set_fields(settings={"restricted_domains": domains}))
         assert (await log_in(studio.service, app_id=shop))["status"] == status
 
 
@@ -60,7 +66,7 @@ async def test_allowed_domains_of_its_project_bind_an_application(studio: Studio
     storage, shop = studio.service.house.storage, studio.shop.application_id
     for domains, status in ((("other.example",), "DENIED"), (("studio.example",), "OK")):
         settings = ProjectSettings(allowed_domains=domains)
-        await storage.projects.edit_project(PROJECT, edited_project(settings=settings))
+        await storage.projects.edit_project(PROJECT, set_project_fields(settings=settings))
         assert (await log_in(studio.service, app_id=shop))["status"] == status
 
 
@@ -69,11 +75,11 @@ async def test_nobody_logs_in_to_what_is_removed_or_never_was(studio: Studio) ->
     storage, shop = studio.service.house.storage, studio.shop.application_id
     assert (await log_in(studio.service, app_id=99_999))["status"] == "DENIED"
     assert (await log_in(studio.service, app_id=shop, gapp_id=99_999))["status"] == "DENIED"
-    await storage.projects.edit_project(PROJECT, edited_project(removed=True))
+    await storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
     assert (await log_in(studio.service, app_id=shop))["status"] == "DENIED"
     other = studio.other.application_id
     assert (await log_in(studio.service, app_id=other))["status"] == "OK"
-    await storage.applications.edit_application(other, becoming(removed=True))
+    await storage.applications.edit_application(other, set_fields(removed=True))
     assert (await log_in(studio.service, app_id=other))["status"] == "DENIED"
 
 
@@ -82,7 +88,7 @@ async def test_the_jwt_tells_what_its_owner_holds_in_the_first_application_named
     storage = service.house.storage
     game = await create_application(storage, a_role("moderator", meta=KICK, params="5"), name="Game")
     held = a_user_record(anna.user_id, {ROOT: ["moderator"]}, game.application_id)
-    await storage.user_records.edit_record(game.application_id, anna.user_id, becoming(scopes=held.scopes), 0)
+    await storage.user_records.edit_record(game.application_id, anna.user_id, set_fields(scopes=held.scopes), 0)
     claims = claims_of((await log_in(service, app_id=game.application_id, gapp_id=studio.shop.application_id))["jwt"])
     assert (claims["app_perm"], claims["perm"]) == (game.application_id, ["user.kick|5"])
     assert claims["perm_exp"] == service.clock.now() + 300
@@ -116,6 +122,6 @@ async def test_a_service_jwt_names_its_application_and_must_be_valid(studio: Stu
     )
     assert refused.status_code == 401
     await studio.service.house.storage.user_records.edit_record(
-        studio.shop.application_id, str(told["user_id"]), becoming(login={"cannot": {"value": True}}), 0
+        studio.shop.application_id, str(told["user_id"]), set_fields(login={"cannot": {"value": True}}), 0
     )
     assert (await log_in(studio.service, service_jwt=await studio.service_jwt()))["status"] == "DENIED"

@@ -1,23 +1,30 @@
 """What the console shows of people, game sessions, service tokens, the audit log and old schemas, over the API."""
 
 from gatehouse.app.callers import email_secrets, service_tokens
-from gatehouse.audit.events import Event
+from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.digests import sha256
 from gatehouse.permissions.model.central import ROOT_RULES
 from gatehouse.permissions.model.scope import ROOT
-from gatehouse.settings.entries import ENTRIES, value_of
+from gatehouse.settings.entries import ALL_SETTINGS, value_of
 from gatehouse.settings.secret import Secret
-from gatehouse.storage.audit import record
+from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.statements import Verb
 from tests.support.builders import ORIGIN
-from tests.support.game import RESULT, register
-from tests.support.permission_builders import create_application, holding
+from tests.support.game import RESULT, register_game
+from tests.support.permission_builders import create_application, holdings_with
 from tests.support.studio import PROJECT, Studio
-from tests.support.studio_people import IN_PROJECT, administrator, bearing, rules, secret, someone
+from tests.support.studio_people import (
+    IN_PROJECT,
+    bearer_headers,
+    create_administrator,
+    create_person_with,
+    holdings_with_rules,
+    secret_document,
+)
 
 
 async def test_accounts_refusals_and_service_tokens_are_read_by_administrators_in_person(studio: Studio) -> None:
-    admin, shop = await administrator(studio), studio.shop.application_id
+    admin, shop = await create_administrator(studio), studio.shop.application_id
     token = (await service_tokens(studio.service.house).issue(shop, comment="nightly", origin=ORIGIN)).token
     value = await email_secrets(studio.service.house).make(shop, ORIGIN)
     refused = await studio.service.client.post(RESULT, json={"gsid": "00000000-0000-4000-8000-000000000000"})
@@ -34,7 +41,7 @@ async def test_accounts_refusals_and_service_tokens_are_read_by_administrators_i
             ({"data": {"record_id": refused.json()["error"]}}, {"subject": "00000000…", "refused": True}),
         ],
     }
-    vouched = bearing(admin.jwt, Service_Jwt=await studio.service_jwt())
+    vouched = bearer_headers(admin.jwt, Service_Jwt=await studio.service_jwt())
     for path, each in asks.items():
         for body, told in each:
             ask = {"action": "get", **body}
@@ -60,15 +67,15 @@ async def test_accounts_refusals_and_service_tokens_are_read_by_administrators_i
 
 
 async def test_the_installation_is_read_by_administrators_in_person_and_its_secrets_by_nobody(studio: Studio) -> None:
-    admin, settings = await administrator(studio), studio.service.house.settings
+    admin, settings = await create_administrator(studio), studio.service.house.settings
     others = [
         studio.visitor,
         studio.owner,
-        await someone(studio, {IN_PROJECT: holding("project_administrator")}),
-        await someone(studio, {ROOT: rules(*ROOT_RULES.keys() - {"can_administer"})}),
-        await someone(studio, secret_data=secret("canRead", "canSave", roles=("all", "all"))),
+        await create_person_with(studio, {IN_PROJECT: holdings_with("project_administrator")}),
+        await create_person_with(studio, {ROOT: holdings_with_rules(*ROOT_RULES.keys() - {"can_administer"})}),
+        await create_person_with(studio, secret_data=secret_document("canRead", "canSave", roles=("all", "all"))),
     ]
-    vouched = bearing(admin.jwt, Service_Jwt=await studio.service_jwt())
+    vouched = bearer_headers(admin.jwt, Service_Jwt=await studio.service_jwt())
     told = {
         "configuration": {"settings"},
         "branding": {"settings", "colours"},
@@ -78,7 +85,7 @@ async def test_the_installation_is_read_by_administrators_in_person_and_its_secr
         "keys": {"lines", "rotate_days"},
         "email": {"server", "waiting", "letters", "total", "page", "pages"},
     }
-    values = [value_of(settings, entry) for entry in ENTRIES.values() if entry.is_secret]
+    values = [value_of(settings, entry) for entry in ALL_SETTINGS.values() if entry.is_secret]
     secrets = [value.reveal() for value in values if isinstance(value, Secret) and value.hides_something]
     assert settings.security.master_key.reveal() in secrets
     for part, fields in told.items():
@@ -96,16 +103,16 @@ async def test_a_service_that_vouches_shows_an_owner_of_the_log_no_more_than_it_
     shop = studio.shop.application_id
     wiki = await create_application(studio.service.house.storage, name="Wiki", project_id=PROJECT)
     about = (f"application {shop}", f"project {PROJECT}", f"application {wiki.application_id}")
-    written = [studio.service.house.recorder.record(Event.ROLE_SAVED, ORIGIN, subject=one) for one in about]
+    written = [studio.service.house.recorder.record(AuditEvent.ROLE_SAVED, ORIGIN, subject=one) for one in about]
 
     def verb() -> Verb[None]:
         for one in written:
-            yield from record(one)
+            yield from add_audit_record(one)
 
     await studio.service.house.storage.runner.act(verb)
     asks = [{"action": "get", "data": {"record_id": one.record_id}} for one in written]
-    vouched = bearing(studio.owner.jwt, Service_Jwt=await studio.service_jwt())
-    elsewhere = bearing(studio.owner.jwt, Service_Jwt=await studio.service_jwt(studio.other))
+    vouched = bearer_headers(studio.owner.jwt, Service_Jwt=await studio.service_jwt())
+    elsewhere = bearer_headers(studio.owner.jwt, Service_Jwt=await studio.service_jwt(studio.other))
     for ask in asks:
         await studio.ok("activity", ask, studio.owner.headers)
         await studio.refused(403, "activity", ask, elsewhere)
@@ -117,8 +124,8 @@ async def test_a_service_that_vouches_shows_an_owner_of_the_log_no_more_than_it_
 async def test_a_game_session_is_seen_with_its_application_and_its_person_by_administrators_only(
     studio: Studio,
 ) -> None:
-    admin, shop = await administrator(studio), studio.shop.application_id
-    game = await register(studio.service, app_id=shop)
+    admin, shop = await create_administrator(studio), studio.shop.application_id
+    game = await register_game(studio.service, app_id=shop)
     ask = {"action": "get", "application_id": shop, "data": {"ref": game.gsid[:13]}}
     anywhere = {"action": "get", "data": {"ref": game.gsid[:13]}}
     seen = (await studio.ok("gameSession", ask, studio.owner.headers))["data"]
@@ -135,7 +142,9 @@ async def test_a_game_session_is_seen_with_its_application_and_its_person_by_adm
     await studio.refused(403, "gameSession", anywhere, studio.owner.headers)
     await studio.refused(403, "gameSession", ask, studio.visitor.headers)
     elsewhere = ask | {"application_id": studio.other.application_id}
-    theirs = await someone(studio, secret_data=secret("canRead"), application_id=studio.other.application_id)
+    theirs = await create_person_with(
+        studio, secret_data=secret_document("canRead"), application_id=studio.other.application_id
+    )
     assert "no such game session" in await studio.refused(404, "gameSession", elsewhere, theirs.headers)
     for ref in ("00000000-0000", "%", "", game.gsid):
         await studio.refused(404, "gameSession", ask | {"data": {"ref": ref}}, admin.headers)
@@ -164,8 +173,10 @@ async def test_a_schema_is_read_as_it_was_by_whoever_may_read_it_as_it_is(studio
     assert (newest["by"], newest["changes"], saves["total"]) == (studio.owner.user_id, [added], 2)
     beyond = {**current, "data": {"page": 9}}
     assert (await studio.ok("meta/schema/versions", beyond, studio.owner.headers))["data"]["versions"] == []
-    elsewhere = await someone(studio, secret_data=secret("canReadSchema"), application_id=studio.other.application_id)
-    unread = await someone(studio, secret_data=secret("canRead"))
+    elsewhere = await create_person_with(
+        studio, secret_data=secret_document("canReadSchema"), application_id=studio.other.application_id
+    )
+    unread = await create_person_with(studio, secret_data=secret_document("canRead"))
     for nobody in (studio.visitor, elsewhere, unread):
         await studio.refused(403, "meta/schema/versions", current, nobody.headers)
     await studio.refused(400, "meta/schema", at("1"), studio.owner.headers)
@@ -186,7 +197,7 @@ async def test_one_group_and_one_member_are_read_alone(studio: Studio) -> None:
         one = (await studio.ok("group", {**ask, "group_id": group["id"]}, studio.owner.headers))["data"]
         assert one == {"groups": [group], "max_users_cnt": 100}
     await studio.refused(404, "group", {**ask, "group_id": "0" * 24}, studio.owner.headers)
-    member = await someone(studio, {IN_PROJECT: holding("project_administrator")})
+    member = await create_person_with(studio, {IN_PROJECT: holdings_with("project_administrator")})
     every = (await studio.ok("project/membership", {"action": "get", "data": {"id": PROJECT}}, studio.owner.headers))[
         "data"
     ]

@@ -11,21 +11,21 @@ from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.model.rule import End
 from gatehouse.permissions.model.scope import ROOT, application_scope
 from gatehouse.permissions.model.user_record import Assignment
-from tests.support.permission_builders import GROUP, a_person, a_project, a_user_record, holding, publish
+from tests.support.permission_builders import GROUP, a_person, a_project, a_user_record, holdings_with, publish
 from tests.support.questioned import (
     REQUIRE,
     P,
-    about,
-    giving,
-    grant,
-    hold,
-    hold_directly,
-    leaf,
+    grant_roles_to_group,
     put_group,
     put_roles,
-    write,
+    question_body,
+    role_granting,
+    rule_leaf,
+    set_user_holdings,
+    set_user_roles,
+    write_record,
 )
-from tests.support.studio import OWNER, PROJECT, VISITOR, Studio
+from tests.support.studio import OWNER, PROJECT, STRANGER, Studio
 
 ANN, BEN, CAT, DAN = "2000000001", "2000000002", "2000000003", "2000000004"
 SAYS_NO = {"private_data": {"user": {"kick": {"value": False}}}}
@@ -40,7 +40,7 @@ async def people(studio: Studio) -> None:
 
 
 async def found(studio: Studio, **data: object) -> dict[str, Any]:
-    ask = about(studio, **({"rule": "user.kick"} if "role" not in data else {}), **data)
+    ask = question_body(studio, **({"rule": "user.kick"} if "role" not in data else {}), **data)
     page = (await studio.ok("members", ask, studio.owner.headers))["data"]
     assert page["after"] is None
     return {one["user_id"]: one for one in page["members"]}
@@ -54,19 +54,19 @@ async def test_every_way_of_holding_a_rule_at_the_root_is_found(studio: Studio) 
     await people(studio)
     await put_roles(
         studio,
-        giving("given"),
-        giving("tagged", condition=parse_condition({"tag": "staff"})),
-        giving("bought", condition=parse_condition({"purchase": "game"})),
-        giving("local", condition=parse_condition({"domain": "studio.example"})),
-        giving("chosen", condition=parse_condition({"uid": [OWNER]})),
-        giving("from_here", condition=parse_condition({"ip": "127.0.0.0/8"})),
+        role_granting("given"),
+        role_granting("tagged", condition=parse_condition({"tag": "staff"})),
+        role_granting("bought", condition=parse_condition({"purchase": "game"})),
+        role_granting("local", condition=parse_condition({"domain": "studio.example"})),
+        role_granting("chosen", condition=parse_condition({"uid": [OWNER]})),
+        role_granting("from_here", condition=parse_condition({"ip": "127.0.0.0/8"})),
     )
-    await hold(studio, VISITOR, {ROOT: ["given"]})
-    await hold_directly(studio, DAN, {ROOT: holding(private_data={"user": {"kick": {"value": True}}})})
-    await hold_directly(studio, OWNER, {P: holding("given")})
+    await set_user_roles(studio, STRANGER, {ROOT: ["given"]})
+    await set_user_holdings(studio, DAN, {ROOT: holdings_with(private_data={"user": {"kick": {"value": True}}})})
+    await set_user_holdings(studio, OWNER, {P: holdings_with("given")})
     assert sources(await found(studio)) == {
         OWNER: ["condition_of_role"],
-        VISITOR: ["assigned_role"],
+        STRANGER: ["assigned_role"],
         ANN: ["condition_of_role"],
         BEN: ["condition_of_role"],
         CAT: ["condition_of_role"],
@@ -76,33 +76,35 @@ async def test_every_way_of_holding_a_rule_at_the_root_is_found(studio: Studio) 
 
 async def test_a_tag_that_the_service_keeps_is_found_too(studio: Studio) -> None:
     await people(studio)
-    await put_roles(studio, giving("verified", condition=parse_condition({"tag": "email_verified"})))
+    await put_roles(studio, role_granting("verified", condition=parse_condition({"tag": "email_verified"})))
     assert set(await found(studio)) == {CAT}
 
 
 async def test_a_default_reaches_everyone_but_those_who_are_told_no(studio: Studio) -> None:
     await people(studio)
-    await put_roles(studio, giving("never", meta=SAYS_NO), private_data={"user": {"kick": leaf(value=True)}})
-    await hold(studio, BEN, {ROOT: ["never"]})
-    assert set(await found(studio)) == {OWNER, VISITOR, ANN, CAT, DAN}
+    await put_roles(
+        studio, role_granting("never", meta=SAYS_NO), private_data={"user": {"kick": rule_leaf(value=True)}}
+    )
+    await set_user_roles(studio, BEN, {ROOT: ["never"]})
+    assert set(await found(studio)) == {OWNER, STRANGER, ANN, CAT, DAN}
     assert set((await found(studio)).popitem()[1]["path"][0]) == {"source", "scope"}
 
 
 async def test_in_a_project_grants_assignments_and_entries_count(studio: Studio) -> None:
     await people(studio)
-    await put_roles(studio, giving("given"), giving("granted"))
+    await put_roles(studio, role_granting("given"), role_granting("granted"))
     await put_group(studio, ANN, conditions=[{"purchase": "game"}])
-    await grant(studio, "granted")
-    await hold(studio, VISITOR, {P: ["given"]})
+    await grant_roles_to_group(studio, "granted")
+    await set_user_roles(studio, STRANGER, {P: ["given"]})
     on_shop = application_scope(PROJECT, studio.shop.application_id)
-    await hold(studio, CAT, {on_shop: ["given"]})
-    await hold(studio, DAN, {ROOT: ["given"]})
+    await set_user_roles(studio, CAT, {on_shop: ["given"]})
+    await set_user_roles(studio, DAN, {ROOT: ["given"]})
     members = await found(studio, project_id=PROJECT)
-    assert sources(members) == {VISITOR: ["assigned_role"], ANN: ["group_grant"], BEN: ["group_grant"]}
+    assert sources(members) == {STRANGER: ["assigned_role"], ANN: ["group_grant"], BEN: ["group_grant"]}
     assert members[ANN]["path"][0]["group"] == {"id": GROUP, "title": "Testers"}
     assert members[BEN]["path"][0]["group_condition"] == "rule"
     resource = {"kind": "applications", "id": studio.shop.application_id}
-    assert set(await found(studio, project_id=PROJECT, resource=resource)) == {VISITOR, ANN, BEN, CAT}
+    assert set(await found(studio, project_id=PROJECT, resource=resource)) == {STRANGER, ANN, BEN, CAT}
 
 
 async def test_who_has_a_role_and_until_when(studio: Studio) -> None:
@@ -110,36 +112,36 @@ async def test_who_has_a_role_and_until_when(studio: Studio) -> None:
     now = studio.service.clock.now()
     await put_roles(
         studio,
-        giving("Moderator", condition=parse_condition({"tag": "staff"})),
-        giving("gated", condition=parse_condition({"tag": "staff"}), condition_mode=REQUIRE),
+        role_granting("Moderator", condition=parse_condition({"tag": "staff"})),
+        role_granting("gated", condition=parse_condition({"tag": "staff"}), condition_mode=REQUIRE),
     )
-    await hold(studio, VISITOR, {ROOT: [Assignment(role="moderator", end=End(expired=now + 60))]})
-    await hold(studio, BEN, {ROOT: [Assignment(role="moderator", end=End(expired=now))]})
+    await set_user_roles(studio, STRANGER, {ROOT: [Assignment(role="moderator", end=End(expired=now + 60))]})
+    await set_user_roles(studio, BEN, {ROOT: [Assignment(role="moderator", end=End(expired=now))]})
     members = await found(studio, role="moderator")
-    assert {user_id: one["until"] for user_id, one in members.items()} == {VISITOR: now + 60, ANN: 0}
-    await hold(studio, ANN, {ROOT: ["gated"]})
-    await hold(studio, BEN, {ROOT: ["gated"]})
+    assert {user_id: one["until"] for user_id, one in members.items()} == {STRANGER: now + 60, ANN: 0}
+    await set_user_roles(studio, ANN, {ROOT: ["gated"]})
+    await set_user_roles(studio, BEN, {ROOT: ["gated"]})
     assert set(await found(studio, role="GATED")) == {ANN}
 
 
 async def test_pages_follow_the_ids_of_users(studio: Studio) -> None:
     await people(studio)
-    await put_roles(studio, giving("all", default=True))
+    await put_roles(studio, role_granting("all", default=True))
     seen: list[list[str]] = []
     after: str | None = ""
     while after is not None:
-        ask = about(studio, role="all", limit=2, after=after)
+        ask = question_body(studio, role="all", limit=2, after=after)
         page = (await studio.ok("members", ask, studio.owner.headers))["data"]
         seen.append([one["user_id"] for one in page["members"]])
         after = page["after"]
-    assert seen == [[OWNER, VISITOR], [ANN, BEN], [CAT, DAN]]
+    assert seen == [[OWNER, STRANGER], [ANN, BEN], [CAT, DAN]]
 
 
 async def test_it_is_told_as_csv_when_that_is_asked_for(studio: Studio) -> None:
-    await put_roles(studio, giving("-sum"))
-    await hold(studio, VISITOR, {ROOT: ["-sum"]})
-    await hold(studio, OWNER, {ROOT: ["-sum"]})
-    ask = about(studio, rule="user.kick", limit=1)
+    await put_roles(studio, role_granting("-sum"))
+    await set_user_roles(studio, STRANGER, {ROOT: ["-sum"]})
+    await set_user_roles(studio, OWNER, {ROOT: ["-sum"]})
+    ask = question_body(studio, rule="user.kick", limit=1)
     accepting = {**studio.owner.headers, "Accept": "text/csv"}
     for answer in (
         await studio.post("members", ask, accepting),
@@ -153,34 +155,34 @@ async def test_it_is_told_as_csv_when_that_is_asked_for(studio: Studio) -> None:
 
 async def test_whoever_takes_json_too_gets_json(studio: Studio) -> None:
     await put_roles(studio)
-    ask = about(studio, rule="user.kick")
+    ask = question_body(studio, rule="user.kick")
     for accepted in ("application/json;q=0.9, text/csv;q=0.1", "text/csv, application/json", "*/*"):
         answer = await studio.post("members", ask, {**studio.owner.headers, "Accept": accepted})
         assert answer.json()["status"] == "OK"
 
 
 async def test_it_needs_to_read_everyone_and_to_see_the_roles(studio: Studio) -> None:
-    await put_roles(studio, giving("given"))
-    ask = about(studio, rule="user.kick")
+    await put_roles(studio, role_granting("given"))
+    ask = question_body(studio, rule="user.kick")
     await studio.refused(403, "members", ask, studio.visitor.headers)
     reads = {part: {"canRead": {"value": "all"}} for part in ("roles", "private", "public")}
-    await hold(studio, VISITOR, {}, secret_data={"meta": reads})
+    await set_user_roles(studio, STRANGER, {}, secret_data={"meta": reads})
     await studio.refused(403, "members", ask, studio.visitor.headers)
     lists = {"canSeeRoleList": {"value": True}}
-    await hold(studio, VISITOR, {}, secret_data={"meta": reads, "application": lists})
+    await set_user_roles(studio, STRANGER, {}, secret_data={"meta": reads, "application": lists})
     await studio.ok("members", ask, studio.visitor.headers)
     fewer = {part: reads[part] for part in ("roles", "public")}
-    await hold(studio, VISITOR, {}, secret_data={"meta": fewer, "application": lists})
+    await set_user_roles(studio, STRANGER, {}, secret_data={"meta": fewer, "application": lists})
     await studio.refused(403, "members", ask, studio.visitor.headers)
 
 
 async def test_pa_13_whether_a_foreign_project_exists_is_not_told(studio: Studio) -> None:
-    await put_roles(studio, giving("given"))
+    await put_roles(studio, role_granting("given"))
     await publish(studio.service.house.storage, a_project("Far Away"))
     for project_id in ("far_away", "nowhere"):
         assert await found(studio, project_id=project_id) == {}
-    await write(studio, a_user_record(VISITOR, {ROOT: ["administrator"]}))
-    ask = about(studio, rule="user.kick", project_id="nowhere")
+    await write_record(studio, a_user_record(STRANGER, {ROOT: ["administrator"]}))
+    ask = question_body(studio, rule="user.kick", project_id="nowhere")
     assert "no such project" in await studio.refused(404, "members", ask, studio.visitor.headers)
 
 
@@ -197,15 +199,15 @@ async def test_pa_13_whether_a_foreign_project_exists_is_not_told(studio: Studio
     ],
 )
 async def test_malformed_questions_are_refused(studio: Studio, data: dict[str, Any], status: int, said: str) -> None:
-    assert said in await studio.refused(status, "members", about(studio, **data), studio.owner.headers)
+    assert said in await studio.refused(status, "members", question_body(studio, **data), studio.owner.headers)
 
 
 async def test_a_project_one_may_not_see_has_as_many_members_as_one_that_is_not_there(studio: Studio) -> None:
-    await put_roles(studio, giving("moderator"))
+    await put_roles(studio, role_granting("moderator"))
     await publish(studio.service.house.storage, a_project("Secret Plan", aliases=("plan",)), owners=[OWNER])
     for data in ({"rule": "user.kick"}, {"role": "moderator"}):
         answers = [
-            await studio.post("members", about(studio, **data, project_id=name), studio.owner.headers)
+            await studio.post("members", question_body(studio, **data, project_id=name), studio.owner.headers)
             for name in ("nowhere", "secret_plan", "plan")
         ]
         assert [(one.status_code, one.content) for one in answers] == [(200, answers[0].content)] * 3

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from gatehouse.audit.events import Event
+from gatehouse.audit.events import AuditEvent
 from gatehouse.permissions.model.project import ProjectSettings
 from gatehouse.permissions.model.rule import End
 from gatehouse.permissions.model.scope import ROOT, application_scope, group_scope, service_scope
@@ -14,14 +14,21 @@ from tests.support.permission_builders import (
     a_group,
     a_project,
     an_application,
-    becoming,
     create_application,
-    edited_project,
-    holding,
+    holdings_with,
     publish,
+    set_fields,
+    set_project_fields,
 )
 from tests.support.studio import OWNER, PROJECT, Person, Studio
-from tests.support.studio_people import IN_PROJECT, administrator, audited, bearing, rules, someone
+from tests.support.studio_people import (
+    IN_PROJECT,
+    audit_records,
+    bearer_headers,
+    create_administrator,
+    create_person_with,
+    holdings_with_rules,
+)
 
 OTHER_GROUP = "0" * 23 + "b"
 UNTAGGED = "0" * 23 + "c"
@@ -45,9 +52,9 @@ async def connect(studio: Studio, *applications: int) -> None:
     """Exactly these, which are published."""
     storage = studio.service.house.storage
     for number in applications:
-        await storage.applications.edit_application(number, becoming(service_meta={"name": "Service"}))
+        await storage.applications.edit_application(number, set_fields(service_meta={"name": "Service"}))
     settings = ProjectSettings(services=dict.fromkeys(applications, ()))
-    await storage.projects.edit_project(PROJECT, edited_project(settings=settings))
+    await storage.projects.edit_project(PROJECT, set_project_fields(settings=settings))
 
 
 async def groups(studio: Studio) -> None:
@@ -79,12 +86,14 @@ async def test_members_are_told_with_what_they_hold(studio: Studio) -> None:
         "version": 2,
     }
     assert await get(studio, studio.visitor) == saved
-    assert await audited(studio, Event.MEMBERSHIP_SAVED)
-    assert {row.subject for row in await audited(studio, Event.USER_SCHEMA_SAVED)} == {studio.visitor.user_id}
+    assert await audit_records(studio, AuditEvent.MEMBERSHIP_SAVED)
+    assert {row.subject for row in await audit_records(studio, AuditEvent.USER_SCHEMA_SAVED)} == {
+        studio.visitor.user_id
+    }
 
 
 async def test_each_user_named_is_replaced_null_removes_and_others_stay(studio: Studio) -> None:
-    one, two = await someone(studio), await someone(studio)
+    one, two = await create_person_with(studio), await create_person_with(studio)
     admin, manager = {"roles": ["project_administrator"]}, {"roles": ["group_manager"]}
     await save(studio, studio.owner, users={one.user_id: admin, two.user_id: admin})
     await save(studio, studio.owner, users={one.user_id: manager})
@@ -97,13 +106,15 @@ async def test_each_user_named_is_replaced_null_removes_and_others_stay(studio: 
 
 
 async def test_what_is_held_elsewhere_stays(studio: Studio) -> None:
-    who = await someone(studio, {ROOT: rules("can_create_app"), IN_PROJECT: holding("group_manager")})
+    who = await create_person_with(
+        studio, {ROOT: holdings_with_rules("can_create_app"), IN_PROJECT: holdings_with("group_manager")}
+    )
     await save(studio, studio.owner, users={who.user_id: None})
     await studio.ok("application", {"action": "save", "data": {"name": "Mine"}}, who.headers)
 
 
 async def test_what_is_told_can_be_saved_back_as_it_is(studio: Studio) -> None:
-    who = await someone(studio, {IN_PROJECT: rules("project.can_view_project")})
+    who = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
     users = (await get(studio, studio.owner))["users"]
     assert users[who.user_id] == {"private_data": {"project": {"can_view_project": {"value": True}}}}
     assert (await save(studio, studio.owner, users=users))["users"] == users
@@ -112,7 +123,7 @@ async def test_what_is_told_can_be_saved_back_as_it_is(studio: Studio) -> None:
 async def test_what_is_held_on_something_that_is_gone_can_be_saved_back_and_nothing_new_on_it(studio: Studio) -> None:
     shop, gone = str(studio.shop.application_id), studio.other.application_id
     await connect(studio, gone)
-    who = await someone(studio, {service_scope(PROJECT, gone): holding("service_administrator")})
+    who = await create_person_with(studio, {service_scope(PROJECT, gone): holdings_with("service_administrator")})
     await connect(studio)
     told = (await get(studio, studio.owner))["users"][who.user_id]
     assert told == {"services": {str(gone): {"roles": ["service_administrator"]}}}
@@ -132,11 +143,11 @@ async def test_what_is_held_on_something_that_is_gone_can_be_saved_back_and_noth
 
 
 async def test_pr_13_saving_needs_can_manage_project(studio: Studio) -> None:
-    viewer = await someone(studio, {IN_PROJECT: rules("project.can_view_project")})
+    viewer = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
     await get(studio, viewer)
     for data in ({}, {"users": {viewer.user_id: {"roles": ["project_administrator"]}}}, {"allow": []}):
         await studio.refused(403, "project/membership", saving(**data), viewer.headers)
-    manager = await someone(studio, {IN_PROJECT: rules("project.can_manage_project")})
+    manager = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_manage_project")})
     await save(studio, manager, allow=[])
     await studio.refused(403, "project/membership", {"action": "get", "data": {"id": PROJECT}}, manager.headers)
 
@@ -162,7 +173,7 @@ async def test_pr_13_lists_take_groups_of_the_project_that_carry_its_tag(studio:
 async def test_allow_and_disallow_decide_at_once_and_owners_are_exempt(studio: Studio) -> None:
     await groups(studio)
     view = {"action": "get", "data": {"id": PROJECT}}
-    outsider = await someone(studio, {IN_PROJECT: rules("project.can_view_project")})
+    outsider = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
     await save(studio, studio.owner, users={studio.visitor.user_id: {"roles": ["project_administrator"]}})
     await save(studio, studio.owner, allow=[GROUP])
     await studio.ok("project", view, studio.visitor.headers)
@@ -179,7 +190,7 @@ async def test_allow_and_disallow_decide_at_once_and_owners_are_exempt(studio: S
 
 
 async def test_the_last_owner_stays(studio: Studio) -> None:
-    boss = await administrator(studio)
+    boss = await create_administrator(studio)
     for who in (studio.owner, boss):
         await studio.refused(409, "project/membership", saving(users={OWNER: None}), who.headers)
     second = {"roles": ["project_owner"]}
@@ -192,19 +203,21 @@ async def test_the_last_owner_stays(studio: Studio) -> None:
 
 
 async def test_owners_are_made_and_unmade_by_owners(studio: Studio) -> None:
-    deputy = await someone(studio, {IN_PROJECT: holding("project_administrator")})
-    second = await someone(studio, {IN_PROJECT: holding("project_owner")})
+    deputy = await create_person_with(studio, {IN_PROJECT: holdings_with("project_administrator")})
+    second = await create_person_with(studio, {IN_PROJECT: holdings_with("project_owner")})
     owner, nobody = {"roles": ["project_owner"]}, {"roles": ["project_administrator"]}
     for users in ({deputy.user_id: owner}, {second.user_id: None}, {second.user_id: nobody}):
         await studio.refused(403, "project/membership", saving(users=users), deputy.headers)
     await save(studio, studio.owner, users={second.user_id: nobody})
-    boss = await administrator(studio)
+    boss = await create_administrator(studio)
     await save(studio, boss, users={deputy.user_id: owner})
 
 
 async def test_nobody_gives_what_he_does_not_hold_there(studio: Studio) -> None:
     shop = studio.shop.application_id
-    manager = await someone(studio, {IN_PROJECT: rules("project.can_manage_project", "project.can_view_project")})
+    manager = await create_person_with(
+        studio, {IN_PROJECT: holdings_with_rules("project.can_manage_project", "project.can_view_project")}
+    )
     friend = studio.visitor.user_id
     for held in (
         {"roles": ["project_administrator"]},
@@ -221,7 +234,7 @@ async def test_nobody_gives_what_he_does_not_hold_there(studio: Studio) -> None:
 
 async def test_a_member_is_checked_as_strictly_as_a_record(studio: Studio) -> None:
     await groups(studio)
-    friend, boss = studio.visitor.user_id, await administrator(studio)
+    friend, boss = studio.visitor.user_id, await create_administrator(studio)
     for held in (
         {"roles": ["project_administrator", "Project_Administrator"]},
         {"roles": [{"name": "group_manager", "expired": -1}]},
@@ -266,14 +279,14 @@ async def test_a_right_on_a_resource_reaches_no_further(studio: Studio) -> None:
     await groups(studio)
     shop, other = studio.shop.application_id, GROUP
     scopes = {
-        application_scope(PROJECT, shop): holding("app_developer"),
-        group_scope(PROJECT, other): holding("group_manager"),
+        application_scope(PROJECT, shop): holdings_with("app_developer"),
+        group_scope(PROJECT, other): holdings_with("group_manager"),
     }
-    who = await someone(studio, scopes)
+    who = await create_person_with(studio, scopes)
     await studio.refused(403, "project/membership", {"action": "get", "data": {"id": PROJECT}}, who.headers)
     listed = await studio.ok("group", {"action": "get", "data": {"project_id": PROJECT}}, who.headers)
     assert [group["id"] for group in listed["data"]["groups"]] == [GROUP]
-    await studio.service.house.storage.projects.edit_project(PROJECT, edited_project(removed=True))
+    await studio.service.house.storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
     await studio.refused(403, "application", {"action": "get", "data": {"application_id": shop}}, who.headers)
 
 
@@ -285,7 +298,7 @@ def denying(*names: str) -> dict[str, object]:
 
 
 async def test_an_owner_is_changed_by_owners_alone(studio: Studio) -> None:
-    deputy = await someone(studio, {IN_PROJECT: holding("project_administrator")})
+    deputy = await create_person_with(studio, {IN_PROJECT: holdings_with("project_administrator")})
     owner, shop = {"roles": ["project_owner"]}, str(studio.shop.application_id)
     for more in (
         denying("can_view_project"),
@@ -302,13 +315,13 @@ async def test_an_owner_is_changed_by_owners_alone(studio: Studio) -> None:
     await save(studio, deputy, users={OWNER: owner})  # as it is
     await save(studio, studio.owner, users={OWNER: {**owner, **denying("can_remove_project")}})
     await studio.refused(403, "project/membership", saving(users={OWNER: owner}), deputy.headers)
-    await save(studio, await administrator(studio), users={OWNER: owner})
+    await save(studio, await create_administrator(studio), users={OWNER: owner})
 
 
 async def test_who_was_an_owner_once_is_a_member_like_others(studio: Studio) -> None:
-    deputy = await someone(studio, {IN_PROJECT: holding("project_administrator")})
+    deputy = await create_person_with(studio, {IN_PROJECT: holdings_with("project_administrator")})
     past = Assignment(role="project_owner", end=End(expired=1))
-    former = await someone(studio, {IN_PROJECT: holding(past, "group_manager")})
+    former = await create_person_with(studio, {IN_PROJECT: holdings_with(past, "group_manager")})
     told = (await get(studio, deputy))["users"][former.user_id]
     assert told["roles"][1:] == ["group_manager"]
     await save(studio, deputy, users={former.user_id: {"roles": told["roles"][:1]}})
@@ -319,7 +332,7 @@ async def test_a_service_gives_nothing_beyond_its_own_application(studio: Studio
     sibling = await create_application(studio.service.house.storage, name="Sibling", project_id=PROJECT)
     mine, other = str(studio.shop.application_id), str(sibling.application_id)
     developer = {"roles": ["app_developer"]}
-    vouched = bearing(studio.owner.jwt, Service_Jwt=await studio.service_jwt())
+    vouched = bearer_headers(studio.owner.jwt, Service_Jwt=await studio.service_jwt())
     friend = studio.visitor.user_id
     for held in (
         {"roles": ["project_administrator"]},
@@ -336,13 +349,15 @@ async def test_a_service_gives_nothing_beyond_its_own_application(studio: Studio
     await studio.refused(403, "project/membership", saving(users={friend: on_own}), vouched)
     await studio.refused(403, "project/membership", saving(users={friend: None}), vouched)
     await studio.ok("project/membership", saving(users={friend: developer}), vouched)
-    central = bearing(studio.owner.jwt, Service_Jwt=await studio.service_jwt(an_application(1)))
+    central = bearer_headers(studio.owner.jwt, Service_Jwt=await studio.service_jwt(an_application(1)))
     await studio.ok("project/membership", saving(users={friend: {"roles": ["project_administrator"]}}), central)
 
 
 async def test_who_has_an_end_gives_nothing_that_ends_later(studio: Studio) -> None:
     now, role = studio.service.clock.now(), "project_administrator"
-    deputy = await someone(studio, {IN_PROJECT: holding(Assignment(role=role, end=End(expired=now + 60)))})
+    deputy = await create_person_with(
+        studio, {IN_PROJECT: holdings_with(Assignment(role=role, end=End(expired=now + 60)))}
+    )
     shop, friend = str(studio.shop.application_id), studio.visitor.user_id
     rule = {"can_view_project": {"value": True}}
     for held in (
@@ -365,7 +380,7 @@ async def test_who_has_an_end_gives_nothing_that_ends_later(studio: Studio) -> N
 
 async def test_who_holds_with_a_ttl_gives_with_one_no_longer(studio: Studio) -> None:
     role, now = "project_administrator", studio.service.clock.now()
-    deputy = await someone(studio, {IN_PROJECT: holding(Assignment(role=role, end=End(ttl=60)))})
+    deputy = await create_person_with(studio, {IN_PROJECT: holdings_with(Assignment(role=role, end=End(ttl=60)))})
     friend = studio.visitor.user_id
     for end in ({}, {"ttl": 61}, {"expired": now + 600}):
         held = {"roles": [{"name": role, **end}]}
@@ -377,8 +392,8 @@ async def test_who_holds_with_a_ttl_gives_with_one_no_longer(studio: Studio) -> 
 async def test_the_longest_of_several_ways_to_hold_a_right_decides(studio: Studio) -> None:
     now, view = studio.service.clock.now(), "can_view_project"
     short = Assignment(role="project_administrator", end=End(expired=now + 60))
-    held = rules("project.can_view_project", "project.can_manage_project")
-    deputy = await someone(studio, {IN_PROJECT: replace(held, roles=(short,))})
+    held = holdings_with_rules("project.can_view_project", "project.can_manage_project")
+    deputy = await create_person_with(studio, {IN_PROJECT: replace(held, roles=(short,))})
     friend = studio.visitor.user_id
     await save(studio, deputy, users={friend: {"private_data": {"project": {view: {"value": True}}}}})
     more = {"private_data": {"project": {"can_manage_groups": {"value": True}}}}
@@ -386,9 +401,11 @@ async def test_the_longest_of_several_ways_to_hold_a_right_decides(studio: Studi
 
 
 async def test_who_administers_for_a_time_makes_nothing_that_lasts(studio: Studio) -> None:
-    await administrator(studio)
+    await create_administrator(studio)
     now = studio.service.clock.now()
-    guest = await someone(studio, {ROOT: holding(Assignment(role="administrator", end=End(expired=now + 60)))})
+    guest = await create_person_with(
+        studio, {ROOT: holdings_with(Assignment(role="administrator", end=End(expired=now + 60)))}
+    )
     body = {"action": "save", "application_id": 1, "data": {"roles": ["administrator"]}}
     await studio.refused(403, "meta/data", body, guest.headers)
     owner = saving(users={studio.visitor.user_id: {"roles": ["project_owner"]}})
@@ -396,9 +413,9 @@ async def test_who_administers_for_a_time_makes_nothing_that_lasts(studio: Studi
 
 
 async def test_a_restriction_is_lifted_by_who_could_give_the_right(studio: Studio) -> None:
-    manager = await someone(studio, {IN_PROJECT: rules("project.can_manage_project")})
+    manager = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_manage_project")})
     tree = {"project": {"can_manage_groups": {"value": False}}}
-    friend = await someone(studio, {IN_PROJECT: holding("project_administrator", private_data=tree)})
+    friend = await create_person_with(studio, {IN_PROJECT: holdings_with("project_administrator", private_data=tree)})
     freed = {"roles": ["project_administrator"]}
     sooner = {**freed, "private_data": {"project": {"can_manage_groups": {"value": False, "expired": 2_000_000_000}}}}
     for held in (freed, sooner):
@@ -409,7 +426,7 @@ async def test_a_restriction_is_lifted_by_who_could_give_the_right(studio: Studi
 async def test_an_owner_whose_time_ends_does_not_count_as_the_one_a_project_needs(studio: Studio) -> None:
     now = studio.service.clock.now()
     ending = {"roles": [{"name": "project_owner", "expired": now + 60}]}
-    boss = await administrator(studio)
+    boss = await create_administrator(studio)
     for who in (studio.owner, boss):
         await studio.refused(409, "project/membership", saving(users={OWNER: ending}), who.headers)
     await save(studio, studio.owner, users={studio.visitor.user_id: ending})

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gatehouse.audit.events import Event
+from gatehouse.audit.events import AuditEvent
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.scope import ROOT, Scope, application_scope, service_scope
 from tests.support.builders import a_record
@@ -12,20 +12,20 @@ from tests.support.permission_builders import (
     a_project,
     a_role,
     create_application,
-    edited_project,
-    holding,
+    holdings_with,
     publish,
+    set_project_fields,
 )
 from tests.support.studio import PROJECT, Person, Studio, own_record
 from tests.support.studio_people import (
     IN_PROJECT,
-    administrator,
-    audited,
-    bearing,
-    give,
-    rules,
-    someone,
-    with_passkey,
+    add_passkey_to,
+    audit_records,
+    bearer_headers,
+    create_administrator,
+    create_person_with,
+    holdings_with_rules,
+    write_user_record,
 )
 
 FOREIGN_GROUP = "f" * 24
@@ -64,9 +64,9 @@ async def elsewhere(studio: Studio) -> Application:
 
 
 async def test_each_action_needs_its_own_right(studio: Studio) -> None:
-    viewer = await someone(studio, {IN_PROJECT: rules("project.can_view_project")})
-    manager = await someone(studio, {IN_PROJECT: rules("project.can_manage_project")})
-    remover = await someone(studio, {IN_PROJECT: rules("project.can_remove_project")})
+    viewer = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
+    manager = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_manage_project")})
+    remover = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_remove_project")})
     bodies = {"get": asking("get"), "save": asking("save", description="x"), "delete": asking("delete")}
     for who, allowed in ((viewer, "get"), (manager, "save"), (remover, "delete")):
         for action, body in bodies.items():
@@ -93,7 +93,7 @@ async def test_an_absent_field_keeps_null_clears_and_a_new_title_keeps_the_id(st
     cleared = await save(studio, studio.owner, description=None, aliases=None, settings=None)
     assert (cleared["description"], cleared["aliases"]) == ("", [])
     assert cleared["settings"] == {"allowed_domains": [], "services": {}}
-    assert await audited(studio, Event.PROJECT_CHANGED)
+    assert await audit_records(studio, AuditEvent.PROJECT_CHANGED)
 
 
 async def test_a_save_of_an_old_version_is_refused_and_one_without_wins(studio: Studio) -> None:
@@ -123,21 +123,23 @@ async def test_pr_12_a_project_has_one_id_and_its_aliases(studio: Studio) -> Non
 
 async def test_aliases_are_nobody_elses_name(studio: Studio) -> None:
     await elsewhere(studio)
-    await studio.service.house.storage.projects.edit_project("elsewhere", edited_project(aliases=("taken",)))
+    await studio.service.house.storage.projects.edit_project("elsewhere", set_project_fields(aliases=("taken",)))
     for alias in ("elsewhere", "taken", PROJECT):
         await studio.refused(409, "project", asking("save", aliases=[alias]), studio.owner.headers)
     many = [f"a{n}" for n in range(11)]
     for aliases in (["internal"], ["game"], ["Upper"], ["a b"], ["a", "a"], [""], ["x" * 33], many, "a", [5]):
         await studio.refused(400, "project", asking("save", aliases=aliases), studio.owner.headers)
     assert len((await save(studio, studio.owner, aliases=many[:10]))["aliases"]) == 10
-    author = await with_passkey(studio, await someone(studio, {ROOT: rules("can_create_projects")}))
+    author = await add_passkey_to(
+        studio, await create_person_with(studio, {ROOT: holdings_with_rules("can_create_projects")})
+    )
     await studio.refused(409, "publish", {"project": "a1"}, author.headers)
 
 
 async def test_tags_of_a_project_are_replaced_with_can_manage_project(studio: Studio) -> None:
     body = {"data": {"id": PROJECT, "tags": ["a:b"]}}
-    manager = await someone(studio, {IN_PROJECT: rules("project.can_manage_project")})
-    publisher = await someone(studio, {ROOT: rules("can_publish_services")})
+    manager = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_manage_project")})
+    publisher = await create_person_with(studio, {ROOT: holdings_with_rules("can_publish_services")})
     for who in (publisher, studio.visitor):
         await studio.refused(403, "project/tags", body, who.headers)
     assert (await studio.ok("project/tags", body, manager.headers))["data"]["tags"] == ["a:b"]
@@ -156,7 +158,7 @@ async def test_pa_13_an_unknown_project_is_no_different_from_a_foreign_one(studi
         ]
         assert (foreign.status_code, foreign.content) == (unknown.status_code, unknown.content)
         assert foreign.status_code == 403
-    boss = await administrator(studio)
+    boss = await create_administrator(studio)
     await studio.refused(404, "project", {"action": "get", "data": {"id": "unheard_of"}}, boss.headers)
 
 
@@ -198,7 +200,7 @@ async def test_what_is_connected_can_be_saved_back_after_it_was_unpublished(stud
     storage = studio.service.house.storage
     service = await create_application(storage, "moderator", name="Chat", service_meta={"name": "Chat"})
     saved = await save(studio, studio.owner, settings=connected(service))
-    boss = await administrator(studio)
+    boss = await create_administrator(studio)
     gone = {"action": "save", "data": {"application_id": service.application_id, "service_meta": None}}
     await studio.ok("application", gone, boss.headers)
     assert (await save(studio, studio.owner, settings=saved["settings"]))["settings"] == saved["settings"]
@@ -220,7 +222,7 @@ async def test_a_grant_lands_in_the_members_record_of_that_application(studio: S
         return found
 
     assert await short() == [f"{PROJECT}/user.kick"]
-    await give(studio, studio.visitor, service.application_id, scopes={ROOT: holding("moderator")})
+    await write_user_record(studio, studio.visitor, service.application_id, scopes={ROOT: holdings_with("moderator")})
     grants = (grant("moderator"), grant("moderator", action="revoke"))
     await save(studio, studio.owner, settings=connected(service, *grants))
     assert await short() == ["user.kick"]
@@ -232,7 +234,7 @@ async def test_a_grant_lands_in_the_members_record_of_that_application(studio: S
 async def test_nothing_is_held_on_a_service_while_it_is_not_connected(studio: Studio) -> None:
     number = studio.shop.application_id
     await save(studio, studio.owner, settings=connected(studio.shop))
-    who = await someone(studio, {service_scope(PROJECT, number): holding("service_administrator")})
+    who = await create_person_with(studio, {service_scope(PROJECT, number): holdings_with("service_administrator")})
     rule, role = (
         f"{PROJECT}/services/{number}/srv.can_manage_service",
         f"{PROJECT}.services.{number}/service_administrator",
@@ -281,24 +283,27 @@ async def test_pr_11_a_removed_project_is_refused_everywhere_and_its_id_is_spent
         ("roles", {"action": "get", "application_id": shop}),
     ):
         await studio.refused(403, path, body, studio.owner.headers)
-    await studio.refused(401, "meta/data", own_record(studio.shop, jwt=studio.owner.jwt), bearing(key))
-    beside = bearing(studio.owner.jwt, Service_Jwt=service_jwt)
+    await studio.refused(401, "meta/data", own_record(studio.shop, jwt=studio.owner.jwt), bearer_headers(key))
+    beside = bearer_headers(studio.owner.jwt, Service_Jwt=service_jwt)
     await studio.refused(401, "meta/data", own_record(studio.shop), beside)
     assert (await studio.ok("meta/data", own_record(studio.shop), studio.owner.headers))["data"] == []
     assert (await studio.ok("user/info", {}, studio.owner.headers))["projects"] == 0
-    boss = await with_passkey(studio, await administrator(studio))
+    boss = await add_passkey_to(studio, await create_administrator(studio))
     for title in ("Mind Games", "minds"):
         await studio.refused(409, "publish", {"project": title}, boss.headers)
     assert (await get(studio, boss))["removed"] is True
     await studio.refused(409, "project", asking("save", removed=False), boss.headers)
     await studio.refused(409, "project/membership", asking("save", users={}), boss.headers)
-    assert len(await audited(studio, Event.PROJECT_REMOVED)) == 1
+    assert len(await audit_records(studio, AuditEvent.PROJECT_REMOVED)) == 1
 
 
 async def test_people_of_a_removed_project_keep_what_they_have_elsewhere(studio: Studio) -> None:
     await elsewhere(studio)
-    both = {IN_PROJECT: rules("project.can_view_project"), Scope("elsewhere"): rules("project.can_view_project")}
-    viewer = await someone(studio, both)
+    both = {
+        IN_PROJECT: holdings_with_rules("project.can_view_project"),
+        Scope("elsewhere"): holdings_with_rules("project.can_view_project"),
+    }
+    viewer = await create_person_with(studio, both)
     await studio.ok("project", asking("delete"), studio.owner.headers)
     await studio.refused(403, "project", asking("get"), viewer.headers)
     await studio.ok("project", {"action": "get", "data": {"id": "elsewhere"}}, viewer.headers)
@@ -356,7 +361,7 @@ async def test_what_a_project_gives_ends_when_the_application_moves_away(studio:
     await studio.ok("application", moved, studio.owner.headers)
     assert await held() == []
     published = {"action": "save", "data": {"application_id": shop, "service_meta": {"name": "Shop"}}}
-    await studio.ok("application", published, (await administrator(studio)).headers)
+    await studio.ok("application", published, (await create_administrator(studio)).headers)
     assert await held() == [f"{PROJECT}/user.kick"]
 
 

@@ -4,7 +4,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.support.permission_builders import becoming
+from tests.support.permission_builders import set_fields
 from tests.support.studio import Studio
 
 STRANGE = (
@@ -49,6 +49,6 @@ async def test_ui_27_ids_have_one_spelling_and_what_is_gone_looks_like_what_neve
     ):
         answer = await studio.service.client.get(path + quote(spelling))
         assert (answer.status_code, answer.json()) == (unknown.status_code, unknown.json()), spelling
-    await studio.service.house.storage.applications.edit_application(shop, becoming(removed=True))
+    await studio.service.house.storage.applications.edit_application(shop, set_fields(removed=True))
     removed = await studio.service.client.get(f"{path}{shop}")
     assert (removed.status_code, removed.json()) == (404, unknown.json())

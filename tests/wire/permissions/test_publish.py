@@ -3,19 +3,27 @@
 import asyncio
 from typing import Any
 
-from gatehouse.audit.events import Event
+from gatehouse.audit.events import AuditEvent
 from gatehouse.permissions.model.scope import ROOT
 from tests.support.builders import NOW, a_record
-from tests.support.permission_builders import a_role, becoming, holding
+from tests.support.permission_builders import a_role, holdings_with, set_fields
 from tests.support.studio import PROJECT, Person, Studio
-from tests.support.studio_people import administrator, audited, rules, someone, with_passkey
-from tests.support.whole_database import whole_database
+from tests.support.studio_people import (
+    add_passkey_to,
+    audit_records,
+    create_administrator,
+    create_person_with,
+    holdings_with_rules,
+)
+from tests.support.whole_database import read_all_tables
 
 CAN_CREATE = "can_create_projects"
 
 
 async def a_publisher(studio: Studio, params: str = "") -> Person:
-    return await with_passkey(studio, await someone(studio, {ROOT: rules(CAN_CREATE, params=params)}))
+    return await add_passkey_to(
+        studio, await create_person_with(studio, {ROOT: holdings_with_rules(CAN_CREATE, params=params)})
+    )
 
 
 async def publish(studio: Studio, who: Person, title: str, **more: object) -> Any:
@@ -29,13 +37,13 @@ async def roles_of(studio: Studio, who: Person) -> list[str]:
 
 
 async def everything_kept(studio: Studio) -> dict[str, int]:
-    rows = await whole_database(studio.service.house.storage)
+    rows = await read_all_tables(studio.service.house.storage)
     kept = ("projects", "project_names", "applications", "application_schemas", "role_assignments", "user_records")
     return {name: len(rows[name]) for name in kept}
 
 
 async def test_a_project_comes_with_an_application_and_its_first_people(studio: Studio) -> None:
-    author, chosen = await a_publisher(studio), await with_passkey(studio, await someone(studio))
+    author, chosen = await a_publisher(studio), await add_passkey_to(studio, await create_person_with(studio))
     made = await publish(studio, author, "Board Games", user=chosen.user_id)
     number = made["application_id"]
     assert made == {
@@ -56,17 +64,17 @@ async def test_a_project_comes_with_an_application_and_its_first_people(studio: 
     application = (await studio.ok("application", ask, author.headers))["data"]
     assert (application["name"], application["project_id"]) == ("Board Games", "board_games")
     assert (await studio.ok("user/info", {}, author.headers))["projects"] == 1
-    (told,) = await audited(studio, Event.PROJECT_PUBLISHED)
+    (told,) = await audit_records(studio, AuditEvent.PROJECT_PUBLISHED)
     assert told.actor == author.user_id
 
 
 async def test_pr_01_publish_needs_its_right_and_a_target_with_a_real_second_factor(studio: Studio) -> None:
     second_factors = studio.service.house.storage.second_factors
     author = await a_publisher(studio)
-    without_factor = await someone(studio, {ROOT: rules(CAN_CREATE)})
-    by_mail = await someone(studio)
-    await second_factors.enable_email(by_mail.user_id, (), a_record(Event.FACTOR_ADDED), ())
-    no_right = await with_passkey(studio, studio.visitor)
+    without_factor = await create_person_with(studio, {ROOT: holdings_with_rules(CAN_CREATE)})
+    by_mail = await create_person_with(studio)
+    await second_factors.enable_email(by_mail.user_id, (), a_record(AuditEvent.FACTOR_ADDED), ())
+    no_right = await add_passkey_to(studio, studio.visitor)
     before = await everything_kept(studio)
     await studio.refused(403, "publish", {"project": "Chess"}, no_right.headers)
     await studio.refused(403, "publish", {"project": "Chess"}, without_factor.headers)
@@ -83,7 +91,7 @@ async def test_pr_01_publish_needs_its_right_and_a_target_with_a_real_second_fac
 
 
 async def test_pr_01_only_who_may_know_hears_that_the_target_does_not_exist(studio: Studio) -> None:
-    boss = await with_passkey(studio, await administrator(studio))
+    boss = await add_passkey_to(studio, await create_administrator(studio))
     said = await studio.refused(404, "publish", {"project": "Chess", "user": "4444444444"}, boss.headers)
     assert said == "user not found"
 
@@ -157,15 +165,17 @@ async def test_the_highest_limit_applies_and_an_unlimited_one_beats_all(studio: 
     applications = studio.service.house.storage.applications
 
     await applications.edit_schema(
-        1, lambda model: becoming(roles={**model.roles, **{role.key: role for role in roles}})(model)
+        1, lambda model: set_fields(roles={**model.roles, **{role.key: role for role in roles}})(model)
     )
-    author = await with_passkey(studio, await someone(studio, {ROOT: holding("one_project", "three_projects")}))
+    author = await add_passkey_to(
+        studio, await create_person_with(studio, {ROOT: holdings_with("one_project", "three_projects")})
+    )
     for title in ("One", "Two", "Three"):
         await publish(studio, author, title)
     await studio.refused(409, "publish", {"project": "Four"}, author.headers)
-    more = holding("one_project", "any_projects")
+    more = holdings_with("one_project", "any_projects")
     await studio.service.house.storage.user_records.edit_record(
-        1, author.user_id, lambda state: becoming(scopes={**state.scopes, ROOT: more})(state), NOW
+        1, author.user_id, lambda state: set_fields(scopes={**state.scopes, ROOT: more})(state), NOW
     )
     await publish(studio, author, "Four")
 

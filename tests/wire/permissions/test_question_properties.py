@@ -10,21 +10,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gatehouse.app.questions import member_search, simulation
-from gatehouse.permissions.commands.app_schemas import AppSchemas, RoleDraft
-from gatehouse.permissions.commands.groups import AccessDraft, Groups
-from gatehouse.permissions.commands.memberships import MembershipDraft, Memberships
-from gatehouse.permissions.commands.projects import ProjectDraft, Projects
+from gatehouse.permissions.commands.app_schemas import RoleDraft, SchemaCommands
+from gatehouse.permissions.commands.groups import AccessDraft, GroupCommands
+from gatehouse.permissions.commands.memberships import MembershipCommands, MembershipDraft
+from gatehouse.permissions.commands.projects import ProjectCommands, ProjectDraft
 from gatehouse.permissions.documents.conditions import parse_condition
-from gatehouse.permissions.evaluation.effective import Effective, evaluate
-from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render
+from gatehouse.permissions.evaluation.effective import EffectivePermissions, evaluate
+from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render_shape
 from gatehouse.permissions.model.group import GroupCondition
 from gatehouse.permissions.model.project import GrantAction, GroupGrant, ProjectSettings
 from gatehouse.permissions.model.role import ConditionMode, Role
 from gatehouse.permissions.model.rule import End
 from gatehouse.permissions.model.scope import ROOT, Scope, group_scope
-from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord
+from gatehouse.permissions.model.user_record import Assignment, ScopeHoldings, UserRecord
 from gatehouse.permissions.questions.asked import read_rule
-from gatehouse.permissions.questions.members import Wanted
+from gatehouse.permissions.questions.members import MemberQuery
 from gatehouse.permissions.questions.proposals import (
     AnyProposal,
     GroupAccessProposal,
@@ -34,14 +34,14 @@ from gatehouse.permissions.questions.proposals import (
     RoleProposal,
     SchemaProposal,
 )
-from gatehouse.permissions.rights.operators import operator
+from gatehouse.permissions.rights.operators import operator_actor
 from tests.support.builders import ORIGIN
-from tests.support.permission_builders import GROUP, a_person, becoming, edited_project
-from tests.support.questioned import leaf, put_group, put_roles, write
-from tests.support.studio import OWNER, PROJECT, VISITOR, Studio
+from tests.support.permission_builders import GROUP, a_person, set_fields, set_project_fields
+from tests.support.questioned import put_group, put_roles, rule_leaf, write_record
+from tests.support.studio import OWNER, PROJECT, STRANGER, Studio
 
 ANN, BEN, CAT = "2000000001", "2000000002", "2000000003"
-EVERYBODY: Final = (OWNER, VISITOR, ANN, BEN, CAT)
+EVERYBODY: Final = (OWNER, STRANGER, ANN, BEN, CAT)
 P: Final = Scope(PROJECT)
 ON_GROUP: Final = group_scope(PROJECT, GROUP)
 ROLES: Final = ("one", "two", "default")
@@ -180,19 +180,21 @@ a_change: st.SearchStrategy[AnyProposal] = st.one_of(
 async def build(studio: Studio, world: World) -> None:
     """The studio as the world says, whatever it was before."""
     storage, shop = studio.service.house.storage, studio.shop.application_id
-    await storage.projects.edit_project(PROJECT, edited_project(settings=ProjectSettings(), allow=(), disallow=()))
+    await storage.projects.edit_project(
+        PROJECT, set_project_fields(settings=ProjectSettings(), allow=(), disallow=())
+    )
     for user_id in EVERYBODY:
-        await write(studio, UserRecord(application_id=shop, user_id=user_id))
+        await write_record(studio, UserRecord(application_id=shop, user_id=user_id))
         if user_id != OWNER:
-            await write(studio, UserRecord(application_id=1, user_id=user_id))
+            await write_record(studio, UserRecord(application_id=1, user_id=user_id))
     await put_roles(studio)
     defaults = {
-        "kick": leaf(value=world.defaults.get("kick", False)),
-        "ban": leaf(value=world.defaults.get("ban", False)),
+        "kick": rule_leaf(value=world.defaults.get("kick", False)),
+        "ban": rule_leaf(value=world.defaults.get("ban", False)),
     }
     await put_roles(studio, *world.roles.values(), private_data={"user": defaults})
     rows = tuple(GroupCondition(title="c", condition=parse_condition(one)) for one in world.conditions)
-    await storage.groups.edit_group(GROUP, becoming(users=tuple(world.members), conditions=rows))
+    await storage.groups.edit_group(GROUP, set_fields(users=tuple(world.members), conditions=rows))
     public = {name for name, role in world.roles.items() if not role.protected}
     given = tuple(
         GroupGrant(group_id=GROUP, roles=tuple(one for one in roles if one in public), action=action)
@@ -202,7 +204,7 @@ async def build(studio: Studio, world: World) -> None:
     allow, disallow, domains = world.lists
     await storage.projects.edit_project(
         PROJECT,
-        edited_project(
+        set_project_fields(
             settings=ProjectSettings(services={shop: given}, allowed_domains=("studio.example",) if domains else ()),
             allow=(GROUP,) if allow and not disallow else (),
             disallow=(GROUP,) if disallow else (),
@@ -212,7 +214,7 @@ async def build(studio: Studio, world: World) -> None:
         held = {
             scope: holdings(*one, world.roles.keys() if scope.is_root else public) for scope, one in scopes.items()
         }
-        await write(
+        await write_record(
             studio,
             UserRecord(
                 application_id=shop,
@@ -222,14 +224,14 @@ async def build(studio: Studio, world: World) -> None:
         )
 
 
-def holdings(roles: list[tuple[str, int]], entries: Mapping[str, bool], usable: AbstractSet[str]) -> Holdings:
-    return Holdings(
+def holdings(roles: list[tuple[str, int]], entries: Mapping[str, bool], usable: AbstractSet[str]) -> ScopeHoldings:
+    return ScopeHoldings(
         roles=tuple(Assignment(role=name, end=End(expired=end)) for name, end in roles if name in usable),
         private_data=tree(entries),
     )
 
 
-async def held_by_all(studio: Studio) -> dict[str, Effective]:
+async def held_by_all(studio: Studio) -> dict[str, EffectivePermissions]:
     """The naive way: everybody, one by one."""
     storage, shop, found = studio.service.house.storage, studio.shop.application_id, {}
     model = (await storage.permissions.application_models([shop]))[shop]
@@ -241,9 +243,12 @@ async def held_by_all(studio: Studio) -> dict[str, Effective]:
     return found
 
 
-def as_lists(held: Mapping[str, Effective]) -> dict[str, tuple[set[str], set[str]]]:
+def as_lists(held: Mapping[str, EffectivePermissions]) -> dict[str, tuple[set[str], set[str]]]:
     return {
-        user_id: (set(render(one, Shape.LIST, DEFAULT_OPTIONS, 0)), set(render(one, Shape.ROLES, DEFAULT_OPTIONS, 0)))
+        user_id: (
+            set(render_shape(one, Shape.LIST, DEFAULT_OPTIONS, 0)),
+            set(render_shape(one, Shape.ROLES, DEFAULT_OPTIONS, 0)),
+        )
         for user_id, one in held.items()
     }
 
@@ -261,20 +266,20 @@ async def proposer(studio: Studio) -> Proposer:
     storage, shop = studio.service.house.storage, studio.shop.application_id
     models = await storage.permissions.application_models([1, shop])
     now = studio.service.clock.now()
-    return Proposer(actor=operator(models[1], ORIGIN, now), model=models[shop], central=models[1])
+    return Proposer(actor=operator_actor(models[1], ORIGIN, now), model=models[shop], central=models[1])
 
 
 async def save(studio: Studio, change: AnyProposal, by: Proposer) -> None:
     house = studio.service.house
     storage, recorder, clock = house.storage, house.recorder, house.clock
-    schemas = AppSchemas(store=storage.applications, recorder=recorder, clock=clock)
+    schemas = SchemaCommands(store=storage.applications, recorder=recorder, clock=clock)
     match change:
         case RoleProposal(data=role):
             await schemas.save_role(by.actor, by.model, role)
         case SchemaProposal(data=schema):
             await schemas.save(by.actor, by.model, schema)
         case GroupAccessProposal(group_id=group_id, data=access):
-            groups = Groups(
+            groups = GroupCommands(
                 store=storage.groups,
                 projects=storage.projects,
                 people=storage.permissions,
@@ -283,10 +288,10 @@ async def save(studio: Studio, change: AnyProposal, by: Proposer) -> None:
             )
             await groups.save_access(by.actor, group_id, access)
         case ProjectProposal(data=project):
-            projects = Projects(store=storage.projects, models=storage.permissions, recorder=recorder)
+            projects = ProjectCommands(store=storage.projects, models=storage.permissions, recorder=recorder)
             await projects.save(by.actor, project)
         case MembershipProposal(data=membership):
-            memberships = Memberships(
+            memberships = MembershipCommands(
                 projects=storage.projects,
                 records=storage.user_records,
                 recorder=recorder,
@@ -312,12 +317,12 @@ async def test_members_are_those_whom_looking_at_everyone_finds(studio: Studio, 
     for scope in (ROOT, P, ON_GROUP):
         for path in PATHS:
             asked = read_rule(path, "rule")
-            found = await search.find(shop, Wanted(rule=asked, scope=scope))
+            found = await search.find(shop, MemberQuery(rule=asked, scope=scope))
             expected = [one for one, has in held.items() if any(has.allows(scope, rule) for rule in asked.rules)]
             assert [one.user_id for one in found.found] == expected
             assert all(one.path for one in found.found)
         for name in world.roles:
-            found = await search.find(shop, Wanted(role=name, scope=scope))
+            found = await search.find(shop, MemberQuery(role=name, scope=scope))
             given_there = {one for one, has in held.items() if name in has.assigned(scope)}
             by_itself = {one.user_id for one in found.found if by_default_or_condition(one.path)}
             assert {one.user_id for one in found.found} == given_there | by_itself

@@ -8,59 +8,65 @@ from typing import Any
 import pytest
 
 from gatehouse.permissions.documents.conditions import parse_condition
-from gatehouse.permissions.explanation.failures import USERS_SHOWN
-from gatehouse.permissions.explanation.missing import FAILED_MOST
+from gatehouse.permissions.explanation.failures import MAX_USERS_SHOWN
+from gatehouse.permissions.explanation.missing import MAX_FAILED_TESTS
 from gatehouse.permissions.model.project import ProjectSettings
 from gatehouse.permissions.model.rule import End
 from gatehouse.permissions.model.scope import ROOT, application_scope
 from gatehouse.permissions.model.user_record import Assignment
 from tests.support.permission_builders import (
     GROUP,
-    becoming,
-    connecting,
+    connect_application,
     create_application,
-    edited_project,
-    holding,
+    holdings_with,
+    set_fields,
+    set_project_fields,
 )
 from tests.support.questioned import (
     GUEST,
     REQUIRE,
     SPELLED_LIKE_NO_PROJECT,
     P,
-    about,
-    giving,
-    grant,
-    hold,
-    hold_directly,
-    leaf,
+    create_staff,
+    grant_roles_to_group,
     put_group,
     put_roles,
-    staff,
+    question_body,
+    role_granting,
+    rule_leaf,
+    set_user_holdings,
+    set_user_roles,
 )
-from tests.support.studio import OWNER, PROJECT, VISITOR, Person, Studio
-from tests.support.studio_people import IN_PROJECT, administrator, rules, secret, someone
+from tests.support.studio import OWNER, PROJECT, STRANGER, Person, Studio
+from tests.support.studio_people import (
+    IN_PROJECT,
+    create_administrator,
+    create_person_with,
+    holdings_with_rules,
+    secret_document,
+)
 
 KICK = {"rule": "user.kick"}
 
 
 async def checked(studio: Studio, *checks: Mapping[str, object], **more: object) -> Any:
-    ask = about(studio, checks=list(checks), **more)
+    ask = question_body(studio, checks=list(checks), **more)
     return (await studio.ok("check", ask, studio.visitor.headers))["data"]
 
 
 async def explained(studio: Studio, **data: object) -> Any:
-    ask = about(studio, **{"rule": "user.kick", **data})
+    ask = question_body(studio, **{"rule": "user.kick", **data})
     return (await studio.ok("explain", ask, studio.visitor.headers))["data"]
 
 
 async def explained_to_owner(studio: Studio, **data: object) -> Any:
     """What is said about the visitor to somebody who may see everything there."""
-    ask = about(studio, **{"rule": "user.kick", "user_id": VISITOR, **data})
+    ask = question_body(studio, **{"rule": "user.kick", "user_id": STRANGER, **data})
     return (await studio.ok("explain", ask, studio.owner.headers))["data"]
 
 
 async def members(studio: Studio, **data: object) -> list[str]:
-    ask = about(studio, **{"rule": "user.kick", **data})
+    ask = question_body(studio, **{"rule": "user.kick", **data})
     found = (await studio.ok("members", ask, studio.owner.headers))["data"]["members"]
     return [one["user_id"] for one in found]
 
@@ -69,9 +75,9 @@ async def members(studio: Studio, **data: object) -> list[str]:
 
 
 async def test_answers_come_in_the_order_of_the_questions(studio: Studio) -> None:
-    await put_roles(studio, giving("moderator"))
+    await put_roles(studio, role_granting("moderator"))
     on_shop = application_scope(PROJECT, studio.shop.application_id)
-    await hold(studio, VISITOR, {ROOT: ["moderator"], P: ["moderator"]})
+    await set_user_roles(studio, STRANGER, {ROOT: ["moderator"], P: ["moderator"]})
     resource = {"kind": on_shop.kind, "id": studio.shop.application_id}
     answers = await checked(
         studio,
@@ -88,13 +94,13 @@ async def test_answers_come_in_the_order_of_the_questions(studio: Studio) -> Non
 
 
 async def test_the_answer_tells_how_long_it_is_good(studio: Studio) -> None:
-    await put_roles(studio, giving("moderator"))
+    await put_roles(studio, role_granting("moderator"))
     end = studio.service.clock.now() + 60
-    await hold(studio, VISITOR, {ROOT: [Assignment(role="moderator", end=End(expired=end))]})
-    ask = about(studio, checks=[KICK])
+    await set_user_roles(studio, STRANGER, {ROOT: [Assignment(role="moderator", end=End(expired=end))]})
+    ask = question_body(studio, checks=[KICK])
     answer = await studio.post("check", ask, studio.visitor.headers)
     told = answer.json()
-    assert told == {"status": "OK", "data": [True], "user_id": VISITOR, "expired": end, "max_age": 2}
+    assert told == {"status": "OK", "data": [True], "user_id": STRANGER, "expired": end, "max_age": 2}
     again = {**studio.visitor.headers, "If-None-Match": answer.headers["etag"]}
     assert (await studio.post("check", ask, again)).status_code == 304
     await studio.service.clock.advance(60)
@@ -102,8 +108,8 @@ async def test_the_answer_tells_how_long_it_is_good(studio: Studio) -> None:
 
 
 async def test_an_alias_of_a_project_is_as_good_as_its_id(studio: Studio) -> None:
-    await put_roles(studio, giving("moderator"))
-    await hold(studio, VISITOR, {P: ["moderator"]})
+    await put_roles(studio, role_granting("moderator"))
+    await set_user_roles(studio, STRANGER, {P: ["moderator"]})
     renamed = {"action": "save", "data": {"id": PROJECT, "aliases": ["mg"]}}
     await studio.ok("project", renamed, studio.owner.headers)
     assert await checked(studio, {**KICK, "project_id": "mg"}) == [True]
@@ -111,8 +117,8 @@ async def test_an_alias_of_a_project_is_as_good_as_its_id(studio: Studio) -> Non
 
 
 async def test_in_a_project_that_nobody_can_have_nothing_is_held(studio: Studio) -> None:
-    await put_roles(studio, giving("moderator"))
-    await hold(studio, VISITOR, {ROOT: ["moderator"], P: ["moderator"]})
+    await put_roles(studio, role_granting("moderator"))
+    await set_user_roles(studio, STRANGER, {ROOT: ["moderator"], P: ["moderator"]})
     resource = {"kind": "applications", "id": studio.shop.application_id}
     for name in SPELLED_LIKE_NO_PROJECT:
         there = {**KICK, "project_id": name}
@@ -124,8 +130,8 @@ async def test_in_a_project_that_nobody_can_have_nothing_is_held(studio: Studio)
 
 async def test_what_is_held_in_a_project_counts_on_nothing_that_is_not_its_own(studio: Studio) -> None:
     """R5: on every resource of the project, whether it was asked about before or not."""
-    await put_roles(studio, giving("moderator"))
-    await hold(studio, VISITOR, {P: ["moderator"]})
+    await put_roles(studio, role_granting("moderator"))
+    await set_user_roles(studio, STRANGER, {P: ["moderator"]})
     shop, other = studio.shop.application_id, studio.other.application_id
     await put_group(studio)
     resources = [
@@ -143,22 +149,22 @@ async def test_what_is_held_in_a_project_counts_on_nothing_that_is_not_its_own(s
         kinds = [lack["kind"] for lack in told["missing"]]
         assert (told["allowed"], kinds[:1]) == (allowed, [] if allowed else ["resource_unknown"])
         found = await members(studio, project_id=PROJECT, resource=one)
-        assert found == ([VISITOR] if allowed else [])
+        assert found == ([STRANGER] if allowed else [])
 
 
 async def test_a_service_is_the_projects_while_it_may_be_connected(studio: Studio) -> None:
-    admin, storage = await administrator(studio), studio.service.house.storage
-    await put_roles(studio, giving("moderator"))
-    await hold(studio, VISITOR, {P: ["moderator"]})
+    admin, storage = await create_administrator(studio), studio.service.house.storage
+    await put_roles(studio, role_granting("moderator"))
+    await set_user_roles(studio, STRANGER, {P: ["moderator"]})
     other = studio.other.application_id
-    await storage.projects.edit_project(PROJECT, connecting(other))
+    await storage.projects.edit_project(PROJECT, connect_application(other))
     ask = {**KICK, "project_id": PROJECT, "resource": {"kind": "services", "id": other}}
     keeper = {"services": {str(other): {"roles": ["service_administrator"]}}}
-    give = {"action": "save", "data": {"id": PROJECT, "users": {VISITOR: keeper}}}
+    give = {"action": "save", "data": {"id": PROJECT, "users": {STRANGER: keeper}}}
     for named in ("", "Other", ""):
-        await storage.applications.edit_application(other, becoming(service_meta={"name": named}))
+        await storage.applications.edit_application(other, set_fields(service_meta={"name": named}))
         assert await checked(studio, ask) == [bool(named)]
-    await storage.applications.edit_application(other, becoming(service_meta={"name": "Other"}))
+    await storage.applications.edit_application(other, set_fields(service_meta={"name": "Other"}))
     await studio.ok("project/membership", give, studio.owner.headers)
     delete = {"action": "delete", "data": {"application_id": other}}
     await studio.ok("application", delete, admin.headers)
@@ -167,9 +173,9 @@ async def test_a_service_is_the_projects_while_it_may_be_connected(studio: Studi
 
 
 async def test_an_application_is_the_projects_until_it_leaves(studio: Studio) -> None:
-    admin = await administrator(studio)
-    await put_roles(studio, giving("moderator"))
-    await hold(studio, VISITOR, {P: ["moderator"]})
+    admin = await create_administrator(studio)
+    await put_roles(studio, role_granting("moderator"))
+    await set_user_roles(studio, STRANGER, {P: ["moderator"]})
     made = await studio.ok(
         "application", {"action": "save", "data": {"name": "Tools", "project_id": PROJECT}}, admin.headers
     )
@@ -188,36 +194,36 @@ async def test_an_application_is_the_projects_until_it_leaves(studio: Studio) ->
 
 
 async def test_a_check_sees_no_address(studio: Studio) -> None:
-    await put_roles(studio, giving("local", condition=parse_condition({"ip": "127.0.0.0/8"})))
+    await put_roles(studio, role_granting("local", condition=parse_condition({"ip": "127.0.0.0/8"})))
     assert await checked(studio, KICK) == [False]
 
 
 async def test_about_others_only_whoever_may_read_all_of_them(studio: Studio) -> None:
-    await put_roles(studio, giving("moderator"))
-    await hold(studio, VISITOR, {ROOT: ["moderator"]})
+    await put_roles(studio, role_granting("moderator"))
+    await set_user_roles(studio, STRANGER, {ROOT: ["moderator"]})
     for path, data in (("check", {"checks": [KICK]}), ("explain", KICK)):
-        ask = about(studio, user_id=VISITOR, **data)
-        assert (await studio.ok(path, ask, studio.owner.headers))["user_id"] == VISITOR
-        nobody = about(studio, user_id="1999999999", **data)
+        ask = question_body(studio, user_id=STRANGER, **data)
+        assert (await studio.ok(path, ask, studio.owner.headers))["user_id"] == STRANGER
+        nobody = question_body(studio, user_id="1999999999", **data)
         assert await studio.refused(404, path, nobody, studio.owner.headers) == "user not found"
         for user_id in (OWNER, "1999999999"):
-            await studio.refused(403, path, about(studio, user_id=user_id, **data), studio.visitor.headers)
+            await studio.refused(403, path, question_body(studio, user_id=user_id, **data), studio.visitor.headers)
 
 
 async def test_a_service_account_asks_about_anyone_in_its_project(studio: Studio) -> None:
-    await put_roles(studio, giving("moderator"))
-    await hold(studio, VISITOR, {ROOT: ["moderator"]})
+    await put_roles(studio, role_granting("moderator"))
+    await set_user_roles(studio, STRANGER, {ROOT: ["moderator"]})
     make = {"action": "save", "data": {"project_id": PROJECT, "name": "ci"}}
     jwt = (await studio.ok("serviceAccount", make, studio.owner.headers))["data"]["jwt"]
     bearer = {"Authorization": f"Bearer {jwt}"}
-    ask = about(studio, user_id=VISITOR, checks=[KICK])
+    ask = question_body(studio, user_id=STRANGER, checks=[KICK])
     assert (await studio.ok("check", ask, bearer))["data"] == [True]
     await studio.refused(403, "check", {**ask, "application_id": studio.other.application_id}, bearer)
 
 
 async def test_a_service_jwt_or_key_asks_about_its_own_application_only(studio: Studio) -> None:
-    await put_roles(studio, giving("moderator"))
-    await hold(studio, VISITOR, {ROOT: ["moderator"]})
+    await put_roles(studio, role_granting("moderator"))
+    await set_user_roles(studio, STRANGER, {ROOT: ["moderator"]})
     service = {"Authorization": f"Bearer {studio.visitor.jwt}", "Service-Jwt": await studio.service_jwt()}
     ask = {"data": {"checks": [KICK]}}
     assert (await studio.ok("check", ask, service))["data"] == [True]
@@ -244,7 +250,7 @@ async def test_a_service_jwt_or_key_asks_about_its_own_application_only(studio: 
     ],
 )
 async def test_malformed_questions_are_refused_by_name(studio: Studio, data: dict[str, Any], place: str) -> None:
-    assert place in await studio.refused(400, "check", about(studio, **data), studio.visitor.headers)
+    assert place in await studio.refused(400, "check", question_body(studio, **data), studio.visitor.headers)
 
 
 async def test_an_unknown_application_is_not_found(studio: Studio) -> None:
@@ -257,8 +263,8 @@ async def test_an_unknown_application_is_not_found(studio: Studio) -> None:
 
 
 async def test_what_is_allowed_is_explained_by_what_decides(studio: Studio) -> None:
-    await put_roles(studio, giving("moderator"))
-    await hold(studio, VISITOR, {ROOT: ["moderator"]})
+    await put_roles(studio, role_granting("moderator"))
+    await set_user_roles(studio, STRANGER, {ROOT: ["moderator"]})
     told = await explained(studio)
     assert (told["allowed"], told["rule"], told["in_schema"], told["missing"]) == (
         True,
@@ -272,10 +278,12 @@ async def test_what_is_allowed_is_explained_by_what_decides(studio: Studio) -> N
 
 
 async def test_what_is_held_in_the_project_decides_though_the_resource_says_no(studio: Studio) -> None:
-    await put_roles(studio, giving("moderator"))
+    await put_roles(studio, role_granting("moderator"))
     on_shop = application_scope(PROJECT, studio.shop.application_id)
     yes, no = ({"user": {"kick": {"value": value}}} for value in (True, False))
-    await hold_directly(studio, VISITOR, {P: holding(private_data=yes), on_shop: holding(private_data=no)})
+    await set_user_holdings(
+        studio, STRANGER, {P: holdings_with(private_data=yes), on_shop: holdings_with(private_data=no)}
+    )
     told = await explained(
         studio, project_id=PROJECT, resource={"kind": "applications", "id": studio.shop.application_id}
     )
@@ -286,17 +294,17 @@ async def test_what_is_held_in_the_project_decides_though_the_resource_says_no(s
 
 
 async def test_a_grant_through_a_group_names_the_group(studio: Studio) -> None:
-    await put_roles(studio, giving("moderator"))
-    await put_group(studio, VISITOR)
-    await grant(studio, "moderator")
+    await put_roles(studio, role_granting("moderator"))
+    await put_group(studio, STRANGER)
+    await grant_roles_to_group(studio, "moderator")
     [step] = (await explained_to_owner(studio, project_id=PROJECT))["path"]
     assert (step["source"], step["group"]) == ("group_grant", {"id": GROUP, "title": "Testers"})
 
 
 async def test_why_somebody_is_no_member_of_a_group_is_told(studio: Studio) -> None:
-    await put_roles(studio, giving("moderator"))
+    await put_roles(studio, role_granting("moderator"))
     await put_group(studio, conditions=[{"domain": "studio.example"}])
-    await grant(studio, "moderator")
+    await grant_roles_to_group(studio, "moderator")
     step = (await explained_to_owner(studio, project_id=PROJECT))["missing"][0]
     assert (step["kind"], step["groups"]) == ("not_a_member", [{"id": GROUP, "title": "Testers"}])
     assert step["failed"] == [{"member": "domain", "wanted": "studio.example", "actual": ""}]
@@ -306,14 +314,14 @@ async def test_a_denial_names_the_nearest_missing_facts(studio: Studio) -> None:
     now = studio.service.clock.now()
     await put_roles(
         studio,
-        giving("expired"),
-        giving("tagged", condition=parse_condition({"tag": "staff"})),
-        giving("full", user_limit=1),
-        giving("gated", condition=parse_condition({"ip": "10.0.0.0/8"}), condition_mode=REQUIRE),
+        role_granting("expired"),
+        role_granting("tagged", condition=parse_condition({"tag": "staff"})),
+        role_granting("full", user_limit=1),
+        role_granting("gated", condition=parse_condition({"ip": "10.0.0.0/8"}), condition_mode=REQUIRE),
     )
-    await staff(studio)
-    await hold(studio, "1000000003", {ROOT: ["full"]})
-    await hold(studio, VISITOR, {ROOT: [Assignment(role="expired", end=End(expired=now - 5)), "gated"]})
+    await create_staff(studio)
+    await set_user_roles(studio, "1000000003", {ROOT: ["full"]})
+    await set_user_roles(studio, STRANGER, {ROOT: [Assignment(role="expired", end=End(expired=now - 5)), "gated"]})
     told = await explained_to_owner(studio, ip="127.0.0.1")
     found = {one["kind"] + " " + one["role"]: one for one in told["missing"]}
     assert told["allowed"] is False
@@ -325,29 +333,29 @@ async def test_a_denial_names_the_nearest_missing_facts(studio: Studio) -> None:
 
 
 async def test_a_hypothetical_address_is_believed(studio: Studio) -> None:
-    await put_roles(studio, giving("office", condition=parse_condition({"ip": "10.0.0.0/8"})))
+    await put_roles(studio, role_granting("office", condition=parse_condition({"ip": "10.0.0.0/8"})))
     assert (await explained(studio))["allowed"] is False
     assert (await explained(studio, ip="10.1.2.3"))["allowed"] is True
-    ask = about(studio, rule="user.kick", ip="here")
+    ask = question_body(studio, rule="user.kick", ip="here")
     assert "data.ip" in await studio.refused(400, "explain", ask, studio.visitor.headers)
 
 
 async def test_a_rule_outside_the_schema_is_marked(studio: Studio) -> None:
-    await put_roles(studio, giving("moderator"))
-    await hold_directly(studio, VISITOR, {ROOT: holding(public_data={"extra": {"rule": {"value": True}}})})
+    await put_roles(studio, role_granting("moderator"))
+    await set_user_holdings(studio, STRANGER, {ROOT: holdings_with(public_data={"extra": {"rule": {"value": True}}})})
     told = await explained(studio, rule="extra.rule")
     assert (told["allowed"], told["in_schema"], told["rule"]) == (True, False, "public_data.extra.rule")
 
 
 async def test_whom_a_condition_names_is_told_only_to_those_who_read_the_schema(studio: Studio) -> None:
-    await put_roles(studio, giving("chosen", condition=parse_condition({"uid": [GUEST]})))
+    await put_roles(studio, role_granting("chosen", condition=parse_condition({"uid": [GUEST]})))
     assert GUEST not in str(await explained(studio))
     [step, _] = (await explained_to_owner(studio))["missing"]
-    assert step["failed"] == [{"member": "uid", "wanted": GUEST, "actual": VISITOR}]
+    assert step["failed"] == [{"member": "uid", "wanted": GUEST, "actual": STRANGER}]
 
 
 async def test_a_project_one_may_not_see_is_explained_as_if_there_were_none(studio: Studio) -> None:
-    await put_roles(studio, giving("moderator"))
+    await put_roles(studio, role_granting("moderator"))
     other = {"application_id": studio.other.application_id, "data": {"rule": "x", "project_id": PROJECT}}
     hidden = (await studio.ok("explain", other, studio.visitor.headers))["data"]["missing"]
     assert [one["kind"] for one in hidden] == ["project_unknown"]
@@ -356,8 +364,10 @@ async def test_a_project_one_may_not_see_is_explained_as_if_there_were_none(stud
 
 
 async def test_check_and_explain_agree(studio: Studio) -> None:
-    await put_roles(studio, giving("moderator"), private_data={"user": {"kick": leaf(value=True), "ban": leaf()}})
-    await hold(studio, VISITOR, {P: ["moderator"]})
+    await put_roles(
+        studio, role_granting("moderator"), private_data={"user": {"kick": rule_leaf(value=True), "ban": rule_leaf()}}
+    )
+    await set_user_roles(studio, STRANGER, {P: ["moderator"]})
     for rule in ("user.kick", "user.ban", "shown.name"):
         for place in ({}, {"project_id": PROJECT}, {"project_id": "nowhere"}):
             ask = {"rule": rule, **place}
@@ -370,9 +380,9 @@ SECRETS = ("hidden", "vip_secret", "10.9.8.0", "partner.example", "owner.example
 async def a_guarded_project(studio: Studio) -> None:
     """A role with a condition, given to a group with a condition, in a project for certain domains."""
     condition = parse_condition({"and": [{"ip": "10.9.8.0/24"}, {"tag": "vip_secret"}]})
-    await put_roles(studio, giving("hidden", condition=condition))
+    await put_roles(studio, role_granting("hidden", condition=condition))
     await put_group(studio, conditions=[{"domain": "partner.example"}])
-    await grant(studio, "hidden")
+    await grant_roles_to_group(studio, "hidden")
     settings = (await studio.ok("project", {"action": "get", "data": {"id": PROJECT}}, studio.owner.headers))["data"]
     change = {
         "id": PROJECT,
@@ -383,7 +393,7 @@ async def a_guarded_project(studio: Studio) -> None:
 
 
 async def explained_by(studio: Studio, who: Person, application_id: int | None = None, **data: object) -> Any:
-    ask = about(studio, **{"rule": "user.kick", **data})
+    ask = question_body(studio, **{"rule": "user.kick", **data})
     ask["application_id"] = application_id or studio.shop.application_id
     return (await studio.ok("explain", ask, who.headers))["data"]
 
@@ -411,7 +421,7 @@ async def test_who_may_not_see_a_project_cannot_try_out_what_it_has(studio: Stud
     storage = studio.service.house.storage
     one = await create_application(storage, name="Tools", project_id=PROJECT)
     on_shop = application_scope(PROJECT, studio.shop.application_id)
-    developer = await someone(studio, {on_shop: holding("app_developer")})
+    developer = await create_person_with(studio, {on_shop: holdings_with("app_developer")})
     await put_group(studio)
 
     async def told(kind: str, resource_id: object) -> Any:
@@ -428,7 +438,7 @@ async def test_who_may_not_see_a_project_cannot_try_out_what_it_has(studio: Stud
     for closed in (False, True):
         if closed:
             shut = ProjectSettings(allowed_domains=("nowhere.example",))
-            await storage.projects.edit_project(PROJECT, edited_project(settings=shut))
+            await storage.projects.edit_project(PROJECT, set_project_fields(settings=shut))
         there, elsewhere = one.application_id, studio.other.application_id
         assert await told("applications", there) == await told("applications", elsewhere)
         assert await told("applications", there) == await told("applications", 99)
@@ -451,7 +461,7 @@ async def test_a_stranger_hears_of_no_role_group_or_condition(studio: Studio) ->
 
 async def test_who_holds_something_in_a_project_hears_that_it_is_closed_and_not_by_what(studio: Studio) -> None:
     await a_guarded_project(studio)
-    await hold(studio, VISITOR, {P: ["hidden"]})
+    await set_user_roles(studio, STRANGER, {P: ["hidden"]})
     told = await explained(studio, project_id="codename")
     assert told["scope"] == {"project_id": PROJECT}
     assert [one["kind"] for one in told["missing"]] == ["project_closed", "not_given"]
@@ -460,23 +470,23 @@ async def test_who_holds_something_in_a_project_hears_that_it_is_closed_and_not_
 
 async def test_each_right_opens_what_it_would_show_anyway(studio: Studio) -> None:
     await a_guarded_project(studio)
-    view = {IN_PROJECT: rules("project.can_view_project")}
-    names = await someone(studio, secret_data=secret("canSeeRoleList"))
-    reader = await someone(studio, secret_data=secret("canReadSchema"))
-    viewer = await someone(studio, view)
+    view = {IN_PROJECT: holdings_with_rules("project.can_view_project")}
+    names = await create_person_with(studio, secret_data=secret_document("canSeeRoleList"))
+    reader = await create_person_with(studio, secret_data=secret_document("canReadSchema"))
+    viewer = await create_person_with(studio, view)
     told = {who.user_id: str(await explained_by(studio, who)) for who in (names, reader, viewer)}
     assert [one for one in SECRETS if one in told[names.user_id]] == ["hidden"]
     assert [one for one in SECRETS if one in told[reader.user_id]] == ["hidden", "vip_secret", "10.9.8.0"]
     assert not [one for one in SECRETS if one in told[viewer.user_id]]
     seen = str(await explained_by(studio, studio.owner, project_id=PROJECT))
     assert [one for one in SECRETS if one not in seen] == ["vip_secret", "10.9.8.0", "owner.example"]
-    boss = str(await explained_by(studio, await administrator(studio), project_id=PROJECT))
+    boss = str(await explained_by(studio, await create_administrator(studio), project_id=PROJECT))
     assert [one for one in SECRETS if one not in boss] == ["vip_secret", "10.9.8.0"]
 
 
 async def test_a_right_in_a_project_that_lets_nobody_in_opens_nothing(studio: Studio) -> None:
     await a_guarded_project(studio)
-    viewer = await someone(studio, {IN_PROJECT: rules("project.can_view_project")})
+    viewer = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
     told = await explained_by(studio, viewer, project_id=PROJECT)
     assert [one["kind"] for one in told["missing"]] == ["project_closed", "not_given"]
     assert not [one for one in SECRETS if one in str(told)]
@@ -486,31 +496,33 @@ async def test_a_long_list_of_users_is_not_told_whole(studio: Studio) -> None:
     many = [str(2_000_000_000 + number) for number in range(500)]
     await put_roles(
         studio,
-        giving("chosen", condition=parse_condition({"uid": many})),
-        giving("tagged", condition=parse_condition({"or": [{"tag": f"tag{number}"} for number in range(200)]})),
+        role_granting("chosen", condition=parse_condition({"uid": many})),
+        role_granting(
+            "tagged", condition=parse_condition({"or": [{"tag": f"tag{number}"} for number in range(200)]})
+        ),
     )
     found = {one["role"]: one for one in reversed((await explained_to_owner(studio))["missing"])}
-    assert found["chosen"]["failed"][0]["wanted"].endswith(f"and {500 - USERS_SHOWN} more")
-    assert len(found["tagged"]["failed"]) == FAILED_MOST
+    assert found["chosen"]["failed"][0]["wanted"].endswith(f"and {500 - MAX_USERS_SHOWN} more")
+    assert len(found["tagged"]["failed"]) == MAX_FAILED_TESTS
 
 
 async def test_the_end_of_a_list_is_the_end_of_something_that_is_in_it(studio: Studio) -> None:
     now = studio.service.clock.now()
-    await put_roles(studio, giving("moderator"), giving("quiet", meta={}))
+    await put_roles(studio, role_granting("moderator"), role_granting("quiet", meta={}))
     ending = {"value": True, "expired": now + 100}
-    root = holding(
+    root = holdings_with(
         Assignment(role="quiet", end=End(expired=now + 50)),
         Assignment(role="moderator", end=End(expired=now + 300)),
         public_data={"shown": {"name": {**ending, "expired": now + 200}}},
         private_data={"user": {"ban": ending}},
     )
-    below = holding(private_data={"user": {"ban": {**ending, "expired": now + 10}}})
-    await hold_directly(studio, VISITOR, {ROOT: root, P: below})
+    below = holdings_with(private_data={"user": {"ban": {**ending, "expired": now + 10}}})
+    await set_user_holdings(studio, STRANGER, {ROOT: root, P: below})
     ask = {"action": "get", "application_id": studio.shop.application_id}
 
     async def told(kind: str, **reads: tuple[str, str]) -> int:
-        reader = await someone(studio, secret_data=secret(**reads))
-        body = {**ask, "data": {"user_id": VISITOR, "type": kind}}
+        reader = await create_person_with(studio, secret_data=secret_document(**reads))
+        body = {**ask, "data": {"user_id": STRANGER, "type": kind}}
         expired = (await studio.ok("meta/data", body, reader.headers))["expired"]
         return int(expired) - now if expired else 0
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gatehouse.audit.events import Event
+from gatehouse.audit.events import AuditEvent
 from gatehouse.permissions.model.scope import ROOT, application_scope
 from tests.support.builders import a_record
 from tests.support.permission_builders import (
@@ -13,19 +13,19 @@ from tests.support.permission_builders import (
     a_group,
     a_project,
     create_application,
-    holding,
+    holdings_with,
     publish,
 )
-from tests.support.studio import PROJECT, Person, Studio, own_record, signed
+from tests.support.studio import PROJECT, Person, Studio, own_record, signed_request
 from tests.support.studio_people import (
     IN_PROJECT,
-    administrator,
-    audited,
-    bearing,
-    give,
-    rules,
-    secret,
-    someone,
+    audit_records,
+    bearer_headers,
+    create_administrator,
+    create_person_with,
+    holdings_with_rules,
+    secret_document,
+    write_user_record,
 )
 
 KICK = {"private_data": {"user": {"kick": {"value": True}}}}
@@ -142,11 +142,11 @@ async def test_ro_01_each_right_opens_what_is_its_own(studio: Studio) -> None:
     shop = application_scope(PROJECT, studio.shop.application_id)
     await save(studio, studio.owner, name="Moderator", description="Kicks", meta=KICK)
     names = [{"name": "Moderator", "description": "Kicks"}]
-    reader = await someone(studio, secret_data=secret("canReadSchema"))
-    lister = await someone(studio, secret_data=secret("canSeeRoleList"))
-    modifier = await someone(studio, secret_data=secret("canModifySchema"))
-    manager = await someone(studio, {IN_PROJECT: rules(MANAGES)})
-    developer = await someone(studio, {shop: rules("app.can_modify_schema")})
+    reader = await create_person_with(studio, secret_data=secret_document("canReadSchema"))
+    lister = await create_person_with(studio, secret_data=secret_document("canSeeRoleList"))
+    modifier = await create_person_with(studio, secret_data=secret_document("canModifySchema"))
+    manager = await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES)})
+    developer = await create_person_with(studio, {shop: holdings_with_rules("app.can_modify_schema")})
     for who, reads, writes in (
         (reader, "all", False),
         (lister, "names", False),
@@ -154,8 +154,16 @@ async def test_ro_01_each_right_opens_what_is_its_own(studio: Studio) -> None:
         (manager, None, True),
         (developer, "all", True),
         (studio.visitor, None, False),
-        (await someone(studio, secret_data=secret("canRead", "canSave", "canCreateJwt")), None, False),
-        (await someone(studio, {ROOT: rules(MANAGES, "app.can_modify_schema")}), None, False),
+        (
+            await create_person_with(studio, secret_data=secret_document("canRead", "canSave", "canCreateJwt")),
+            None,
+            False,
+        ),
+        (
+            await create_person_with(studio, {ROOT: holdings_with_rules(MANAGES, "app.can_modify_schema")}),
+            None,
+            False,
+        ),
     ):
         answer = await studio.post("roles", asking(studio, "get"), who.headers)
         assert answer.status_code == (200 if reads else 403)
@@ -172,7 +180,7 @@ async def test_protected_and_default_roles_need_can_modify_schema(studio: Studio
     await save(studio, studio.owner, name="Guard", protected=True, meta=BAN)
     await save(studio, studio.owner, name="default", meta=KICK)
     await save(studio, studio.owner, name="All", default=True, meta=KICK)
-    manager = await someone(studio, {IN_PROJECT: rules(MANAGES)})
+    manager = await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES)})
     for data in (
         {"name": "New", "protected": True},
         {"name": "New", "default": True},
@@ -192,7 +200,9 @@ async def test_ro_20_a_delegate_neither_edits_nor_gives_nor_takes_a_protected_ro
     await save(studio, studio.owner, name="Guard", protected=True, meta=BAN)
     await assign(studio, studio.visitor, "Guard")
     shop = application_scope(PROJECT, studio.shop.application_id)
-    delegate = await someone(studio, {shop: holding("app_users_manager"), IN_PROJECT: rules(MANAGES)})
+    delegate = await create_person_with(
+        studio, {shop: holdings_with("app_users_manager"), IN_PROJECT: holdings_with_rules(MANAGES)}
+    )
     for roles in ([], ["Guard", "Guard2"], [{"name": "Guard", "expired": 1_900_000_000}]):
         data = {"user_id": studio.visitor.user_id, "roles": roles}
         answer = await studio.post("meta/data", asking(studio, "save", **data), delegate.headers)
@@ -256,7 +266,7 @@ async def test_ro_06_a_default_role_applies_in_its_own_application_and_is_audite
     meta = {"private_data": {"can_administer": {"value": True}, "project": {"can_view_project": {"value": True}}}}
     for data in ({"name": "Default"}, {"name": "Everyone", "default": True}):
         await save(studio, studio.owner, **data, meta=meta)
-    assert len(await audited(studio, Event.DEFAULT_ROLE_SAVED)) == 2
+    assert len(await audit_records(studio, AuditEvent.DEFAULT_ROLE_SAVED)) == 2
     assert await held(studio, studio.visitor) == ["can_administer", "project.can_view_project"]
     assert await held(studio, studio.visitor, "roles") == []
     view = {"action": "get", "data": {"id": PROJECT}}
@@ -300,10 +310,10 @@ async def test_ro_13_an_address_is_compared_as_what_it_is(studio: Studio) -> Non
 
     async def seen_from(address: str) -> Any:
         body = own_record(studio.shop, data={"type": "list_short"}, ip=address, ts=studio.service.clock.now())
-        raw, headers = signed(body, key, studio.shop)
+        raw, headers = signed_request(body, key, studio.shop)
         client = studio.service.client
         found = await client.post(
-            "/api/permissions/meta/data", content=raw, headers=headers | bearing(studio.visitor.jwt)
+            "/api/permissions/meta/data", content=raw, headers=headers | bearer_headers(studio.visitor.jwt)
         )
         return found.json()["data"]
 
@@ -319,7 +329,7 @@ async def test_ro_13_an_address_is_compared_as_what_it_is(studio: Studio) -> Non
             assert await seen_from(address) == ["user.kick"], (network, address)
         for address in outside:
             assert await seen_from(address) == [], (network, address)
-    beside = bearing(studio.visitor.jwt, Service_Jwt=await studio.service_jwt())
+    beside = bearer_headers(studio.visitor.jwt, Service_Jwt=await studio.service_jwt())
     body = own_record(studio.shop, data={"type": "list_short"})
     assert (await studio.ok("meta/data", body, beside))["data"] == []
 
@@ -328,7 +338,7 @@ async def test_ro_15_all_members_of_a_condition_have_to_hold(studio: Studio) -> 
     both = {"uid": [studio.visitor.user_id], "tag": "staff"}
     await save(studio, studio.owner, name="Staff", meta=KICK, condition=both)
     assert await held(studio, studio.visitor) == []
-    boss = await administrator(studio)
+    boss = await create_administrator(studio)
     tags = {"data": {"user_id": studio.visitor.user_id, "tags": ["staff"]}}
     assert (await studio.ok("user/tags", tags, boss.headers))["data"]["tags"] == ["staff"]
     assert await held(studio, studio.visitor) == ["user.kick"]
@@ -341,7 +351,7 @@ async def test_a_required_condition_gates_assignments(studio: Studio) -> None:
     )
     await assign(studio, studio.visitor, "Buyer")
     assert await held(studio, studio.visitor) == []
-    boss = await administrator(studio)
+    boss = await create_administrator(studio)
     bought = {"data": {"user_id": studio.visitor.user_id, "purchases": ["gold"]}}
     await studio.ok("user/purchases", bought, boss.headers)
     assert await held(studio, studio.visitor) == ["user.kick"]
@@ -380,7 +390,7 @@ async def test_ro_09_params_of_several_roles_are_merged_in_a_stable_order(studio
 async def test_ro_17_a_limited_role_has_no_more_users_than_that(studio: Studio) -> None:
     for limit in (-1, True, "5", 2**63, 1.5, 2**31):
         await refused(studio, 400, name="Few", user_limit=limit)
-    one, two, three = [await someone(studio) for _ in range(3)]
+    one, two, three = [await create_person_with(studio) for _ in range(3)]
     await save(studio, studio.owner, name="Few", meta=KICK, user_limit=2)
     soon = studio.service.clock.now() + 60
     await assign(studio, one, {"name": "Few", "expired": soon})
@@ -405,10 +415,10 @@ async def test_ro_23_a_seat_is_free_again_when_its_holder_is_gone(studio: Studio
     storage, now = studio.service.house.storage, studio.service.clock.now()
     await publish(storage, a_project("Elsewhere"))
     account = {"action": "save", "data": {"project_id": "elsewhere", "name": "ci"}}
-    made = await studio.ok("serviceAccount", account, (await administrator(studio)).headers)
+    made = await studio.ok("serviceAccount", account, (await create_administrator(studio)).headers)
     first = made["data"]["user_id"] if ending != "erased" else studio.visitor.user_id
-    second = (await someone(studio)).user_id
-    boss = await administrator(studio)
+    second = (await create_person_with(studio)).user_id
+    boss = await create_administrator(studio)
     await save(studio, boss, name="Few", meta=KICK, user_limit=1)
 
     async def give_to(user_id: str, status: int) -> None:
@@ -442,7 +452,7 @@ async def test_ro_23_a_seat_is_free_again_when_its_holder_is_gone(studio: Studio
 
 async def test_ro_23_what_is_held_in_a_removed_project_takes_no_seat(studio: Studio) -> None:
     await publish(studio.service.house.storage, a_project("Elsewhere"))
-    boss, member = await administrator(studio), await someone(studio)
+    boss, member = await create_administrator(studio), await create_person_with(studio)
     published = {"application_id": studio.shop.application_id, "service_meta": {"name": "Shop"}}
     await studio.ok("application", {"action": "save", "data": published}, boss.headers)
     await save(studio, boss, name="Few", meta=KICK, user_limit=1)
@@ -537,7 +547,7 @@ async def test_ro_21_of_parallel_saves_of_one_role_each_is_whole(studio: Studio)
 
 
 async def test_the_roles_of_application_1_are_safe(studio: Studio) -> None:
-    boss = await administrator(studio)
+    boss = await create_administrator(studio)
     body = {"action": "save", "application_id": 1, "data": {"name": "project_owner", "meta": None}}
     await studio.refused(403, "roles", body, boss.headers)
     body["data"] = {"name": "administrator", "protected": False}
@@ -547,7 +557,9 @@ async def test_the_roles_of_application_1_are_safe(studio: Studio) -> None:
     await studio.refused(403, "roles", delete, boss.headers)
     unknown = {"name": "Mine", "meta": {"private_data": {"unheard_of": {"value": True}}}}
     await studio.refused(400, "roles", {**body, "data": unknown}, boss.headers)
-    await give(studio, studio.visitor, 1, secret_data=secret("canModifySchema", "canReadSchema"))
+    await write_user_record(
+        studio, studio.visitor, 1, secret_data=secret_document("canModifySchema", "canReadSchema")
+    )
     mine = {"name": "Mine", "meta": {"private_data": {"project": {"can_view_project": {"value": True}}}}}
     await studio.refused(403, "roles", {**body, "data": mine}, studio.visitor.headers)
     await studio.ok("roles", {**body, "data": mine}, boss.headers)
@@ -562,7 +574,7 @@ async def test_a_role_of_another_application_is_unknown_here(studio: Studio) -> 
 
 
 async def test_the_roles_gatehouse_is_run_by_apply_to_whom_they_are_given_and_no_others(studio: Studio) -> None:
-    boss = await administrator(studio)
+    boss = await create_administrator(studio)
     nobody, everybody = {"everyone": False}, {"everyone": True}
     for name in ("administrator", "project_owner", "app_developer"):
         for change in (
@@ -578,7 +590,7 @@ async def test_the_roles_gatehouse_is_run_by_apply_to_whom_they_are_given_and_no
 
 
 async def test_no_role_takes_can_administer_away(studio: Studio) -> None:
-    boss = await administrator(studio)
+    boss = await create_administrator(studio)
     denied = {"private_data": {"can_administer": {"value": False}}}
     role = {"name": "None", "protected": True, "meta": denied, "condition": {"everyone": True}}
     await studio.refused(400, "roles", {"action": "save", "application_id": 1, "data": role}, boss.headers)

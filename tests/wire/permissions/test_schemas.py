@@ -6,14 +6,21 @@ from typing import Any
 
 import pytest
 
-from gatehouse.audit.events import Event
-from gatehouse.permissions.model.rule import RESERVED, Section
+from gatehouse.audit.events import AuditEvent
+from gatehouse.permissions.model.rule import RESERVED_SEGMENTS, RuleSection
 from gatehouse.permissions.model.schema import LOGIN_DEFAULT, SECRET_DEFAULT
 from gatehouse.permissions.model.scope import ROOT, application_scope
-from tests.support.permission_builders import holding
-from tests.support.questioned import giving, hold, put_roles
+from tests.support.permission_builders import holdings_with
+from tests.support.questioned import put_roles, role_granting, set_user_roles
 from tests.support.studio import PROJECT, Person, Studio, own_record
-from tests.support.studio_people import IN_PROJECT, administrator, audited, rules, secret, someone
+from tests.support.studio_people import (
+    IN_PROJECT,
+    audit_records,
+    create_administrator,
+    create_person_with,
+    holdings_with_rules,
+    secret_document,
+)
 
 
 def leaf(*, value: bool = False, protected: bool = False, description: str = "") -> dict[str, object]:
@@ -81,14 +88,22 @@ async def test_sc_03_a_new_application_starts_with_the_defaults(studio: Studio) 
 async def test_reading_needs_can_read_schema_and_saving_can_modify_schema(studio: Studio) -> None:
     shop = application_scope(PROJECT, studio.shop.application_id)
     for who, reads, writes in (
-        (await someone(studio, secret_data=secret("canReadSchema")), True, False),
-        (await someone(studio, secret_data=secret("canModifySchema")), False, True),
-        (await someone(studio, {shop: holding("app_developer")}), True, True),
-        (await someone(studio, {IN_PROJECT: rules("project.can_manage_applications")}), False, False),
-        (await someone(studio, secret_data=secret("canRead", "canSave", "canSeeRoleList")), False, False),
-        (await someone(studio, {ROOT: rules("app.can_modify_schema")}), False, False),
+        (await create_person_with(studio, secret_data=secret_document("canReadSchema")), True, False),
+        (await create_person_with(studio, secret_data=secret_document("canModifySchema")), False, True),
+        (await create_person_with(studio, {shop: holdings_with("app_developer")}), True, True),
+        (
+            await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_manage_applications")}),
+            False,
+            False,
+        ),
+        (
+            await create_person_with(studio, secret_data=secret_document("canRead", "canSave", "canSeeRoleList")),
+            False,
+            False,
+        ),
+        (await create_person_with(studio, {ROOT: holdings_with_rules("app.can_modify_schema")}), False, False),
         (studio.visitor, False, False),
-        (await administrator(studio), True, True),
+        (await create_administrator(studio), True, True),
     ):
         for body, allowed in ((reading(studio), reads), (saving(studio), writes)):
             answer = await studio.post("meta/schema", body, who.headers)
@@ -109,7 +124,7 @@ async def test_sections_that_are_given_are_replaced_absent_ones_stay_and_null_em
     assert saved["login"] == {**LOGIN_DEFAULT, **login}
     assert (await save(studio, studio.owner, login=None))["login"] == LOGIN_DEFAULT
     assert await get(studio, studio.owner) == {**saved, "login": LOGIN_DEFAULT, "version": 6}
-    assert await audited(studio, Event.SCHEMA_SAVED)
+    assert await audit_records(studio, AuditEvent.SCHEMA_SAVED)
 
 
 async def test_sc_01_secret_data_is_ignored_from_all_but_administrators(studio: Studio) -> None:
@@ -118,7 +133,7 @@ async def test_sc_01_secret_data_is_ignored_from_all_but_administrators(studio: 
     assert answer["data"]["secret_data"] == SECRET_DEFAULT
     assert any("secret_data" in warning for warning in answer["warnings"])
     assert (await get(studio, studio.owner))["secret_data"] == SECRET_DEFAULT
-    boss = await administrator(studio)
+    boss = await create_administrator(studio)
     answer = await studio.ok("meta/schema", saving(studio, secret_data=wanted), boss.headers)
     assert "warnings" not in answer
     kept = answer["data"]["secret_data"]
@@ -218,15 +233,15 @@ async def test_sc_13_segments_are_plain_and_case_counts(studio: Studio) -> None:
     await refused(studio, 400, public_data={"kick": {"hard": leaf()}})
 
 
-@pytest.mark.parametrize("name", sorted(RESERVED))
+@pytest.mark.parametrize("name", sorted(RESERVED_SEGMENTS))
 async def test_ro_22_no_rule_begins_with_a_reserved_name(studio: Studio, name: str) -> None:
     shop, owner = studio.shop.application_id, studio.owner
-    for section, tree in ((one, tree) for one in Section for tree in ({name: leaf()}, {name: {"x": leaf()}})):
+    for section, tree in ((one, tree) for one in RuleSection for tree in ({name: leaf()}, {name: {"x": leaf()}})):
         meta = {section.value: tree}
         refusals = [await refused(studio, 400, **meta), await refused(studio, 400, roles={"Mod": {"meta": meta}})]
         role = {"action": "save", "application_id": shop, "data": {"name": "Mod", "meta": meta}}
         refusals.append(await studio.refused(400, "roles", role, owner.headers))
-        if (section, name) != (Section.PRIVATE, "projectAccess"):  # there it is what is held in projects
+        if (section, name) != (RuleSection.PRIVATE, "projectAccess"):  # there it is what is held in projects
             refusals.append(await refused_record(studio, **meta))
         refusals.append(await refused_record(studio, private_data={"projectAccess": {PROJECT: meta}}))
         assert all(f"{section}.{name}" in said for said in refusals), refusals
@@ -239,8 +254,10 @@ async def test_ro_22_no_rule_begins_with_a_reserved_name(studio: Studio, name: s
 async def test_ro_22_a_stored_rule_with_a_reserved_name_works_until_it_is_changed(studio: Studio) -> None:
     shop, owner = studio.shop.application_id, studio.owner
     said = {"secret_data": {"x": {"value": True}}}
-    await put_roles(studio, giving("mod", meta={"private_data": said}), private_data={"secret_data": {"x": leaf()}})
-    await hold(studio, studio.visitor.user_id, {ROOT: ["mod"]})
+    await put_roles(
+        studio, role_granting("mod", meta={"private_data": said}), private_data={"secret_data": {"x": leaf()}}
+    )
+    await set_user_roles(studio, studio.visitor.user_id, {ROOT: ["mod"]})
     listed = {"action": "get", "application_id": shop, "data": {"type": "list_short"}}
     assert (await studio.ok("meta/data", listed, studio.visitor.headers))["data"] == ["secret_data.x"]
     kept = {"action": "save", "application_id": shop, "data": {"name": "mod", "description": "New"}}
@@ -327,12 +344,12 @@ async def test_pa_13_an_unknown_application_is_no_different_from_a_foreign_one(s
         ]
         assert (foreign.status_code, foreign.content) == (unknown.status_code, unknown.content)
         assert foreign.status_code == 403
-    boss = await administrator(studio)
+    boss = await create_administrator(studio)
     await studio.refused(404, "meta/schema", {"action": "get", "application_id": 999_999}, boss.headers)
 
 
 async def test_which_application_has_to_be_said_unless_a_service_says_it(studio: Studio) -> None:
-    boss = await administrator(studio)
+    boss = await create_administrator(studio)
     asked = [
         ("meta/schema", "get", {}),
         ("meta/schema", "save", {"data": {}}),
@@ -353,7 +370,7 @@ async def test_which_application_has_to_be_said_unless_a_service_says_it(studio:
 
 
 async def test_the_rules_of_application_1_are_fixed(studio: Studio) -> None:
-    boss = await administrator(studio)
+    boss = await create_administrator(studio)
     now = (await studio.ok("meta/schema", {"action": "get", "application_id": 1}, boss.headers))["data"]
     for private in (
         {},
@@ -446,7 +463,7 @@ async def test_pa_11_an_action_is_one_of_those_there_are(studio: Studio) -> None
 
 
 async def test_what_no_save_may_change_is_ignored_by_every_one_of_them(studio: Studio) -> None:
-    boss, number = await administrator(studio), studio.shop.application_id
+    boss, number = await create_administrator(studio), studio.shop.application_id
     group = {"action": "save", "data": {"project_id": PROJECT, "title": "Testers"}}
     group_id = (await studio.ok("group", group, boss.headers))["data"]["id"]
     of_shop = {"action": "save", "application_id": number}

@@ -13,9 +13,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from gatehouse.permissions.model.rule import End
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.model.user_record import Assignment
-from gatehouse.permissions.store import Edited
-from tests.support.permission_builders import a_user_record, edited_project
-from tests.support.studio import PROJECT, VISITOR, Person, Studio, own_record, person
+from gatehouse.permissions.store import EditResult
+from tests.support.permission_builders import a_user_record, set_project_fields
+from tests.support.studio import PROJECT, STRANGER, Person, Studio, create_person, own_record
 
 MANAGER = "1000000003"
 
@@ -39,10 +39,10 @@ def bearing(account: Any) -> dict[str, str]:
 
 
 async def a_manager(studio: Studio, role: str | Assignment = "project_administrator") -> Person:
-    someone = await person(studio.service, MANAGER)
+    someone = await create_person(studio.service, MANAGER)
     record = a_user_record(MANAGER, {Scope(PROJECT): [role]})
     await studio.service.house.storage.user_records.edit_record(
-        1, MANAGER, lambda _: Edited(record, ()), studio.service.clock.now()
+        1, MANAGER, lambda _: EditResult(record, ()), studio.service.clock.now()
     )
     return someone
 
@@ -60,11 +60,11 @@ async def test_its_jwt_is_shown_once_and_needs_no_factor(studio: Studio) -> None
 
 async def test_it_reads_anyone_in_applications_of_its_project_and_writes_nothing(studio: Studio) -> None:
     account = await made(studio)
-    ask = {"action": "get", "application_id": studio.shop.application_id, "data": {"user_id": VISITOR}}
-    assert (await studio.ok("meta/data", ask, bearing(account)))["user_id"] == VISITOR
-    elsewhere = {**ask, "application_id": studio.other.application_id, "data": {"user_id": VISITOR, "type": "roles"}}
+    ask = {"action": "get", "application_id": studio.shop.application_id, "data": {"user_id": STRANGER}}
+    assert (await studio.ok("meta/data", ask, bearing(account)))["user_id"] == STRANGER
+    elsewhere = {**ask, "application_id": studio.other.application_id, "data": {"user_id": STRANGER, "type": "roles"}}
     await studio.refused(403, "meta/data", elsewhere, bearing(account))
-    saved = {**ask, "action": "save", "data": {"user_id": VISITOR, "roles": []}}
+    saved = {**ask, "action": "save", "data": {"user_id": STRANGER, "roles": []}}
     await studio.refused(403, "meta/data", saved, bearing(account))
 
 
@@ -80,7 +80,7 @@ async def test_a_revoked_one_is_refused_at_once(studio: Studio) -> None:
 
 async def test_it_is_refused_the_moment_its_project_is_removed(studio: Studio) -> None:
     account = await made(studio)
-    await studio.service.house.storage.projects.edit_project(PROJECT, edited_project(removed=True))
+    await studio.service.house.storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
     await studio.refused(401, "meta/data", own_record(studio.shop), bearing(account))
     again = asking("save", project_id=PROJECT, name="two")
     await studio.refused(403, "serviceAccount", again, studio.owner.headers)
@@ -93,7 +93,7 @@ async def test_only_who_manages_the_project_makes_lists_and_revokes_them(studio:
         asking("get", project_id=PROJECT),
         asking("get", project_id="nowhere"),
         asking("delete", user_id=account["user_id"]),
-        asking("delete", user_id=VISITOR),
+        asking("delete", user_id=STRANGER),
     ):
         await studio.refused(403, "serviceAccount", ask, studio.visitor.headers)
 

@@ -7,12 +7,22 @@ import pytest
 
 from gatehouse.permissions.model.scope import ROOT, group_scope
 from tests.support.permission_builders import GROUP, a_person, a_user_record
-from tests.support.questioned import P, about, giving, grant, hold, leaf, put_group, put_roles, write
-from tests.support.studio import OWNER, PROJECT, VISITOR, Studio
-from tests.support.whole_database import whole_database
+from tests.support.questioned import (
+    P,
+    grant_roles_to_group,
+    put_group,
+    put_roles,
+    question_body,
+    role_granting,
+    rule_leaf,
+    set_user_roles,
+    write_record,
+)
+from tests.support.studio import OWNER, PROJECT, STRANGER, Studio
+from tests.support.whole_database import read_all_tables
 
 ANN, BEN, CAT = "2000000001", "2000000002", "2000000003"
-EVERYBODY = (OWNER, VISITOR, ANN, BEN, CAT)
+EVERYBODY = (OWNER, STRANGER, ANN, BEN, CAT)
 KICK, BAN = "private_data.user.kick", "private_data.user.ban"
 IN_PROJECT = f"private_data.projectAccess.{PROJECT}."
 Lists = Mapping[str, frozenset[str]]
@@ -25,11 +35,11 @@ async def busy(studio: Studio) -> Studio:
     await a_person(storage, ANN, tags=frozenset({"staff"}))
     await a_person(storage, BEN)
     await a_person(storage, CAT, email_verified=True)
-    await put_roles(studio, giving("given"), giving("granted"), giving("other"))
+    await put_roles(studio, role_granting("given"), role_granting("granted"), role_granting("other"))
     await put_group(studio, BEN, conditions=[{"tag": "staff"}])
-    await grant(studio, "granted")
-    await hold(studio, VISITOR, {ROOT: ["given"], P: ["given"]})
-    await hold(studio, CAT, {P: ["other"], group_scope(PROJECT, GROUP): ["other"]})
+    await grant_roles_to_group(studio, "granted")
+    await set_user_roles(studio, STRANGER, {ROOT: ["given"], P: ["given"]})
+    await set_user_roles(studio, CAT, {P: ["other"], group_scope(PROJECT, GROUP): ["other"]})
     return studio
 
 
@@ -37,13 +47,15 @@ async def lists(studio: Studio) -> Lists:
     """What everybody holds in the shop, as an administrator of the project reads it."""
     found = {}
     for user_id in EVERYBODY:
-        told = await studio.ok("meta/data", {"action": "get", **about(studio, user_id=user_id)}, studio.owner.headers)
+        told = await studio.ok(
+            "meta/data", {"action": "get", **question_body(studio, user_id=user_id)}, studio.owner.headers
+        )
         found[user_id] = frozenset(told["data"])
     return found
 
 
 async def simulated(studio: Studio, **change: object) -> Any:
-    return (await studio.ok("simulate", about(studio, change=change), studio.owner.headers))["data"]
+    return (await studio.ok("simulate", question_body(studio, change=change), studio.owner.headers))["data"]
 
 
 async def saved(studio: Studio, path: str, body: dict[str, object]) -> None:
@@ -138,7 +150,7 @@ CHANGES: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
         "somebody becomes an owner of a shut project",
         {
             "kind": "membership",
-            "data": {"id": PROJECT, "users": {VISITOR: {"roles": ["project_owner"]}}, "disallow": [GROUP]},
+            "data": {"id": PROJECT, "users": {STRANGER: {"roles": ["project_owner"]}}, "disallow": [GROUP]},
         },
         "project/membership",
         {"action": "save"},
@@ -199,10 +211,10 @@ async def test_gains_and_losses_are_named_for_each_person(busy: Studio) -> None:
 
 async def test_nothing_is_written(busy: Studio) -> None:
     storage = busy.service.house.storage
-    before = await whole_database(storage)
+    before = await read_all_tables(storage)
     for row in CHANGES:
         await simulated(busy, **row[1])
-    assert await whole_database(storage) == before
+    assert await read_all_tables(storage) == before
 
 
 async def test_what_the_save_refuses_is_refused(busy: Studio) -> None:
@@ -214,29 +226,29 @@ async def test_what_the_save_refuses_is_refused(busy: Studio) -> None:
         (400, "kind", {"kind": "weather", "data": {}}),
         (400, "which group", {"kind": "group", "action": "delete"}),
     ):
-        assert said in await busy.refused(status, "simulate", about(busy, change=change), busy.owner.headers)
+        assert said in await busy.refused(status, "simulate", question_body(busy, change=change), busy.owner.headers)
     limited = {"name": "one", "user_limit": 1}
     await saved(busy, "roles", {"action": "save", "application_id": busy.shop.application_id, "data": limited})
-    await hold(busy, ANN, {ROOT: ["one"]})
+    await set_user_roles(busy, ANN, {ROOT: ["one"]})
     full = {"kind": "record", "data": {"user_id": BEN, "roles": ["one"]}}
-    await busy.refused(409, "simulate", about(busy, change=full), busy.owner.headers)
+    await busy.refused(409, "simulate", question_body(busy, change=full), busy.owner.headers)
 
 
 async def test_it_needs_the_right_of_members_and_that_of_the_save(busy: Studio) -> None:
     change = {"kind": "role", "data": {"name": "given", "protected": True}}
-    await busy.refused(403, "simulate", about(busy, change=change), busy.visitor.headers)
+    await busy.refused(403, "simulate", question_body(busy, change=change), busy.visitor.headers)
     reads = {part: {"canRead": {"value": "all"}} for part in ("roles", "private", "public")}
     lists_roles = {"canSeeRoleList": {"value": True}}
-    await hold(busy, VISITOR, {}, secret_data={"meta": reads, "application": lists_roles})
+    await set_user_roles(busy, STRANGER, {}, secret_data={"meta": reads, "application": lists_roles})
     for one in (change, CHANGES[6][1], CHANGES[10][1], CHANGES[12][1], CHANGES[14][1]):
-        await busy.refused(403, "simulate", about(busy, change=one), busy.visitor.headers)
+        await busy.refused(403, "simulate", question_body(busy, change=one), busy.visitor.headers)
     may_save = {**lists_roles, "canModifySchema": {"value": True}}
-    await hold(busy, VISITOR, {}, secret_data={"meta": reads, "application": may_save})
-    await busy.ok("simulate", about(busy, change=change), busy.visitor.headers)
+    await set_user_roles(busy, STRANGER, {}, secret_data={"meta": reads, "application": may_save})
+    await busy.ok("simulate", question_body(busy, change=change), busy.visitor.headers)
 
 
 async def test_an_administrator_sees_the_effect_in_application_1(busy: Studio) -> None:
-    await write(busy, a_user_record(OWNER, {ROOT: ["administrator"], P: ["project_owner"]}))
+    await write_record(busy, a_user_record(OWNER, {ROOT: ["administrator"], P: ["project_owner"]}))
     users = {ANN: {"roles": ["project_administrator"]}}
     ask = {"application_id": 1, "data": {"change": {"kind": "membership", "data": {"id": PROJECT, "users": users}}}}
     [told] = (await busy.ok("simulate", ask, busy.owner.headers))["data"]["people"]
@@ -245,11 +257,14 @@ async def test_an_administrator_sees_the_effect_in_application_1(busy: Studio) -
 
 
 async def test_long_answers_are_given_in_pages(busy: Studio) -> None:
-    change = {"kind": "schema", "data": {"private_data": {"user": {"kick": leaf(value=True), "ban": leaf()}}}}
+    change = {
+        "kind": "schema",
+        "data": {"private_data": {"user": {"kick": rule_leaf(value=True), "ban": rule_leaf()}}},
+    }
     seen: list[str] = []
     after: str | None = ""
     while after is not None:
-        ask = about(busy, change=change, limit=2, after=after)
+        ask = question_body(busy, change=change, limit=2, after=after)
         page = (await busy.ok("simulate", ask, busy.owner.headers))["data"]
         assert page["truncated"] is (page["after"] is not None)
         seen += [one["user_id"] for one in page["people"]]

@@ -15,7 +15,13 @@ from tests.support.permission_builders import GROUP, a_group, a_person
 from tests.support.processes import free_port
 from tests.support.service import running_service
 from tests.support.studio import PROJECT, Person, Studio, a_studio, own_record
-from tests.support.studio_people import IN_PROJECT, bearing, rules, someone, with_passkey
+from tests.support.studio_people import (
+    IN_PROJECT,
+    add_passkey_to,
+    bearer_headers,
+    create_person_with,
+    holdings_with_rules,
+)
 
 Nodes = tuple[Studio, Studio]
 
@@ -61,7 +67,9 @@ async def test_ap_13_parallel_saves_of_different_fields_are_both_kept(nodes: Nod
 
 
 async def test_pr_05_of_colliding_parallel_publishes_one_succeeds(nodes: Nodes) -> None:
-    author = await with_passkey(nodes[0], await someone(nodes[0], {ROOT: rules("can_create_projects")}))
+    author = await add_passkey_to(
+        nodes[0], await create_person_with(nodes[0], {ROOT: holdings_with_rules("can_create_projects")})
+    )
     bodies = [{"project": ("My Project", "my_project", "MY PROJECT")[number % 3]} for number in range(20)]
     assert await race(nodes, "publish", bodies, author) == {200: 1, 409: 19}
     ask = {"action": "get", "application_id": 1, "data": {"type": "roles"}}
@@ -108,7 +116,7 @@ async def test_sc_02_versions_count_the_saves_of_all_nodes(nodes: Nodes) -> None
 
 async def test_gr_08_who_leaves_a_group_on_one_node_has_left_it_on_the_other(nodes: Nodes) -> None:
     one, two = nodes
-    member = await someone(one, {IN_PROJECT: rules("project.can_view_project")})
+    member = await create_person_with(one, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
     group = a_group(users=(member.user_id,))
     await one.service.house.storage.groups.create_group(group, [a_record()])
     view = {"action": "get", "data": {"id": PROJECT}}
@@ -126,16 +134,16 @@ async def test_pr_11_a_project_removed_on_one_node_is_removed_on_the_other(nodes
     one, two = nodes
     key, jwt = await one.access_key(), await one.service_jwt()
     view = {"action": "get", "data": {"id": PROJECT}}
-    beside = bearing(one.owner.jwt, Service_Jwt=jwt)
+    beside = bearer_headers(one.owner.jwt, Service_Jwt=jwt)
     with_key = own_record(one.shop, jwt=one.owner.jwt)
     for studio in nodes:
         await studio.ok("project", view, one.owner.headers)
         await studio.ok("meta/data", own_record(one.shop), beside)
-        await studio.ok("meta/data", with_key, bearing(key))
+        await studio.ok("meta/data", with_key, bearer_headers(key))
     await one.ok("project", {"action": "delete", "data": {"id": PROJECT}}, one.owner.headers)
     await two.refused(403, "project", view, one.owner.headers)
     await two.refused(401, "meta/data", own_record(one.shop), beside)
-    await two.refused(401, "meta/data", with_key, bearing(key))
+    await two.refused(401, "meta/data", with_key, bearer_headers(key))
 
 
 async def test_ro_18_a_role_deleted_and_made_again_on_another_node_belongs_to_nobody(nodes: Nodes) -> None:

@@ -4,22 +4,28 @@ from typing import Any
 
 import pytest
 
-from gatehouse.audit.events import Event
+from gatehouse.audit.events import AuditEvent
 from gatehouse.permissions.model.rule import End
 from gatehouse.permissions.model.scope import ROOT, Scope, application_scope
 from gatehouse.permissions.model.user_record import Assignment
-from tests.support.permission_builders import a_project, create_application, edited_project, holding, publish
+from tests.support.permission_builders import (
+    a_project,
+    create_application,
+    holdings_with,
+    publish,
+    set_project_fields,
+)
 from tests.support.questioned import SPELLED_LIKE_NO_PROJECT
-from tests.support.studio import FACTOR, PROJECT, Person, Studio, own_record, signed
+from tests.support.studio import FACTOR, PROJECT, Person, Studio, own_record, signed_request
 from tests.support.studio_people import (
     IN_PROJECT,
-    administrator,
-    audited,
-    bearing,
-    give,
-    rules,
-    secret,
-    someone,
+    audit_records,
+    bearer_headers,
+    create_administrator,
+    create_person_with,
+    holdings_with_rules,
+    secret_document,
+    write_user_record,
 )
 
 KICK = {"user": {"kick": {"value": True}}}
@@ -55,7 +61,7 @@ async def with_roles(studio: Studio, *names: str, **roles: object) -> None:
 
 
 def all_of(**parts: tuple[str, str]) -> dict[str, object]:
-    return secret(**{**dict.fromkeys(SECTIONS, ("none", "none")), **parts})
+    return secret_document(**{**dict.fromkeys(SECTIONS, ("none", "none")), **parts})
 
 
 # -- who may read and write what ----------------------------------------------------------------------
@@ -72,12 +78,12 @@ EXTENTS = ("none", "self", "all")
 @pytest.mark.parametrize("part", SECTIONS)
 async def test_sc_05_each_section_is_read_as_far_as_it_is_opened(studio: Studio, part: str) -> None:
     await with_roles(studio, "Mod")
-    other = await someone(studio)
+    other = await create_person_with(studio)
     everything = {SECTIONS[name]: content for name, content in CONTENT.items()}
-    boss = await administrator(studio)
+    boss = await create_administrator(studio)
     await save(studio, boss, other.user_id, **everything)
     for extent in EXTENTS:
-        reader = await someone(studio, secret_data=all_of(**{part: (extent, "none")}))
+        reader = await create_person_with(studio, secret_data=all_of(**{part: (extent, "none")}))
         own = await get(studio, reader, reader.user_id)
         assert own.keys() == {"login", "private_data", "public_data", "roles", "secret_data", "version"}
         if extent != "all":
@@ -91,9 +97,9 @@ async def test_sc_05_each_section_is_read_as_far_as_it_is_opened(studio: Studio,
 @pytest.mark.parametrize("part", SECTIONS)
 async def test_sc_05_each_section_is_written_as_far_as_it_is_opened(studio: Studio, part: str) -> None:
     await with_roles(studio, "Mod")
-    other = await someone(studio)
+    other = await create_person_with(studio)
     for extent in EXTENTS:
-        writer = await someone(studio, secret_data=all_of(**{part: ("none", extent)}))
+        writer = await create_person_with(studio, secret_data=all_of(**{part: ("none", extent)}))
         for target, allowed in ((writer.user_id, extent != "none"), (other.user_id, extent == "all")):
             for name, section in SECTIONS.items():
                 status = 200 if allowed and name == part else 403
@@ -110,19 +116,19 @@ async def test_sc_05_each_section_is_written_as_far_as_it_is_opened(studio: Stud
 
 async def test_a_save_answers_the_tree_as_far_as_its_author_may_read_it(studio: Studio) -> None:
     await with_roles(studio, "Mod")
-    boss, other = await administrator(studio), await someone(studio)
-    await save(studio, boss, other.user_id, secret_data=secret("canRead"), private_data=KICK)
-    writer = await someone(studio, secret_data=all_of(roles=("all", "all"), public=("none", "all")))
+    boss, other = await create_administrator(studio), await create_person_with(studio)
+    await save(studio, boss, other.user_id, secret_data=secret_document("canRead"), private_data=KICK)
+    writer = await create_person_with(studio, secret_data=all_of(roles=("all", "all"), public=("none", "all")))
     assert await save(studio, writer, other.user_id, roles=["Mod"]) == {"roles": ["Mod"], "version": 2}
     assert await save(studio, writer, other.user_id, public_data=BADGE) == {"roles": ["Mod"], "version": 3}
 
 
 async def test_sc_07_a_save_is_all_or_nothing(studio: Studio) -> None:
-    other = await someone(studio)
-    writer = await someone(studio, secret_data=all_of(public=("all", "all")))
-    both = saving(studio, other.user_id, public_data=BADGE, secret_data=secret("canSave"))
+    other = await create_person_with(studio)
+    writer = await create_person_with(studio, secret_data=all_of(public=("all", "all")))
+    both = saving(studio, other.user_id, public_data=BADGE, secret_data=secret_document("canSave"))
     await studio.refused(403, "meta/data", both, writer.headers)
-    boss = await administrator(studio)
+    boss = await create_administrator(studio)
     half = saving(studio, other.user_id, public_data=BADGE, roles=["unheard_of"])
     await studio.refused(404, "meta/data", half, boss.headers)
     half = saving(studio, other.user_id, public_data=BADGE, private_data={"badge": {"value": True}})
@@ -139,12 +145,12 @@ async def test_sc_08_nobody_grants_himself_more_than_he_may_grant(studio: Studio
     }
     body = {"action": "save", "application_id": studio.shop.application_id, "data": schema}
     await studio.ok("meta/schema", body, studio.owner.headers)
-    me = await someone(studio, secret_data=all_of(roles=("self", "self"), private=("self", "self")))
+    me = await create_person_with(studio, secret_data=all_of(roles=("self", "self"), private=("self", "self")))
     await studio.refused(403, "meta/data", saving(studio, me.user_id, roles=["Guard"]), me.headers)
     await studio.refused(403, "meta/data", saving(studio, me.user_id, **ban), me.headers)
     await studio.refused(404, "meta/data", saving(studio, me.user_id, roles=["project_owner"]), me.headers)
     await save(studio, me, me.user_id, roles=["Mod"])
-    sly = await someone(
+    sly = await create_person_with(
         studio, secret_data=all_of(roles=("self", "self"), private=("self", "self")), application_id=1
     )
     central = {"action": "save", "application_id": 1}
@@ -161,28 +167,30 @@ async def test_sc_08_nobody_grants_himself_more_than_he_may_grant(studio: Studio
 
 
 async def test_nobody_gives_secret_data_he_does_not_hold_nor_makes_it_last(studio: Studio) -> None:
-    other, now = await someone(studio), studio.service.clock.now()
-    giver = await someone(studio, secret_data=secret("canRead", secret=("all", "all"), roles=("self", "none")))
+    other, now = await create_person_with(studio), studio.service.clock.now()
+    giver = await create_person_with(
+        studio, secret_data=secret_document("canRead", secret=("all", "all"), roles=("self", "none"))
+    )
     for wanted in (
-        secret("canSave"),
-        secret("canModifySchema"),
-        secret(roles=("all", "none")),
-        secret(roles=("none", "self")),
-        secret(private=("all", "all")),
+        secret_document("canSave"),
+        secret_document("canModifySchema"),
+        secret_document(roles=("all", "none")),
+        secret_document(roles=("none", "self")),
+        secret_document(private=("all", "all")),
     ):
         await studio.refused(403, "meta/data", saving(studio, other.user_id, secret_data=wanted), giver.headers)
-    await save(studio, giver, other.user_id, secret_data=secret("canRead", roles=("self", "none")))
-    boss = await administrator(studio)
+    await save(studio, giver, other.user_id, secret_data=secret_document("canRead", roles=("self", "none")))
+    boss = await create_administrator(studio)
     short = {"application": {"canSave": {"value": True, "expired": now + 60}}}
     await save(studio, boss, other.user_id, secret_data=short)
-    endless = saving(studio, other.user_id, secret_data=secret("canSave"))
+    endless = saving(studio, other.user_id, secret_data=secret_document("canSave"))
     await studio.refused(403, "meta/data", endless, giver.headers)
     with_more = {**short, "meta": {"roles": {"canRead": {"value": "self"}}}}
     await save(studio, giver, other.user_id, secret_data=with_more)
     await save(studio, giver, other.user_id, secret_data=None)
     narrowed = {"meta": {"public": {"canRead": {"value": "none"}}}}
     await save(studio, boss, other.user_id, secret_data=narrowed)
-    blind = await someone(studio, secret_data=all_of(secret=("all", "all")))
+    blind = await create_person_with(studio, secret_data=all_of(secret=("all", "all")))
     back_to_default = saving(studio, other.user_id, secret_data={})
     await studio.refused(403, "meta/data", back_to_default, blind.headers)
 
@@ -190,7 +198,7 @@ async def test_nobody_gives_secret_data_he_does_not_hold_nor_makes_it_last(studi
 async def test_secret_data_that_has_ended_opens_nothing(studio: Studio) -> None:
     now = studio.service.clock.now()
     ending = {"meta": {"private": {"canRead": {"value": "all", "expired": now + 60}}}}
-    reader = await someone(studio, secret_data=ending)
+    reader = await create_person_with(studio, secret_data=ending)
     await save(studio, studio.owner, studio.visitor.user_id, private_data=KICK)
     assert "private_data" in await get(studio, reader, studio.visitor.user_id)
     await studio.service.clock.advance(60)
@@ -200,8 +208,8 @@ async def test_secret_data_that_has_ended_opens_nothing(studio: Studio) -> None:
 async def test_project_access_is_judged_project_by_project(studio: Studio) -> None:
     await publish(studio.service.house.storage, a_project("Elsewhere"), owners=[studio.visitor.user_id])
     await with_roles(studio, "Mod")
-    other = await someone(studio)
-    manager = await someone(studio, {IN_PROJECT: rules("project.can_manage_project")})
+    other = await create_person_with(studio)
+    manager = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_manage_project")})
     here = {"projectAccess": {PROJECT: {"roles": ["Mod"], "private_data": {"x": {"value": True}}}}}
     await studio.ok("meta/data", saving(studio, other.user_id, private_data=here), manager.headers)
     assert await get(studio, other, other.user_id, "list_short") == [f"{PROJECT}/user.kick", f"{PROJECT}/x"]
@@ -209,7 +217,7 @@ async def test_project_access_is_judged_project_by_project(studio: Studio) -> No
     for who in (manager, studio.owner):
         answer = await studio.post("meta/data", saving(studio, other.user_id, private_data=there), who.headers)
         assert answer.status_code == 403
-    boss = await administrator(studio)
+    boss = await create_administrator(studio)
     said = await studio.refused(400, "meta/data", saving(studio, other.user_id, private_data=there), boss.headers)
     assert "elsewhere" in said
     for nothing in ({}, None, {PROJECT: {}}, {"unheard_of": {}}):
@@ -224,8 +232,8 @@ async def test_project_access_is_judged_project_by_project(studio: Studio) -> No
 
 
 async def test_a_central_role_in_a_project_is_given_by_who_holds_it_there(studio: Studio) -> None:
-    deputy = await someone(studio, {IN_PROJECT: holding("project_administrator")})
-    other = await someone(studio)
+    deputy = await create_person_with(studio, {IN_PROJECT: holdings_with("project_administrator")})
+    other = await create_person_with(studio)
 
     def central(**access: object) -> dict[str, object]:
         data = {"user_id": other.user_id, "private_data": {"projectAccess": {PROJECT: access}}}
@@ -247,7 +255,7 @@ async def filled(studio: Studio) -> Person:
     """Someone with a bit of everything, some of it ended."""
     now = studio.service.clock.now()
     await with_roles(studio, "Mod", "Old")
-    who, boss = await someone(studio), await administrator(studio)
+    who, boss = await create_person_with(studio), await create_administrator(studio)
     shop = str(studio.shop.application_id)
     access = {
         PROJECT: {
@@ -261,7 +269,7 @@ async def filled(studio: Studio) -> Person:
         roles=["Mod", {"name": "Old", "expired": now - 5}],
         public_data={"badge": {"value": True, "expired": now + 50}, "past": {"value": True, "expired": now - 1}},
         private_data={"direct": {"value": True}, "never": {"value": False}, "projectAccess": access},
-        secret_data=secret("canSeeRoleList"),
+        secret_data=secret_document("canSeeRoleList"),
         login={"cannot": {"value": False}},
     )
     return who
@@ -328,7 +336,7 @@ async def test_sc_11_a_project_that_cannot_be_told_of_is_left_out_without_a_hint
     storage = studio.service.house.storage
     who = await filled(studio)
     await publish(storage, a_project("Elsewhere"))
-    await storage.projects.edit_project(PROJECT, edited_project(aliases=("minds",)))
+    await storage.projects.edit_project(PROJECT, set_project_fields(aliases=("minds",)))
     root = ["badge", "direct", "user.kick"]
     whole = await get(studio, who, who.user_id, "list_short", project_id=PROJECT)
     assert len(whole) == 6
@@ -342,7 +350,7 @@ async def test_sc_11_a_project_that_cannot_be_told_of_is_left_out_without_a_hint
             *({"project_id": name} for name in SPELLED_LIKE_NO_PROJECT),
         )
     ]
-    await storage.projects.edit_project(PROJECT, edited_project(removed=True))
+    await storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
     answers.append(
         await studio.post("meta/data", reading(studio, who.user_id, "list_short", project_id=PROJECT), who.headers)
     )
@@ -366,9 +374,9 @@ async def test_sc_11_a_project_that_cannot_be_told_of_is_left_out_without_a_hint
 async def test_sc_12_with_apps_data_tells_of_what_he_may_see(studio: Studio) -> None:
     storage = studio.service.house.storage
     apps = [await create_application(storage, name=f"App {n}", project_id=PROJECT) for n in range(10)]
-    await storage.projects.edit_project(PROJECT, edited_project(aliases=("minds",)))
+    await storage.projects.edit_project(PROJECT, set_project_fields(aliases=("minds",)))
     one = apps[3].application_id
-    narrow = await someone(studio, {application_scope(PROJECT, one): holding("app_developer")})
+    narrow = await create_person_with(studio, {application_scope(PROJECT, one): holdings_with("app_developer")})
     ask = {"action": "get", "application_id": 1, "data": {"type": "list_short"}}
     both = {**ask, "options": {"with_apps_data": True, "with_roles": True}}
     told = (await studio.ok("meta/data", both, narrow.headers))["data"]
@@ -381,11 +389,11 @@ async def test_sc_12_with_apps_data_tells_of_what_he_may_see(studio: Studio) -> 
         "projects": {PROJECT: {"name": "Mind Games"}},
         "apps": {PROJECT: [{"id": one, "name": "App 3"}]},
     }
-    viewer = await someone(studio, {IN_PROJECT: rules("project.can_view_project")})
+    viewer = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
     told = (await studio.ok("meta/data", {**ask, "options": {"with_apps_data": True}}, viewer.headers))["data"]
     assert told["projects"] == {PROJECT: {"name": "Mind Games", "aliases": ["minds"]}}
     assert told["apps"] == {}
-    wide = await someone(studio, {IN_PROJECT: rules("project.can_manage_applications")})
+    wide = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_manage_applications")})
     told = (await studio.ok("meta/data", {**ask, "options": {"with_apps_data": True}}, wide.headers))["data"]
     assert told.keys() == {"rules", "projects", "apps"}
     assert len(told["apps"][PROJECT]) == 11
@@ -432,7 +440,7 @@ async def test_absent_sections_stay_null_empties_and_versions_count(studio: Stud
     emptied = await save(studio, owner, user, private_data=None, public_data=None)
     assert (emptied["private_data"], emptied["public_data"], emptied["version"]) == ({}, {}, 3)
     assert (await save(studio, owner, user, roles=None))["roles"] == []
-    (first_told, *_) = await audited(studio, Event.USER_SCHEMA_SAVED)
+    (first_told, *_) = await audit_records(studio, AuditEvent.USER_SCHEMA_SAVED)
     assert (first_told.actor, first_told.subject) == (owner.user_id, user)
     await studio.refused(400, "meta/data", saving(studio, user), owner.headers)
 
@@ -477,14 +485,14 @@ async def test_sc_13_sc_14_entries_are_strict(studio: Studio) -> None:
 
 
 async def test_sc_17_a_record_is_saved_for_who_never_logged_in_and_not_for_nobody(studio: Studio) -> None:
-    user = await someone(studio)
+    user = await create_person_with(studio)
     saved = await save(studio, studio.owner, user.user_id, public_data=BADGE)
     assert saved["public_data"] == BADGE
     nobody = "4444444444"
     body = saving(studio, nobody, public_data=BADGE)
     assert await studio.refused(404, "meta/data", body, studio.owner.headers) == "user not found"
     assert await studio.refused(404, "meta/data", reading(studio, nobody), studio.owner.headers) == "user not found"
-    blind = await someone(studio, secret_data=all_of(secret=("self", "self")))
+    blind = await create_person_with(studio, secret_data=all_of(secret=("self", "self")))
     foreign, unknown = [
         await studio.post("meta/data", reading(studio, one), blind.headers) for one in (user.user_id, nobody)
     ]
@@ -499,16 +507,16 @@ async def test_sc_18_roles_without_a_jwt_are_told_to_the_applications_service(st
     shop = studio.shop.application_id
     wanted = sorted([f"{PROJECT}.applications.{shop}/Mod", f"{PROJECT}/Mod", "Mod"])
     key, jwt = await studio.access_key(), await studio.service_jwt()
-    for headers in ({"Service-Jwt": jwt}, bearing(key)):
+    for headers in ({"Service-Jwt": jwt}, bearer_headers(key)):
         assert sorted((await studio.ok("meta/data", body, headers))["data"]) == wanted
         for kind in ("tree", "list", "list_short"):
             await studio.refused(401, "meta/data", reading(studio, who.user_id, kind), headers)
         unknown = await studio.post("meta/data", reading(studio, "4444444444", "roles"), headers)
         assert unknown.status_code == 404
-    boss = await administrator(studio)
+    boss = await create_administrator(studio)
     new_key = {"action": "save", "application_id": studio.other.application_id, "data": {}}
     theirs = (await studio.ok("accessKey", new_key, boss.headers))["data"]["hash"]
-    await studio.refused(403, "meta/data", body, bearing(theirs))
+    await studio.refused(403, "meta/data", body, bearer_headers(theirs))
     await studio.refused(403, "meta/data", body, {"Service-Jwt": await studio.service_jwt(studio.other)})
     for headers in ({}, {"Factor": FACTOR}):
         await studio.refused(401, "meta/data", body, headers)
@@ -549,15 +557,15 @@ async def test_sc_21_each_request_is_decided_by_itself(studio: Studio) -> None:
 
     async def seen_from(address: str) -> Any:
         body = own_record(studio.shop, data={"type": "list_short"}, ip=address, ts=studio.service.clock.now())
-        raw, headers = signed(body, key, studio.shop)
+        raw, headers = signed_request(body, key, studio.shop)
         address = "/api/permissions/meta/data"
-        found = await studio.service.client.post(address, content=raw, headers=headers | bearing(who.jwt))
+        found = await studio.service.client.post(address, content=raw, headers=headers | bearer_headers(who.jwt))
         return found.json()["data"]
 
     for _ in range(3):
         assert await seen_from("10.1.1.1") == ["user.kick"]
         assert await seen_from("11.1.1.1") == []
-    boss = await administrator(studio)
+    boss = await create_administrator(studio)
     assert await get(studio, studio.owner, who.user_id, "list_short") == []
     staff = {"meta": {"public_data": BADGE}, "condition": {"tag": "staff"}}
     buyer = {"meta": {"public_data": {"crown": {"value": True}}}, "condition": {"purchase": "gold"}}
@@ -586,7 +594,7 @@ async def test_a_list_can_be_kept_and_asked_for_again_by_its_etag(studio: Studio
 
 
 async def test_rules_of_an_application_of_a_removed_project_are_not_written(studio: Studio) -> None:
-    await studio.service.house.storage.projects.edit_project(PROJECT, edited_project(removed=True))
+    await studio.service.house.storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
     body = saving(studio, studio.visitor.user_id, public_data=BADGE)
     await studio.refused(403, "meta/data", body, studio.owner.headers)
 
@@ -595,14 +603,16 @@ async def test_pa_13_an_unknown_application_is_no_different_from_a_foreign_one(s
     for number in (studio.other.application_id, 999_999):
         body = {"action": "save", "application_id": number, "data": {"user_id": studio.owner.user_id, "roles": []}}
         await studio.refused(403, "meta/data", body, studio.visitor.headers)
-    boss = await administrator(studio)
+    boss = await create_administrator(studio)
     body = {"action": "save", "application_id": 999_999, "data": {"roles": []}}
     await studio.refused(404, "meta/data", body, boss.headers)
 
 
 async def test_tags_and_purchases_are_written_by_administrators(studio: Studio) -> None:
-    boss = await administrator(studio)
-    who = await someone(studio, {ROOT: rules("can_create_projects"), Scope(PROJECT): holding("project_owner")})
+    boss = await create_administrator(studio)
+    who = await create_person_with(
+        studio, {ROOT: holdings_with_rules("can_create_projects"), Scope(PROJECT): holdings_with("project_owner")}
+    )
     for path, field in (("user/tags", "tags"), ("user/purchases", "purchases")):
         body = {"data": {"user_id": studio.visitor.user_id, field: ["b", "a"]}}
         await studio.refused(403, path, body, who.headers)
@@ -618,11 +628,11 @@ async def test_tags_and_purchases_are_written_by_administrators(studio: Studio) 
 
 async def test_what_someone_holds_can_be_given_back_as_it_was_told(studio: Studio) -> None:
     who = await filled(studio)
-    boss = await administrator(studio)
+    boss = await create_administrator(studio)
     tree = await get(studio, boss, who.user_id)
     sections = {name: section for name, section in tree.items() if name != "version"}
     assert await save(studio, boss, who.user_id, **sections, version=1) == {**tree, "version": 2}
-    await give(studio, who, studio.shop.application_id)
+    await write_user_record(studio, who, studio.shop.application_id)
 
 
 # -- what reaches further than it should --------------------------------------------------------------
@@ -640,11 +650,11 @@ async def test_project_access_of_a_stranger_is_nothing_to_a_visitor(studio: Stud
                 answer = await studio.post("meta/data", body, studio.visitor.headers)
                 answers.add((answer.status_code, answer.content))
     assert [status for status, _ in answers] == [403]
-    assert not await audited(studio, Event.USER_SCHEMA_SAVED)
+    assert not await audit_records(studio, AuditEvent.USER_SCHEMA_SAVED)
 
 
 async def test_who_manages_a_project_writes_nothing_where_it_has_no_say(studio: Studio) -> None:
-    manager = await someone(studio, {IN_PROJECT: rules("project.can_manage_project")})
+    manager = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_manage_project")})
     for access in ({PROJECT: {}}, {PROJECT: {"roles": []}}, {}):
         body = {
             "action": "save",
@@ -666,7 +676,7 @@ async def test_secret_data_with_an_end_is_given_on_with_an_end_no_later(studio: 
             "meta": {"secret": {"canRead": {"value": "self"}, "canWrite": {"value": "self", **more}}},
         }
 
-    who = await someone(studio, secret_data=until(now + 60))
+    who = await create_person_with(studio, secret_data=until(now + 60))
     for end in (None, now + 61):
         await studio.refused(403, "meta/data", saving(studio, who.user_id, secret_data=until(end)), who.headers)
     forever = {**until(now + 60), "application": {"canSave": {"value": True, "ttl": 5}}}
@@ -678,7 +688,9 @@ async def test_secret_data_with_an_end_is_given_on_with_an_end_no_later(studio: 
 async def test_secret_data_that_central_gives_ends_with_what_gives_it(studio: Studio) -> None:
     shop, now = studio.shop.application_id, studio.service.clock.now()
     scope, role = application_scope(PROJECT, shop), Assignment(role="app_developer", end=End(expired=now + 60))
-    who = await someone(studio, {scope: holding(role)}, secret_data=secret(secret=("all", "all")))
+    who = await create_person_with(
+        studio, {scope: holdings_with(role)}, secret_data=secret_document(secret=("all", "all"))
+    )
 
     def giving(**end: int) -> dict[str, object]:
         return saving(
@@ -690,7 +702,9 @@ async def test_secret_data_that_central_gives_ends_with_what_gives_it(studio: St
     for end in ({}, {"expired": now + 61}):
         await studio.refused(403, "meta/data", giving(**end), who.headers)
     await studio.ok("meta/data", giving(expired=now + 60), who.headers)
-    lasting = await someone(studio, {scope: holding("app_developer")}, secret_data=secret(secret=("all", "all")))
+    lasting = await create_person_with(
+        studio, {scope: holdings_with("app_developer")}, secret_data=secret_document(secret=("all", "all"))
+    )
     await studio.ok("meta/data", giving(), lasting.headers)
 
 
@@ -704,8 +718,12 @@ async def test_a_restriction_of_secret_data_is_lifted_by_who_could_give_it_whole
         },
     }
     scope = application_scope(PROJECT, shop)
-    developer = await someone(studio, {scope: holding("app_developer", "app_users_manager")}, secret_data=denied)
-    keeper = await someone(studio, secret_data=secret(secret=("all", "all"), public=("self", "none")))
+    developer = await create_person_with(
+        studio, {scope: holdings_with("app_developer", "app_users_manager")}, secret_data=denied
+    )
+    keeper = await create_person_with(
+        studio, secret_data=secret_document(secret=("all", "all"), public=("self", "none"))
+    )
     sooner = {**denied, "application": {"canModifySchema": {"value": False, "expired": now + 5}}}
     for lifted in (
         {},
@@ -721,11 +739,11 @@ async def test_a_restriction_of_secret_data_is_lifted_by_who_could_give_it_whole
         await studio.refused(403, "meta/data", body, keeper.headers)
     narrower = {**denied, "meta": {**denied["meta"], "private": {"canWrite": {"value": "none"}}}}
     await save(studio, keeper, developer.user_id, secret_data=narrower)
-    await save(studio, await administrator(studio), developer.user_id, secret_data={})
+    await save(studio, await create_administrator(studio), developer.user_id, secret_data={})
 
 
 async def test_the_last_who_administers_neither_ends_nor_denies_it(studio: Studio) -> None:
-    boss, now = await administrator(studio), studio.service.clock.now()
+    boss, now = await create_administrator(studio), studio.service.clock.now()
 
     def changing(user_id: str, **data: object) -> dict[str, object]:
         return {"action": "save", "application_id": 1, "data": {"user_id": user_id, **data}}
@@ -771,13 +789,13 @@ async def test_sc_22_private_data_saved_back_without_its_last_project_removes_it
 
 async def test_sc_22_what_a_caller_may_not_remove_is_refused_and_kept(studio: Studio) -> None:
     await with_roles(studio, "Mod")
-    other, boss = await someone(studio), await administrator(studio)
+    other, boss = await create_person_with(studio), await create_administrator(studio)
     held = {**KICK, **HELD_HERE}
     await save(studio, boss, other.user_id, private_data=held)
-    writer = await someone(studio, secret_data=all_of(private=("all", "all")))
+    writer = await create_person_with(studio, secret_data=all_of(private=("all", "all")))
     await studio.refused(403, "meta/data", saving(studio, other.user_id, private_data=KICK), writer.headers)
-    manages = {IN_PROJECT: rules("project.can_manage_project")}
-    reader = await someone(studio, manages, secret_data=all_of(private=("all", "none")))
+    manages = {IN_PROJECT: holdings_with_rules("project.can_manage_project")}
+    reader = await create_person_with(studio, manages, secret_data=all_of(private=("all", "none")))
     for left in (HELD_HERE, {"projectAccess": {}}, {"user": {"mute": {"value": True}}}, None):
         body = saving(studio, other.user_id, private_data=left)
         await studio.refused(403, "meta/data", body, reader.headers)
@@ -787,9 +805,9 @@ async def test_sc_22_what_a_caller_may_not_remove_is_refused_and_kept(studio: St
 
 async def test_sc_22_a_manager_who_reads_nothing_saves_projects_and_keeps_the_rest(studio: Studio) -> None:
     await with_roles(studio, "Mod")
-    other, boss = await someone(studio), await administrator(studio)
+    other, boss = await create_person_with(studio), await create_administrator(studio)
     await save(studio, boss, other.user_id, private_data=KICK)
-    manager = await someone(studio, {IN_PROJECT: rules("project.can_manage_project")})
+    manager = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_manage_project")})
     await studio.ok("meta/data", saving(studio, other.user_id, private_data=HELD_HERE), manager.headers)
     assert (await get(studio, boss, other.user_id))["private_data"] == {**KICK, **HELD_HERE}
     for guess in (KICK, {**KICK, **HELD_HERE}, None, {}):
@@ -808,7 +826,7 @@ async def test_sc_22_a_manager_who_reads_nothing_saves_projects_and_keeps_the_re
 )
 async def test_sc_22_a_section_saved_back_empty_is_empty(studio: Studio, section: str, content: object) -> None:
     await with_roles(studio, "Mod")
-    boss, user = await administrator(studio), studio.visitor.user_id
+    boss, user = await create_administrator(studio), studio.visitor.user_id
     for nothing in ([] if section == "roles" else {}, None):
         assert (await save(studio, boss, user, **{section: content}))[section] == content
         assert not (await save(studio, boss, user, **{section: nothing}))[section]

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import CommandLine, Place
-from tests.support.service import Service
+from tests.support.command_line import CommandLine, InstallationPaths
+from tests.support.service import RunningService
 from tests.support.studio import Studio, a_studio
 
 FILE = """\
@@ -19,12 +19,12 @@ SECRETS = ("correct-horse-battery", "a-secret-of-bob", "Zq8vK2mX4tR9wLp6sYb3nHc7
 
 
 @pytest.fixture
-def place(migrated_url: str, tmp_path: Path) -> Place:
-    return Place(data=tmp_path / "data", url=migrated_url, environment={"ANNA_PASSWORD": SECRETS[0]})
+def place(migrated_url: str, tmp_path: Path) -> InstallationPaths:
+    return InstallationPaths(data=tmp_path / "data", url=migrated_url, environment={"ANNA_PASSWORD": SECRETS[0]})
 
 
 @pytest.fixture
-def gatehouse(place: Place) -> CommandLine:
+def gatehouse(place: InstallationPaths) -> CommandLine:
     return place.commands()
 
 
@@ -37,5 +37,5 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def studio(service: Service) -> Studio:
+async def studio(service: RunningService) -> Studio:
     return await a_studio(service)

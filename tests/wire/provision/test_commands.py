@@ -7,9 +7,9 @@ from pathlib import Path
 
 import yaml
 
-from tests.support.command_line import CommandLine, Place
-from tests.support.damage import flip
-from tests.support.processes import GATEHOUSE, WatchedProcess
+from tests.support.command_line import CommandLine, InstallationPaths
+from tests.support.damage import flip_bit
+from tests.support.processes import GATEHOUSE_COMMAND, WatchedProcess
 from tests.wire.provision.conftest import SECRETS
 
 NOTHING = "Nothing to change.\n"
@@ -105,20 +105,20 @@ def test_a_secret_made_for_a_client_is_told_once(gatehouse: CommandLine, file: P
 
 
 def test_r_25_a_damaged_secret_is_named_by_an_export_and_mended_by_a_file_that_has_it(
-    gatehouse: CommandLine, place: Place, file: Path, tmp_path: Path
+    gatehouse: CommandLine, place: InstallationPaths, file: Path, tmp_path: Path
 ) -> None:
     gatehouse("apply", file)
     exported = tmp_path / "export.yaml"
     gatehouse("export", "--output", exported)
     for given in (file, exported):
-        asyncio.run(flip(place.url, "client_secrets", "secret", "client_id = 'web'", at=90))
+        asyncio.run(flip_bit(place.url, "client_secrets", "secret", "client_id = 'web'", at=90))
         assert "client-secret:web: does not authenticate" in gatehouse.refused("export")
         assert "~ client web" in gatehouse("apply", given)
         assert gatehouse("apply", given) == NOTHING
         assert "web" in gatehouse("export")
 
 
-def test_weak_secrets_are_taken_in_development_or_when_told(place: Place, file: Path) -> None:
+def test_weak_secrets_are_taken_in_development_or_when_told(place: InstallationPaths, file: Path) -> None:
     master_key = "hJ3oGkP0rVtYw1mXq9Zc5sEdN7uBfLaI2xRkT8vQ4yM"  # random once; seals nothing elsewhere
     strict = CommandLine(("--data", place.data), {**place.settings, "GATEHOUSE__SECURITY__MASTER_KEY": master_key})
     file.write_text('users: [{login: anna@studio.example, nick: Anna, password: "short"}]')
@@ -128,15 +128,15 @@ def test_weak_secrets_are_taken_in_development_or_when_told(place: Place, file: 
 
 
 def test_an_export_needs_an_installation(tmp_path: Path) -> None:
-    nowhere = Place(data=tmp_path / "data", url=f"sqlite:///{tmp_path}/none.db").commands()
+    nowhere = InstallationPaths(data=tmp_path / "data", url=f"sqlite:///{tmp_path}/none.db").commands()
     assert "there is no database at" in nowhere.refused("export")
 
 
 def test_two_processes_that_apply_one_file_at_once_make_everything_once(
-    gatehouse: CommandLine, place: Place, file: Path
+    gatehouse: CommandLine, place: InstallationPaths, file: Path
 ) -> None:
     gatehouse("export")  # makes the keys
-    command = [*GATEHOUSE, "apply", str(file), "--json", "--dev", "--data", str(place.data)]
+    command = [*GATEHOUSE_COMMAND, "apply", str(file), "--json", "--dev", "--data", str(place.data)]
     both = [WatchedProcess(command, environment=place.settings) for _ in range(2)]
     assert [process.wait() for process in both] == [0, 0]
     assert sorted(len(json.loads("".join(process.stdout))["changes"]) for process in both) == [0, 3]

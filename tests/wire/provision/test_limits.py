@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 
-from gatehouse.app.provisioning import provisioning_of
+from gatehouse.app.provisioning import build_provisioning
 from gatehouse.keys.material import public_pem
 from gatehouse.permissions.documents import conditions
-from gatehouse.permissions.model.group import GROUPS_MOST
+from gatehouse.permissions.model.group import MAX_GROUPS
 from gatehouse.provision.entries import read_entries
 from gatehouse.provision.errors import Unfit
-from gatehouse.provision.given import SecretSources
-from gatehouse.provision.sections.section import Terms
+from gatehouse.provision.given import SecretResolver
+from gatehouse.provision.sections.section import Options
 from gatehouse.provision.sections.table import SECTIONS
 from tests.support.builders import ORIGIN
 from tests.support.oauth import REDIRECT
-from tests.support.studio import PROJECT, VISITOR, Person, Studio
-from tests.support.studio_people import administrator
+from tests.support.studio import PROJECT, STRANGER, Person, Studio
+from tests.support.studio_people import create_administrator
 
 PLACE = re.compile(r"^(?:(?:data|role|name|description|condition|meta|params|user_limit)\b[^:]*: )+")
 Case = tuple[str, Mapping[str, object], Mapping[str, object]]
@@ -32,9 +32,9 @@ for _ in range(16):
 
 
 async def applied(studio: Studio, **document: object) -> None:
-    terms = Terms(secrets=SecretSources(environment={}, read_file=str))
+    terms = Options(secrets=SecretResolver(environment={}, read_file=str))
     asked = read_entries(document, SECTIONS)
-    await provisioning_of(studio.service.house).apply(asked, terms, ORIGIN)
+    await build_provisioning(studio.service.house).apply(asked, terms, ORIGIN)
 
 
 async def refused_by_both(studio: Studio, boss: Person, case: Case) -> None:
@@ -60,9 +60,9 @@ def of_applications(shop: int) -> Iterator[Case]:
         return "roles", body, entry(roles={"Mod": fields})
 
     def record(**fields: object) -> Case:
-        data = {"user_id": VISITOR, **fields}
+        data = {"user_id": STRANGER, **fields}
         body = {"action": "save", "application_id": shop, "data": data}
-        return "meta/data", body, entry(users={VISITOR: fields})
+        return "meta/data", body, entry(users={STRANGER: fields})
 
     def schema(**fields: object) -> dict[str, object]:
         return {"action": "save", "application_id": shop, "data": fields}
@@ -165,8 +165,8 @@ def of_groups(group_id: str) -> Iterator[Case]:
 def of_people_and_clients(shop: int) -> Iterator[Case]:
     for words in (sorted(f"t{n}" for n in range(101)), ["t" * 65]):
         for name in ("tags", "purchases"):
-            body = {"data": {"user_id": VISITOR, name: words}}
-            yield f"user/{name}", body, {"users": [{"user_id": VISITOR, name: words}]}
+            body = {"data": {"user_id": STRANGER, name: words}}
+            yield f"user/{name}", body, {"users": [{"user_id": STRANGER, name: words}]}
 
     def client(**fields: object) -> Case:
         whole = {"client_id": "new", "name": "New", "profile": "oidc", "redirect_uris": [REDIRECT], **fields}
@@ -180,7 +180,7 @@ def of_people_and_clients(shop: int) -> Iterator[Case]:
 
 
 async def test_ap_95_every_limit_of_the_api_binds_a_file_in_the_same_words(studio: Studio) -> None:
-    boss, shop = await administrator(studio), studio.shop.application_id
+    boss, shop = await create_administrator(studio), studio.shop.application_id
     new = {"action": "save", "data": {"project_id": PROJECT, "title": "Testers"}}
     group = (await studio.ok("group", new, boss.headers))["data"]
     for case in (
@@ -193,7 +193,7 @@ async def test_ap_95_every_limit_of_the_api_binds_a_file_in_the_same_words(studi
 
 
 async def test_ap_95_an_application_gets_no_more_keys_by_a_file(studio: Studio) -> None:
-    boss, shop = await administrator(studio), studio.shop.application_id
+    boss, shop = await create_administrator(studio), studio.shop.application_id
     pems = [public_pem(generate_private_key(65537, 2048).public_key()) for _ in range(11)]
     await applied(
         studio,
@@ -210,8 +210,8 @@ async def test_ap_95_an_application_gets_no_more_keys_by_a_file(studio: Studio) 
 
 
 async def test_ap_95_a_project_gets_no_more_groups_by_a_file(studio: Studio) -> None:
-    boss = await administrator(studio)
-    groups = [{"project_id": PROJECT, "title": f"G{n}"} for n in range(GROUPS_MOST)]
+    boss = await create_administrator(studio)
+    groups = [{"project_id": PROJECT, "title": f"G{n}"} for n in range(MAX_GROUPS)]
     await applied(studio, groups=groups)
     more = {"project_id": PROJECT, "title": "More"}
     await refused_by_both(studio, boss, ("group", {"action": "save", "data": more}, {"groups": [more]}))
@@ -221,15 +221,15 @@ async def test_ap_95_a_project_gets_no_more_groups_by_a_file(studio: Studio) -> 
 @pytest.mark.parametrize(
     ("condition", "groups"),
     [
-        ({"uid": [str(n + 1) for n in range(conditions.USERS_MOST)]}, conditions.USERS_MOST_IN_ALL // 1_000),
-        ({"or": [{"tag": f"t{n}"} for n in range(249)]}, conditions.MEMBERS_MOST_IN_ALL // 250),
+        ({"uid": [str(n + 1) for n in range(conditions.MAX_CONDITION_USERS)]}, conditions.MAX_TOTAL_USERS // 1_000),
+        ({"or": [{"tag": f"t{n}"} for n in range(249)]}, conditions.MAX_TOTAL_MEMBERS // 250),
     ],
     ids=["users", "members"],
 )
 async def test_ap_95_the_conditions_of_a_project_grow_no_further_by_a_file(
     studio: Studio, condition: dict[str, Any], groups: int
 ) -> None:
-    boss = await administrator(studio)
+    boss = await create_administrator(studio)
     given = [{"title": "Some", "condition": condition}]
     whole = [{"project_id": PROJECT, "title": f"G{n}", "conditions": given} for n in range(groups)]
     last = {"project_id": PROJECT, "title": "Last"}

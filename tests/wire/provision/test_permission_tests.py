@@ -15,9 +15,9 @@ import yaml
 
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.model.scope import ROOT
-from tests.support.command_line import CommandLine, Finished
-from tests.support.questioned import giving, hold, put_roles
-from tests.support.studio import FACTOR, PROJECT, VISITOR, Studio
+from tests.support.command_line import CommandLine, CommandResult
+from tests.support.questioned import put_roles, role_granting, set_user_roles
+from tests.support.studio import FACTOR, PROJECT, STRANGER, Studio
 
 MODEL: Mapping[str, Any] = yaml.safe_load("""\
 users:
@@ -198,7 +198,7 @@ def test_a_file_that_cannot_be_understood_is_refused_with_its_place(
 # -- against a running service ------------------------------------------------------------------------
 
 
-async def tested(studio: Studio, tmp_path: Path, *cases: Mapping[str, object], **environment: str) -> Finished:
+async def tested(studio: Studio, tmp_path: Path, *cases: Mapping[str, object], **environment: str) -> CommandResult:
     file = tmp_path / "cases.yaml"
     shop = studio.shop.application_id
     server = {"server": studio.service.base_url, "cases": [{"application": shop, **case} for case in cases]}
@@ -210,9 +210,9 @@ async def tested(studio: Studio, tmp_path: Path, *cases: Mapping[str, object], *
 async def test_a_running_service_is_asked_with_a_jwt_and_a_factor_or_an_access_key(
     studio: Studio, tmp_path: Path
 ) -> None:
-    await put_roles(studio, giving("moderator"))
-    await hold(studio, VISITOR, {ROOT: ["moderator"]})
-    case = {"user": VISITOR, "may": ["user.kick"], "may_not": ["user.ban"]}
+    await put_roles(studio, role_granting("moderator"))
+    await set_user_roles(studio, STRANGER, {ROOT: ["moderator"]})
+    case = {"user": STRANGER, "may": ["user.kick"], "may_not": ["user.ban"]}
     jwt = {"GATEHOUSE_TEST_JWT": studio.owner.jwt}
     for more in ({"GATEHOUSE_TEST_FACTOR": FACTOR}, {"GATEHOUSE_TEST_ACCESS_KEY": await studio.access_key()}):
         told = await tested(studio, tmp_path, case, **jwt, **more)
@@ -220,11 +220,11 @@ async def test_a_running_service_is_asked_with_a_jwt_and_a_factor_or_an_access_k
 
 
 async def test_why_a_running_service_says_otherwise_is_told(studio: Studio, tmp_path: Path) -> None:
-    await put_roles(studio, giving("moderator"))
+    await put_roles(studio, role_granting("moderator"))
     by = {"GATEHOUSE_TEST_JWT": studio.owner.jwt, "GATEHOUSE_TEST_FACTOR": FACTOR}
     cases = [
-        {"user": VISITOR, "may": ["user.kick"], "project": PROJECT},
-        {"user": VISITOR, "may": ["user.kick"], "ip": "10.0.0.1"},
+        {"user": STRANGER, "may": ["user.kick"], "project": PROJECT},
+        {"user": STRANGER, "may": ["user.kick"], "ip": "10.0.0.1"},
     ]
     told = await tested(studio, tmp_path, *cases, **by)
     assert told.code == 1
@@ -233,13 +233,13 @@ async def test_why_a_running_service_says_otherwise_is_told(studio: Studio, tmp_
 
 
 async def test_a_running_service_is_asked_about_an_address(studio: Studio, tmp_path: Path) -> None:
-    office = replace(giving("office"), condition=parse_condition({"ip": "10.0.0.0/8"}))
+    office = replace(role_granting("office"), condition=parse_condition({"ip": "10.0.0.0/8"}))
     await put_roles(studio, office)
     by = {"GATEHOUSE_TEST_JWT": studio.owner.jwt, "GATEHOUSE_TEST_FACTOR": FACTOR}
     cases = [
-        {"user": VISITOR, "may": ["user.kick"], "ip": "10.0.0.1"},
-        {"user": VISITOR, "may_not": ["user.kick"], "ip": "11.0.0.1"},
-        {"user": VISITOR, "may_not": ["user.kick"]},
+        {"user": STRANGER, "may": ["user.kick"], "ip": "10.0.0.1"},
+        {"user": STRANGER, "may_not": ["user.kick"], "ip": "11.0.0.1"},
+        {"user": STRANGER, "may_not": ["user.kick"]},
     ]
     told = await tested(studio, tmp_path, *cases, **by)
     assert (told.code, told.out) == (0, "3 cases, 0 failed.\n"), told.err
@@ -248,9 +248,9 @@ async def test_a_running_service_is_asked_about_an_address(studio: Studio, tmp_p
 @pytest.mark.parametrize(
     ("case", "problem"),
     [
-        ({"user": VISITOR, "may": ["a"], "at": 5}, "cases[0].at: only a model can be asked about another time"),
+        ({"user": STRANGER, "may": ["a"], "at": 5}, "cases[0].at: only a model can be asked about another time"),
         ({"user": {"tags": ["x"]}, "may": ["a"]}, "cases[0]: a service is asked about its users, by id"),
-        ({"user": VISITOR, "roles": []}, "cases[0].roles: only a model is asked for roles"),
+        ({"user": STRANGER, "roles": []}, "cases[0].roles: only a model is asked for roles"),
     ],
 )
 async def test_a_service_is_not_asked_what_only_a_model_knows(
@@ -262,7 +262,7 @@ async def test_a_service_is_not_asked_what_only_a_model_knows(
 
 
 async def test_a_refusal_of_the_service_is_no_test_result(studio: Studio, tmp_path: Path) -> None:
-    case = {"user": VISITOR, "may_not": ["user.kick"]}
+    case = {"user": STRANGER, "may_not": ["user.kick"]}
     nobody = await tested(studio, tmp_path, case)
     assert (nobody.code, "set GATEHOUSE_TEST_JWT" in nobody.err) == (2, True)
     wrong = await tested(studio, tmp_path, case, GATEHOUSE_TEST_JWT=studio.owner.jwt, GATEHOUSE_TEST_FACTOR="no")

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 import yaml
 
-from gatehouse.app.provisioning import provisioning_of
+from gatehouse.app.provisioning import build_provisioning
 from gatehouse.provision.entries import read_entries
-from gatehouse.provision.given import SecretSources
-from gatehouse.provision.sections.section import Terms
+from gatehouse.provision.given import SecretResolver
+from gatehouse.provision.sections.section import Options
 from gatehouse.provision.sections.table import SECTIONS
 from tests.support.builders import ORIGIN
-from tests.support.command_line import Place
+from tests.support.command_line import InstallationPaths
 from tests.support.finding import ROOT
-from tests.support.service import Service
+from tests.support.service import RunningService
 
 CI_KEY = "c1" * 32
 SECRETS = {
@@ -30,12 +30,12 @@ NOTHING = "Nothing to change.\n"
 
 
 @pytest.fixture
-def place(migrated_url: str, tmp_path: Path) -> Place:
-    return Place(data=tmp_path / "data", url=migrated_url, environment=SECRETS)
+def place(migrated_url: str, tmp_path: Path) -> InstallationPaths:
+    return InstallationPaths(data=tmp_path / "data", url=migrated_url, environment=SECRETS)
 
 
 def test_the_file_of_the_interface_is_planned_applied_and_moved(
-    place: Place, tmp_path: Path, sqlite_template: Path
+    place: InstallationPaths, tmp_path: Path, sqlite_template: Path
 ) -> None:
     gatehouse = place.commands()
     plan = gatehouse.try_("apply", R7, "--dry-run")
@@ -60,12 +60,12 @@ def test_the_file_of_the_interface_is_planned_applied_and_moved(
 
     copy = tmp_path / "copy.db"
     copy.write_bytes(sqlite_template.read_bytes())
-    elsewhere = Place(data=place.data, url=f"sqlite:///{copy}").commands()
+    elsewhere = InstallationPaths(data=place.data, url=f"sqlite:///{copy}").commands()
     elsewhere("apply", exported)
     assert elsewhere("export") == exported.read_text()
 
 
-def test_changes_are_named_by_field_and_errors_by_place(place: Place, tmp_path: Path) -> None:
+def test_changes_are_named_by_field_and_errors_by_place(place: InstallationPaths, tmp_path: Path) -> None:
     gatehouse, file = place.commands(), tmp_path / "change.yaml"
     gatehouse("apply", R7)
     change = {
@@ -94,7 +94,7 @@ def people(*numbers: int) -> list[dict[str, object]]:
 
 
 def test_a_role_with_more_holders_than_its_lowered_limit_is_moved_and_takes_no_more(
-    place: Place, tmp_path: Path, sqlite_template: Path
+    place: InstallationPaths, tmp_path: Path, sqlite_template: Path
 ) -> None:
     gatehouse, file, exported = place.commands(), tmp_path / "change.yaml", tmp_path / "export.yaml"
     shop: dict[str, object] = {"application_id": 50001, "name": "Shop", "roles": {"mod": {"user_limit": 2}}}
@@ -107,7 +107,7 @@ def test_a_role_with_more_holders_than_its_lowered_limit_is_moved_and_takes_no_m
 
     copy = tmp_path / "copy.db"
     copy.write_bytes(sqlite_template.read_bytes())
-    elsewhere = Place(data=place.data, url=f"sqlite:///{copy}").commands()
+    elsewhere = InstallationPaths(data=place.data, url=f"sqlite:///{copy}").commands()
     elsewhere("apply", exported)
     assert elsewhere("export") == exported.read_text()
     one_more = {"application_id": 50001, "users": {"1003": {"roles": ["mod"]}}}
@@ -139,7 +139,7 @@ applications:
 
 
 def test_what_no_longer_fits_is_left_out_of_an_export_and_told(
-    place: Place, tmp_path: Path, sqlite_template: Path
+    place: InstallationPaths, tmp_path: Path, sqlite_template: Path
 ) -> None:
     gatehouse, file, exported = place.commands(), tmp_path / "change.yaml", tmp_path / "export.yaml"
     file.write_text(LEFT_OVER)
@@ -158,12 +158,12 @@ def test_what_no_longer_fits_is_left_out_of_an_export_and_told(
     ]
     copy = tmp_path / "copy.db"
     copy.write_bytes(sqlite_template.read_bytes())
-    elsewhere = Place(data=place.data, url=f"sqlite:///{copy}").commands()
+    elsewhere = InstallationPaths(data=place.data, url=f"sqlite:///{copy}").commands()
     elsewhere("apply", exported)
     assert elsewhere("export") == exported.read_text()
 
 
-def test_sc_22_a_user_applied_without_a_last_entry_loses_it(place: Place, tmp_path: Path) -> None:
+def test_sc_22_a_user_applied_without_a_last_entry_loses_it(place: InstallationPaths, tmp_path: Path) -> None:
     gatehouse, file = place.commands(), tmp_path / "change.yaml"
     file.write_text(LEFT_OVER)
     gatehouse("apply", file)
@@ -179,7 +179,7 @@ def test_sc_22_a_user_applied_without_a_last_entry_loses_it(place: Place, tmp_pa
         assert shop.get("users", {}).get("1001", {}).get("private_data", {}) == held
 
 
-def test_the_files_of_the_guide_are_applied(place: Place, tmp_path: Path) -> None:
+def test_the_files_of_the_guide_are_applied(place: InstallationPaths, tmp_path: Path) -> None:
     gatehouse = place.commands()
     (tmp_path / "web-secret.txt").write_text(SECRETS["WEB_SECRET"])
     (tmp_path / "web-secret.txt").chmod(0o600)
@@ -193,7 +193,7 @@ def test_the_files_of_the_guide_are_applied(place: Place, tmp_path: Path) -> Non
     assert gatehouse("apply", exported, "--dry-run", "--prune") == NOTHING
 
 
-def test_the_file_of_the_interface_page_is_applied_as_it_stands(place: Place, tmp_path: Path) -> None:
+def test_the_file_of_the_interface_page_is_applied_as_it_stands(place: InstallationPaths, tmp_path: Path) -> None:
     secret = tmp_path / "harbour"
     secret.write_text(SECRETS["WEB_SECRET"])
     secret.chmod(0o600)
@@ -205,7 +205,7 @@ def test_the_file_of_the_interface_page_is_applied_as_it_stands(place: Place, tm
     assert place.commands()("apply", file, environment=keys) == NOTHING
 
 
-def test_the_test_of_the_guide_passes_and_fails_as_told(place: Place, tmp_path: Path) -> None:
+def test_the_test_of_the_guide_passes_and_fails_as_told(place: InstallationPaths, tmp_path: Path) -> None:
     gatehouse, file = place.commands(), tmp_path / "permissions.yaml"
     example, *_ = yaml_in("test-permissions.md")
     told = GUIDES.joinpath("test-permissions.md").read_text()
@@ -221,14 +221,14 @@ def yaml_in(page: str) -> list[str]:
     return re.findall(r"^```yaml\n(.*?)^```$", GUIDES.joinpath(page).read_text(), re.MULTILINE | re.DOTALL)
 
 
-async def applied(service: Service, document: Mapping[str, Any]) -> dict[str, str]:
+async def applied(service: RunningService, document: Mapping[str, Any]) -> dict[str, str]:
     """Through the very rooms that serve; the secrets that were made, by what has them."""
-    terms = Terms(secrets=SecretSources(environment=SECRETS, read_file=str))
-    plan = await provisioning_of(service.house).apply(read_entries(dict(document), SECTIONS), terms, ORIGIN)
+    terms = Options(secrets=SecretResolver(environment=SECRETS, read_file=str))
+    plan = await build_provisioning(service.house).apply(read_entries(dict(document), SECTIONS), terms, ORIGIN)
     return {change.name: change.generated_secret for change in plan.changes if change.generated_secret}
 
 
-async def test_what_is_applied_is_in_force_at_once(service: Service) -> None:
+async def test_what_is_applied_is_in_force_at_once(service: RunningService) -> None:
     document = yaml.safe_load(R7.read_text())
     document["service_accounts"][0]["ip_ranges"] = []
     made = await applied(service, document)
@@ -246,7 +246,7 @@ async def test_what_is_applied_is_in_force_at_once(service: Service) -> None:
     assert (await asked())["status"] == "ERROR"
 
 
-async def test_an_access_key_of_a_file_opens_what_it_should(service: Service) -> None:
+async def test_an_access_key_of_a_file_opens_what_it_should(service: RunningService) -> None:
     await applied(service, yaml.safe_load(R7.read_text()))
     anna = await service.house.storage.accounts.user("1001")
     jwt = await service.house.user_tokens.issue(anna, auth="login", factor="any")

@@ -16,21 +16,21 @@ PATIENCE: Final = 30  # seconds
 
 def main() -> None:
     """Standard input: a JSON list of [port, request], then an empty line when to send."""
-    connections = [(connected(port), request.encode()) for port, request in json.loads(sys.stdin.readline())]
+    connections = [(connect(port), request.encode()) for port, request in json.loads(sys.stdin.readline())]
     print("ready", flush=True)  # noqa: T201
     sys.stdin.readline()
     for connection, request in connections:
         connection.sendall(request)
-    print(json.dumps([status(connection) for connection, _ in connections]))  # noqa: T201
+    print(json.dumps([read_status(connection) for connection, _ in connections]))  # noqa: T201
 
 
-def connected(port: int) -> socket.socket:
+def connect(port: int) -> socket.socket:
     connection = socket.create_connection((LOOPBACK, port), timeout=PATIENCE)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
 
 
-def status(connection: socket.socket) -> int:
+def read_status(connection: socket.socket) -> int:
     with connection:
         answer = HTTPResponse(connection)
         answer.begin()

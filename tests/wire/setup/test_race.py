@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.support.aftermath import administrators, audit_log, house_of
+from tests.support.aftermath import administrator_logins, open_services_on, verified_audit_log
 from tests.support.processes import Node, run_command, two_nodes
-from tests.support.service import QUICK
+from tests.support.service import FAST_SETTINGS
 from tests.support.setup_link import setup_request, setup_token
 
 CLIENTS: Final = 3  # processes
@@ -22,10 +22,10 @@ EACH: Final = 3  # requests; all together fewer than the guesses that close the 
 def serving_nodes(url: str, data: Path) -> Iterator[Sequence[Node]]:
     """SQLite takes one serving process, PostgreSQL has two."""
     if url.startswith("sqlite:"):
-        with Node(data=data, database_url=url, environment=QUICK) as node:
+        with Node(data=data, database_url=url, environment=FAST_SETTINGS) as node:
             yield [node]
     else:
-        with two_nodes(data=data, database_url=url, environment=QUICK) as nodes:
+        with two_nodes(data=data, database_url=url, environment=FAST_SETTINGS) as nodes:
             yield nodes
 
 
@@ -59,10 +59,10 @@ async def test_of_many_clients_with_one_link_exactly_one_becomes_administrator(
         )
     assert Counter(statuses) == {200: 1, 403: CLIENTS * EACH - 1}
     winner = [login for mine in logins for login in mine][statuses.index(200)]
-    async with house_of(migrated_url, tmp_path) as house:
-        assert await administrators(house) == [winner]
+    async with open_services_on(migrated_url, tmp_path) as house:
+        assert await administrator_logins(house) == [winner]
         assert [user.login for user in await house.storage.accounts.all_users()] == [winner]
-        events = Counter(record.event for record in await audit_log(house))
+        events = Counter(record.event for record in await verified_audit_log(house))
         assert (events["setup.closed"], events["user.created"]) == (1, 1)
     told = run_command(
         *("audit", "verify", "--json", "--dev", "--data", tmp_path),

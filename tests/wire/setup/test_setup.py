@@ -5,8 +5,8 @@ import re
 import httpx2
 
 from gatehouse.accounts.logins import login_key
-from gatehouse.audit.model import Origin
-from tests.support.service import Service
+from gatehouse.audit.model import AuditOrigin
+from tests.support.service import RunningService
 
 ANNA = {
     "login": "anna@studio.example",
@@ -16,22 +16,22 @@ ANNA = {
 }
 
 
-async def new_link(service: Service) -> str:
-    return await service.house.setup.new_link(Origin(actor="test"))
+async def new_link(service: RunningService) -> str:
+    return await service.house.setup.new_link(AuditOrigin(actor="test"))
 
 
-async def submit(service: Service, token: str, **fields: str) -> httpx2.Response:
+async def submit(service: RunningService, token: str, **fields: str) -> httpx2.Response:
     return await service.client.post("/setup", data={**ANNA, "token": token, **fields})
 
 
-async def administrators(service: Service) -> list[str]:
+async def administrators(service: RunningService) -> list[str]:
     user = await service.house.storage.accounts.user_by_login(login_key(ANNA["login"]))
     if user is None:
         return []
     return list(await service.house.storage.permissions.root_roles(1, user.user_id, service.clock.now()))
 
 
-async def test_opening_the_link_and_filling_the_form_makes_the_administrator(service: Service) -> None:
+async def test_opening_the_link_and_filling_the_form_makes_the_administrator(service: RunningService) -> None:
     token = await new_link(service)
     shown = await service.client.get("/setup", params={"token": token})
     assert shown.status_code == 200
@@ -42,7 +42,7 @@ async def test_opening_the_link_and_filling_the_form_makes_the_administrator(ser
     assert await administrators(service) == ["administrator"]
 
 
-async def test_the_link_is_dead_once_used_and_setup_never_reopens(service: Service) -> None:
+async def test_the_link_is_dead_once_used_and_setup_never_reopens(service: RunningService) -> None:
     token = await new_link(service)
     await submit(service, token)
     again = await submit(service, token, login="eve@studio.example")
@@ -51,7 +51,7 @@ async def test_the_link_is_dead_once_used_and_setup_never_reopens(service: Servi
     assert await service.house.setup.is_closed()
 
 
-async def test_an_unknown_an_old_and_an_expired_link_look_alike(service: Service) -> None:
+async def test_an_unknown_an_old_and_an_expired_link_look_alike(service: RunningService) -> None:
     expired = await new_link(service)
     await service.clock.advance(1_800)
     old = await new_link(service)
@@ -64,7 +64,7 @@ async def test_an_unknown_an_old_and_an_expired_link_look_alike(service: Service
     assert len(pages) == 1
 
 
-async def test_what_is_wrong_with_the_form_is_said_and_the_link_lives_on(service: Service) -> None:
+async def test_what_is_wrong_with_the_form_is_said_and_the_link_lives_on(service: RunningService) -> None:
     token = await new_link(service)
     for fields, words in (
         ({"password": "short", "repeated": "short"}, "at least 10 characters"),
@@ -79,7 +79,7 @@ async def test_what_is_wrong_with_the_form_is_said_and_the_link_lives_on(service
     assert (await submit(service, token)).status_code == 200
 
 
-async def test_what_was_typed_comes_back_escaped_and_no_password_does(service: Service) -> None:
+async def test_what_was_typed_comes_back_escaped_and_no_password_does(service: RunningService) -> None:
     token = await new_link(service)
     answer = await submit(service, token, nick='"><script>alert(1)</script>', repeated="another password")
     assert "<script>" not in answer.text
@@ -87,7 +87,7 @@ async def test_what_was_typed_comes_back_escaped_and_no_password_does(service: S
     assert ANNA["password"] not in answer.text
 
 
-async def test_a_form_from_another_site_is_refused(service: Service) -> None:
+async def test_a_form_from_another_site_is_refused(service: RunningService) -> None:
     token = await new_link(service)
     for headers in (
         {"Origin": "https://evil.example"},
@@ -101,7 +101,7 @@ async def test_a_form_from_another_site_is_refused(service: Service) -> None:
     assert (await service.client.post("/setup", data={**ANNA, "token": token}, headers=own)).status_code == 200
 
 
-async def test_guessing_at_the_link_is_throttled_by_source(service: Service) -> None:
+async def test_guessing_at_the_link_is_throttled_by_source(service: RunningService) -> None:
     token = await new_link(service)
     for _ in range(10):
         assert (await service.client.get("/setup", params={"token": "guess"})).status_code == 403
@@ -112,7 +112,7 @@ async def test_guessing_at_the_link_is_throttled_by_source(service: Service) -> 
     assert (await service.client.get("/setup", params={"token": token})).status_code == 200
 
 
-async def test_the_making_is_in_the_audit_log_without_the_password(service: Service) -> None:
+async def test_the_making_is_in_the_audit_log_without_the_password(service: RunningService) -> None:
     token = await new_link(service)
     await submit(service, token)
     records = await service.house.storage.audit.unsealed(100)
@@ -123,7 +123,7 @@ async def test_the_making_is_in_the_audit_log_without_the_password(service: Serv
     assert token not in repr(records)
 
 
-async def test_lg_27_a_fresh_installation_has_no_account_and_no_open_setup_page(service: Service) -> None:
+async def test_lg_27_a_fresh_installation_has_no_account_and_no_open_setup_page(service: RunningService) -> None:
     without_link = await service.client.get("/setup")
     assert without_link.status_code == 403
     assert "required field" not in without_link.text

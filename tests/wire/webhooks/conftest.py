@@ -8,25 +8,25 @@ from typing import Any
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.audit.model import Origin
-from tests.support.outside import Outsider, listening
-from tests.support.service import Service, running_service
+from gatehouse.audit.model import AuditOrigin
+from tests.support.outside import StubServer, run_stub_server
+from tests.support.service import RunningService, running_service
 from tests.support.studio import Person, Studio, a_studio
-from tests.support.studio_people import administrator
+from tests.support.studio_people import create_administrator
 from tests.support.visitor import PASSWORD
 
-OPERATOR = Origin(actor="cli:root", address="10.9.8.7")
+OPERATOR = AuditOrigin(actor="cli:root", address="10.9.8.7")
 ALLOWED = {"GATEHOUSE__OUTBOUND__ALLOW": "127.0.0.0/8"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Town:
+class WebhookSetup:
     studio: Studio
-    receiver: Outsider
+    receiver: StubServer
     admin: Person
 
     @property
-    def service(self) -> Service:
+    def service(self) -> RunningService:
         return self.studio.service
 
     @property
@@ -60,10 +60,10 @@ class Town:
 
 
 @pytest.fixture
-async def town(migrated_url: str, tmp_path: Path) -> AsyncIterator[Town]:
+async def town(migrated_url: str, tmp_path: Path) -> AsyncIterator[WebhookSetup]:
     async with (
-        listening(Outsider()) as receiver,
+        run_stub_server(StubServer()) as receiver,
         running_service(migrated_url, tmp_path, environment=ALLOWED) as service,
     ):
         studio = await a_studio(service)
-        yield Town(studio=studio, receiver=receiver, admin=await administrator(studio))
+        yield WebhookSetup(studio=studio, receiver=receiver, admin=await create_administrator(studio))

@@ -3,16 +3,16 @@
 from functools import partial
 from typing import Any
 
-from gatehouse.app.rewrapping import SEALED, rewrapped
-from gatehouse.webhooks.model import WEBHOOKS_MOST
-from tests.support.whole_database import whole_database
-from tests.wire.webhooks.conftest import Town
+from gatehouse.app.rewrapping import SEALED_COLUMNS, rewrap_row
+from gatehouse.webhooks.model import MAX_WEBHOOKS
+from tests.support.whole_database import read_all_tables
+from tests.wire.webhooks.conftest import WebhookSetup
 from tests.wire.webhooks.test_delivery import is_signed
 
 DAY = 86_400
 
 
-async def test_nobody_but_an_administrator_may_do_anything_and_no_service_in_his_name(town: Town) -> None:
+async def test_nobody_but_an_administrator_may_do_anything_and_no_service_in_his_name(town: WebhookSetup) -> None:
     hook = await town.hook()
     vouched = {"Authorization": f"Bearer {town.admin.jwt}", "Service-Jwt": await town.studio.service_jwt()}
     named = {"webhook_id": hook["webhook_id"]}
@@ -48,7 +48,7 @@ WRONG: tuple[tuple[dict[str, object], str], ...] = (
 )
 
 
-async def test_what_cannot_be_is_refused_by_name(town: Town) -> None:
+async def test_what_cannot_be_is_refused_by_name(town: WebhookSetup) -> None:
     usual = {"url": "https://shop.example/", "events": ["account"]}
     for data, place in WRONG:
         assert place in await town.refused(400, "save", **{**usual, **data})
@@ -58,7 +58,7 @@ async def test_what_cannot_be_is_refused_by_name(town: Town) -> None:
     assert await town.ask("get") == []
 
 
-async def test_a_webhook_is_made_changed_read_back_and_removed_with_every_step_on_record(town: Town) -> None:
+async def test_a_webhook_is_made_changed_read_back_and_removed_with_every_step_on_record(town: WebhookSetup) -> None:
     hook = await town.hook("session", "account", description="CRM")
     shown = {name: value for name, value in hook.items() if name != "secret"}
     assert await town.ask("get") == [shown]
@@ -81,10 +81,10 @@ async def test_a_webhook_is_made_changed_read_back_and_removed_with_every_step_o
         for event in ("created", "changed", "tested", "secret_rotated", "removed")
     }
     assert hook["secret"] not in str(records)
-    assert (await whole_database(town.service.house.storage))["webhook_deliveries"] == []
+    assert (await read_all_tables(town.service.house.storage))["webhook_deliveries"] == []
 
 
-async def test_a_secret_is_shown_once_and_while_it_is_changed_both_sign(town: Town) -> None:
+async def test_a_secret_is_shown_once_and_while_it_is_changed_both_sign(town: WebhookSetup) -> None:
     hook = await town.hook()
     new = (await town.ask("rotate", webhook_id=hook["webhook_id"]))["secret"]
     newest = (await town.ask("rotate", webhook_id=hook["webhook_id"]))["secret"]
@@ -99,26 +99,26 @@ async def test_a_secret_is_shown_once_and_while_it_is_changed_both_sign(town: To
         assert [is_signed(received, secret) for secret in (hook["secret"], new, newest)] == signing
 
 
-async def test_secrets_move_to_another_master_key_like_every_secret(town: Town) -> None:
+async def test_secrets_move_to_another_master_key_like_every_secret(town: WebhookSetup) -> None:
     hook = await town.hook()
     await town.ask("rotate", webhook_id=hook["webhook_id"])
     house = town.service.house
-    places = [place for place in SEALED if place.name == "webhooks"]
+    places = [place for place in SEALED_COLUMNS if place.name == "webhooks"]
     for place in places:
         rows = await house.storage.runner.survey(partial(place.page, b"another", None, 10))
-        assert [rewrapped(place, row, house.masters) is not None for row in rows] == [True]
+        assert [rewrap_row(place, row, house.masters) is not None for row in rows] == [True]
     assert len(places) == 2
 
 
-async def test_there_is_a_most(town: Town) -> None:
-    made = [await town.hook() for _ in range(WEBHOOKS_MOST)]
+async def test_there_is_a_most(town: WebhookSetup) -> None:
+    made = [await town.hook() for _ in range(MAX_WEBHOOKS)]
     ask = {"url": town.url, "events": ["account"]}
     assert "at most 32" in await town.refused(409, "save", **ask)
     await town.ask("delete", webhook_id=made[5]["webhook_id"])
     await town.ask("save", **ask)
 
 
-async def test_the_openapi_document_tells_of_it(town: Town) -> None:
+async def test_the_openapi_document_tells_of_it(town: WebhookSetup) -> None:
     document: Any = (await town.service.client.get("/openapi.json")).json()
     operation = document["paths"]["/api/permissions/webhook"]["post"]
     assert operation["operationId"] == "permissions.webhook"

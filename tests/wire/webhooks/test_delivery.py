@@ -14,27 +14,35 @@ from sqlalchemy import delete
 from structlog.testing import capture_logs
 
 from gatehouse.app.housekeeping import housekeeping
-from gatehouse.outbound.calling import Outbound
+from gatehouse.outbound.calling import OutboundClient
 from gatehouse.outbound.network import SystemResolver, TcpConnector
 from gatehouse.storage import webhooks as storage
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.audit import audit_seals
 from gatehouse.storage.webhooks import WebhookStorage
 from gatehouse.webhooks import delivering, following
-from gatehouse.webhooks.delivering import LANE, Deliveries
-from gatehouse.webhooks.following import Follower
-from gatehouse.webhooks.model import PING
-from tests.support.outside import NOTHING, Names, Outsider, Received, Wire, answer, listening
-from tests.support.studio_people import administrator
-from tests.support.whole_database import tables_that_mention, whole_database
-from tests.wire.webhooks.conftest import OPERATOR, Town
+from gatehouse.webhooks.delivering import MAX_CONCURRENT_PER_WEBHOOK, DeliveryWorker
+from gatehouse.webhooks.following import AuditLogConsumer
+from gatehouse.webhooks.model import PING_EVENT
+from tests.support.outside import (
+    NO_CONTENT,
+    ReceivedRequest,
+    StubConnector,
+    StubResolver,
+    StubServer,
+    http_response,
+    run_stub_server,
+)
+from tests.support.studio_people import create_administrator
+from tests.support.whole_database import read_all_tables, tables_that_mention
+from tests.wire.webhooks.conftest import OPERATOR, WebhookSetup
 
-BUSY = answer(b"no", "503 Service Unavailable")
-GONE = answer(b"", "410 Gone")
+BUSY = http_response(b"no", "503 Service Unavailable")
+GONE = http_response(b"", "410 Gone")
 DAY = 86_400
 
 
-def is_signed(received: Received, secret: str) -> bool:
+def is_signed(received: ReceivedRequest, secret: str) -> bool:
     """Written from the Standard Webhooks page, with nothing of ours."""
     key = base64.b64decode(secret.removeprefix("whsec_"))
     head = f"{received.headers['webhook-id']}.{received.headers['webhook-timestamp']}."
@@ -42,26 +50,26 @@ def is_signed(received: Received, secret: str) -> bool:
     return f"v1,{expected}" in received.headers["webhook-signature"].split(" ")
 
 
-def told(receiver: Outsider) -> list[tuple[str, str]]:
+def told(receiver: StubServer) -> list[tuple[str, str]]:
     """Type and subject of what arrived."""
     messages = [json.loads(received.body) for received in receiver.received]
     return [(message["type"], message["data"]["subject"]) for message in messages]
 
 
-def reaching(receiver: Outsider, count: int) -> asyncio.Event:
+def reaching(receiver: StubServer, count: int) -> asyncio.Event:
     """Set once the receiver has got so many."""
     reached = asyncio.Event()
 
-    def say(_: Received) -> bytes:
+    def say(_: ReceivedRequest) -> bytes:
         if len(receiver.received) >= count:
             reached.set()
-        return NOTHING
+        return NO_CONTENT
 
     receiver.say = say
     return reached
 
 
-async def test_an_event_arrives_signed_once_for_each_webhook_that_wants_it(town: Town) -> None:
+async def test_an_event_arrives_signed_once_for_each_webhook_that_wants_it(town: WebhookSetup) -> None:
     before = await town.someone("before@studio.example")
     hook = await town.hook("account", description="CRM")
     await town.hook("session", "permission")
@@ -95,7 +103,7 @@ async def test_an_event_arrives_signed_once_for_each_webhook_that_wants_it(town:
     assert (entry["state"], entry["tries"], entry["status"], entry["trouble"]) == ("delivered", 1, 204, "")
 
 
-async def test_a_serving_process_tells_of_what_it_seals_without_being_asked(town: Town) -> None:
+async def test_a_serving_process_tells_of_what_it_seals_without_being_asked(town: WebhookSetup) -> None:
     await town.hook("account")
     arrived = reaching(town.receiver, 1)
     async with housekeeping(town.service.house):
@@ -105,7 +113,7 @@ async def test_a_serving_process_tells_of_what_it_seals_without_being_asked(town
     assert told(town.receiver) == [("user.created", anna.user_id)]
 
 
-async def test_nothing_personal_secret_or_written_by_hand_is_in_what_is_sent(town: Town) -> None:
+async def test_nothing_personal_secret_or_written_by_hand_is_in_what_is_sent(town: WebhookSetup) -> None:
     await town.hook("account", "session", "permission")
     anna = await town.someone()
     studio = town.studio
@@ -120,10 +128,12 @@ async def test_nothing_personal_secret_or_written_by_hand_is_in_what_is_sent(tow
     sent = b"\n".join(received.body for received in town.receiver.received).decode()
     for text in ("anna@studio.example", "Anna", "127.0.0.1", "uncle", "Bob", "diabetic", "salt", "root", "10.9.8.7"):
         assert text not in sent, text
-    assert tables_that_mention(await whole_database(town.service.house.storage), "whsec_") == set()
+    assert tables_that_mention(await read_all_tables(town.service.house.storage), "whsec_") == set()
 
 
-async def test_one_that_fails_is_tried_later_and_later_with_the_same_id_and_a_new_signature(town: Town) -> None:
+async def test_one_that_fails_is_tried_later_and_later_with_the_same_id_and_a_new_signature(
+    town: WebhookSetup,
+) -> None:
     hook = await town.hook()
     town.receiver.say = lambda _: BUSY
     await town.someone()
@@ -136,12 +146,12 @@ async def test_one_that_fails_is_tried_later_and_later_with_the_same_id_and_a_ne
         await town.run()
         assert len(town.receiver.received) == tries
         await town.service.clock.advance(1)
-    town.receiver.say = lambda _: answer(b"x" * 70_000)  # more than is read of an answer
+    town.receiver.say = lambda _: http_response(b"x" * 70_000)  # more than is read of an answer
     await town.run()
     [entry] = await town.log(hook)
     assert (entry["status"], entry["trouble"]) == (0, "The answer is larger than is read.")
     await town.service.clock.advance(120)
-    town.receiver.say = lambda _: NOTHING
+    town.receiver.say = lambda _: NO_CONTENT
     await town.run()
     assert (await town.log(hook))[0]["state"] == "delivered"
     assert len({received.headers["webhook-id"] for received in town.receiver.received}) == 1
@@ -152,9 +162,9 @@ async def test_one_that_fails_is_tried_later_and_later_with_the_same_id_and_a_ne
 
 
 async def test_after_a_day_it_is_given_up_and_after_several_in_a_row_the_webhook_is_stopped_on_record(
-    town: Town, monkeypatch: pytest.MonkeyPatch
+    town: WebhookSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivering, "GIVEN_UP_MOST", 3)
+    monkeypatch.setattr(delivering, "MAX_CONSECUTIVE_FAILURES", 3)
     hook = await town.hook()
     for batch in ("first", "second"):
         town.receiver.say = lambda _: BUSY
@@ -163,11 +173,11 @@ async def test_after_a_day_it_is_given_up_and_after_several_in_a_row_the_webhook
             await town.ask("test", webhook_id=hook["webhook_id"])  # not counted
         await pass_a_day(town)
         assert await town.log(hook, state="waiting") == []
-        town.receiver.say = lambda _: NOTHING
+        town.receiver.say = lambda _: NO_CONTENT
         await town.someone(f"{batch}@studio.example")  # arrives: it is counted anew
         await town.run()
         assert (await town.ask("get"))[0]["enabled"]
-    tries = {entry["tries"] for entry in await town.log(hook, state="given_up") if entry["event"] != PING}
+    tries = {entry["tries"] for entry in await town.log(hook, state="given_up") if entry["event"] != PING_EVENT}
     assert all(10 < count < 20 for count in tries)
     town.receiver.say = lambda _: BUSY
     for number in range(3):
@@ -182,7 +192,7 @@ async def test_after_a_day_it_is_given_up_and_after_several_in_a_row_the_webhook
     # What happens meanwhile waits in the audit log.
     late = await town.someone("late@studio.example")
     town.receiver.received.clear()
-    town.receiver.say = lambda _: NOTHING
+    town.receiver.say = lambda _: NO_CONTENT
     await town.run()
     assert town.receiver.received == []
     await town.ask("save", webhook_id=hook["webhook_id"], enabled=True, version=2)
@@ -191,13 +201,13 @@ async def test_after_a_day_it_is_given_up_and_after_several_in_a_row_the_webhook
     assert "stopped" not in (await town.ask("get"))[0]
 
 
-async def pass_a_day(town: Town) -> None:
+async def pass_a_day(town: WebhookSetup) -> None:
     for _ in range(30):
         await town.run()
         await town.service.clock.advance(3_600)
 
 
-async def test_a_receiver_that_says_gone_is_stopped_at_once(town: Town) -> None:
+async def test_a_receiver_that_says_gone_is_stopped_at_once(town: WebhookSetup) -> None:
     hook = await town.hook()
     town.receiver.say = lambda _: GONE
     await town.someone()
@@ -206,8 +216,8 @@ async def test_a_receiver_that_says_gone_is_stopped_at_once(town: Town) -> None:
     assert [entry["state"] for entry in await town.log(hook)] == ["given_up"]
 
 
-async def test_r_27_a_receiver_that_never_answers_holds_up_no_other(town: Town) -> None:
-    async with listening(Outsider(pause=asyncio.get_running_loop().create_future)) as dead:
+async def test_r_27_a_receiver_that_never_answers_holds_up_no_other(town: WebhookSetup) -> None:
+    async with run_stub_server(StubServer(pause=asyncio.get_running_loop().create_future)) as dead:
         await town.hook(url=f"http://127.0.0.1:{dead.port}/")
         await town.hook()
         house = town.service.house
@@ -218,7 +228,7 @@ async def test_r_27_a_receiver_that_never_answers_holds_up_no_other(town: Town) 
             await house.sealer.seal_all()
             await house.webhook_deliveries.tend()
             await asyncio.wait_for(arrived.wait(), 10)
-        assert dead.most_at_once == LANE
+        assert dead.most_at_once == MAX_CONCURRENT_PER_WEBHOOK
         await house.webhook_deliveries.stop()
 
 
@@ -229,22 +239,24 @@ class Forgetful(WebhookStorage):
         pass
 
 
-def another_node(town: Town, store: WebhookStorage | None = None, **parts: Any) -> Deliveries:
+def another_node(town: WebhookSetup, store: WebhookStorage | None = None, **parts: Any) -> DeliveryWorker:
     house = town.service.house
     usual = {
         "store": store or house.storage.webhooks,
-        "follower": Follower(store=house.storage.webhooks, log=house.storage.audit, clock=house.clock),
-        "poster": Outbound(
+        "follower": AuditLogConsumer(store=house.storage.webhooks, log=house.storage.audit, clock=house.clock),
+        "poster": OutboundClient(
             allowed=house.settings.outbound.allow, resolver=SystemResolver(), connector=TcpConnector()
         ),
         "opening": house.masters,
         "recorder": house.recorder,
         "clock": house.clock,
     }
-    return Deliveries(**{**usual, **parts})
+    return DeliveryWorker(**{**usual, **parts})
 
 
-async def test_a_node_that_dies_between_sending_and_marking_is_followed_by_one_that_sends_again(town: Town) -> None:
+async def test_a_node_that_dies_between_sending_and_marking_is_followed_by_one_that_sends_again(
+    town: WebhookSetup,
+) -> None:
     hook = await town.hook()
     await town.someone()
     house = town.service.house
@@ -260,8 +272,8 @@ async def test_a_node_that_dies_between_sending_and_marking_is_followed_by_one_t
     assert (entry["state"], entry["tries"]) == ("delivered", 2)
 
 
-async def test_of_several_nodes_one_makes_each_delivery(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "BATCH", 3)
+async def test_of_several_nodes_one_makes_each_delivery(town: WebhookSetup, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "RECORD_BATCH", 3)
     hook = await town.hook()
     everybody = [(await town.someone(f"one{number}@studio.example")).user_id for number in range(10)]
     await town.service.house.sealer.seal_all()
@@ -271,14 +283,16 @@ async def test_of_several_nodes_one_makes_each_delivery(town: Town, monkeypatch:
     assert [entry["tries"] for entry in await town.log(hook)] == [1] * 10
 
 
-async def test_a_name_that_leads_inside_is_not_called_and_the_log_does_not_tell_where_it_leads(town: Town) -> None:
+async def test_a_name_that_leads_inside_is_not_called_and_the_log_does_not_tell_where_it_leads(
+    town: WebhookSetup,
+) -> None:
     """AP-08 for webhooks: the name is an administrator's choice, where it leads is not ours to trust."""
     hook = await town.hook(url="https://inside.example/")
     await town.someone()
     await town.service.house.sealer.seal_all()
-    wire = Wire()
+    wire = StubConnector()
     for tries, inside in enumerate(["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fd00::1"], 1):
-        poster = Outbound(allowed=(), resolver=Names(inside_example=[[inside]]), connector=wire)
+        poster = OutboundClient(allowed=(), resolver=StubResolver(inside_example=[[inside]]), connector=wire)
         await another_node(town, poster=poster).run_once()
         [entry] = await town.log(hook)
         assert (entry["state"], entry["tries"]) == ("waiting", tries)
@@ -287,7 +301,7 @@ async def test_a_name_that_leads_inside_is_not_called_and_the_log_does_not_tell_
     assert wire.connected == []
 
 
-async def test_redelivering_sends_the_same_event_and_a_test_sends_a_ping_once(town: Town) -> None:
+async def test_redelivering_sends_the_same_event_and_a_test_sends_a_ping_once(town: WebhookSetup) -> None:
     hook = await town.hook()
     anna = await town.someone()
     await town.run()
@@ -317,7 +331,7 @@ async def test_redelivering_sends_the_same_event_and_a_test_sends_a_ping_once(to
     assert anna.user_id not in str(message)
 
 
-async def test_what_happens_while_it_is_disabled_comes_later_unless_that_is_not_wanted(town: Town) -> None:
+async def test_what_happens_while_it_is_disabled_comes_later_unless_that_is_not_wanted(town: WebhookSetup) -> None:
     hook = await town.hook()
     for from_now in (False, True):
         await town.ask("save", webhook_id=hook["webhook_id"], enabled=False)
@@ -329,11 +343,11 @@ async def test_what_happens_while_it_is_disabled_comes_later_unless_that_is_not_
 
 
 async def test_a_dead_receivers_backlog_has_a_bound_and_comes_in_the_order_of_the_log(
-    town: Town, monkeypatch: pytest.MonkeyPatch
+    town: WebhookSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(storage, "WAITING_MOST", 3)
-    monkeypatch.setattr(following, "BATCH", 2)
-    monkeypatch.setattr(delivering, "LANE", 1)
+    monkeypatch.setattr(storage, "MAX_WAITING_DELIVERIES", 3)
+    monkeypatch.setattr(following, "RECORD_BATCH", 2)
+    monkeypatch.setattr(delivering, "MAX_CONCURRENT_PER_WEBHOOK", 1)
     hook = await town.hook()
     town.receiver.say = lambda _: BUSY
     everybody = []
@@ -342,7 +356,7 @@ async def test_a_dead_receivers_backlog_has_a_bound_and_comes_in_the_order_of_th
         everybody.append((await town.someone(f"one{number}@studio.example")).user_id)
     await town.run()
     assert len(await town.log(hook)) == 3
-    town.receiver.say = lambda _: NOTHING
+    town.receiver.say = lambda _: NO_CONTENT
     town.receiver.received.clear()
     await town.service.clock.advance(15)
     await town.run()
@@ -350,9 +364,9 @@ async def test_a_dead_receivers_backlog_has_a_bound_and_comes_in_the_order_of_th
 
 
 async def test_the_log_is_swept_and_a_secret_that_has_ended_is_forgotten(
-    town: Town, monkeypatch: pytest.MonkeyPatch
+    town: WebhookSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(storage, "LOG_MOST", 2)
+    monkeypatch.setattr(storage, "MAX_LOGGED_DELIVERIES", 2)
     hook = await town.hook()
     await town.ask("rotate", webhook_id=hook["webhook_id"])
     house = town.service.house
@@ -370,11 +384,11 @@ async def test_the_log_is_swept_and_a_secret_that_has_ended_is_forgotten(
     assert (await admin.log(hook), "old_secret_until" in (await admin.ask("get"))[0]) == ([], False)
 
 
-async def refreshed(town: Town) -> Town:
-    return replace(town, admin=await administrator(town.studio))
+async def refreshed(town: WebhookSetup) -> WebhookSetup:
+    return replace(town, admin=await create_administrator(town.studio))
 
 
-async def test_the_head_of_the_audit_log_is_sent_and_logged_once_an_hour_when_it_moved(town: Town) -> None:
+async def test_the_head_of_the_audit_log_is_sent_and_logged_once_an_hour_when_it_moved(town: WebhookSetup) -> None:
     house = town.service.house
     hook = await town.hook("audit")
     await town.hook("account", url=f"{town.url}/other")
@@ -398,7 +412,7 @@ async def test_the_head_of_the_audit_log_is_sent_and_logged_once_an_hour_when_it
         assert len(heads_in(town.receiver)) == count
 
 
-def heads_in(receiver: Outsider) -> list[str]:
+def heads_in(receiver: StubServer) -> list[str]:
     messages = [json.loads(received.body) for received in receiver.received if " /events " in received.line]
     return [message["data"]["details"]["head"] for message in messages if message["type"] == "audit.head"]
 
@@ -407,7 +421,7 @@ def cut_seals() -> Verb[None]:
     yield Statement(delete(audit_seals))()
 
 
-async def test_a_broken_audit_log_is_told_to_whoever_listens_to_it(town: Town) -> None:
+async def test_a_broken_audit_log_is_told_to_whoever_listens_to_it(town: WebhookSetup) -> None:
     await town.hook("audit")
     await town.service.house.storage.runner.act(cut_seals)
     await town.someone()

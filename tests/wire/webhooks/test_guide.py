@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 from tools.rooms import ROOT
 
-from gatehouse.cli.output import moment
-from tests.support.command_line import Place
-from tests.support.outside import Outsider, Received, listening
+from gatehouse.cli.output import format_time
+from tests.support.command_line import InstallationPaths
+from tests.support.outside import ReceivedRequest, StubServer, run_stub_server
 from tests.wire.webhooks.conftest import ALLOWED
 
 GUIDE = (ROOT / "docs" / "guides" / "webhooks.md").read_text()
 
 
 @pytest.fixture
-def place(migrated_url: str, tmp_path: Path) -> Place:
-    return Place(data=tmp_path / "data", url=migrated_url, environment=ALLOWED)
+def place(migrated_url: str, tmp_path: Path) -> InstallationPaths:
+    return InstallationPaths(data=tmp_path / "data", url=migrated_url, environment=ALLOWED)
 
 
 def verifier() -> Callable[..., bool]:
@@ -31,13 +31,13 @@ def verifier() -> Callable[..., bool]:
     return found
 
 
-async def test_commands_make_try_repair_and_remove_a_webhook(place: Place) -> None:
+async def test_commands_make_try_repair_and_remove_a_webhook(place: InstallationPaths) -> None:
     gatehouse = place.commands()
 
     async def typed(*words: str) -> Any:
         return await asyncio.to_thread(gatehouse.json, "webhook", *words)
 
-    async with listening(Outsider()) as receiver:
+    async with run_stub_server(StubServer()) as receiver:
         url = f"http://127.0.0.1:{receiver.port}/gatehouse"
         made = await typed("add", url, "--event", "account", "--event", "session", "--description", "CRM")
         name = made["webhook_id"]
@@ -51,7 +51,7 @@ async def test_commands_make_try_repair_and_remove_a_webhook(place: Place) -> No
         changed = await typed("change", name, "--event", "permission", "--disable")
         assert (changed["events"], changed["enabled"], changed["url"]) == (["permission"], False, url)
         told = await asyncio.to_thread(gatehouse, "webhook", "change", name, "--description", "CRM of sales")
-        assert f"created_at          {moment(made['created_at'])}" in told
+        assert f"created_at          {format_time(made['created_at'])}" in told
         rotated = await typed("rotate-secret", name)
         await typed("test", name)
     first, _, last = receiver.received
@@ -67,7 +67,7 @@ async def test_commands_make_try_repair_and_remove_a_webhook(place: Place) -> No
     assert "private and local addresses" in await asyncio.to_thread(gatehouse.refused, *unknown)
 
 
-def checked(received: Received, secret: str) -> tuple[bool, bool, bool]:
+def checked(received: ReceivedRequest, secret: str) -> tuple[bool, bool, bool]:
     """What the guide's receiver says of it; of a changed body; and of the same ten minutes later."""
     names = ("Webhook-Id", "Webhook-Timestamp", "Webhook-Signature")
     headers = {name: received.headers[name.lower()] for name in names}

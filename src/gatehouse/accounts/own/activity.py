@@ -2,15 +2,18 @@
 
 from collections.abc import Iterable
 
-from gatehouse.accounts.own.model import Act
-from gatehouse.audit.model import Record
+from gatehouse.accounts.own.model import AccountActivity
+from gatehouse.audit.model import AuditRecord
 
 
-def acts(records: Iterable[Record], user_id: str) -> tuple[Act, ...]:
-    return tuple(Act(at=record.at, event=record.event, address=address_in(record, user_id)) for record in records)
+def activity_of(records: Iterable[AuditRecord], user_id: str) -> tuple[AccountActivity, ...]:
+    return tuple(
+        AccountActivity(at=record.at, event=record.event, address=visible_address(record, user_id))
+        for record in records
+    )
 
 
-def address_in(record: Record, user_id: str) -> str:
+def visible_address(record: AuditRecord, user_id: str) -> str:
     """Where it was done from; where another person works, an administrator, is that person's affair."""
     if record.actor.isdecimal() and record.actor != user_id:
         return ""

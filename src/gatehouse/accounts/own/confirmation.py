@@ -5,27 +5,27 @@ password could remove the second factor that was meant to stop him.
 """
 
 from gatehouse.accounts.errors import SignInRefused
-from gatehouse.accounts.model import Auth, SignedIn, User
+from gatehouse.accounts.model import SignInMethod, User, UserSession
 from gatehouse.accounts.own.errors import NothingToProve, SessionEnded
-from gatehouse.accounts.own.model import Claimant, Proof, Ways
-from gatehouse.accounts.own.store import ProofStore
-from gatehouse.accounts.second_factors.model import Factor, enabled
+from gatehouse.accounts.own.model import ReauthenticationClient, ReauthenticationInput, ReauthenticationMethods
+from gatehouse.accounts.own.store import ReauthenticationStore
+from gatehouse.accounts.second_factors.model import Factor, enabled_factors
 from gatehouse.accounts.second_factors.passkeys import Passkeys
 from gatehouse.accounts.second_factors.verification import SecondFactors
-from gatehouse.accounts.sign_in import Attempt, SignIn
-from gatehouse.audit.events import Event
+from gatehouse.accounts.sign_in import PasswordAttempt, PasswordSignIn
+from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.ids import new_secret
 
 
-class Confirmation:
+class Reauthentication:
     def __init__(
         self,
         *,
-        store: ProofStore,
-        sign_in: SignIn,
+        store: ReauthenticationStore,
+        sign_in: PasswordSignIn,
         factors: SecondFactors,
         passkeys: Passkeys,
         recorder: Recorder,
@@ -38,12 +38,14 @@ class Confirmation:
         self._recorder = recorder
         self._clock = clock
 
-    async def ways(self, user: User) -> Ways:
+    async def ways(self, user: User) -> ReauthenticationMethods:
         offered = (await self._factors.of(user)).offered
         factors = tuple(factor for factor in offered if factor is not Factor.PASSKEY or self._passkeys.are_possible)
-        return Ways(password=user.password_hash is not None, factors=factors)
+        return ReauthenticationMethods(password=user.password_hash is not None, factors=factors)
 
-    async def prove(self, signed_in: SignedIn, proof: Proof, claimant: Claimant) -> str:
+    async def prove(
+        self, signed_in: UserSession, proof: ReauthenticationInput, claimant: ReauthenticationClient
+    ) -> str:
         """Return a new secret for the session's cookie; the old one is dead (LG-01).
 
         Raises SignInRefused, SecondFactorWrong, PasskeyRefused or TooMany, counted as at the sign-in; SessionEnded
@@ -52,32 +54,34 @@ class Confirmation:
         auth = await self._auth(signed_in.user, proof, claimant)
         secret = new_secret()
         entry = self._recorder.record(
-            Event.PROVED_AGAIN, claimant.origin, subject=signed_in.user.user_id, details={"auth": auth.value}
+            AuditEvent.PROVED_AGAIN, claimant.origin, subject=signed_in.user.user_id, details={"auth": auth.value}
         )
         now = self._clock.now()
         if not await self._store.prove_again(signed_in.session.digest, sha256(secret), auth, entry, now):
             raise SessionEnded
         return secret
 
-    async def _auth(self, user: User, proof: Proof, claimant: Claimant) -> Auth:
+    async def _auth(self, user: User, proof: ReauthenticationInput, claimant: ReauthenticationClient) -> SignInMethod:
         if proof.credential:
             await self._passkeys.sign_in(
                 proof.credential, browser=claimant.browser, origin=claimant.origin, user=user
             )
-            return Auth.PASSKEY
-        second = bool(enabled(user))
+            return SignInMethod.PASSKEY
+        second = bool(enabled_factors(user))
         if user.password_hash is None and not second:
             raise NothingToProve
         if user.password_hash is not None:
             await self._password(user, proof, claimant)
         if not second:
-            return Auth.LOGIN
+            return SignInMethod.LOGIN
         await self._factors.verify(user, proof.otp.strip(), origin=claimant.origin, device=claimant.device)
-        return Auth.TWO_STEP
+        return SignInMethod.TWO_STEP
 
-    async def _password(self, user: User, proof: Proof, claimant: Claimant) -> None:
+    async def _password(self, user: User, proof: ReauthenticationInput, claimant: ReauthenticationClient) -> None:
         proved = await self._sign_in.with_password(
-            Attempt(login=user.login or "", password=proof.password, source=claimant.source, device=claimant.cookie)
+            PasswordAttempt(
+                login=user.login or "", password=proof.password, source=claimant.source, device=claimant.cookie
+            )
         )
         if proved.user_id != user.user_id:  # the address went to somebody else between two looks
             raise SignInRefused

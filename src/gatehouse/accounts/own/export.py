@@ -9,25 +9,25 @@ from datetime import UTC, datetime
 import msgspec
 
 from gatehouse.accounts.model import Session, User
-from gatehouse.accounts.own.activity import address_in
+from gatehouse.accounts.own.activity import visible_address
 from gatehouse.accounts.own.model import (
-    AllowedClient,
-    ApplicationAnswer,
+    AccountDetails,
+    ApplicationData,
+    AssignedRole,
     ClientSignIn,
-    Everything,
-    HeldRole,
-    Holdings,
+    ConsentedClient,
+    PersonalRecords,
 )
-from gatehouse.accounts.own.store import ApplicationAnswers, ExportStore
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Details, Origin, Record
+from gatehouse.accounts.own.store import ApplicationDataSource, ExportStore
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin, AuditRecord, Details
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 
-ADDRESS = "address"
+ADDRESS_KEY = "address"
 
 
-class Account(msgspec.Struct, frozen=True, kw_only=True):
+class ExportedAccount(msgspec.Struct, frozen=True, kw_only=True):
     user_id: str
     login: str | None
     new_login: str  # that waits for its proof
@@ -44,21 +44,21 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     meta: Mapping[str, str]
 
 
-class OwnPasskey(msgspec.Struct, frozen=True, kw_only=True):
+class ExportedPasskey(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     added: str
     last_used: str
     transports: Sequence[str]
 
 
-class OwnFactors(msgspec.Struct, frozen=True, kw_only=True):
+class ExportedFactors(msgspec.Struct, frozen=True, kw_only=True):
     totp_since: str
     email_code: bool
     recovery_codes_left: int
-    passkeys: Sequence[OwnPasskey]
+    passkeys: Sequence[ExportedPasskey]
 
 
-class OwnSession(msgspec.Struct, frozen=True, kw_only=True):
+class ExportedSession(msgspec.Struct, frozen=True, kw_only=True):
     signed_in: str
     last_seen: str
     ends: str
@@ -67,20 +67,20 @@ class OwnSession(msgspec.Struct, frozen=True, kw_only=True):
     proved_by: str
 
 
-class OwnRole(msgspec.Struct, frozen=True, kw_only=True):
+class ExportedRole(msgspec.Struct, frozen=True, kw_only=True):
     application_id: int
     role: str
     project_id: str
     ends: str
 
 
-class OwnConsent(msgspec.Struct, frozen=True, kw_only=True):
+class ExportedConsent(msgspec.Struct, frozen=True, kw_only=True):
     client_id: str
     scopes: Sequence[str]
     allowed: str
 
 
-class OwnSignIn(msgspec.Struct, frozen=True, kw_only=True):
+class ExportedSignIn(msgspec.Struct, frozen=True, kw_only=True):
     client_id: str
     scopes: Sequence[str]
     signed_in: str
@@ -88,39 +88,39 @@ class OwnSignIn(msgspec.Struct, frozen=True, kw_only=True):
     revoked: str
 
 
-class OwnRecord(msgspec.Struct, frozen=True, kw_only=True):
+class ExportedRecord(msgspec.Struct, frozen=True, kw_only=True):
     at: str
     event: str
     details: Details
     personal: Mapping[str, str]
 
 
-class OwnApplicationData(msgspec.Struct, frozen=True, kw_only=True):
+class ExportedApplicationData(msgspec.Struct, frozen=True, kw_only=True):
     application_id: int
     application: str
     answered: str
     data: msgspec.Raw
 
 
-class PersonalData(msgspec.Struct, frozen=True, kw_only=True):
+class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
     service: str
     made: str
-    account: Account
-    second_factors: OwnFactors
-    sessions: Sequence[OwnSession]
-    roles: Sequence[OwnRole]
-    allowed_clients: Sequence[OwnConsent]
-    client_sign_ins: Sequence[OwnSignIn]
-    applications: Sequence[OwnApplicationData]  # what they answered by now; each answer is handed out once
-    activity: Sequence[OwnRecord]
+    account: ExportedAccount
+    second_factors: ExportedFactors
+    sessions: Sequence[ExportedSession]
+    roles: Sequence[ExportedRole]
+    allowed_clients: Sequence[ExportedConsent]
+    client_sign_ins: Sequence[ExportedSignIn]
+    applications: Sequence[ExportedApplicationData]  # what they answered by now; each answer is handed out once
+    activity: Sequence[ExportedRecord]
 
 
-class Export:
+class DataExport:
     def __init__(
         self,
         *,
         store: ExportStore,
-        applications: ApplicationAnswers,
+        applications: ApplicationDataSource,
         recorder: Recorder,
         clock: Clock,
         service: str,
@@ -131,33 +131,33 @@ class Export:
         self._clock = clock
         self._service = service
 
-    async def of(self, user: User, origin: Origin) -> PersonalData:
+    async def of(self, user: User, origin: AuditOrigin) -> PersonalDataExport:
         """Read it all; that it was read is on record, and in the copy."""
-        await self._store.note(self._recorder.record(Event.DATA_EXPORTED, origin, subject=user.user_id))
+        await self._store.note(self._recorder.record(AuditEvent.DATA_EXPORTED, origin, subject=user.user_id))
         now = self._clock.now()
         everything = await self._store.everything(user.user_id, now)
         return self._written(user, everything, await self._applications.collect(user.user_id), now)
 
     def _written(
-        self, user: User, everything: Everything, answers: Sequence[ApplicationAnswer], now: int
-    ) -> PersonalData:
+        self, user: User, everything: PersonalRecords, answers: Sequence[ApplicationData], now: int
+    ) -> PersonalDataExport:
         holdings = everything.holdings
-        return PersonalData(
+        return PersonalDataExport(
             service=self._service,
-            made=moment(now),
-            account=account(user, holdings),
-            second_factors=second_factors(user, holdings),
-            sessions=[session(one) for one in holdings.sessions],
-            roles=[role(one) for one in everything.roles],
-            allowed_clients=[consent(one) for one in everything.allowed],
-            client_sign_ins=[sign_in(one) for one in everything.sign_ins],
-            applications=[application_data(one) for one in answers],
-            activity=[record(one, user.user_id) for one in holdings.records],
+            made=iso8601_or_empty(now),
+            account=exported_account(user, holdings),
+            second_factors=exported_factors(user, holdings),
+            sessions=[exported_session(one) for one in holdings.sessions],
+            roles=[exported_role(one) for one in everything.roles],
+            allowed_clients=[exported_consent(one) for one in everything.allowed],
+            client_sign_ins=[exported_sign_in(one) for one in everything.sign_ins],
+            applications=[exported_application_data(one) for one in answers],
+            activity=[exported_record(one, user.user_id) for one in holdings.records],
         )
 
 
-def account(user: User, holdings: Holdings) -> Account:
-    return Account(
+def exported_account(user: User, holdings: AccountDetails) -> ExportedAccount:
+    return ExportedAccount(
         user_id=user.user_id,
         login=user.login,
         new_login=holdings.pending_login,
@@ -166,7 +166,7 @@ def account(user: User, holdings: Holdings) -> Account:
         lang=user.lang,
         country=user.country,
         level=user.level,
-        registered=moment(user.reg_time),
+        registered=iso8601_or_empty(user.reg_time),
         email_verified=user.email_verified,
         phone_verified=user.phone_verified,
         tags=sorted(user.tags | user.kept_tags),
@@ -175,16 +175,16 @@ def account(user: User, holdings: Holdings) -> Account:
     )
 
 
-def second_factors(user: User, holdings: Holdings) -> OwnFactors:
-    return OwnFactors(
-        totp_since=moment(holdings.overview.totp_since),
+def exported_factors(user: User, holdings: AccountDetails) -> ExportedFactors:
+    return ExportedFactors(
+        totp_since=iso8601_or_empty(holdings.overview.totp_since),
         email_code=user.email_code,
         recovery_codes_left=holdings.overview.recovery_left,
         passkeys=[
-            OwnPasskey(
+            ExportedPasskey(
                 name=passkey.name,
-                added=moment(passkey.created_at),
-                last_used=moment(passkey.used_at),
+                added=iso8601_or_empty(passkey.created_at),
+                last_used=iso8601_or_empty(passkey.used_at),
                 transports=passkey.transports,
             )
             for passkey in holdings.passkeys
@@ -192,57 +192,60 @@ def second_factors(user: User, holdings: Holdings) -> OwnFactors:
     )
 
 
-def session(one: Session) -> OwnSession:
-    return OwnSession(
-        signed_in=moment(one.created_at),
-        last_seen=moment(one.seen_at),
-        ends=moment(min(one.idle_ends_at, one.ends_at)),
+def exported_session(one: Session) -> ExportedSession:
+    return ExportedSession(
+        signed_in=iso8601_or_empty(one.created_at),
+        last_seen=iso8601_or_empty(one.seen_at),
+        ends=iso8601_or_empty(min(one.idle_ends_at, one.ends_at)),
         address=one.address,
         browser=one.agent,
         proved_by=one.auth.value,
     )
 
 
-def role(held: HeldRole) -> OwnRole:
-    return OwnRole(
-        application_id=held.application_id, role=held.role, project_id=held.project_id, ends=moment(held.ends_at)
+def exported_role(held: AssignedRole) -> ExportedRole:
+    return ExportedRole(
+        application_id=held.application_id,
+        role=held.role,
+        project_id=held.project_id,
+        ends=iso8601_or_empty(held.ends_at),
     )
 
 
-def consent(one: AllowedClient) -> OwnConsent:
-    return OwnConsent(client_id=one.client_id, scopes=one.scopes, allowed=moment(one.given_at))
+def exported_consent(one: ConsentedClient) -> ExportedConsent:
+    return ExportedConsent(client_id=one.client_id, scopes=one.scopes, allowed=iso8601_or_empty(one.given_at))
 
 
-def sign_in(one: ClientSignIn) -> OwnSignIn:
-    return OwnSignIn(
+def exported_sign_in(one: ClientSignIn) -> ExportedSignIn:
+    return ExportedSignIn(
         client_id=one.client_id,
         scopes=one.scopes,
-        signed_in=moment(one.created_at),
-        ends=moment(one.ends_at),
-        revoked=moment(one.revoked_at),
+        signed_in=iso8601_or_empty(one.created_at),
+        ends=iso8601_or_empty(one.ends_at),
+        revoked=iso8601_or_empty(one.revoked_at),
     )
 
 
-def application_data(answer: ApplicationAnswer) -> OwnApplicationData:
-    return OwnApplicationData(
+def exported_application_data(answer: ApplicationData) -> ExportedApplicationData:
+    return ExportedApplicationData(
         application_id=answer.application_id,
         application=answer.application,
-        answered=moment(answer.answered_at),
+        answered=iso8601_or_empty(answer.answered_at),
         data=msgspec.Raw(answer.document),
     )
 
 
-def record(one: Record, user_id: str) -> OwnRecord:
-    told = {name: value for name, value in (one.personal or {}).items() if name != ADDRESS}
-    address = address_in(one, user_id)
-    return OwnRecord(
-        at=moment(one.at),
+def exported_record(one: AuditRecord, user_id: str) -> ExportedRecord:
+    told = {name: value for name, value in (one.personal or {}).items() if name != ADDRESS_KEY}
+    address = visible_address(one, user_id)
+    return ExportedRecord(
+        at=iso8601_or_empty(one.at),
         event=one.event,
         details=one.details,
-        personal={**told, ADDRESS: address} if address else told,
+        personal={**told, ADDRESS_KEY: address} if address else told,
     )
 
 
-def moment(at: int) -> str:
+def iso8601_or_empty(at: int) -> str:
     """ISO 8601 in UTC; nothing for never."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if at else ""

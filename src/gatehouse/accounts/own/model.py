@@ -6,25 +6,25 @@ from typing import Final
 
 from gatehouse.accounts.logins import login_key
 from gatehouse.accounts.model import Session, User
-from gatehouse.accounts.second_factors.model import Factor, Overview, Passkey
-from gatehouse.audit.model import Origin, Record
+from gatehouse.accounts.second_factors.model import Factor, FactorOverview, Passkey
+from gatehouse.audit.model import AuditOrigin, AuditRecord
 
-ACTS_SHOWN: Final = 50
+MAX_ACTIVITY_SHOWN: Final = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holdings:
+class AccountDetails:
     """Everything the account page shows, read at once."""
 
-    overview: Overview
+    overview: FactorOverview
     passkeys: Sequence[Passkey]  # the oldest first
     sessions: Sequence[Session]  # live ones, the last seen first
-    records: Sequence[Record]  # about this account, the newest first
+    records: Sequence[AuditRecord]  # about this account, the newest first
     pending_login: str  # a new address that waits for its proof
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldRole:
+class AssignedRole:
     application_id: int
     role: str
     project_id: str  # "" at the root
@@ -32,7 +32,7 @@ class HeldRole:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AllowedClient:
+class ConsentedClient:
     """What a person allowed a client of others to know."""
 
     client_id: str
@@ -52,7 +52,7 @@ class ClientSignIn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationAnswer:
+class ApplicationData:
     """What an application says it keeps about a person."""
 
     application_id: int
@@ -62,12 +62,12 @@ class ApplicationAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Everything:
+class PersonalRecords:
     """All that is kept about a person, for a copy of it."""
 
-    holdings: Holdings
-    roles: Sequence[HeldRole]
-    allowed: Sequence[AllowedClient]
+    holdings: AccountDetails
+    roles: Sequence[AssignedRole]
+    allowed: Sequence[ConsentedClient]
     sign_ins: Sequence[ClientSignIn]
 
 
@@ -84,7 +84,7 @@ class EmailChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Act:
+class AccountActivity:
     """One line of the activity list."""
 
     at: int
@@ -93,7 +93,7 @@ class Act:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ways:
+class ReauthenticationMethods:
     """What a person is asked for to prove that it is still he: the same as at his sign-in."""
 
     password: bool
@@ -110,18 +110,18 @@ class Ways:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proof:
+class ReauthenticationInput:
     password: str = field(default="", repr=False)
     otp: str = field(default="", repr=False)
     credential: str = field(default="", repr=False)  # of a passkey, which is all that is needed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claimant:
+class ReauthenticationClient:
     """Who says that it is still he, and from where."""
 
     source: str  # as throttles count it
     cookie: str  # of the device, if the browser sent one
     browser: bytes  # digest of what only this browser has
     device: str  # "Firefox on Linux"
-    origin: Origin
+    origin: AuditOrigin

@@ -6,27 +6,27 @@ Whether the address has an account already is not told: then its owner gets a le
 from collections.abc import Sequence
 
 from gatehouse.accounts.errors import DomainRefused, LinkDead
-from gatehouse.accounts.links import Links, Prepared, by_the_owner
+from gatehouse.accounts.links import EmailLinks, PreparedLink, as_owner
 from gatehouse.accounts.logins import check_login, login_key
 from gatehouse.accounts.model import LinkKind, User
 from gatehouse.accounts.own.errors import SameAddress
 from gatehouse.accounts.own.model import EmailChange
-from gatehouse.accounts.own.store import AddressStore
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin
+from gatehouse.accounts.own.store import EmailChangeStore
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.mail.composer import Composer
-from gatehouse.mail.model import Mail, Template
+from gatehouse.mail.model import MailTemplate, OutboxMail
 
 
-class NewAddress:
+class EmailChanges:
     def __init__(
         self,
         *,
-        store: AddressStore,
-        links: Links,
+        store: EmailChangeStore,
+        links: EmailLinks,
         composer: Composer,
         recorder: Recorder,
         clock: Clock,
@@ -40,7 +40,7 @@ class NewAddress:
         self._clock = clock
         self._domains = domains
 
-    async def ask(self, user: User, login: str, *, source: str, origin: Origin) -> None:
+    async def ask(self, user: User, login: str, *, source: str, origin: AuditOrigin) -> None:
         """Mail the link; nothing changes until it is opened. Raises BadAccount for what is wrong with the input."""
         checked = check_login(login)
         self._check(user, checked)
@@ -48,7 +48,7 @@ class NewAddress:
             return
         prepared = self._links.prepare(LinkKind.CHANGE, to=checked, lang=user.lang, origin=origin)
         entry = self._recorder.record(
-            Event.EMAIL_CHANGE_ASKED, origin, subject=user.user_id, personal={"login": checked}
+            AuditEvent.EMAIL_CHANGE_ASKED, origin, subject=user.user_id, personal={"login": checked}
         )
         mails = await self._letters(checked, prepared, origin)
         await self._store.put_change(user, prepared.link, checked, entry, mails)
@@ -60,12 +60,12 @@ class NewAddress:
             raise LinkDead("no open link to change an address")
         return change
 
-    async def take_over(self, secret: str, *, origin: Origin, device: str = "") -> EmailChange:
+    async def take_over(self, secret: str, *, origin: AuditOrigin, device: str = "") -> EmailChange:
         """Spend the link: the account has the new address, confirmed; old and new are told. Raises LinkDead."""
         change = await self.asked(secret)
         entry = self._recorder.record(
-            Event.EMAIL_CHANGED,
-            by_the_owner(origin, change.owner),
+            AuditEvent.EMAIL_CHANGED,
+            as_owner(origin, change.owner),
             subject=change.owner.user_id,
             personal={"old": change.owner.login or "", "new": change.login},
         )
@@ -79,18 +79,20 @@ class NewAddress:
         if self._domains and login_key(login).rpartition("@")[2] not in self._domains:
             raise DomainRefused(f"only addresses at {', '.join(self._domains)} can be used here")
 
-    async def _letters(self, login: str, prepared: Prepared, origin: Origin) -> Sequence[Mail]:
+    async def _letters(self, login: str, prepared: PreparedLink, origin: AuditOrigin) -> Sequence[OutboxMail]:
         """The link, or for an address that has an account the news that somebody else wanted it."""
         known = await self._store.user_by_login(login_key(login))
         if known is None:
             return prepared.mails
         told = known.login or login
         return (
-            self._composer.compose(Template.ALREADY_REGISTERED, to=told, lang=known.lang, address=origin.address),
+            self._composer.compose(MailTemplate.ALREADY_REGISTERED, to=told, lang=known.lang, address=origin.address),
         )
 
-    def _news(self, change: EmailChange, origin: Origin, device: str) -> Sequence[Mail]:
+    def _news(self, change: EmailChange, origin: AuditOrigin, device: str) -> Sequence[OutboxMail]:
         told = {"lang": change.owner.lang, "address": origin.address, "device": device}
         old = change.owner.login
-        new = self._composer.compose(Template.EMAIL_CHANGED_NEW, to=change.login, **told)
-        return (new,) if old is None else (self._composer.compose(Template.EMAIL_CHANGED_OLD, to=old, **told), new)
+        new = self._composer.compose(MailTemplate.EMAIL_CHANGED_NEW, to=change.login, **told)
+        return (
+            (new,) if old is None else (self._composer.compose(MailTemplate.EMAIL_CHANGED_OLD, to=old, **told), new)
+        )

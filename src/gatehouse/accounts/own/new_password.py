@@ -1,26 +1,26 @@
 """A password changed by whoever knows the present one, or set where there was none."""
 
-from gatehouse.accounts.model import SignedIn
-from gatehouse.accounts.own.store import PasswordStore
+from gatehouse.accounts.model import UserSession
+from gatehouse.accounts.own.store import PasswordChangeStore
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
-from gatehouse.accounts.second_factors.telling import Telling
-from gatehouse.accounts.sign_in import Attempt, SignIn
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin
+from gatehouse.accounts.second_factors.telling import AccountNotifier
+from gatehouse.accounts.sign_in import PasswordAttempt, PasswordSignIn
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.clock import Clock
-from gatehouse.mail.model import Template
+from gatehouse.mail.model import MailTemplate
 
 
-class NewPassword:
+class PasswordChange:
     def __init__(
         self,
         *,
-        store: PasswordStore,
-        sign_in: SignIn,
+        store: PasswordChangeStore,
+        sign_in: PasswordSignIn,
         passwords: Passwords,
         rules: PasswordRules,
-        telling: Telling,
+        telling: AccountNotifier,
         clock: Clock,
     ) -> None:
         self._store = store
@@ -31,7 +31,7 @@ class NewPassword:
         self._clock = clock
 
     async def choose(
-        self, signed_in: SignedIn, password: str, *, present: Attempt, origin: Origin, device: str
+        self, signed_in: UserSession, password: str, *, present: PasswordAttempt, origin: AuditOrigin, device: str
     ) -> None:
         """Set it, keep this session, and end every other one and every token; the owner is told by mail.
 
@@ -45,8 +45,8 @@ class NewPassword:
         await self._store.set_password(
             user,
             await self._passwords.hash(password),
-            self._telling.record(Event.PASSWORD_CHANGED, user, origin, first=user.password_hash is None),
-            self._telling.mails(Template.PASSWORD_CHANGED, user, origin, device),
+            self._telling.record(AuditEvent.PASSWORD_CHANGED, user, origin, first=user.password_hash is None),
+            self._telling.mails(MailTemplate.PASSWORD_CHANGED, user, origin, device),
             keep=signed_in.session.digest,
             now=self._clock.now(),
         )

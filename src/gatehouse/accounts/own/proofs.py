@@ -5,13 +5,13 @@ from dataclasses import replace
 from gatehouse.accounts.errors import LinkDead
 from gatehouse.accounts.model import User
 from gatehouse.accounts.own.model import EmailChange
-from gatehouse.accounts.own.new_address import NewAddress
-from gatehouse.accounts.registration import Registration
-from gatehouse.audit.model import Origin
+from gatehouse.accounts.own.new_address import EmailChanges
+from gatehouse.accounts.registration import SelfRegistration
+from gatehouse.audit.model import AuditOrigin
 
 
-class AddressProofs:
-    def __init__(self, *, registration: Registration, new_address: NewAddress) -> None:
+class EmailVerification:
+    def __init__(self, *, registration: SelfRegistration, new_address: EmailChanges) -> None:
         self._registration = registration
         self._new_address = new_address
 
@@ -20,15 +20,15 @@ class AddressProofs:
         try:
             return await self._registration.unproved(secret)
         except LinkDead:
-            return moved(await self._new_address.asked(secret))
+            return with_new_login(await self._new_address.asked(secret))
 
-    async def verify(self, secret: str, origin: Origin) -> User:
+    async def verify(self, secret: str, origin: AuditOrigin) -> User:
         """Spend the link. Nobody is signed in by it. Raises LinkDead."""
         try:
             return await self._registration.verify(secret, origin)
         except LinkDead:
-            return moved(await self._new_address.take_over(secret, origin=origin))
+            return with_new_login(await self._new_address.take_over(secret, origin=origin))
 
 
-def moved(change: EmailChange) -> User:
+def with_new_login(change: EmailChange) -> User:
     return replace(change.owner, login=change.login, email_verified=True)

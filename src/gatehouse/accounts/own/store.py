@@ -3,28 +3,30 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from gatehouse.accounts.model import Auth, Link, User
-from gatehouse.accounts.own.model import ApplicationAnswer, EmailChange, Everything, Holdings
-from gatehouse.audit.model import Record
-from gatehouse.mail.model import Mail
+from gatehouse.accounts.model import EmailLink, SignInMethod, User
+from gatehouse.accounts.own.model import AccountDetails, ApplicationData, EmailChange, PersonalRecords
+from gatehouse.audit.model import AuditRecord
+from gatehouse.mail.model import OutboxMail
 
 
 class ProfileStore(Protocol):
-    async def holdings(self, user_id: str, now: int) -> Holdings:
+    async def holdings(self, user_id: str, now: int) -> AccountDetails:
         """What is kept beside the account; the newest ACTS_SHOWN records only."""
 
-    async def set_nick(self, user_id: str, nick: str, entry: Record) -> None:
+    async def set_nick(self, user_id: str, nick: str, entry: AuditRecord) -> None:
         """Raises UserNotFound."""
 
-    async def set_lang(self, user_id: str, lang: str, entry: Record) -> None:
+    async def set_lang(self, user_id: str, lang: str, entry: AuditRecord) -> None:
         """Raises UserNotFound."""
 
 
-class AddressStore(Protocol):
+class EmailChangeStore(Protocol):
     async def user_by_login(self, login_key: str) -> User | None:
         """Return the account whose login has this spelling."""
 
-    async def put_change(self, whose: User, link: Link, login: str, entry: Record, mails: Sequence[Mail]) -> None:
+    async def put_change(
+        self, whose: User, link: EmailLink, login: str, entry: AuditRecord, mails: Sequence[OutboxMail]
+    ) -> None:
         """Keep the link, bound to the account, its present address and the new one; an older one dies with it."""
 
     async def change(self, digest: bytes, now: int) -> EmailChange | None:
@@ -35,7 +37,7 @@ class AddressStore(Protocol):
         """
 
     async def take_over(
-        self, digest: bytes, wanted: EmailChange, entry: Record, mails: Sequence[Mail], now: int
+        self, digest: bytes, wanted: EmailChange, entry: AuditRecord, mails: Sequence[OutboxMail], now: int
     ) -> None:
         """Take the link and give the account its new address, confirmed, in one act; its other links die.
 
@@ -43,13 +45,13 @@ class AddressStore(Protocol):
         """
 
 
-class PasswordStore(Protocol):
+class PasswordChangeStore(Protocol):
     async def set_password(
         self,
         user: User,
         password_hash: str,
-        entry: Record,
-        mails: Sequence[Mail],
+        entry: AuditRecord,
+        mails: Sequence[OutboxMail],
         *,
         keep: bytes,
         now: int,
@@ -61,8 +63,10 @@ class PasswordStore(Protocol):
         """
 
 
-class ProofStore(Protocol):
-    async def prove_again(self, digest: bytes, fresh: bytes, auth: Auth, entry: Record, now: int) -> bool:
+class ReauthenticationStore(Protocol):
+    async def prove_again(
+        self, digest: bytes, fresh: bytes, auth: SignInMethod, entry: AuditRecord, now: int
+    ) -> bool:
         """Give a session another secret and note that its owner has just proved himself, in one act.
 
         False, and nothing recorded, when it has ended: a session that was ended is never revived.
@@ -70,20 +74,20 @@ class ProofStore(Protocol):
 
 
 class ExportStore(Protocol):
-    async def everything(self, user_id: str, now: int) -> Everything:
+    async def everything(self, user_id: str, now: int) -> PersonalRecords:
         """All of it, every record included, as it was at one moment."""
 
-    async def note(self, record: Record) -> None:
+    async def note(self, record: AuditRecord) -> None:
         """Keep the record of an act that changes nothing else."""
 
 
-class ApplicationAnswers(Protocol):
-    async def collect(self, user_id: str) -> Sequence[ApplicationAnswer]:
+class ApplicationDataSource(Protocol):
+    async def collect(self, user_id: str) -> Sequence[ApplicationData]:
         """Hand over what applications have answered about the person since they were asked; each answer once."""
 
 
 class ErasureStore(Protocol):
-    async def erase(self, user_id: str, entry: Record, *, even_last_administrator: bool, now: int) -> None:
+    async def erase(self, user_id: str, entry: AuditRecord, *, even_last_administrator: bool, now: int) -> None:
         """Remove the account and all that is kept of the person; its id stays spent.
 
         Applications that have addresses for it are told to do the same, from the same commit on (R6).

@@ -19,7 +19,7 @@ def verify_android_key(**_: object) -> Never:
     raise ValueError("attestation of the kind android-key is not taken")
 
 
-LEFT_OUT: Final[Mapping[str, Mapping[str, object]]] = {
+SUBSTITUTES: Final[Mapping[str, Mapping[str, object]]] = {
     "webauthn.helpers.validate_certificate_chain": {"validate_certificate_chain": validate_certificate_chain},
     "webauthn.registration.formats.android_key": {"verify_android_key": verify_android_key},
 }

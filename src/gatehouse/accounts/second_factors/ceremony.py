@@ -11,10 +11,15 @@ from gatehouse.accounts.model import User
 from gatehouse.accounts.second_factors import attestation
 from gatehouse.accounts.second_factors.errors import PasskeyRefused
 from gatehouse.accounts.second_factors.model import Passkey
-from gatehouse.accounts.second_factors.relying_party import LIFETIME, Claim, NewCredential, RelyingParty
-from gatehouse.kernel.lean import standing_in
+from gatehouse.accounts.second_factors.relying_party import (
+    CHALLENGE_LIFETIME,
+    NewCredential,
+    RelyingParty,
+    UnverifiedResponse,
+)
+from gatehouse.kernel.lean import substitute_modules
 
-with standing_in(attestation.LEFT_OUT):
+with substitute_modules(attestation.SUBSTITUTES):
     from webauthn import (
         generate_authentication_options,
         generate_registration_options,
@@ -37,8 +42,8 @@ with standing_in(attestation.LEFT_OUT):
         UserVerificationRequirement,
     )
 
-CREDENTIAL_ID_LONGEST: Final = 1_023  # bytes; WebAuthn §7.1
-PUBLIC_KEY_LONGEST: Final = 1_024  # bytes; RSA with 4096 bits takes about 530
+MAX_CREDENTIAL_ID_BYTES: Final = 1_023  # bytes; WebAuthn §7.1
+MAX_PUBLIC_KEY_BYTES: Final = 1_024  # bytes; RSA with 4096 bits takes about 530
 
 
 class WebAuthn:
@@ -53,7 +58,7 @@ class WebAuthn:
             user_name=user.login or user.nick,
             user_display_name=user.nick,
             challenge=challenge,
-            timeout=LIFETIME * 1_000,
+            timeout=CHALLENGE_LIFETIME * 1_000,
             authenticator_selection=AuthenticatorSelectionCriteria(
                 resident_key=ResidentKeyRequirement.PREFERRED,  # without, it is a second factor all the same
                 user_verification=UserVerificationRequirement.REQUIRED,
@@ -66,18 +71,18 @@ class WebAuthn:
         options = generate_authentication_options(
             rp_id=self._party.host,
             challenge=challenge,
-            timeout=LIFETIME * 1_000,
+            timeout=CHALLENGE_LIFETIME * 1_000,
             allow_credentials=[descriptor(passkey) for passkey in allowed],
             user_verification=UserVerificationRequirement.REQUIRED,
         )
         return options_to_json(options)
 
-    def read_registration(self, text: str) -> Claim:
-        with refusing_what_is_malformed():
-            return claimed(parse_registration_credential_json(text), handle=None)
+    def read_registration(self, text: str) -> UnverifiedResponse:
+        with refuse_malformed():
+            return to_unverified_response(parse_registration_credential_json(text), handle=None)
 
-    def check_registration(self, claim: Claim) -> NewCredential:
-        with refusing_what_is_malformed():
+    def check_registration(self, claim: UnverifiedResponse) -> NewCredential:
+        with refuse_malformed():
             verified = verify_registration_response(
                 credential=claim.answer,
                 expected_challenge=claim.challenge,
@@ -86,8 +91,8 @@ class WebAuthn:
                 require_user_verification=True,
             )
         if (
-            len(verified.credential_id) > CREDENTIAL_ID_LONGEST
-            or len(verified.credential_public_key) > PUBLIC_KEY_LONGEST
+            len(verified.credential_id) > MAX_CREDENTIAL_ID_BYTES
+            or len(verified.credential_public_key) > MAX_PUBLIC_KEY_BYTES
         ):
             raise PasskeyRefused("the credential is larger than any authenticator makes it")
         return NewCredential(
@@ -97,13 +102,13 @@ class WebAuthn:
             transports=tuple(transport.value for transport in claim.answer.response.transports or ()),
         )
 
-    def read_sign_in(self, text: str) -> Claim:
-        with refusing_what_is_malformed():
+    def read_sign_in(self, text: str) -> UnverifiedResponse:
+        with refuse_malformed():
             given = parse_authentication_credential_json(text)
-            return claimed(given, handle=given.response.user_handle)
+            return to_unverified_response(given, handle=given.response.user_handle)
 
-    def check_sign_in(self, claim: Claim, public_key: bytes) -> int:
-        with refusing_what_is_malformed():
+    def check_sign_in(self, claim: UnverifiedResponse, public_key: bytes) -> int:
+        with refuse_malformed():
             verified = verify_authentication_response(
                 credential=claim.answer,
                 expected_challenge=claim.challenge,
@@ -116,16 +121,18 @@ class WebAuthn:
         return verified.new_sign_count
 
 
-def claimed(answer: RegistrationCredential | AuthenticationCredential, *, handle: bytes | None) -> Claim:
-    return Claim(
-        challenge=challenge_in(answer.response.client_data_json),
+def to_unverified_response(
+    answer: RegistrationCredential | AuthenticationCredential, *, handle: bytes | None
+) -> UnverifiedResponse:
+    return UnverifiedResponse(
+        challenge=challenge_of(answer.response.client_data_json),
         credential_id=answer.raw_id,
         user_handle=handle,
         answer=answer,
     )
 
 
-def challenge_in(client_data_json: bytes) -> bytes:
+def challenge_of(client_data_json: bytes) -> bytes:
     collected = parse_client_data_json(client_data_json)
     if collected.cross_origin:
         raise PasskeyRefused("asked for by a page inside another one's")
@@ -138,7 +145,7 @@ def descriptor(passkey: Passkey) -> PublicKeyCredentialDescriptor:
 
 
 @contextmanager
-def refusing_what_is_malformed() -> Iterator[None]:
+def refuse_malformed() -> Iterator[None]:
     try:
         yield
     except PasskeyRefused:

@@ -8,18 +8,20 @@ from gatehouse.accounts.second_factors.errors import EmailNotVerified, FactorMis
 from gatehouse.accounts.second_factors.model import Factor
 from gatehouse.accounts.second_factors.recovery import RecoveryCodes
 from gatehouse.accounts.second_factors.store import SecondFactorStore
-from gatehouse.accounts.second_factors.telling import Telling
-from gatehouse.audit.model import Origin
+from gatehouse.accounts.second_factors.telling import AccountNotifier
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.clock import Clock
-from gatehouse.kernel.digests import keyed_digest
-from gatehouse.mail.model import Template
-from gatehouse.throttle.guesses import Guesses, Subject
-from gatehouse.throttle.model import GuessLimit
+from gatehouse.kernel.digests import hmac_sha256
+from gatehouse.mail.model import MailTemplate
+from gatehouse.throttle.guesses import AttemptLimiter, ThrottleSubject
+from gatehouse.throttle.model import AttemptLimit
 
-DIGITS: Final = 6
-LIFETIME: Final = 600  # seconds
+EMAIL_CODE_DIGITS: Final = 6
+EMAIL_CODE_LIFETIME: Final = 600  # seconds
 MINUTE: Final = 60
-SENT: Final = GuessLimit(free=5, delay=60, window=3_600)  # letters one account can be made to send itself
+EMAIL_CODE_LIMIT: Final = AttemptLimit(
+    free=5, delay=60, window=3_600
+)  # letters one account can be made to send itself
 
 
 class EmailCodes:
@@ -29,8 +31,8 @@ class EmailCodes:
         store: SecondFactorStore,
         key: bytes,
         recovery: RecoveryCodes,
-        guesses: Guesses,
-        telling: Telling,
+        guesses: AttemptLimiter,
+        telling: AccountNotifier,
         clock: Clock,
     ) -> None:
         """`key` is the installation's: a million codes would not withstand whoever has only the database."""
@@ -41,7 +43,7 @@ class EmailCodes:
         self._telling = telling
         self._clock = clock
 
-    async def enable(self, user: User, *, origin: Origin, device: str = "") -> tuple[str, ...]:
+    async def enable(self, user: User, *, origin: AuditOrigin, device: str = "") -> tuple[str, ...]:
         """Make it a factor; returns recovery codes to show, if the account had none left.
 
         Raises EmailNotVerified or FactorExists.
@@ -53,21 +55,21 @@ class EmailCodes:
         kept = await self._store.enable_email(user.user_id, codes.digests, entry, mails)
         return codes.shown if kept else ()
 
-    async def disable(self, user: User, *, origin: Origin, device: str = "", reason: str = "") -> None:
+    async def disable(self, user: User, *, origin: AuditOrigin, device: str = "", reason: str = "") -> None:
         entry, mails = self._telling.removed(Factor.EMAIL, user, origin, device, reason)
         await self._store.disable_email(user.user_id, entry, mails)
 
-    async def send(self, user: User, *, origin: Origin, device: str = "") -> None:
+    async def send(self, user: User, *, origin: AuditOrigin, device: str = "") -> None:
         """Mail a new code, which ends the one before. Raises FactorMissing, and TooMany after some letters."""
         if not user.email_code:
             raise FactorMissing
-        await self._guesses.begin([Subject(("email-code", user.user_id), SENT)])
-        code = f"{secrets.randbelow(10**DIGITS):0{DIGITS}}"
-        minutes = str(LIFETIME // MINUTE)
-        mails = self._telling.mails(Template.EMAIL_CODE, user, origin, device, code=code, minutes=minutes)
+        await self._guesses.begin([ThrottleSubject(("email-code", user.user_id), EMAIL_CODE_LIMIT)])
+        code = f"{secrets.randbelow(10**EMAIL_CODE_DIGITS):0{EMAIL_CODE_DIGITS}}"
+        minutes = str(EMAIL_CODE_LIFETIME // MINUTE)
+        mails = self._telling.mails(MailTemplate.EMAIL_CODE, user, origin, device, code=code, minutes=minutes)
         now = self._clock.now()
         await self._store.put_email_code(
-            user.user_id, self._digest(user, code), mails, now=now, expires_at=now + LIFETIME
+            user.user_id, self._digest(user, code), mails, now=now, expires_at=now + EMAIL_CODE_LIFETIME
         )
 
     async def spend(self, user: User, code: str) -> bool:
@@ -76,4 +78,4 @@ class EmailCodes:
 
     def _digest(self, user: User, code: str) -> bytes:
         # With the address: a code that went to the old one is no proof of the new one.
-        return keyed_digest(self._key, f"email-code:{user.user_id}:{user.login_key}:{code}".encode())
+        return hmac_sha256(self._key, f"email-code:{user.user_id}:{user.login_key}:{code}".encode())

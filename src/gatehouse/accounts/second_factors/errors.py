@@ -1,6 +1,6 @@
 """What can go wrong with second factors."""
 
-from gatehouse.accounts.second_factors.model import PASSKEYS_MOST
+from gatehouse.accounts.second_factors.model import MAX_PASSKEYS
 from gatehouse.kernel.errors import BadInput, Conflict, NotFound, Refused
 
 
@@ -24,7 +24,7 @@ class FactorExists(Conflict):
     public = "The account has this second factor already."
 
 
-class EnrolmentGone(Conflict):
+class EnrollmentGone(Conflict):
     public = "This set-up has ended; start again."
 
 
@@ -37,7 +37,7 @@ class PasskeyTaken(Conflict):
 
 
 class TooManyPasskeys(Conflict):
-    public = f"An account has at most {PASSKEYS_MOST} passkeys."
+    public = f"An account has at most {MAX_PASSKEYS} passkeys."
 
 
 class BadPasskeyName(BadInput):

@@ -8,9 +8,9 @@ from typing import Final
 from gatehouse.accounts.model import User
 from gatehouse.keys.base64url import encode_base64url
 
-STEP_SECONDS: Final = 30  # of TOTP; RFC 6238 §5.2
-TRIES_MOST: Final = 5  # wrong tries at one e-mailed code; the last of them ends it
-PASSKEYS_MOST: Final = 20  # of one account
+TOTP_STEP_SECONDS: Final = 30  # of TOTP; RFC 6238 §5.2
+MAX_EMAIL_CODE_TRIES: Final = 5  # wrong tries at one e-mailed code; the last of them ends it
+MAX_PASSKEYS: Final = 20  # of one account
 
 
 class Factor(StrEnum):
@@ -23,7 +23,7 @@ class Factor(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Overview:
+class FactorOverview:
     """What is kept of an account's factors beside the account itself; 0 for never and none."""
 
     totp_since: int = 0
@@ -33,7 +33,7 @@ class Overview:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Factors:
+class EnabledFactors:
     methods: tuple[Factor, ...]  # enabled; the one last used first
     totp_since: int
     recovery_left: int
@@ -44,7 +44,7 @@ class Factors:
         return (*self.methods, Factor.RECOVERY) if self.recovery_left else self.methods
 
 
-def enabled(user: User) -> tuple[Factor, ...]:
+def enabled_factors(user: User) -> tuple[Factor, ...]:
     facts = {
         Factor.TOTP: user.sealed_totp is not None,
         Factor.PASSKEY: user.passkeys > 0,
@@ -53,20 +53,20 @@ def enabled(user: User) -> tuple[Factor, ...]:
     return tuple(factor for factor, holds in facts.items() if holds)
 
 
-def factors_of(user: User, overview: Overview) -> Factors:
+def factors_by_last_use(user: User, overview: FactorOverview) -> EnabledFactors:
     used_at: Mapping[Factor, int] = {
         Factor.TOTP: overview.totp_used_at,
         Factor.PASSKEY: overview.passkey_used_at,
     }
-    return Factors(
-        methods=tuple(sorted(enabled(user), key=lambda factor: -used_at.get(factor, 0))),
+    return EnabledFactors(
+        methods=tuple(sorted(enabled_factors(user), key=lambda factor: -used_at.get(factor, 0))),
         totp_since=overview.totp_since,
         recovery_left=overview.recovery_left,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Enrolment:
+class TotpEnrollment:
     """A TOTP secret that its owner has yet to confirm."""
 
     secret: str = field(repr=False)  # base32
@@ -74,7 +74,7 @@ class Enrolment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewCodes:
+class NewRecoveryCodes:
     """A set of recovery codes: what its owner is shown once, and what is kept."""
 
     shown: tuple[str, ...] = field(repr=False)
@@ -98,6 +98,6 @@ class Passkey:
         return encode_base64url(self.credential_id).decode()
 
 
-def totp_purpose(user_id: str) -> str:
+def totp_sealing_purpose(user_id: str) -> str:
     """What the sealed secret of an authenticator app is bound to."""
     return f"totp:{user_id}"

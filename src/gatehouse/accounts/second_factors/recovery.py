@@ -5,65 +5,67 @@ import secrets
 from typing import Final
 
 from gatehouse.accounts.model import User
-from gatehouse.accounts.second_factors.model import Factor, NewCodes
+from gatehouse.accounts.second_factors.model import Factor, NewRecoveryCodes
 from gatehouse.accounts.second_factors.store import SecondFactorStore
-from gatehouse.accounts.second_factors.telling import Telling
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin
+from gatehouse.accounts.second_factors.telling import AccountNotifier
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.clock import Clock
-from gatehouse.kernel.digests import keyed_digest
-from gatehouse.mail.model import Template
+from gatehouse.kernel.digests import hmac_sha256
+from gatehouse.mail.model import MailTemplate
 
-COUNT: Final = 10
-GROUP: Final = 5  # characters; two groups of 32 letters each are 50 bits
+CODE_COUNT: Final = 10
+GROUP_LENGTH: Final = 5  # characters; two groups of 32 letters each are 50 bits
 ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: no i, l, o, u
 LOOK_ALIKES: Final = str.maketrans("oil", "011")
-SHAPE: Final = re.compile(rf"[{ALPHABET}]{{{2 * GROUP}}}")
-LONGEST: Final = 40  # characters of anything that could still be one, spaces included
+RECOVERY_CODE_SHAPE: Final = re.compile(rf"[{ALPHABET}]{{{2 * GROUP_LENGTH}}}")
+MAX_TYPED_LENGTH: Final = 40  # characters of anything that could still be one, spaces included
 
 
-def new_code() -> str:
-    first, second = ("".join(secrets.choice(ALPHABET) for _ in range(GROUP)) for _ in range(2))
+def new_recovery_code() -> str:
+    first, second = ("".join(secrets.choice(ALPHABET) for _ in range(GROUP_LENGTH)) for _ in range(2))
     return f"{first}-{second}"
 
 
-def plain(text: str) -> str | None:
+def normalize_recovery_code(text: str) -> str | None:
     """The one spelling of a code however it was typed, or None for what cannot be one."""
-    if len(text) > LONGEST or not text.isascii():
+    if len(text) > MAX_TYPED_LENGTH or not text.isascii():
         return None
     typed = text.lower().translate(LOOK_ALIKES).replace("-", "").replace(" ", "")
-    return typed if SHAPE.fullmatch(typed) else None
+    return typed if RECOVERY_CODE_SHAPE.fullmatch(typed) else None
 
 
 class RecoveryCodes:
-    def __init__(self, *, store: SecondFactorStore, key: bytes, telling: Telling, clock: Clock) -> None:
+    def __init__(self, *, store: SecondFactorStore, key: bytes, telling: AccountNotifier, clock: Clock) -> None:
         """`key` is the installation's: fifty bits would not withstand whoever has only the database."""
         self._store = store
         self._key = key
         self._telling = telling
         self._clock = clock
 
-    def draw(self, user: User) -> NewCodes:
-        shown = tuple(new_code() for _ in range(COUNT))
-        return NewCodes(shown=shown, digests=tuple(self._digest(user, code.replace("-", "")) for code in shown))
+    def draw(self, user: User) -> NewRecoveryCodes:
+        shown = tuple(new_recovery_code() for _ in range(CODE_COUNT))
+        return NewRecoveryCodes(
+            shown=shown, digests=tuple(self._digest(user, code.replace("-", "")) for code in shown)
+        )
 
-    async def renew(self, user: User, *, origin: Origin, device: str = "") -> tuple[str, ...]:
+    async def renew(self, user: User, *, origin: AuditOrigin, device: str = "") -> tuple[str, ...]:
         """Replace the whole set; returns the codes, which are shown once. Raises FactorMissing."""
         codes = self.draw(user)
-        entry = self._telling.record(Event.RECOVERY_CODES_MADE, user, origin)
-        mails = self._telling.mails(Template.FACTOR_ADDED, user, origin, device, factor=Factor.RECOVERY.value)
+        entry = self._telling.record(AuditEvent.RECOVERY_CODES_MADE, user, origin)
+        mails = self._telling.mails(MailTemplate.FACTOR_ADDED, user, origin, device, factor=Factor.RECOVERY.value)
         await self._store.renew_codes(user.user_id, codes.digests, entry, mails)
         return codes.shown
 
-    async def spend(self, user: User, code: str, *, origin: Origin, device: str = "") -> bool:
+    async def spend(self, user: User, code: str, *, origin: AuditOrigin, device: str = "") -> bool:
         """True for the one caller who spends it."""
-        typed = plain(code)
+        typed = normalize_recovery_code(code)
         if typed is None:
             return False
         left = max(0, (await self._store.overview(user.user_id)).recovery_left - 1)
-        entry = self._telling.record(Event.RECOVERY_CODE_USED, user, origin, left=left)
-        mails = self._telling.mails(Template.RECOVERY_CODE_USED, user, origin, device, left=str(left))
+        entry = self._telling.record(AuditEvent.RECOVERY_CODE_USED, user, origin, left=left)
+        mails = self._telling.mails(MailTemplate.RECOVERY_CODE_USED, user, origin, device, left=str(left))
         return await self._store.use_code(user.user_id, self._digest(user, typed), entry, mails, self._clock.now())
 
     def _digest(self, user: User, typed: str) -> bytes:
-        return keyed_digest(self._key, f"recovery:{user.user_id}:{typed}".encode())
+        return hmac_sha256(self._key, f"recovery:{user.user_id}:{typed}".encode())

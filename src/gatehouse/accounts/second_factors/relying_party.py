@@ -13,8 +13,8 @@ from gatehouse.accounts.model import User
 from gatehouse.accounts.second_factors.model import Passkey
 from gatehouse.kernel.addresses import parse_address
 
-CEREMONY: Final = "gatehouse.accounts.second_factors.ceremony"
-LIFETIME: Final = 300  # seconds a challenge can be answered
+CEREMONY_MODULE: Final = "gatehouse.accounts.second_factors.ceremony"
+CHALLENGE_LIFETIME: Final = 300  # seconds a challenge can be answered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class RelyingParty:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class UnverifiedResponse:
     """What a browser answered, not believed yet."""
 
     challenge: bytes  # the one it claims to answer
@@ -49,25 +49,25 @@ class NewCredential:
     transports: tuple[str, ...]
 
 
-class Ceremony(Protocol):
+class WebAuthnCeremony(Protocol):
     """The two ceremonies, as far as they need no store. What is malformed or untrue raises PasskeyRefused."""
 
     def registration_options(self, user: User, challenge: bytes, held: Sequence[Passkey]) -> str: ...
 
-    def read_registration(self, text: str) -> Claim: ...
+    def read_registration(self, text: str) -> UnverifiedResponse: ...
 
-    def check_registration(self, claim: Claim) -> NewCredential: ...
+    def check_registration(self, claim: UnverifiedResponse) -> NewCredential: ...
 
     def sign_in_options(self, challenge: bytes, allowed: Sequence[Passkey]) -> str: ...
 
-    def read_sign_in(self, text: str) -> Claim: ...
+    def read_sign_in(self, text: str) -> UnverifiedResponse: ...
 
-    def check_sign_in(self, claim: Claim, public_key: bytes) -> int:
+    def check_sign_in(self, claim: UnverifiedResponse, public_key: bytes) -> int:
         """Return what the authenticator's counter says; it is compared where it is kept, atomically."""
 
 
-async def ceremony_of(party: RelyingParty) -> Ceremony:
+async def load_ceremony(party: RelyingParty) -> WebAuthnCeremony:
     """Off the loop, because the first one loads the library."""
-    module = await asyncio.to_thread(import_module, CEREMONY)
-    made: Ceremony = module.WebAuthn(party)
+    module = await asyncio.to_thread(import_module, CEREMONY_MODULE)
+    made: WebAuthnCeremony = module.WebAuthn(party)
     return made

@@ -7,13 +7,13 @@ account which was read before does not undo it.
 from collections.abc import Sequence
 from typing import Protocol
 
-from gatehouse.accounts.second_factors.model import Overview, Passkey
-from gatehouse.audit.model import Record
-from gatehouse.mail.model import Mail
+from gatehouse.accounts.second_factors.model import FactorOverview, Passkey
+from gatehouse.audit.model import AuditRecord
+from gatehouse.mail.model import OutboxMail
 
 
 class SecondFactorStore(Protocol):
-    async def overview(self, user_id: str) -> Overview:
+    async def overview(self, user_id: str) -> FactorOverview:
         """What is kept of the account's factors; of an unknown account, nothing."""
 
     async def put_enrolment(self, user_id: str, sealed: bytes, *, now: int, expires_at: int) -> None:
@@ -29,8 +29,8 @@ class SecondFactorStore(Protocol):
         step: int,
         codes: Sequence[bytes],
         *,
-        entry: Record,
-        mails: Sequence[Mail],
+        entry: AuditRecord,
+        mails: Sequence[OutboxMail],
         now: int,
     ) -> bool:
         """Take the enrolment if it still is this secret, and make it the account's TOTP factor, `step` spent.
@@ -39,20 +39,22 @@ class SecondFactorStore(Protocol):
         exactly one succeeds. Raises EnrolmentGone.
         """
 
-    async def remove_totp(self, user_id: str, entry: Record, mails: Sequence[Mail]) -> None:
+    async def remove_totp(self, user_id: str, entry: AuditRecord, mails: Sequence[OutboxMail]) -> None:
         """Remove the factor; with the last one the recovery codes go. Raises FactorMissing."""
 
     async def spend_step(self, user_id: str, sealed: bytes, step: int) -> bool:
         """Accept a step of this secret once: True for one caller, and never again for it or an earlier one."""
 
-    async def enable_email(self, user_id: str, codes: Sequence[bytes], entry: Record, mails: Sequence[Mail]) -> bool:
+    async def enable_email(
+        self, user_id: str, codes: Sequence[bytes], entry: AuditRecord, mails: Sequence[OutboxMail]
+    ) -> bool:
         """Make codes by e-mail a factor; with the recovery codes as `confirm_totp`. Raises FactorExists."""
 
-    async def disable_email(self, user_id: str, entry: Record, mails: Sequence[Mail]) -> None:
+    async def disable_email(self, user_id: str, entry: AuditRecord, mails: Sequence[OutboxMail]) -> None:
         """Remove the factor and any code under way; with the last one the recovery codes go. Raises FactorMissing."""
 
     async def put_email_code(
-        self, user_id: str, digest: bytes, mails: Sequence[Mail], *, now: int, expires_at: int
+        self, user_id: str, digest: bytes, mails: Sequence[OutboxMail], *, now: int, expires_at: int
     ) -> None:
         """Keep a code that can be tried; the one before is gone with it."""
 
@@ -62,13 +64,17 @@ class SecondFactorStore(Protocol):
         Of any number of callers with the right code exactly one gets True, and no try goes uncounted.
         """
 
-    async def renew_codes(self, user_id: str, codes: Sequence[bytes], entry: Record, mails: Sequence[Mail]) -> None:
+    async def renew_codes(
+        self, user_id: str, codes: Sequence[bytes], entry: AuditRecord, mails: Sequence[OutboxMail]
+    ) -> None:
         """Replace the whole set of recovery codes. Raises FactorMissing when there is nothing to recover."""
 
-    async def use_code(self, user_id: str, digest: bytes, entry: Record, mails: Sequence[Mail], now: int) -> bool:
+    async def use_code(
+        self, user_id: str, digest: bytes, entry: AuditRecord, mails: Sequence[OutboxMail], now: int
+    ) -> bool:
         """Spend a recovery code; True for one caller. Nothing is recorded or mailed otherwise."""
 
-    async def reset(self, user_id: str, entry: Record, mails: Sequence[Mail], now: int) -> None:
+    async def reset(self, user_id: str, entry: AuditRecord, mails: Sequence[OutboxMail], now: int) -> None:
         """Remove every factor and recovery code, and end every session and token (checklist LG-20).
 
         Raises UserNotFound.
@@ -89,21 +95,23 @@ class PasskeyStore(Protocol):
         """The account's, the oldest first."""
 
     async def add_passkey(
-        self, passkey: Passkey, codes: Sequence[bytes], entry: Record, mails: Sequence[Mail]
+        self, passkey: Passkey, codes: Sequence[bytes], entry: AuditRecord, mails: Sequence[OutboxMail]
     ) -> bool:
         """Keep it, and the recovery codes if the account has none left; says whether it kept these.
 
         Raises PasskeyTaken for an id that any account has, and TooManyPasskeys, also under races.
         """
 
-    async def use_passkey(self, credential_id: bytes, sign_count: int, suspicion: Record, now: int) -> bool:
+    async def use_passkey(self, credential_id: bytes, sign_count: int, suspicion: AuditRecord, now: int) -> bool:
         """Note a use, if the counter went up or neither side counts.
 
         False otherwise, and then `suspicion` is kept: a counter that goes back says that there are two of it.
         """
 
-    async def rename_passkey(self, user_id: str, credential_id: bytes, name: str, entry: Record) -> None:
+    async def rename_passkey(self, user_id: str, credential_id: bytes, name: str, entry: AuditRecord) -> None:
         """Raises FactorMissing when it is not the account's."""
 
-    async def remove_passkey(self, user_id: str, credential_id: bytes, entry: Record, mails: Sequence[Mail]) -> None:
+    async def remove_passkey(
+        self, user_id: str, credential_id: bytes, entry: AuditRecord, mails: Sequence[OutboxMail]
+    ) -> None:
         """Remove it; with the last factor the recovery codes go. Raises FactorMissing if it is not the account's."""

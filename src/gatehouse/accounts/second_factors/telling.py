@@ -5,33 +5,37 @@ from dataclasses import dataclass
 
 from gatehouse.accounts.model import User
 from gatehouse.accounts.second_factors.model import Factor
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Detail, Origin, Record
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin, AuditRecord, Detail
 from gatehouse.audit.recorder import Recorder
 from gatehouse.mail.composer import Composer
-from gatehouse.mail.model import Mail, Template
+from gatehouse.mail.model import MailTemplate, OutboxMail
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Telling:
+class AccountNotifier:
     recorder: Recorder
     composer: Composer
 
-    def added(self, factor: Factor, user: User, origin: Origin, device: str) -> tuple[Record, Sequence[Mail]]:
-        record = self.record(Event.FACTOR_ADDED, user, origin, factor=factor.value)
-        return record, self.mails(Template.FACTOR_ADDED, user, origin, device, factor=factor.value)
+    def added(
+        self, factor: Factor, user: User, origin: AuditOrigin, device: str
+    ) -> tuple[AuditRecord, Sequence[OutboxMail]]:
+        record = self.record(AuditEvent.FACTOR_ADDED, user, origin, factor=factor.value)
+        return record, self.mails(MailTemplate.FACTOR_ADDED, user, origin, device, factor=factor.value)
 
     def removed(
-        self, factor: Factor, user: User, origin: Origin, device: str, reason: str = ""
-    ) -> tuple[Record, Sequence[Mail]]:
+        self, factor: Factor, user: User, origin: AuditOrigin, device: str, reason: str = ""
+    ) -> tuple[AuditRecord, Sequence[OutboxMail]]:
         """`reason`: why somebody else than its owner removed it."""
-        record = self.record(Event.FACTOR_REMOVED, user, origin, factor=factor.value, **because(reason))
-        return record, self.mails(Template.FACTOR_REMOVED, user, origin, device, factor=factor.value)
+        record = self.record(AuditEvent.FACTOR_REMOVED, user, origin, factor=factor.value, **reason_details(reason))
+        return record, self.mails(MailTemplate.FACTOR_REMOVED, user, origin, device, factor=factor.value)
 
-    def record(self, event: Event, user: User, origin: Origin, **details: Detail) -> Record:
+    def record(self, event: AuditEvent, user: User, origin: AuditOrigin, **details: Detail) -> AuditRecord:
         return self.recorder.record(event, origin, subject=user.user_id, details=details)
 
-    def mails(self, template: Template, user: User, origin: Origin, device: str, **values: str) -> Sequence[Mail]:
+    def mails(
+        self, template: MailTemplate, user: User, origin: AuditOrigin, device: str, **values: str
+    ) -> Sequence[OutboxMail]:
         """One letter to the account's address, if it has one."""
         if user.login is None:
             return ()
@@ -39,5 +43,5 @@ class Telling:
         return (self.composer.compose(template, to=user.login, lang=user.lang, **told),)
 
 
-def because(reason: str) -> dict[str, Detail]:
+def reason_details(reason: str) -> dict[str, Detail]:
     return {"reason": reason} if reason else {}

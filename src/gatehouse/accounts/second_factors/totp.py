@@ -8,34 +8,34 @@ from typing import Final
 import pyotp
 
 from gatehouse.accounts.model import User
-from gatehouse.accounts.second_factors.errors import EmailNotVerified, EnrolmentGone, SecondFactorWrong
-from gatehouse.accounts.second_factors.model import STEP_SECONDS, Enrolment, Factor, totp_purpose
+from gatehouse.accounts.second_factors.errors import EmailNotVerified, EnrollmentGone, SecondFactorWrong
+from gatehouse.accounts.second_factors.model import TOTP_STEP_SECONDS, Factor, TotpEnrollment, totp_sealing_purpose
 from gatehouse.accounts.second_factors.recovery import RecoveryCodes
 from gatehouse.accounts.second_factors.store import SecondFactorStore
-from gatehouse.accounts.second_factors.telling import Telling
-from gatehouse.audit.model import Origin
+from gatehouse.accounts.second_factors.telling import AccountNotifier
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.clock import Clock
-from gatehouse.kernel.digests import same_secret
+from gatehouse.kernel.digests import constant_time_equal
 from gatehouse.keys.sealing import MasterKeys
 
-SECRET_BYTES: Final = 20  # RFC 4226 §4 recommends 160 bits
-CONFIRM_WITHIN: Final = 1_800  # seconds a new secret waits for its first code
-SHAPE: Final = re.compile(r"[0-9]{6}")  # not \d, which knows a few hundred more digits
+TOTP_SECRET_BYTES: Final = 20  # RFC 4226 §4 recommends 160 bits
+ENROLLMENT_LIFETIME: Final = 1_800  # seconds a new secret waits for its first code
+TOTP_CODE_SHAPE: Final = re.compile(r"[0-9]{6}")  # not \d, which knows a few hundred more digits
 
 
-def is_code(text: str) -> bool:
-    return SHAPE.fullmatch(text) is not None
+def is_six_digit_code(text: str) -> bool:
+    return TOTP_CODE_SHAPE.fullmatch(text) is not None
 
 
-def step_of(secret: str, code: str, now: int) -> int | None:
+def matching_step(secret: str, code: str, now: int) -> int | None:
     """The time step the code belongs to: this one, or the one before for a slow hand or clock.
 
     The next one is refused (checklist LG-11): a clock that runs ahead is a clock to be set.
     """
-    current = now // STEP_SECONDS
+    current = now // TOTP_STEP_SECONDS
     app = pyotp.TOTP(secret)
     # Not `app.at`, which goes through local time and is an hour off when that changes.
-    return next((step for step in (current, current - 1) if same_secret(code, app.generate_otp(step))), None)
+    return next((step for step in (current, current - 1) if constant_time_equal(code, app.generate_otp(step))), None)
 
 
 class Totp:
@@ -45,7 +45,7 @@ class Totp:
         store: SecondFactorStore,
         masters: MasterKeys,
         recovery: RecoveryCodes,
-        telling: Telling,
+        telling: AccountNotifier,
         clock: Clock,
         issuer: str,
     ) -> None:
@@ -57,23 +57,23 @@ class Totp:
         self._clock = clock
         self._issuer = issuer
 
-    async def begin(self, user: User) -> Enrolment:
+    async def begin(self, user: User) -> TotpEnrollment:
         """Make a secret that counts for nothing until its first code confirms it. Raises EmailNotVerified."""
         if not user.may_add_factors:
             raise EmailNotVerified
-        secret = base64.b32encode(secrets.token_bytes(SECRET_BYTES)).decode()
-        sealed = self._masters.seal(secret.encode(), purpose=totp_purpose(user.user_id))
+        secret = base64.b32encode(secrets.token_bytes(TOTP_SECRET_BYTES)).decode()
+        sealed = self._masters.seal(secret.encode(), purpose=totp_sealing_purpose(user.user_id))
         now = self._clock.now()
-        await self._store.put_enrolment(user.user_id, sealed, now=now, expires_at=now + CONFIRM_WITHIN)
+        await self._store.put_enrolment(user.user_id, sealed, now=now, expires_at=now + ENROLLMENT_LIFETIME)
         return self._enrolment(user, secret)
 
-    async def pending(self, user: User) -> Enrolment | None:
+    async def pending(self, user: User) -> TotpEnrollment | None:
         """The secret that waits to be confirmed, to be shown again after a wrong code."""
         sealed = await self._store.enrolment(user.user_id, self._clock.now())
         secret = None if sealed is None else self._opened(user, sealed)
         return None if secret is None else self._enrolment(user, secret)
 
-    async def confirm(self, user: User, code: str, *, origin: Origin, device: str = "") -> tuple[str, ...]:
+    async def confirm(self, user: User, code: str, *, origin: AuditOrigin, device: str = "") -> tuple[str, ...]:
         """Make the pending secret the account's; returns recovery codes to show, if it had none left.
 
         Raises EnrolmentGone, or SecondFactorWrong, after which it can be tried again.
@@ -81,7 +81,7 @@ class Totp:
         now = self._clock.now()
         sealed = await self._store.enrolment(user.user_id, now)
         if sealed is None:
-            raise EnrolmentGone
+            raise EnrollmentGone
         step = self._step(user, sealed, code)
         if step is None:
             raise SecondFactorWrong("the new secret was not confirmed")
@@ -92,7 +92,7 @@ class Totp:
         )
         return codes.shown if kept else ()
 
-    async def remove(self, user: User, *, origin: Origin, device: str = "", reason: str = "") -> None:
+    async def remove(self, user: User, *, origin: AuditOrigin, device: str = "", reason: str = "") -> None:
         entry, mails = self._telling.removed(Factor.TOTP, user, origin, device, reason)
         await self._store.remove_totp(user.user_id, entry, mails)
 
@@ -104,14 +104,14 @@ class Totp:
         return step is not None and await self._store.spend_step(user.user_id, user.sealed_totp, step)
 
     def _step(self, user: User, sealed: bytes, code: str) -> int | None:
-        secret = self._opened(user, sealed) if is_code(code) else None
-        return None if secret is None else step_of(secret, code, self._clock.now())
+        secret = self._opened(user, sealed) if is_six_digit_code(code) else None
+        return None if secret is None else matching_step(secret, code, self._clock.now())
 
     def _opened(self, user: User, sealed: bytes) -> str | None:
         """None for a damaged one, which no code fits."""
-        secret = self._masters.opened(sealed, purpose=totp_purpose(user.user_id))
+        secret = self._masters.opened(sealed, purpose=totp_sealing_purpose(user.user_id))
         return None if secret is None else secret.decode()
 
-    def _enrolment(self, user: User, secret: str) -> Enrolment:
+    def _enrolment(self, user: User, secret: str) -> TotpEnrollment:
         uri = pyotp.TOTP(secret).provisioning_uri(name=user.login or user.nick, issuer_name=self._issuer)
-        return Enrolment(secret=secret, uri=uri)
+        return TotpEnrollment(secret=secret, uri=uri)

@@ -7,18 +7,18 @@ from weakref import WeakValueDictionary
 from gatehouse.accounts.model import User
 from gatehouse.accounts.second_factors.email_code import EmailCodes
 from gatehouse.accounts.second_factors.errors import SecondFactorWrong
-from gatehouse.accounts.second_factors.model import Factor, Factors, enabled, factors_of
-from gatehouse.accounts.second_factors.recovery import RecoveryCodes, plain
+from gatehouse.accounts.second_factors.model import EnabledFactors, Factor, enabled_factors, factors_by_last_use
+from gatehouse.accounts.second_factors.recovery import RecoveryCodes, normalize_recovery_code
 from gatehouse.accounts.second_factors.store import SecondFactorStore
-from gatehouse.accounts.second_factors.telling import Telling, because
-from gatehouse.accounts.second_factors.totp import Totp, is_code
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin
+from gatehouse.accounts.second_factors.telling import AccountNotifier, reason_details
+from gatehouse.accounts.second_factors.totp import Totp, is_six_digit_code
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.clock import Clock
-from gatehouse.throttle.guesses import Guesses, Subject
-from gatehouse.throttle.model import GuessLimit
+from gatehouse.throttle.guesses import AttemptLimiter, ThrottleSubject
+from gatehouse.throttle.model import AttemptLimit
 
-LIMIT: Final = GuessLimit(free=10)  # of the account, whatever session or source they come from (LG-13)
+FACTOR_LIMIT: Final = AttemptLimit(free=10)  # of the account, whatever session or source they come from (LG-13)
 
 
 class SecondFactors:
@@ -29,8 +29,8 @@ class SecondFactors:
         totp: Totp,
         email_codes: EmailCodes,
         recovery: RecoveryCodes,
-        guesses: Guesses,
-        telling: Telling,
+        guesses: AttemptLimiter,
+        telling: AccountNotifier,
         clock: Clock,
     ) -> None:
         self._store = store
@@ -42,11 +42,11 @@ class SecondFactors:
         self._clock = clock
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def of(self, user: User) -> Factors:
-        return factors_of(user, await self._store.overview(user.user_id))
+    async def of(self, user: User) -> EnabledFactors:
+        return factors_by_last_use(user, await self._store.overview(user.user_id))
 
     async def verify(
-        self, user: User, otp: str, method: Factor | None = None, *, origin: Origin, device: str = ""
+        self, user: User, otp: str, method: Factor | None = None, *, origin: AuditOrigin, device: str = ""
     ) -> Factor:
         """Spend the code and return what it was; raise SecondFactorWrong, or TooMany while guesses are refused.
 
@@ -54,24 +54,26 @@ class SecondFactors:
         only a right code does.
         """
         otp = "".join(otp.split())  # apps show a code in two halves, and people type what they see
-        subject = [Subject(("factor", user.user_id), LIMIT)]
+        subject = [ThrottleSubject(("factor", user.user_id), FACTOR_LIMIT)]
         # One at a time for each account: many at once would all pass the check before the first has failed.
         async with self._turns.setdefault(user.user_id, asyncio.Lock()):
             await self._guesses.check_all(subject)
-            for way in ways(user, otp, method):
+            for way in possible_factors(user, otp, method):
                 if await self._spend(way, user, otp, origin, device):
                     await self._guesses.succeeded_all(subject)
                     return way
             await self._guesses.failed_all(subject)
         raise SecondFactorWrong(f"user {user.user_id}")
 
-    async def reset(self, user: User, *, origin: Origin, reason: str = "") -> None:
+    async def reset(self, user: User, *, origin: AuditOrigin, reason: str = "") -> None:
         """Remove every factor, on an administrator's word; ends every session and token of the account."""
-        entry = self._telling.record(Event.FACTORS_RESET, user, origin, **because(reason))
-        mails = [mail for factor in enabled(user) for mail in self._telling.removed(factor, user, origin, "")[1]]
+        entry = self._telling.record(AuditEvent.FACTORS_RESET, user, origin, **reason_details(reason))
+        mails = [
+            mail for factor in enabled_factors(user) for mail in self._telling.removed(factor, user, origin, "")[1]
+        ]
         await self._store.reset(user.user_id, entry, mails, self._clock.now())
 
-    async def _spend(self, way: Factor, user: User, otp: str, origin: Origin, device: str) -> bool:
+    async def _spend(self, way: Factor, user: User, otp: str, origin: AuditOrigin, device: str) -> bool:
         match way:
             case Factor.TOTP:
                 return await self._totp.spend(user, otp)
@@ -83,12 +85,12 @@ class SecondFactors:
                 return False  # signs a challenge, and is never typed
 
 
-def ways(user: User, otp: str, method: Factor | None) -> list[Factor]:
+def possible_factors(user: User, otp: str, method: Factor | None) -> list[Factor]:
     """What the typed text can be, in the order it is tried."""
     possible: list[Factor] = []
-    if is_code(otp):
+    if is_six_digit_code(otp):
         possible += [Factor.TOTP] if user.sealed_totp is not None else []
         possible += [Factor.EMAIL] if user.email_code else []
-    elif plain(otp) is not None:
+    elif normalize_recovery_code(otp) is not None:
         possible = [Factor.RECOVERY]
     return [way for way in possible if method in (None, way)]

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from gatehouse.audit.model import ChainEnd, Record, Refusal
+from gatehouse.audit.model import AuditRecord, ChainEnd, Refusal
 
 PAGE: Final = 50
 EXAMINED_MOST: Final = 5_000  # records looked at for one page: a filter that finds little never reads the whole log
@@ -13,7 +13,7 @@ FOREVER: Final = 1 << 62
 
 
 @dataclass(frozen=True, slots=True, order=True, kw_only=True)
-class Spot:
+class ActivityCursor:
     """A place in the log; what is older comes after it."""
 
     at: int
@@ -21,7 +21,7 @@ class Spot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
+class ActivityFilter:
     """What is looked for; empty stands for any."""
 
     events: tuple[str, ...] = ()
@@ -33,18 +33,18 @@ class Looked:
     text: str = ""  # in ids and details
     since: int = 0
     until: int = FOREVER  # not included
-    after: Spot | None = None
+    after: ActivityCursor | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Activity:
-    records: Sequence[Record]
-    after: Spot | None = None  # where older ones may be; None when these were all
+class ActivityPage:
+    records: Sequence[AuditRecord]
+    after: ActivityCursor | None = None  # where older ones may be; None when these were all
     examined: bool = False  # the page is short because enough was looked at, not because there is no more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusals:
+class RefusalPage:
     """What was not allowed, the newest first."""
 
     rows: Sequence[Refusal]
@@ -52,7 +52,7 @@ class Refusals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Belongings:
+class ProjectContents:
     """What is in some projects; whether somebody may see it is another question."""
 
     applications: Sequence[int]
@@ -60,17 +60,17 @@ class Belongings:
 
 
 class ActivityStore(Protocol):
-    async def activity(self, looked: Looked, limit: int) -> Activity:
+    async def activity(self, looked: ActivityFilter, limit: int) -> ActivityPage:
         """The newest first."""
 
-    async def one(self, record_id: str) -> Record | None:
+    async def one(self, record_id: str) -> AuditRecord | None:
         """The record with this id."""
 
-    async def refusals(self, after: int, limit: int) -> Refusals:
+    async def refusals(self, after: int, limit: int) -> RefusalPage:
         """`after`: where a page before ended, 0 for the newest."""
 
     async def chain_end(self) -> ChainEnd:
         """The head of the log, and where seals and records end."""
 
-    async def belongings(self, project_ids: Collection[str]) -> Belongings:
+    async def belongings(self, project_ids: Collection[str]) -> ProjectContents:
         """The applications and groups of these projects, removed ones too."""

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from gatehouse.admin.model.paging import Page, Wanted
-from gatehouse.admin.model.sight import Sight
+from gatehouse.admin.model.paging import Page, PageRequest
+from gatehouse.admin.model.sight import Visibility
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationLine:
+class ApplicationListItem:
     application_id: int
     name: str
     description: str
@@ -22,7 +22,7 @@ class ApplicationLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Home:
+class TargetProject:
     """A project that an application may be put into."""
 
     project_id: str
@@ -30,7 +30,7 @@ class Home:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationBreaks:
+class ApplicationRemovalImpact:
     """What goes when an application is removed."""
 
     clients: int
@@ -43,11 +43,11 @@ class ApplicationBreaks:
 
 
 class ApplicationListStore(Protocol):
-    async def applications(self, sight: Sight, wanted: Wanted) -> Page[ApplicationLine]:
+    async def applications(self, sight: Visibility, wanted: PageRequest) -> Page[ApplicationListItem]:
         """By name, those he holds something on or whose project's applications he manages; removed ones last."""
 
-    async def homes(self, sight: Sight) -> Sequence[Home]:
+    async def homes(self, sight: Visibility) -> Sequence[TargetProject]:
         """Projects into which he may put applications, by title; the first few hundred."""
 
-    async def breaks(self, application_id: int, sight: Sight, now: int) -> ApplicationBreaks:
+    async def breaks(self, application_id: int, sight: Visibility, now: int) -> ApplicationRemovalImpact:
         """What would end with it."""

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from gatehouse.admin.model.paging import Page, Wanted
+from gatehouse.admin.model.paging import Page, PageRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClientLine:
+class ClientListItem:
     client_id: str
     name: str
     profile: str
@@ -17,7 +17,7 @@ class ClientLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClientBreaks:
+class ClientRemovalImpact:
     """What goes when a client is removed."""
 
     sign_ins: int
@@ -27,8 +27,8 @@ class ClientBreaks:
 
 
 class ClientListStore(Protocol):
-    async def clients(self, application_id: int, wanted: Wanted, now: int) -> Page[ClientLine]:
+    async def clients(self, application_id: int, wanted: PageRequest, now: int) -> Page[ClientListItem]:
         """Those of the application, by id."""
 
-    async def breaks(self, client_id: str, now: int) -> ClientBreaks:
+    async def breaks(self, client_id: str, now: int) -> ClientRemovalImpact:
         """What would end with it."""

@@ -9,23 +9,23 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from gatehouse.admin.model.paging import Page, Wanted
+from gatehouse.admin.model.paging import Page, PageRequest
 from gatehouse.audit.model import Refusal
-from gatehouse.gamesessions.model import GameSession, State
+from gatehouse.gamesessions.model import GameSession, GameSessionState
 
 REF_LENGTH: Final = 13
-REF: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}", re.ASCII)
+REF_PATTERN: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}", re.ASCII)
 REFUSALS_SHOWN: Final = 20
 
 
-def ref_of(gsid: str) -> str:
+def session_ref(gsid: str) -> str:
     return gsid[:REF_LENGTH]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GameLine:
+class GameSessionListItem:
     ref: str
-    state: State
+    state: GameSessionState
     closed: str
     application_id: int  # 0 when it names none
     application: str
@@ -41,10 +41,10 @@ class GameLine:
     ends_at: int
 
 
-class GameListStore(Protocol):
+class GameSessionListStore(Protocol):
     async def sessions(
-        self, wanted: Wanted, now: int, *, state: str, among: Collection[int] | None
-    ) -> Page[GameLine]:
+        self, wanted: PageRequest, now: int, *, state: str, among: Collection[int] | None
+    ) -> Page[GameSessionListItem]:
         """Those that last, the newest first. `among`: of these applications only; then nobody is searched for."""
 
     async def session(self, ref: str, now: int) -> GameSession | None:

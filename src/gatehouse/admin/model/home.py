@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Protocol
 
 
-class Ending(StrEnum):
+class EndingKind(StrEnum):
     """What comes to an end; the words are `home.ends_<value>`."""
 
     ROLE = "role"
@@ -15,7 +15,7 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndingSoon:
-    what: Ending
+    what: EndingKind
     name: str  # the role, or what a token is for
     application_id: int
     application: str
@@ -25,7 +25,7 @@ class EndingSoon:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Amounts:
+class InstallationCounts:
     """How much there is of everything, as far as a first look goes."""
 
     people: int
@@ -38,7 +38,7 @@ class Amounts:
 
 
 class HomeStore(Protocol):
-    async def amounts(self, now: int) -> Amounts: ...
+    async def amounts(self, now: int) -> InstallationCounts: ...
 
     async def ending(self, now: int, until: int, most: int) -> Sequence[EndingSoon]:
         """Roles and keys that end between the two, the next first."""

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from gatehouse.admin.model.names import NamedPerson
-from gatehouse.admin.model.paging import Page, Wanted
-from gatehouse.permissions.model.condition import Test
+from gatehouse.admin.model.paging import Page, PageRequest
+from gatehouse.permissions.model.condition import ConditionTest
 from gatehouse.permissions.model.group import Group
 
 COUNT_MOST: Final = 10_000  # counted exactly
@@ -14,7 +14,7 @@ FIRST_FEW: Final = 5  # shown by name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Match:
+class ConditionMatch:
     """Whoever would match if he came from every address: with an `ip` in the condition that is the most there are."""
 
     count: int
@@ -35,9 +35,9 @@ class GroupMember:
     conditions: tuple[str, ...]  # titles of those he meets
 
 
-class MatchStore(Protocol):
-    async def match(self, test: Test) -> Match:
+class ConditionMatchStore(Protocol):
+    async def match(self, test: ConditionTest) -> ConditionMatch:
         """How many there are, and the first few by id."""
 
-    async def members(self, group: Group, wanted: Wanted) -> Page[GroupMember]:
+    async def members(self, group: Group, wanted: PageRequest) -> Page[GroupMember]:
         """Everybody in a group by id, whose nick or id has what is searched; counted up to COUNT_MOST."""

@@ -27,7 +27,7 @@ class NamedProject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamedGroup:
+class NamedProjectGroup:
     group_id: str
     title: str
     project_id: str

@@ -13,7 +13,7 @@ PAGES_MOST: Final = 400_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class PageRequest:
     """`search`: what the rows have somewhere, ignoring case; empty for all."""
 
     search: str = ""
@@ -46,6 +46,6 @@ class Page(Generic[T]):
         return min(self.total, self.number * self.size)
 
 
-def wanted(search: str, page: int, *, size: int = PAGE_SIZE) -> Wanted:
+def page_request(search: str, page: int, *, size: int = PAGE_SIZE) -> PageRequest:
     """Whatever an address says, as something that can be asked."""
-    return Wanted(search=search.strip()[:SEARCH_LONGEST], page=min(max(1, page), PAGES_MOST), size=size)
+    return PageRequest(search=search.strip()[:SEARCH_LONGEST], page=min(max(1, page), PAGES_MOST), size=size)

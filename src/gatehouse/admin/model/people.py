@@ -6,11 +6,11 @@ from enum import StrEnum
 from typing import Protocol
 
 from gatehouse.admin.model.names import NamedApplication
-from gatehouse.admin.model.paging import Page, Wanted
-from gatehouse.audit.model import Record
+from gatehouse.admin.model.paging import Page, PageRequest
+from gatehouse.audit.model import AuditRecord
 
 
-class Among(StrEnum):
+class PeopleFilter(StrEnum):
     """Whom a list is about; the words are `people.among_<value>`."""
 
     EVERYBODY = "everybody"
@@ -19,7 +19,7 @@ class Among(StrEnum):
     SERVICE_ACCOUNTS = "service_accounts"
 
 
-class Side(StrEnum):
+class ActivitySide(StrEnum):
     """Which records of the audit log: those about a person, or those of what he did to others."""
 
     ABOUT = "about"
@@ -27,7 +27,7 @@ class Side(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PersonLine:
+class PersonListItem:
     user_id: str
     kind: str
     nick: str
@@ -40,7 +40,7 @@ class PersonLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class AccountState:
     """What is not in the account itself."""
 
     seen_at: int
@@ -49,7 +49,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenRole:
+class DirectRole:
     application_id: int
     application: str
     role: str
@@ -62,7 +62,7 @@ class WrittenRole:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenEntries:
+class DirectEntries:
     """A place at which rules are written for the person directly."""
 
     application_id: int
@@ -74,7 +74,7 @@ class WrittenEntries:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListedIn:
+class DirectGroup:
     """A group that lists the person by id."""
 
     group_id: str
@@ -84,16 +84,16 @@ class ListedIn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class DirectPermissions:
     """What is written about a person directly; what comes by conditions and groups is for evaluation."""
 
-    roles: Sequence[WrittenRole]
-    entries: Sequence[WrittenEntries]
-    groups: Sequence[ListedIn]
+    roles: Sequence[DirectRole]
+    entries: Sequence[DirectEntries]
+    groups: Sequence[DirectGroup]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PersonBreaks:
+class PersonErasureImpact:
     """What goes when an account is erased."""
 
     roles: int
@@ -104,20 +104,20 @@ class PersonBreaks:
 
 
 class PeopleListStore(Protocol):
-    async def people(self, among: Among, tag: str, wanted: Wanted, now: int) -> Page[PersonLine]:
+    async def people(self, among: PeopleFilter, tag: str, wanted: PageRequest, now: int) -> Page[PersonListItem]:
         """The newest first; `tag` narrows it to those who have it, and nothing to everybody."""
 
-    async def standing(self, user_id: str, now: int) -> Standing:
+    async def standing(self, user_id: str, now: int) -> AccountState:
         """Of somebody who is there."""
 
-    async def written(self, user_id: str) -> Written:
+    async def written(self, user_id: str) -> DirectPermissions:
         """By application, then by project."""
 
     async def applications(self) -> Sequence[NamedApplication]:
         """That are not removed, by name; application 1 first."""
 
-    async def activity(self, user_id: str, side: Side, wanted: Wanted) -> Page[Record]:
+    async def activity(self, user_id: str, side: ActivitySide, wanted: PageRequest) -> Page[AuditRecord]:
         """The newest first."""
 
-    async def breaks(self, user_id: str, now: int) -> PersonBreaks:
+    async def breaks(self, user_id: str, now: int) -> PersonErasureImpact:
         """What would end with the account."""

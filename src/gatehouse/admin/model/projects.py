@@ -4,12 +4,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from gatehouse.admin.model.paging import Page, Wanted
-from gatehouse.admin.model.sight import Sight
+from gatehouse.admin.model.paging import Page, PageRequest
+from gatehouse.admin.model.sight import Visibility
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectLine:
+class ProjectListItem:
     project_id: str
     title: str
     description: str
@@ -20,7 +20,7 @@ class ProjectLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectBreaks:
+class ProjectRemovalImpact:
     """What goes when a project is removed."""
 
     applications: int
@@ -30,7 +30,7 @@ class ProjectBreaks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationName:
+class ApplicationSummary:
     application_id: int
     name: str
     description: str
@@ -39,7 +39,7 @@ class ApplicationName:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupLine:
+class GroupListItem:
     group_id: str
     title: str
     description: str
@@ -47,20 +47,20 @@ class GroupLine:
 
 
 class ProjectListStore(Protocol):
-    async def projects(self, sight: Sight, wanted: Wanted) -> Page[ProjectLine]:
+    async def projects(self, sight: Visibility, wanted: PageRequest) -> Page[ProjectListItem]:
         """By title, those he may view; removed ones last."""
 
-    async def breaks(self, project_id: str, now: int) -> ProjectBreaks:
+    async def breaks(self, project_id: str, now: int) -> ProjectRemovalImpact:
         """What would end with it."""
 
-    async def applications(self, project_id: str) -> Sequence[ApplicationName]:
+    async def applications(self, project_id: str) -> Sequence[ApplicationSummary]:
         """Those of the project that are not removed, by name."""
 
-    async def applications_by_id(self, application_ids: Collection[int]) -> Mapping[int, ApplicationName]:
+    async def applications_by_id(self, application_ids: Collection[int]) -> Mapping[int, ApplicationSummary]:
         """Removed ones too."""
 
-    async def published(self) -> Sequence[ApplicationName]:
+    async def published(self) -> Sequence[ApplicationSummary]:
         """Those that every project may connect, by name; the first thousand."""
 
-    async def groups(self, group_ids: Collection[str]) -> Sequence[GroupLine]:
+    async def groups(self, group_ids: Collection[str]) -> Sequence[GroupListItem]:
         """By title."""

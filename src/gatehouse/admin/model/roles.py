@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gatehouse.admin.model.names import NamedApplication
-from gatehouse.admin.model.paging import Page, Wanted
+from gatehouse.admin.model.paging import Page, PageRequest
 from gatehouse.permissions.model.condition import Condition
 from gatehouse.permissions.model.role import ConditionMode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoleSight:
+class RoleVisibility:
     """Of which applications somebody sees the roles."""
 
     everything: bool = False
@@ -28,7 +28,7 @@ class RoleSight:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoleLine:
+class RoleListItem:
     application_id: int
     application: str
     name: str
@@ -43,10 +43,12 @@ class RoleLine:
 
 
 class RoleListStore(Protocol):
-    async def roles(self, sight: RoleSight, wanted: Wanted, *, application_id: int, now: int) -> Page[RoleLine]:
+    async def roles(
+        self, sight: RoleVisibility, wanted: PageRequest, *, application_id: int, now: int
+    ) -> Page[RoleListItem]:
         """By application and name; those of one application when it is not 0."""
 
-    async def applications(self, sight: RoleSight, *, editable: bool) -> Sequence[NamedApplication]:
+    async def applications(self, sight: RoleVisibility, *, editable: bool) -> Sequence[NamedApplication]:
         """Those whose roles he sees or edits, by name; the first thousand."""
 
     async def applications_of(self, project_ids: Sequence[str]) -> Sequence[int]:

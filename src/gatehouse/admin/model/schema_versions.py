@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from gatehouse.admin.model.paging import Page, Wanted
+from gatehouse.admin.model.paging import Page, PageRequest
 from gatehouse.kernel.errors import NotFound
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.schema_version import PastSchema, SchemaVersion
@@ -13,7 +13,7 @@ class VersionNotFound(NotFound):
 
 
 class SchemaVersionStore(Protocol):
-    async def versions(self, application_id: int, wanted: Wanted) -> Page[SchemaVersion]:
+    async def versions(self, application_id: int, wanted: PageRequest) -> Page[SchemaVersion]:
         """The newest first; `search` counts for nothing."""
 
     async def version(self, application: Application, version: int) -> PastSchema:

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from gatehouse.admin.model.paging import Page, Wanted
+from gatehouse.admin.model.paging import Page, PageRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SettingLine:
+class SettingListItem:
     name: str
     value: str  # a secret's is masked
     unit: str
@@ -21,11 +21,11 @@ class SettingLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class SettingGroup:
     """Settings that belong together; the words are `settings.policy_<name>`."""
 
     name: str
-    lines: Sequence[SettingLine]
+    lines: Sequence[SettingListItem]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class MailServer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OutboxLine:
+class OutboxListItem:
     """A letter that has not gone out; whom it is for stays sealed."""
 
     mail_id: str
@@ -59,7 +59,7 @@ class DatabaseFacts:
 
 
 class InstallationStore(Protocol):
-    async def outbox(self, wanted: Wanted) -> Page[OutboxLine]:
+    async def outbox(self, wanted: PageRequest) -> Page[OutboxListItem]:
         """What waits and what was given up, the newest first."""
 
     async def sqlite(self) -> DatabaseFacts:

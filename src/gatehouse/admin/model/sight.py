@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class Visibility:
     everything: bool = False  # can_administer
     projects: frozenset[str] = frozenset()  # ids of those he may view
     managed: frozenset[str] = frozenset()  # of those whose applications he manages
@@ -21,7 +21,7 @@ class Sight:
         return self.everything or bool(held) or self.may_publish or self.may_create
 
 
-class SightStore(Protocol):
+class VisibilityStore(Protocol):
     async def own_applications(self, user_id: str) -> Collection[int]:
         """Ids of the applications in which the user's own record has secret_data."""
 

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from gatehouse.admin.model.paging import Page, Wanted
+from gatehouse.admin.model.paging import Page, PageRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeliveryLine:
+class DeliveryListItem:
     """Everything of a delivery but what was sent."""
 
     delivery_id: str
@@ -23,5 +23,5 @@ class DeliveryLine:
 
 
 class DeliveryListStore(Protocol):
-    async def deliveries(self, webhook_id: str, wanted: Wanted, state: str) -> Page[DeliveryLine]:
+    async def deliveries(self, webhook_id: str, wanted: PageRequest, state: str) -> Page[DeliveryListItem]:
         """Those of the webhook, the newest first, in that state or in any; the search looks at the event."""

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import uvicorn
 
-from gatehouse.demo.sample_app.application import application
-from gatehouse.demo.sample_app.settings import read
+from gatehouse.demo.sample_app.application import create_app
+from gatehouse.demo.sample_app.settings import read_settings
 
 if __name__ == "__main__":
-    settings = read(Path(sys.argv[1]))
-    uvicorn.run(application(settings), host="127.0.0.1", port=settings.port, log_level="warning")
+    settings = read_settings(Path(sys.argv[1]))
+    uvicorn.run(create_app(settings), host="127.0.0.1", port=settings.port, log_level="warning")

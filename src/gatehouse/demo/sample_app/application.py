@@ -15,11 +15,11 @@ from starlette.routing import Route
 
 from gatehouse.client import AccessKey, ClientError, Gatehouse, StandardTransport, User
 from gatehouse.demo.sample_app.settings import SampleSettings
-from gatehouse.demo.sample_app.sign_in import CodeFlow, Pending, SignInFailed, Visitor
+from gatehouse.demo.sample_app.sign_in import CodeFlow, PendingSignIn, SampleUser, SignInFailed
 
 HERE: Final = Path(__file__).parent
 COOKIE: Final = "sample_app"
-MOST: Final = 1_000  # browsers that are remembered
+MAX_BROWSERS: Final = 1_000  # browsers that are remembered
 HOUR: Final = 3_600
 SEE_OTHER: Final = 303
 HEADERS: Final = {
@@ -45,8 +45,8 @@ class SampleApp:
         # Browsers look at where a form leads in the end: to Gatehouse.
         policy = f"default-src 'none'; style-src 'self'; img-src data:; form-action 'self' {settings.base_url}"
         self._headers = {**HEADERS, "Content-Security-Policy": f"{policy}; frame-ancestors 'none'; base-uri 'none'"}
-        self._pending: TTLCache[str, Pending] = TTLCache(MOST, ttl=HOUR)
-        self._visitors: TTLCache[str, Visitor] = TTLCache(MOST, ttl=HOUR)
+        self._pending: TTLCache[str, PendingSignIn] = TTLCache(MAX_BROWSERS, ttl=HOUR)
+        self._visitors: TTLCache[str, SampleUser] = TTLCache(MAX_BROWSERS, ttl=HOUR)
         self._templates = Environment(loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined)
 
     async def home(self, request: Request) -> Response:
@@ -62,7 +62,7 @@ class SampleApp:
         return self._page(visitor=visitor, may=may)
 
     async def sign_in(self, _request: Request) -> Response:
-        browser, pending = secrets.token_urlsafe(24), Pending()
+        browser, pending = secrets.token_urlsafe(24), PendingSignIn()
         self._pending[browser] = pending
         return with_cookie(RedirectResponse(self._flow.address(pending), SEE_OTHER), browser)
 
@@ -86,7 +86,9 @@ class SampleApp:
     async def close(self) -> None:
         await self._gatehouse.close()
 
-    def _page(self, *, visitor: Visitor | None, may: Mapping[str, bool] | None = None, problem: str = "") -> Response:
+    def _page(
+        self, *, visitor: SampleUser | None, may: Mapping[str, bool] | None = None, problem: str = ""
+    ) -> Response:
         page = self._templates.get_template("page.html").render(
             settings=self._settings, visitor=visitor, may=may or {}, problem=problem
         )
@@ -98,7 +100,7 @@ def with_cookie(response: Response, browser: str) -> Response:
     return response
 
 
-def application(settings: SampleSettings) -> Starlette:
+def create_app(settings: SampleSettings) -> Starlette:
     sample = SampleApp(settings)
 
     @asynccontextmanager

@@ -28,11 +28,11 @@ class SampleSettings:
         return f"{self.home}callback"
 
 
-def read(path: Path) -> SampleSettings:
+def read_settings(path: Path) -> SampleSettings:
     return msgspec.json.decode(path.read_bytes(), type=SampleSettings)
 
 
-def write(path: Path, settings: SampleSettings) -> None:
+def write_settings(path: Path, settings: SampleSettings) -> None:
     content = msgspec.json.format(msgspec.json.encode(settings))
     draft = path.with_suffix(".new")
     draft.unlink(missing_ok=True)

@@ -27,7 +27,7 @@ class SignInFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pending:
+class PendingSignIn:
     """What a browser that was sent away has to bring back."""
 
     state: str = field(default_factory=lambda: secrets.token_urlsafe(24))
@@ -36,7 +36,7 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Visitor:
+class SampleUser:
     """Who came back."""
 
     claims: Mapping[str, Any]
@@ -49,7 +49,7 @@ class CodeFlow:
         self._settings = settings
         self._transport = transport
 
-    def address(self, pending: Pending) -> str:
+    def address(self, pending: PendingSignIn) -> str:
         """Where the browser goes."""
         challenge = base64.urlsafe_b64encode(hashlib.sha256(pending.verifier.encode()).digest()).rstrip(b"=")
         asked = {
@@ -64,7 +64,7 @@ class CodeFlow:
         }
         return f"{self._settings.base_url}/proxy/oauth/authorize?{urlencode(asked)}"
 
-    async def finish(self, pending: Pending | None, came_back: Mapping[str, str]) -> Visitor:
+    async def finish(self, pending: PendingSignIn | None, came_back: Mapping[str, str]) -> SampleUser:
         """Raises SignInFailed."""
         if pending is None:
             raise SignInFailed("This sign-in took too long.")
@@ -75,19 +75,19 @@ class CodeFlow:
         if "code" not in came_back:
             raise SignInFailed(f"Gatehouse said: {came_back.get('error', 'nothing')}.")
         tokens = await self._tokens(came_back["code"], pending.verifier)
-        proved = claims_in(tokens["id_token"])
+        proved = decode_claims(tokens["id_token"])
         self._check(proved, pending)
         bearer = {"Authorization": f"Bearer {tokens['access_token']}"}
         told = await self._ask("GET", "userinfo", bearer)
         if told["sub"] != proved["sub"]:  # Core §5.3.2
             raise SignInFailed("Gatehouse spoke about somebody else.")
-        return Visitor(
+        return SampleUser(
             claims=told,
             id_token=tokens["id_token"],
             jwt=(await self._ask("POST", "exchangeToken", bearer))["token"],
         )
 
-    def sign_out_address(self, visitor: Visitor) -> str:
+    def sign_out_address(self, visitor: SampleUser) -> str:
         asked = {"id_token_hint": visitor.id_token, "post_logout_redirect_uri": self._settings.home}
         return f"{self._settings.base_url}/proxy/oauth/logout?{urlencode(asked)}"
 
@@ -102,7 +102,7 @@ class CodeFlow:
         headers = {"Authorization": f"Basic {proof}", "Content-Type": FORM}
         return await self._ask("POST", "token", headers, urlencode(turned_in).encode())
 
-    def _check(self, claims: Mapping[str, Any], pending: Pending) -> None:
+    def _check(self, claims: Mapping[str, Any], pending: PendingSignIn) -> None:
         """It came straight from the service, which proves the signature's part (Core §3.1.3.7, point 6)."""
         audience, own = claims.get("aud"), self._settings.client_id
         audiences = audience if isinstance(audience, list) else [audience]
@@ -122,7 +122,7 @@ class CodeFlow:
         return answer
 
 
-def claims_in(token: str) -> Mapping[str, Any]:
+def decode_claims(token: str) -> Mapping[str, Any]:
     middle = token.split(".")[1]
     claims: Mapping[str, Any] = msgspec.json.decode(base64.urlsafe_b64decode(middle + "=" * (-len(middle) % 4)))
     return claims

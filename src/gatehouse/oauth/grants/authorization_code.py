@@ -3,36 +3,36 @@
 from dataclasses import replace
 from typing import Final
 
-from gatehouse.audit.events import Event
+from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
-from gatehouse.kernel.digests import same_secret, sha256
+from gatehouse.kernel.digests import constant_time_equal, sha256
 from gatehouse.oauth.errors import InvalidGrant, InvalidRequest
 from gatehouse.oauth.model import Client, Grant
-from gatehouse.oauth.proofs import is_verified
-from gatehouse.oauth.store import GrantStore, Taking
-from gatehouse.oauth.token_endpoint import Found, Taken, TokenRequest
+from gatehouse.oauth.proofs import matches_code_challenge
+from gatehouse.oauth.store import GrantStore, RedeemOutcome
+from gatehouse.oauth.token_endpoint import PresentedGrant, RedeemedGrant, TokenRequest
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
 
-FAILURES_MOST: Final = 5  # attempts with one code; then it is burnt (R3)
+MAX_CODE_FAILURES: Final = 5  # attempts with one code; then it is burnt (R3)
 
 
-class AuthorizationCode:
+class AuthorizationCodeGrant:
     def __init__(self, *, store: GrantStore, recorder: Recorder, clock: Clock) -> None:
         self._store = store
         self._recorder = recorder
         self._clock = clock
 
-    async def find(self, ask: TokenRequest) -> Found | None:
+    async def find(self, ask: TokenRequest) -> PresentedGrant | None:
         if not ask.code or not ask.redirect_uri:
             raise InvalidRequest("no code, or no redirect_uri")
         holder = await self._store.by_code(sha256(ask.code))
-        return None if holder is None else Found(holder=holder)
+        return None if holder is None else PresentedGrant(holder=holder)
 
     async def failed(self, ask: TokenRequest) -> None:
-        await self._store.fail_code(sha256(ask.code), most=FAILURES_MOST)
+        await self._store.fail_code(sha256(ask.code), most=MAX_CODE_FAILURES)
 
-    async def take(self, ask: TokenRequest, client: Client, found: Found | None) -> Taken:
+    async def take(self, ask: TokenRequest, client: Client, found: PresentedGrant | None) -> RedeemedGrant:
         """One attempt of someone else does not burn the code (R3): it is taken only when all the rest is right."""
         if found is None:
             raise InvalidGrant("no such code")
@@ -47,18 +47,18 @@ class AuthorizationCode:
             now,
             generation=generation,
             reused=lambda: self._recorder.record(
-                Event.CODE_REUSED,
+                AuditEvent.CODE_REUSED,
                 replace(ask.origin, actor=client.client_id),
                 subject=holder.user.user_id,
                 details={"client_id": client.client_id, "grant_id": holder.grant.grant_id},
             ),
         )
-        if taking is not Taking.TAKEN:
+        if taking is not RedeemOutcome.TAKEN:
             raise InvalidGrant(f"the code of grant {holder.grant.grant_id}: {taking.name}")
-        return Taken(holder=holder, scopes=holder.grant.scopes, generation=generation, refreshed_at=now)
+        return RedeemedGrant(holder=holder, scopes=holder.grant.scopes, generation=generation, refreshed_at=now)
 
 
 def is_bound_to(ask: TokenRequest, client: Client, grant: Grant) -> bool:
-    proved = is_verified(ask.code_verifier, grant.code_challenge)
+    proved = matches_code_challenge(ask.code_verifier, grant.code_challenge)
     has_proof = bool(grant.code_challenge) or not client.public  # a public client has no other
-    return same_secret(ask.redirect_uri, grant.redirect_uri) and proved and has_proof
+    return constant_time_equal(ask.redirect_uri, grant.redirect_uri) and proved and has_proof

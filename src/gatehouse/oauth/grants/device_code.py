@@ -10,21 +10,21 @@ from gatehouse.oauth.errors import (
     InvalidRequest,
     SlowDown,
 )
-from gatehouse.oauth.login_gate import lets_in
+from gatehouse.oauth.login_gate import may_log_in_to_client
 from gatehouse.oauth.model import Client, DeviceRequest, DeviceState
-from gatehouse.oauth.ports import ApplicationRules
+from gatehouse.oauth.ports import ApplicationLoginRules
 from gatehouse.oauth.store import DeviceStore
-from gatehouse.oauth.token_endpoint import Found, Taken, TokenRequest
+from gatehouse.oauth.token_endpoint import PresentedGrant, RedeemedGrant, TokenRequest
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
 
 
-class DeviceCode:
-    def __init__(self, *, store: DeviceStore, rules: ApplicationRules, clock: Clock) -> None:
+class DeviceCodeGrant:
+    def __init__(self, *, store: DeviceStore, rules: ApplicationLoginRules, clock: Clock) -> None:
         self._store = store
         self._rules = rules
         self._clock = clock
 
-    async def find(self, ask: TokenRequest) -> Found | None:
+    async def find(self, ask: TokenRequest) -> PresentedGrant | None:
         """Nobody's yet: devices name their client."""
         if not ask.device_code:
             raise InvalidRequest("no device_code")
@@ -33,7 +33,7 @@ class DeviceCode:
     async def failed(self, ask: TokenRequest) -> None:
         """Nothing is spent by someone who cannot prove to be the client."""
 
-    async def take(self, ask: TokenRequest, client: Client, found: Found | None) -> Taken:  # noqa: ARG002
+    async def take(self, ask: TokenRequest, client: Client, found: PresentedGrant | None) -> RedeemedGrant:  # noqa: ARG002
         now = self._clock.now()
         digest = sha256(ask.device_code)
         request, is_early = await self._store.poll(digest, now)
@@ -44,9 +44,9 @@ class DeviceCode:
         holder = await self._store.take(request, now, generation=generation)
         if holder is None:
             raise InvalidGrant("the device code is taken, or what it stood for is over")
-        if not await lets_in(self._rules, holder.user, client):
+        if not await may_log_in_to_client(self._rules, holder.user, client):
             raise InvalidGrant(f"application {client.application_id} keeps {holder.user.user_id} out")
-        return Taken(holder=holder, scopes=holder.grant.scopes, generation=generation, refreshed_at=now)
+        return RedeemedGrant(holder=holder, scopes=holder.grant.scopes, generation=generation, refreshed_at=now)
 
 
 def refuse_undecided(request: DeviceRequest, now: int, *, is_early: bool) -> None:

@@ -7,21 +7,21 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from gatehouse.audit.events import Event
+from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
-from gatehouse.kernel.digests import same_secret
+from gatehouse.kernel.digests import constant_time_equal
 from gatehouse.oauth.errors import InvalidGrant, InvalidRequest, InvalidScope
-from gatehouse.oauth.model import Client, Grant, Profile
+from gatehouse.oauth.model import Client, ClientProfile, Grant
 from gatehouse.oauth.refresh_tokens import RefreshTokens
-from gatehouse.oauth.store import GrantStore, Turn
-from gatehouse.oauth.token_endpoint import Found, Taken, TokenRequest
+from gatehouse.oauth.store import GrantStore, RotationOutcome
+from gatehouse.oauth.token_endpoint import PresentedGrant, RedeemedGrant, TokenRequest
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS, OPENID
 
 SCOPE_TEXT: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+( +[\x21\x23-\x5b\x5d-\x7e]+)*", re.ASCII)
 
 
-class RefreshToken:
+class RefreshTokenGrant:
     """`grace`: seconds within which a parallel refresh gets the same new token; a client may have its own."""
 
     def __init__(
@@ -33,43 +33,43 @@ class RefreshToken:
         self._clock = clock
         self._grace = grace
 
-    async def find(self, ask: TokenRequest) -> Found | None:
+    async def find(self, ask: TokenRequest) -> PresentedGrant | None:
         if not ask.refresh_token:
             raise InvalidRequest("no refresh_token")
         found = await self._tokens.find(ask.refresh_token)
         if found is None:
             return None
         holder = found.holder
-        if holder.client.profile is Profile.NATIVE and ask.credentials.is_nameless and not ask.redirect_uri:
+        if holder.client.profile is ClientProfile.NATIVE and ask.credentials.is_nameless and not ask.redirect_uri:
             raise InvalidRequest("no redirect_uri")  # before the proof, which cannot be right without it
-        return Found(holder=holder, generation=found.generation)
+        return PresentedGrant(holder=holder, generation=found.generation)
 
     async def failed(self, ask: TokenRequest) -> None:
         """Nothing is spent: whoever has no proof cannot use the token however often he tries."""
 
-    async def take(self, ask: TokenRequest, client: Client, found: Found | None) -> Taken:
+    async def take(self, ask: TokenRequest, client: Client, found: PresentedGrant | None) -> RedeemedGrant:
         if found is None:
             raise InvalidGrant("no such refresh token, or its grant is over")
         if OFFLINE_ACCESS not in found.holder.scopes:
             raise InvalidGrant("offline access was taken from the client")
         grant = found.holder.grant
         refuse_other_redirect(ask, client, grant)
-        scopes = narrowed(ask.scope, grant)
+        scopes = narrow_scopes(ask.scope, grant)
         turned = await self._store.turn(
             grant.grant_id,
             found.generation,
             self._clock.now(),
             grace=self._grace_for(client),
             reused=lambda: self._recorder.record(
-                Event.REFRESH_REUSED,
+                AuditEvent.REFRESH_REUSED,
                 replace(ask.origin, actor=client.client_id),
                 subject=grant.user_id,
                 details={"client_id": client.client_id, "grant_id": grant.grant_id},
             ),
         )
-        if turned.turn not in (Turn.ROTATED, Turn.REPEATED):
+        if turned.turn not in (RotationOutcome.ROTATED, RotationOutcome.REPEATED):
             raise InvalidGrant(f"refresh token {found.generation} of grant {grant.grant_id}: {turned.turn.name}")
-        return Taken(
+        return RedeemedGrant(
             holder=found.holder, scopes=scopes, generation=turned.generation, refreshed_at=turned.refreshed_at
         )
 
@@ -81,14 +81,14 @@ class RefreshToken:
 def refuse_other_redirect(ask: TokenRequest, client: Client, grant: Grant) -> None:
     """Native clients repeat the grant's; others may, and then it has to be the same (R3, checklist TK-16)."""
     if not ask.redirect_uri:
-        if client.profile is Profile.NATIVE:
+        if client.profile is ClientProfile.NATIVE:
             raise InvalidRequest("no redirect_uri")
         return
-    if not same_secret(ask.redirect_uri, grant.redirect_uri):
+    if not constant_time_equal(ask.redirect_uri, grant.redirect_uri):
         raise InvalidGrant("not the redirect_uri of this grant")
 
 
-def narrowed(scope: str, grant: Grant) -> tuple[str, ...]:
+def narrow_scopes(scope: str, grant: Grant) -> tuple[str, ...]:
     """Fewer scopes for the access token, never more; what was signed in with, openid, stays (R3)."""
     if not scope:
         return grant.scopes

@@ -8,30 +8,30 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, assert_never
 
-from gatehouse.kernel.addresses import Address, contains, parse_network
+from gatehouse.kernel.addresses import Address, any_network_contains, parse_network
 from gatehouse.kernel.clock import Clock
-from gatehouse.kernel.digests import same_secret
+from gatehouse.kernel.digests import constant_time_equal
 from gatehouse.kernel.errors import TooMany
-from gatehouse.permissions.callers.credentials import Credentials, Exchanged, Need
-from gatehouse.permissions.callers.key_proofs import KeyProofs
-from gatehouse.permissions.callers.live_projects import LiveProjects
-from gatehouse.permissions.callers.service_jwts import ServiceJwts
-from gatehouse.permissions.callers.standing import CallerKind, Standing, address_of, together
-from gatehouse.permissions.callers.user_jwts import Token, UserJwts
+from gatehouse.permissions.callers.credentials import CredentialPolicy, ExchangedJwtPolicy, RequestCredentials
+from gatehouse.permissions.callers.key_proofs import AccessKeyVerifier
+from gatehouse.permissions.callers.live_projects import LiveProjectCache
+from gatehouse.permissions.callers.service_jwts import ServiceJwtVerifier
+from gatehouse.permissions.callers.standing import CallerKind, VouchingApplication, client_address, merge_vouching
+from gatehouse.permissions.callers.user_jwts import CallerClaims, CallerJwtVerifier
 from gatehouse.permissions.errors import WrongCredentials
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import Facts
 from gatehouse.permissions.store import PermissionStore
-from gatehouse.throttle.volume import Volume
-from gatehouse.tokens.claims import ExchangedClaims, ServiceAccountClaims, UserClaims, factor_digest
+from gatehouse.throttle.volume import RateLimiter
+from gatehouse.tokens.claims import ExchangedUserClaims, ServiceAccountClaims, UserJwtClaims, factor_digest
 from gatehouse.tokens.errors import InvalidToken
 from gatehouse.tokens.request_signatures import is_signed_request
 
-FACTOR_LONGEST: Final = 1_024  # characters; none longer is ever taken at a login
-PRINCIPAL: Final = "principal"  # the class under which one principal's requests are counted (PA-15)
+MAX_FACTOR_LENGTH: Final = 1_024  # characters; none longer is ever taken at a login
+PRINCIPAL_RATE_CLASS: Final = "principal"  # the class under which one principal's requests are counted (PA-15)
 
 
-class Grants(Protocol):
+class LiveGrantLookup(Protocol):
     async def is_live(self, grant_id: str) -> bool:
         """Whether the OAuth grant an exchanged JWT came from is there and not revoked."""
 
@@ -40,7 +40,7 @@ class Grants(Protocol):
 class Caller:
     by: CallerKind
     facts: Facts | None = None  # of the person or service account; None when a service asks for itself
-    claims: Token | None = field(default=None, repr=False)
+    claims: CallerClaims | None = field(default=None, repr=False)
     application_id: int | None = None  # what the request names, else the application that vouches for it
     service: int | None = None  # the one application the request may be about, when one vouches for it (R6)
     expired: bool = False  # the user JWT is past its end, within the grace
@@ -58,23 +58,23 @@ class Caller:
         return self.user_id or f"application {self.application_id}"
 
 
-class Callers:
+class CallerIdentifier:
     """`grace`: seconds for which an expired user JWT still names its user to a service."""
 
     def __init__(
         self,
         *,
         store: PermissionStore,
-        user_jwts: UserJwts,
-        service_jwts: ServiceJwts,
-        keys: KeyProofs,
-        grants: Grants,
-        volume: Volume,
+        user_jwts: CallerJwtVerifier,
+        service_jwts: ServiceJwtVerifier,
+        keys: AccessKeyVerifier,
+        grants: LiveGrantLookup,
+        volume: RateLimiter,
         clock: Clock,
         grace: int,
     ) -> None:
         self._store = store
-        self._projects = LiveProjects(store)
+        self._projects = LiveProjectCache(store)
         self._user_jwts = user_jwts
         self._service_jwts = service_jwts
         self._keys = keys
@@ -85,8 +85,8 @@ class Callers:
 
     async def identify(
         self,
-        credentials: Credentials,
-        need: Need,
+        credentials: RequestCredentials,
+        need: CredentialPolicy,
         *,
         application_id: int | None = None,
         also: Collection[int] = (),
@@ -97,7 +97,7 @@ class Callers:
         those in `also`, at once.
         """
         standing = await self._standing(credentials, need)
-        caller = self._about(standing, need, application_id, address_of(credentials, standing))
+        caller = self._about(standing, need, application_id, client_address(credentials, standing))
         if credentials.user_jwt:
             caller = await self._person(caller, credentials, need, standing, also)
         elif standing is None or not need.no_jwt:
@@ -107,26 +107,30 @@ class Callers:
         await self._note_use(standing)
         return caller
 
-    async def _standing(self, credentials: Credentials, need: Need) -> Standing | None:
+    async def _standing(self, credentials: RequestCredentials, need: CredentialPolicy) -> VouchingApplication | None:
         """Every application that vouches must be the same one."""
-        found: list[Standing] = []
+        found: list[VouchingApplication] = []
         if credentials.access_key:
             key = await self._keys.by_value(credentials.access_key, source=credentials.source)
             if not need.key:
                 raise WrongCredentials("an access key is not taken here")
-            found.append(Standing(application_id=key.application_id, key=key))
+            found.append(VouchingApplication(application_id=key.application_id, key=key))
         if credentials.signed is not None:
             signed = await self._keys.by_signature(credentials.signed, source=credentials.source)
             if not (need.key or need.audience):  # else the key of one application would tell addresses to all
                 raise WrongCredentials("a Signature is taken only for requests about its application")
-            found.append(Standing(application_id=signed.key.application_id, signed=signed))
+            found.append(VouchingApplication(application_id=signed.key.application_id, signed=signed))
         if credentials.service_jwt:
             application_id = await self._service_jwts.application_of(credentials.service_jwt)
-            found.append(Standing(application_id=application_id, by_jwt=True))
-        return together(found)
+            found.append(VouchingApplication(application_id=application_id, by_jwt=True))
+        return merge_vouching(found)
 
     def _about(
-        self, standing: Standing | None, need: Need, application_id: int | None, address: Address | None
+        self,
+        standing: VouchingApplication | None,
+        need: CredentialPolicy,
+        application_id: int | None,
+        address: Address | None,
     ) -> Caller:
         """Raise WrongCredentials when another application vouches than the one in question (R6)."""
         if standing is None:
@@ -142,24 +146,24 @@ class Callers:
     async def _person(
         self,
         caller: Caller,
-        credentials: Credentials,
-        need: Need,
-        standing: Standing | None,
+        credentials: RequestCredentials,
+        need: CredentialPolicy,
+        standing: VouchingApplication | None,
         also: Collection[int],
     ) -> Caller:
         own = standing is not None and standing.application_id == caller.application_id
         lenience = self._lenience(need, standing) if own else 0
         claims = await self._user_jwts.read(credentials.user_jwt, expired_by=lenience)
-        if isinstance(claims, ExchangedClaims):
+        if isinstance(claims, ExchangedUserClaims):
             await self._refuse_exchanged(claims, need, beside_service=own)
-        kind = vouched_for(claims, credentials, need, standing)
+        kind = caller_kind(claims, credentials, need, standing)
         audience = audience_of(claims)
         if audience is not None and not (need.audience and audience == caller.application_id):
             raise WrongCredentials(f"a JWT for application {audience}")
         self._admit(claims.uid)
         facts = await self._facts(claims, {CENTRAL_ID, caller.application_id or CENTRAL_ID, *also})
         await self._refuse_service_account(claims, facts, credentials)
-        refuse_other_places(fixed_networks(claims, facts), caller.address)
+        refuse_other_addresses(allowed_networks(claims, facts), caller.address)
         return replace(
             caller,
             by=kind,
@@ -169,33 +173,39 @@ class Callers:
             audience=audience,
         )
 
-    def _lenience(self, need: Need, standing: Standing | None) -> int:
+    def _lenience(self, need: CredentialPolicy, standing: VouchingApplication | None) -> int:
         """How many seconds a user JWT may be past its end (R6)."""
         if standing is None:
             return 0
         allowed = need.expired_beside_service if standing.by_jwt else need.expired_beside_key
         return self._grace if allowed else 0
 
-    async def _refuse_exchanged(self, claims: ExchangedClaims, need: Need, *, beside_service: bool) -> None:
+    async def _refuse_exchanged(
+        self, claims: ExchangedUserClaims, need: CredentialPolicy, *, beside_service: bool
+    ) -> None:
         if not await self._grants.is_live(claims.gid):
             raise InvalidToken(f"grant {claims.gid} is over")
-        enough = need.exchanged is Exchanged.ALONE or (need.exchanged is Exchanged.BESIDE_SERVICE and beside_service)
+        enough = need.exchanged is ExchangedJwtPolicy.ALONE or (
+            need.exchanged is ExchangedJwtPolicy.BESIDE_SERVICE and beside_service
+        )
         if not enough:
             raise WrongCredentials("an exchanged JWT is not taken here")
 
     def _admit(self, principal: str) -> None:
-        wait = self._volume.admit(PRINCIPAL, principal)
+        wait = self._volume.admit(PRINCIPAL_RATE_CLASS, principal)
         if wait:
             raise TooMany(wait, f"requests of {principal}")
 
-    async def _facts(self, claims: Token, application_ids: Collection[int]) -> Facts:
+    async def _facts(self, claims: CallerClaims, application_ids: Collection[int]) -> Facts:
         facts = await self._store.facts(claims.uid, application_ids)
         if facts is None or facts.blocked or facts.rev != claims.rev:
             raise InvalidToken(f"user {claims.uid} is gone or blocked, or the JWT revoked")
         await self._user_jwts.confirm(claims, keys_version=facts.keys_version)
         return facts
 
-    async def _refuse_service_account(self, claims: Token, facts: Facts, credentials: Credentials) -> None:
+    async def _refuse_service_account(
+        self, claims: CallerClaims, facts: Facts, credentials: RequestCredentials
+    ) -> None:
         account = facts.service_account
         if not isinstance(claims, ServiceAccountClaims):
             if account is not None:
@@ -209,14 +219,19 @@ class Callers:
         if key and not is_signed_request(credentials.request_sign, credentials.body, key):
             raise InvalidToken("Request-Sign is missing or wrong")
 
-    async def _note_use(self, standing: Standing | None) -> None:
+    async def _note_use(self, standing: VouchingApplication | None) -> None:
         if standing is not None and standing.key is not None:
             await self._keys.note_use(standing.key)
         elif standing is not None and standing.signed is not None:
             await self._keys.note_use(standing.signed.key)
 
 
-def vouched_for(claims: Token, credentials: Credentials, need: Need, standing: Standing | None) -> CallerKind:
+def caller_kind(
+    claims: CallerClaims,
+    credentials: RequestCredentials,
+    need: CredentialPolicy,
+    standing: VouchingApplication | None,
+) -> CallerKind:
     """By what whoever shows the JWT is known to be its owner, or someone whom he gave it."""
     if credentials.factor and not (standing is not None and standing.by_jwt):
         refuse_other_factor(claims, credentials.factor)
@@ -225,15 +240,17 @@ def vouched_for(claims: Token, credentials: Credentials, need: Need, standing: S
             if not need.service_accounts:
                 raise InvalidToken("a service account's JWT is no user JWT")
             return CallerKind.SERVICE_ACCOUNT
-        case ExchangedClaims():
+        case ExchangedUserClaims():
             return CallerKind.EXCHANGED
-        case UserClaims():
-            return kind_of_user(credentials, need, standing)
+        case UserJwtClaims():
+            return user_caller_kind(credentials, need, standing)
         case _:
             assert_never(claims)
 
 
-def kind_of_user(credentials: Credentials, need: Need, standing: Standing | None) -> CallerKind:
+def user_caller_kind(
+    credentials: RequestCredentials, need: CredentialPolicy, standing: VouchingApplication | None
+) -> CallerKind:
     """The factor, if one was sent, has been found right."""
     if standing is not None and standing.kind is not CallerKind.SIGNATURE:
         return standing.kind
@@ -246,29 +263,29 @@ def kind_of_user(credentials: Credentials, need: Need, standing: Standing | None
     return CallerKind.SIGNATURE
 
 
-def refuse_other_factor(claims: Token, factor: str) -> None:
+def refuse_other_factor(claims: CallerClaims, factor: str) -> None:
     """Raise InvalidToken unless `fac` was made from it; without `fac` nothing passes (R2)."""
-    if not isinstance(claims, UserClaims) or claims.fac is None:
+    if not isinstance(claims, UserJwtClaims) or claims.fac is None:
         raise InvalidToken("a factor beside a JWT that has none")
-    if len(factor) > FACTOR_LONGEST or not same_secret(factor_digest(factor, claims.slt), claims.fac):
+    if len(factor) > MAX_FACTOR_LENGTH or not constant_time_equal(factor_digest(factor, claims.slt), claims.fac):
         raise InvalidToken("not the factor of this JWT")
 
 
-def audience_of(claims: Token) -> int | None:
+def audience_of(claims: CallerClaims) -> int | None:
     if isinstance(claims, ServiceAccountClaims) or claims.aud is None:
         return None
     return int(claims.aud)
 
 
-def fixed_networks(claims: Token, facts: Facts) -> tuple[tuple[str, ...], ...]:
+def allowed_networks(claims: CallerClaims, facts: Facts) -> tuple[tuple[str, ...], ...]:
     """Each of these lists, when it is not empty, must hold the caller's address."""
     account = facts.service_account
     return (claims.fip or (), () if account is None else account.ip_ranges)
 
 
-def refuse_other_places(lists: Collection[tuple[str, ...]], address: Address | None) -> None:
+def refuse_other_addresses(lists: Collection[tuple[str, ...]], address: Address | None) -> None:
     """`fip`: raise WrongCredentials from any other address, and when there is none to go by (R2)."""
     for ranges in lists:
         networks = tuple(parse_network(text) for text in ranges)
-        if networks and (address is None or not contains(networks, address)):
+        if networks and (address is None or not any_network_contains(networks, address)):
             raise WrongCredentials("not from an address of its fip")

@@ -8,7 +8,7 @@ from gatehouse.kernel.addresses import Address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Signed:
+class KeySignature:
     """A `Signature` header and all that it is over."""
 
     signature: str = field(repr=False)
@@ -26,14 +26,14 @@ class Signed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Credentials:
+class RequestCredentials:
     """As the wire carried them: nothing is believed yet. An empty text was not sent."""
 
     bearer: str = field(default="", repr=False)
     jwt: str = field(default="", repr=False)  # of the body
     factor: str = field(default="", repr=False)
     service_jwt: str = field(default="", repr=False)
-    signed: Signed | None = None
+    signed: KeySignature | None = None
     request_sign: str = field(default="", repr=False)
     body: bytes = field(default=b"", repr=False)  # what request_sign is over
     address: Address | None = None  # the client's, if the connection proves it (R4)
@@ -50,7 +50,7 @@ class Credentials:
         return self.bearer if "." in self.bearer else self.jwt
 
 
-class Exchanged(Enum):
+class ExchangedJwtPolicy(Enum):
     """Where a JWT that exchangeToken made is taken (R2)."""
 
     NEVER = auto()
@@ -59,7 +59,7 @@ class Exchanged(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
+class CredentialPolicy:
     """What one action of an endpoint takes; whatever is not named here it does not take."""
 
     audience: bool = False  # a user JWT made for one application, when the request is about that one
@@ -67,29 +67,29 @@ class Need:
     expired_beside_service: bool = False  # a user JWT past its end, within the grace
     expired_beside_key: bool = False
     no_jwt: bool = False  # nobody but the service itself
-    exchanged: Exchanged = Exchanged.NEVER
+    exchanged: ExchangedJwtPolicy = ExchangedJwtPolicy.NEVER
     any_service: bool = False  # a service JWT of whatever application
     service_accounts: bool = True
 
 
-ORDINARY: Final = Need()
-ABOUT_APPLICATION: Final = Need(audience=True)  # one that is named by application_id, and not saved
-ABOUT_ONE_PERSON: Final = Need(audience=True, key=True)  # check, explain
-USER_INFO: Final = Need(any_service=True, exchanged=Exchanged.ALONE)
-RECORD_SAVE: Final = Need(audience=True, expired_beside_service=True)  # meta/data
-RECORD_GET: Final = Need(
+DEFAULT_POLICY: Final = CredentialPolicy()
+ABOUT_APPLICATION: Final = CredentialPolicy(audience=True)  # one that is named by application_id, and not saved
+ABOUT_ONE_PERSON: Final = CredentialPolicy(audience=True, key=True)  # check, explain
+USER_INFO: Final = CredentialPolicy(any_service=True, exchanged=ExchangedJwtPolicy.ALONE)
+RECORD_SAVE: Final = CredentialPolicy(audience=True, expired_beside_service=True)  # meta/data
+RECORD_GET: Final = CredentialPolicy(
     audience=True,
     key=True,
     expired_beside_service=True,
     expired_beside_key=True,
-    exchanged=Exchanged.BESIDE_SERVICE,
+    exchanged=ExchangedJwtPolicy.BESIDE_SERVICE,
 )
-ROLES_OF_RECORD_GET: Final = Need(  # meta/data get of type roles
+ROLES_OF_RECORD_GET: Final = CredentialPolicy(  # meta/data get of type roles
     audience=True,
     key=True,
     expired_beside_service=True,
     expired_beside_key=True,
-    exchanged=Exchanged.BESIDE_SERVICE,
+    exchanged=ExchangedJwtPolicy.BESIDE_SERVICE,
     no_jwt=True,
 )
-EXCHANGE_JWT: Final = Need(key=True, service_accounts=False)
+EXCHANGE_JWT: Final = CredentialPolicy(key=True, service_accounts=False)

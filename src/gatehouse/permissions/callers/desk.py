@@ -3,31 +3,31 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from gatehouse.audit.model import Origin
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.callers.callers import Caller, Callers
-from gatehouse.permissions.callers.credentials import Credentials, Need
+from gatehouse.permissions.callers.callers import Caller, CallerIdentifier
+from gatehouse.permissions.callers.credentials import CredentialPolicy, RequestCredentials
 from gatehouse.permissions.callers.standing import CallerKind
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight
-from gatehouse.permissions.evaluation.reading import Case, Reading
+from gatehouse.permissions.evaluation.reading import EvaluationInput, PermissionLoader
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.actor import Actor
-from gatehouse.permissions.rights.guard import About, Operation, require
-from gatehouse.permissions.rights.rights import Reach, Rights, secret_data_of
-from gatehouse.permissions.rights.secret_data import EVERYTHING, NO_SECRETS, WHAT_IS_HELD, Part
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
+from gatehouse.permissions.rights.rights import Rights, ServiceReach, secret_data_of
+from gatehouse.permissions.rights.secret_data import FULL_SECRET_DATA, NO_SECRET_DATA, PERMISSION_PARTS, RecordPart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Visit:
+class AuthenticatedRequest:
     """A caller at the desk, with everything his request is judged by."""
 
     caller: Caller
-    case: Case
+    case: EvaluationInput
     rights: Rights
     application_id: int | None  # what the request is about
 
-    def actor(self, origin: Origin) -> Actor:
+    def actor(self, origin: AuditOrigin) -> Actor:
         return Actor(rights=self.rights, origin=origin)
 
     @property
@@ -40,10 +40,10 @@ class Visit:
         return None if self.application_id is None else self.case.models.get(self.application_id)
 
     @property
-    def about(self) -> About:
+    def about(self) -> GuardTarget:
         """The request's application, in the project that is stored for it (R5)."""
         model = self.model
-        return About(
+        return GuardTarget(
             application_id=self.application_id,
             project_id=None if model is None else model.application.project_id,
         )
@@ -58,7 +58,7 @@ class Visit:
     def opened(self, operation: Operation) -> ApplicationModel:
         """The application, if the caller may do this to it; no right comes before no application (R6)."""
         self._refuse_unnamed()
-        require(self.rights, operation, self.about)
+        require_operation(self.rights, operation, self.about)
         if self.model is None:
             raise ApplicationNotFound
         return self.model
@@ -69,48 +69,52 @@ class Visit:
             raise Malformed("application_id: which application?")
 
 
-class Desk:
-    def __init__(self, *, callers: Callers, reading: Reading, clock: Clock) -> None:
+class Authenticator:
+    def __init__(self, *, callers: CallerIdentifier, reading: PermissionLoader, clock: Clock) -> None:
         self._callers = callers
         self._reading = reading
         self._clock = clock
 
     async def receive(
         self,
-        credentials: Credentials,
-        need: Need,
+        credentials: RequestCredentials,
+        need: CredentialPolicy,
         *,
         application_id: int | None = None,
         also: Collection[int] = (),
-    ) -> Visit:
+    ) -> AuthenticatedRequest:
         """Raises InvalidToken, WrongCredentials; NoRight when nobody but a service asks where a person must."""
         return await self.visit(
             await self._callers.identify(credentials, need, application_id=application_id, also=also)
         )
 
-    async def caller(self, credentials: Credentials, need: Need, *, application_id: int | None = None) -> Caller:
+    async def caller(
+        self, credentials: RequestCredentials, need: CredentialPolicy, *, application_id: int | None = None
+    ) -> Caller:
         """Whoever it is, a service alone too."""
         return await self._callers.identify(credentials, need, application_id=application_id)
 
-    async def visit(self, caller: Caller) -> Visit:
+    async def visit(self, caller: Caller) -> AuthenticatedRequest:
         if caller.facts is None:
             raise NoRight("a service asks for itself")
         case = await self._reading.case(caller.facts)
-        return Visit(
+        return AuthenticatedRequest(
             caller=caller,
             case=case,
             rights=await self._rights(caller, case),
             application_id=caller.application_id,
         )
 
-    async def about_each(self, caller: Caller, application_ids: Collection[int]) -> Mapping[int, Visit]:
+    async def about_each(
+        self, caller: Caller, application_ids: Collection[int]
+    ) -> Mapping[int, AuthenticatedRequest]:
         """The same caller, about each of these applications, of one moment."""
         facts = await self._reading.facts(caller.user_id, {CENTRAL_ID, *application_ids})
         if facts is None:
             raise NoRight("the account is gone")
         return {one: await self.visit(replace(caller, facts=facts, application_id=one)) for one in application_ids}
 
-    async def _rights(self, caller: Caller, case: Case) -> Rights:
+    async def _rights(self, caller: Caller, case: EvaluationInput) -> Rights:
         # An address that an application signed for its user opens nothing in application 1.
         address = caller.address if caller.by is CallerKind.FACTOR and caller.service is None else None
         held = await self._reading.effective(case, CENTRAL_ID, address)
@@ -118,22 +122,22 @@ class Desk:
         application_id = caller.application_id
         model = None if application_id is None else case.models.get(application_id)
         if model is None or application_id is None:
-            secret = EVERYTHING if rights.administers else NO_SECRETS
+            secret = FULL_SECRET_DATA if rights.administers else NO_SECRET_DATA
         else:
             own = case.facts.records[application_id].secret_data
             secret = secret_data_of(held, model, own, self._clock.now())
-            if is_shut(model, case) and not rights.administers:
-                secret = NO_SECRETS
+            if is_project_removed(model, case) and not rights.administers:
+                secret = NO_SECRET_DATA
         return Rights(
             user_id=caller.user_id,
             central=held,
             secret=secret,
             also_reads=frozenset() if model is None else service_account_parts(model, case),
-            within=reach_of(caller, case),
+            within=service_reach(caller, case),
         )
 
 
-def is_shut(model: ApplicationModel, case: Case) -> bool:
+def is_project_removed(model: ApplicationModel, case: EvaluationInput) -> bool:
     """Whether the application's project is removed: then nobody's rights on it count (R5)."""
     project_id = model.application.project_id
     if project_id is None:
@@ -142,15 +146,19 @@ def is_shut(model: ApplicationModel, case: Case) -> bool:
     return home is None or home.project.removed
 
 
-def service_account_parts(model: ApplicationModel, case: Case) -> frozenset[Part]:
+def service_account_parts(model: ApplicationModel, case: EvaluationInput) -> frozenset[RecordPart]:
     """What a service account reads of any user in applications of its project (R1)."""
     account = case.facts.service_account
-    return WHAT_IS_HELD if account is not None and account.project_id == model.application.project_id else frozenset()
+    return (
+        PERMISSION_PARTS
+        if account is not None and account.project_id == model.application.project_id
+        else frozenset()
+    )
 
 
-def reach_of(caller: Caller, case: Case) -> Reach | None:
+def service_reach(caller: Caller, case: EvaluationInput) -> ServiceReach | None:
     """As far as the application goes that vouches for the caller; None when it is the person himself."""
     if caller.service is None:
         return None
     state = case.facts.applications.get(caller.service)
-    return Reach(application_id=caller.service, project_id=None if state is None else state.project_id)
+    return ServiceReach(application_id=caller.service, project_id=None if state is None else state.project_id)

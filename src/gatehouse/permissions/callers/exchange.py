@@ -3,34 +3,36 @@
 import msgspec
 
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.callers.callers import Callers, refuse_other_factor
-from gatehouse.permissions.callers.credentials import EXCHANGE_JWT, Credentials
-from gatehouse.tokens.claims import UserClaims
+from gatehouse.permissions.callers.callers import CallerIdentifier, refuse_other_factor
+from gatehouse.permissions.callers.credentials import EXCHANGE_JWT, RequestCredentials
+from gatehouse.tokens.claims import UserJwtClaims
 from gatehouse.tokens.errors import InvalidToken
 from gatehouse.tokens.signing import Signer
 from gatehouse.tokens.sizes import without_long_perm
 
 
 class JwtExchange:
-    def __init__(self, *, callers: Callers, signer: Signer, clock: Clock) -> None:
+    def __init__(self, *, callers: CallerIdentifier, signer: Signer, clock: Clock) -> None:
         self._callers = callers
         self._signer = signer
         self._clock = clock
 
-    async def exchange(self, credentials: Credentials) -> str:
+    async def exchange(self, credentials: RequestCredentials) -> str:
         """Raises InvalidToken, WrongCredentials. The new JWT ends with the one it was made from."""
         if not credentials.access_key:
             raise InvalidToken("the Bearer is no access key")
         caller = await self._callers.identify(credentials, EXCHANGE_JWT)
-        if not isinstance(caller.claims, UserClaims) or caller.service is None:
+        if not isinstance(caller.claims, UserJwtClaims) or caller.service is None:
             raise InvalidToken("not a user JWT")
         if credentials.factor:  # it counts here also beside a service JWT: `fac` goes along with it (R6)
             refuse_other_factor(caller.claims, credentials.factor)
-        made = exchanged(caller.claims, caller.service, with_factor=bool(credentials.factor), now=self._clock.now())
+        made = exchange_claims(
+            caller.claims, caller.service, with_factor=bool(credentials.factor), now=self._clock.now()
+        )
         return await self._signer.sign(made, keys_version=None if caller.facts is None else caller.facts.keys_version)
 
 
-def exchanged(source: UserClaims, application_id: int, *, with_factor: bool, now: int) -> UserClaims:
+def exchange_claims(source: UserJwtClaims, application_id: int, *, with_factor: bool, now: int) -> UserJwtClaims:
     """`fac` goes along only when the factor was shown; permissions only when they are about this application."""
     about_it = source.app_perm == application_id
     claims = msgspec.structs.replace(

@@ -6,13 +6,13 @@ from cachetools import LRUCache
 
 from gatehouse.permissions.store import PermissionStore
 
-REMEMBERED_MOST: Final = 10_000
+LIVE_PROJECT_CACHE_SIZE: Final = 10_000
 
 
-class LiveProjects:
+class LiveProjectCache:
     def __init__(self, store: PermissionStore) -> None:
         self._store = store
-        self._known: LRUCache[tuple[str, int], bool] = LRUCache(REMEMBERED_MOST)
+        self._known: LRUCache[tuple[str, int], bool] = LRUCache(LIVE_PROJECT_CACHE_SIZE)
 
     async def is_live(self, project_id: str, version: int) -> bool:
         """`version` is the structure's, of the facts that brought the question up."""

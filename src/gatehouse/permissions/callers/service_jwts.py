@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from secrets import token_hex
 from typing import Final
 
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.documents import grammar
@@ -20,23 +20,23 @@ from gatehouse.permissions.store import ApplicationKeyStore
 from gatehouse.tokens.claims import GeneratedServiceClaims, StaticServiceClaims
 from gatehouse.tokens.errors import InvalidToken
 from gatehouse.tokens.signing import Signer
-from gatehouse.tokens.verifying import Verifier
+from gatehouse.tokens.verifying import TokenVerifier
 
-DAY: Final = 86_400
-DAYS_MOST: Final = 365
+DAY_SECONDS: Final = 86_400
+MAX_TOKEN_DAYS: Final = 365
 JTI_BYTES: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Issued:
+class IssuedServiceToken:
     token: ServiceToken
     jwt: str = field(repr=False)
 
 
-class ServiceJwts:
+class ServiceJwtVerifier:
     """Whose a service JWT is."""
 
-    def __init__(self, *, store: ApplicationKeyStore, verifier: Verifier) -> None:
+    def __init__(self, *, store: ApplicationKeyStore, verifier: TokenVerifier) -> None:
         self._store = store
         self._verifier = verifier
 
@@ -73,36 +73,36 @@ class ServiceTokens:
         self._days = days
 
     async def issue(
-        self, application_id: int, *, days: int | None = None, comment: str = "", origin: Origin
-    ) -> Issued:
+        self, application_id: int, *, days: int | None = None, comment: str = "", origin: AuditOrigin
+    ) -> IssuedServiceToken:
         """Issue one for so many days; recorded before it is signed. Raises ApplicationNotFound, Malformed."""
         days = self._days if days is None else days
-        if not 1 <= days <= DAYS_MOST:
-            raise Malformed(f"days: 1 to {DAYS_MOST}")
+        if not 1 <= days <= MAX_TOKEN_DAYS:
+            raise Malformed(f"days: 1 to {MAX_TOKEN_DAYS}")
         now = self._clock.now()
         token = ServiceToken(
             jti=token_hex(JTI_BYTES),
             application_id=application_id,
             comment=grammar.check_comment(comment, place="comment"),
             created_at=now,
-            ends_at=now + days * DAY,
+            ends_at=now + days * DAY_SECONDS,
         )
         record = self._recorder.record(
-            Event.SERVICE_TOKEN_MADE,
+            AuditEvent.SERVICE_TOKEN_MADE,
             origin,
             subject=f"application {application_id}",
             details={"jti": token.jti, "days": days, "comment": token.comment},
         )
         await self._store.add_service_token(token, (record,))
-        return Issued(token=token, jwt=await self._signer.sign(self._claims(token)))
+        return IssuedServiceToken(token=token, jwt=await self._signer.sign(self._claims(token)))
 
     async def list(self, application_id: int) -> Sequence[ServiceToken]:
         return await self._store.service_tokens(application_id)
 
-    async def revoke(self, application_id: int, jti: str, origin: Origin) -> None:
+    async def revoke(self, application_id: int, jti: str, origin: AuditOrigin) -> None:
         """Refuse it from now on; raises KeyNotFound, also for one of another application."""
         record = self._recorder.record(
-            Event.SERVICE_TOKEN_REVOKED, origin, subject=f"application {application_id}", details={"jti": jti}
+            AuditEvent.SERVICE_TOKEN_REVOKED, origin, subject=f"application {application_id}", details={"jti": jti}
         )
         await self._store.revoke_service_token(application_id, jti, (record,))
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gatehouse.kernel.addresses import Address
-from gatehouse.permissions.callers.credentials import Credentials
-from gatehouse.permissions.callers.key_proofs import SignedBy
+from gatehouse.permissions.callers.credentials import RequestCredentials
+from gatehouse.permissions.callers.key_proofs import VerifiedSignature
 from gatehouse.permissions.errors import WrongCredentials
 from gatehouse.permissions.model.access_key import AccessKey
 
@@ -23,13 +23,13 @@ class CallerKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class VouchingApplication:
     """The application that vouches for the request, by whatever means."""
 
     application_id: int
     by_jwt: bool = False
     key: AccessKey | None = None
-    signed: SignedBy | None = None
+    signed: VerifiedSignature | None = None
 
     @property
     def kind(self) -> CallerKind:
@@ -38,17 +38,17 @@ class Standing:
         return CallerKind.SIGNATURE if self.key is None else CallerKind.ACCESS_KEY
 
 
-def together(found: Collection[Standing]) -> Standing | None:
+def merge_vouching(found: Collection[VouchingApplication]) -> VouchingApplication | None:
     if len({standing.application_id for standing in found}) > 1:
         raise WrongCredentials("two applications vouch for one request")
-    whole: Standing | None = None
+    whole: VouchingApplication | None = None
     for one in found:
-        whole = one if whole is None else merged(whole, one)
+        whole = one if whole is None else merge_pair(whole, one)
     return whole
 
 
-def merged(first: Standing, second: Standing) -> Standing:
-    return Standing(
+def merge_pair(first: VouchingApplication, second: VouchingApplication) -> VouchingApplication:
+    return VouchingApplication(
         application_id=first.application_id,
         by_jwt=first.by_jwt or second.by_jwt,
         key=first.key or second.key,
@@ -56,7 +56,7 @@ def merged(first: Standing, second: Standing) -> Standing:
     )
 
 
-def address_of(credentials: Credentials, standing: Standing | None) -> Address | None:
+def client_address(credentials: RequestCredentials, standing: VouchingApplication | None) -> Address | None:
     """A service's own address says nothing about the person: only one that it signed does (R5)."""
     if standing is None:
         return credentials.address

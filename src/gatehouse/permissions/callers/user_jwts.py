@@ -8,53 +8,53 @@ from typing import Final, TypeAlias
 
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.weighted_cache import WeightedCache
-from gatehouse.tokens.claims import ExchangedClaims, ServiceAccountClaims, UserClaims, typ_of
-from gatehouse.tokens.decoding import take_apart
+from gatehouse.tokens.claims import ExchangedUserClaims, ServiceAccountClaims, UserJwtClaims, typ_of
+from gatehouse.tokens.decoding import parse_jws
 from gatehouse.tokens.errors import InvalidToken
-from gatehouse.tokens.verifying import Verifier
+from gatehouse.tokens.verifying import TokenVerifier
 
-CACHE_BYTES: Final = 32 * 2**20  # ten thousand tokens of ordinary length
+CLAIMS_CACHE_BYTES: Final = 32 * 2**20  # ten thousand tokens of ordinary length
 CLAIMS_WEIGHT: Final = 3  # bytes of claims in memory for each character of a token
-BELIEVED: Final = "believed"
+CLAIMS_CACHE_GROUP: Final = "believed"
 
-Token: TypeAlias = UserClaims | ExchangedClaims | ServiceAccountClaims
-CLASSES: Final = {typ_of(kind): kind for kind in (UserClaims, ExchangedClaims, ServiceAccountClaims)}
+CallerClaims: TypeAlias = UserJwtClaims | ExchangedUserClaims | ServiceAccountClaims
+CLAIMS_BY_TYP: Final = {typ_of(kind): kind for kind in (UserJwtClaims, ExchangedUserClaims, ServiceAccountClaims)}
 
 
-class UserJwts:
-    def __init__(self, verifier: Verifier) -> None:
+class CallerJwtVerifier:
+    def __init__(self, verifier: TokenVerifier) -> None:
         self._verifier = verifier
-        self._believed: WeightedCache[Token] = WeightedCache(CACHE_BYTES)
+        self._believed: WeightedCache[CallerClaims] = WeightedCache(CLAIMS_CACHE_BYTES)
 
-    async def read(self, jwt: str, *, expired_by: int = 0) -> Token:
+    async def read(self, jwt: str, *, expired_by: int = 0) -> CallerClaims:
         """Raise InvalidToken; only a user JWT may be past its end, by so many seconds.
 
         The claims say whose facts to read, and count after `confirm` with these.
         """
         digest = sha256(jwt)
-        claims = self._believed.get(BELIEVED, digest)
+        claims = self._believed.get(CLAIMS_CACHE_GROUP, digest)
         if claims is not None:
-            await self._verifier.verify_again(claims, expired_by=grace(type(claims), expired_by))
+            await self._verifier.verify_again(claims, expired_by=grace_for(type(claims), expired_by))
             return claims
-        kind = class_of(jwt)
-        claims = await self._verifier.verify_before_facts(jwt, kind, expired_by=grace(kind, expired_by))
-        self._believed.put(BELIEVED, digest, claims, CLAIMS_WEIGHT * len(jwt))
+        kind = claims_class_of(jwt)
+        claims = await self._verifier.verify_before_facts(jwt, kind, expired_by=grace_for(kind, expired_by))
+        self._believed.put(CLAIMS_CACHE_GROUP, digest, claims, CLAIMS_WEIGHT * len(jwt))
         return claims
 
-    async def confirm(self, claims: Token, *, keys_version: int) -> None:
+    async def confirm(self, claims: CallerClaims, *, keys_version: int) -> None:
         """Raise InvalidToken when the key is not trusted any more in the version that came with the facts."""
         await self._verifier.confirm(claims, keys_version=keys_version)
 
 
-def grace(kind: type[Token], expired_by: int) -> int:
+def grace_for(kind: type[CallerClaims], expired_by: int) -> int:
     """An exchanged JWT dies with its access token, a service account's with its end (R2)."""
-    return expired_by if kind is UserClaims else 0
+    return expired_by if kind is UserJwtClaims else 0
 
 
-def class_of(jwt: str) -> type[Token]:
+def claims_class_of(jwt: str) -> type[CallerClaims]:
     """What it claims to be, and is then verified as in full."""
-    typ = take_apart(jwt).payload.get("typ")
-    kind = CLASSES.get(typ) if typ is None or isinstance(typ, str) else None
+    typ = parse_jws(jwt).payload.get("typ")
+    kind = CLAIMS_BY_TYP.get(typ) if typ is None or isinstance(typ, str) else None
     if kind is None:
         raise InvalidToken("no class of token that a caller shows")
     return kind

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from gatehouse.audit.events import Event
+from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.ids import new_key_id
 from gatehouse.keys.sealing import MasterKeys
-from gatehouse.permissions.commands.custom_keys import may_manage
+from gatehouse.permissions.commands.custom_keys import find_managed_application
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.model.access_key import AccessKey, access_key_purpose
 from gatehouse.permissions.rights.actor import Actor
@@ -28,10 +28,12 @@ class NewAccessKey:
 
 
 def new_access_key(application_id: int, comment: str, *, masters: MasterKeys, now: int) -> NewAccessKey:
-    return kept_access_key(secrets.token_hex(VALUE_BYTES), application_id, comment, masters=masters, now=now)
+    return stored_access_key(secrets.token_hex(VALUE_BYTES), application_id, comment, masters=masters, now=now)
 
 
-def kept_access_key(value: str, application_id: int, comment: str, *, masters: MasterKeys, now: int) -> NewAccessKey:
+def stored_access_key(
+    value: str, application_id: int, comment: str, *, masters: MasterKeys, now: int
+) -> NewAccessKey:
     """The form in which a value is stored: a digest to find it by, and sealed for Signature."""
     key_id = new_key_id()
     key = AccessKey(
@@ -46,7 +48,7 @@ def kept_access_key(value: str, application_id: int, comment: str, *, masters: M
     return NewAccessKey(key=key, value=value)
 
 
-class AccessKeys:
+class AccessKeyCommands:
     def __init__(
         self,
         *,
@@ -63,12 +65,12 @@ class AccessKeys:
         self._clock = clock
 
     async def list(self, actor: Actor, application_id: int) -> Sequence[AccessKey]:
-        await may_manage(self._applications, actor, Operation.ACCESS_KEYS, application_id)
+        await find_managed_application(self._applications, actor, Operation.ACCESS_KEYS, application_id)
         return await self._store.access_keys(application_id)
 
     async def create(self, actor: Actor, application_id: int, comment: object) -> NewAccessKey:
         """Raises LimitReached when the application has two."""
-        await may_manage(self._applications, actor, Operation.ACCESS_KEYS, application_id)
+        await find_managed_application(self._applications, actor, Operation.ACCESS_KEYS, application_id)
         new = new_access_key(
             application_id,
             grammar.check_comment(comment, place="data.comment"),
@@ -76,7 +78,7 @@ class AccessKeys:
             now=self._clock.now(),
         )
         record = self._recorder.record(
-            Event.ACCESS_KEY_MADE,
+            AuditEvent.ACCESS_KEY_MADE,
             actor.origin,
             subject=f"application {application_id}",
             details={"key_id": new.key.key_id, "comment": new.key.comment},
@@ -86,9 +88,9 @@ class AccessKeys:
 
     async def delete(self, actor: Actor, application_id: int, key_id: str) -> None:
         """Raises AccessKeyNotFound, also for a key of another application (AK-05)."""
-        await may_manage(self._applications, actor, Operation.ACCESS_KEYS, application_id)
+        await find_managed_application(self._applications, actor, Operation.ACCESS_KEYS, application_id)
         record = self._recorder.record(
-            Event.ACCESS_KEY_REMOVED,
+            AuditEvent.ACCESS_KEY_REMOVED,
             actor.origin,
             subject=f"application {application_id}",
             details={"key_id": key_id},

@@ -11,35 +11,35 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from gatehouse.audit.differences import difference
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Details, Record
+from gatehouse.audit.differences import describe_changes
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditRecord, Details
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Conflict, Refused
 from gatehouse.permissions.commands.applications import refuse_removed
-from gatehouse.permissions.commands.versions import NOT_YET, refuse_old_version
+from gatehouse.permissions.commands.versions import NEW_VERSION, refuse_old_version
 from gatehouse.permissions.documents import grammar, rules
 from gatehouse.permissions.documents.conditions import parse_condition
-from gatehouse.permissions.documents.differences import differences, tallied
-from gatehouse.permissions.documents.fields import given_or
+from gatehouse.permissions.documents.differences import differences, tally_differences
+from gatehouse.permissions.documents.fields import member_or
 from gatehouse.permissions.documents.limits import refuse_roles
-from gatehouse.permissions.documents.rules import SchemaRules, leaves, meta_entries, protected_among
+from gatehouse.permissions.documents.rules import SchemaRules, meta_entries, protected_rules_in, schema_rules
 from gatehouse.permissions.errors import Malformed, NoRight, ProtectedHeld, RoleNotFound, VersionConflict
 from gatehouse.permissions.model import central
 from gatehouse.permissions.model.condition import Condition
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import ConditionMode, Role
-from gatehouse.permissions.model.rule import Section
+from gatehouse.permissions.model.rule import RuleSection
 from gatehouse.permissions.model.schema import ApplicationSchema, Tree
 from gatehouse.permissions.rights.actor import Actor
-from gatehouse.permissions.rights.guard import About, Operation, is_open, require
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
 from gatehouse.permissions.rights.rights import CAN_ADMINISTER
-from gatehouse.permissions.store import ApplicationStore, Edited
+from gatehouse.permissions.store import ApplicationStore, EditResult
 
-DEFAULT: Final = "default"  # a role of this name applies to all users (interface §2.7)
-ROOTS: Final = frozenset({"login", "private_data", "public_data", "roles", "secret_data"})
-KEPT: Final = frozenset({"application_id", "version", "updated_at"})  # told, never written
+DEFAULT_ROLE_KEY: Final = "default"  # a role of this name applies to all users (interface §2.7)
+SCHEMA_ROOTS: Final = frozenset({"login", "private_data", "public_data", "roles", "secret_data"})
+READ_ONLY_MEMBERS: Final = frozenset({"application_id", "version", "updated_at"})  # told, never written
 CENTRAL_ROLES: Final = frozenset(role.key for role in central.roles())
 
 
@@ -84,7 +84,7 @@ class SavedSchema:
     warnings: tuple[str, ...] = ()  # what was ignored, by name (R6)
 
 
-class AppSchemas:
+class SchemaCommands:
     def __init__(self, *, store: ApplicationStore, recorder: Recorder, clock: Clock) -> None:
         self._store = store
         self._recorder = recorder
@@ -92,14 +92,14 @@ class AppSchemas:
 
     async def save(self, actor: Actor, seen: ApplicationModel, given: Mapping[str, object]) -> SavedSchema:
         """Replace the roots that are given; each absent one keeps, null empties it."""
-        require(actor.rights, Operation.SCHEMA_SAVE, about(seen))
-        ignored = tuple(sorted(given.keys() - ROOTS - KEPT))
+        require_operation(actor.rights, Operation.SCHEMA_SAVE, model_target(seen))
+        ignored = tuple(sorted(given.keys() - SCHEMA_ROOTS - READ_ONLY_MEMBERS))
         warnings = [f"{name}: outside the sections of a schema, ignored" for name in ignored]
         if "secret_data" in given and not actor.rights.administers:
             warnings.append("secret_data: not editable here, ignored")
         version = version_of(given)
 
-        def change(state: ApplicationModel) -> Edited[ApplicationModel]:
+        def change(state: ApplicationModel) -> EditResult[ApplicationModel]:
             refuse_other_project(state, seen)
             refuse_old_version(version, state.schema.version)
             after = self._with_roots(actor, state, given)
@@ -116,11 +116,11 @@ class AppSchemas:
     async def save_role(self, actor: Actor, seen: ApplicationModel, draft: RoleDraft) -> ApplicationModel:
         name = role_name(draft)
 
-        def change(state: ApplicationModel) -> Edited[ApplicationModel]:
+        def change(state: ApplicationModel) -> EditResult[ApplicationModel]:
             refuse_other_project(state, seen)
             before = state.roles.get(name.lower())
-            refuse_old_version(draft.version, before.version if before else NOT_YET)
-            after = merged(state, before, draft)
+            refuse_old_version(draft.version, before.version if before else NEW_VERSION)
+            after = apply_role_draft(state, before, draft)
             self._refuse_role(actor, state, before, after)
             new = replace(state, roles={**state.roles, after.key: after})
             refuse_roles(new.roles.values())
@@ -133,7 +133,7 @@ class AppSchemas:
     ) -> ApplicationModel:
         key = grammar.check_role_name(name, "data.name").lower()
 
-        def change(state: ApplicationModel) -> Edited[ApplicationModel]:
+        def change(state: ApplicationModel) -> EditResult[ApplicationModel]:
             refuse_other_project(state, seen)
             before = state.roles.get(key)
             self._refuse_role(actor, state, before, None)
@@ -148,21 +148,21 @@ class AppSchemas:
     def _with_roots(self, actor: Actor, state: ApplicationModel, given: Mapping[str, object]) -> ApplicationModel:
         schema = replace(state.schema, updated_at=self._clock.now())
         if "login" in given:
-            schema = replace(schema, login=rules.parse_login(given_or(given, "login", {}), place="data.login"))
+            schema = replace(schema, login=rules.parse_login(member_or(given, "login", {}), place="data.login"))
         schema = replace(
             schema,
-            private_data=section_of(given, Section.PRIVATE, schema.private_data),
-            public_data=section_of(given, Section.PUBLIC, schema.public_data),
+            private_data=schema_section(given, RuleSection.PRIVATE, schema.private_data),
+            public_data=schema_section(given, RuleSection.PUBLIC, schema.public_data),
         )
-        rules.refuse_doubled(schema.private_data, schema.public_data)
+        rules.refuse_duplicate_paths(schema.private_data, schema.public_data)
         if "secret_data" in given and actor.rights.administers:
             schema = replace(
-                schema, secret_data=rules.parse_secret(given_or(given, "secret_data", {}), place="data.secret_data")
+                schema, secret_data=rules.parse_secret(member_or(given, "secret_data", {}), place="data.secret_data")
             )
         refuse_changed_central(state, schema)
         after = replace(state, schema=schema)
         if "roles" in given:
-            after = replace(after, roles=self._roles_given(actor, after, given_or(given, "roles", {})))
+            after = replace(after, roles=self._roles_given(actor, after, member_or(given, "roles", {})))
             refuse_roles(after.roles.values())
         return after
 
@@ -172,7 +172,7 @@ class AppSchemas:
         for name, fields in rules.read_roles(given, place="data.roles").items():
             draft = read_role(fields, name)
             before = state.roles.get(name.lower())
-            after = merged(state, before, draft)
+            after = apply_role_draft(state, before, draft)
             if after != before:
                 self._refuse_role(actor, state, before, after)
             if after.key in new:
@@ -184,8 +184,8 @@ class AppSchemas:
 
     def _refuse_role(self, actor: Actor, state: ApplicationModel, before: Role | None, after: Role | None) -> None:
         """Rights first, then what the role may hold (interface §3, R6)."""
-        where = about(state)
-        require(actor.rights, Operation.ROLES_SAVE, where)
+        where = model_target(state)
+        require_operation(actor.rights, Operation.ROLES_SAVE, where)
         if state.application.is_central and not actor.rights.administers:
             raise NoRight("a role of application 1 could give anything to anyone")
         if not is_open(actor.rights, Operation.SCHEMA_SAVE, where):
@@ -195,7 +195,7 @@ class AppSchemas:
         refuse_central_role(state, before, after)
         if after is None:
             return
-        held = protected_among(state.schema, meta_entries(after.meta))
+        held = protected_rules_in(state.schema, meta_entries(after.meta))
         if held and not after.protected:
             names = ", ".join(str(rule) for rule in held)
             if before is not None and before.protected:
@@ -203,30 +203,32 @@ class AppSchemas:
             raise ProtectedRules(f"role {after.name}: protected rules go into protected roles only: {names}")
         refuse_colliding(state, after)
 
-    def _edited(self, actor: Actor, before: ApplicationModel, after: ApplicationModel) -> Edited[ApplicationModel]:
-        return Edited(after, self._records(actor, before, after), tallied(differences(before, after)))
+    def _edited(
+        self, actor: Actor, before: ApplicationModel, after: ApplicationModel
+    ) -> EditResult[ApplicationModel]:
+        return EditResult(after, self._records(actor, before, after), tally_differences(differences(before, after)))
 
-    def _records(self, actor: Actor, before: ApplicationModel, after: ApplicationModel) -> Sequence[Record]:
+    def _records(self, actor: Actor, before: ApplicationModel, after: ApplicationModel) -> Sequence[AuditRecord]:
         application = before.application.application_id
         found = []
         old, new = schema_document(before.schema), schema_document(after.schema)
         if old != new:
-            found.append(self._record(Event.SCHEMA_SAVED, actor, application, difference(old, new)))
+            found.append(self._record(AuditEvent.SCHEMA_SAVED, actor, application, describe_changes(old, new)))
         for key in sorted(before.roles.keys() | after.roles.keys()):
             was, now = before.roles.get(key), after.roles.get(key)
             if was == now:
                 continue
-            details = {"role": key, **difference(role_facts(was), role_facts(now))}
+            details = {"role": key, **describe_changes(role_audit_fields(was), role_audit_fields(now))}
             found.append(self._record(role_event(now), actor, application, details))
         # A save that changes nothing is one too: its version is a new one (interface §9).
-        return found or [self._record(Event.SCHEMA_SAVED, actor, application, {})]
+        return found or [self._record(AuditEvent.SCHEMA_SAVED, actor, application, {})]
 
-    def _record(self, event: Event, actor: Actor, application_id: int, details: Details) -> Record:
+    def _record(self, event: AuditEvent, actor: Actor, application_id: int, details: Details) -> AuditRecord:
         return self._recorder.record(event, actor.origin, subject=f"application {application_id}", details=details)
 
 
-def about(model: ApplicationModel) -> About:
-    return About(application_id=model.application.application_id, project_id=model.application.project_id)
+def model_target(model: ApplicationModel) -> GuardTarget:
+    return GuardTarget(application_id=model.application.application_id, project_id=model.application.project_id)
 
 
 def refuse_other_project(state: ApplicationModel, seen: ApplicationModel) -> None:
@@ -239,10 +241,10 @@ def refuse_other_project(state: ApplicationModel, seen: ApplicationModel) -> Non
     refuse_removed(state.application)
 
 
-def section_of(given: Mapping[str, object], section: Section, kept: Tree) -> Tree:
+def schema_section(given: Mapping[str, object], section: RuleSection, kept: Tree) -> Tree:
     if section.value not in given:
         return kept
-    return rules.parse_schema_section(given_or(given, section.value, {}), section, place=f"data.{section.value}")
+    return rules.parse_schema_section(member_or(given, section.value, {}), section, place=f"data.{section.value}")
 
 
 def version_of(given: Mapping[str, object]) -> int | UnsetType:
@@ -271,7 +273,7 @@ def read_role(fields: object, name: str) -> RoleDraft:
     return msgspec.structs.replace(draft, name=grammar.check_role_name(name, place))
 
 
-def merged(state: ApplicationModel, before: Role | None, draft: RoleDraft) -> Role:
+def apply_role_draft(state: ApplicationModel, before: Role | None, draft: RoleDraft) -> Role:
     """The role as it will be: an absent field keeps, null clears (R6). Its name never changes."""
     place = f"role {draft.name}"
     base = before or Role(application_id=state.application.application_id, name=role_name(draft))
@@ -308,7 +310,7 @@ def meta_of(draft: RoleDraft, place: str) -> Tree:
 
 
 def applies_to_all(role: Role) -> bool:
-    return role.default or role.key == DEFAULT
+    return role.default or role.key == DEFAULT_ROLE_KEY
 
 
 def refuse_colliding(model: ApplicationModel, role: Role, known: SchemaRules | None = None) -> None:
@@ -326,7 +328,7 @@ def refuse_exposed(before: ApplicationModel, after: ApplicationModel, known: Sch
     holders = [
         role.name
         for role in after.roles.values()
-        if not role.protected and protected_among(known, meta_entries(role.meta))
+        if not role.protected and protected_rules_in(known, meta_entries(role.meta))
     ]
     if holders and before.schema != after.schema:
         raise ProtectedHeld(f"Public roles hold a rule that would be protected: {', '.join(sorted(holders))}")
@@ -336,8 +338,8 @@ def refuse_changed_central(before: ApplicationModel, schema: ApplicationSchema) 
     """Application 1's rules are the ones this program knows; only the words about them are free."""
     if not before.application.is_central:
         return
-    known = leaves(before.schema.private_data, before.schema.public_data)
-    wanted = leaves(schema.private_data, schema.public_data)
+    known = schema_rules(before.schema.private_data, before.schema.public_data)
+    wanted = schema_rules(schema.private_data, schema.public_data)
     same = known.keys() == wanted.keys() and all(
         (leaf.value, leaf.protected) == (wanted[rule].value, wanted[rule].protected) for rule, leaf in known.items()
     )
@@ -350,23 +352,23 @@ def refuse_central_role(state: ApplicationModel, before: Role | None, after: Rol
     if not state.application.is_central:
         return
     built_in = before if before is not None and before.key in CENTRAL_ROLES else None
-    if built_in is not None and (after is None or counts_as(after) != counts_as(built_in)):
+    if built_in is not None and (after is None or role_effect(after) != role_effect(built_in)):
         raise CentralRole
     denied = None if after is None else meta_entries(after.meta).get(CAN_ADMINISTER)
     if denied is not None and not denied.value:
         raise Malformed("application 1: no role says false to can_administer")
 
 
-def counts_as(role: Role) -> tuple[object, ...]:
+def role_effect(role: Role) -> tuple[object, ...]:
     """What a role gives, and to whom it applies."""
     condition = None if role.condition is None else role.condition.document
     return meta_entries(role.meta), role.protected, role.default, condition, role.condition_mode
 
 
-def role_event(role: Role | None) -> Event:
+def role_event(role: Role | None) -> AuditEvent:
     if role is None:
-        return Event.ROLE_REMOVED
-    return Event.DEFAULT_ROLE_SAVED if applies_to_all(role) else Event.ROLE_SAVED
+        return AuditEvent.ROLE_REMOVED
+    return AuditEvent.DEFAULT_ROLE_SAVED if applies_to_all(role) else AuditEvent.ROLE_SAVED
 
 
 def schema_document(schema: ApplicationSchema) -> dict[str, object]:
@@ -394,5 +396,5 @@ def role_document(role: Role) -> dict[str, object]:
     }
 
 
-def role_facts(role: Role | None) -> dict[str, object]:
+def role_audit_fields(role: Role | None) -> dict[str, object]:
     return {} if role is None else {name: value for name, value in role_document(role).items() if name != "version"}

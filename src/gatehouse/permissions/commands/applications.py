@@ -7,28 +7,28 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from gatehouse.audit.differences import difference
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Record
+from gatehouse.audit.differences import describe_changes
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditRecord
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.addresses import Network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import Conflict, Refused
 from gatehouse.keys.sealing import MasterKeys
-from gatehouse.permissions.commands.finding import live_project
+from gatehouse.permissions.commands.finding import find_live_project
 from gatehouse.permissions.commands.tags import TagsDraft
-from gatehouse.permissions.commands.versions import NOT_YET, refuse_old_version
+from gatehouse.permissions.commands.versions import NEW_VERSION, refuse_old_version
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight, VersionConflict
 from gatehouse.permissions.keys.published import new_service_key
-from gatehouse.permissions.model.application import CENTRAL_ID, PRIVATE_KEY_SEALED_FOR, Application
+from gatehouse.permissions.model.application import CENTRAL_ID, PRIVATE_KEY_PURPOSE, Application
 from gatehouse.permissions.model.schema import ApplicationSchema
 from gatehouse.permissions.model.scope import application_scope
-from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord
+from gatehouse.permissions.model.user_record import Assignment, ScopeHoldings, UserRecord
 from gatehouse.permissions.rights.actor import Actor
-from gatehouse.permissions.rights.guard import About, Operation, is_open, require
-from gatehouse.permissions.store import ApplicationStore, Edited, NewApplication, ProjectStore
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
+from gatehouse.permissions.store import ApplicationStore, EditResult, NewApplication, ProjectStore
 
 CREATOR_ROLES: Final = ("app_developer", "app_users_manager")
 CREATOR_SECRETS: Final[Mapping[str, object]] = {  # R5; never secret
@@ -67,7 +67,7 @@ class ApplicationDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     author: object = UNSET
 
 
-class Applications:
+class ApplicationCommands:
     def __init__(
         self,
         *,
@@ -89,8 +89,8 @@ class Applications:
     async def get(self, actor: Actor, application_id: int) -> Application:
         """Raises NoRight before it tells whether there is such an application (checklist PA-13)."""
         application = await self._find(application_id)
-        require(actor.rights, Operation.APPLICATION_GET, about(application_id, application))
-        return found(application)
+        require_operation(actor.rights, Operation.APPLICATION_GET, application_target(application_id, application))
+        return require_found(application)
 
     async def save(self, actor: Actor, draft: ApplicationDraft) -> Application:
         if draft.application_id is UNSET or draft.application_id is None:
@@ -99,46 +99,46 @@ class Applications:
 
     async def delete(self, actor: Actor, application_id: int, version: int | UnsetType = UNSET) -> Application:
         application = await self._find(application_id)
-        require(actor.rights, Operation.APPLICATION_DELETE, about(application_id, application))
-        seen = found(application)
+        require_operation(actor.rights, Operation.APPLICATION_DELETE, application_target(application_id, application))
+        seen = require_found(application)
         if seen.is_central:
             raise CentralStays
 
-        def change(state: Application) -> Edited[Application]:
+        def change(state: Application) -> EditResult[Application]:
             refuse_moved(state, seen)
             if state.removed:
-                return Edited(state, ())
+                return EditResult(state, ())
             refuse_old_version(version, state.version)
-            record = self._record(Event.APPLICATION_REMOVED, actor, state.application_id)
-            return Edited(replace(state, removed=True), (record,))
+            record = self._record(AuditEvent.APPLICATION_REMOVED, actor, state.application_id)
+            return EditResult(replace(state, removed=True), (record,))
 
         return await self._store.edit_application(application_id, change)
 
     async def save_tags(self, actor: Actor, application_id: int, draft: TagsDraft) -> Application:
         application = await self._find(application_id)
-        require(actor.rights, Operation.APPLICATION_TAGS, about(application_id, application))
-        seen, wanted = found(application), draft.wanted
+        require_operation(actor.rights, Operation.APPLICATION_TAGS, application_target(application_id, application))
+        seen, wanted = require_found(application), draft.wanted
 
-        def change(state: Application) -> Edited[Application]:
+        def change(state: Application) -> EditResult[Application]:
             refuse_moved(state, seen)
             refuse_removed(state)
             refuse_old_version(draft.version, state.version)
             meta = {**state.service_meta, "tags": list(wanted)}
-            details = difference({"tags": state.service_meta.get("tags", [])}, {"tags": list(wanted)})
-            record = self._record(Event.APPLICATION_TAGGED, actor, state.application_id, details)
-            return Edited(replace(state, service_meta=meta), (record,))
+            details = describe_changes({"tags": state.service_meta.get("tags", [])}, {"tags": list(wanted)})
+            record = self._record(AuditEvent.APPLICATION_TAGGED, actor, state.application_id, details)
+            return EditResult(replace(state, service_meta=meta), (record,))
 
         return await self._store.edit_application(application_id, change)
 
     async def _create(self, actor: Actor, draft: ApplicationDraft) -> Application:
         project_id = await self._project_of(actor, draft.project_id)
-        home = About(project_id=project_id)
-        require(
+        home = GuardTarget(project_id=project_id)
+        require_operation(
             actor.rights,
             Operation.APPLICATION_CREATE_IN_PROJECT if project_id else Operation.APPLICATION_CREATE,
             home,
         )
-        refuse_old_version(draft.version, NOT_YET)
+        refuse_old_version(draft.version, NEW_VERSION)
         if draft.name is UNSET:
             raise Malformed("data.name: a new application needs a name")
         draft = msgspec.structs.replace(draft, project_id=project_id)
@@ -147,42 +147,42 @@ class Applications:
         wanted = self._merged(actor, blank, draft, may_publish=actor.rights.holds_at_root("can_publish_services"))
         now = self._clock.now()
 
-        def new(application_id: int) -> tuple[NewApplication, Sequence[Record]]:
+        def new(application_id: int) -> tuple[NewApplication, Sequence[AuditRecord]]:
             application = replace(wanted, application_id=application_id)
             if application.service_key is not None:
                 application = replace(
                     application, service_key=replace(application.service_key, application_id=application_id)
                 )
             record = self._record(
-                Event.APPLICATION_CREATED,
+                AuditEvent.APPLICATION_CREATED,
                 actor,
                 application_id,
                 {"name": application.name, "project_id": project_id},
             )
             schema = ApplicationSchema(application_id=application_id, updated_at=now)
-            creator = creators_record(application, actor.user_id)
+            creator = creator_record(application, actor.user_id)
             return NewApplication(application=application, schema=schema, creator=creator), (record,)
 
         return await self._store.create_application(new)
 
     async def _change(self, actor: Actor, application_id: int, draft: ApplicationDraft) -> Application:
         application = await self._find(application_id)
-        where = about(application_id, application)
-        require(actor.rights, Operation.APPLICATION_SAVE, where)
-        seen = found(application)
+        where = application_target(application_id, application)
+        require_operation(actor.rights, Operation.APPLICATION_SAVE, where)
+        seen = require_found(application)
         if draft.project_id is not UNSET:
             project_id = await self._project_of(actor, draft.project_id)
             self._refuse_move(actor, seen, project_id)
             draft = msgspec.structs.replace(draft, project_id=project_id)
         may_publish = is_open(actor.rights, Operation.SERVICE_META, where)
 
-        def change(state: Application) -> Edited[Application]:
+        def change(state: Application) -> EditResult[Application]:
             refuse_moved(state, seen)
             refuse_removed(state)
             refuse_old_version(draft.version, state.version)
             after = self._merged(actor, state, draft, may_publish=may_publish)
-            details = difference(audited(state), audited(after))
-            return Edited(after, (self._record(Event.APPLICATION_CHANGED, actor, application_id, details),))
+            details = describe_changes(application_audit_fields(state), application_audit_fields(after))
+            return EditResult(after, (self._record(AuditEvent.APPLICATION_CHANGED, actor, application_id, details),))
 
         return await self._store.edit_application(application_id, change)
 
@@ -226,10 +226,12 @@ class Applications:
     def _refuse_keys(self, actor: Actor, state: Application) -> None:
         """Keys need canCreateJwt as well (R6); who makes an application has it there."""
         if state.application_id:
-            require(actor.rights, Operation.APPLICATION_KEYS, about(state.application_id, state))
+            require_operation(
+                actor.rights, Operation.APPLICATION_KEYS, application_target(state.application_id, state)
+            )
 
     def _sealed(self, private: str) -> bytes:
-        return self._masters.seal(private.encode(), purpose=PRIVATE_KEY_SEALED_FOR)
+        return self._masters.seal(private.encode(), purpose=PRIVATE_KEY_PURPOSE)
 
     def _refuse_move(self, actor: Actor, seen: Application, project_id: str | None) -> None:
         if project_id == seen.project_id:
@@ -237,18 +239,18 @@ class Applications:
         if seen.is_central:
             raise CentralStays
         if project_id is None:  # as if it were made there: interface §5.5
-            require(actor.rights, Operation.APPLICATION_CREATE)
+            require_operation(actor.rights, Operation.APPLICATION_CREATE)
         else:
-            require(actor.rights, Operation.APPLICATION_MOVE_IN, About(project_id=project_id))
+            require_operation(actor.rights, Operation.APPLICATION_MOVE_IN, GuardTarget(project_id=project_id))
         if seen.project_id is not None:
-            require(actor.rights, Operation.APPLICATION_MOVE_OUT, About(project_id=seen.project_id))
+            require_operation(actor.rights, Operation.APPLICATION_MOVE_OUT, GuardTarget(project_id=seen.project_id))
 
     async def _project_of(self, actor: Actor, name: str | UnsetType | None) -> str | None:
         """The id of a project given by id or alias; removed ones take in nothing."""
         if name is UNSET or name is None:
             return None
         named = grammar.check_project_id(name, "data.project_id")
-        return (await live_project(self._projects, actor.rights, named)).project.project_id
+        return (await find_live_project(self._projects, actor.rights, named)).project.project_id
 
     async def _find(self, application_id: int) -> Application | None:
         try:
@@ -258,19 +260,21 @@ class Applications:
 
     def _record(
         self,
-        event: Event,
+        event: AuditEvent,
         actor: Actor,
         application_id: int,
         details: Mapping[str, str | int | bool | None] | None = None,
-    ) -> Record:
+    ) -> AuditRecord:
         return self._recorder.record(event, actor.origin, subject=f"application {application_id}", details=details)
 
 
-def about(application_id: int, application: Application | None) -> About:
-    return About(application_id=application_id, project_id=None if application is None else application.project_id)
+def application_target(application_id: int, application: Application | None) -> GuardTarget:
+    return GuardTarget(
+        application_id=application_id, project_id=None if application is None else application.project_id
+    )
 
 
-def found(application: Application | None) -> Application:
+def require_found(application: Application | None) -> Application:
     if application is None:
         raise ApplicationNotFound
     return application
@@ -302,13 +306,13 @@ def without_keys(application: Application) -> Mapping[str, object]:
     return cleared
 
 
-def creators_record(application: Application, user_id: str) -> UserRecord:
+def creator_record(application: Application, user_id: str) -> UserRecord:
     """What the creator gets: in a project roles on the application, elsewhere its own secret_data (R5)."""
     if application.project_id is None:
         return UserRecord(application_id=application.application_id, user_id=user_id, secret_data=CREATOR_SECRETS)
     scope = application_scope(application.project_id, application.application_id)
     roles = tuple(Assignment(role=role) for role in CREATOR_ROLES)
-    return UserRecord(application_id=CENTRAL_ID, user_id=user_id, scopes={scope: Holdings(roles=roles)})
+    return UserRecord(application_id=CENTRAL_ID, user_id=user_id, scopes={scope: ScopeHoldings(roles=roles)})
 
 
 def fingerprint(sealed: bytes) -> str:
@@ -316,7 +320,7 @@ def fingerprint(sealed: bytes) -> str:
     return sha256(sealed).hex()[:8]
 
 
-def audited(application: Application) -> Mapping[str, object]:
+def application_audit_fields(application: Application) -> Mapping[str, object]:
     return {
         "name": application.name,
         "description": application.description,

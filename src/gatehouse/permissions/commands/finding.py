@@ -6,7 +6,7 @@ from gatehouse.permissions.rights.rights import Rights
 from gatehouse.permissions.store import ProjectStore
 
 
-async def project_named(projects: ProjectStore, rights: Rights, name: str) -> ProjectModel:
+async def find_project(projects: ProjectStore, rights: Rights, name: str) -> ProjectModel:
     """A project by id or alias. Only an administrator hears that there is none; others may simply not see it."""
     try:
         return await projects.project(name)
@@ -16,9 +16,9 @@ async def project_named(projects: ProjectStore, rights: Rights, name: str) -> Pr
         raise NoRight(f"there is no project {name}") from None
 
 
-async def live_project(projects: ProjectStore, rights: Rights, name: str) -> ProjectModel:
+async def find_live_project(projects: ProjectStore, rights: Rights, name: str) -> ProjectModel:
     """One that is not removed: nothing new is put into those."""
-    found = await project_named(projects, rights, name)
+    found = await find_project(projects, rights, name)
     if found.project.removed:
         raise ProjectNotFound(f"project {found.project.project_id} is removed") if rights.administers else NoRight
     return found

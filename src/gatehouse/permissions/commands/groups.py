@@ -9,30 +9,30 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from gatehouse.accounts.errors import UserNotFound
-from gatehouse.audit.differences import difference
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Details, Record
+from gatehouse.audit.differences import describe_changes
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditRecord, Details
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.commands.finding import live_project, project_named
+from gatehouse.permissions.commands.finding import find_live_project, find_project
 from gatehouse.permissions.commands.tags import TagsDraft
-from gatehouse.permissions.commands.versions import NOT_YET, refuse_old_version, version_named
+from gatehouse.permissions.commands.versions import NEW_VERSION, expected_version, refuse_old_version
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.documents.fields import read_line, read_list, read_members
 from gatehouse.permissions.documents.limits import refuse_groups
 from gatehouse.permissions.errors import GroupNotFound, Malformed, NoRight, ProjectNotFound
-from gatehouse.permissions.evaluation.conditions import holds
-from gatehouse.permissions.evaluation.matching import UNKNOWN_PLACE
-from gatehouse.permissions.model.condition import Condition, Everyone, Subject, tests_in
-from gatehouse.permissions.model.group import GROUPS_MOST, Group, GroupCondition
+from gatehouse.permissions.evaluation.conditions import condition_holds
+from gatehouse.permissions.evaluation.matching import NO_ADDRESS
+from gatehouse.permissions.model.condition import Condition, ConditionSubject, Everyone, tests_in
+from gatehouse.permissions.model.group import MAX_GROUPS, Group, GroupCondition
 from gatehouse.permissions.rights.actor import Actor
-from gatehouse.permissions.rights.guard import About, Operation, is_open, require
-from gatehouse.permissions.store import Edited, GroupStore, PermissionStore, ProjectStore
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
+from gatehouse.permissions.store import EditResult, GroupStore, PermissionStore, ProjectStore
 
 GROUP_ID_BYTES: Final = 12
-CONDITIONS_MOST: Final = 50
-CONDITION_TITLE_LONGEST: Final = 64
+MAX_CONDITIONS: Final = 50
+MAX_CONDITION_TITLE_LENGTH: Final = 64
 
 
 class GroupDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -71,7 +71,7 @@ class AccessDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     updated_at: object = UNSET
 
 
-class Groups:
+class GroupCommands:
     def __init__(
         self,
         *,
@@ -89,15 +89,15 @@ class Groups:
 
     async def of_project(self, actor: Actor, name: str) -> Sequence[Group]:
         """The groups the actor manages; raises NoRight when there is none he might."""
-        model = await project_named(self._projects, actor.rights, grammar.check_project_id(name, "data.project_id"))
+        model = await find_project(self._projects, actor.rights, grammar.check_project_id(name, "data.project_id"))
         project_id = model.project.project_id
         shown = [
             group
             for group in sorted(model.groups.values(), key=lambda group: group.title_key)
-            if is_open(actor.rights, Operation.GROUP_GET, About(project_id=project_id, group_id=group.group_id))
+            if is_open(actor.rights, Operation.GROUP_GET, GuardTarget(project_id=project_id, group_id=group.group_id))
         ]
         if not shown:
-            require(actor.rights, Operation.GROUP_LIST, About(project_id=project_id))
+            require_operation(actor.rights, Operation.GROUP_LIST, GuardTarget(project_id=project_id))
         return shown
 
     async def save(self, actor: Actor, group_id: str | None, draft: GroupDraft) -> Group:
@@ -105,8 +105,8 @@ class Groups:
 
     async def delete(self, actor: Actor, group_id: str, version: int | UnsetType = UNSET) -> None:
         group = await self._managed(actor, group_id, Operation.GROUP_DELETE)
-        record = self._record(Event.GROUP_REMOVED, actor, group, {"title": group.title})
-        await self._store.delete_group(group_id, (record,), seen=version_named(version))
+        record = self._record(AuditEvent.GROUP_REMOVED, actor, group, {"title": group.title})
+        await self._store.delete_group(group_id, (record,), seen=expected_version(version))
 
     async def save_access(self, actor: Actor, group_id: str, draft: AccessDraft) -> Group:
         """Conditions and listed users; what is not given stays."""
@@ -116,7 +116,7 @@ class Groups:
         users = UNSET if draft.users is UNSET else grammar.parse_user_ids(draft.users or [], "data.users")
         who = await self._subject(actor)
 
-        def change(state: Group, beside: Sequence[Group]) -> Edited[Group]:
+        def change(state: Group, beside: Sequence[Group]) -> EditResult[Group]:
             refuse_old_version(draft.version, state.version)
             after = replace(
                 state,
@@ -124,9 +124,9 @@ class Groups:
                 users=state.users if users is UNSET else users,
             )
             refuse_groups([*beside, state], [*beside, after])
-            details = difference(access_document(state), access_document(after))
-            event = Event.GROUP_OPENED if is_opened(state, after, who) else Event.GROUP_ACCESS_SAVED
-            return Edited(after, (self._record(event, actor, after, details),))
+            details = describe_changes(access_document(state), access_document(after))
+            event = AuditEvent.GROUP_OPENED if opens_group(state, after, who) else AuditEvent.GROUP_ACCESS_SAVED
+            return EditResult(after, (self._record(event, actor, after, details),))
 
         try:
             return await self._store.edit_access(group_id, change)
@@ -137,10 +137,12 @@ class Groups:
         await self._managed(actor, group_id, Operation.GROUP_TAGS)
         wanted = draft.wanted
 
-        def change(state: Group) -> Edited[Group]:
+        def change(state: Group) -> EditResult[Group]:
             refuse_old_version(draft.version, state.version)
-            details = difference({"tags": list(state.tags)}, {"tags": list(wanted)})
-            return Edited(replace(state, tags=wanted), (self._record(Event.GROUP_TAGGED, actor, state, details),))
+            details = describe_changes({"tags": list(state.tags)}, {"tags": list(wanted)})
+            return EditResult(
+                replace(state, tags=wanted), (self._record(AuditEvent.GROUP_TAGGED, actor, state, details),)
+            )
 
         return await self._store.edit_group(group_id, change)
 
@@ -148,10 +150,10 @@ class Groups:
         if draft.project_id is UNSET:
             raise Malformed("data.project_id: a group belongs to a project")
         home = grammar.check_project_id(draft.project_id, "data.project_id")
-        model = await live_project(self._projects, actor.rights, home)
+        model = await find_live_project(self._projects, actor.rights, home)
         project = model.project
-        require(actor.rights, Operation.GROUP_SAVE, About(project_id=project.project_id))
-        refuse_old_version(draft.version, NOT_YET)
+        require_operation(actor.rights, Operation.GROUP_SAVE, GuardTarget(project_id=project.project_id))
+        refuse_old_version(draft.version, NEW_VERSION)
         if draft.title is UNSET:
             raise Malformed("data.title: a group needs a title")
         group = Group(
@@ -161,20 +163,20 @@ class Groups:
             description=description_of(draft, ""),
             created_at=self._clock.now(),
         )
-        entry = self._record(Event.GROUP_CREATED, actor, group, {"title": group.title})
-        return await self._store.create_group(group, (entry,), most=GROUPS_MOST)
+        entry = self._record(AuditEvent.GROUP_CREATED, actor, group, {"title": group.title})
+        return await self._store.create_group(group, (entry,), most=MAX_GROUPS)
 
     async def _change(self, actor: Actor, group_id: str, draft: GroupDraft) -> Group:
         seen = await self._managed(actor, group_id, Operation.GROUP_SAVE)
         if draft.project_id is not UNSET and not await self._is_in(seen, draft.project_id):
             raise Malformed("data.project_id: a group stays in its project")
 
-        def change(state: Group) -> Edited[Group]:
+        def change(state: Group) -> EditResult[Group]:
             refuse_old_version(draft.version, state.version)
             title = state.title if draft.title is UNSET else grammar.check_group_title(draft.title, "data.title")
             after = replace(state, title=title, description=description_of(draft, state.description))
-            details = difference(words_of(state), words_of(after))
-            return Edited(after, (self._record(Event.GROUP_CHANGED, actor, after, details),))
+            details = describe_changes(text_fields(state), text_fields(after))
+            return EditResult(after, (self._record(AuditEvent.GROUP_CHANGED, actor, after, details),))
 
         return await self._store.edit_group(group_id, change)
 
@@ -186,9 +188,9 @@ class Groups:
         except ProjectNotFound:
             return False
 
-    async def _subject(self, actor: Actor) -> Subject:
+    async def _subject(self, actor: Actor) -> ConditionSubject:
         facts = await self._people.facts(actor.user_id, ())
-        return Subject(actor.user_id) if facts is None else facts.subject
+        return ConditionSubject(actor.user_id) if facts is None else facts.subject
 
     async def _managed(self, actor: Actor, group_id: str, operation: Operation) -> Group:
         """The group, if the actor may do this to it; to others there is nothing to tell."""
@@ -198,10 +200,10 @@ class Groups:
             if actor.rights.administers:
                 raise
             raise NoRight(f"there is no group {group_id}") from None
-        require(actor.rights, operation, About(project_id=group.project_id, group_id=group.group_id))
+        require_operation(actor.rights, operation, GuardTarget(project_id=group.project_id, group_id=group.group_id))
         return group
 
-    def _record(self, event: Event, actor: Actor, group: Group, details: Details) -> Record:
+    def _record(self, event: AuditEvent, actor: Actor, group: Group, details: Details) -> AuditRecord:
         about = {"project_id": group.project_id, **details}
         return self._recorder.record(event, actor.origin, subject=f"group {group.group_id}", details=about)
 
@@ -209,13 +211,13 @@ class Groups:
 def read_conditions(given: Sequence[object], place: str) -> tuple[GroupCondition, ...]:
     """Each has a title and a condition that knows no address (interface §2.5)."""
     return tuple(
-        read_condition(one, f"{place}[{index}]") for index, one in enumerate(read_list(given, place, CONDITIONS_MOST))
+        read_condition(one, f"{place}[{index}]") for index, one in enumerate(read_list(given, place, MAX_CONDITIONS))
     )
 
 
 def read_condition(given: object, place: str) -> GroupCondition:
     members = read_members(given, place, ("title", "condition"))
-    title = read_line(members.get("title"), f"{place}.title", CONDITION_TITLE_LONGEST, shortest=1)
+    title = read_line(members.get("title"), f"{place}.title", MAX_CONDITION_TITLE_LENGTH, shortest=1)
     condition = parse_condition(members.get("condition"), place=f"{place}.condition", with_address=False)
     return GroupCondition(title=title, condition=condition)
 
@@ -226,16 +228,18 @@ def description_of(draft: GroupDraft, kept: str) -> str:
     return grammar.check_description(draft.description or "", "data.description")
 
 
-def is_opened(before: Group, after: Group, actor: Subject) -> bool:
+def opens_group(before: Group, after: Group, actor: ConditionSubject) -> bool:
     """Open to everyone, or to the one who did it: allowed, and audited as high (R5)."""
     listed = actor.user_id in set(after.users) - set(before.users)
     enters = has_member(after, actor) and not has_member(before, actor)
     return listed or enters or (opens_to_all(after) and not opens_to_all(before))
 
 
-def has_member(group: Group, who: Subject) -> bool:
+def has_member(group: Group, who: ConditionSubject) -> bool:
     """Listed, or meeting any of its conditions (R5)."""
-    return who.user_id in group.users or any(holds(one.test, who, UNKNOWN_PLACE) for one in conditions_in(group))
+    return who.user_id in group.users or any(
+        condition_holds(one.test, who, NO_ADDRESS) for one in conditions_in(group)
+    )
 
 
 def conditions_in(group: Group) -> Sequence[Condition]:
@@ -255,5 +259,5 @@ def access_document(group: Group) -> Mapping[str, object]:
     }
 
 
-def words_of(group: Group) -> Mapping[str, object]:
+def text_fields(group: Group) -> Mapping[str, object]:
     return {"title": group.title, "description": group.description}

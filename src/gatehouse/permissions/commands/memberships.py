@@ -7,11 +7,11 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from gatehouse.accounts.errors import UserNotFound
-from gatehouse.audit.differences import difference
-from gatehouse.audit.events import Event
+from gatehouse.audit.differences import describe_changes
+from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.commands.finding import project_named
+from gatehouse.permissions.commands.finding import find_project
 from gatehouse.permissions.commands.projects import ProjectRemoved
 from gatehouse.permissions.commands.user_schemas import refuse_unknown_rules
 from gatehouse.permissions.commands.versions import refuse_old_version
@@ -21,21 +21,21 @@ from gatehouse.permissions.documents.records import parse_project, project_docum
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
-from gatehouse.permissions.model.group import GROUPS_MOST, PROJECT_TAG
+from gatehouse.permissions.model.group import MAX_GROUPS, PROJECT_TAG
 from gatehouse.permissions.model.scope import Scope
-from gatehouse.permissions.model.user_record import Holdings, UserRecord
+from gatehouse.permissions.model.user_record import ScopeHoldings, UserRecord
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.granting import Granter
-from gatehouse.permissions.rights.guard import About, Operation, require
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
 from gatehouse.permissions.store import (
     Change,
-    Edited,
+    EditResult,
     MembershipChange,
     ProjectStore,
     UserRecordStore,
 )
 
-USERS_AT_ONCE = 200
+MAX_USERS_AT_ONCE = 200
 
 
 class MembershipDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,7 +50,7 @@ class MembershipDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     updated_at: object = UNSET  # accepted and ignored (R6)
 
 
-class Memberships:
+class MembershipCommands:
     def __init__(
         self,
         *,
@@ -70,7 +70,7 @@ class Memberships:
         """With everybody who holds something in it, or with this one if he does."""
         model = await self._opened(actor, name, Operation.MEMBERSHIP_GET)
         members = await self._records.records_in_project(CENTRAL_ID, model.project.project_id)
-        return document(model, [one for one in members if user_id in ("", one.user_id)], central)
+        return membership_document(model, [one for one in members if user_id in ("", one.user_id)], central)
 
     async def save(self, actor: Actor, central: ApplicationModel, draft: MembershipDraft) -> dict[str, object]:
         seen = await self._opened(actor, draft.id, Operation.MEMBERSHIP_SAVE)
@@ -80,13 +80,13 @@ class Memberships:
         wanted = {} if draft.users is UNSET else self._users(draft.users, project_id)
         granter = Granter(rights=actor.rights, model=central, now=self._clock.now())
         record = self._recorder.record(
-            Event.MEMBERSHIP_SAVED,
+            AuditEvent.MEMBERSHIP_SAVED,
             actor.origin,
             subject=f"project {project_id}",
             details={"users": ", ".join(sorted(wanted))},
         )
 
-        def lists(state: ProjectModel) -> Edited[ProjectModel]:
+        def lists(state: ProjectModel) -> EditResult[ProjectModel]:
             if state.project.removed:
                 raise ProjectRemoved
             refuse_old_version(draft.version, state.project.version)
@@ -97,7 +97,7 @@ class Memberships:
             )
             if set(project.allow) & set(project.disallow):
                 raise Malformed("data: a group is either allowed or disallowed")
-            return Edited(replace(state, project=project), (record,))
+            return EditResult(replace(state, project=project), (record,))
 
         users = {user_id: self._replaced(actor, granter, project_id, scopes) for user_id, scopes in wanted.items()}
         change = MembershipChange(project=lists, users=users)
@@ -105,45 +105,45 @@ class Memberships:
             model = await self._projects.edit_members(project_id, change, self._clock.now())
         except UserNotFound:  # 404 is for those who may read anyone's record (R6)
             raise Malformed("data.users: one of them is no user") from None
-        return document(model, await self._records.records_in_project(CENTRAL_ID, project_id), central)
+        return membership_document(model, await self._records.records_in_project(CENTRAL_ID, project_id), central)
 
-    def _users(self, given: Mapping[str, object], project_id: str) -> Mapping[str, Mapping[Scope, Holdings]]:
-        if len(given) > USERS_AT_ONCE:
-            raise Malformed(f"data.users: at most {USERS_AT_ONCE} at once")
+    def _users(self, given: Mapping[str, object], project_id: str) -> Mapping[str, Mapping[Scope, ScopeHoldings]]:
+        if len(given) > MAX_USERS_AT_ONCE:
+            raise Malformed(f"data.users: at most {MAX_USERS_AT_ONCE} at once")
         return {
             grammar.check_user_id(user_id, "data.users"): self._member(entry, project_id, f"data.users.{user_id}")
             for user_id, entry in given.items()
         }
 
-    def _member(self, entry: object, project_id: str, place: str) -> Mapping[Scope, Holdings]:
+    def _member(self, entry: object, project_id: str, place: str) -> Mapping[Scope, ScopeHoldings]:
         if entry is None:
             return {}
         return parse_project(entry, project_id, place=place)
 
     def _replaced(
-        self, actor: Actor, granter: Granter, project_id: str, scopes: Mapping[Scope, Holdings]
+        self, actor: Actor, granter: Granter, project_id: str, scopes: Mapping[Scope, ScopeHoldings]
     ) -> Change[UserRecord]:
-        def change(state: UserRecord) -> Edited[UserRecord]:
+        def change(state: UserRecord) -> EditResult[UserRecord]:
             kept = {scope: held for scope, held in state.scopes.items() if scope.project_id != project_id}
             after = replace(state, scopes={**kept, **scopes})
             refuse_unknown_rules(granter.model, state, after)
             granter.refuse_change(state, after)
-            details = difference(
+            details = describe_changes(
                 project_document(state, project_id, granter.model), project_document(after, project_id, granter.model)
             )
             record = self._recorder.record(
-                Event.USER_SCHEMA_SAVED,
+                AuditEvent.USER_SCHEMA_SAVED,
                 actor.origin,
                 subject=state.user_id,
                 details={"application_id": CENTRAL_ID, "project_id": project_id, **details},
             )
-            return Edited(after, (record,))
+            return EditResult(after, (record,))
 
         return change
 
     async def _opened(self, actor: Actor, name: str, operation: Operation) -> ProjectModel:
-        model = await project_named(self._projects, actor.rights, grammar.check_project_id(name, "data.id"))
-        require(actor.rights, operation, About(project_id=model.project.project_id))
+        model = await find_project(self._projects, actor.rights, grammar.check_project_id(name, "data.id"))
+        require_operation(actor.rights, operation, GuardTarget(project_id=model.project.project_id))
         return model
 
 
@@ -153,7 +153,7 @@ def group_list(
     """Groups of this project that carry its tag (interface §2.5)."""
     if given is UNSET:
         return tuple(kept)
-    listed = read_list(given or [], place, GROUPS_MOST)
+    listed = read_list(given or [], place, MAX_GROUPS)
     ids = tuple(dict.fromkeys(grammar.check_group_id(one, f"{place}[{index}]") for index, one in enumerate(listed)))
     for group_id in ids:
         group = model.groups.get(group_id)
@@ -162,7 +162,9 @@ def group_list(
     return ids
 
 
-def document(model: ProjectModel, members: Sequence[UserRecord], central: ApplicationModel) -> dict[str, object]:
+def membership_document(
+    model: ProjectModel, members: Sequence[UserRecord], central: ApplicationModel
+) -> dict[str, object]:
     project = model.project
     return {
         "id": project.project_id,

@@ -7,27 +7,27 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from gatehouse.audit.differences import difference
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Details, Record
+from gatehouse.audit.differences import describe_changes
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditRecord, Details
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.errors import Conflict
-from gatehouse.permissions.commands.finding import project_named
+from gatehouse.permissions.commands.finding import find_project
 from gatehouse.permissions.commands.tags import TagsDraft
 from gatehouse.permissions.commands.versions import refuse_old_version
 from gatehouse.permissions.documents import grammar
-from gatehouse.permissions.documents.fields import given_or, read_list, read_members
+from gatehouse.permissions.documents.fields import member_or, read_list, read_members
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
 from gatehouse.permissions.model.project import GrantAction, GroupGrant, Project, ProjectSettings
 from gatehouse.permissions.rights.actor import Actor
-from gatehouse.permissions.rights.guard import About, Operation, require
-from gatehouse.permissions.store import Edited, PermissionStore, ProjectStore
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
+from gatehouse.permissions.store import EditResult, PermissionStore, ProjectStore
 
-SERVICES_MOST: Final = 200
-GRANTS_MOST: Final = 200  # per service
-ROLES_MOST: Final = 100  # per grant
+MAX_SERVICES: Final = 200
+MAX_GRANTS: Final = 200  # per service
+MAX_ROLES_PER_GRANT: Final = 100  # per grant
 
 
 class ProjectRemoved(Conflict):
@@ -51,7 +51,7 @@ class ProjectDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     updated_at: object = UNSET
 
 
-class Projects:
+class ProjectCommands:
     def __init__(self, *, store: ProjectStore, models: PermissionStore, recorder: Recorder) -> None:
         self._store = store
         self._models = models
@@ -64,27 +64,27 @@ class Projects:
         seen = await self._opened(actor, draft.id, Operation.PROJECT_SAVE)
         settings = UNSET if draft.settings is UNSET else await self._settings(seen, draft.settings or {})
 
-        def change(state: ProjectModel) -> Edited[ProjectModel]:
+        def change(state: ProjectModel) -> EditResult[ProjectModel]:
             if state.project.removed:
                 raise ProjectRemoved
             refuse_old_version(draft.version, state.project.version)
-            after = merged(state.project, draft, settings)
+            after = apply_project_draft(state.project, draft, settings)
             refuse_foreign_groups(state, after.settings)
-            details = difference(audited(state.project), audited(after))
-            record = self._record(Event.PROJECT_CHANGED, actor, after, details)
-            return Edited(replace(state, project=after), (record,))
+            details = describe_changes(project_audit_fields(state.project), project_audit_fields(after))
+            record = self._record(AuditEvent.PROJECT_CHANGED, actor, after, details)
+            return EditResult(replace(state, project=after), (record,))
 
         return (await self._store.edit_project(seen.project.project_id, change)).project
 
     async def delete(self, actor: Actor, name: str, version: int | UnsetType = UNSET) -> None:
         seen = await self._opened(actor, name, Operation.PROJECT_DELETE)
 
-        def change(state: ProjectModel) -> Edited[ProjectModel]:
+        def change(state: ProjectModel) -> EditResult[ProjectModel]:
             if state.project.removed:
-                return Edited(state, ())
+                return EditResult(state, ())
             refuse_old_version(version, state.project.version)
-            record = self._record(Event.PROJECT_REMOVED, actor, state.project, {})
-            return Edited(replace(state, project=replace(state.project, removed=True)), (record,))
+            record = self._record(AuditEvent.PROJECT_REMOVED, actor, state.project, {})
+            return EditResult(replace(state, project=replace(state.project, removed=True)), (record,))
 
         await self._store.edit_project(seen.project.project_id, change)
 
@@ -92,26 +92,26 @@ class Projects:
         seen = await self._opened(actor, draft.id, Operation.PROJECT_TAGS)
         wanted = draft.wanted
 
-        def change(state: ProjectModel) -> Edited[ProjectModel]:
+        def change(state: ProjectModel) -> EditResult[ProjectModel]:
             if state.project.removed:
                 raise ProjectRemoved
             refuse_old_version(draft.version, state.project.version)
-            details = difference({"tags": list(state.project.tags)}, {"tags": list(wanted)})
-            record = self._record(Event.PROJECT_TAGGED, actor, state.project, details)
-            return Edited(replace(state, project=replace(state.project, tags=wanted)), (record,))
+            details = describe_changes({"tags": list(state.project.tags)}, {"tags": list(wanted)})
+            record = self._record(AuditEvent.PROJECT_TAGGED, actor, state.project, details)
+            return EditResult(replace(state, project=replace(state.project, tags=wanted)), (record,))
 
         return (await self._store.edit_project(seen.project.project_id, change)).project
 
     async def _opened(self, actor: Actor, name: str, operation: Operation) -> ProjectModel:
-        model = await project_named(self._store, actor.rights, grammar.check_project_id(name, "data.id"))
-        require(actor.rights, operation, About(project_id=model.project.project_id))
+        model = await find_project(self._store, actor.rights, grammar.check_project_id(name, "data.id"))
+        require_operation(actor.rights, operation, GuardTarget(project_id=model.project.project_id))
         return model
 
     async def _settings(self, seen: ProjectModel, given: Mapping[str, object]) -> ProjectSettings:
         place = "data.settings"
         members = read_members(given, place, ("allowed_domains", "services"))
-        domains = grammar.parse_allowed_domains(given_or(members, "allowed_domains", []), f"{place}.allowed_domains")
-        services = read_services(given_or(members, "services", {}), f"{place}.services")
+        domains = grammar.parse_allowed_domains(member_or(members, "allowed_domains", []), f"{place}.allowed_domains")
+        services = read_services(member_or(members, "services", {}), f"{place}.services")
         kept = seen.project.settings.services
         fresh = {number: grants for number, grants in services.items() if kept.get(number) != grants}
         models = await self._models.application_models(fresh)
@@ -121,11 +121,11 @@ class Projects:
             refuse_unknown_roles(grants, models[application_id], where)
         return ProjectSettings(allowed_domains=domains, services=services)
 
-    def _record(self, event: Event, actor: Actor, project: Project, details: Details) -> Record:
+    def _record(self, event: AuditEvent, actor: Actor, project: Project, details: Details) -> AuditRecord:
         return self._recorder.record(event, actor.origin, subject=f"project {project.project_id}", details=details)
 
 
-def merged(project: Project, draft: ProjectDraft, settings: ProjectSettings | UnsetType) -> Project:
+def apply_project_draft(project: Project, draft: ProjectDraft, settings: ProjectSettings | UnsetType) -> Project:
     after = project
     if draft.title is not UNSET:
         after = replace(after, title=grammar.check_title(draft.title, "data.title"))
@@ -138,8 +138,8 @@ def merged(project: Project, draft: ProjectDraft, settings: ProjectSettings | Un
 
 def read_services(given: object, place: str) -> Mapping[int, tuple[GroupGrant, ...]]:
     members = read_members(given, place)
-    if len(members) > SERVICES_MOST:
-        raise Malformed(f"{place}: at most {SERVICES_MOST} services")
+    if len(members) > MAX_SERVICES:
+        raise Malformed(f"{place}: at most {MAX_SERVICES} services")
     return {
         grammar.parse_application_id(name, place): read_grants(entry, f"{place}.{name}")
         for name, entry in members.items()
@@ -150,7 +150,7 @@ def read_grants(given: object, place: str) -> tuple[GroupGrant, ...]:
     groups = read_members(given, place, ("groups",)).get("groups", [])
     return tuple(
         read_grant(one, f"{place}.groups[{index}]")
-        for index, one in enumerate(read_list(groups, f"{place}.groups", GRANTS_MOST))
+        for index, one in enumerate(read_list(groups, f"{place}.groups", MAX_GRANTS))
     )
 
 
@@ -159,7 +159,7 @@ def read_grant(given: object, place: str) -> GroupGrant:
     action = members.get("action")
     if action not in list(GrantAction):
         raise Malformed(f"{place}.action: grant or revoke")
-    roles = read_list(members.get("roles"), f"{place}.roles", ROLES_MOST)
+    roles = read_list(members.get("roles"), f"{place}.roles", MAX_ROLES_PER_GRANT)
     names = [grammar.check_role_name(role, f"{place}.roles[{index}]") for index, role in enumerate(roles)]
     return GroupGrant(
         group_id=grammar.check_group_id(members.get("group_id"), f"{place}.group_id"),
@@ -208,7 +208,7 @@ def settings_document(settings: ProjectSettings) -> dict[str, object]:
     }
 
 
-def audited(project: Project) -> Mapping[str, object]:
+def project_audit_fields(project: Project) -> Mapping[str, object]:
     return {
         "title": project.title,
         "description": project.description,

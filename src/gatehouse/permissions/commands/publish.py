@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Details, Record
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditRecord, Details
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Refused
@@ -16,15 +16,15 @@ from gatehouse.permissions.model.facts import Facts
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.schema import ApplicationSchema
 from gatehouse.permissions.model.scope import ROOT, Scope
-from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord
+from gatehouse.permissions.model.user_record import Assignment, ScopeHoldings, UserRecord
 from gatehouse.permissions.rights.actor import Actor
-from gatehouse.permissions.rights.guard import Operation, require
-from gatehouse.permissions.rights.rights import central
+from gatehouse.permissions.rights.guard import Operation, require_operation
+from gatehouse.permissions.rights.rights import central_rule
 from gatehouse.permissions.store import NewApplication, PermissionStore, ProjectStore
 
 OWNER: Final = "project_owner"
 ADMINISTRATOR: Final = "project_administrator"
-CAN_CREATE: Final = central("can_create_projects")
+CAN_CREATE_PROJECTS: Final = central_rule("can_create_projects")
 NUMBER: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
@@ -32,7 +32,7 @@ class NeedsStrongFactor(Refused):
     public = "The project's administrator needs two-factor sign-in with an authenticator or a passkey."
 
 
-class Publishing:
+class ProjectPublisher:
     def __init__(self, *, store: ProjectStore, people: PermissionStore, recorder: Recorder, clock: Clock) -> None:
         self._store = store
         self._people = people
@@ -41,7 +41,7 @@ class Publishing:
 
     async def publish(self, actor: Actor, author: Facts, title: object, target: str | None) -> Project:
         """Every check comes before anything is made; the store makes all of it or nothing (checklist PR-01)."""
-        require(actor.rights, Operation.PUBLISH)
+        require_operation(actor.rights, Operation.PUBLISH)
         name = grammar.check_title(title, "project")
         limit = project_limit(actor)
         chosen = author if target in (None, author.subject.user_id) else await self._person(actor, target)
@@ -55,7 +55,7 @@ class Publishing:
             project,
             new_application(project, now),
             limit,
-            first_people(project, chosen.subject.user_id),
+            first_records(project, chosen.subject.user_id),
             lambda application_id: self._records(actor, project, application_id, chosen.subject.user_id),
         )
 
@@ -66,10 +66,12 @@ class Publishing:
             raise PersonNotFound if actor.rights.knows_who_exists else NeedsStrongFactor(f"no user {user_id}")
         return facts
 
-    def _records(self, actor: Actor, project: Project, application_id: int, administrator: str) -> Sequence[Record]:
+    def _records(
+        self, actor: Actor, project: Project, application_id: int, administrator: str
+    ) -> Sequence[AuditRecord]:
         details: Details = {"title": project.title, "application_id": application_id, "administrator": administrator}
         subject = f"project {project.project_id}"
-        return [self._recorder.record(Event.PROJECT_PUBLISHED, actor.origin, subject=subject, details=details)]
+        return [self._recorder.record(AuditEvent.PROJECT_PUBLISHED, actor.origin, subject=subject, details=details)]
 
 
 def new_application(project: Project, now: int) -> NewApplication:
@@ -78,7 +80,7 @@ def new_application(project: Project, now: int) -> NewApplication:
     return NewApplication(application=application, schema=ApplicationSchema(application_id=0, updated_at=now))
 
 
-def first_people(project: Project, administrator: str) -> Sequence[UserRecord]:
+def first_records(project: Project, administrator: str) -> Sequence[UserRecord]:
     """The author owns and administers it, the target administers it."""
     scope = Scope(project.project_id)
     roles = {project.author: [OWNER, ADMINISTRATOR]}
@@ -87,7 +89,7 @@ def first_people(project: Project, administrator: str) -> Sequence[UserRecord]:
         UserRecord(
             application_id=CENTRAL_ID,
             user_id=user_id,
-            scopes={scope: Holdings(roles=tuple(Assignment(role=role) for role in given))},
+            scopes={scope: ScopeHoldings(roles=tuple(Assignment(role=role) for role in given))},
         )
         for user_id, given in roles.items()
     ]
@@ -99,7 +101,7 @@ def project_limit(actor: Actor) -> int | None:
     Read per contribution: one without parameters is unlimited, of numbers the highest counts, and parameters that
     are no number give no right (R5).
     """
-    contributions = actor.rights.central.rules(ROOT).each(CAN_CREATE)
+    contributions = actor.rights.central.rules(ROOT).each(CAN_CREATE_PROJECTS)
     if actor.rights.administers or () in contributions:
         return None
     numbers = [int(one) for params in contributions for one in params if NUMBER.fullmatch(one)]

@@ -4,7 +4,7 @@ from gatehouse.permissions.commands.app_schemas import role_document, schema_doc
 from gatehouse.permissions.model.facts import ApplicationModel
 
 
-def whole_document(model: ApplicationModel) -> dict[str, object]:
+def full_schema_document(model: ApplicationModel) -> dict[str, object]:
     roles = sorted(model.roles.values(), key=lambda role: role.key)
     return {
         "application_id": model.application.application_id,

@@ -8,15 +8,15 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Record
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditRecord
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.addresses import parse_network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.ids import new_user_id
-from gatehouse.permissions.callers.service_jwts import DAY, DAYS_MOST, JTI_BYTES
-from gatehouse.permissions.commands.finding import live_project, project_named
-from gatehouse.permissions.commands.versions import version_named
+from gatehouse.permissions.callers.service_jwts import DAY_SECONDS, JTI_BYTES, MAX_TOKEN_DAYS
+from gatehouse.permissions.commands.finding import find_live_project, find_project
+from gatehouse.permissions.commands.versions import expected_version
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.fields import read_line, read_list
 from gatehouse.permissions.documents.records import parse_project, project_document
@@ -26,10 +26,10 @@ from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.model.service_account import ServiceAccount
-from gatehouse.permissions.model.user_record import Holdings, UserRecord
+from gatehouse.permissions.model.user_record import ScopeHoldings, UserRecord
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.granting import PROJECT_OWNER, Granter
-from gatehouse.permissions.rights.guard import About, Operation, require, require_in_person
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, refuse_vouched_caller, require_operation
 from gatehouse.permissions.rights.rights import CAN_MANAGE_PROJECT
 from gatehouse.permissions.store import (
     PermissionStore,
@@ -40,10 +40,10 @@ from gatehouse.permissions.store import (
 from gatehouse.tokens.claims import ServiceAccountClaims
 from gatehouse.tokens.signing import Signer
 
-HOLDS: Final = ("roles", "applications", "services", "groups")  # as in a membership
-NAME_LONGEST: Final = 64
-RANGES_MOST: Final = 32
-RANGE_LONGEST: Final = 64
+HOLDINGS_MEMBERS: Final = ("roles", "applications", "services", "groups")  # as in a membership
+MAX_NAME_LENGTH: Final = 64
+MAX_RANGES: Final = 32
+MAX_RANGE_LENGTH: Final = 64
 
 
 class ServiceAccountDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -67,19 +67,19 @@ class ServiceAccountDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class ListedServiceAccount:
     account: ServiceAccount
     holds: Mapping[str, object]  # in its project, as a membership says it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
-    listed: Listed
+class CreatedServiceAccount:
+    listed: ListedServiceAccount
     jwt: str = field(repr=False)
     ends_at: int
 
 
-class ServiceAccounts:
+class ServiceAccountCommands:
     def __init__(
         self,
         *,
@@ -103,45 +103,51 @@ class ServiceAccounts:
         self._issuer = issuer
         self._days = days
 
-    async def list(self, actor: Actor, central: ApplicationModel, name: str) -> Sequence[Listed]:
+    async def list(self, actor: Actor, central: ApplicationModel, name: str) -> Sequence[ListedServiceAccount]:
         """By name, revoked ones too."""
         named = grammar.check_project_id(name, "data.project_id")
-        project_id = (await project_named(self._projects, actor.rights, named)).project.project_id
-        require(actor.rights, Operation.SERVICE_ACCOUNTS, About(project_id=project_id))
+        project_id = (await find_project(self._projects, actor.rights, named)).project.project_id
+        require_operation(actor.rights, Operation.SERVICE_ACCOUNTS, GuardTarget(project_id=project_id))
         held = {one.user_id: one for one in await self._records.records_in_project(CENTRAL_ID, project_id)}
         return [
-            Listed(account=account, holds=holdings_of(held.get(account.user_id), account, central))
+            ListedServiceAccount(account=account, holds=holdings_of(held.get(account.user_id), account, central))
             for account in await self._store.service_accounts(project_id)
         ]
 
-    async def create(self, actor: Actor, central: ApplicationModel, draft: ServiceAccountDraft) -> Made:
+    async def create(
+        self, actor: Actor, central: ApplicationModel, draft: ServiceAccountDraft
+    ) -> CreatedServiceAccount:
         """Its JWT is answered here and nowhere else. Raises NameTaken."""
-        require_in_person(actor.rights)
+        refuse_vouched_caller(actor.rights)
         named = grammar.check_project_id(draft.project_id, "data.project_id")
-        project = await live_project(self._projects, actor.rights, named)
-        require(actor.rights, Operation.SERVICE_ACCOUNTS, About(project_id=project.project.project_id))
+        project = await find_live_project(self._projects, actor.rights, named)
+        require_operation(
+            actor.rights, Operation.SERVICE_ACCOUNTS, GuardTarget(project_id=project.project.project_id)
+        )
         ends_at = self._ends_at(draft.days, self._makers_end(actor, project))
         account = self._account(actor, project, draft)
         record = await self._record_of(actor, central, project, account, draft)
         await self._store.create_service_account(
-            account, [record], (self._entry(Event.SERVICE_ACCOUNT_MADE, actor, account),)
+            account, [record], (self._entry(AuditEvent.SERVICE_ACCOUNT_MADE, actor, account),)
         )
         jwt = await self._signer.sign(await self._claims(account, ends_at))
-        return Made(
-            listed=Listed(account=account, holds=holdings_of(record, account, central)), jwt=jwt, ends_at=ends_at
+        return CreatedServiceAccount(
+            listed=ListedServiceAccount(account=account, holds=holdings_of(record, account, central)),
+            jwt=jwt,
+            ends_at=ends_at,
         )
 
     async def revoke(self, actor: Actor, user_id: str, version: int | UnsetType = UNSET) -> None:
         """Only whoever manages its project hears that there is one."""
-        require_in_person(actor.rights)
+        refuse_vouched_caller(actor.rights)
         facts = await self._people.facts(grammar.check_user_id(user_id, "data.user_id"), (CENTRAL_ID,))
         account = None if facts is None else facts.service_account
         if account is None:
             raise PersonNotFound if actor.rights.administers else NoRight(f"{user_id} is no service account")
-        require(actor.rights, Operation.SERVICE_ACCOUNTS, About(project_id=account.project_id))
+        require_operation(actor.rights, Operation.SERVICE_ACCOUNTS, GuardTarget(project_id=account.project_id))
         if not account.revoked:
-            entry = self._entry(Event.SERVICE_ACCOUNT_REVOKED, actor, account)
-            now, seen = self._clock.now(), version_named(version)
+            entry = self._entry(AuditEvent.SERVICE_ACCOUNT_REVOKED, actor, account)
+            now, seen = self._clock.now(), expected_version(version)
             await self._store.revoke_service_account(user_id, now, (entry,), seen=seen)
 
     def _makers_end(self, actor: Actor, project: ProjectModel) -> int:
@@ -151,9 +157,9 @@ class ServiceAccounts:
 
     def _ends_at(self, days: int | None, latest: int) -> int:
         days = self._days if days is None else days
-        if not 1 <= days <= DAYS_MOST:
-            raise Malformed(f"data.days: 1 to {DAYS_MOST}")
-        wanted = self._clock.now() + days * DAY
+        if not 1 <= days <= MAX_TOKEN_DAYS:
+            raise Malformed(f"data.days: 1 to {MAX_TOKEN_DAYS}")
+        wanted = self._clock.now() + days * DAY_SECONDS
         return min(wanted, latest) if latest else wanted
 
     def _account(self, actor: Actor, project: ProjectModel, draft: ServiceAccountDraft) -> ServiceAccount:
@@ -202,20 +208,20 @@ class ServiceAccounts:
             fip=account.ip_ranges or None,
         )
 
-    def _entry(self, event: Event, actor: Actor, account: ServiceAccount) -> Record:
+    def _entry(self, event: AuditEvent, actor: Actor, account: ServiceAccount) -> AuditRecord:
         details = {"project_id": account.project_id, "name": account.name, "jti": account.jti}
         return self._recorder.record(event, actor.origin, subject=account.user_id, details=details)
 
 
 def read_name(given: object, place: str) -> str:
-    return read_line(given, place, NAME_LONGEST, shortest=1)
+    return read_line(given, place, MAX_NAME_LENGTH, shortest=1)
 
 
 def read_ranges(given: Sequence[object], place: str) -> tuple[str, ...]:
     ranges: list[str] = []
-    for index, one in enumerate(read_list(given, place, RANGES_MOST)):
+    for index, one in enumerate(read_list(given, place, MAX_RANGES)):
         where = f"{place}[{index}]"
-        text = read_line(one, where, RANGE_LONGEST, shortest=1)
+        text = read_line(one, where, MAX_RANGE_LENGTH, shortest=1)
         try:
             ranges.append(str(parse_network(text)))
         except ValueError:
@@ -223,12 +229,12 @@ def read_ranges(given: Sequence[object], place: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(ranges))
 
 
-def read_scopes(draft: ServiceAccountDraft, project_id: str, *, expired: int) -> Mapping[Scope, Holdings]:
-    given = {name: value for name in HOLDS if (value := getattr(draft, name)) is not None}
+def read_scopes(draft: ServiceAccountDraft, project_id: str, *, expired: int) -> Mapping[Scope, ScopeHoldings]:
+    given = {name: value for name in HOLDINGS_MEMBERS if (value := getattr(draft, name)) is not None}
     return parse_project(given, project_id, place="data", expired=expired)
 
 
-def refuse_owner(scopes: Mapping[Scope, Holdings]) -> None:
+def refuse_owner(scopes: Mapping[Scope, ScopeHoldings]) -> None:
     if any(one.role == PROJECT_OWNER for held in scopes.values() for one in held.roles):
         raise OwnerIsNoPerson
 

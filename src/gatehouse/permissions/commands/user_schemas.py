@@ -6,39 +6,39 @@ from dataclasses import dataclass, replace
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from gatehouse.audit.differences import difference
-from gatehouse.audit.events import Event
+from gatehouse.audit.differences import describe_changes
+from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.commands.applications import ApplicationRemoved
-from gatehouse.permissions.commands.finding import live_project
+from gatehouse.permissions.commands.finding import find_live_project
 from gatehouse.permissions.commands.versions import refuse_old_version
 from gatehouse.permissions.documents import grammar, rules
-from gatehouse.permissions.documents.fields import given_or
+from gatehouse.permissions.documents.fields import member_or
 from gatehouse.permissions.documents.records import parse_assignments, parse_private_data, record_document
 from gatehouse.permissions.errors import Malformed, NoRight, PersonNotFound
 from gatehouse.permissions.model.facts import ApplicationModel, Facts
-from gatehouse.permissions.model.rule import PROJECT_ACCESS, Section
+from gatehouse.permissions.model.rule import PROJECT_ACCESS, RuleSection
 from gatehouse.permissions.model.scope import ROOT, Scope
-from gatehouse.permissions.model.user_record import NOTHING, Holdings, UserRecord
+from gatehouse.permissions.model.user_record import NO_HOLDINGS, ScopeHoldings, UserRecord
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.granting import Granter, changed_entries, refuse_foreign_projects
-from gatehouse.permissions.rights.guard import About, Operation, is_open, require
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
 from gatehouse.permissions.rights.rights import Rights
-from gatehouse.permissions.rights.secret_data import Part
+from gatehouse.permissions.rights.secret_data import RecordPart
 from gatehouse.permissions.store import (
-    Edited,
+    EditResult,
     PermissionStore,
     ProjectStore,
     UserRecordStore,
 )
 
-WRITTEN: Mapping[str, Part] = {
-    "roles": Part.ROLES,
-    "public_data": Part.PUBLIC,
-    "private_data": Part.PRIVATE,
-    "secret_data": Part.SECRET,
-    "login": Part.SECRET,  # R5
+PARTS_BY_SECTION: Mapping[str, RecordPart] = {
+    "roles": RecordPart.ROLES,
+    "public_data": RecordPart.PUBLIC,
+    "private_data": RecordPart.PRIVATE,
+    "secret_data": RecordPart.SECRET,
+    "login": RecordPart.SECRET,  # R5
 }
 
 
@@ -62,18 +62,18 @@ class RecordDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class RecordSections:
     """The sections of a save, read; what was not given is UNSET and stays."""
 
     roles: tuple[object, ...] | UnsetType = UNSET
     private: Mapping[str, object] | UnsetType = UNSET
     public: Mapping[str, object] | UnsetType = UNSET
-    access: Mapping[Scope, Holdings] | UnsetType = UNSET
+    access: Mapping[Scope, ScopeHoldings] | UnsetType = UNSET
     secret: Mapping[str, object] | UnsetType = UNSET
     login: Mapping[str, object] | UnsetType = UNSET
 
 
-class UserSchemas:
+class UserRecordCommands:
     def __init__(
         self,
         *,
@@ -102,11 +102,11 @@ class UserSchemas:
         """All or nothing (checklist SC-07)."""
         refuse_sections(actor, user_id, draft)
         application_id = model.application.application_id
-        if not actor.rights.writes(Part.PRIVATE, user_id) and draft.private_data is not UNSET:
+        if not actor.rights.writes(RecordPart.PRIVATE, user_id) and draft.private_data is not UNSET:
             await self._refuse_stranger(actor, model, user_id, draft.private_data or {})
         before = (await self.person(actor, user_id, application_id)).records[application_id]
         wanted = read_draft(draft, expired)
-        if not judges_root_entries(actor.rights, user_id):
+        if not covers_root_entries(actor.rights, user_id):
             wanted = replace(wanted, private=UNSET)
         if model.application.removed:
             raise ApplicationRemoved
@@ -114,23 +114,23 @@ class UserSchemas:
             wanted = replace(wanted, access=await self._resolved(actor, model, wanted.access, before))
         granter = Granter(rights=actor.rights, model=model, now=self._clock.now())
 
-        def change(state: UserRecord) -> Edited[UserRecord]:
+        def change(state: UserRecord) -> EditResult[UserRecord]:
             refuse_old_version(draft.version, state.version)
-            after = merged(state, wanted)
+            after = apply_record_sections(state, wanted)
             refuse_root_entries(actor.rights, state, after)
-            rules.refuse_doubled(after.root.private_data, after.root.public_data)
+            rules.refuse_duplicate_paths(after.root.private_data, after.root.public_data)
             refuse_foreign_projects(actor.rights, below_root(state), below_root(after))
             refuse_unknown_rules(model, state, after)
             granter.refuse_change(state, after)
             names = role_names(model)
-            details = difference(record_document(state, names), record_document(after, names))
+            details = describe_changes(record_document(state, names), record_document(after, names))
             record = self._recorder.record(
-                Event.USER_SCHEMA_SAVED,
+                AuditEvent.USER_SCHEMA_SAVED,
                 actor.origin,
                 subject=user_id,
                 details={"application_id": application_id, **details},
             )
-            return Edited(after, (record,))
+            return EditResult(after, (record,))
 
         return await self._store.edit_record(application_id, user_id, change, self._clock.now())
 
@@ -144,26 +144,28 @@ class UserSchemas:
         application_id = model.application.application_id
         facts = await self._people.facts(user_id, (application_id,))
         held = () if facts is None else below_root(facts.records[application_id])
-        access = given_or(given, PROJECT_ACCESS, {})
+        access = member_or(given, PROJECT_ACCESS, {})
         named = {*(access if isinstance(access, Mapping) else ()), *(scope.project_id for scope in held)}
-        for project_id in managed_by(actor, model):
+        for project_id in managed_project_ids(actor, model):
             project = (await self._projects.project(project_id)).project
             if not named.isdisjoint((project_id, *project.aliases)):
                 return
         raise NoRight(f"projectAccess of user {user_id}")
 
     async def _resolved(
-        self, actor: Actor, model: ApplicationModel, access: Mapping[Scope, Holdings], before: UserRecord
-    ) -> Mapping[Scope, Holdings]:
+        self, actor: Actor, model: ApplicationModel, access: Mapping[Scope, ScopeHoldings], before: UserRecord
+    ) -> Mapping[Scope, ScopeHoldings]:
         """The same under the ids of the projects; what is new has to exist."""
-        resolved: dict[Scope, Holdings] = {}
+        resolved: dict[Scope, ScopeHoldings] = {}
         for name in dict.fromkeys(scope.project_id for scope in access):
             scopes = {scope: held for scope, held in access.items() if scope.project_id == name}
             if all(before.scopes.get(scope) == held for scope, held in scopes.items()):
                 resolved |= scopes  # as it was: it need not be looked at again
                 continue
-            project = await live_project(self._projects, actor.rights, name)
-            require(actor.rights, Operation.MEMBERSHIP_SAVE, About(project_id=project.project.project_id))
+            project = await find_live_project(self._projects, actor.rights, name)
+            require_operation(
+                actor.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=project.project.project_id)
+            )
             refuse_unrelated(model, project.project.project_id)
             moved = {replace(scope, project_id=project.project.project_id): held for scope, held in scopes.items()}
             if resolved.keys() & moved.keys():
@@ -185,27 +187,27 @@ def is_related(model: ApplicationModel, project_id: str) -> bool:
     return application.is_central or application.is_published or application.project_id == project_id
 
 
-def managed_by(actor: Actor, model: ApplicationModel) -> list[str]:
+def managed_project_ids(actor: Actor, model: ApplicationModel) -> list[str]:
     """Ids of the projects in which he says what people hold of the application."""
     return [
         scope.project_id
         for scope in actor.rights.central.open_scopes
         if scope.kind is None
         and is_related(model, scope.project_id)
-        and is_open(actor.rights, Operation.MEMBERSHIP_SAVE, About(project_id=scope.project_id))
+        and is_open(actor.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=scope.project_id))
     ]
 
 
 def refuse_sections(actor: Actor, user_id: str, draft: RecordDraft) -> None:
     """Every section that is given must be one the caller may write; private_data is judged in parts, later."""
-    given = [name for name in WRITTEN if getattr(draft, name) is not UNSET]
+    given = [name for name in PARTS_BY_SECTION if getattr(draft, name) is not UNSET]
     if not given:
         raise Malformed("data: nothing to save")
     for name in given:
         in_parts = name == "private_data" and (
-            is_only_projects(draft.private_data) or judges_root_entries(actor.rights, user_id)
+            is_only_projects(draft.private_data) or covers_root_entries(actor.rights, user_id)
         )
-        if not in_parts and not actor.rights.writes(WRITTEN[name], user_id):
+        if not in_parts and not actor.rights.writes(PARTS_BY_SECTION[name], user_id):
             raise NoRight(f"{name} of user {user_id}")
 
 
@@ -213,18 +215,18 @@ def is_only_projects(given: Mapping[str, object] | UnsetType | None) -> bool:
     return isinstance(given, Mapping) and given.keys() == {PROJECT_ACCESS}
 
 
-def judges_root_entries(rights: Rights, user_id: str) -> bool:
+def covers_root_entries(rights: Rights, user_id: str) -> bool:
     """Whether a saved private_data of this caller speaks of the entries outside projectAccess as well.
 
     Then it replaces them, and what is left out is removed or refused (checklist SC-22). Who may neither read nor
     write private_data manages projects: the section in such a save is `projectAccess` and nothing else.
     """
-    return rights.writes(Part.PRIVATE, user_id) or rights.sees(Part.PRIVATE, user_id)
+    return rights.writes(RecordPart.PRIVATE, user_id) or rights.sees(RecordPart.PRIVATE, user_id)
 
 
 def refuse_root_entries(rights: Rights, before: UserRecord, after: UserRecord) -> None:
     changed = before.root.private_data != after.root.private_data
-    if changed and not rights.writes(Part.PRIVATE, before.user_id):
+    if changed and not rights.writes(RecordPart.PRIVATE, before.user_id):
         raise NoRight(f"private_data of user {before.user_id}")
 
 
@@ -232,17 +234,19 @@ def private_data_to_save(
     rights: Rights, user_id: str, private: Mapping[str, object], access: object
 ) -> dict[str, object]:
     """The section with another `projectAccess` and the same entries beside it, as a save of this caller names it."""
-    kept = private if judges_root_entries(rights, user_id) else {}
+    kept = private if covers_root_entries(rights, user_id) else {}
     return {**kept, PROJECT_ACCESS: access}
 
 
-def read_draft(draft: RecordDraft, expired: int) -> Wanted:
+def read_draft(draft: RecordDraft, expired: int) -> RecordSections:
     """Raises Malformed. A section given as null is emptied."""
-    wanted = Wanted()
+    wanted = RecordSections()
     if draft.roles is not UNSET:
         wanted = replace(wanted, roles=parse_assignments(draft.roles or [], place="data.roles", expired=expired))
     if draft.public_data is not UNSET:
-        tree = rules.parse_entries(draft.public_data or {}, Section.PUBLIC, place="data.public_data", expired=expired)
+        tree = rules.parse_entries(
+            draft.public_data or {}, RuleSection.PUBLIC, place="data.public_data", expired=expired
+        )
         wanted = replace(wanted, public=tree)
     if draft.private_data is not UNSET:
         root, access = parse_private_data(draft.private_data or {}, place="data.private_data", expired=expired)
@@ -255,7 +259,7 @@ def read_draft(draft: RecordDraft, expired: int) -> Wanted:
     return wanted
 
 
-def merged(state: UserRecord, wanted: Wanted) -> UserRecord:
+def apply_record_sections(state: UserRecord, wanted: RecordSections) -> UserRecord:
     root = state.root
     root = root if wanted.roles is UNSET else replace(root, roles=wanted.roles)  # type: ignore[arg-type]
     root = root if wanted.private is UNSET else replace(root, private_data=wanted.private)
@@ -270,7 +274,7 @@ def merged(state: UserRecord, wanted: Wanted) -> UserRecord:
     )
 
 
-def below_root(record: UserRecord) -> Mapping[Scope, Holdings]:
+def below_root(record: UserRecord) -> Mapping[Scope, ScopeHoldings]:
     return {scope: held for scope, held in record.scopes.items() if not scope.is_root}
 
 
@@ -278,7 +282,7 @@ def refuse_unknown_rules(model: ApplicationModel, before: UserRecord, after: Use
     """Of what is new in the record; what stood there before a rule came into its way stays."""
     for scope, held in after.scopes.items():
         fresh = [
-            rule for rule, entry in changed_entries(before.scopes.get(scope, NOTHING), held) if entry is not None
+            rule for rule, entry in changed_entries(before.scopes.get(scope, NO_HOLDINGS), held) if entry is not None
         ]
         rules.refuse_collisions(
             model.schema,
@@ -292,7 +296,7 @@ def role_names(model: ApplicationModel) -> Mapping[str, str]:
     return {key: role.name for key, role in model.roles.items()}
 
 
-def target_of(draft: RecordDraft, own: str) -> str:
+def record_user_id(draft: RecordDraft, own: str) -> str:
     """Whose record: the one named, else the caller's own; without a user JWT one has to be named (R6)."""
     if draft.user_id is not UNSET:
         return grammar.check_user_id(draft.user_id, "data.user_id")

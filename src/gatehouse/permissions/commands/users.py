@@ -7,17 +7,17 @@ from gatehouse.accounts.administration import Administration
 from gatehouse.accounts.errors import BadAccount, UserNotFound
 from gatehouse.accounts.model import User
 from gatehouse.accounts.store import AccountStore
-from gatehouse.audit.model import Origin
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import Malformed, PersonNotFound
 from gatehouse.permissions.rights.actor import Actor
-from gatehouse.permissions.rights.guard import Operation, require
+from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.permissions.store import ProjectStore
 
-Put: TypeAlias = Callable[[str, frozenset[str], Origin], Awaitable[User]]
+SaveLabels: TypeAlias = Callable[[str, frozenset[str], AuditOrigin], Awaitable[User]]
 
 
-class People:
+class UserLabelCommands:
     def __init__(self, *, accounts: AccountStore, administration: Administration, projects: ProjectStore) -> None:
         self._accounts = accounts
         self._administration = administration
@@ -28,23 +28,23 @@ class People:
         return await self._projects.authored(user_id)
 
     async def get(self, actor: Actor, user_id: str) -> User:
-        require(actor.rights, Operation.ADMINISTER)
+        require_operation(actor.rights, Operation.ADMINISTER)
         try:
             return await self._accounts.user(grammar.check_user_id(user_id, "data.user_id"))
         except UserNotFound:
             raise PersonNotFound from None
 
     async def save_tags(self, actor: Actor, user_id: str, tags: Sequence[object]) -> User:
-        require(actor.rights, Operation.ADMINISTER)
-        return await self._saved(self._administration.put_tags, actor, user_id, words(tags, "data.tags"))
+        require_operation(actor.rights, Operation.ADMINISTER)
+        return await self._saved(self._administration.put_tags, actor, user_id, read_labels(tags, "data.tags"))
 
     async def save_purchases(self, actor: Actor, user_id: str, purchases: Sequence[object]) -> User:
-        require(actor.rights, Operation.ADMINISTER)
+        require_operation(actor.rights, Operation.ADMINISTER)
         return await self._saved(
-            self._administration.put_purchases, actor, user_id, words(purchases, "data.purchases")
+            self._administration.put_purchases, actor, user_id, read_labels(purchases, "data.purchases")
         )
 
-    async def _saved(self, put: Put, actor: Actor, user_id: str, given: frozenset[str]) -> User:
+    async def _saved(self, put: SaveLabels, actor: Actor, user_id: str, given: frozenset[str]) -> User:
         try:
             return await put(grammar.check_user_id(user_id, "data.user_id"), given, actor.origin)
         except UserNotFound:
@@ -53,7 +53,7 @@ class People:
             raise Malformed(error.detail or error.public) from error
 
 
-def words(given: Sequence[object], place: str) -> frozenset[str]:
+def read_labels(given: Sequence[object], place: str) -> frozenset[str]:
     found = frozenset(one for one in given if isinstance(one, str))
     if len(found) != len(given):
         raise Malformed(f"{place}: distinct strings")

@@ -6,10 +6,10 @@ from msgspec import UNSET, UnsetType
 
 from gatehouse.permissions.errors import VersionConflict
 
-NOT_YET: Final = 0  # the version of what is only being made
+NEW_VERSION: Final = 0  # the version of what is only being made
 
 
-def version_named(given: int | UnsetType) -> int | None:
+def expected_version(given: int | UnsetType) -> int | None:
     """For stores that compare it in their own transaction."""
     return None if given is UNSET else given
 

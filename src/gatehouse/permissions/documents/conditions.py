@@ -4,42 +4,42 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from gatehouse.kernel.addresses import Network, parse_network, unmapped_network
-from gatehouse.permissions.documents.fields import read_flag, read_line, read_list, read_members, shown
+from gatehouse.kernel.addresses import Network, parse_network, unmap_network
+from gatehouse.permissions.documents.fields import printable, read_flag, read_line, read_list, read_members
 from gatehouse.permissions.documents.grammar import parse_domain, parse_user_ids
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.condition import (
-    NOBODY,
+    HOLDS_FOR_NO_ONE,
     AllOf,
     AnyOf,
     Condition,
+    ConditionTest,
     Domain,
     Everyone,
     FromNetwork,
     HasPurchase,
     HasTag,
     OneOfUsers,
-    Test,
-    size_of,
+    condition_size,
 )
 
-ReadLeaf: TypeAlias = Callable[[object, str], Test]
+ReadLeaf: TypeAlias = Callable[[object, str], ConditionTest]
 
-DEEPEST: Final = 16  # R5
-NODES_MOST: Final = 256
-USERS_MOST: Final = 1_000  # named in one condition
-USERS_MOST_IN_ALL: Final = 10_000  # in the conditions of an application's roles, or of a project's groups
-MEMBERS_MOST_IN_ALL: Final = 5_000
-NAME_LONGEST: Final = 255  # of a tag or a purchase
-NETWORKS_KEPT: Final = 32_768  # to read a network takes as long as to read everything around it
+MAX_CONDITION_DEPTH: Final = 16  # R5
+MAX_CONDITION_MEMBERS: Final = 256
+MAX_CONDITION_USERS: Final = 1_000  # named in one condition
+MAX_TOTAL_USERS: Final = 10_000  # in the conditions of an application's roles, or of a project's groups
+MAX_TOTAL_MEMBERS: Final = 5_000
+MAX_NAME_LENGTH: Final = 255  # of a tag or a purchase
+NETWORK_CACHE_SIZE: Final = 32_768  # to read a network takes as long as to read everything around it
 
 
 def parse_condition(document: object, *, place: str = "condition", with_address: bool = True) -> Condition:
     """Read what a request or file says; raises Malformed. Group conditions know no address (interface §2.5)."""
-    leaves = WRITTEN if with_address else {name: read for name, read in WRITTEN.items() if name != "ip"}
+    leaves = REQUEST_LEAVES if with_address else {name: read for name, read in REQUEST_LEAVES.items() if name != "ip"}
     test = _Reader(leaves).read(document, place, depth=1)
-    if size_of([test]).users > USERS_MOST:
-        raise Malformed(f"{place}: a condition names at most {USERS_MOST} users in all")
+    if condition_size([test]).users > MAX_CONDITION_USERS:
+        raise Malformed(f"{place}: a condition names at most {MAX_CONDITION_USERS} users in all")
     return Condition(_members(document, place), test)
 
 
@@ -49,18 +49,18 @@ def stored_condition(document: Mapping[str, object]) -> Condition:
     The words in it were judged when it was saved: a model is read far more often than it is written.
     """
     try:
-        return Condition(document, _Reader(STORED).read(document, "", depth=1))
+        return Condition(document, _Reader(STORED_LEAVES).read(document, "", depth=1))
     except Malformed:
-        return Condition(document, NOBODY)
+        return Condition(document, HOLDS_FOR_NO_ONE)
 
 
 def refuse_overgrown(before: Iterable[Condition], after: Iterable[Condition], *, what: str) -> None:
     """Everybody's decisions wait while these are read, so there is an end to them; fewer are always welcome."""
-    old, new = (size_of(one.test for one in conditions) for conditions in (before, after))
-    if new.users > max(USERS_MOST_IN_ALL, old.users):
-        raise Malformed(f"the conditions of {what} name at most {USERS_MOST_IN_ALL} users in all")
-    if new.members > max(MEMBERS_MOST_IN_ALL, old.members):
-        raise Malformed(f"the conditions of {what} have at most {MEMBERS_MOST_IN_ALL} members in all")
+    old, new = (condition_size(one.test for one in conditions) for conditions in (before, after))
+    if new.users > max(MAX_TOTAL_USERS, old.users):
+        raise Malformed(f"the conditions of {what} name at most {MAX_TOTAL_USERS} users in all")
+    if new.members > max(MAX_TOTAL_MEMBERS, old.members):
+        raise Malformed(f"the conditions of {what} have at most {MAX_TOTAL_MEMBERS} members in all")
 
 
 class _Reader:
@@ -68,26 +68,26 @@ class _Reader:
         self._nodes = 0
         self._leaves = leaves
 
-    def read(self, document: object, place: str, depth: int) -> Test:
+    def read(self, document: object, place: str, depth: int) -> ConditionTest:
         """All members of one object are required; one member stands for itself."""
-        if depth > DEEPEST:
-            raise Malformed(f"{place}: a condition nests at most {DEEPEST} levels")
+        if depth > MAX_CONDITION_DEPTH:
+            raise Malformed(f"{place}: a condition nests at most {MAX_CONDITION_DEPTH} levels")
         members = _members(document, place)
         tests = tuple(self._member(name, value, place, depth) for name, value in members.items())
         return tests[0] if len(tests) == 1 else AllOf(tests)
 
-    def _member(self, name: str, value: object, place: str, depth: int) -> Test:
+    def _member(self, name: str, value: object, place: str, depth: int) -> ConditionTest:
         self._nodes += 1
-        if self._nodes > NODES_MOST:
-            raise Malformed(f"{place}: a condition has at most {NODES_MOST} members in all")
-        if name in NESTING:
-            return NESTING[name](self._parts(value, f"{place}.{name}", depth))
+        if self._nodes > MAX_CONDITION_MEMBERS:
+            raise Malformed(f"{place}: a condition has at most {MAX_CONDITION_MEMBERS} members in all")
+        if name in NESTED_TESTS:
+            return NESTED_TESTS[name](self._parts(value, f"{place}.{name}", depth))
         if name not in self._leaves:
-            known = ", ".join((*self._leaves, *NESTING))
-            raise Malformed(f"{place}.{shown(name)}: not allowed here; known are {known}")
+            known = ", ".join((*self._leaves, *NESTED_TESTS))
+            raise Malformed(f"{place}.{printable(name)}: not allowed here; known are {known}")
         return self._leaves[name](value, f"{place}.{name}")
 
-    def _parts(self, value: object, place: str, depth: int) -> tuple[Test, ...]:
+    def _parts(self, value: object, place: str, depth: int) -> tuple[ConditionTest, ...]:
         if not isinstance(value, list | tuple) or not value:
             raise Malformed(f"{place}: a list of at least one condition")
         return tuple(self.read(part, f"{place}[{index}]", depth + 1) for index, part in enumerate(value))
@@ -102,26 +102,26 @@ def _members(document: object, place: str) -> Mapping[str, object]:
 
 
 def _text(value: object, place: str) -> str:
-    return read_line(value, place, NAME_LONGEST, shortest=1)
+    return read_line(value, place, MAX_NAME_LENGTH, shortest=1)
 
 
 def _users(value: object, place: str) -> OneOfUsers:
-    user_ids = parse_user_ids(value, place, USERS_MOST)
+    user_ids = parse_user_ids(value, place, MAX_CONDITION_USERS)
     if not user_ids:
         raise Malformed(f"{place}: at least one user id")
-    return OneOfUsers(frozenset(user_ids), listed=len(read_list(value, place, USERS_MOST)))
+    return OneOfUsers(frozenset(user_ids), listed=len(read_list(value, place, MAX_CONDITION_USERS)))
 
 
 def _network(value: str, place: str) -> Network:
     try:
-        return _network_of(value)
+        return _cached_network(value)
     except ValueError:
         raise Malformed(f"{place}: one network as CIDR, such as 10.0.0.0/8") from None
 
 
-@lru_cache(NETWORKS_KEPT)
-def _network_of(text: str) -> Network:
-    return unmapped_network(parse_network(text))
+@lru_cache(NETWORK_CACHE_SIZE)
+def _cached_network(text: str) -> Network:
+    return unmap_network(parse_network(text))
 
 
 def _stored_text(value: object, place: str) -> str:
@@ -136,8 +136,8 @@ def _stored_users(value: object, place: str) -> OneOfUsers:
     return OneOfUsers(frozenset(value), listed=len(value))
 
 
-NESTING: Final[Mapping[str, Callable[[tuple[Test, ...]], Test]]] = {"and": AllOf, "or": AnyOf}
-WRITTEN: Final[Mapping[str, ReadLeaf]] = {
+NESTED_TESTS: Final[Mapping[str, Callable[[tuple[ConditionTest, ...]], ConditionTest]]] = {"and": AllOf, "or": AnyOf}
+REQUEST_LEAVES: Final[Mapping[str, ReadLeaf]] = {
     "domain": lambda value, place: Domain(parse_domain(value, place)),
     "uid": _users,
     "tag": lambda value, place: HasTag(_text(value, place)),
@@ -145,8 +145,8 @@ WRITTEN: Final[Mapping[str, ReadLeaf]] = {
     "everyone": lambda value, place: Everyone(read_flag(value, place)),
     "ip": lambda value, place: FromNetwork(_network(_text(value, place), place)),
 }
-STORED: Final[Mapping[str, ReadLeaf]] = {
-    "everyone": WRITTEN["everyone"],
+STORED_LEAVES: Final[Mapping[str, ReadLeaf]] = {
+    "everyone": REQUEST_LEAVES["everyone"],
     "domain": lambda value, place: Domain(_stored_text(value, place).lower()),
     "uid": _stored_users,
     "tag": lambda value, place: HasTag(_stored_text(value, place)),

@@ -8,15 +8,15 @@ from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import Final
 
-from gatehouse.permissions.documents.fields import read_members, shown
+from gatehouse.permissions.documents.fields import printable, read_members
 from gatehouse.permissions.errors import Malformed
 
-DEEPEST: Final = 32
-VALUES_MOST: Final = 5_000
-CHARACTERS_MOST: Final = 65_536  # of all names and texts together
-HIGHEST_INTEGER: Final = 2**63 - 1
+MAX_CONFIG_SCHEMA_DEPTH: Final = 32
+MAX_CONFIG_SCHEMA_VALUES: Final = 5_000
+MAX_CONFIG_SCHEMA_CHARACTERS: Final = 65_536  # of all names and texts together
+MAX_INTEGER: Final = 2**63 - 1
 REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
-UNKEPT: Final = "\0"  # PostgreSQL keeps no NUL
+NUL: Final = "\0"  # PostgreSQL keeps no NUL
 
 
 def check_config_schema(document: object, place: str) -> Mapping[str, object]:
@@ -24,14 +24,14 @@ def check_config_schema(document: object, place: str) -> Mapping[str, object]:
     values: list[tuple[object, int]] = [(schema, 1)]
     characters = 0
     for value, depth in values:  # grows while it is walked: no recursion, however deep the document is
-        if depth > DEEPEST:
-            raise Malformed(f"{place}: nests at most {DEEPEST} levels")
-        characters += _characters(value, place)
-        if characters > CHARACTERS_MOST:
-            raise Malformed(f"{place}: at most {CHARACTERS_MOST} characters")
+        if depth > MAX_CONFIG_SCHEMA_DEPTH:
+            raise Malformed(f"{place}: nests at most {MAX_CONFIG_SCHEMA_DEPTH} levels")
+        characters += _text_length(value, place)
+        if characters > MAX_CONFIG_SCHEMA_CHARACTERS:
+            raise Malformed(f"{place}: at most {MAX_CONFIG_SCHEMA_CHARACTERS} characters")
         values.extend((child, depth + 1) for child in _children(value, place))
-        if len(values) > VALUES_MOST:
-            raise Malformed(f"{place}: at most {VALUES_MOST} values")
+        if len(values) > MAX_CONFIG_SCHEMA_VALUES:
+            raise Malformed(f"{place}: at most {MAX_CONFIG_SCHEMA_VALUES} values")
     return schema
 
 
@@ -47,27 +47,27 @@ def _refuse_foreign_references(members: Mapping[str, object], place: str) -> Non
     for name in REFERENCES:
         target = members.get(name)
         if isinstance(target, str) and not target.startswith("#"):
-            raise Malformed(f"{place}: {name} leads out of the schema, to {shown(target)}")
+            raise Malformed(f"{place}: {name} leads out of the schema, to {printable(target)}")
 
 
-def _characters(value: object, place: str) -> int:
+def _text_length(value: object, place: str) -> int:
     """How much text a value holds by itself; raises for what JSON, or a database, does not have."""
     match value:
         case str():
-            return _kept(value, place)
+            return _storable_length(value, place)
         case Mapping():
-            return sum(_kept(name, place) for name in read_members(value, place))
+            return sum(_storable_length(name, place) for name in read_members(value, place))
         case bool() | None | list() | tuple():
             return 0
-        case int() if -HIGHEST_INTEGER <= value <= HIGHEST_INTEGER:
+        case int() if -MAX_INTEGER <= value <= MAX_INTEGER:
             return 0
         case float() if isfinite(value):
             return 0
         case _:
-            raise Malformed(f"{place}: {shown(value)} cannot stand in it")
+            raise Malformed(f"{place}: {printable(value)} cannot stand in it")
 
 
-def _kept(text: str, place: str) -> int:
-    if UNKEPT in text or any("\ud800" <= character <= "\udfff" for character in text):
+def _storable_length(text: str, place: str) -> int:
+    if NUL in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise Malformed(f"{place}: NUL and surrogates cannot stand in it")
     return len(text)

@@ -4,33 +4,39 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeVar, assert_never
 
-from gatehouse.permissions.documents.rules import leaves, meta_entries
-from gatehouse.permissions.documents.trees import walk
+from gatehouse.permissions.documents.rules import meta_entries, schema_rules
+from gatehouse.permissions.documents.trees import walk_leaves
 from gatehouse.permissions.model.condition import (
     AllOf,
     AnyOf,
+    ConditionTest,
     Domain,
     Everyone,
     FromNetwork,
     HasPurchase,
     HasTag,
     OneOfUsers,
-    Test,
 )
-from gatehouse.permissions.model.condition import Leaf as Single
+from gatehouse.permissions.model.condition import SimpleTest as Single
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.rule import Entry, Leaf
+from gatehouse.permissions.model.rule import RuleDefinition, RuleEntry
 from gatehouse.permissions.model.schema import Tree
-from gatehouse.permissions.model.schema_version import Detail, Difference, How, Tally, What
+from gatehouse.permissions.model.schema_version import (
+    ChangedItem,
+    ChangeKind,
+    ChangeTally,
+    Difference,
+    DifferenceDetail,
+)
 
 K = TypeVar("K")
 V = TypeVar("V")
 
-NAMED_MOST: Final = 3  # in a tally
+MAX_TALLY_NAMES: Final = 3  # in a tally
 LEAF_FIELDS: Final = ("value", "protected", "description")
 ROLE_FIELDS: Final = ("name", "description", "protected", "default", "user_limit", "params")
-NO_LEAF: Final = Leaf()
+NO_LEAF: Final = RuleDefinition()
 
 
 def differences(before: ApplicationModel, after: ApplicationModel) -> tuple[Difference, ...]:
@@ -38,30 +44,30 @@ def differences(before: ApplicationModel, after: ApplicationModel) -> tuple[Diff
     return (
         *_rules(before, after),
         *_roles(before.roles, after.roles),
-        *_plain(What.LOGIN, before.schema.login, after.schema.login),
-        *_plain(What.SYSTEM, before.schema.secret_data, after.schema.secret_data),
+        *_value_differences(ChangedItem.LOGIN, before.schema.login, after.schema.login),
+        *_value_differences(ChangedItem.SYSTEM, before.schema.secret_data, after.schema.secret_data),
     )
 
 
-def tallied(found: Iterable[Difference]) -> tuple[Tally, ...]:
-    names: defaultdict[tuple[What, How], list[str]] = defaultdict(list)
+def tally_differences(found: Iterable[Difference]) -> tuple[ChangeTally, ...]:
+    names: defaultdict[tuple[ChangedItem, ChangeKind], list[str]] = defaultdict(list)
     for one in found:
         names[one.what, one.how].append(one.name)
     return tuple(
-        Tally(what=what, how=how, count=len(all_of_them), names=tuple(all_of_them[:NAMED_MOST]))
+        ChangeTally(what=what, how=how, count=len(all_of_them), names=tuple(all_of_them[:MAX_TALLY_NAMES]))
         for (what, how), all_of_them in names.items()
     )
 
 
-def condition_words(test: Test) -> str:
+def condition_text(test: ConditionTest) -> str:
     """A condition as one line."""
     if isinstance(test, AllOf | AnyOf):
         joint = " and " if isinstance(test, AllOf) else " or "
-        return joint.join(f"({condition_words(one)})" for one in test.parts)
-    return _leaf_words(test)
+        return joint.join(f"({condition_text(one)})" for one in test.parts)
+    return _simple_test_text(test)
 
 
-def _leaf_words(test: Single) -> str:
+def _simple_test_text(test: Single) -> str:
     match test:
         case Domain(name):
             words = f"domain {name}"
@@ -81,11 +87,11 @@ def _leaf_words(test: Single) -> str:
 
 
 def _rules(before: ApplicationModel, after: ApplicationModel) -> Iterator[Difference]:
-    old = leaves(before.schema.private_data, before.schema.public_data)
-    new = leaves(after.schema.private_data, after.schema.public_data)
-    for rule, was, now in _pairs(old, new):
+    old = schema_rules(before.schema.private_data, before.schema.public_data)
+    new = schema_rules(after.schema.private_data, after.schema.public_data)
+    for rule, was, now in _changed_pairs(old, new):
         details = tuple(
-            Detail(
+            DifferenceDetail(
                 field=field,
                 before=None if was is None else getattr(was, field),
                 after=None if now is None else getattr(now, field),
@@ -93,60 +99,63 @@ def _rules(before: ApplicationModel, after: ApplicationModel) -> Iterator[Differ
             for field in LEAF_FIELDS
             if getattr(was or NO_LEAF, field) != getattr(now or NO_LEAF, field)
         )
-        yield Difference(what=What.RULE, how=_how(was, now), name=str(rule), details=details)
+        yield Difference(what=ChangedItem.RULE, how=_change_kind(was, now), name=str(rule), details=details)
 
 
 def _roles(before: Mapping[str, Role], after: Mapping[str, Role]) -> Iterator[Difference]:
-    for _, was, now in _pairs(before, after):
+    for _, was, now in _changed_pairs(before, after):
         details = (*_role_fields(was, now), *_role_rules(was, now))
         if details or was is None or now is None:
             named = now or was
             yield Difference(
-                what=What.ROLE, how=_how(was, now), name=named.name if named else "", details=tuple(details)
+                what=ChangedItem.ROLE,
+                how=_change_kind(was, now),
+                name=named.name if named else "",
+                details=tuple(details),
             )
 
 
-def _role_fields(was: Role | None, now: Role | None) -> Iterator[Detail]:
+def _role_fields(was: Role | None, now: Role | None) -> Iterator[DifferenceDetail]:
     if was is None or now is None:
         return
     for field in ROLE_FIELDS:
         old, new = getattr(was, field), getattr(now, field)
         if old != new:
-            yield Detail(field=field, before=old, after=new)
+            yield DifferenceDetail(field=field, before=old, after=new)
     if (was.condition, was.condition_mode) != (now.condition, now.condition_mode):
-        yield Detail(field="condition", before=_condition(was), after=_condition(now))
+        yield DifferenceDetail(field="condition", before=_condition(was), after=_condition(now))
 
 
 def _condition(role: Role) -> str | None:
-    return None if role.condition is None else f"{role.condition_mode}: {condition_words(role.condition.test)}"
+    return None if role.condition is None else f"{role.condition_mode}: {condition_text(role.condition.test)}"
 
 
-def _role_rules(was: Role | None, now: Role | None) -> Iterator[Detail]:
+def _role_rules(was: Role | None, now: Role | None) -> Iterator[DifferenceDetail]:
     old = {} if was is None else meta_entries(was.meta)
     new = {} if now is None else meta_entries(now.meta)
-    for rule, before, after in _pairs(old, new):
-        yield Detail(field="rule", name=str(rule), before=_said(before), after=_said(after))
+    for rule, before, after in _changed_pairs(old, new):
+        yield DifferenceDetail(field="rule", name=str(rule), before=_entry_text(before), after=_entry_text(after))
 
 
-def _said(entry: Entry | None) -> bool | str | None:
+def _entry_text(entry: RuleEntry | None) -> bool | str | None:
     if entry is None or not entry.params:
         return None if entry is None else entry.value
     return f"{'yes' if entry.value else 'no'}: {', '.join(entry.params)}"
 
 
-def _plain(what: What, before: Tree, after: Tree) -> Iterator[Difference]:
-    old = {path: leaf["value"] for path, leaf in walk(before)}
-    new = {path: leaf["value"] for path, leaf in walk(after)}
-    for path, was, now in _pairs(old, new):
-        detail = Detail(field="value", before=_shown(was), after=_shown(now))
-        yield Difference(what=what, how=How.CHANGED, name=path, details=(detail,))
+def _value_differences(what: ChangedItem, before: Tree, after: Tree) -> Iterator[Difference]:
+    old = {path: leaf["value"] for path, leaf in walk_leaves(before)}
+    new = {path: leaf["value"] for path, leaf in walk_leaves(after)}
+    for path, was, now in _changed_pairs(old, new):
+        detail = DifferenceDetail(field="value", before=_display_value(was), after=_display_value(now))
+        yield Difference(what=what, how=ChangeKind.CHANGED, name=path, details=(detail,))
 
 
-def _shown(value: object) -> bool | str | None:
+def _display_value(value: object) -> bool | str | None:
     return value if isinstance(value, bool) or value is None else str(value)
 
 
-def _pairs(before: Mapping[K, V], after: Mapping[K, V]) -> Iterator[tuple[K, V | None, V | None]]:
+def _changed_pairs(before: Mapping[K, V], after: Mapping[K, V]) -> Iterator[tuple[K, V | None, V | None]]:
     """Whatever is not the same on both sides, by its name as text."""
     for key in sorted(before.keys() | after.keys(), key=str):
         was, now = before.get(key), after.get(key)
@@ -154,7 +163,7 @@ def _pairs(before: Mapping[K, V], after: Mapping[K, V]) -> Iterator[tuple[K, V |
             yield key, was, now
 
 
-def _how(was: object, now: object) -> How:
+def _change_kind(was: object, now: object) -> ChangeKind:
     if was is None:
-        return How.ADDED
-    return How.REMOVED if now is None else How.CHANGED
+        return ChangeKind.ADDED
+    return ChangeKind.REMOVED if now is None else ChangeKind.CHANGED

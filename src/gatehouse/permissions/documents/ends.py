@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from typing import Final
 
 from gatehouse.permissions.documents.fields import read_number
-from gatehouse.permissions.model.rule import ENDLESS, End
+from gatehouse.permissions.model.rule import NO_END, End
 
-LATEST: Final = 253_402_300_799  # the end of the year 9999; a time in milliseconds lies beyond and is refused
-TTL_LONGEST: Final = 2**31 - 1
+MAX_EXPIRED: Final = 253_402_300_799  # the end of the year 9999; a time in milliseconds lies beyond and is refused
+MAX_TTL: Final = 2**31 - 1
 
 
 def parse_expired(value: object, place: str) -> int:
     """Unix seconds; 0 is no end."""
-    return read_number(value, place, LATEST)
+    return read_number(value, place, MAX_EXPIRED)
 
 
 def parse_end(given: Mapping[str, object], place: str, expired: int = 0) -> End:
@@ -21,7 +21,7 @@ def parse_end(given: Mapping[str, object], place: str, expired: int = 0) -> End:
         return End(expired=expired)
     return End(
         expired=parse_expired(given.get("expired", 0), f"{place}.expired"),
-        ttl=read_number(given.get("ttl", 0), f"{place}.ttl", TTL_LONGEST),
+        ttl=read_number(given.get("ttl", 0), f"{place}.ttl", MAX_TTL),
     )
 
 
@@ -34,7 +34,7 @@ def stored_end(leaf: Mapping[str, object]) -> End:
     """The end of something that is read back; one that is no number has passed (S-22)."""
     expired, ttl = leaf.get("expired", 0), leaf.get("ttl", 0)
     if not expired and not ttl:
-        return ENDLESS
+        return NO_END
     if not isinstance(expired, int) or not isinstance(ttl, int):
         return End(expired=1)
     return End(expired=expired, ttl=ttl)

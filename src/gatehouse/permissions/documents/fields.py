@@ -9,13 +9,13 @@ from typing import Final
 from gatehouse.kernel.text import is_plain_line
 from gatehouse.permissions.errors import Malformed
 
-SHOWN_LONGEST: Final = 70  # characters of foreign text in an error
+MAX_PRINTABLE_LENGTH: Final = 70  # characters of foreign text in an error
 
 
-def shown(given: object) -> str:
+def printable(given: object) -> str:
     """A member's name for an error text: printable, and not longer than it helps."""
     text = given if isinstance(given, str) and given.isascii() and given.isprintable() else ascii(given)
-    return text if len(text) <= SHOWN_LONGEST else f"{text[:SHOWN_LONGEST]}..."
+    return text if len(text) <= MAX_PRINTABLE_LENGTH else f"{text[:MAX_PRINTABLE_LENGTH]}..."
 
 
 def read_members(document: object, place: str, known: Collection[str] | None = None) -> Mapping[str, object]:
@@ -24,11 +24,11 @@ def read_members(document: object, place: str, known: Collection[str] | None = N
         raise Malformed(f"{place}: an object")
     for name in document:
         if not isinstance(name, str) or (known is not None and name not in known):
-            raise Malformed(f"{place}.{shown(name)}: there is no such member")
+            raise Malformed(f"{place}.{printable(name)}: there is no such member")
     return document
 
 
-def given_or(members: Mapping[str, object], name: str, empty: object) -> object:
+def member_or(members: Mapping[str, object], name: str, empty: object) -> object:
     """A member, or `empty` when it is absent or null: null clears (R6)."""
     value = members.get(name)
     return empty if value is None else value
@@ -75,5 +75,5 @@ def refuse_repeated(values: Sequence[str], place: str) -> None:
     seen: set[str] = set()
     for index, value in enumerate(values):
         if value in seen:
-            raise Malformed(f"{place}[{index}]: {shown(value)} stands there twice")
+            raise Malformed(f"{place}[{index}]: {printable(value)} stands there twice")
         seen.add(value)

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from gatehouse.kernel.addresses import Network, contains, is_public_address
-from gatehouse.kernel.urls import URL_LONGEST, WebUrl, parse_web_url
+from gatehouse.kernel.addresses import Network, any_network_contains, is_public_address
+from gatehouse.kernel.urls import MAX_URL_LENGTH, WebUrl, parse_web_url
 from gatehouse.permissions.documents.config_schema import check_config_schema
 from gatehouse.permissions.documents.fields import (
     read_line,
@@ -20,24 +20,24 @@ from gatehouse.permissions.documents.fields import (
 )
 from gatehouse.permissions.errors import Malformed
 
-HIGHEST_ID: Final = 2**63 - 1
-HIGHEST_COUNT: Final = 2**31 - 1
+MAX_ID: Final = 2**63 - 1
+MAX_COUNT: Final = 2**31 - 1
 
-NAME_LONGEST: Final = 128  # of an application
-DESCRIPTION_LONGEST: Final = 1_024
-COMMENT_LONGEST: Final = 256
-ENV_LONGEST: Final = 64
-PRIVATE_KEY_LONGEST: Final = 16_384
-TITLE_LONGEST: Final = 32
-ROLE_NAME_LONGEST: Final = 64
-DOMAIN_LONGEST: Final = 253
-ALIASES_MOST: Final = 10
-TAGS_MOST: Final = 10
-DOMAINS_MOST: Final = 100
-SOURCES_MOST: Final = 20
-USERS_MOST: Final = 100  # listed in a group; interface §8
+MAX_NAME_LENGTH: Final = 128  # of an application
+MAX_DESCRIPTION_LENGTH: Final = 1_024
+MAX_COMMENT_LENGTH: Final = 256
+MAX_ENV_LENGTH: Final = 64
+MAX_PRIVATE_KEY_LENGTH: Final = 16_384
+MAX_TITLE_LENGTH: Final = 32
+MAX_ROLE_NAME_LENGTH: Final = 64
+MAX_DOMAIN_LENGTH: Final = 253
+MAX_ALIASES: Final = 10
+MAX_TAGS: Final = 10
+MAX_DOMAINS: Final = 100
+MAX_SOURCES: Final = 20
+MAX_GROUP_USERS: Final = 100  # listed in a group; interface §8
 
-RESERVED: Final = frozenset({"internal", "game"})  # interface §2.4
+RESERVED_PROJECT_IDS: Final = frozenset({"internal", "game"})  # interface §2.4
 
 APPLICATION_ID: Final = re.compile(r"[1-9][0-9]{0,18}", re.ASCII)
 USER_ID: Final = re.compile(r"[1-9][0-9]{0,18}", re.ASCII)
@@ -57,25 +57,25 @@ def parse_application_id(value: object, place: str = "application_id") -> int:
         number: object = int(value)
     else:
         number = value
-    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= HIGHEST_ID:
+    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= MAX_ID:
         raise Malformed(f"{place}: a positive integer, or one as text")
     return number
 
 
 def check_project_id(value: object, place: str) -> str:
     """The id of a project, or an alias: they are written alike."""
-    return _matching(value, PROJECT_ID, place, "lower case letters, digits and underscores, at most 32")
+    return _match_pattern(value, PROJECT_ID, place, "lower case letters, digits and underscores, at most 32")
 
 
 def check_group_id(value: object, place: str) -> str:
-    return _matching(value, GROUP_ID, place, "24 hexadecimal digits")
+    return _match_pattern(value, GROUP_ID, place, "24 hexadecimal digits")
 
 
 def check_user_id(value: object, place: str) -> str:
-    return _matching(value, USER_ID, place, "a user id, as a string of digits")
+    return _match_pattern(value, USER_ID, place, "a user id, as a string of digits")
 
 
-def parse_user_ids(value: object, place: str, most: int = USERS_MOST) -> tuple[str, ...]:
+def parse_user_ids(value: object, place: str, most: int = MAX_GROUP_USERS) -> tuple[str, ...]:
     """Distinct users in the order given; who is named twice counts once (checklist GR-03)."""
     if not isinstance(value, list | tuple):
         raise Malformed(f"{place}: a list of user ids")
@@ -96,25 +96,25 @@ def project_id_of(title: str) -> str:
 def check_title(value: object, place: str) -> str:
     """The title of a project."""
     title = check_group_title(value, place)
-    if project_id_of(title) in RESERVED:
+    if project_id_of(title) in RESERVED_PROJECT_IDS:
         raise Malformed(f"{place}: the id {project_id_of(title)} is reserved")
     return title
 
 
 def check_group_title(value: object, place: str) -> str:
     words = "1 to 32 letters, digits, underscores and single spaces between them"
-    return _matching(value, TITLE, place, words, TITLE_LONGEST)
+    return _match_pattern(value, TITLE, place, words, MAX_TITLE_LENGTH)
 
 
 def check_alias(value: object, place: str) -> str:
     alias = check_project_id(value, place)
-    if alias in RESERVED:
+    if alias in RESERVED_PROJECT_IDS:
         raise Malformed(f"{place}: {alias} is reserved")
     return alias
 
 
 def check_aliases(value: object, place: str) -> tuple[str, ...]:
-    aliases = read_list(value, place, ALIASES_MOST)
+    aliases = read_list(value, place, MAX_ALIASES)
     checked = tuple(check_alias(alias, f"{place}[{index}]") for index, alias in enumerate(aliases))
     refuse_repeated(checked, place)
     return checked
@@ -122,49 +122,49 @@ def check_aliases(value: object, place: str) -> tuple[str, ...]:
 
 def check_role_name(value: object, place: str) -> str:
     words = "1 to 64 letters, digits, underscores, hyphens and single spaces between them"
-    return _matching(value, ROLE_NAME, place, words, ROLE_NAME_LONGEST)
+    return _match_pattern(value, ROLE_NAME, place, words, MAX_ROLE_NAME_LENGTH)
 
 
 def check_user_limit(value: object, place: str) -> int:
     """How many users a role may have; 0 is no limit (interface §2.7)."""
-    return read_number(value, place, HIGHEST_COUNT)
+    return read_number(value, place, MAX_COUNT)
 
 
 def check_tags(value: object, place: str) -> tuple[str, ...]:
     """Tags of a service, a project or a group (interface §2.3)."""
-    tags = read_list(value, place, TAGS_MOST)
+    tags = read_list(value, place, MAX_TAGS)
     words = "1 to 64 of A-Z a-z 0-9 : _"
-    checked = tuple(_matching(tag, TAG, f"{place}[{index}]", words) for index, tag in enumerate(tags))
+    checked = tuple(_match_pattern(tag, TAG, f"{place}[{index}]", words) for index, tag in enumerate(tags))
     refuse_repeated(checked, place)
     return checked
 
 
 def check_name(value: object, place: str) -> str:
     """The name of an application or a service account."""
-    name = read_line(value, place, NAME_LONGEST, shortest=1)
+    name = read_line(value, place, MAX_NAME_LENGTH, shortest=1)
     if name != name.strip():
         raise Malformed(f"{place}: no spaces around it")
     return name
 
 
 def check_description(value: object, place: str) -> str:
-    return read_lines(value, place, DESCRIPTION_LONGEST)
+    return read_lines(value, place, MAX_DESCRIPTION_LENGTH)
 
 
 def check_comment(value: object, place: str) -> str:
-    return read_line(value, place, COMMENT_LONGEST)
+    return read_line(value, place, MAX_COMMENT_LENGTH)
 
 
 def parse_domain(value: object, place: str) -> str:
     """A domain of login addresses, as these are compared: ASCII, lower case."""
     # Asked before lower(): that would turn the Kelvin sign into a plain k, another domain under the same name.
     text = value.lower() if isinstance(value, str) and value.isascii() else None
-    return _matching(text, DOMAIN, place, "a domain such as studio.example", DOMAIN_LONGEST)
+    return _match_pattern(text, DOMAIN, place, "a domain such as studio.example", MAX_DOMAIN_LENGTH)
 
 
 def parse_allowed_domains(value: object, place: str) -> tuple[str, ...]:
     """Domains of login addresses, each once: allowed_domains of a project, restricted_domains of an application."""
-    domains = read_list(value, place, DOMAINS_MOST)
+    domains = read_list(value, place, MAX_DOMAINS)
     return tuple(dict.fromkeys(parse_domain(domain, f"{place}[{index}]") for index, domain in enumerate(domains)))
 
 
@@ -180,8 +180,8 @@ def check_service_meta(document: object, place: str) -> dict[str, object]:
 
 def check_private_key(value: object, place: str = "data.service_meta.private_key") -> str:
     """It is the application's own and never used here: text that can be sealed and that is not endless."""
-    if not isinstance(value, str) or not 0 < len(value) <= PRIVATE_KEY_LONGEST or not value.isascii():
-        raise Malformed(f"{place}: a PEM text of at most {PRIVATE_KEY_LONGEST} characters")
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_PRIVATE_KEY_LENGTH or not value.isascii():
+        raise Malformed(f"{place}: a PEM text of at most {MAX_PRIVATE_KEY_LENGTH} characters")
     return value
 
 
@@ -213,13 +213,13 @@ def _gdpr(document: object, place: str, allowed: tuple[Network, ...]) -> dict[st
     checked: dict[str, object] = {}
     if given.get("char_sources") is not None:
         where = f"{place}.char_sources"
-        urls = read_list(given["char_sources"], where, SOURCES_MOST)
+        urls = read_list(given["char_sources"], where, MAX_SOURCES)
         checked["char_sources"] = [
             check_outbound_url(url, f"{where}[{index}]", allowed) for index, url in enumerate(urls)
         ]
     if given.get("data_sources") is not None:
         where = f"{place}.data_sources"
-        sources = read_list(given["data_sources"], where, SOURCES_MOST)
+        sources = read_list(given["data_sources"], where, MAX_SOURCES)
         checked["data_sources"] = [
             _data_source(source, f"{where}[{index}]", allowed) for index, source in enumerate(sources)
         ]
@@ -240,22 +240,22 @@ def check_outbound_url(value: object, place: str, allowed: tuple[Network, ...] =
     """
     url = parse_web_url(value) if isinstance(value, str) else None
     if url is None or url.fragment:
-        raise Malformed(f"{place}: an https address of at most {URL_LONGEST} characters, without fragment")
-    if not _leads_outside(url, allowed):
+        raise Malformed(f"{place}: an https address of at most {MAX_URL_LENGTH} characters, without fragment")
+    if not _is_public_url(url, allowed):
         raise Malformed(f"{place}: private and local addresses are not called")
     if url.scheme != "https" and not allowed:
         raise Malformed(f"{place}: https only")
     return str(value)
 
 
-def _leads_outside(url: WebUrl, allowed: tuple[Network, ...]) -> bool:
+def _is_public_url(url: WebUrl, allowed: tuple[Network, ...]) -> bool:
     if url.address is None:
         return bool(allowed) or not url.is_home_name
-    return is_public_address(url.address) or contains(allowed, url.address)
+    return is_public_address(url.address) or any_network_contains(allowed, url.address)
 
 
 def _service_name(value: object, place: str) -> str:
-    name = _matching(value, SERVICE_NAME, place, "at most 32 of A-Z a-z 0-9 space _ .")
+    name = _match_pattern(value, SERVICE_NAME, place, "at most 32 of A-Z a-z 0-9 space _ .")
     if name.isspace():
         raise Malformed(f"{place}: more than spaces")
     return name
@@ -266,17 +266,17 @@ def _service_tags(value: object, place: str) -> list[str]:
 
 
 def _env(value: object, place: str) -> str:
-    return read_line(value, place, ENV_LONGEST)
+    return read_line(value, place, MAX_ENV_LENGTH)
 
 
 def _link(value: object, place: str) -> str:
     """A link that people follow, not we: it may lead anywhere, also inside."""
     if value != "" and (not isinstance(value, str) or parse_web_url(value) is None):
-        raise Malformed(f"{place}: an http or https address of at most {URL_LONGEST} characters")
+        raise Malformed(f"{place}: an http or https address of at most {MAX_URL_LENGTH} characters")
     return str(value)
 
 
-def _matching(value: object, pattern: re.Pattern[str], place: str, words: str, longest: int = 64) -> str:
+def _match_pattern(value: object, pattern: re.Pattern[str], place: str, words: str, longest: int = 64) -> str:
     # The length first: a pattern takes its time over a megabyte.
     if not isinstance(value, str) or len(value) > longest or not pattern.fullmatch(value):
         raise Malformed(f"{place}: {words}")

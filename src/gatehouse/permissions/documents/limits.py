@@ -5,15 +5,15 @@ from typing import Final
 
 from gatehouse.permissions.documents.conditions import refuse_overgrown
 from gatehouse.permissions.errors import AccessKeysFull, CustomKeysFull, GroupsFull, Malformed
-from gatehouse.permissions.model.access_key import KEYS_MOST
-from gatehouse.permissions.model.application_key import CUSTOM_MOST
-from gatehouse.permissions.model.group import GROUPS_MOST, Group
+from gatehouse.permissions.model.access_key import MAX_ACCESS_KEYS
+from gatehouse.permissions.model.application_key import MAX_CUSTOM_KEYS
+from gatehouse.permissions.model.group import MAX_GROUPS, Group
 from gatehouse.permissions.model.role import Role
 
-ROLES_MOST: Final = 1_000  # of one application
+MAX_ROLES: Final = 1_000  # of one application
 
 
-def refuse_groups(before: Collection[Group], after: Collection[Group], *, most: int = GROUPS_MOST) -> None:
+def refuse_groups(before: Collection[Group], after: Collection[Group], *, most: int = MAX_GROUPS) -> None:
     """A project's groups; raises GroupsFull, Malformed. One that has more than today's limit may have fewer."""
     if len(after) > max(most, len(before)):
         raise GroupsFull
@@ -22,8 +22,8 @@ def refuse_groups(before: Collection[Group], after: Collection[Group], *, most: 
 
 
 def refuse_roles(roles: Collection[Role], *, place: str = "") -> None:
-    if len(roles) > ROLES_MOST:
-        raise Malformed(f"{place}an application has at most {ROLES_MOST} roles")
+    if len(roles) > MAX_ROLES:
+        raise Malformed(f"{place}an application has at most {MAX_ROLES} roles")
 
 
 def refuse_role_conditions(before: Collection[Role], after: Collection[Role]) -> None:
@@ -32,10 +32,10 @@ def refuse_role_conditions(before: Collection[Role], after: Collection[Role]) ->
 
 
 def refuse_access_keys(count: int) -> None:
-    if count > KEYS_MOST:
+    if count > MAX_ACCESS_KEYS:
         raise AccessKeysFull
 
 
 def refuse_custom_keys(count: int) -> None:
-    if count > CUSTOM_MOST:
+    if count > MAX_CUSTOM_KEYS:
         raise CustomKeysFull

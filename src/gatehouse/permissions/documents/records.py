@@ -7,32 +7,32 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from gatehouse.permissions.documents.ends import end_members, parse_end
-from gatehouse.permissions.documents.fields import given_or, read_list, read_members, shown
+from gatehouse.permissions.documents.fields import member_or, printable, read_list, read_members
 from gatehouse.permissions.documents.grammar import (
     check_group_id,
     check_project_id,
     check_role_name,
     parse_application_id,
 )
-from gatehouse.permissions.documents.rules import parse_entries, refuse_doubled, section_entries
+from gatehouse.permissions.documents.rules import parse_entries, refuse_duplicate_paths, section_entries
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.rule import ENDLESS, PROJECT_ACCESS, Section
+from gatehouse.permissions.model.rule import NO_END, PROJECT_ACCESS, RuleSection
 from gatehouse.permissions.model.schema import Tree
 from gatehouse.permissions.model.scope import ResourceKind, Scope
-from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord
+from gatehouse.permissions.model.user_record import Assignment, ScopeHoldings, UserRecord
 
-ROLES_MOST: Final = 1_000  # in one scope
+MAX_ROLES_PER_SCOPE: Final = 1_000  # in one scope
 ASSIGNMENT: Final = ("name", "expired", "ttl")
 HOLDINGS: Final = ("roles", "private_data", "public_data")
 IN_PROJECT: Final = (*HOLDINGS, *(kind.value for kind in ResourceKind))
 
-Scopes = Mapping[Scope, Holdings]
+Scopes = Mapping[Scope, ScopeHoldings]
 
 
 def parse_assignments(document: object, *, place: str, expired: int = 0) -> tuple[Assignment, ...]:
     """Roles given to a user, in their order; `expired` is the end of those that say nothing of theirs."""
-    items = read_list(document, place, ROLES_MOST)
+    items = read_list(document, place, MAX_ROLES_PER_SCOPE)
     found: dict[str, Assignment] = {}
     for index, item in enumerate(items):
         assignment = _assignment(item, f"{place}[{index}]", expired)
@@ -46,16 +46,16 @@ def parse_private_data(document: object, *, place: str, expired: int = 0) -> tup
     """What is held at the root, and what in projects."""
     members = read_members(document, place)
     root = {name: node for name, node in members.items() if name != PROJECT_ACCESS}
-    tree = parse_entries(root, Section.PRIVATE, place=place, expired=expired)
-    access = given_or(members, PROJECT_ACCESS, {})
+    tree = parse_entries(root, RuleSection.PRIVATE, place=place, expired=expired)
+    access = member_or(members, PROJECT_ACCESS, {})
     return tree, parse_project_access(access, place=f"{place}.{PROJECT_ACCESS}", expired=expired)
 
 
 def parse_project_access(document: object, *, place: str, expired: int = 0) -> Scopes:
     """All that is held in projects; scopes in which nothing is held are left out."""
-    found: dict[Scope, Holdings] = {}
+    found: dict[Scope, ScopeHoldings] = {}
     for project_id, access in read_members(document, place).items():
-        where = f"{place}.{shown(project_id)}"
+        where = f"{place}.{printable(project_id)}"
         found.update(parse_project(access, check_project_id(project_id, where), place=where, expired=expired))
     return found
 
@@ -67,25 +67,25 @@ def parse_project(document: object, project_id: str, *, place: str, expired: int
     found = {Scope(project_id): parse_holdings(own, place=place, expired=expired)}
     for kind in ResourceKind:
         where = f"{place}.{kind}"
-        for resource_id, document_there in read_members(given_or(given, kind.value, {}), where).items():
-            here = f"{where}.{shown(resource_id)}"
+        for resource_id, document_there in read_members(member_or(given, kind.value, {}), where).items():
+            here = f"{where}.{printable(resource_id)}"
             scope = Scope(project_id, kind, RESOURCE_IDS[kind](resource_id, here))
             found[scope] = parse_holdings(document_there, place=here, expired=expired)
     return {scope: holdings for scope, holdings in found.items() if not holdings.is_empty}
 
 
-def parse_holdings(document: object, *, place: str, expired: int = 0) -> Holdings:
+def parse_holdings(document: object, *, place: str, expired: int = 0) -> ScopeHoldings:
     """`{roles, private_data, public_data}` of one scope."""
     given = read_members(document, place, HOLDINGS)
     sections = {
-        section: parse_entries(given_or(given, section, {}), section, place=f"{place}.{section}", expired=expired)
-        for section in Section
+        section: parse_entries(member_or(given, section, {}), section, place=f"{place}.{section}", expired=expired)
+        for section in RuleSection
     }
-    refuse_doubled(sections[Section.PRIVATE], sections[Section.PUBLIC], place=place)
-    return Holdings(
-        roles=parse_assignments(given_or(given, "roles", ()), place=f"{place}.roles", expired=expired),
-        private_data=sections[Section.PRIVATE],
-        public_data=sections[Section.PUBLIC],
+    refuse_duplicate_paths(sections[RuleSection.PRIVATE], sections[RuleSection.PUBLIC], place=place)
+    return ScopeHoldings(
+        roles=parse_assignments(member_or(given, "roles", ()), place=f"{place}.roles", expired=expired),
+        private_data=sections[RuleSection.PRIVATE],
+        public_data=sections[RuleSection.PUBLIC],
     )
 
 
@@ -107,9 +107,9 @@ def first_end(record: UserRecord, now: int) -> int:
     """The earliest end of any unexpired role or entry of the record, 0 for none (interface §2.7)."""
     ends = [one.end for held in record.scopes.values() for one in held.roles]
     for held in record.scopes.values():
-        ends += [entry.end for entry in section_entries(held.private_data, Section.PRIVATE).values()]
-        ends += [entry.end for entry in section_entries(held.public_data, Section.PUBLIC).values()]
-    return min((end.shown(now) for end in ends if end != ENDLESS and not end.is_past(now)), default=0)
+        ends += [entry.end for entry in section_entries(held.private_data, RuleSection.PRIVATE).values()]
+        ends += [entry.end for entry in section_entries(held.public_data, RuleSection.PUBLIC).values()]
+    return min((end.shown(now) for end in ends if end != NO_END and not end.is_past(now)), default=0)
 
 
 def project_document(record: UserRecord, project_id: str, model: ApplicationModel) -> Mapping[str, object]:
@@ -122,7 +122,7 @@ def project_document(record: UserRecord, project_id: str, model: ApplicationMode
 def project_access_document(scopes: Scopes, role_names: Mapping[str, str]) -> dict[str, dict[str, object]]:
     projects: dict[str, dict[str, object]] = {}
     resources: dict[tuple[str, ResourceKind], dict[str, object]] = {}
-    for scope in sorted((scope for scope in scopes if not scope.is_root), key=_written_order):
+    for scope in sorted((scope for scope in scopes if not scope.is_root), key=_document_order):
         project = projects.setdefault(scope.project_id, {})
         held = holdings_document(scopes[scope], role_names)
         if scope.kind is None:
@@ -134,7 +134,7 @@ def project_access_document(scopes: Scopes, role_names: Mapping[str, str]) -> di
     return projects
 
 
-def holdings_document(holdings: Holdings, role_names: Mapping[str, str]) -> dict[str, object]:
+def holdings_document(holdings: ScopeHoldings, role_names: Mapping[str, str]) -> dict[str, object]:
     """What is held in one scope, without what is not there."""
     members = {
         "roles": [_assignment_document(assignment, role_names) for assignment in holdings.roles],
@@ -152,10 +152,10 @@ def _assignment(item: object, place: str, expired: int) -> Assignment:
 
 def _assignment_document(assignment: Assignment, role_names: Mapping[str, str]) -> str | dict[str, object]:
     name = role_names.get(assignment.role, assignment.role)
-    return name if assignment.end == ENDLESS else {"name": name, **end_members(assignment.end)}
+    return name if assignment.end == NO_END else {"name": name, **end_members(assignment.end)}
 
 
-def _written_order(scope: Scope) -> tuple[str, str, int, str]:
+def _document_order(scope: Scope) -> tuple[str, str, int, str]:
     """Resources by number where they have one: 9 before 10."""
     return scope.project_id, scope.kind or "", len(scope.resource_id), scope.resource_id
 

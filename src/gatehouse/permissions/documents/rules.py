@@ -5,11 +5,18 @@ from functools import partial
 from typing import Final
 
 from gatehouse.permissions.documents.ends import end_members, parse_end, stored_end
-from gatehouse.permissions.documents.fields import given_or, read_flag, read_line, read_list, read_members, shown
+from gatehouse.permissions.documents.fields import member_or, printable, read_flag, read_line, read_list, read_members
 from gatehouse.permissions.documents.grammar import check_description, check_role_name
-from gatehouse.permissions.documents.trees import DEEPEST, LEAVES_MOST, paths_of, prefixes_of, read_tree, walk
+from gatehouse.permissions.documents.trees import (
+    MAX_LEAVES,
+    MAX_PATH_SEGMENTS,
+    paths_of,
+    prefixes_of,
+    read_tree,
+    walk_leaves,
+)
 from gatehouse.permissions.errors import Malformed, TooMuch
-from gatehouse.permissions.model.rule import Entry, Leaf, Rule, Section
+from gatehouse.permissions.model.rule import Rule, RuleDefinition, RuleEntry, RuleSection
 from gatehouse.permissions.model.schema import (
     APPLICATION_RULES,
     LOGIN_DEFAULT,
@@ -18,9 +25,9 @@ from gatehouse.permissions.model.schema import (
     Tree,
 )
 
-PARAMS_MOST: Final = 64
-PARAM_LONGEST: Final = 64
-PARAMS_LONGEST: Final = PARAMS_MOST * (PARAM_LONGEST + 1)
+MAX_PARAMS: Final = 64
+MAX_PARAM_LENGTH: Final = 64
+MAX_PARAMS_LENGTH: Final = MAX_PARAMS * (MAX_PARAM_LENGTH + 1)
 
 SCHEMA_MEMBERS: Final = ("value", "protected", "description")
 # Whoever copies a leaf of the schema into a role or record may leave what only the schema says: it is ignored (R6).
@@ -29,34 +36,34 @@ ENTRY_MEMBERS: Final = ("value", "params", "expired", "ttl", "protected", "descr
 ENDING_MEMBERS: Final = ("value", "expired", "ttl", "protected", "description")
 META_PARTS: Final = ("roles", "private", "public", "secret")
 META_RULES: Final = ("canRead", "canWrite")
-REACHES: Final = ("self", "all", "none")
+EXTENTS: Final = ("self", "all", "none")
 
 ReadValue = Callable[[object, str], object]
 ReadSystemLeaf = Callable[[object, str, ReadValue], Tree]
 
 
-def parse_schema_section(document: object, section: Section, *, place: str = "") -> Tree:
+def parse_schema_section(document: object, section: RuleSection, *, place: str = "") -> Tree:
     """A section of an application's schema, defaults filled in."""
     return read_tree(document, place or section.value, _schema_leaf)
 
 
-def refuse_doubled(private: Tree, public: Tree, *, place: str = "data") -> None:
+def refuse_duplicate_paths(private: Tree, public: Tree, *, place: str = "data") -> None:
     """A path stands in one section and is a leaf or a prefix, never both: list_short does not name sections."""
     inside = paths_of(private)
     outside = paths_of(public)
-    if len(inside) + len(outside) > LEAVES_MOST:
-        raise TooMuch(f"{place}: at most {LEAVES_MOST} rules in private_data and public_data together")
+    if len(inside) + len(outside) > MAX_LEAVES:
+        raise TooMuch(f"{place}: at most {MAX_LEAVES} rules in private_data and public_data together")
     for paths, others in ((inside, outside), (outside, inside)):
         doubled = paths & (others | prefixes_of(others))
         if doubled:
             raise Malformed(f"{place}: {min(doubled)} stands in private_data and in public_data")
 
 
-def leaves(private: Tree, public: Tree) -> dict[Rule, Leaf]:
-    found: dict[Rule, Leaf] = {}
-    for section, tree in ((Section.PRIVATE, private), (Section.PUBLIC, public)):
-        for path, leaf in walk(tree):
-            found[Rule(section, path)] = Leaf(
+def schema_rules(private: Tree, public: Tree) -> dict[Rule, RuleDefinition]:
+    found: dict[Rule, RuleDefinition] = {}
+    for section, tree in ((RuleSection.PRIVATE, private), (RuleSection.PUBLIC, public)):
+        for path, leaf in walk_leaves(tree):
+            found[Rule(section, path)] = RuleDefinition(
                 value=leaf["value"] is True,
                 protected=leaf.get("protected") is True,
                 description=str(leaf.get("description", "")),
@@ -68,21 +75,22 @@ def read_roles(document: object, *, place: str) -> Mapping[str, object]:
     """The roles of a schema by name; what is said of each is not looked at yet."""
     roles = read_members(document, place)
     for name in roles:
-        check_role_name(name, f"{place}.{shown(name)}")
+        check_role_name(name, f"{place}.{printable(name)}")
     return roles
 
 
 def parse_meta(document: object, *, place: str) -> Tree:
     """What a role says: sections as in the schema, or the flat list `permissions` (R5)."""
-    given = read_members(document, place, ("permissions", *Section))
+    given = read_members(document, place, ("permissions", *RuleSection))
     if "permissions" in given:
         if len(given) > 1:
             raise Malformed(f"{place}: permissions, or sections")
-        given = _unflattened(given["permissions"], f"{place}.permissions")
+        given = _unflatten(given["permissions"], f"{place}.permissions")
     sections = {
-        section: parse_role_section(given_or(given, section, {}), place=f"{place}.{section}") for section in Section
+        section: parse_role_section(member_or(given, section, {}), place=f"{place}.{section}")
+        for section in RuleSection
     }
-    refuse_doubled(sections[Section.PRIVATE], sections[Section.PUBLIC], place=place)
+    refuse_duplicate_paths(sections[RuleSection.PRIVATE], sections[RuleSection.PUBLIC], place=place)
     return {section.value: tree for section, tree in sections.items() if tree}
 
 
@@ -90,16 +98,16 @@ def parse_role_section(document: object, *, place: str) -> Tree:
     return read_tree(document, place, _role_leaf)
 
 
-def meta_entries(meta: Tree) -> dict[Rule, Entry]:
-    entries: dict[Rule, Entry] = {}
-    for section in Section:
+def meta_entries(meta: Tree) -> dict[Rule, RuleEntry]:
+    entries: dict[Rule, RuleEntry] = {}
+    for section in RuleSection:
         tree = meta.get(section.value)
         if isinstance(tree, Mapping):
             entries.update(section_entries(tree, section))
     return entries
 
 
-def parse_entries(document: object, section: Section, *, place: str = "", expired: int = 0) -> Tree:
+def parse_entries(document: object, section: RuleSection, *, place: str = "", expired: int = 0) -> Tree:
     """A section of a user's record; `expired` is the end of the entries that say nothing of theirs."""
 
     def read_leaf(given: Mapping[str, object], where: str) -> Tree:
@@ -109,19 +117,19 @@ def parse_entries(document: object, section: Section, *, place: str = "", expire
     return read_tree(document, place or section.value, read_leaf)
 
 
-def section_entries(tree: Tree, section: Section) -> dict[Rule, Entry]:
-    return {Rule(section, path): _entry(leaf) for path, leaf in walk(tree)}
+def section_entries(tree: Tree, section: RuleSection) -> dict[Rule, RuleEntry]:
+    return {Rule(section, path): _entry(leaf) for path, leaf in walk_leaves(tree)}
 
 
 def parse_params(text: object, place: str) -> tuple[str, ...]:
     """Comma-separated parameters. None holds a character with a meaning in `rule|a,b:60` (checklist RO-08)."""
-    line = read_line(text, place, PARAMS_LONGEST)
+    line = read_line(text, place, MAX_PARAMS_LENGTH)
     params = tuple(line.split(",")) if line else ()
-    if len(params) > PARAMS_MOST:
-        raise Malformed(f"{place}: at most {PARAMS_MOST} parameters")
+    if len(params) > MAX_PARAMS:
+        raise Malformed(f"{place}: at most {MAX_PARAMS} parameters")
     for param in params:
-        if not 0 < len(param) <= PARAM_LONGEST or "|" in param or ":" in param:
-            raise Malformed(f"{place}: parameters of 1 to {PARAM_LONGEST} characters, without | and :")
+        if not 0 < len(param) <= MAX_PARAM_LENGTH or "|" in param or ":" in param:
+            raise Malformed(f"{place}: parameters of 1 to {MAX_PARAM_LENGTH} characters, without | and :")
     return params
 
 
@@ -134,7 +142,7 @@ class SchemaRules:
     """The rules of a schema, gone through once for all roles that are compared with them."""
 
     def __init__(self, schema: ApplicationSchema) -> None:
-        self.leaves = leaves(schema.private_data, schema.public_data)
+        self.leaves = schema_rules(schema.private_data, schema.public_data)
         self.paths = {rule.path for rule in self.leaves}
         self.prefixes = prefixes_of(self.paths)
 
@@ -158,7 +166,7 @@ def refuse_collisions(
             raise Malformed(f"{place}.{rule}: collides with a rule of the application's schema")
 
 
-def protected_among(schema: ApplicationSchema | SchemaRules, rules: Iterable[Rule]) -> list[Rule]:
+def protected_rules_in(schema: ApplicationSchema | SchemaRules, rules: Iterable[Rule]) -> list[Rule]:
     known = (schema if isinstance(schema, SchemaRules) else SchemaRules(schema)).leaves
     return [rule for rule in rules if rule in known and known[rule].protected]
 
@@ -175,23 +183,23 @@ def parse_login(document: object, *, place: str = "login") -> Tree:
 def parse_own_login(document: object, *, place: str = "login", expired: int = 0) -> Tree:
     """The login rules of one user's record: what is left out is as the application says."""
     given = read_members(document, place, LOGIN_DEFAULT)
-    return {name: _ending_leaf(leaf, f"{place}.{name}", read_flag, expired) for name, leaf in given.items()}
+    return {name: _leaf_with_end(leaf, f"{place}.{name}", read_flag, expired) for name, leaf in given.items()}
 
 
 def parse_secret(document: object, *, place: str = "secret_data") -> Tree:
     """The system rules of an application's schema; what is left out is as in a new application (interface §2.8)."""
-    return _overlaid(SECRET_DEFAULT, _secret(document, place, _lasting_leaf))
+    return _overlay(SECRET_DEFAULT, _secret(document, place, _leaf_without_end))
 
 
 def parse_own_secret(document: object, *, place: str = "secret_data", expired: int = 0) -> Tree:
     """The system rules of one user's record: what is left out is as the application says."""
-    return _secret(document, place, partial(_ending_leaf, expired=expired))
+    return _secret(document, place, partial(_leaf_with_end, expired=expired))
 
 
 def _secret(document: object, place: str, read_leaf: ReadSystemLeaf) -> Tree:
     given = read_members(document, place, SECRET_DEFAULT)
-    application = read_members(given_or(given, "application", {}), f"{place}.application", APPLICATION_RULES)
-    meta = read_members(given_or(given, "meta", {}), f"{place}.meta", META_PARTS)
+    application = read_members(member_or(given, "application", {}), f"{place}.application", APPLICATION_RULES)
+    meta = read_members(member_or(given, "meta", {}), f"{place}.meta", META_PARTS)
     read: dict[str, Tree] = {
         "application": {
             name: read_leaf(leaf, f"{place}.application.{name}", read_flag) for name, leaf in application.items()
@@ -203,14 +211,14 @@ def _secret(document: object, place: str, read_leaf: ReadSystemLeaf) -> Tree:
 
 def _meta_part(document: object, place: str, read_leaf: ReadSystemLeaf) -> Tree:
     rules = read_members(document, place, META_RULES)
-    return {name: read_leaf(leaf, f"{place}.{name}", _reach) for name, leaf in rules.items()}
+    return {name: read_leaf(leaf, f"{place}.{name}", _read_extent) for name, leaf in rules.items()}
 
 
-def _lasting_leaf(document: object, place: str, read_value: ReadValue) -> Tree:
+def _leaf_without_end(document: object, place: str, read_value: ReadValue) -> Tree:
     return {"value": read_value(_leaf_members(document, place)["value"], f"{place}.value")}
 
 
-def _ending_leaf(document: object, place: str, read_value: ReadValue, expired: int) -> Tree:
+def _leaf_with_end(document: object, place: str, read_value: ReadValue, expired: int) -> Tree:
     given = _leaf_members(document, place, ENDING_MEMBERS)
     value = read_value(given["value"], f"{place}.value")
     return {"value": value, **end_members(parse_end(given, place, expired))}
@@ -223,21 +231,21 @@ def _leaf_members(document: object, place: str, known: tuple[str, ...] = SCHEMA_
     return given
 
 
-def _reach(value: object, place: str) -> str:
-    if not isinstance(value, str) or value not in REACHES:
-        raise Malformed(f"{place}: one of {', '.join(REACHES)}")
+def _read_extent(value: object, place: str) -> str:
+    if not isinstance(value, str) or value not in EXTENTS:
+        raise Malformed(f"{place}: one of {', '.join(EXTENTS)}")
     return value
 
 
-def _overlaid(below: Tree, above: Tree) -> Tree:
+def _overlay(below: Tree, above: Tree) -> Tree:
     """`above` where it says anything, leaf by leaf, else `below`."""
-    return {name: _over(node, above.get(name)) for name, node in below.items()}
+    return {name: _overlay_node(node, above.get(name)) for name, node in below.items()}
 
 
-def _over(below: object, above: object) -> object:
+def _overlay_node(below: object, above: object) -> object:
     if not isinstance(above, Mapping) or not isinstance(below, Mapping):
         return below
-    return above if "value" in above else _overlaid(below, above)
+    return above if "value" in above else _overlay(below, above)
 
 
 def _schema_leaf(given: Mapping[str, object], place: str) -> Tree:
@@ -256,33 +264,35 @@ def _role_leaf(given: Mapping[str, object], place: str, known: tuple[str, ...] =
     return {"value": value, "params": ",".join(params)} if params else {"value": value}
 
 
-def _entry(leaf: Mapping[str, object]) -> Entry:
-    return Entry(value=leaf["value"] is True, params=split_params(str(leaf.get("params", ""))), end=stored_end(leaf))
+def _entry(leaf: Mapping[str, object]) -> RuleEntry:
+    return RuleEntry(
+        value=leaf["value"] is True, params=split_params(str(leaf.get("params", ""))), end=stored_end(leaf)
+    )
 
 
-def _unflattened(document: object, place: str) -> Mapping[str, object]:
+def _unflatten(document: object, place: str) -> Mapping[str, object]:
     """`[{name: user.kick, value: true}]` as a tree, not yet checked; a name without section is private."""
-    sections: dict[str, dict[str, object]] = {section.value: {} for section in Section}
-    for index, item in enumerate(read_list(document, place, LEAVES_MOST)):
+    sections: dict[str, dict[str, object]] = {section.value: {} for section in RuleSection}
+    for index, item in enumerate(read_list(document, place, MAX_LEAVES)):
         where = f"{place}[{index}]"
         members = dict(read_members(item, where, ("name", *ROLE_MEMBERS)))
         name = members.pop("name", None)
         if not isinstance(name, str) or "value" not in members:
             raise Malformed(f"{where}: an object with name and value")
-        _plant(sections, name, members, f"{where}.name")
+        _insert_leaf(sections, name, members, f"{where}.name")
     return sections
 
 
-def _plant(sections: dict[str, dict[str, object]], name: str, leaf: Mapping[str, object], place: str) -> None:
+def _insert_leaf(sections: dict[str, dict[str, object]], name: str, leaf: Mapping[str, object], place: str) -> None:
     first, _, rest = name.partition(".")
-    section, path = (first, rest) if first in sections and rest else (Section.PRIVATE.value, name)
-    *way, last = path.split(".", DEEPEST)
+    section, path = (first, rest) if first in sections and rest else (RuleSection.PRIVATE.value, name)
+    *way, last = path.split(".", MAX_PATH_SEGMENTS)
     node = sections[section]
     for segment in way:
         child = node.setdefault(segment, {})
         if not isinstance(child, dict) or "value" in child:
-            raise Malformed(f"{place}: {shown(name)} stands there twice, or below a rule")
+            raise Malformed(f"{place}: {printable(name)} stands there twice, or below a rule")
         node = child
     if last in node:
-        raise Malformed(f"{place}: {shown(name)} stands there twice, or above a rule")
+        raise Malformed(f"{place}: {printable(name)} stands there twice, or above a rule")
     node[last] = leaf

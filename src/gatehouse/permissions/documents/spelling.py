@@ -11,13 +11,13 @@ from msgspec import Meta
 from gatehouse.permissions.documents.grammar import (
     APPLICATION_ID,
     GROUP_ID,
-    HIGHEST_ID,
+    MAX_ID,
+    MAX_TITLE_LENGTH,
     TITLE,
-    TITLE_LONGEST,
 )
 
-ApplicationNumber = Annotated[int, Meta(extra_json_schema={"minimum": 1, "maximum": HIGHEST_ID})]
+ApplicationNumber = Annotated[int, Meta(extra_json_schema={"minimum": 1, "maximum": MAX_ID})]
 ApplicationDigits = Annotated[str, Meta(extra_json_schema={"pattern": f"^{APPLICATION_ID.pattern}$"})]
 ApplicationId = ApplicationNumber | ApplicationDigits
 GroupId = Annotated[str, Meta(extra_json_schema={"pattern": f"^{GROUP_ID.pattern}$"})]
-Title = Annotated[str, Meta(extra_json_schema={"pattern": f"^{TITLE.pattern}$", "maxLength": TITLE_LONGEST})]
+Title = Annotated[str, Meta(extra_json_schema={"pattern": f"^{TITLE.pattern}$", "maxLength": MAX_TITLE_LENGTH})]

@@ -7,14 +7,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from gatehouse.permissions.documents.fields import read_members, shown
+from gatehouse.permissions.documents.fields import printable, read_members
 from gatehouse.permissions.errors import Malformed, TooMuch
-from gatehouse.permissions.model.rule import RESERVED
+from gatehouse.permissions.model.rule import RESERVED_SEGMENTS
 from gatehouse.permissions.model.schema import Tree
 
 SEGMENT: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
-DEEPEST: Final = 8  # segments of a path
-LEAVES_MOST: Final = 10_000  # of a schema, a role or one scope of a record
+MAX_PATH_SEGMENTS: Final = 8  # segments of a path
+MAX_LEAVES: Final = 10_000  # of a schema, a role or one scope of a record
 
 ReadLeaf = Callable[[Mapping[str, object], str], Tree]
 
@@ -24,7 +24,7 @@ def read_tree(document: object, place: str, read_leaf: ReadLeaf) -> Tree:
     return _TreeReader(read_leaf).read(document, place)
 
 
-def walk(tree: Tree, prefix: str = "") -> Iterator[tuple[str, Mapping[str, object]]]:
+def walk_leaves(tree: Tree, prefix: str = "") -> Iterator[tuple[str, Mapping[str, object]]]:
     """Every leaf of a canonical tree with its dotted path, in the order of the tree."""
     for segment, node in tree.items():
         if not isinstance(node, Mapping):
@@ -33,7 +33,7 @@ def walk(tree: Tree, prefix: str = "") -> Iterator[tuple[str, Mapping[str, objec
         if "value" in node:
             yield path, node
         else:
-            yield from walk(node, f"{path}.")
+            yield from walk_leaves(node, f"{path}.")
 
 
 def with_leaf(tree: Tree, path: str, leaf: Tree) -> Tree:
@@ -42,7 +42,7 @@ def with_leaf(tree: Tree, path: str, leaf: Tree) -> Tree:
     node = tree.get(segment, {})
     is_leaf = isinstance(node, Mapping) and "value" in node
     if not isinstance(node, Mapping) or (rest and is_leaf) or (not rest and node and not is_leaf):
-        raise Malformed(f"{shown(path)}: a rule stands there, or rules stand below it")
+        raise Malformed(f"{printable(path)}: a rule stands there, or rules stand below it")
     return {**tree, segment: with_leaf(node, rest, leaf) if rest else leaf}
 
 
@@ -70,22 +70,22 @@ class _TreeReader:
         return self._branch(section, place, depth=1)
 
     def _branch(self, members: Mapping[str, object], place: str, depth: int) -> Tree:
-        if members and depth > DEEPEST:
-            raise Malformed(f"{place}: a rule has at most {DEEPEST} segments")
+        if members and depth > MAX_PATH_SEGMENTS:
+            raise Malformed(f"{place}: a rule has at most {MAX_PATH_SEGMENTS} segments")
         read = {segment: self._node(segment, node, place, depth) for segment, node in members.items()}
         return {segment: node for segment, node in read.items() if node}
 
     def _node(self, segment: str, document: object, place: str, depth: int) -> Tree:
         where = f"{place}.{segment}"
         if not SEGMENT.fullmatch(segment):
-            raise Malformed(f"{place}.{shown(segment)}: 1 to 64 of A-Z a-z 0-9 _ -")
+            raise Malformed(f"{place}.{printable(segment)}: 1 to 64 of A-Z a-z 0-9 _ -")
         members = read_members(document, where)
         return self._leaf(members, where) if "value" in members else self._branch(members, where, depth + 1)
 
     def _leaf(self, members: Mapping[str, object], place: str) -> Tree:
         self._leaves += 1
-        if self._leaves > LEAVES_MOST:
-            raise TooMuch(f"{place}: at most {LEAVES_MOST} rules")
+        if self._leaves > MAX_LEAVES:
+            raise TooMuch(f"{place}: at most {MAX_LEAVES} rules")
         return self._read_leaf(members, place)
 
 
@@ -93,12 +93,12 @@ def refuse_reserved(paths: Iterable[str], place: str) -> None:
     """Raise Malformed if one of these begins with a reserved name."""
     for path in paths:
         first = path.partition(".")[0]
-        if first in RESERVED:
+        if first in RESERVED_SEGMENTS:
             raise Malformed(f"{place}.{first}: the name is reserved")
 
 
 def paths_of(tree: Tree) -> set[str]:
-    return {path for path, _ in walk(tree)}
+    return {path for path, _ in walk_leaves(tree)}
 
 
 def prefixes_of(paths: Iterable[str]) -> set[str]:

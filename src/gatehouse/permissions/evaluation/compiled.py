@@ -9,19 +9,19 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from gatehouse.kernel.cached import cached_property
-from gatehouse.permissions.documents.rules import leaves, split_params
-from gatehouse.permissions.evaluation.matching import Handle, Matcher, group_handles, handles_for
+from gatehouse.permissions.documents.rules import schema_rules, split_params
+from gatehouse.permissions.evaluation.matching import ConditionIndex, IndexKey, condition_index_keys, group_index_keys
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, Structure
 from gatehouse.permissions.model.project import GroupGrant
 from gatehouse.permissions.model.role import ConditionMode, Role
-from gatehouse.permissions.model.rule import Entry, Rule, Section
+from gatehouse.permissions.model.rule import Rule, RuleEntry, RuleSection
 from gatehouse.permissions.model.schema import Tree
 
 DEFAULT_KEY: Final = "default"  # a role of this name is a default role whatever it says (interface §2.7)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Says:
+class Verdicts:
     """What one role, schema or record says about rules."""
 
     yes: frozenset[Rule] = frozenset()
@@ -41,23 +41,23 @@ class Says:
         return tuple(sorted(self.words.setdefault(rule, str(rule)) for rule in self.yes))
 
 
-class RuleTable:
+class RuleInterner:
     """The rules of one application: equal rules, texts and params are one object, so that sets need not compare."""
 
     def __init__(self) -> None:
         self.words: dict[Rule, str] = {}
-        self._rules: dict[Section, dict[str, Rule]] = {section: {} for section in Section}
+        self._rules: dict[RuleSection, dict[str, Rule]] = {section: {} for section in RuleSection}
         self._params: dict[str, tuple[str, ...]] = {}
 
     def add(self, rules: Iterable[Rule]) -> None:
         for rule in rules:
             self._rules[rule.section].setdefault(rule.path, rule)
 
-    def says(self, role: Role) -> Says:
+    def says(self, role: Role) -> Verdicts:
         yes: list[Rule] = []
         no: list[Rule] = []
         params: dict[Rule, str] = {}
-        for section in Section:
+        for section in RuleSection:
             tree = role.meta.get(section.value)
             if isinstance(tree, Mapping):
                 self._read(section, tree, "", (yes, no, params))
@@ -66,10 +66,10 @@ class RuleTable:
         own = {rule: joined[text] for rule, text in params.items()}
         if appended:
             own = dict.fromkeys(yes, appended) | own
-        return Says(yes=frozenset(yes), no=frozenset(no), params=own, words=self.words)
+        return Verdicts(yes=frozenset(yes), no=frozenset(no), params=own, words=self.words)
 
     def _read(
-        self, section: Section, tree: Tree, prefix: str, found: tuple[list[Rule], list[Rule], dict[Rule, str]]
+        self, section: RuleSection, tree: Tree, prefix: str, found: tuple[list[Rule], list[Rule], dict[Rule, str]]
     ) -> None:
         """Trees that were stored are dictionaries all the way down; what is slow here is slow for every leaf."""
         yes, no, params = found
@@ -98,12 +98,12 @@ class RuleTable:
 
 
 class CompiledRole:
-    def __init__(self, role: Role, rules: RuleTable) -> None:
+    def __init__(self, role: Role, rules: RuleInterner) -> None:
         self.role = role
         self._rules = rules
 
     @cached_property
-    def says(self) -> Says:
+    def says(self) -> Verdicts:
         return self._rules.says(self.role)
 
     def take_over(self, before: "CompiledRole") -> None:
@@ -116,11 +116,11 @@ class CompiledModel:
 
     def __init__(self, model: ApplicationModel, *, like: "CompiledModel | None" = None) -> None:
         self.is_whole = False  # every role is compiled
-        self.rules: RuleTable = RuleTable() if like is None else like.rules
+        self.rules: RuleInterner = RuleInterner() if like is None else like.rules
         rules = self.rules
-        known = leaves(model.schema.private_data, model.schema.public_data)
+        known = schema_rules(model.schema.private_data, model.schema.public_data)
         rules.add(known)
-        self.schema = Says(
+        self.schema = Verdicts(
             yes=frozenset(rule for rule, leaf in known.items() if leaf.value),
             no=frozenset(rule for rule, leaf in known.items() if not leaf.value),
             words=rules.words,
@@ -136,8 +136,8 @@ class CompiledModel:
             if key in self.roles:
                 self.roles[key].take_over(before)
         self.default_roles = tuple(one for one in self.roles.values() if is_default(one.role))
-        self.conditional = Matcher(
-            (key, handles_for(one.role.condition.test))
+        self.conditional = ConditionIndex(
+            (key, condition_index_keys(one.role.condition.test))
             for key, one in self.roles.items()
             if one.role.condition is not None and one.role.condition_mode is ConditionMode.GRANT
         )
@@ -173,10 +173,10 @@ class CompiledGrants:
     """What one project gives and takes away, by group, of one application's roles."""
 
     by_group: Mapping[str, tuple[GroupGrant, ...]]
-    groups: Matcher[str]
+    groups: ConditionIndex[str]
 
 
-NO_GRANTS: Final = CompiledGrants(by_group={}, groups=Matcher(()))
+NO_GRANTS: Final = CompiledGrants(by_group={}, groups=ConditionIndex(()))
 
 
 class CompiledProject:
@@ -197,11 +197,11 @@ class CompiledProject:
         return frozenset(name.lower() for name in self.project.settings.allowed_domains)
 
     @cached_property
-    def allow(self) -> Matcher[str]:
+    def allow(self) -> ConditionIndex[str]:
         return self._matcher(self.project.allow)
 
     @cached_property
-    def disallow(self) -> Matcher[str]:
+    def disallow(self) -> ConditionIndex[str]:
         return self._matcher(self.project.disallow)
 
     def _compile(self, application_id: int) -> CompiledGrants:
@@ -210,30 +210,34 @@ class CompiledProject:
             by_group[grant.group_id] = (*by_group.get(grant.group_id, ()), grant)
         return CompiledGrants(by_group=by_group, groups=self._matcher(by_group))
 
-    def _matcher(self, group_ids: Iterable[str]) -> Matcher[str]:
+    def _matcher(self, group_ids: Iterable[str]) -> ConditionIndex[str]:
         """A group that is not the project's own has no members here."""
         own = self.groups
-        return Matcher((group_id, group_handles(own[group_id])) for group_id in group_ids if group_id in own)
+        return ConditionIndex(
+            (group_id, group_index_keys(own[group_id])) for group_id in group_ids if group_id in own
+        )
 
 
 class CompiledStructure:
     def __init__(self, structure: Structure) -> None:
         self._projects = structure.projects
         self._connecting_ids = structure.connecting
-        self._connecting: dict[int, Matcher[str]] = {}
+        self._connecting: dict[int, ConditionIndex[str]] = {}
 
     def project(self, project_id: str) -> CompiledProject | None:
         model = self._projects.get(project_id)
         return None if model is None else model.derived.once(CompiledProject, model)
 
-    def connecting(self, application_id: int) -> Matcher[str]:
+    def connecting(self, application_id: int) -> ConditionIndex[str]:
         """Ids of the projects in which somebody may be given roles of the application."""
         if application_id not in self._connecting:
             projects = self._connecting_ids.get(application_id, ())
-            self._connecting[application_id] = Matcher((one, self._reach(one, application_id)) for one in projects)
+            self._connecting[application_id] = ConditionIndex(
+                (one, self._reach(one, application_id)) for one in projects
+            )
         return self._connecting[application_id]
 
-    def _reach(self, project_id: str, application_id: int) -> Iterable[Handle]:
+    def _reach(self, project_id: str, application_id: int) -> Iterable[IndexKey]:
         project = self.project(project_id)
         return () if project is None else project.grants(application_id).groups.handles
 
@@ -242,7 +246,7 @@ def compiled_model(model: ApplicationModel) -> CompiledModel:
     return model.derived.once(CompiledModel, model)
 
 
-def compile_whole(model: ApplicationModel) -> CompiledModel:
+def compile_fully(model: ApplicationModel) -> CompiledModel:
     """With every role, which are else compiled when first needed: for the worker, once for each model."""
     compiled = compiled_model(model)
     compiled.compile_roles()
@@ -255,9 +259,9 @@ def is_compiled(model: ApplicationModel) -> bool:
     return made is not None and made.is_whole
 
 
-def compiled_change(model: ApplicationModel, before: ApplicationModel) -> CompiledModel:
+def compile_change(model: ApplicationModel, before: ApplicationModel) -> CompiledModel:
     """What a change would make of a model; it is kept nowhere, for it was not saved."""
-    compiled = CompiledModel(model, like=compile_whole(before))
+    compiled = CompiledModel(model, like=compile_fully(before))
     compiled.compile_roles()
     return compiled
 
@@ -266,8 +270,8 @@ def compiled_structure(structure: Structure) -> CompiledStructure:
     return structure.derived.once(CompiledStructure, structure)
 
 
-def says(entries: Mapping[Rule, Entry]) -> Says:
-    return Says(
+def verdicts_of(entries: Mapping[Rule, RuleEntry]) -> Verdicts:
+    return Verdicts(
         yes=frozenset(rule for rule, entry in entries.items() if entry.value),
         no=frozenset(rule for rule, entry in entries.items() if not entry.value),
         params={rule: entry.params for rule, entry in entries.items() if entry.value and entry.params},

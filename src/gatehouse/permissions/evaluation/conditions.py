@@ -2,22 +2,22 @@
 
 from typing import assert_never
 
-from gatehouse.kernel.addresses import Address, contains
+from gatehouse.kernel.addresses import Address, any_network_contains
 from gatehouse.permissions.model.condition import (
     AllOf,
     AnyOf,
+    ConditionSubject,
+    ConditionTest,
     Domain,
     Everyone,
     FromNetwork,
     HasPurchase,
     HasTag,
     OneOfUsers,
-    Subject,
-    Test,
 )
 
 
-def holds(test: Test, who: Subject, address: Address | None) -> bool:  # noqa: PLR0911 - one a kind
+def condition_holds(test: ConditionTest, who: ConditionSubject, address: Address | None) -> bool:  # noqa: PLR0911 - one a kind
     """Without an address no network matches (R5)."""
     match test:
         case Domain(name):
@@ -27,14 +27,14 @@ def holds(test: Test, who: Subject, address: Address | None) -> bool:  # noqa: P
         case HasTag(tag):
             return tag in who.tags
         case FromNetwork(network):
-            return address is not None and contains((network,), address)
+            return address is not None and any_network_contains((network,), address)
         case HasPurchase(purchase):
             return purchase in who.purchases
         case Everyone(everyone):
             return everyone
         case AllOf(parts):
-            return all(holds(part, who, address) for part in parts)
+            return all(condition_holds(part, who, address) for part in parts)
         case AnyOf(parts):
-            return any(holds(part, who, address) for part in parts)
+            return any(condition_holds(part, who, address) for part in parts)
         case _:
             assert_never(test)

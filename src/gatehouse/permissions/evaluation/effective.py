@@ -8,32 +8,32 @@ from itertools import chain
 from typing import Final, TypeAlias
 
 from gatehouse.kernel.addresses import Address
-from gatehouse.kernel.background import LIGHT
+from gatehouse.kernel.background import MAX_INLINE_WEIGHT
 from gatehouse.kernel.cached import cached_property
 from gatehouse.permissions.evaluation.compiled import CompiledModel
 from gatehouse.permissions.evaluation.gathering import (
-    Gathered,
-    HeldRole,
-    Situation,
+    EvaluationContext,
+    GrantedRole,
+    ScopeContributions,
     Tiers,
-    gather_below,
+    evaluation_context,
+    gather_below_root,
     gather_root,
-    is_ended,
-    is_removed,
-    situation,
+    is_account_ended,
+    is_application_removed,
 )
-from gatehouse.permissions.evaluation.places import asked_places, counting
+from gatehouse.permissions.evaluation.places import existing_lookup_scopes, lookup_scopes
 from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
-from gatehouse.permissions.model.rule import ENDLESS, Rule
+from gatehouse.permissions.model.rule import NO_END, Rule
 from gatehouse.permissions.model.scope import ROOT, Scope
 
-Spoken: TypeAlias = Mapping[tuple[int, bool], int]  # until when a tier says true or false of a rule
+VerdictEnds: TypeAlias = Mapping[tuple[int, bool], int]  # until when a tier says true or false of a rule
 
-Grown: TypeAlias = Callable[[int], None]  # told of the bytes that something came to need
+GrowthCallback: TypeAlias = Callable[[int], None]  # told of the bytes that something came to need
 
 FOREVER: Final = sys.maxsize
 SCOPE_WEIGHT: Final = 2_000  # bytes of a scope in which little is held
-VOICE_WEIGHT: Final = 400  # of each role, grant or direct entry that has a say in it
+CONTRIBUTION_WEIGHT: Final = 400  # of each role, grant or direct entry that has a say in it
 ENTRY_WEIGHT: Final = 300  # of each direct entry
 PARAMS_WEIGHT: Final = 100  # of each rule with params
 
@@ -43,7 +43,7 @@ class HeldRule:
     """A rule that is true."""
 
     rule: Rule
-    scope: "ScopeHeld"
+    scope: "ScopePermissions"
 
     @property
     def params(self) -> tuple[str, ...]:
@@ -54,16 +54,16 @@ class HeldRule:
         return self.scope.lefts({self.rule}, now).get(self.rule, 0)
 
 
-class ScopeHeld(Mapping[Rule, HeldRule]):
+class ScopePermissions(Mapping[Rule, HeldRule]):
     """The rules that are true in one scope."""
 
-    def __init__(self, gathered: Gathered) -> None:
+    def __init__(self, gathered: ScopeContributions) -> None:
         self.gathered = gathered
-        self.grown: Grown = _uncounted
+        self.grown: GrowthCallback = _ignore_growth
 
     def __contains__(self, rule: object) -> bool:
         """Of a large scope that nobody listed so far, without building the set of everything held."""
-        if self.is_built or self.work <= LIGHT:
+        if self.is_built or self.work <= MAX_INLINE_WEIGHT:
             return rule in self.held
         return is_held(self.gathered.tiers, rule)
 
@@ -83,7 +83,7 @@ class ScopeHeld(Mapping[Rule, HeldRule]):
         """Estimated bytes, without what is made when it is first asked for: `grown` is told of that."""
         voices = chain.from_iterable(self.gathered.tiers)
         own = (len(one.says.yes) + len(one.says.no) for one in self.gathered.tiers[-1]) if self.gathered.tiers else ()
-        return SCOPE_WEIGHT + VOICE_WEIGHT * sum(1 for _ in voices) + ENTRY_WEIGHT * sum(own)
+        return SCOPE_WEIGHT + CONTRIBUTION_WEIGHT * sum(1 for _ in voices) + ENTRY_WEIGHT * sum(own)
 
     @property
     def is_built(self) -> bool:
@@ -134,7 +134,7 @@ class ScopeHeld(Mapping[Rule, HeldRule]):
 
         An entry that ends may uncover a role that still gives the rule, or a false below it.
         """
-        lost = {rule: loss(spoken) for rule, spoken in self._spoken(self._ending(rules), now).items()}
+        lost = {rule: lost_at(spoken) for rule, spoken in self._spoken(self._ending(rules), now).items()}
         closes = self.gathered.closes.shown(now)
         if closes:
             lost = {rule: min(lost.get(rule, FOREVER), closes) for rule in rules}
@@ -144,12 +144,12 @@ class ScopeHeld(Mapping[Rule, HeldRule]):
         """Those of the rules about which something stops being said one day."""
         found: set[Rule] = set()
         for voice in chain.from_iterable(self.gathered.tiers):
-            if voice.end != ENDLESS:
+            if voice.end != NO_END:
                 found |= voice.says.yes & rules
                 found |= voice.says.no & rules
         return found
 
-    def _spoken(self, rules: AbstractSet[Rule], now: int) -> Mapping[Rule, Spoken]:
+    def _spoken(self, rules: AbstractSet[Rule], now: int) -> Mapping[Rule, VerdictEnds]:
         spoken: dict[Rule, dict[tuple[int, bool], int]] = {rule: {} for rule in rules}
         for tier, voices in enumerate(self.gathered.tiers):
             for voice in voices if rules else ():
@@ -161,14 +161,14 @@ class ScopeHeld(Mapping[Rule, HeldRule]):
         return spoken
 
 
-class Effective:
+class EffectivePermissions:
     """What a person holds in one application. True until `until`, as long as what it was made from is."""
 
-    def __init__(self, application_id: int, held: Mapping[Scope, ScopeHeld]) -> None:
+    def __init__(self, application_id: int, held: Mapping[Scope, ScopePermissions]) -> None:
         self.application_id = application_id
         self._held = held
 
-    def count(self, grown: Grown) -> int:
+    def count(self, grown: GrowthCallback) -> int:
         """Its estimated bytes now; `grown` is told of those that it comes to need later."""
         for one in self._held.values():
             one.grown = grown
@@ -200,11 +200,11 @@ class Effective:
         ends = (end for one in self._held.values() for end in (*one.gathered.ends, one.gathered.closes))
         return min((end.expired for end in ends if end.expired and not end.ttl), default=0)
 
-    def rules(self, scope: Scope) -> ScopeHeld:
+    def rules(self, scope: Scope) -> ScopePermissions:
         """Those that are true exactly there."""
-        return self._held.get(scope, EMPTY)
+        return self._held.get(scope, NO_PERMISSIONS)
 
-    def assigned(self, scope: Scope) -> Mapping[str, HeldRole]:
+    def assigned(self, scope: Scope) -> Mapping[str, GrantedRole]:
         """Roles given there, by assignment or to a group, by key."""
         return self.rules(scope).gathered.roles
 
@@ -212,11 +212,11 @@ class Effective:
         return any(rule in self.rules(place) for place in self.counting(scope, rule))
 
     def counting(self, scope: Scope, rule: Rule) -> Iterator[Scope]:
-        return counting(self.application_id, scope, rule)
+        return lookup_scopes(self.application_id, scope, rule)
 
     def holding(self, structure: Structure, scope: Scope, rule: Rule) -> Iterator[Scope]:
         """Where he holds a rule that is asked about in a scope."""
-        places = asked_places(structure, self.application_id, scope, rule)
+        places = existing_lookup_scopes(structure, self.application_id, scope, rule)
         return (place for place in places if rule in self.rules(place))
 
     def first_end(self, now: int, scopes: Iterable[Scope]) -> int:
@@ -233,22 +233,24 @@ def evaluate(
     now: int,
     address: Address | None,
     compiled: CompiledModel | None = None,
-) -> Effective:
+) -> EffectivePermissions:
     application_id = model.application.application_id
-    if is_removed(model, facts) or is_ended(facts, structure):
-        return Effective(application_id, {})
-    this = situation(model, facts, structure, now=now, address=address, compiled=compiled)
-    return Effective(application_id, {ROOT: ScopeHeld(gather_root(this)), **dict(_below(this))})
+    if is_application_removed(model, facts) or is_account_ended(facts, structure):
+        return EffectivePermissions(application_id, {})
+    this = evaluation_context(model, facts, structure, now=now, address=address, compiled=compiled)
+    return EffectivePermissions(
+        application_id, {ROOT: ScopePermissions(gather_root(this)), **dict(_below_root(this))}
+    )
 
 
-def _below(this: Situation) -> Iterator[tuple[Scope, ScopeHeld]]:
+def _below_root(this: EvaluationContext) -> Iterator[tuple[Scope, ScopePermissions]]:
     scopes = {scope for scope in this.holdings if not scope.is_root}
     scopes |= {Scope(project_id) for project_id in this.projects_reached()}
     gates = {project_id: this.gate(project_id) for project_id in {scope.project_id for scope in scopes}}
     for scope in sorted(scopes, key=scope_order):
         gate = gates[scope.project_id]
         if gate.is_open:
-            yield scope, ScopeHeld(gather_below(this, scope, gate.closes))
+            yield scope, ScopePermissions(gather_below_root(this, scope, gate.closes))
 
 
 def true_rules(tiers: Tiers) -> set[Rule]:
@@ -272,12 +274,12 @@ def is_held(tiers: Tiers, rule: object) -> bool:
     return False
 
 
-def loss(spoken: Spoken) -> int:
+def lost_at(spoken: VerdictEnds) -> int:
     """The first moment at which a rule of which this is said is no longer true."""
-    return next((moment for moment in sorted(spoken.values()) if not is_true(spoken, moment)), FOREVER)
+    return next((moment for moment in sorted(spoken.values()) if not is_true_at(spoken, moment)), FOREVER)
 
 
-def is_true(spoken: Spoken, moment: int) -> bool:
+def is_true_at(spoken: VerdictEnds, moment: int) -> bool:
     """What the highest tier that will still speak says, false before true."""
     speaking = [(tier, not value) for (tier, value), until in spoken.items() if until > moment]
     return bool(speaking) and not max(speaking)[1]
@@ -287,8 +289,8 @@ def scope_order(scope: Scope) -> tuple[str, str, str]:
     return scope.project_id, scope.kind or "", scope.resource_id
 
 
-def _uncounted(_more: int) -> None:
+def _ignore_growth(_more: int) -> None:
     """For what no cache keeps."""
 
 
-EMPTY: Final = ScopeHeld(Gathered(tiers=(), roles={}))
+NO_PERMISSIONS: Final = ScopePermissions(ScopeContributions(tiers=(), roles={}))

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gatehouse.permissions.evaluation.compiled import CompiledProject
-from gatehouse.permissions.evaluation.matching import Handle, Matcher, is_member
+from gatehouse.permissions.evaluation.matching import ConditionIndex, IndexKey, is_member
 from gatehouse.permissions.model.facts import Facts
-from gatehouse.permissions.model.rule import ENDLESS, End
+from gatehouse.permissions.model.rule import NO_END, End
 
 
 class Barrier(StrEnum):
@@ -19,45 +19,45 @@ class Barrier(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
+class ProjectGate:
     barrier: Barrier | None = None
     groups: tuple[str, ...] = ()  # those that shut it, by id
-    closes: End = ENDLESS  # when only being an owner holds it open
+    closes: End = NO_END  # when only being an owner holds it open
 
     @property
     def is_open(self) -> bool:
         return self.barrier is None
 
 
-OPEN = Gate()
+OPEN_GATE = ProjectGate()
 
 
-def gate(project: CompiledProject | None, facts: Facts, handles: Iterable[Handle], now: int) -> Gate:
+def project_gate(project: CompiledProject | None, facts: Facts, handles: Iterable[IndexKey], now: int) -> ProjectGate:
     """Owners pass whatever the lists say, but nobody gets into a project that was removed."""
     if project is None:
-        return Gate(barrier=Barrier.PROJECT_UNKNOWN)
+        return ProjectGate(barrier=Barrier.PROJECT_UNKNOWN)
     if project.project.removed:
-        return Gate(barrier=Barrier.PROJECT_REMOVED)
-    found = by_lists(project, facts, handles)
+        return ProjectGate(barrier=Barrier.PROJECT_REMOVED)
+    found = gate_by_lists(project, facts, handles)
     ownership = facts.owns.get(project.project.project_id)
     if found.is_open or ownership is None or ownership.is_past(now):
         return found
-    return Gate(closes=ownership)
+    return ProjectGate(closes=ownership)
 
 
-def by_lists(project: CompiledProject, facts: Facts, handles: Iterable[Handle]) -> Gate:
-    barred = members_among(project, project.disallow, facts, handles)
+def gate_by_lists(project: CompiledProject, facts: Facts, handles: Iterable[IndexKey]) -> ProjectGate:
+    barred = member_groups(project, project.disallow, facts, handles)
     if barred:
-        return Gate(barrier=Barrier.IN_DISALLOWED_GROUP, groups=barred)
-    if project.project.allow and not members_among(project, project.allow, facts, handles):
-        return Gate(barrier=Barrier.IN_NO_ALLOWED_GROUP, groups=project.project.allow)
+        return ProjectGate(barrier=Barrier.IN_DISALLOWED_GROUP, groups=barred)
+    if project.project.allow and not member_groups(project, project.allow, facts, handles):
+        return ProjectGate(barrier=Barrier.IN_NO_ALLOWED_GROUP, groups=project.project.allow)
     if project.allowed_domains and facts.subject.domain not in project.allowed_domains:
-        return Gate(barrier=Barrier.DOMAIN_NOT_ALLOWED)
-    return OPEN
+        return ProjectGate(barrier=Barrier.DOMAIN_NOT_ALLOWED)
+    return OPEN_GATE
 
 
-def members_among(
-    project: CompiledProject, groups: Matcher[str], facts: Facts, handles: Iterable[Handle]
+def member_groups(
+    project: CompiledProject, groups: ConditionIndex[str], facts: Facts, handles: Iterable[IndexKey]
 ) -> tuple[str, ...]:
     """Those of the groups that the person belongs to, by id."""
     known = project.groups

@@ -13,20 +13,20 @@ from gatehouse.permissions.evaluation.compiled import (
     CompiledModel,
     CompiledRole,
     CompiledStructure,
-    Says,
+    Verdicts,
     compiled_model,
     compiled_structure,
-    says,
+    verdicts_of,
 )
-from gatehouse.permissions.evaluation.gates import Gate, gate, members_among
-from gatehouse.permissions.evaluation.matching import Handle, handles_of, meets_condition
+from gatehouse.permissions.evaluation.gates import ProjectGate, member_groups, project_gate
+from gatehouse.permissions.evaluation.matching import IndexKey, meets_condition, person_index_keys
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
 from gatehouse.permissions.model.project import GrantAction, GroupGrant
 from gatehouse.permissions.model.role import ConditionMode, Role
-from gatehouse.permissions.model.rule import ENDLESS, End, Entry, Rule, Section
+from gatehouse.permissions.model.rule import NO_END, End, Rule, RuleEntry, RuleSection
 from gatehouse.permissions.model.scope import ROOT, Scope
-from gatehouse.permissions.model.user_record import NOTHING, Holdings
+from gatehouse.permissions.model.user_record import NO_HOLDINGS, ScopeHoldings
 
 
 class Tier(IntEnum):
@@ -48,43 +48,45 @@ class SourceKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ContributionSource:
     kind: SourceKind
     role: Role | None = None
     group_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Voice:
-    source: Source
-    says: Says
-    end: End = ENDLESS
+class Contribution:
+    source: ContributionSource
+    says: Verdicts
+    end: End = NO_END
 
 
-Tiers: TypeAlias = tuple[tuple[Voice, ...], ...]  # one for each Tier, voices in the order in which params merge
+Tiers: TypeAlias = tuple[
+    tuple[Contribution, ...], ...
+]  # one for each Tier, voices in the order in which params merge
 
-SCHEMA: Final = Source(SourceKind.SCHEMA)
-DIRECT: Final = Source(SourceKind.DIRECT)
+SCHEMA_SOURCE: Final = ContributionSource(SourceKind.SCHEMA)
+DIRECT_SOURCE: Final = ContributionSource(SourceKind.DIRECT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldRole:
+class GrantedRole:
     """A role that was given, not one that comes by default or by its condition."""
 
     role: Role
-    end: End = ENDLESS
+    end: End = NO_END
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gathered:
+class ScopeContributions:
     tiers: Tiers
-    roles: Mapping[str, HeldRole]  # by key
+    roles: Mapping[str, GrantedRole]  # by key
     ends: AbstractSet[End] = frozenset()  # of every unexpired assignment and entry, whether it counts or not
-    closes: End = ENDLESS  # nothing is held after it
+    closes: End = NO_END  # nothing is held after it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
+class EvaluationContext:
     """One person, one application, one moment."""
 
     application: Application
@@ -93,11 +95,11 @@ class Situation:
     facts: Facts
     now: int
     address: Address | None
-    handles: frozenset[Handle]
-    holdings: Mapping[Scope, Holdings] = field(default_factory=dict)
+    handles: frozenset[IndexKey]
+    holdings: Mapping[Scope, ScopeHoldings] = field(default_factory=dict)
 
-    def gate(self, project_id: str) -> Gate:
-        return gate(self.structure.project(project_id), self.facts, self.handles, self.now)
+    def gate(self, project_id: str) -> ProjectGate:
+        return project_gate(self.structure.project(project_id), self.facts, self.handles, self.now)
 
     @property
     def application_id(self) -> int:
@@ -122,7 +124,7 @@ class Situation:
         project, connection = self.structure.project(project_id), self.connection(project_id)
         if project is None or connection is None:
             return ()
-        return members_among(project, connection.groups, self.facts, self.handles)
+        return member_groups(project, connection.groups, self.facts, self.handles)
 
     def grants(self, project_id: str) -> Iterator[GroupGrant]:
         """Those of the project to groups of which he is a member, by group id."""
@@ -143,7 +145,7 @@ class Situation:
         return None if gated and not self.meets(found.role) else found
 
 
-def situation(
+def evaluation_context(
     model: ApplicationModel,
     facts: Facts,
     structure: Structure,
@@ -151,33 +153,33 @@ def situation(
     now: int,
     address: Address | None,
     compiled: CompiledModel | None = None,
-) -> Situation:
+) -> EvaluationContext:
     """`compiled`: the model's own form, of a model that nobody saved."""
     record = facts.records.get(model.application.application_id)
-    return Situation(
+    return EvaluationContext(
         application=model.application,
         model=compiled or compiled_model(model),
         structure=compiled_structure(structure),
         facts=facts,
         now=now,
         address=address,
-        handles=handles_of(facts),
-        holdings={} if record is None else present(record.scopes, structure),
+        handles=person_index_keys(facts),
+        holdings={} if record is None else existing_scopes(record.scopes, structure),
     )
 
 
-def present(scopes: Mapping[Scope, Holdings], structure: Structure) -> Mapping[Scope, Holdings]:
+def existing_scopes(scopes: Mapping[Scope, ScopeHoldings], structure: Structure) -> Mapping[Scope, ScopeHoldings]:
     """Without those on what the project does not have: they count while they could be given (R5)."""
     return {scope: held for scope, held in scopes.items() if structure.has(scope)}
 
 
-def is_removed(model: ApplicationModel, facts: Facts) -> bool:
+def is_application_removed(model: ApplicationModel, facts: Facts) -> bool:
     """The facts are of this moment; the model may be older."""
     state = facts.applications.get(model.application.application_id)
     return model.application.removed or (state is not None and state.removed)
 
 
-def is_ended(facts: Facts, structure: Structure) -> bool:
+def is_account_ended(facts: Facts, structure: Structure) -> bool:
     """Whether this is a service account that was revoked, or whose project is removed: it holds nothing (R5)."""
     account = facts.service_account
     if account is None:
@@ -186,88 +188,93 @@ def is_ended(facts: Facts, structure: Structure) -> bool:
     return account.revoked or (home is not None and home.project.removed)
 
 
-def gather_root(this: Situation) -> Gathered:
-    holdings = this.holdings.get(ROOT, NOTHING)
-    assigned, direct = tuple(_assigned(this, ROOT, holdings)), _direct(holdings, this.now)
-    schema = Voice(SCHEMA, this.model.schema)
-    return Gathered(
-        tiers=((schema,), _default(this), (*assigned, *_conditional(this)), direct),
-        roles=_held_roles(assigned),
+def gather_root(this: EvaluationContext) -> ScopeContributions:
+    holdings = this.holdings.get(ROOT, NO_HOLDINGS)
+    assigned, direct = tuple(_assigned_contributions(this, ROOT, holdings)), _direct_contributions(holdings, this.now)
+    schema = Contribution(SCHEMA_SOURCE, this.model.schema)
+    return ScopeContributions(
+        tiers=((schema,), _default_contributions(this), (*assigned, *_conditional_contributions(this)), direct),
+        roles=_granted_roles(assigned),
         ends=_ends(this, holdings, direct),
     )
 
 
-def gather_below(this: Situation, scope: Scope, closes: End) -> Gathered:
+def gather_below_root(this: EvaluationContext, scope: Scope, closes: End) -> ScopeContributions:
     """In a project or on a resource neither the schema nor default or conditional roles count (R5)."""
-    holdings = this.holdings.get(scope, NOTHING)
+    holdings = this.holdings.get(scope, NO_HOLDINGS)
     grants = list(this.grants(scope.project_id)) if scope.kind is None else []  # they land in the project itself
-    revoked = revoked_by(grants)
+    revoked = revoked_roles(grants)
     given = tuple(
         voice
-        for voice in (*_assigned(this, scope, holdings), *_granted(this, scope, grants))
+        for voice in (*_assigned_contributions(this, scope, holdings), *_group_contributions(this, scope, grants))
         if voice.source.role is not None and voice.source.role.key not in revoked
     )
-    direct = _direct(holdings, this.now)
-    return Gathered(
-        tiers=((), (), given, direct), roles=_held_roles(given), ends=_ends(this, holdings, direct), closes=closes
+    direct = _direct_contributions(holdings, this.now)
+    return ScopeContributions(
+        tiers=((), (), given, direct), roles=_granted_roles(given), ends=_ends(this, holdings, direct), closes=closes
     )
 
 
-def revoked_by(grants: Iterable[GroupGrant]) -> frozenset[str]:
+def revoked_roles(grants: Iterable[GroupGrant]) -> frozenset[str]:
     """Keys of the roles taken away, however they were got (R5)."""
     return frozenset(key for one in grants if one.action is GrantAction.REVOKE for key in one.roles)
 
 
-def direct_entries(holdings: Holdings) -> dict[Rule, Entry]:
-    return section_entries(holdings.private_data, Section.PRIVATE) | section_entries(
-        holdings.public_data, Section.PUBLIC
+def direct_entries(holdings: ScopeHoldings) -> dict[Rule, RuleEntry]:
+    return section_entries(holdings.private_data, RuleSection.PRIVATE) | section_entries(
+        holdings.public_data, RuleSection.PUBLIC
     )
 
 
-def _default(this: Situation) -> tuple[Voice, ...]:
-    return tuple(Voice(Source(SourceKind.DEFAULT_ROLE, one.role), one.says) for one in this.model.default_roles)
+def _default_contributions(this: EvaluationContext) -> tuple[Contribution, ...]:
+    return tuple(
+        Contribution(ContributionSource(SourceKind.DEFAULT_ROLE, one.role), one.says)
+        for one in this.model.default_roles
+    )
 
 
-def _assigned(this: Situation, scope: Scope, holdings: Holdings) -> Iterator[Voice]:
+def _assigned_contributions(this: EvaluationContext, scope: Scope, holdings: ScopeHoldings) -> Iterator[Contribution]:
     for assignment in holdings.roles:
         found = this.usable(assignment.role, scope)
         if found is not None and not assignment.end.is_past(this.now):
-            yield Voice(Source(SourceKind.ASSIGNED_ROLE, found.role), found.says, assignment.end)
+            yield Contribution(ContributionSource(SourceKind.ASSIGNED_ROLE, found.role), found.says, assignment.end)
 
 
-def _granted(this: Situation, scope: Scope, grants: Iterable[GroupGrant]) -> Iterator[Voice]:
+def _group_contributions(
+    this: EvaluationContext, scope: Scope, grants: Iterable[GroupGrant]
+) -> Iterator[Contribution]:
     for grant in grants:
         for key in grant.roles if grant.action is GrantAction.GRANT else ():
             found = this.usable(key, scope)
             if found is not None:
-                yield Voice(Source(SourceKind.GROUP_GRANT, found.role, grant.group_id), found.says)
+                yield Contribution(ContributionSource(SourceKind.GROUP_GRANT, found.role, grant.group_id), found.says)
 
 
-def _conditional(this: Situation) -> Iterator[Voice]:
+def _conditional_contributions(this: EvaluationContext) -> Iterator[Contribution]:
     for key in sorted(this.model.conditional.candidates(this.handles)):
         found = this.model.roles[key]
         if this.meets(found.role):
-            yield Voice(Source(SourceKind.CONDITION, found.role), found.says)
+            yield Contribution(ContributionSource(SourceKind.CONDITION, found.role), found.says)
 
 
-def _direct(holdings: Holdings, now: int) -> tuple[Voice, ...]:
+def _direct_contributions(holdings: ScopeHoldings, now: int) -> tuple[Contribution, ...]:
     """One voice for all entries that end together."""
-    by_end: dict[End, dict[Rule, Entry]] = {}
+    by_end: dict[End, dict[Rule, RuleEntry]] = {}
     for rule, entry in direct_entries(holdings).items():
         if not entry.end.is_past(now):
             by_end.setdefault(entry.end, {})[rule] = entry
-    return tuple(Voice(DIRECT, says(entries), end) for end, entries in by_end.items())
+    return tuple(Contribution(DIRECT_SOURCE, verdicts_of(entries), end) for end, entries in by_end.items())
 
 
-def _held_roles(voices: Iterable[Voice]) -> dict[str, HeldRole]:
+def _granted_roles(voices: Iterable[Contribution]) -> dict[str, GrantedRole]:
     """By key; a grant has no end, so what is both assigned and granted has none."""
     return {
-        voice.source.role.key: HeldRole(role=voice.source.role, end=voice.end)
+        voice.source.role.key: GrantedRole(role=voice.source.role, end=voice.end)
         for voice in voices
         if voice.source.role is not None
     }
 
 
-def _ends(this: Situation, holdings: Holdings, direct: Iterable[Voice]) -> frozenset[End]:
+def _ends(this: EvaluationContext, holdings: ScopeHoldings, direct: Iterable[Contribution]) -> frozenset[End]:
     assigned = (one.end for one in holdings.roles if one.role in this.model.roles and not one.end.is_past(this.now))
-    return frozenset((*assigned, *(voice.end for voice in direct))) - {ENDLESS}
+    return frozenset((*assigned, *(voice.end for voice in direct))) - {NO_END}

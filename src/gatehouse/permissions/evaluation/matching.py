@@ -8,48 +8,48 @@ from collections.abc import Hashable, Iterable
 from typing import Final, Generic, TypeAlias, TypeVar, assert_never
 
 from gatehouse.kernel.addresses import Address
-from gatehouse.permissions.evaluation.conditions import holds
+from gatehouse.permissions.evaluation.conditions import condition_holds
 from gatehouse.permissions.model.condition import (
     AllOf,
     AnyOf,
+    ConditionTest,
     Domain,
     Everyone,
     FromNetwork,
     HasPurchase,
     HasTag,
     OneOfUsers,
-    Test,
 )
 from gatehouse.permissions.model.facts import Facts
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.role import Role
 
 K = TypeVar("K", bound=Hashable)
-Handle: TypeAlias = tuple[str, str]
+IndexKey: TypeAlias = tuple[str, str]
 
-ANYONE: Final[Handle] = ("everyone", "")
-UNKNOWN_PLACE: Final[Address | None] = None  # group conditions know no ip (interface §2.5)
+ANYONE: Final[IndexKey] = ("everyone", "")
+NO_ADDRESS: Final[Address | None] = None  # group conditions know no ip (interface §2.5)
 
 
-class Matcher(Generic[K]):
+class ConditionIndex(Generic[K]):
     """Things that conditions belong to, by the handles of these."""
 
-    def __init__(self, rows: Iterable[tuple[K, Iterable[Handle]]]) -> None:
-        self._found: dict[Handle, list[K]] = {}
+    def __init__(self, rows: Iterable[tuple[K, Iterable[IndexKey]]]) -> None:
+        self._found: dict[IndexKey, list[K]] = {}
         for key, handles in rows:
             for handle in handles:
                 self._found.setdefault(handle, []).append(key)
 
-    def candidates(self, handles: Iterable[Handle]) -> set[K]:
+    def candidates(self, handles: Iterable[IndexKey]) -> set[K]:
         """All that may hold for a person with these handles; the conditions themselves are still to be asked."""
         return {key for handle in handles for key in self._found.get(handle, ())}
 
     @property
-    def handles(self) -> Iterable[Handle]:
+    def handles(self) -> Iterable[IndexKey]:
         return self._found.keys()
 
 
-def handles_of(facts: Facts) -> frozenset[Handle]:
+def person_index_keys(facts: Facts) -> frozenset[IndexKey]:
     who = facts.subject
     return frozenset(
         {
@@ -63,7 +63,7 @@ def handles_of(facts: Facts) -> frozenset[Handle]:
     )
 
 
-def handles_for(test: Test) -> frozenset[Handle]:  # noqa: PLR0911 - one a kind
+def condition_index_keys(test: ConditionTest) -> frozenset[IndexKey]:  # noqa: PLR0911 - one a kind
     """Whoever the test holds for has one of these; without any it holds for nobody."""
     match test:
         case Domain(name):
@@ -79,29 +79,29 @@ def handles_for(test: Test) -> frozenset[Handle]:  # noqa: PLR0911 - one a kind
         case Everyone(everyone):
             return frozenset({ANYONE}) if everyone else frozenset()
         case AllOf(parts):
-            return min((handles_for(part) for part in parts), key=_breadth)
+            return min((condition_index_keys(part) for part in parts), key=_breadth)
         case AnyOf(parts):
-            return frozenset().union(*(handles_for(part) for part in parts))
+            return frozenset().union(*(condition_index_keys(part) for part in parts))
         case _:
             assert_never(test)
 
 
-def group_handles(group: Group) -> frozenset[Handle]:
-    conditions = (handles_for(one.condition.test) for one in group.conditions)
+def group_index_keys(group: Group) -> frozenset[IndexKey]:
+    conditions = (condition_index_keys(one.condition.test) for one in group.conditions)
     return frozenset({("group", group.group_id)}).union(*conditions)
 
 
 def is_member(group: Group, facts: Facts) -> bool:
     """Listed, or meeting any of its conditions (R5)."""
     return group.group_id in facts.groups or any(
-        holds(one.condition.test, facts.subject, UNKNOWN_PLACE) for one in group.conditions
+        condition_holds(one.condition.test, facts.subject, NO_ADDRESS) for one in group.conditions
     )
 
 
 def meets_condition(role: Role, facts: Facts, address: Address | None) -> bool:
     """A role without a condition asks nothing of anyone."""
-    return role.condition is None or holds(role.condition.test, facts.subject, address)
+    return role.condition is None or condition_holds(role.condition.test, facts.subject, address)
 
 
-def _breadth(handles: frozenset[Handle]) -> tuple[bool, int]:
+def _breadth(handles: frozenset[IndexKey]) -> tuple[bool, int]:
     return ANYONE in handles, len(handles)

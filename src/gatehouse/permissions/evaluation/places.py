@@ -5,13 +5,13 @@ from typing import Final
 
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import Structure
-from gatehouse.permissions.model.rule import Rule, Section
+from gatehouse.permissions.model.rule import Rule, RuleSection
 from gatehouse.permissions.model.scope import ROOT, Scope
 
-CAN_ADMINISTER: Final = Rule(Section.PRIVATE, "can_administer")
+CAN_ADMINISTER: Final = Rule(RuleSection.PRIVATE, "can_administer")
 
 
-def counting(application_id: int, scope: Scope, rule: Rule) -> Iterator[Scope]:
+def lookup_scopes(application_id: int, scope: Scope, rule: Rule) -> Iterator[Scope]:
     """There, or in the project around it. At the root it counts nowhere below, but for can_administer."""
     yield scope
     if scope.kind is not None:
@@ -20,7 +20,7 @@ def counting(application_id: int, scope: Scope, rule: Rule) -> Iterator[Scope]:
         yield ROOT
 
 
-def asked_places(structure: Structure, application_id: int, scope: Scope, rule: Rule) -> tuple[Scope, ...]:
+def existing_lookup_scopes(structure: Structure, application_id: int, scope: Scope, rule: Rule) -> tuple[Scope, ...]:
     """The same for a scope that somebody names: in a project it counts on every resource of it, and on no other."""
     found = structure.has(scope)
-    return tuple(place for place in counting(application_id, scope, rule) if found or place.is_root)
+    return tuple(place for place in lookup_scopes(application_id, scope, rule) if found or place.is_root)

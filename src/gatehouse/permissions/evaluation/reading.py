@@ -23,17 +23,17 @@ from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.background import run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
-from gatehouse.kernel.weighted_cache import Ticket, WeightedCache
-from gatehouse.permissions.evaluation.compiled import compile_whole, is_compiled
-from gatehouse.permissions.evaluation.effective import Effective, evaluate
-from gatehouse.permissions.evaluation.shapes import Shape, ShapeOptions, render, render_work
+from gatehouse.kernel.weighted_cache import CacheHandle, WeightedCache
+from gatehouse.permissions.evaluation.compiled import compile_fully, is_compiled
+from gatehouse.permissions.evaluation.effective import EffectivePermissions, evaluate
+from gatehouse.permissions.evaluation.shapes import Shape, ShapeOptions, render_shape, render_work
 from gatehouse.permissions.evaluation.weighing import record_work
 from gatehouse.permissions.model.facts import ApplicationModel, ApplicationState, Facts, ProjectModel, Structure
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.shared_trees import CONDITION_WEIGHT
 from gatehouse.permissions.store import PermissionStore
 
-TRIES: Final = 20  # each is lost only to an administrator who saves in that very moment
+MAX_ATTEMPTS: Final = 20  # each is lost only to an administrator who saves in that very moment
 MODEL: Final = "model"  # key in the group of its application
 STRUCTURE: Final = "structure"  # group and key
 STRUCTURE_WEIGHT: Final = 1_000
@@ -47,7 +47,7 @@ CACHE_BYTES: Final = 64 * 2**20  # what the setting permissions.cache_mb says if
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class EvaluationInput:
     """One person's facts, and the models and structure they were read beside."""
 
     facts: Facts
@@ -62,26 +62,26 @@ class CachedModel:
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
+class CachedEvaluation:
     basis: tuple[object, ...]  # the versions and facts it was made from
-    effective: Effective
+    effective: EffectivePermissions
 
 
 @dataclass(frozen=True, slots=True)
-class RenderedList:
-    effective: Effective  # what it tells of
+class CachedList:
+    effective: EffectivePermissions  # what it tells of
     entries: tuple[str, ...]
 
 
-Cached: TypeAlias = "CachedModel | Evaluation | RenderedList | KnownStructure"
+CacheEntry: TypeAlias = "CachedModel | CachedEvaluation | CachedList | StructureCache"
 
 
-class Reading:
+class PermissionLoader:
     def __init__(self, *, store: PermissionStore, clock: Clock, cache_bytes: int = CACHE_BYTES) -> None:
         """`cache_bytes`: 0 to keep nothing from one request to the next."""
         self._store = store
         self._clock = clock
-        self._cache: WeightedCache[Cached] = WeightedCache(cache_bytes)
+        self._cache: WeightedCache[CacheEntry] = WeightedCache(cache_bytes)
         self._loading: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 
     @property
@@ -92,27 +92,29 @@ class Reading:
     async def facts(self, user_id: str, application_ids: Collection[int]) -> Facts | None:
         return await self._store.facts(user_id, application_ids)
 
-    async def case(self, facts: Facts, *, projects: Collection[str] = ()) -> Case:
+    async def case(self, facts: Facts, *, projects: Collection[str] = ()) -> EvaluationInput:
         """What these facts are to be judged with; they are read again when something changed meanwhile.
 
         `projects`: ids of more that the structure is to tell about.
         """
         wanted = frozenset(facts.records)
-        for _ in range(TRIES):
+        for _ in range(MAX_ATTEMPTS):
             models = await self._models_of(facts)
             structure = await self._structure_of(facts, projects)
             if models is not None and structure is not None:
-                return Case(facts=facts, models=models, structure=structure)
+                return EvaluationInput(facts=facts, models=models, structure=structure)
             again = await self._store.facts(facts.subject.user_id, wanted)
             if again is None:
                 break
             facts = again
         raise Unavailable("the permission model changes faster than it can be read")
 
-    async def effective(self, case: Case, application_id: int, address: Address | None) -> Effective:
+    async def effective(
+        self, case: EvaluationInput, application_id: int, address: Address | None
+    ) -> EffectivePermissions:
         """What the person holds in one of the applications of the case; a large one is evaluated off the loop."""
         now, facts, model = self._clock.now(), case.facts, case.models[application_id]
-        compiled = await run_off_loop(0 if is_compiled(model) else model.size, compile_whole, model)
+        compiled = await run_off_loop(0 if is_compiled(model) else model.size, compile_fully, model)
         seen = address if compiled.looks_at_address else None
         basis = (
             *(facts.applications[application_id], facts.structure, facts.subject),
@@ -120,20 +122,22 @@ class Reading:
         )
         key = (facts.subject.user_id, seen)
         known = self._cache.get(application_id, key)
-        if isinstance(known, Evaluation) and known.basis == basis and not 0 < known.effective.until <= now:
+        if isinstance(known, CachedEvaluation) and known.basis == basis and not 0 < known.effective.until <= now:
             return known.effective
         work = record_work(facts.records[application_id])
         effective = await run_off_loop(work, evaluate, model, facts, case.structure, now=now, address=seen)
-        made = Evaluation(basis, effective)
+        made = CachedEvaluation(basis, effective)
         if self._is_cached(model):
             ticket = self._cache.put(application_id, key, made, facts_weight(facts))
             grown = partial(self._cache.add_weight, ticket)
             grown(made.effective.count(grown))
         return made.effective
 
-    async def rendered(self, case: Case, effective: Effective, kind: Shape, options: ShapeOptions) -> tuple[str, ...]:
+    async def rendered(
+        self, case: EvaluationInput, effective: EffectivePermissions, kind: Shape, options: ShapeOptions
+    ) -> tuple[str, ...]:
         """`shapes.render`, made once while the same is held. A list of seconds left is another one each second."""
-        make = partial(rendered_list, effective, kind, options, self._clock.now())
+        make = partial(render_with_weight, effective, kind, options, self._clock.now())
         work = render_work(effective, kind)
         if options.with_exp and kind is not Shape.ROLES:
             return (await run_off_loop(work, make))[0]
@@ -141,11 +145,11 @@ class Reading:
         shape = (kind, options.project_id, options.hide_project_access, options.sections, options.prefix)
         key = (case.facts.subject.user_id, shape)
         known = self._cache.get(application_id, key)
-        if isinstance(known, RenderedList) and known.effective is effective:
+        if isinstance(known, CachedList) and known.effective is effective:
             return known.entries
         entries, weight = await run_off_loop(work, make)
         if self._is_cached(case.models[application_id]):
-            self._cache.put(application_id, key, RenderedList(effective, entries), weight)
+            self._cache.put(application_id, key, CachedList(effective, entries), weight)
         return entries
 
     def _is_cached(self, model: ApplicationModel) -> bool:
@@ -193,22 +197,22 @@ class Reading:
             self._cache.add_weight(known.ticket, known.learn(loaded, projects))
         return known.structure
 
-    def _known_structure(self, version: int) -> "KnownStructure":
+    def _known_structure(self, version: int) -> "StructureCache":
         """A new one when there is a newer version, or when the old one has grown to half of the cache."""
         known = self._cache.get(STRUCTURE, STRUCTURE)
-        if isinstance(known, KnownStructure) and known.version == version and known.weight <= self._cache.limit // 2:
+        if isinstance(known, StructureCache) and known.version == version and known.weight <= self._cache.limit // 2:
             return known
-        new = KnownStructure(version)
+        new = StructureCache(version)
         new.ticket = self._cache.put(STRUCTURE, STRUCTURE, new, new.weight)
         return new
 
 
-class KnownStructure:
+class StructureCache:
     """The projects and connections of one version that were asked for so far."""
 
     def __init__(self, version: int) -> None:
         self.version = version
-        self.ticket = Ticket(STRUCTURE, STRUCTURE)  # in the cache that keeps it
+        self.ticket = CacheHandle(STRUCTURE, STRUCTURE)  # in the cache that keeps it
         self.weight = STRUCTURE_WEIGHT  # estimated bytes, with the compiled forms
         self._projects: dict[str, ProjectModel] = {}
         self._connecting: dict[int, tuple[str, ...]] = {}
@@ -253,12 +257,14 @@ def state_of(model: ApplicationModel) -> ApplicationState:
     )
 
 
-def rendered_list(effective: Effective, kind: Shape, options: ShapeOptions, now: int) -> tuple[tuple[str, ...], int]:
+def render_with_weight(
+    effective: EffectivePermissions, kind: Shape, options: ShapeOptions, now: int
+) -> tuple[tuple[str, ...], int]:
     """The list, and its estimated bytes.
 
     At the root the texts are those of the compiled model, in projects they are not: half of them count.
     """
-    entries = render(effective, kind, options, now)
+    entries = render_shape(effective, kind, options, now)
     return entries, sys.getsizeof(entries) + sum(map(sys.getsizeof, entries)) // 2
 
 

@@ -7,15 +7,15 @@ from enum import StrEnum
 from itertools import groupby
 from typing import Final
 
-from gatehouse.kernel.sorting import SLICE, sorted_in_slices
-from gatehouse.permissions.evaluation.effective import Effective, ScopeHeld
-from gatehouse.permissions.model.rule import Rule, Section
+from gatehouse.kernel.sorting import SORT_SLICE, sort_in_slices
+from gatehouse.permissions.evaluation.effective import EffectivePermissions, ScopePermissions
+from gatehouse.permissions.model.rule import Rule, RuleSection
 from gatehouse.permissions.model.scope import Scope
 
-PROJECT_ACCESS: Final = "private_data.projectAccess"
-EVERYWHERE: Final = None
-EVERY_SECTION: Final = frozenset(Section)
-NOWHERE: Final = ""  # a project that was asked for and is not there: the root alone is told
+PROJECT_ACCESS_PREFIX: Final = "private_data.projectAccess"
+ALL_PROJECTS: Final = None
+ALL_SECTIONS: Final = frozenset(RuleSection)
+UNKNOWN_PROJECT: Final = ""  # a project that was asked for and is not there: the root alone is told
 
 
 class Shape(StrEnum):
@@ -29,10 +29,10 @@ class TooLong(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Prefix:
+class RulePrefix:
     """The beginning of rules: a section, or the first characters of a path, or both."""
 
-    section: Section | None
+    section: RuleSection | None
     path: str
 
     def covers(self, rule: Rule) -> bool:
@@ -41,55 +41,55 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShapeOptions:
-    project_id: str | None = EVERYWHERE  # an id, never an alias
+    project_id: str | None = ALL_PROJECTS  # an id, never an alias
     hide_project_access: bool = False
     with_exp: bool = False
-    sections: frozenset[Section] = EVERY_SECTION  # of the root; what is held in projects counts as private
-    prefix: "Prefix | None" = None  # only rules that begin so
+    sections: frozenset[RuleSection] = ALL_SECTIONS  # of the root; what is held in projects counts as private
+    prefix: "RulePrefix | None" = None  # only rules that begin so
     longest: int | None = None  # characters of all entries together; TooLong is raised beyond
 
 
 DEFAULT_OPTIONS: Final = ShapeOptions()
 
 
-def asked_scopes(effective: Effective, options: ShapeOptions = DEFAULT_OPTIONS) -> list[Scope]:
+def selected_scopes(effective: EffectivePermissions, options: ShapeOptions = DEFAULT_OPTIONS) -> list[Scope]:
     """The scopes an answer with these options is about."""
     if options.hide_project_access:
         return [scope for scope in effective.open_scopes if scope.is_root]
-    if options.project_id is EVERYWHERE:
+    if options.project_id is ALL_PROJECTS:
         return list(effective.open_scopes)
     return [scope for scope in effective.open_scopes if scope.is_root or scope.project_id == options.project_id]
 
 
-def render(effective: Effective, kind: Shape, options: ShapeOptions, now: int) -> tuple[str, ...]:
+def render_shape(effective: EffectivePermissions, kind: Shape, options: ShapeOptions, now: int) -> tuple[str, ...]:
     """Sorted, each once. Raises TooLong."""
-    return in_order(_entries(effective, kind, options, now))
+    return sorted_unique(_entries(effective, kind, options, now))
 
 
-def render_work(effective: Effective, kind: Shape) -> int:
+def render_work(effective: EffectivePermissions, kind: Shape) -> int:
     """How much work `render` is."""
     if kind is Shape.ROLES:
         return sum(len(effective.assigned(scope)) for scope in effective.open_scopes)
     return effective.work
 
 
-def in_order(texts: list[str]) -> tuple[str, ...]:
+def sorted_unique(texts: list[str]) -> tuple[str, ...]:
     """Sorted, each once."""
-    if len(texts) <= SLICE:
+    if len(texts) <= SORT_SLICE:
         return tuple(sorted(dict.fromkeys(texts)))
-    return tuple(text for text, _ in groupby(sorted_in_slices(texts, key=str)))
+    return tuple(text for text, _ in groupby(sort_in_slices(texts, key=str)))
 
 
-def _entries(effective: Effective, kind: Shape, options: ShapeOptions, now: int) -> list[str]:
+def _entries(effective: EffectivePermissions, kind: Shape, options: ShapeOptions, now: int) -> list[str]:
     told: list[str] = []
     length = 0
-    for scope in asked_scopes(effective, options):
+    for scope in selected_scopes(effective, options):
         if kind is Shape.ROLES:
             told += [_roles_prefix(scope) + held.role.name for held in effective.assigned(scope).values()]
         else:
             held = effective.rules(scope)
             moment = now if options.with_exp else None
-            found = _rules(held, _shown(held, scope, options), kind, scope, moment)
+            found = _rule_texts(held, _selected_rules(held, scope, options), kind, scope, moment)
             length += sum(map(len, found)) if options.longest else 0
             if options.longest is not None and length > options.longest:
                 raise TooLong
@@ -97,13 +97,15 @@ def _entries(effective: Effective, kind: Shape, options: ShapeOptions, now: int)
     return told
 
 
-def _shown(held: ScopeHeld, scope: Scope, options: ShapeOptions) -> AbstractSet[Rule]:
-    prefix, sections = options.prefix, options.sections if scope.is_root else EVERY_SECTION
-    shown = held.held if sections == EVERY_SECTION else {rule for rule in held.held if rule.section in sections}
+def _selected_rules(held: ScopePermissions, scope: Scope, options: ShapeOptions) -> AbstractSet[Rule]:
+    prefix, sections = options.prefix, options.sections if scope.is_root else ALL_SECTIONS
+    shown = held.held if sections == ALL_SECTIONS else {rule for rule in held.held if rule.section in sections}
     return shown if prefix is None else {rule for rule in shown if prefix.covers(rule)}
 
 
-def _rules(held: ScopeHeld, shown: AbstractSet[Rule], kind: Shape, scope: Scope, now: int | None) -> list[str]:
+def _rule_texts(
+    held: ScopePermissions, shown: AbstractSet[Rule], kind: Shape, scope: Scope, now: int | None
+) -> list[str]:
     """Most rules have neither params nor an end; they are told without looking each of them up."""
     lefts = {} if now is None else held.lefts(shown, now)
     special = {*held.params, *lefts} & shown
@@ -122,7 +124,7 @@ def _text(rule: Rule, kind: Shape) -> str:
     return str(rule) if kind is Shape.LIST else rule.path
 
 
-def _suffix(held: ScopeHeld, rule: Rule, lefts: Mapping[Rule, int], now: int | None) -> str:
+def _suffix(held: ScopePermissions, rule: Rule, lefts: Mapping[Rule, int], now: int | None) -> str:
     return with_params("", held.params.get(rule)) + ("" if now is None else f":{lefts.get(rule, 0)}")
 
 
@@ -131,7 +133,7 @@ def with_params(text: str, params: Iterable[str] | None) -> str:
 
 
 def list_prefix(scope: Scope) -> str:
-    return "" if scope.is_root else ".".join((PROJECT_ACCESS, scope.project_id, *_resource(scope), ""))
+    return "" if scope.is_root else ".".join((PROJECT_ACCESS_PREFIX, scope.project_id, *_resource(scope), ""))
 
 
 def short_prefix(scope: Scope) -> str:

@@ -2,16 +2,23 @@
 
 from dataclasses import dataclass
 
-from gatehouse.permissions.evaluation.conditions import holds
-from gatehouse.permissions.evaluation.gathering import Situation, SourceKind, Tier, Voice, gather_below, gather_root
-from gatehouse.permissions.evaluation.matching import UNKNOWN_PLACE
+from gatehouse.permissions.evaluation.conditions import condition_holds
+from gatehouse.permissions.evaluation.gathering import (
+    Contribution,
+    EvaluationContext,
+    SourceKind,
+    Tier,
+    gather_below_root,
+    gather_root,
+)
+from gatehouse.permissions.evaluation.matching import NO_ADDRESS
 from gatehouse.permissions.model.group import Group
-from gatehouse.permissions.model.rule import ENDLESS, End, Rule
+from gatehouse.permissions.model.rule import NO_END, End, Rule
 from gatehouse.permissions.model.scope import Scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamedGroup:
+class GroupReference:
     group_id: str
     title: str = ""
 
@@ -20,12 +27,12 @@ class NamedGroup:
 class Membership:
     """How somebody belongs to a group."""
 
-    group: NamedGroup
+    group: GroupReference
     condition: str = ""  # title of the one he meets; "" when he is listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contribution:
+class ExplainedContribution:
     scope: Scope
     tier: Tier
     kind: SourceKind
@@ -34,12 +41,12 @@ class Contribution:
     role: str = ""  # its name
     membership: Membership | None = None
     params: tuple[str, ...] = ()
-    end: End = ENDLESS
+    end: End = NO_END
 
 
-def contributions(this: Situation, place: Scope, rule: Rule) -> list[Contribution]:
+def explain_contributions(this: EvaluationContext, place: Scope, rule: Rule) -> list[ExplainedContribution]:
     """Lower tiers first. As they would count if the project let him in: a barrier is told as missing."""
-    gathered = gather_root(this) if place.is_root else gather_below(this, place, ENDLESS)
+    gathered = gather_root(this) if place.is_root else gather_below_root(this, place, NO_END)
     speaking = [
         (Tier(tier), voice)
         for tier, voices in enumerate(gathered.tiers)
@@ -49,41 +56,45 @@ def contributions(this: Situation, place: Scope, rule: Rule) -> list[Contributio
     top = max((tier for tier, _ in speaking), default=Tier.SCHEMA)
     verdict = all(rule in voice.says.yes for tier, voice in speaking if tier is top)
     return [
-        _contribution(this, place, rule, tier, voice, decides=tier is top and (rule in voice.says.yes) is verdict)
+        _explain_contribution(
+            this, place, rule, tier, voice, decides=tier is top and (rule in voice.says.yes) is verdict
+        )
         for tier, voice in speaking
     ]
 
 
-def _contribution(
-    this: Situation, place: Scope, rule: Rule, tier: Tier, voice: Voice, *, decides: bool
-) -> Contribution:
+def _explain_contribution(
+    this: EvaluationContext, place: Scope, rule: Rule, tier: Tier, voice: Contribution, *, decides: bool
+) -> ExplainedContribution:
     source = voice.source
-    return Contribution(
+    return ExplainedContribution(
         scope=place,
         tier=tier,
         kind=source.kind,
         value=rule in voice.says.yes,
         decides=decides,
         role=source.role.name if source.role else "",
-        membership=membership(this, place, source.group_id) if source.group_id else None,
+        membership=membership_of(this, place, source.group_id) if source.group_id else None,
         params=voice.says.params.get(rule, ()),
         end=voice.end,
     )
 
 
-def membership(this: Situation, place: Scope, group_id: str) -> Membership:
-    group = group_of(this, place, group_id)
+def membership_of(this: EvaluationContext, place: Scope, group_id: str) -> Membership:
+    group = find_group(this, place, group_id)
     if group is None or group_id in this.facts.groups:
-        return Membership(group=named(this, place, group_id))
-    met = (one.title for one in group.conditions if holds(one.condition.test, this.facts.subject, UNKNOWN_PLACE))
-    return Membership(group=named(this, place, group_id), condition=next(met, ""))
+        return Membership(group=group_reference(this, place, group_id))
+    met = (
+        one.title for one in group.conditions if condition_holds(one.condition.test, this.facts.subject, NO_ADDRESS)
+    )
+    return Membership(group=group_reference(this, place, group_id), condition=next(met, ""))
 
 
-def named(this: Situation, place: Scope, group_id: str) -> NamedGroup:
-    group = group_of(this, place, group_id)
-    return NamedGroup(group_id=group_id, title=group.title if group else "")
+def group_reference(this: EvaluationContext, place: Scope, group_id: str) -> GroupReference:
+    group = find_group(this, place, group_id)
+    return GroupReference(group_id=group_id, title=group.title if group else "")
 
 
-def group_of(this: Situation, place: Scope, group_id: str) -> Group | None:
+def find_group(this: EvaluationContext, place: Scope, group_id: str) -> Group | None:
     project = this.structure.project(place.project_id)
     return None if project is None else project.groups.get(group_id)

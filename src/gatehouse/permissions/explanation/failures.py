@@ -6,22 +6,22 @@ from heapq import nsmallest
 from typing import Final, assert_never
 
 from gatehouse.kernel.addresses import Address
-from gatehouse.permissions.evaluation.conditions import holds
+from gatehouse.permissions.evaluation.conditions import condition_holds
 from gatehouse.permissions.model.condition import (
     AllOf,
     AnyOf,
+    ConditionSubject,
+    ConditionTest,
     Domain,
     Everyone,
     FromNetwork,
     HasPurchase,
     HasTag,
-    Leaf,
     OneOfUsers,
-    Subject,
-    Test,
+    SimpleTest,
 )
 
-USERS_SHOWN: Final = 10
+MAX_USERS_SHOWN: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,31 +31,31 @@ class FailedTest:
     actual: str  # "" when there is nothing of the kind
 
 
-def failures(test: Test, who: Subject, address: Address | None) -> Iterator[FailedTest]:
+def failed_tests(test: ConditionTest, who: ConditionSubject, address: Address | None) -> Iterator[FailedTest]:
     """Nothing for a test that holds."""
-    if not holds(test, who, address):
-        yield from _failures(test, who, address)
+    if not condition_holds(test, who, address):
+        yield from _failed_parts(test, who, address)
 
 
-def _failures(test: Test, who: Subject, address: Address | None) -> Iterator[FailedTest]:
+def _failed_parts(test: ConditionTest, who: ConditionSubject, address: Address | None) -> Iterator[FailedTest]:
     """Of a test that is known not to hold."""
     match test:
         case AllOf(parts):
             for part in parts:
-                yield from failures(part, who, address)
+                yield from failed_tests(part, who, address)
         case AnyOf(parts):
             for part in parts:
-                yield from _failures(part, who, address)
+                yield from _failed_parts(part, who, address)
         case _:
-            yield _failure(test, who, address)
+            yield _failed_test(test, who, address)
 
 
-def _failure(test: Leaf, who: Subject, address: Address | None) -> FailedTest:
+def _failed_test(test: SimpleTest, who: ConditionSubject, address: Address | None) -> FailedTest:
     match test:
         case Domain(name):
             return FailedTest("domain", name, who.domain or "")
         case OneOfUsers(user_ids):
-            return FailedTest("uid", _shortly(user_ids), who.user_id)
+            return FailedTest("uid", _shorten_user_ids(user_ids), who.user_id)
         case HasTag(tag):
             return FailedTest("tag", tag, ", ".join(sorted(who.tags)))
         case FromNetwork(network):
@@ -68,8 +68,8 @@ def _failure(test: Leaf, who: Subject, address: Address | None) -> FailedTest:
             assert_never(test)
 
 
-def _shortly(user_ids: frozenset[str]) -> str:
+def _shorten_user_ids(user_ids: frozenset[str]) -> str:
     """The first of them: nobody reads a thousand."""
-    shown = ", ".join(nsmallest(USERS_SHOWN, user_ids))
-    more = len(user_ids) - USERS_SHOWN
+    shown = ", ".join(nsmallest(MAX_USERS_SHOWN, user_ids))
+    more = len(user_ids) - MAX_USERS_SHOWN
     return f"{shown} and {more} more" if more > 0 else shown

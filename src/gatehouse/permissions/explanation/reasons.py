@@ -9,16 +9,21 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from gatehouse.kernel.addresses import Address
-from gatehouse.permissions.evaluation.effective import Effective, evaluate
-from gatehouse.permissions.evaluation.gathering import Situation, is_ended, is_removed, situation
-from gatehouse.permissions.explanation.contributions import Contribution, contributions
-from gatehouse.permissions.explanation.missing import Lack, Missing, Search
+from gatehouse.permissions.evaluation.effective import EffectivePermissions, evaluate
+from gatehouse.permissions.evaluation.gathering import (
+    EvaluationContext,
+    evaluation_context,
+    is_account_ended,
+    is_application_removed,
+)
+from gatehouse.permissions.explanation.contributions import ExplainedContribution, explain_contributions
+from gatehouse.permissions.explanation.missing import MissingKind, MissingRequirement, MissingSearch
 from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
 from gatehouse.permissions.model.rule import Rule
 from gatehouse.permissions.model.scope import Scope
 
-MISSING_MOST: Final = 50  # an application may have a thousand roles that would do
-NOT_COUNTED: Final[Mapping[str, int]] = {}
+MAX_MISSING: Final = 50  # an application may have a thousand roles that would do
+NO_HOLDER_COUNTS: Final[Mapping[str, int]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +35,11 @@ class Explanation:
     allowed: bool
     in_schema: bool  # if not, it is marked so wherever it is shown (R5)
     left: int  # seconds until it is no longer allowed, 0 for ever
-    contributions: tuple[Contribution, ...]  # those of the project around a resource first
-    missing: tuple[Missing, ...]  # the nearest first; nothing when it is allowed
+    contributions: tuple[ExplainedContribution, ...]  # those of the project around a resource first
+    missing: tuple[MissingRequirement, ...]  # the nearest first; nothing when it is allowed
 
 
-def explain(
+def explain_rule(
     model: ApplicationModel,
     facts: Facts,
     structure: Structure,
@@ -43,14 +48,14 @@ def explain(
     *,
     now: int,
     address: Address | None,
-    holders: Mapping[str, int] = NOT_COUNTED,
+    holders: Mapping[str, int] = NO_HOLDER_COUNTS,
 ) -> Explanation:
     """`holders`: how many users each role has, by key, for telling whether it is full."""
     effective = evaluate(model, facts, structure, now=now, address=address)
-    this = situation(model, facts, structure, now=now, address=address)
-    over = _over(model, facts, structure)
+    this = evaluation_context(model, facts, structure, now=now, address=address)
+    over = _reason_nothing_is_held(model, facts, structure)
     places = () if over else tuple(effective.counting(scope, rule))  # as if the project had the resource
-    unfound = _unfound(structure, scope, over)
+    unfound = _missing_target(structure, scope, over)
     held_in = frozenset(effective.holding(structure, scope, rule))
     allowed = bool(held_in)
     return Explanation(
@@ -60,45 +65,53 @@ def explain(
         rule=rule,
         allowed=allowed,
         in_schema=rule in this.model.known,
-        left=_left(effective, held_in, rule, now),
-        contributions=tuple(_voices(effective, this, places, rule, held_in)),
-        missing=() if allowed else (*unfound, *_missing(effective, Search(this, rule, holders), places)),
+        left=_seconds_left(effective, held_in, rule, now),
+        contributions=tuple(_visible_contributions(effective, this, places, rule, held_in)),
+        missing=()
+        if allowed
+        else (*unfound, *_missing_requirements(effective, MissingSearch(this, rule, holders), places)),
     )
 
 
-def _voices(
-    effective: Effective, this: Situation, places: Sequence[Scope], rule: Rule, held_in: AbstractSet[Scope]
-) -> Iterator[Contribution]:
+def _visible_contributions(
+    effective: EffectivePermissions,
+    this: EvaluationContext,
+    places: Sequence[Scope],
+    rule: Rule,
+    held_in: AbstractSet[Scope],
+) -> Iterator[ExplainedContribution]:
     """Held in the project it counts on the resource whatever is said there (R5), and on no other at all."""
     for place in reversed(places):
         is_moot = place not in held_in and (bool(held_in) or rule in effective.rules(place))
-        for one in contributions(this, place, rule):
+        for one in explain_contributions(this, place, rule):
             yield replace(one, decides=False) if is_moot else one
 
 
-def _over(model: ApplicationModel, facts: Facts, structure: Structure) -> Lack | None:
+def _reason_nothing_is_held(model: ApplicationModel, facts: Facts, structure: Structure) -> MissingKind | None:
     """Why nothing at all is held, if so."""
-    if is_removed(model, facts):
-        return Lack.APPLICATION_REMOVED
-    return Lack.ACCOUNT_ENDED if is_ended(facts, structure) else None
+    if is_application_removed(model, facts):
+        return MissingKind.APPLICATION_REMOVED
+    return MissingKind.ACCOUNT_ENDED if is_account_ended(facts, structure) else None
 
 
-def _unfound(structure: Structure, scope: Scope, over: Lack | None) -> Iterator[Missing]:
+def _missing_target(structure: Structure, scope: Scope, over: MissingKind | None) -> Iterator[MissingRequirement]:
     """What is asked about and is not there."""
     if over is not None:
-        yield Missing(kind=over, scope=scope)
+        yield MissingRequirement(kind=over, scope=scope)
     elif not structure.has(scope):
-        yield Missing(kind=Lack.RESOURCE_UNKNOWN, scope=scope)
+        yield MissingRequirement(kind=MissingKind.RESOURCE_UNKNOWN, scope=scope)
 
 
-def _missing(effective: Effective, search: Search, places: Sequence[Scope]) -> Iterator[Missing]:
-    yield from search.missing(places, MISSING_MOST)
+def _missing_requirements(
+    effective: EffectivePermissions, search: MissingSearch, places: Sequence[Scope]
+) -> Iterator[MissingRequirement]:
+    yield from search.missing(places, MAX_MISSING)
     for other in effective.scopes:
         if search.rule in effective.rules(other):
-            yield Missing(kind=Lack.HELD_ELSEWHERE, scope=other)
+            yield MissingRequirement(kind=MissingKind.HELD_ELSEWHERE, scope=other)
 
 
-def _left(effective: Effective, held_in: Iterable[Scope], rule: Rule, now: int) -> int:
+def _seconds_left(effective: EffectivePermissions, held_in: Iterable[Scope], rule: Rule, now: int) -> int:
     """Held in two places it is allowed until the later end."""
     lefts = [effective.rules(place)[rule].left(now) for place in held_in]
     return 0 if 0 in lefts else max(lefts, default=0)

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from typing import Final
 
 from gatehouse.permissions.evaluation.gathering import SourceKind
-from gatehouse.permissions.explanation.contributions import Contribution, Membership, NamedGroup
+from gatehouse.permissions.explanation.contributions import ExplainedContribution, GroupReference, Membership
 from gatehouse.permissions.explanation.failures import FailedTest
-from gatehouse.permissions.explanation.missing import Lack, Missing
+from gatehouse.permissions.explanation.missing import MissingKind, MissingRequirement
 from gatehouse.permissions.explanation.reasons import Explanation
 from gatehouse.permissions.model.scope import ResourceKind, Scope
 
@@ -16,7 +16,7 @@ RESOURCES: Final[Mapping[ResourceKind, str]] = {
     ResourceKind.SERVICE: "service",
     ResourceKind.GROUP: "group",
 }
-WHAT_IT_IS: Final[Mapping[str, str]] = {
+TEST_SUBJECTS: Final[Mapping[str, str]] = {
     "domain": "the login domain",
     "uid": "the user id",
     "tag": "the tags",
@@ -26,7 +26,7 @@ WHAT_IT_IS: Final[Mapping[str, str]] = {
 }
 
 
-def words(explanation: Explanation) -> list[str]:
+def explanation_sentences(explanation: Explanation) -> list[str]:
     """The verdict first, then what speaks for and against it, then what is missing."""
     return [
         *_verdict(explanation),
@@ -38,20 +38,20 @@ def words(explanation: Explanation) -> list[str]:
 def _verdict(explanation: Explanation) -> Iterator[str]:
     verdict = "Allowed" if explanation.allowed else "Denied"
     limit = f", for {explanation.left} more seconds" if explanation.left else ""
-    yield f"{verdict}: {explanation.rule} {where(explanation.scope)}{limit}."
+    yield f"{verdict}: {explanation.rule} {scope_phrase(explanation.scope)}{limit}."
     if not explanation.in_schema:
         yield "The rule is not in the schema of the application."
 
 
-def _contribution(one: Contribution) -> str:
+def _contribution(one: ExplainedContribution) -> str:
     said = "yes" if one.value else "no"
     params = f" with {', '.join(one.params)}" if one.params else ""
     decides = ", which decides" if one.decides else ", which something else overrides"
-    return f"{_sources(one)} says {said}{params}{decides}{_until(one)}."
+    return f"{_source_phrase(one)} says {said}{params}{decides}{_until(one)}."
 
 
-def _sources(one: Contribution) -> str:
-    place = where(one.scope)
+def _source_phrase(one: ExplainedContribution) -> str:
+    place = scope_phrase(one.scope)
     told: Mapping[SourceKind, Callable[[], str]] = {
         SourceKind.SCHEMA: lambda: "The default in the schema",
         SourceKind.DEFAULT_ROLE: lambda: f"The role {one.role}, which everyone has,",
@@ -70,97 +70,104 @@ def _through(membership: Membership | None) -> str:
     return f"through {_group(membership.group)}, a member {how}"
 
 
-def _until(one: Contribution) -> str:
+def _until(one: ExplainedContribution) -> str:
     if one.end.ttl:
         return f", good for {one.end.ttl} seconds from each answer"
-    return f", until {moment(one.end.expired)}" if one.end.expired else ""
+    return f", until {time_text(one.end.expired)}" if one.end.expired else ""
 
 
-def _missing(one: Missing) -> str:
+def _missing(one: MissingRequirement) -> str:
     return SENTENCES[one.kind](one)
 
 
-def _said_no(one: Missing) -> str:
+def _denial_sentence(one: MissingRequirement) -> str:
     if one.groups:
-        return f"The role {one.role}, held {where(one.scope)} through {_groups(one.groups)}, says no."
+        return f"The role {one.role}, held {scope_phrase(one.scope)} through {_groups(one.groups)}, says no."
     source = f"The role {one.role}" if one.role else "The user's own entry"
-    return f"{source} {where(one.scope)} says no."
+    return f"{source} {scope_phrase(one.scope)} says no."
 
 
-def _not_a_member(one: Missing) -> str:
-    given = f"The role {one.role} is given {where(one.scope)} to members of {_groups(one.groups)}"
-    return f"{given}, but the user is not one{_because(one.failed)}."
+def _not_a_member(one: MissingRequirement) -> str:
+    given = f"The role {one.role} is given {scope_phrase(one.scope)} to members of {_groups(one.groups)}"
+    return f"{given}, but the user is not one{_reason_phrase(one.failed)}."
 
 
-SENTENCES: Final[Mapping[Lack, Callable[[Missing], str]]] = {
-    Lack.APPLICATION_REMOVED: lambda _: "The application was removed: nothing is held in it.",
-    Lack.ACCOUNT_ENDED: lambda _: "The service account has ended: it holds nothing.",
-    Lack.PROJECT_UNKNOWN: lambda one: f"There is no project {one.scope.project_id}.",
-    Lack.PROJECT_REMOVED: lambda one: f"The project {one.scope.project_id} was removed: nothing is held in it.",
-    Lack.RESOURCE_UNKNOWN: lambda one: f"Nothing counts {where(one.scope)}: the project has none with this id.",
-    Lack.IN_DISALLOWED_GROUP: lambda one: (
+SENTENCES: Final[Mapping[MissingKind, Callable[[MissingRequirement], str]]] = {
+    MissingKind.APPLICATION_REMOVED: lambda _: "The application was removed: nothing is held in it.",
+    MissingKind.ACCOUNT_ENDED: lambda _: "The service account has ended: it holds nothing.",
+    MissingKind.PROJECT_UNKNOWN: lambda one: f"There is no project {one.scope.project_id}.",
+    MissingKind.PROJECT_REMOVED: lambda one: (
+        f"The project {one.scope.project_id} was removed: nothing is held in it."
+    ),
+    MissingKind.RESOURCE_UNKNOWN: lambda one: (
+        f"Nothing counts {scope_phrase(one.scope)}: the project has none with this id."
+    ),
+    MissingKind.IN_DISALLOWED_GROUP: lambda one: (
         f"The project {one.scope.project_id} disallows members of {_groups(one.groups)}, and the user is one."
     ),
-    Lack.IN_NO_ALLOWED_GROUP: lambda one: (
+    MissingKind.IN_NO_ALLOWED_GROUP: lambda one: (
         f"The project {one.scope.project_id} allows only members of {_groups(one.groups)}, and the user is none."
     ),
-    Lack.DOMAIN_NOT_ALLOWED: lambda one: (
-        f"The project {one.scope.project_id} allows only certain login domains{_because(one.failed)}."
+    MissingKind.DOMAIN_NOT_ALLOWED: lambda one: (
+        f"The project {one.scope.project_id} allows only certain login domains{_reason_phrase(one.failed)}."
     ),
-    Lack.PROJECT_CLOSED: lambda one: f"The project {one.scope.project_id} does not let the user in.",
-    Lack.SAID_NO: _said_no,
-    Lack.ENTRY_EXPIRED: lambda one: f"The user's own entry {where(one.scope)} ended at {moment(one.since)}.",
-    Lack.ROLE_EXPIRED: lambda one: (
-        f"The role {one.role} would give it, but its assignment {where(one.scope)} ended at {moment(one.since)}."
+    MissingKind.PROJECT_CLOSED: lambda one: f"The project {one.scope.project_id} does not let the user in.",
+    MissingKind.SAID_NO: _denial_sentence,
+    MissingKind.ENTRY_EXPIRED: lambda one: (
+        f"The user's own entry {scope_phrase(one.scope)} ended at {time_text(one.since)}."
     ),
-    Lack.CONDITION_FAILED: lambda one: (
-        f"The role {one.role} would give it, but its condition is not met{_because(one.failed)}."
+    MissingKind.ROLE_EXPIRED: lambda one: (
+        f"The role {one.role} would give it, but its assignment {scope_phrase(one.scope)}"
+        f" ended at {time_text(one.since)}."
     ),
-    Lack.REVOKED_BY_GROUP: lambda one: (
-        f"The role {one.role} is taken away {where(one.scope)} from members of {_groups(one.groups)}."
+    MissingKind.CONDITION_FAILED: lambda one: (
+        f"The role {one.role} would give it, but its condition is not met{_reason_phrase(one.failed)}."
     ),
-    Lack.ROLE_PROTECTED: lambda one: (
-        f"The role {one.role} is given {where(one.scope)}, but it is protected and counts at the root only."
+    MissingKind.REVOKED_BY_GROUP: lambda one: (
+        f"The role {one.role} is taken away {scope_phrase(one.scope)} from members of {_groups(one.groups)}."
     ),
-    Lack.NOT_A_MEMBER: _not_a_member,
-    Lack.ROLE_NOT_ASSIGNED: lambda one: (
-        f"The role {one.role} would give it, but it is not assigned {where(one.scope)}"
-        f"{', and its condition is not met' + _because(one.failed) if one.failed else ''}."
+    MissingKind.ROLE_PROTECTED: lambda one: (
+        f"The role {one.role} is given {scope_phrase(one.scope)}, but it is protected and counts at the root only."
     ),
-    Lack.ROLE_FULL: lambda one: (
-        f"The role {one.role} would give it, but it is not assigned {where(one.scope)}, and it already has "
+    MissingKind.NOT_A_MEMBER: _not_a_member,
+    MissingKind.ROLE_NOT_ASSIGNED: lambda one: (
+        f"The role {one.role} would give it, but it is not assigned {scope_phrase(one.scope)}"
+        f"{', and its condition is not met' + _reason_phrase(one.failed) if one.failed else ''}."
+    ),
+    MissingKind.ROLE_FULL: lambda one: (
+        f"The role {one.role} would give it, but it is not assigned {scope_phrase(one.scope)}, and it already has "
         f"all {one.limit} of its users."
     ),
-    Lack.NOT_GIVEN: lambda one: f"Nothing that would give it is held {where(one.scope)}.",
-    Lack.HELD_ELSEWHERE: lambda one: f"It is held {where(one.scope)}, which does not count here.",
+    MissingKind.NOT_GIVEN: lambda one: f"Nothing that would give it is held {scope_phrase(one.scope)}.",
+    MissingKind.HELD_ELSEWHERE: lambda one: f"It is held {scope_phrase(one.scope)}, which does not count here.",
 }
 
 
-def _because(failed: Iterable[FailedTest]) -> str:
+def _reason_phrase(failed: Iterable[FailedTest]) -> str:
     """`: the tags are staff, not vip`; nothing when there is nothing to tell."""
-    told = "; ".join(_failure(one) for one in failed)
+    told = "; ".join(_failed_test_phrase(one) for one in failed)
     return f": {told}" if told else ""
 
 
-def _failure(one: FailedTest) -> str:
+def _failed_test_phrase(one: FailedTest) -> str:
     if one.member == "everyone":
         return "it is for nobody"
-    what = WHAT_IT_IS[one.member]
+    what = TEST_SUBJECTS[one.member]
     if not one.actual:
         nothing = "no address is verified" if one.member == "domain" else "there is none"  # R1
         return f"{what} must be {one.wanted}, and {nothing}"
     return f"{what} must be {one.wanted}, not {one.actual}"
 
 
-def _groups(groups: Iterable[NamedGroup]) -> str:
+def _groups(groups: Iterable[GroupReference]) -> str:
     return " and ".join(_group(one) for one in groups) or "a group"
 
 
-def _group(group: NamedGroup) -> str:
+def _group(group: GroupReference) -> str:
     return f"the group {group.title or group.group_id}"
 
 
-def where(scope: Scope) -> str:
+def scope_phrase(scope: Scope) -> str:
     if scope.is_root:
         return "at the root"
     if scope.kind is None:
@@ -168,7 +175,7 @@ def where(scope: Scope) -> str:
     return f"on {RESOURCES[scope.kind]} {scope.resource_id} of project {scope.project_id}"
 
 
-def moment(seconds: int) -> str:
+def time_text(seconds: int) -> str:
     """Ends may lie further away than a calendar reaches."""
     try:
         return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -7,11 +7,11 @@ from gatehouse.keys.keyring import Keyring
 from gatehouse.keys.material import load_public, public_pem
 from gatehouse.keys.public_keys import parse_rsa_public_key
 from gatehouse.permissions.errors import KeyNotFound, Malformed
-from gatehouse.permissions.keys.files import KeyFiles, PublishedKey, application_of
+from gatehouse.permissions.keys.files import KeyFiles, PublishedKey, application_id_of
 from gatehouse.permissions.model.application_key import ApplicationKey, KeySource
 from gatehouse.permissions.store import ApplicationKeyStore
 from gatehouse.tokens import verifying
-from gatehouse.tokens.request_signatures import registered
+from gatehouse.tokens.request_signatures import cached_rsa_key
 
 
 def parse_public_key(text: object, place: str) -> str:
@@ -24,7 +24,9 @@ def parse_public_key(text: object, place: str) -> str:
         raise Malformed(f"{place}: {error.detail}") from error
 
 
-def new_key(text: object, *, application_id: int, source: KeySource, now: int, place: str) -> ApplicationKey:
+def new_application_key(
+    text: object, *, application_id: int, source: KeySource, now: int, place: str
+) -> ApplicationKey:
     return ApplicationKey(
         kid=new_key_id(),
         application_id=application_id,
@@ -38,7 +40,7 @@ def new_service_key(
     text: object, *, application_id: int, now: int, before: ApplicationKey | None = None
 ) -> ApplicationKey:
     """service_meta.public_key; one that is saved again unchanged keeps its id."""
-    key = new_key(
+    key = new_application_key(
         text,
         application_id=application_id,
         source=KeySource.SERVICE_META,
@@ -48,7 +50,7 @@ def new_service_key(
     return before if before is not None and before.pem == key.pem else key
 
 
-class ApplicationKeys:
+class ApplicationKeyDirectory:
     """What is published, and what the verifier of service JWTs goes by."""
 
     def __init__(self, *, store: ApplicationKeyStore, files: KeyFiles, keyring: Keyring, clock: Clock) -> None:
@@ -61,7 +63,7 @@ class ApplicationKeys:
         """In the order of interface §2.3. Raises KeyNotFound for unknown and removed applications alike."""
         if not await self._store.is_live(application_id):
             raise KeyNotFound(f"application {application_id} is unknown or removed")
-        kept = sorted(await self._store.application_keys(application_id), key=place_of)
+        kept = sorted(await self._store.application_keys(application_id), key=publication_order)
         return (*await self._files.of(application_id), *(PublishedKey(key.kid, key.pem) for key in kept))
 
     async def published_key(self, key_id: str) -> PublishedKey:
@@ -74,16 +76,16 @@ class ApplicationKeys:
             raise KeyNotFound(f"key {key_id} is unknown, or its application removed")
         return found
 
-    async def find(self, kid: str) -> verifying.ApplicationKey | None:
+    async def find(self, kid: str) -> verifying.ApplicationPublicKey | None:
         """The port of the verifier."""
         found = await self._find(kid)
-        public = None if found is None else registered(found[1].pem)
+        public = None if found is None else cached_rsa_key(found[1].pem)
         if found is None or public is None:
             return None
-        return verifying.ApplicationKey(application_id=found[0], public=public)
+        return verifying.ApplicationPublicKey(application_id=found[0], public=public)
 
     async def _find(self, kid: str) -> tuple[int, PublishedKey] | None:
-        application_id = application_of(kid)
+        application_id = application_id_of(kid)
         if application_id is not None:
             return await self._find_file(application_id, kid)
         key = await self._store.application_key(kid)
@@ -102,5 +104,5 @@ class ApplicationKeys:
         )
 
 
-def place_of(key: ApplicationKey) -> tuple[bool, int, str]:
+def publication_order(key: ApplicationKey) -> tuple[bool, int, str]:
     return key.source is not KeySource.SERVICE_META, key.created_at, key.kid

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-KEYS_MOST: Final = 2  # per application; interface §8
+MAX_ACCESS_KEYS: Final = 2  # per application; interface §8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import Final
 
 from gatehouse.permissions.model.application_key import ApplicationKey
 
-PRIVATE_KEY_SEALED_FOR: Final = "application-private-key"
+PRIVATE_KEY_PURPOSE: Final = "application-private-key"
 CENTRAL_ID: Final = 1  # the service's own application (R5)
 FIRST_GENERATED_ID: Final = 50_001
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-CUSTOM_MOST: Final = 10
+MAX_CUSTOM_KEYS: Final = 10
 
 
 class KeySource(StrEnum):

@@ -8,7 +8,7 @@ from gatehouse.kernel.addresses import Network
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ConditionSubject:
     """A person as conditions see him."""
 
     user_id: str
@@ -50,17 +50,17 @@ class Everyone:
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
-    parts: tuple["Test", ...]
+    parts: tuple["ConditionTest", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    parts: tuple["Test", ...]
+    parts: tuple["ConditionTest", ...]
 
 
-Leaf: TypeAlias = Domain | OneOfUsers | HasTag | FromNetwork | HasPurchase | Everyone
-Test: TypeAlias = Leaf | AllOf | AnyOf
-NOBODY: Final = Everyone(holds=False)
+SimpleTest: TypeAlias = Domain | OneOfUsers | HasTag | FromNetwork | HasPurchase | Everyone
+ConditionTest: TypeAlias = SimpleTest | AllOf | AnyOf
+HOLDS_FOR_NO_ONE: Final = Everyone(holds=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Condition:
     """As it was written, which is what is stored and answered, and as it is decided."""
 
     document: Mapping[str, object]
-    test: Test = field(compare=False)
+    test: ConditionTest = field(compare=False)
 
     @property
     def looks_at_address(self) -> bool:
@@ -76,19 +76,19 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
+class ConditionSize:
     """How much there is to read and to decide."""
 
     members: int
     users: int  # named by id, as often as they are written
 
 
-def size_of(tests: Iterable[Test]) -> Size:
+def condition_size(tests: Iterable[ConditionTest]) -> ConditionSize:
     each = [part for test in tests for part in tests_in(test)]
-    return Size(members=len(each), users=sum(one.listed for one in each if isinstance(one, OneOfUsers)))
+    return ConditionSize(members=len(each), users=sum(one.listed for one in each if isinstance(one, OneOfUsers)))
 
 
-def tests_in(test: Test) -> Iterator[Test]:
+def tests_in(test: ConditionTest) -> Iterator[ConditionTest]:
     """Every test in the tree, the outer ones first."""
     yield test
     if isinstance(test, AllOf | AnyOf):

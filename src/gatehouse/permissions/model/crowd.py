@@ -7,7 +7,7 @@ from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidates:
+class CandidateFilter:
     """Whoever has any of these; each is found by an index, but for domains."""
 
     application_id: int
@@ -23,7 +23,7 @@ class Candidates:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outline:
+class ApplicationSnapshot:
     """What everybody's rights in an application depend on, of one moment."""
 
     model: ApplicationModel
@@ -35,18 +35,18 @@ class Outline:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crowd:
+class CandidatePage:
     """One page of candidates, by user id, with the outline they were read beside."""
 
     people: Sequence[Facts]
-    outline: Outline
+    outline: ApplicationSnapshot
     last: str  # id of the last candidate of the page
     more: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rehearsed:
+class DryRunResult:
     """What an edit that was undone had made."""
 
-    outline: Outline
+    outline: ApplicationSnapshot
     people: Mapping[str, Facts]  # by id, those whose facts the edit itself may change

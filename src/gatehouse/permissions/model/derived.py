@@ -7,7 +7,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 
-class Derived:
+class DerivedCache:
     """Belongs to one object: a record declares it with `init=False`, so `dataclasses.replace` makes a new one."""
 
     __slots__ = ("_made",)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from gatehouse.permissions.model.application import Application
-from gatehouse.permissions.model.condition import Subject
-from gatehouse.permissions.model.derived import Derived
+from gatehouse.permissions.model.condition import ConditionSubject
+from gatehouse.permissions.model.derived import DerivedCache
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.role import Role
@@ -42,7 +42,7 @@ class ApplicationState:
 class Facts:
     """One user, in the applications that were asked about, as of one moment."""
 
-    subject: Subject
+    subject: ConditionSubject
     login: str | None
     blocked: bool
     rev: int
@@ -82,7 +82,7 @@ class ApplicationModel:
     roles: Mapping[str, Role]  # by key
     size: int = field(default=0, compare=False)  # rules, role entries and params; known when it was loaded
     weight: int = field(default=0, compare=False)  # estimated bytes with its compiled form; known when it was loaded
-    derived: Derived = field(init=False, default_factory=Derived, compare=False, repr=False)
+    derived: DerivedCache = field(init=False, default_factory=DerivedCache, compare=False, repr=False)
 
     @property
     def limited(self) -> frozenset[str]:
@@ -96,7 +96,7 @@ class ProjectModel:
     groups: Mapping[str, Group]  # all of its groups, by id; their `users` are left out: Facts.groups tells
     applications: frozenset[int]  # ids of its own, without those that are removed
     services: frozenset[int]  # ids of those it connects, without those that it may connect no more
-    derived: Derived = field(init=False, default_factory=Derived, compare=False, repr=False)
+    derived: DerivedCache = field(init=False, default_factory=DerivedCache, compare=False, repr=False)
 
     def has(self, scope: Scope) -> bool:
         """Whether this is the project itself or a resource of it; on anything else nothing in it counts (R5)."""
@@ -118,7 +118,7 @@ class Structure:
     version: int
     projects: Mapping[str, ProjectModel]
     connecting: Mapping[int, tuple[str, ...]]  # application -> ids of the live projects that grant roles of it
-    derived: Derived = field(init=False, default_factory=Derived, compare=False, repr=False)
+    derived: DerivedCache = field(init=False, default_factory=DerivedCache, compare=False, repr=False)
 
     def has(self, scope: Scope) -> bool:
         """False of a resource that its project does not have. Nothing is held in a project not told of here."""

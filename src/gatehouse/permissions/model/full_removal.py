@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Belongings:
+class ErasureCounts:
     """A removed project, and how much of what is its own."""
 
     project_id: str

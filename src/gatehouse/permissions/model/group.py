@@ -5,8 +5,8 @@ from typing import Final
 
 from gatehouse.permissions.model.condition import Condition
 
-USERS_MOST: Final = 100  # listed by id; interface §8
-GROUPS_MOST: Final = 500  # of one project: whose conditions are asked for each of its people
+MAX_GROUP_USERS: Final = 100  # listed by id; interface §8
+MAX_GROUPS: Final = 500  # of one project: whose conditions are asked for each of its people
 PROJECT_TAG: Final = "project"  # a group needs it to stand in a membership list; a new one has it (R5)
 
 

@@ -6,17 +6,17 @@ from typing import Final
 
 PROJECT_ACCESS: Final = "projectAccess"  # the part of private_data that holds what is assigned in projects
 # Never the first segment of a path: list_short and check would read it as a section (R5, checklist RO-22).
-RESERVED: Final = frozenset({PROJECT_ACCESS, "private_data", "public_data", "secret_data"})
+RESERVED_SEGMENTS: Final = frozenset({PROJECT_ACCESS, "private_data", "public_data", "secret_data"})
 
 
-class Section(StrEnum):
+class RuleSection(StrEnum):
     PRIVATE = "private_data"
     PUBLIC = "public_data"
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Rule:
-    section: Section
+    section: RuleSection
     path: str  # "user.kick"; segments hold no dot, so the text is unambiguous
 
     def __str__(self) -> str:
@@ -24,7 +24,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leaf:
+class RuleDefinition:
     """What an application's schema says of a rule."""
 
     value: bool = False
@@ -47,13 +47,13 @@ class End:
         return now + self.ttl if self.ttl else self.expired
 
 
-ENDLESS: Final = End()
+NO_END: Final = End()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class RuleEntry:
     """What a role, or a user's own record, says of a rule."""
 
     value: bool
     params: tuple[str, ...] = ()
-    end: End = ENDLESS
+    end: End = NO_END

@@ -6,25 +6,25 @@ from typing import Final
 
 from gatehouse.permissions.model.facts import ApplicationModel
 
-VERSIONS_MOST: Final = 100  # of one application; the oldest go first
-VERSION_BYTES_MOST: Final = 4 * 2**20  # of all versions of one application, as they are stored
+MAX_VERSIONS: Final = 100  # of one application; the oldest go first
+MAX_VERSION_BYTES: Final = 4 * 2**20  # of all versions of one application, as they are stored
 
 
-class What(StrEnum):
+class ChangedItem(StrEnum):
     RULE = "rule"
     ROLE = "role"
     LOGIN = "login"
     SYSTEM = "system"  # secret_data: what the application's own people may do with it
 
 
-class How(StrEnum):
+class ChangeKind(StrEnum):
     ADDED = "added"
     REMOVED = "removed"
     CHANGED = "changed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Detail:
+class DifferenceDetail:
     """One thing about a rule or role that is not what it was; None where there was, or is, none."""
 
     field: str
@@ -35,18 +35,18 @@ class Detail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    what: What
-    how: How
+    what: ChangedItem
+    how: ChangeKind
     name: str
-    details: tuple[Detail, ...] = ()
+    details: tuple[DifferenceDetail, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class ChangeTally:
     """Differences of one kind, counted, with the first few of them named."""
 
-    what: What
-    how: How
+    what: ChangedItem
+    how: ChangeKind
     count: int
     names: tuple[str, ...]
 
@@ -57,7 +57,7 @@ class SchemaVersion:
     saved_at: int
     actor: str  # as the audit log names him; "" where nobody knows any more
     nick: str | None  # if that is a person who is still there
-    changes: tuple[Tally, ...]  # since the version before
+    changes: tuple[ChangeTally, ...]  # since the version before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

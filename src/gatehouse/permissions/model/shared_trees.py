@@ -22,10 +22,10 @@ PATH_WEIGHT: Final = 300  # of each rule, without the characters of its path, wh
 PARAMS_WEIGHT: Final = 60  # of a leaf with params: a slot in a dictionary
 PARAM_WEIGHT: Final = 64  # of each param, without its characters
 
-PLAIN: Final[Mapping[object, Tree]] = {True: {"value": True}, False: {"value": False}}  # most leaves of roles
+PLAIN_LEAVES: Final[Mapping[object, Tree]] = {True: {"value": True}, False: {"value": False}}  # most leaves of roles
 
 
-class SharedTrees:
+class TreeInterner:
     """Keeps each name and each equal leaf once. One of these is used to load one application, then dropped."""
 
     def __init__(self) -> None:
@@ -65,7 +65,9 @@ class SharedTrees:
                 branch[name] = self.share(node, f"{prefix}{name}.")
                 continue
             leaves += 1
-            branch[name] = PLAIN[node["value"]] if len(node) == 1 and node["value"] in PLAIN else self._leaf(node)
+            branch[name] = (
+                PLAIN_LEAVES[node["value"]] if len(node) == 1 and node["value"] in PLAIN_LEAVES else self._leaf(node)
+            )
             if name not in known:
                 known.add(name)
                 self.weight += PATH_WEIGHT + 3 * (len(prefix) + len(name))
@@ -89,7 +91,7 @@ class SharedTrees:
         return leaf
 
 
-def model_weight(trees: SharedTrees, application: Application, roles: Iterable[Role]) -> int:
+def model_weight(trees: TreeInterner, application: Application, roles: Iterable[Role]) -> int:
     """Bytes of an application's model with its compiled form; `trees` has shared all its trees."""
     settings = TEXT_WEIGHT * (len(str(application.settings)) + len(str(application.service_meta)))
     return trees.weight + MODEL_WEIGHT + settings + sum(map(_role_weight, roles))

@@ -9,16 +9,16 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from gatehouse.permissions.documents import grammar
-from gatehouse.permissions.documents.fields import shown
+from gatehouse.permissions.documents.fields import printable
 from gatehouse.permissions.documents.records import RESOURCE_IDS
-from gatehouse.permissions.documents.trees import DEEPEST, SEGMENT
+from gatehouse.permissions.documents.trees import MAX_PATH_SEGMENTS, SEGMENT
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.evaluation.shapes import Prefix
+from gatehouse.permissions.evaluation.shapes import RulePrefix
 from gatehouse.permissions.model.facts import Structure
-from gatehouse.permissions.model.rule import PROJECT_ACCESS, Rule, Section
+from gatehouse.permissions.model.rule import PROJECT_ACCESS, Rule, RuleSection
 from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope
 
-RULE_LONGEST: Final = 1_024
+MAX_RULE_LENGTH: Final = 1_024
 PREFIX: Final = re.compile(r"[A-Za-z0-9_.-]*", re.ASCII)
 
 
@@ -28,7 +28,7 @@ class ResourceDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 @dataclass(frozen=True, slots=True)
-class AskedRule:
+class RuleReference:
     """A rule as it was named: without its section it is whichever of the two has it (R5)."""
 
     text: str
@@ -41,7 +41,7 @@ class AskedRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedScope:
+class ScopeReference:
     """As it was named: its project is an id or an alias."""
 
     scope: Scope
@@ -57,48 +57,52 @@ class AskedScope:
         return self.scope
 
 
-def about_whom(named: str | UnsetType, own: str) -> str:
+def target_user_id(named: str | UnsetType, own: str) -> str:
     """Without a name it is the caller himself (R6)."""
     return own if named is UNSET else grammar.check_user_id(named, "data.user_id")
 
 
-def read_rule(text: object, place: str) -> AskedRule:
+def read_rule(text: object, place: str) -> RuleReference:
     """`user.kick`, or with its section in front; a first segment that names a section is always that."""
-    if not isinstance(text, str) or len(text) > RULE_LONGEST:
+    if not isinstance(text, str) or len(text) > MAX_RULE_LENGTH:
         raise Malformed(f"{place}: the name of a rule")
     head, dot, rest = text.partition(".")
-    sections = [section for section in Section if dot and section.value == head]
+    sections = [section for section in RuleSection if dot and section.value == head]
     path = rest if sections else text
     segments = path.split(".")
-    if len(segments) > DEEPEST or segments[0] == PROJECT_ACCESS or not all(map(SEGMENT.fullmatch, segments)):
-        raise Malformed(f"{place}: {shown(text)} is no name of a rule")
-    return AskedRule(text, tuple(Rule(section, path) for section in sections or Section))
+    if (
+        len(segments) > MAX_PATH_SEGMENTS
+        or segments[0] == PROJECT_ACCESS
+        or not all(map(SEGMENT.fullmatch, segments))
+    ):
+        raise Malformed(f"{place}: {printable(text)} is no name of a rule")
+    return RuleReference(text, tuple(Rule(section, path) for section in sections or RuleSection))
 
 
-def read_prefix(text: str, place: str) -> Prefix:
+def read_prefix(text: str, place: str) -> RulePrefix:
     """`public_data`, `private_data.user.` or `user.ki`; a first segment that names a section is always that."""
     head, _, rest = text.partition(".")
-    section = next((one for one in Section if one.value == head), None)
+    section = next((one for one in RuleSection if one.value == head), None)
     path = text if section is None else rest
-    if len(text) > RULE_LONGEST or not PREFIX.fullmatch(path):
-        raise Malformed(f"{place}: {shown(text)} is no beginning of a rule")
-    return Prefix(section, path)
+    if len(text) > MAX_RULE_LENGTH or not PREFIX.fullmatch(path):
+        raise Malformed(f"{place}: {printable(text)} is no beginning of a rule")
+    return RulePrefix(section, path)
 
 
-def project_named(text: str) -> str:
+def searchable_project_name(text: str) -> str:
     """As it can be looked for: what is spelled like no project is an unknown one, and never the root (R5)."""
-    return text if grammar.PROJECT_ID.fullmatch(text) else shown(text) or ascii(text)
+    return text if grammar.PROJECT_ID.fullmatch(text) else printable(text) or ascii(text)
 
 
-def read_scope(project: str | None, resource: ResourceDraft | None, place: str) -> AskedScope:
+def read_scope(project: str | None, resource: ResourceDraft | None, place: str) -> ScopeReference:
     if project is None:
         if resource is not None:
             raise Malformed(f"{place}.project_id: a resource is one of a project")
-        return AskedScope(scope=ROOT)
-    project_id = project_named(project)
+        return ScopeReference(scope=ROOT)
+    project_id = searchable_project_name(project)
     if resource is None:
-        return AskedScope(scope=Scope(project_id))
+        return ScopeReference(scope=Scope(project_id))
     if resource.kind not in set(ResourceKind):
         raise Malformed(f"{place}.resource.kind: one of {', '.join(ResourceKind)}")
     kind = ResourceKind(resource.kind)
-    return AskedScope(scope=Scope(project_id, kind, RESOURCE_IDS[kind](resource.id, f"{place}.resource.id")))
+    return ScopeReference(scope=Scope(project_id, kind, RESOURCE_IDS[kind](resource.id, f"{place}.resource.id")))

@@ -12,16 +12,16 @@ from gatehouse.kernel.background import run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.callers.callers import Caller
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.evaluation.effective import Effective
-from gatehouse.permissions.evaluation.places import asked_places
-from gatehouse.permissions.evaluation.reading import Case, Reading
+from gatehouse.permissions.evaluation.effective import EffectivePermissions
+from gatehouse.permissions.evaluation.places import existing_lookup_scopes
+from gatehouse.permissions.evaluation.reading import EvaluationInput, PermissionLoader
 from gatehouse.permissions.model.facts import Structure
 from gatehouse.permissions.model.scope import Scope
-from gatehouse.permissions.questions.asked import AskedRule, AskedScope, ResourceDraft, read_rule, read_scope
-from gatehouse.permissions.questions.sight import Sights
+from gatehouse.permissions.questions.asked import ResourceDraft, RuleReference, ScopeReference, read_rule, read_scope
+from gatehouse.permissions.questions.sight import QuestionAccess
 
-CHECKS_MOST: Final = 100
-NOWHERE: Final[Address | None] = None  # a check knows no address (R5)
+MAX_CHECKS: Final = 100
+NO_ADDRESS: Final[Address | None] = None  # a check knows no address (R5)
 
 
 class CheckDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -32,65 +32,69 @@ class CheckDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 class ChecksDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     user_id: str | UnsetType = UNSET
-    checks: Annotated[list[CheckDraft], Meta(extra_json_schema={"minItems": 1, "maxItems": CHECKS_MOST})]
+    checks: Annotated[list[CheckDraft], Meta(extra_json_schema={"minItems": 1, "maxItems": MAX_CHECKS})]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    rule: AskedRule
-    scope: AskedScope
+class PermissionQuestion:
+    rule: RuleReference
+    scope: ScopeReference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class CheckOutcome:
     user_id: str
     allowed: tuple[bool, ...]  # in the order of the questions
     expired: int  # the earliest end of anything in the scopes asked about
 
 
 class Checks:
-    def __init__(self, *, sights: Sights, reading: Reading, clock: Clock) -> None:
+    def __init__(self, *, sights: QuestionAccess, reading: PermissionLoader, clock: Clock) -> None:
         self._sights = sights
         self._reading = reading
         self._clock = clock
 
-    async def check(self, caller: Caller, user_id: str, questions: Sequence[Question]) -> Checked:
+    async def check(self, caller: Caller, user_id: str, questions: Sequence[PermissionQuestion]) -> CheckOutcome:
         case = await self._sights.case(caller, user_id)
         application_id = caller.application_id or 0
-        held = await self._reading.effective(case, application_id, NOWHERE)
-        return await run_off_loop(held.decision_work, decided, case, held, questions, self._clock.now())
+        held = await self._reading.effective(case, application_id, NO_ADDRESS)
+        return await run_off_loop(held.decision_work, answer_questions, case, held, questions, self._clock.now())
 
 
-def decided(case: Case, held: Effective, questions: Sequence[Question], now: int) -> Checked:
+def answer_questions(
+    case: EvaluationInput, held: EffectivePermissions, questions: Sequence[PermissionQuestion], now: int
+) -> CheckOutcome:
     structure = case.structure
     pairs = [(one, one.scope.resolved(structure)) for one in questions]
-    return Checked(
+    return CheckOutcome(
         user_id=case.facts.subject.user_id,
         allowed=tuple(
             any(any(held.holding(structure, scope, rule)) for rule in one.rule.rules) for one, scope in pairs
         ),
-        expired=earliest(held, structure, pairs, now),
+        expired=earliest_end(held, structure, pairs, now),
     )
 
 
-def earliest(held: Effective, structure: Structure, pairs: Sequence[tuple[Question, Scope]], now: int) -> int:
+def earliest_end(
+    held: EffectivePermissions, structure: Structure, pairs: Sequence[tuple[PermissionQuestion, Scope]], now: int
+) -> int:
     places = {
         place
         for one, scope in pairs
         for rule in one.rule.rules
-        for place in asked_places(structure, held.application_id, scope, rule)
+        for place in existing_lookup_scopes(structure, held.application_id, scope, rule)
     }
     ends = (held.first_end(now, [place]) for place in places)
     return min((end for end in ends if end), default=0)
 
 
-def read_questions(drafts: Sequence[CheckDraft]) -> tuple[Question, ...]:
-    if not 1 <= len(drafts) <= CHECKS_MOST:
-        raise Malformed(f"data.checks: 1 to {CHECKS_MOST}")
+def read_questions(drafts: Sequence[CheckDraft]) -> tuple[PermissionQuestion, ...]:
+    if not 1 <= len(drafts) <= MAX_CHECKS:
+        raise Malformed(f"data.checks: 1 to {MAX_CHECKS}")
     return tuple(read_question(one, f"data.checks[{index}]") for index, one in enumerate(drafts))
 
 
-def read_question(draft: CheckDraft, place: str) -> Question:
-    return Question(
+def read_question(draft: CheckDraft, place: str) -> PermissionQuestion:
+    return PermissionQuestion(
         rule=read_rule(draft.rule, f"{place}.rule"), scope=read_scope(draft.project_id, draft.resource, place)
     )

@@ -7,38 +7,38 @@ from typing import Final
 
 import msgspec
 
-from gatehouse.kernel.background import HEAVY, run_off_loop
+from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import Malformed, ProjectNotFound, RoleNotFound
 from gatehouse.permissions.evaluation.effective import evaluate
 from gatehouse.permissions.evaluation.gathering import (
-    Gathered,
-    Situation,
+    EvaluationContext,
+    ScopeContributions,
     SourceKind,
-    gather_below,
+    evaluation_context,
+    gather_below_root,
     gather_root,
-    is_ended,
-    is_removed,
-    situation,
+    is_account_ended,
+    is_application_removed,
 )
-from gatehouse.permissions.evaluation.places import asked_places
-from gatehouse.permissions.explanation.contributions import Membership, contributions, membership
-from gatehouse.permissions.model.crowd import Candidates, Crowd, Outline
+from gatehouse.permissions.evaluation.places import existing_lookup_scopes
+from gatehouse.permissions.explanation.contributions import Membership, explain_contributions, membership_of
+from gatehouse.permissions.model.crowd import ApplicationSnapshot, CandidateFilter, CandidatePage
 from gatehouse.permissions.model.facts import ApplicationModel, Facts
 from gatehouse.permissions.model.rule import End, Rule
 from gatehouse.permissions.model.scope import Scope
-from gatehouse.permissions.questions.asked import AskedRule, ResourceDraft, read_rule, read_scope
-from gatehouse.permissions.questions.candidates import holding_role, holding_rule, joined
-from gatehouse.permissions.questions.pieces import judged
-from gatehouse.permissions.store import CrowdStore, ProjectStore
+from gatehouse.permissions.questions.asked import ResourceDraft, RuleReference, read_rule, read_scope
+from gatehouse.permissions.questions.candidates import candidates_holding_role, candidates_holding_rule, union
+from gatehouse.permissions.questions.pieces import judge_in_batches
+from gatehouse.permissions.store import CandidateStore, ProjectStore
 
-LIMIT_MOST: Final = 1_000
-EXAMINED_MOST: Final = 5_000  # candidates of one answer
-WAYS_MOST: Final = 10_000  # of all members of one answer together: a few megabytes
-FEW: Final = 4  # candidates looked at first, for each member that is wanted
-TRIES: Final = 20
+MAX_LIMIT: Final = 1_000
+MAX_EXAMINED: Final = 5_000  # candidates of one answer
+MAX_SOURCES: Final = 10_000  # of all members of one answer together: a few megabytes
+FIRST_PAGE_FACTOR: Final = 4  # candidates looked at first, for each member that is wanted
+MAX_ATTEMPTS: Final = 20
 
 
 class MembersDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -47,22 +47,22 @@ class MembersDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     project_id: str | None = None
     resource: ResourceDraft | None = None
     after: str = ""
-    limit: int = LIMIT_MOST
+    limit: int = MAX_LIMIT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class MemberQuery:
     """Exactly one of rule and role."""
 
-    rule: AskedRule | None = None
+    rule: RuleReference | None = None
     role: str = ""  # its key
     scope: Scope
     after: str = ""
-    limit: int = LIMIT_MOST
+    limit: int = MAX_LIMIT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class GrantSource:
     """One of the ways by which somebody has it."""
 
     kind: SourceKind
@@ -73,22 +73,22 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class FoundMember:
     user_id: str
     until: int  # Unix seconds, 0 for no end
-    path: tuple[Way, ...]
+    path: tuple[GrantSource, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Members:
-    found: Sequence[Member]
+class MemberResults:
+    found: Sequence[FoundMember]
     after: str | None  # where to go on; None when that were all
 
 
 @dataclass(slots=True)
-class _Page:
-    wanted: Wanted
-    found: list[Member] = field(default_factory=list)
+class _MemberPage:
+    wanted: MemberQuery
+    found: list[FoundMember] = field(default_factory=list)
     after: str = ""
     examined: int = 0
     ways: int = 0
@@ -98,18 +98,18 @@ class _Page:
     @property
     def next_size(self) -> int:
         """Most candidates have it: for a few of them a few are looked at first, then as many as at once can be."""
-        return LIMIT_MOST if self.examined else min(LIMIT_MOST, FEW * self.wanted.limit)
+        return MAX_LIMIT if self.examined else min(MAX_LIMIT, FIRST_PAGE_FACTOR * self.wanted.limit)
 
     @property
     def is_full(self) -> bool:
-        enough = len(self.found) >= self.wanted.limit or self.examined >= EXAMINED_MOST
+        enough = len(self.found) >= self.wanted.limit or self.examined >= MAX_EXAMINED
         return enough or self.is_overfull or not self.more
 
-    def add(self, user_id: str, member: Member | None) -> None:
+    def add(self, user_id: str, member: FoundMember | None) -> None:
         """Note what is known of the next candidate, unless it is a member for whom there is no room left."""
         if member is not None:
             self.ways += len(member.path)
-            self.is_overfull = bool(self.found) and (len(self.found) >= self.wanted.limit or self.ways > WAYS_MOST)
+            self.is_overfull = bool(self.found) and (len(self.found) >= self.wanted.limit or self.ways > MAX_SOURCES)
             if self.is_overfull:
                 return
             self.found.append(member)
@@ -118,50 +118,54 @@ class _Page:
 
 
 class MemberSearch:
-    def __init__(self, *, crowds: CrowdStore, projects: ProjectStore, clock: Clock) -> None:
+    def __init__(self, *, crowds: CandidateStore, projects: ProjectStore, clock: Clock) -> None:
         self._crowds = crowds
         self._projects = projects
         self._clock = clock
 
-    async def wanted(self, draft: MembersDraft, *, tells: bool) -> Wanted:
+    async def wanted(self, draft: MembersDraft, *, tells: bool) -> MemberQuery:
         """Raises Malformed. `tells`: whether the caller may hear that there is no such project (ProjectNotFound)."""
         scope = read_scope(draft.project_id, draft.resource, "data").scope
         if (draft.rule is None) == (draft.role is None):
             raise Malformed("data: either rule or role")
-        if not 1 <= draft.limit <= LIMIT_MOST:
-            raise Malformed(f"data.limit: 1 to {LIMIT_MOST}")
+        if not 1 <= draft.limit <= MAX_LIMIT:
+            raise Malformed(f"data.limit: 1 to {MAX_LIMIT}")
         after = grammar.check_user_id(draft.after, "data.after") if draft.after else ""
         if scope.project_id:
             scope = Scope(await self._project_id(scope.project_id, tells=tells), scope.kind, scope.resource_id)
         if draft.rule is not None:
             rule = read_rule(draft.rule, "data.rule")
-            return Wanted(rule=rule, scope=scope, after=after, limit=draft.limit)
+            return MemberQuery(rule=rule, scope=scope, after=after, limit=draft.limit)
         role = grammar.check_role_name(draft.role, "data.role").lower()
-        return Wanted(role=role, scope=scope, after=after, limit=draft.limit)
+        return MemberQuery(role=role, scope=scope, after=after, limit=draft.limit)
 
-    async def find(self, application_id: int, wanted: Wanted, *, known: ApplicationModel | None = None) -> Members:
+    async def find(
+        self, application_id: int, wanted: MemberQuery, *, known: ApplicationModel | None = None
+    ) -> MemberResults:
         """A page of members; it may be short, and still be followed by another.
 
         `known`: the application as somebody has read it already; it is not compiled again while it is the same.
         """
-        page = _Page(wanted, after=wanted.after)
+        page = _MemberPage(wanted, after=wanted.after)
         while not page.is_full:
             crowd = await self._crowd(application_id, wanted, page, known)
-            judge = partial(having_role if wanted.rule is None else having_rule, crowd.outline, wanted)
-            async for facts, member in judged(crowd.people, partial(judge, now=self._clock.now())):
+            judge = partial(match_role if wanted.rule is None else match_rule, crowd.outline, wanted)
+            async for facts, member in judge_in_batches(crowd.people, partial(judge, now=self._clock.now())):
                 page.add(facts.subject.user_id, member)
                 if page.is_overfull:
                     break
             else:
                 page.after, page.more = crowd.last, crowd.more
-        return Members(found=page.found, after=page.after if page.more else None)
+        return MemberResults(found=page.found, after=page.after if page.more else None)
 
-    async def _crowd(self, application_id: int, wanted: Wanted, page: _Page, known: ApplicationModel | None) -> Crowd:
+    async def _crowd(
+        self, application_id: int, wanted: MemberQuery, page: _MemberPage, known: ApplicationModel | None
+    ) -> CandidatePage:
         """Read beside the very outline that tells who the candidates are."""
         projects = frozenset({wanted.scope.project_id}) - {""}
-        for _ in range(TRIES):
+        for _ in range(MAX_ATTEMPTS):
             outline = await self._crowds.outline(application_id, projects, known=known)
-            among = await run_off_loop(HEAVY, candidates, outline, wanted)
+            among = await run_off_loop(OFF_LOOP_WEIGHT, member_candidates, outline, wanted)
             crowd = await self._crowds.crowd(
                 among, projects, after=page.after, limit=page.next_size, known=outline.model
             )
@@ -179,22 +183,24 @@ class MemberSearch:
             return name
 
 
-def candidates(outline: Outline, wanted: Wanted) -> Candidates:
+def member_candidates(outline: ApplicationSnapshot, wanted: MemberQuery) -> CandidateFilter:
     if wanted.rule is None:
         if wanted.role not in outline.model.roles:
             raise RoleNotFound
-        return holding_role(outline, wanted.scope, wanted.role)
+        return candidates_holding_role(outline, wanted.scope, wanted.role)
     application_id = outline.model.application.application_id
     first, *others = (
-        holding_rule(outline, asked_places(outline.structure, application_id, wanted.scope, rule), rule)
+        candidates_holding_rule(
+            outline, existing_lookup_scopes(outline.structure, application_id, wanted.scope, rule), rule
+        )
         for rule in wanted.rule.rules
     )
     for other in others:
-        first = joined(first, other)
+        first = union(first, other)
     return first
 
 
-def having_rule(outline: Outline, wanted: Wanted, facts: Facts, *, now: int) -> Member | None:
+def match_rule(outline: ApplicationSnapshot, wanted: MemberQuery, facts: Facts, *, now: int) -> FoundMember | None:
     """By every contribution that decides where the rule is held; in two places it lasts until the later end."""
     held = evaluate(outline.model, facts, outline.structure, now=now, address=None)
     places = [
@@ -204,50 +210,54 @@ def having_rule(outline: Outline, wanted: Wanted, facts: Facts, *, now: int) -> 
     ]
     if not places:
         return None
-    this = situation(outline.model, facts, outline.structure, now=now, address=None)
+    this = evaluation_context(outline.model, facts, outline.structure, now=now, address=None)
     lefts = [held.rules(place)[rule].left(now) for place, rule in places]
-    return Member(
+    return FoundMember(
         user_id=facts.subject.user_id,
         until=0 if 0 in lefts else now + max(lefts),
-        path=tuple(way for place, rule in places for way in ways_to_rule(this, place, rule)),
+        path=tuple(way for place, rule in places for way in sources_of_rule(this, place, rule)),
     )
 
 
-def ways_to_rule(this: Situation, place: Scope, rule: Rule) -> Iterator[Way]:
-    for one in contributions(this, place, rule):
+def sources_of_rule(this: EvaluationContext, place: Scope, rule: Rule) -> Iterator[GrantSource]:
+    for one in explain_contributions(this, place, rule):
         if one.decides:
-            yield Way(kind=one.kind, scope=place, role=one.role, membership=one.membership, end=one.end)
+            yield GrantSource(kind=one.kind, scope=place, role=one.role, membership=one.membership, end=one.end)
 
 
-def having_role(outline: Outline, wanted: Wanted, facts: Facts, *, now: int) -> Member | None:
+def match_role(outline: ApplicationSnapshot, wanted: MemberQuery, facts: Facts, *, now: int) -> FoundMember | None:
     """Given there, or at the root by default or by its condition; it lasts until the latest end."""
-    this = situation(outline.model, facts, outline.structure, now=now, address=None)
-    ended = is_removed(outline.model, facts) or is_ended(facts, outline.structure)
-    gathered = None if ended else gathered_in(this, wanted.scope)
+    this = evaluation_context(outline.model, facts, outline.structure, now=now, address=None)
+    ended = is_application_removed(outline.model, facts) or is_account_ended(facts, outline.structure)
+    gathered = None if ended else gather_in_scope(this, wanted.scope)
     if gathered is None:
         return None
-    path = tuple(ways_to_role(this, wanted, gathered))
+    path = tuple(sources_of_role(this, wanted, gathered))
     if not path:
         return None
-    return Member(user_id=facts.subject.user_id, until=last_end(path, gathered.closes, now), path=path)
+    return FoundMember(user_id=facts.subject.user_id, until=last_end(path, gathered.closes, now), path=path)
 
 
-def gathered_in(this: Situation, scope: Scope) -> Gathered | None:
+def gather_in_scope(this: EvaluationContext, scope: Scope) -> ScopeContributions | None:
     if scope.is_root:
         return gather_root(this)
     gate = this.gate(scope.project_id)
-    return gather_below(this, scope, gate.closes) if gate.is_open else None
+    return gather_below_root(this, scope, gate.closes) if gate.is_open else None
 
 
-def ways_to_role(this: Situation, wanted: Wanted, gathered: Gathered) -> Iterator[Way]:
+def sources_of_role(
+    this: EvaluationContext, wanted: MemberQuery, gathered: ScopeContributions
+) -> Iterator[GrantSource]:
     for voice in (voice for tier in gathered.tiers for voice in tier):
         source = voice.source
         if source.role is not None and source.role.key == wanted.role:
-            through = membership(this, wanted.scope, source.group_id) if source.group_id else None
-            yield Way(kind=source.kind, scope=wanted.scope, role=source.role.name, membership=through, end=voice.end)
+            through = membership_of(this, wanted.scope, source.group_id) if source.group_id else None
+            yield GrantSource(
+                kind=source.kind, scope=wanted.scope, role=source.role.name, membership=through, end=voice.end
+            )
 
 
-def last_end(path: Iterable[Way], closes: End, now: int) -> int:
+def last_end(path: Iterable[GrantSource], closes: End, now: int) -> int:
     ends = [way.end.shown(now) for way in path]
     last = 0 if 0 in ends else max(ends)
     shut = closes.shown(now)

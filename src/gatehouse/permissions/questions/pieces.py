@@ -9,7 +9,7 @@ from gatehouse.permissions.model.facts import Facts
 
 T = TypeVar("T")
 
-PIECE_WEIGHT: Final = 50_000  # of the people judged at a time
+BATCH_WEIGHT: Final = 50_000  # of the people judged at a time
 PERSON_WEIGHT: Final = 300  # of anybody, whatever they hold
 ROLE_WEIGHT: Final = 5  # of an assignment or an entry in a record
 
@@ -19,21 +19,21 @@ def person_weight(facts: Facts) -> int:
     return PERSON_WEIGHT + ROLE_WEIGHT * sum(map(record_work, facts.records.values()))
 
 
-async def judged(
+async def judge_in_batches(
     people: Sequence[Facts], judge: Callable[[Facts], T], weigh: Callable[[Facts], int] = person_weight
 ) -> AsyncIterator[tuple[Facts, T]]:
     """Each person with what `judge` says, in order; one who leaves early has not paid for those behind."""
-    for weight, piece in pieces(people, weigh):
+    for weight, piece in weighted_batches(people, weigh):
         for facts, verdict in zip(piece, await run_off_loop(weight, judge_all, piece, judge), strict=True):
             yield facts, verdict
 
 
-def pieces(people: Sequence[Facts], weigh: Callable[[Facts], int]) -> Iterator[tuple[int, list[Facts]]]:
+def weighted_batches(people: Sequence[Facts], weigh: Callable[[Facts], int]) -> Iterator[tuple[int, list[Facts]]]:
     piece: list[Facts] = []
     total = 0
     for facts in people:
         weight = weigh(facts)
-        if piece and total + weight > PIECE_WEIGHT:
+        if piece and total + weight > BATCH_WEIGHT:
             yield total, piece
             piece, total = [], 0
         piece.append(facts)

@@ -9,19 +9,19 @@ from msgspec import UNSET
 
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.commands.app_schemas import AppSchemas, RoleDraft
-from gatehouse.permissions.commands.groups import AccessDraft, GroupDraft, Groups
-from gatehouse.permissions.commands.memberships import MembershipDraft, Memberships
-from gatehouse.permissions.commands.projects import ProjectDraft, Projects
-from gatehouse.permissions.commands.user_schemas import RecordDraft, UserSchemas
+from gatehouse.permissions.commands.app_schemas import RoleDraft, SchemaCommands
+from gatehouse.permissions.commands.groups import AccessDraft, GroupCommands, GroupDraft
+from gatehouse.permissions.commands.memberships import MembershipCommands, MembershipDraft
+from gatehouse.permissions.commands.projects import ProjectCommands, ProjectDraft
+from gatehouse.permissions.commands.user_schemas import RecordDraft, UserRecordCommands
 from gatehouse.permissions.documents import fields, grammar
-from gatehouse.permissions.documents.ends import LATEST
+from gatehouse.permissions.documents.ends import MAX_EXPIRED
 from gatehouse.permissions.errors import GroupNotFound, Malformed, ProjectNotFound
-from gatehouse.permissions.model.crowd import Rehearsed
+from gatehouse.permissions.model.crowd import DryRunResult
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.questions.asked import about_whom
+from gatehouse.permissions.questions.asked import target_user_id
 from gatehouse.permissions.rights.actor import Actor
-from gatehouse.permissions.store import GroupStore, PermissionStore, ProjectStore, Rehearsal, RehearsalStore
+from gatehouse.permissions.store import DryRun, DryRunStore, GroupStore, PermissionStore, ProjectStore
 
 Action: TypeAlias = Literal["save", "delete"]
 
@@ -73,7 +73,7 @@ AnyProposal: TypeAlias = (
     | MembershipProposal
     | RecordProposal
 )
-OfApplication: TypeAlias = RoleProposal | SchemaProposal | RecordProposal  # others are about a project
+ApplicationProposal: TypeAlias = RoleProposal | SchemaProposal | RecordProposal  # others are about a project
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class Proposer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
+class ProposalReach:
     """What a proposal can change: one project, or these people, and else whoever a changed role concerns."""
 
     project_id: str = ""
@@ -97,13 +97,13 @@ class Reach:
         return frozenset({self.project_id}) - {""}
 
 
-class Rehearsals:
+class DryRuns:
     """Runs the very commands of the endpoints on stores that undo."""
 
     def __init__(
         self,
         *,
-        store: RehearsalStore,
+        store: DryRunStore,
         people: PermissionStore,
         groups: GroupStore,
         projects: ProjectStore,
@@ -118,27 +118,27 @@ class Rehearsals:
         self._clock = clock
         self._turn = asyncio.Lock()
 
-    async def reach(self, proposal: AnyProposal, by: Proposer) -> Reach:
+    async def reach(self, proposal: AnyProposal, by: Proposer) -> ProposalReach:
         """Of what is not there, nothing: the rehearsal will say that, to whoever may hear it."""
         match proposal:
             case RoleProposal() | SchemaProposal():
-                return Reach()
+                return ProposalReach()
             case RecordProposal(data=data):
-                return Reach(user_ids=frozenset({about_whom(data.user_id, by.actor.user_id)}))
+                return ProposalReach(user_ids=frozenset({target_user_id(data.user_id, by.actor.user_id)}))
             case ProjectProposal(data=data):
-                return Reach(project_id=await self._project_id(data.id))
+                return ProposalReach(project_id=await self._project_id(data.id))
             case MembershipProposal(data=data):
                 named = frozenset(() if data.users is UNSET else data.users)
-                return Reach(project_id=await self._project_id(data.id), user_ids=named)
+                return ProposalReach(project_id=await self._project_id(data.id), user_ids=named)
             case GroupProposal(group_id=group_id):
-                return Reach() if group_id is None else await self._of_group(group_id)
+                return ProposalReach() if group_id is None else await self._of_group(group_id)
             case GroupAccessProposal(group_id=group_id, data=data):
                 listed = data.users if isinstance(data.users, list) else []
                 return await self._of_group(group_id, *(one for one in listed if isinstance(one, str)))
             case _:
                 assert_never(proposal)
 
-    async def rehearse(self, proposal: AnyProposal, by: Proposer, reach: Reach) -> Rehearsed:
+    async def rehearse(self, proposal: AnyProposal, by: Proposer, reach: ProposalReach) -> DryRunResult:
         """Raises whatever the save would raise."""
         application_id = by.model.application.application_id
         stage = self._store.rehearsal(application_id, reach.projects, reach.user_ids)
@@ -146,7 +146,7 @@ class Rehearsals:
             await self._play(stage, proposal, by)
         return stage.seen
 
-    async def _play(self, stage: Rehearsal, proposal: AnyProposal, by: Proposer) -> None:
+    async def _play(self, stage: DryRun, proposal: AnyProposal, by: Proposer) -> None:
         match proposal:
             case RoleProposal() | SchemaProposal() | RecordProposal():
                 await self._play_in_application(stage, proposal, by)
@@ -161,7 +161,7 @@ class Rehearsals:
             case _:
                 assert_never(proposal)
 
-    async def _play_in_application(self, stage: Rehearsal, proposal: OfApplication, by: Proposer) -> None:
+    async def _play_in_application(self, stage: DryRun, proposal: ApplicationProposal, by: Proposer) -> None:
         match proposal:
             case RoleProposal(action="save", data=data):
                 await self._schemas(stage).save_role(by.actor, by.model, data)
@@ -171,16 +171,16 @@ class Rehearsals:
             case SchemaProposal(data=data):
                 await self._schemas(stage).save(by.actor, by.model, data)
             case RecordProposal(data=data, expired=expired):
-                user_id = about_whom(data.user_id, by.actor.user_id)
-                end = fields.read_number(expired, "data.change.expired", LATEST)
+                user_id = target_user_id(data.user_id, by.actor.user_id)
+                end = fields.read_number(expired, "data.change.expired", MAX_EXPIRED)
                 await self._records(stage).save(by.actor, by.model, user_id, data, end)
             case _:
                 assert_never(proposal)
 
     async def _play_with_group(
-        self, stage: Rehearsal, proposal: GroupProposal | GroupAccessProposal, actor: Actor
+        self, stage: DryRun, proposal: GroupProposal | GroupAccessProposal, actor: Actor
     ) -> None:
-        groups = Groups(
+        groups = GroupCommands(
             store=stage.groups,
             projects=stage.projects,
             people=self._people,
@@ -199,11 +199,11 @@ class Rehearsals:
             case _:
                 assert_never(proposal)
 
-    def _schemas(self, stage: Rehearsal) -> AppSchemas:
-        return AppSchemas(store=stage.applications, recorder=self._recorder, clock=self._clock)
+    def _schemas(self, stage: DryRun) -> SchemaCommands:
+        return SchemaCommands(store=stage.applications, recorder=self._recorder, clock=self._clock)
 
-    def _records(self, stage: Rehearsal) -> UserSchemas:
-        return UserSchemas(
+    def _records(self, stage: DryRun) -> UserRecordCommands:
+        return UserRecordCommands(
             store=stage.user_records,
             people=self._people,
             projects=stage.projects,
@@ -211,11 +211,11 @@ class Rehearsals:
             clock=self._clock,
         )
 
-    def _project_commands(self, stage: Rehearsal) -> Projects:
-        return Projects(store=stage.projects, models=self._people, recorder=self._recorder)
+    def _project_commands(self, stage: DryRun) -> ProjectCommands:
+        return ProjectCommands(store=stage.projects, models=self._people, recorder=self._recorder)
 
-    def _memberships(self, stage: Rehearsal) -> Memberships:
-        return Memberships(
+    def _memberships(self, stage: DryRun) -> MembershipCommands:
+        return MembershipCommands(
             projects=stage.projects,
             records=stage.user_records,
             recorder=self._recorder,
@@ -228,9 +228,9 @@ class Rehearsals:
         except ProjectNotFound:
             return ""
 
-    async def _of_group(self, group_id: str, *listed: str) -> Reach:
+    async def _of_group(self, group_id: str, *listed: str) -> ProposalReach:
         try:
             group = await self._groups.group(group_id)
         except GroupNotFound:
-            return Reach()
-        return Reach(project_id=group.project_id, user_ids=frozenset({*group.users, *listed}))
+            return ProposalReach()
+        return ProposalReach(project_id=group.project_id, user_ids=frozenset({*group.users, *listed}))

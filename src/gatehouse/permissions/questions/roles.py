@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.callers.desk import Visit
+from gatehouse.permissions.callers.desk import AuthenticatedRequest
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import RoleNotFound
 from gatehouse.permissions.model.facts import ApplicationModel
@@ -14,7 +14,7 @@ from gatehouse.permissions.store import ApplicationStore
 
 
 @dataclass(frozen=True, slots=True)
-class SeenRole:
+class VisibleRole:
     role: Role
     users_count: int | None  # None: the caller sees names and descriptions only
 
@@ -24,30 +24,30 @@ class RoleList:
         self._store = store
         self._clock = clock
 
-    async def all(self, visit: Visit) -> Sequence[SeenRole]:
+    async def all(self, visit: AuthenticatedRequest) -> Sequence[VisibleRole]:
         model = visit.opened(Operation.ROLE_NAMES)
         counts = await self._counts(visit, model)
         return [
-            SeenRole(role, None if counts is None else counts.get(role.key, 0))
+            VisibleRole(role, None if counts is None else counts.get(role.key, 0))
             for role in sorted(model.roles.values(), key=lambda role: role.key)
         ]
 
-    async def one(self, visit: Visit, name: object) -> SeenRole:
+    async def one(self, visit: AuthenticatedRequest, name: object) -> VisibleRole:
         """Raises NoRight before RoleNotFound."""
         model = visit.opened(Operation.ROLE_NAMES)
         role = model.roles.get(grammar.check_role_name(name, "data.name").lower())
         if role is None:
             raise RoleNotFound
         counts = await self._counts(visit, model)
-        return SeenRole(role, None if counts is None else counts.get(role.key, 0))
+        return VisibleRole(role, None if counts is None else counts.get(role.key, 0))
 
-    async def saved(self, model: ApplicationModel, name: str) -> SeenRole:
+    async def saved(self, model: ApplicationModel, name: str) -> VisibleRole:
         """A role that the caller has just saved."""
         role = model.roles[name.lower()]
         counts = await self._store.role_holders(model.application.application_id, self._clock.now())
-        return SeenRole(role, counts.get(role.key, 0))
+        return VisibleRole(role, counts.get(role.key, 0))
 
-    async def _counts(self, visit: Visit, model: ApplicationModel) -> Mapping[str, int] | None:
+    async def _counts(self, visit: AuthenticatedRequest, model: ApplicationModel) -> Mapping[str, int] | None:
         if not is_open(visit.rights, Operation.ROLES_GET, visit.about):
             return None
         return await self._store.role_holders(model.application.application_id, self._clock.now())

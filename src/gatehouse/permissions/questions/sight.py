@@ -1,20 +1,20 @@
 """Whose rights a caller may ask about: his own, and others' with canRead `all` (R6)."""
 
 from gatehouse.permissions.callers.callers import Caller
-from gatehouse.permissions.callers.desk import Desk, Visit
+from gatehouse.permissions.callers.desk import AuthenticatedRequest, Authenticator
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight, PersonNotFound
-from gatehouse.permissions.evaluation.reading import Case, Reading
-from gatehouse.permissions.questions.user_schemas import readable
-from gatehouse.permissions.rights.guard import Operation, require
-from gatehouse.permissions.rights.secret_data import WHAT_IS_HELD
+from gatehouse.permissions.evaluation.reading import EvaluationInput, PermissionLoader
+from gatehouse.permissions.questions.user_schemas import readable_parts
+from gatehouse.permissions.rights.guard import Operation, require_operation
+from gatehouse.permissions.rights.secret_data import PERMISSION_PARTS
 
 
-class Sights:
-    def __init__(self, *, desk: Desk, reading: Reading) -> None:
+class QuestionAccess:
+    def __init__(self, *, desk: Authenticator, reading: PermissionLoader) -> None:
         self._desk = desk
         self._reading = reading
 
-    async def case(self, caller: Caller, user_id: str) -> Case:
+    async def case(self, caller: Caller, user_id: str) -> EvaluationInput:
         """The person's facts in the request's application. No right comes before no such thing (R6)."""
         application_id = caller.application_id
         if application_id is None:
@@ -24,7 +24,7 @@ class Sights:
             raise ApplicationNotFound
         return case
 
-    async def _case(self, caller: Caller, user_id: str, application_id: int) -> Case:
+    async def _case(self, caller: Caller, user_id: str, application_id: int) -> EvaluationInput:
         if caller.facts is not None and user_id == caller.user_id:
             return await self._reading.case(caller.facts)
         visit = await self._desk.visit(caller)
@@ -35,12 +35,12 @@ class Sights:
         return await self._reading.case(facts)
 
 
-def refuse_about_others(visit: Visit, user_id: str = "") -> None:
-    if not readable(visit, user_id) >= WHAT_IS_HELD:
+def refuse_about_others(visit: AuthenticatedRequest, user_id: str = "") -> None:
+    if not readable_parts(visit, user_id) >= PERMISSION_PARTS:
         raise NoRight(f"what user {user_id or 'anyone'} holds")
 
 
-def refuse_about_everybody(visit: Visit) -> None:
+def refuse_about_everyone(visit: AuthenticatedRequest) -> None:
     """members: who holds what, and so which roles there are."""
     refuse_about_others(visit)
-    require(visit.rights, Operation.ROLE_NAMES, visit.about)
+    require_operation(visit.rights, Operation.ROLE_NAMES, visit.about)

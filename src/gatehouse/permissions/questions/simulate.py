@@ -11,39 +11,46 @@ from functools import partial
 from itertools import takewhile, zip_longest
 from typing import Final
 
-from gatehouse.kernel.background import HEAVY, run_off_loop
+from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
-from gatehouse.permissions.evaluation.compiled import Says, compile_whole, compiled_change
-from gatehouse.permissions.evaluation.effective import Effective, evaluate
-from gatehouse.permissions.evaluation.gathering import Tiers, Voice
+from gatehouse.permissions.evaluation.compiled import Verdicts, compile_change, compile_fully
+from gatehouse.permissions.evaluation.effective import EffectivePermissions, evaluate
+from gatehouse.permissions.evaluation.gathering import Contribution, Tiers
 from gatehouse.permissions.evaluation.shapes import (
     DEFAULT_OPTIONS,
-    PROJECT_ACCESS,
-    Prefix,
+    PROJECT_ACCESS_PREFIX,
+    RulePrefix,
     Shape,
-    in_order,
     list_prefix,
-    render,
+    render_shape,
+    sorted_unique,
     with_params,
 )
-from gatehouse.permissions.model.crowd import Candidates, Outline, Rehearsed
+from gatehouse.permissions.model.crowd import ApplicationSnapshot, CandidateFilter, DryRunResult
 from gatehouse.permissions.model.facts import Facts, Structure
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.rule import Rule
 from gatehouse.permissions.model.scope import Scope
-from gatehouse.permissions.questions.candidates import in_project, joined, nobody, touched_by_roles
-from gatehouse.permissions.questions.pieces import judged, person_weight
-from gatehouse.permissions.questions.proposals import AnyProposal, Proposer, Reach, Rehearsals
-from gatehouse.permissions.store import CrowdStore
+from gatehouse.permissions.questions.candidates import (
+    candidates_in_project,
+    candidates_touched_by_roles,
+    no_candidates,
+    union,
+)
+from gatehouse.permissions.questions.pieces import judge_in_batches, person_weight
+from gatehouse.permissions.questions.proposals import AnyProposal, DryRuns, ProposalReach, Proposer
+from gatehouse.permissions.store import CandidateStore
 
-CANDIDATES_MOST: Final = 10_000  # of one answer
-WEIGHT_MOST: Final = 5_000_000  # of all candidates of one answer: a few seconds of the worker, in pieces
-SAME_SAID: Final = 10  # what is said the same before and after is passed over for a tenth of its weight
-LENGTH_MOST: Final = 3 * 2**19  # characters of one answer: with four bytes each still less than an answer may have
+MAX_CANDIDATES: Final = 10_000  # of one answer
+MAX_WEIGHT: Final = 5_000_000  # of all candidates of one answer: a few seconds of the worker, in pieces
+UNCHANGED_WEIGHT_DIVISOR: Final = (
+    10  # what is said the same before and after is passed over for a tenth of its weight
+)
+MAX_LENGTH: Final = 3 * 2**19  # characters of one answer: with four bytes each still less than an answer may have
 JSON_MARKS: Final = 3  # two quotes and a comma
-PAGE: Final = 1_000
-TRIES: Final = 20
+PAGE_SIZE: Final = 1_000
+MAX_ATTEMPTS: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,17 +85,17 @@ class Forecast:
     def has_room(self, effect: Effect, limit: int) -> bool:
         """Whether the effect still fits; the first one always does."""
         self.length += effect.length
-        return not self.effects or (len(self.effects) < limit and self.length <= LENGTH_MOST)
+        return not self.effects or (len(self.effects) < limit and self.length <= MAX_LENGTH)
 
 
 class Simulation:
-    def __init__(self, *, rehearsals: Rehearsals, crowds: CrowdStore, clock: Clock) -> None:
+    def __init__(self, *, rehearsals: DryRuns, crowds: CandidateStore, clock: Clock) -> None:
         self._rehearsals = rehearsals
         self._crowds = crowds
         self._clock = clock
 
     async def run(
-        self, proposal: AnyProposal, by: Proposer, *, after: str, limit: int, prefix: Prefix | None = None
+        self, proposal: AnyProposal, by: Proposer, *, after: str, limit: int, prefix: RulePrefix | None = None
     ) -> Forecast:
         """Whoever may ask was decided before; the right of the save is asked for by the save.
 
@@ -96,7 +103,7 @@ class Simulation:
         `prefix`: the rules that are told.
         """
         application_id = by.model.application.application_id
-        for _ in range(TRIES):
+        for _ in range(MAX_ATTEMPTS):
             reach = await self._rehearsals.reach(proposal, by)
             before = await self._crowds.outline(application_id, reach.projects, known=by.model)
             rehearsed = await self._rehearsals.rehearse(proposal, by, reach)
@@ -107,28 +114,28 @@ class Simulation:
 
     async def _forecast(
         self,
-        before: Outline,
-        rehearsed: Rehearsed,
-        reach: Reach,
+        before: ApplicationSnapshot,
+        rehearsed: DryRunResult,
+        reach: ProposalReach,
         *,
         after: str,
         limit: int,
-        prefix: Prefix | None,
+        prefix: RulePrefix | None,
     ) -> Forecast | None:
         """None when somebody saved something meanwhile."""
-        compared = await run_off_loop(HEAVY, Compared, before, rehearsed, prefix=prefix)
-        among = await run_off_loop(HEAVY, compared.concerned, reach)
+        compared = await run_off_loop(OFF_LOOP_WEIGHT, ModelComparison, before, rehearsed, prefix=prefix)
+        among = await run_off_loop(OFF_LOOP_WEIGHT, compared.concerned, reach)
         forecast = Forecast(after=after)
-        while forecast.after is not None and forecast.examined < CANDIDATES_MOST and len(forecast.effects) < limit:
+        while forecast.after is not None and forecast.examined < MAX_CANDIDATES and len(forecast.effects) < limit:
             crowd = await self._crowds.crowd(
-                among, reach.projects, after=forecast.after, limit=PAGE, known=before.model
+                among, reach.projects, after=forecast.after, limit=PAGE_SIZE, known=before.model
             )
             if crowd.outline.versions != before.versions:
                 return None
             structure = crowd.outline.structure
-            structures = structure, overlaid(structure, rehearsed.outline.structure)
+            structures = structure, overlay_structure(structure, rehearsed.outline.structure)
             judge = partial(compared.effect, structures, now=self._clock.now())
-            async for facts, effect in judged(crowd.people, judge, compared.weight):
+            async for facts, effect in judge_in_batches(crowd.people, judge, compared.weight):
                 if not effect.is_none:
                     if not forecast.has_room(effect, limit):
                         return forecast
@@ -136,48 +143,61 @@ class Simulation:
                 forecast.after = facts.subject.user_id
                 forecast.examined += 1
                 forecast.weight += compared.weight(facts)
-                if forecast.weight > WEIGHT_MOST:
+                if forecast.weight > MAX_WEIGHT:
                     return forecast
             forecast.after = crowd.last if crowd.more else None
         return forecast
 
 
-def is_same(before: Outline, after: Outline) -> bool:
+def is_application_unchanged(before: ApplicationSnapshot, after: ApplicationSnapshot) -> bool:
     """Whether the application is as it was: every save of its schema or of a role is a version (R6)."""
     return before.versions[:2] == after.versions[:2]
 
 
-def changed_roles(before: Outline, after: Outline) -> set[str]:
+def changed_roles(before: ApplicationSnapshot, after: ApplicationSnapshot) -> set[str]:
     old, new = before.model.roles, after.model.roles
-    return {key for key in old.keys() | new.keys() if as_it_counts(old.get(key)) != as_it_counts(new.get(key))}
+    return {
+        key
+        for key in old.keys() | new.keys()
+        if without_descriptive_fields(old.get(key)) != without_descriptive_fields(new.get(key))
+    }
 
 
-def as_it_counts(role: Role | None) -> Role | None:
+def without_descriptive_fields(role: Role | None) -> Role | None:
     return None if role is None else replace(role, version=0, description="", user_limit=0)
 
 
-class Compared:
+class ModelComparison:
     """An application before and after a change, which takes long to compile."""
 
-    def __init__(self, before: Outline, rehearsed: Rehearsed, *, prefix: Prefix | None = None) -> None:
+    def __init__(
+        self, before: ApplicationSnapshot, rehearsed: DryRunResult, *, prefix: RulePrefix | None = None
+    ) -> None:
         self._before = before
-        self._old = compile_whole(before.model)
+        self._old = compile_fully(before.model)
         self._rehearsed = rehearsed
-        self._after = before if is_same(before, rehearsed.outline) else rehearsed.outline
-        self._new = self._old if self._after is before else compiled_change(self._after.model, before.model)
+        self._after = before if is_application_unchanged(before, rehearsed.outline) else rehearsed.outline
+        self._new = self._old if self._after is before else compile_change(self._after.model, before.model)
         self._prefix = prefix
 
-    def concerned(self, reach: Reach) -> Candidates:
+    def concerned(self, reach: ProposalReach) -> CandidateFilter:
         """Everybody for whom something may be different."""
         before, after = self._before, self._rehearsed.outline
-        found = replace(nobody(before), user_ids=reach.user_ids)
+        found = replace(no_candidates(before), user_ids=reach.user_ids)
         if reach.project_id:
-            return joined(found, joined(in_project(before, reach.project_id), in_project(after, reach.project_id)))
-        if is_same(before, after):
+            return union(
+                found,
+                union(
+                    candidates_in_project(before, reach.project_id), candidates_in_project(after, reach.project_id)
+                ),
+            )
+        if is_application_unchanged(before, after):
             return found
         keys = changed_roles(before, after)
-        touched = joined(touched_by_roles(before, self._old, keys), touched_by_roles(after, self._new, keys))
-        found = joined(found, touched)
+        touched = union(
+            candidates_touched_by_roles(before, self._old, keys), candidates_touched_by_roles(after, self._new, keys)
+        )
+        found = union(found, touched)
         return replace(found, everyone=found.everyone or self._old.schema.yes != self._new.schema.yes)
 
     def effect(self, structures: tuple[Structure, Structure], facts: Facts, *, now: int) -> Effect:
@@ -192,8 +212,8 @@ class Compared:
             compiled=self._new,
         )
         gains, loses = changed_rules(before, after, self._prefix)
-        old = set(render(before, Shape.ROLES, DEFAULT_OPTIONS, now))
-        new = set(render(after, Shape.ROLES, DEFAULT_OPTIONS, now))
+        old = set(render_shape(before, Shape.ROLES, DEFAULT_OPTIONS, now))
+        new = set(render_shape(after, Shape.ROLES, DEFAULT_OPTIONS, now))
         return Effect(
             user_id=facts.subject.user_id,
             gains=gains,
@@ -207,33 +227,33 @@ class Compared:
         record = facts.records[self._before.model.application.application_id]
         held = (one.role for holdings in record.scopes.values() for one in holdings.roles)
         given = sum(self._old.roles[key].says.work for key in held if key in self._old.roles)
-        return person_weight(facts) + (given + self._old.everywhere_work) // SAME_SAID
+        return person_weight(facts) + (given + self._old.everywhere_work) // UNCHANGED_WEIGHT_DIVISOR
 
 
 def changed_rules(
-    before: Effective, after: Effective, prefix: Prefix | None
+    before: EffectivePermissions, after: EffectivePermissions, prefix: RulePrefix | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What is gained and lost, as the shape `list` writes it; other params are a loss and a gain."""
     gains: list[str] = []
     loses: list[str] = []
     for scope in {**dict.fromkeys(before.open_scopes), **dict.fromkeys(after.open_scopes)}:
         old, new = before.rules(scope).gathered.tiers, after.rules(scope).gathered.tiers
-        concerned = differently_said(old, new)
+        concerned = rules_with_changed_verdicts(old, new)
         if prefix is not None:
             concerned = {rule for rule in concerned if prefix.covers(rule)}
         if concerned:
-            was, becomes = texts_of(old, concerned, scope), texts_of(new, concerned, scope)
+            was, becomes = held_rule_texts(old, concerned, scope), held_rule_texts(new, concerned, scope)
             gains += becomes - was
             loses += was - becomes
-    return in_order(gains), in_order(loses)
+    return sorted_unique(gains), sorted_unique(loses)
 
 
-def differently_said(old: Tiers, new: Tiers) -> set[Rule]:
+def rules_with_changed_verdicts(old: Tiers, new: Tiers) -> set[Rule]:
     """The rules of everything that is said in one of the two alone, or in another order."""
     found: set[Rule] = set()
     for one, other in zip_longest(old, new, fillvalue=()):
-        first = says_of(one)
-        second = says_of(other)
+        first = verdicts_in(one)
+        second = verdicts_in(other)
         while first and second and first[-1] == second[-1]:
             del first[-1], second[-1]
         common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
@@ -243,11 +263,11 @@ def differently_said(old: Tiers, new: Tiers) -> set[Rule]:
     return found
 
 
-def says_of(tier: Iterable[Voice]) -> list[Says]:
+def verdicts_in(tier: Iterable[Contribution]) -> list[Verdicts]:
     return [voice.says for voice in tier]
 
 
-def texts_of(tiers: Tiers, concerned: AbstractSet[Rule], scope: Scope) -> set[str]:
+def held_rule_texts(tiers: Tiers, concerned: AbstractSet[Rule], scope: Scope) -> set[str]:
     """Those of the rules that are held, as the shape `list` writes them."""
     held: set[Rule] = set()
     params: dict[Rule, dict[str, None]] = {}
@@ -262,17 +282,17 @@ def texts_of(tiers: Tiers, concerned: AbstractSet[Rule], scope: Scope) -> set[st
     return {with_params(f"{place}{rule}", params.get(rule)) for rule in held}
 
 
-def inside(forecast: Forecast, project_id: str) -> Forecast:
+def limit_to_project(forecast: Forecast, project_id: str) -> Forecast:
     """The same for eyes that see no further than one project and what is in it."""
-    effects = [effect_inside(one, project_id) for one in forecast.effects]
+    effects = [effect_in_project(one, project_id) for one in forecast.effects]
     return replace(forecast, effects=[one for one in effects if not one.is_none])
 
 
-def effect_inside(one: Effect, project_id: str) -> Effect:
+def effect_in_project(one: Effect, project_id: str) -> Effect:
     """Places are told as the shapes write them (evaluation/shapes.py)."""
 
     def rules(texts: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(text for text in texts if text.startswith(f"{PROJECT_ACCESS}.{project_id}."))
+        return tuple(text for text in texts if text.startswith(f"{PROJECT_ACCESS_PREFIX}.{project_id}."))
 
     def roles(texts: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(text for text in texts if text.rpartition("/")[0].partition(".")[0] == project_id)
@@ -286,13 +306,13 @@ def effect_inside(one: Effect, project_id: str) -> Effect:
     )
 
 
-def overlaid(before: Structure, after: Structure) -> Structure:
+def overlay_structure(before: Structure, after: Structure) -> Structure:
     """All projects of the people at hand, those that the change was about as it leaves them."""
     return Structure(
         version=after.version, projects={**before.projects, **after.projects}, connecting=after.connecting
     )
 
 
-def facts_after(facts: Facts, rehearsed: Rehearsed) -> Facts:
+def facts_after(facts: Facts, rehearsed: DryRunResult) -> Facts:
     """What goes from everyone with a role or group is still in it: the models lack it, which comes to the same."""
     return rehearsed.people.get(facts.subject.user_id, facts)

@@ -10,11 +10,11 @@ from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.background import run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.callers.callers import Caller
-from gatehouse.permissions.callers.desk import Desk, Visit
+from gatehouse.permissions.callers.desk import AuthenticatedRequest, Authenticator
 from gatehouse.permissions.callers.standing import CallerKind
 from gatehouse.permissions.documents.records import first_end, record_document
 from gatehouse.permissions.errors import (
-    ANSWER_MOST,
+    MAX_ANSWER_BYTES,
     AnswerTooLarge,
     ApplicationNotFound,
     Malformed,
@@ -22,38 +22,38 @@ from gatehouse.permissions.errors import (
     PersonNotFound,
     ProjectNotFound,
 )
-from gatehouse.permissions.evaluation.effective import Effective
-from gatehouse.permissions.evaluation.reading import Case, Reading
+from gatehouse.permissions.evaluation.effective import EffectivePermissions
+from gatehouse.permissions.evaluation.reading import EvaluationInput, PermissionLoader
 from gatehouse.permissions.evaluation.shapes import (
-    EVERYWHERE,
-    NOWHERE,
-    Prefix,
+    ALL_PROJECTS,
+    UNKNOWN_PROJECT,
+    RulePrefix,
     Shape,
     ShapeOptions,
     TooLong,
-    asked_scopes,
+    selected_scopes,
 )
 from gatehouse.permissions.evaluation.weighing import record_work
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.rule import Section
+from gatehouse.permissions.model.rule import RuleSection
 from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope
-from gatehouse.permissions.model.user_record import Holdings, UserRecord
-from gatehouse.permissions.rights.guard import About, Operation, is_open
+from gatehouse.permissions.model.user_record import ScopeHoldings, UserRecord
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 from gatehouse.permissions.rights.rights import Rights
-from gatehouse.permissions.rights.secret_data import NO_SECRETS, WHAT_IS_HELD, Part
+from gatehouse.permissions.rights.secret_data import NO_SECRET_DATA, PERMISSION_PARTS, RecordPart
 from gatehouse.permissions.store import ApplicationStore, ProjectStore
 
-NARROWER: Final = (
+NARROWER_QUESTION: Final = (
     "ask for a section or some of the rules with options.prefix, for one project with options.project_id, "
     "or without projects with options.hide_project_access"
 )
-ALL_PARTS: Final = frozenset(Part)
-SECTION_PARTS: Final[Mapping[str, Part]] = {
-    "login": Part.SECRET,
-    "private_data": Part.PRIVATE,
-    "public_data": Part.PUBLIC,
-    "roles": Part.ROLES,
-    "secret_data": Part.SECRET,
+ALL_PARTS: Final = frozenset(RecordPart)
+SECTION_PARTS: Final[Mapping[str, RecordPart]] = {
+    "login": RecordPart.SECRET,
+    "private_data": RecordPart.PRIVATE,
+    "public_data": RecordPart.PUBLIC,
+    "roles": RecordPart.ROLES,
+    "secret_data": RecordPart.SECRET,
 }
 
 
@@ -64,11 +64,11 @@ class ViewType(StrEnum):
     ROLES = "roles"
 
 
-NEEDS: Final[Mapping[ViewType, frozenset[Part]]] = {  # at least one of these has to be readable
+PARTS_BY_VIEW: Final[Mapping[ViewType, frozenset[RecordPart]]] = {  # at least one of these has to be readable
     ViewType.TREE: ALL_PARTS,
-    ViewType.LIST: frozenset({Part.PRIVATE, Part.PUBLIC}),
-    ViewType.LIST_SHORT: frozenset({Part.PRIVATE, Part.PUBLIC}),
-    ViewType.ROLES: frozenset({Part.ROLES}),
+    ViewType.LIST: frozenset({RecordPart.PRIVATE, RecordPart.PUBLIC}),
+    ViewType.LIST_SHORT: frozenset({RecordPart.PRIVATE, RecordPart.PUBLIC}),
+    ViewType.ROLES: frozenset({RecordPart.ROLES}),
 }
 
 
@@ -79,11 +79,11 @@ class ViewOptions:
     with_exp: bool = False
     with_roles: bool = False
     with_apps_data: bool = False
-    prefix: Prefix | None = None
+    prefix: RulePrefix | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class UserRecordView:
     data: object
     work: int = 0  # how much work it is to encode
     user_id: str
@@ -92,21 +92,21 @@ class View:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class RecordVisibility:
     """What of whom a caller sees."""
 
     caller: Caller
-    case: Case
-    parts: frozenset[Part]
+    case: EvaluationInput
+    parts: frozenset[RecordPart]
     address: Address | None = None
 
 
-class Views:
+class UserRecordViews:
     def __init__(
         self,
         *,
-        desk: Desk,
-        reading: Reading,
+        desk: Authenticator,
+        reading: PermissionLoader,
         applications: ApplicationStore,
         projects: ProjectStore,
         clock: Clock,
@@ -117,7 +117,7 @@ class Views:
         self._projects = projects
         self._clock = clock
 
-    async def view(self, caller: Caller, user_id: str, kind: ViewType, options: ViewOptions) -> View:
+    async def view(self, caller: Caller, user_id: str, kind: ViewType, options: ViewOptions) -> UserRecordView:
         """Raises NoRight when nothing that was asked for may be read."""
         application_id = caller.application_id
         if application_id is None:
@@ -127,39 +127,41 @@ class Views:
         if kind in (ViewType.TREE, ViewType.ROLES) and options.prefix is not None:
             raise Malformed("options: prefix goes with lists")
         sight = await self._sight(caller, user_id, application_id)
-        if not sight.parts & NEEDS[kind]:
+        if not sight.parts & PARTS_BY_VIEW[kind]:
             raise NoRight(f"{kind} of user {user_id}")
         if application_id not in sight.case.models:
             raise ApplicationNotFound
         return await self._shown(sight, application_id, kind, options)
 
-    async def _sight(self, caller: Caller, user_id: str, application_id: int) -> Sight:
+    async def _sight(self, caller: Caller, user_id: str, application_id: int) -> RecordVisibility:
         if caller.facts is None:  # a service asks for itself: roles only, of its own application
             case = await self._case_of(user_id, application_id)
-            return Sight(caller=caller, case=case, parts=frozenset({Part.ROLES}))
+            return RecordVisibility(caller=caller, case=case, parts=frozenset({RecordPart.ROLES}))
         if user_id == caller.user_id:
             case = await self._reading.case(caller.facts)
-            return Sight(caller=caller, case=case, parts=ALL_PARTS, address=caller.address)
+            return RecordVisibility(caller=caller, case=case, parts=ALL_PARTS, address=caller.address)
         if caller.by is CallerKind.EXCHANGED:
             raise NoRight("an exchanged JWT is good for its owner's own record")  # R2
         visit = await self._desk.visit(caller)
-        parts = readable(visit, user_id)
+        parts = readable_parts(visit, user_id)
         if not parts:
             raise NoRight(f"user {user_id}")
         try:
-            return Sight(caller=caller, case=await self._case_of(user_id, application_id), parts=parts)
+            return RecordVisibility(caller=caller, case=await self._case_of(user_id, application_id), parts=parts)
         except PersonNotFound:
             if visit.rights.knows_who_exists:
                 raise
             raise NoRight(f"there is no user {user_id}") from None
 
-    async def _case_of(self, user_id: str, application_id: int) -> Case:
+    async def _case_of(self, user_id: str, application_id: int) -> EvaluationInput:
         facts = await self._reading.facts(user_id, (application_id,))
         if facts is None:
             raise PersonNotFound
         return await self._reading.case(facts)
 
-    async def _shown(self, sight: Sight, application_id: int, kind: ViewType, options: ViewOptions) -> View:
+    async def _shown(
+        self, sight: RecordVisibility, application_id: int, kind: ViewType, options: ViewOptions
+    ) -> UserRecordView:
         facts, now = sight.case.facts, self._clock.now()
         record = facts.records[application_id]
         held = await self._reading.effective(sight.case, application_id, sight.address)
@@ -172,31 +174,33 @@ class Views:
             data = await self._list(sight.case, held, Shape(kind.value), shape)
         if options.with_roles or options.with_apps_data:
             data = {"rules": data, **await self._beside(sight, held, shape, options)}
-        return View(
+        return UserRecordView(
             data=data,
             work=work,
             user_id=facts.subject.user_id,
-            expired=await run_off_loop(end_work(sight, held), told_end, sight, held, kind, shape, now),
+            expired=await run_off_loop(end_work(sight, held), visible_end, sight, held, kind, shape, now),
             version=record.version,
         )
 
-    async def _list(self, case: Case, held: Effective, kind: Shape, shape: ShapeOptions) -> tuple[str, ...]:
+    async def _list(
+        self, case: EvaluationInput, held: EffectivePermissions, kind: Shape, shape: ShapeOptions
+    ) -> tuple[str, ...]:
         """Raises AnswerTooLarge."""
         try:
             return await self._reading.rendered(case, held, kind, shape)
         except TooLong:
-            raise AnswerTooLarge(NARROWER) from None
+            raise AnswerTooLarge(NARROWER_QUESTION) from None
 
-    async def _shape_options(self, sight: Sight, kind: ViewType, options: ViewOptions) -> ShapeOptions:
+    async def _shape_options(self, sight: RecordVisibility, kind: ViewType, options: ViewOptions) -> ShapeOptions:
         """Rules held in projects are written in private_data, and seen with it; roles are roles everywhere."""
-        seen = kind is ViewType.ROLES or Part.PRIVATE in sight.parts
+        seen = kind is ViewType.ROLES or RecordPart.PRIVATE in sight.parts
         return ShapeOptions(
             project_id=None if options.project is None else await self._project_id(options.project),
             hide_project_access=options.hide_project_access or not seen,
             with_exp=options.with_exp,
             sections=sections_of(sight.parts),
             prefix=options.prefix,
-            longest=ANSWER_MOST,
+            longest=MAX_ANSWER_BYTES,
         )
 
     async def _project_id(self, name: str) -> str:
@@ -204,18 +208,18 @@ class Views:
         try:
             project = (await self._projects.project(name)).project
         except ProjectNotFound:
-            return NOWHERE
-        return NOWHERE if project.removed else project.project_id
+            return UNKNOWN_PROJECT
+        return UNKNOWN_PROJECT if project.removed else project.project_id
 
     async def _beside(
-        self, sight: Sight, held: Effective, shape: ShapeOptions, options: ViewOptions
+        self, sight: RecordVisibility, held: EffectivePermissions, shape: ShapeOptions, options: ViewOptions
     ) -> dict[str, object]:
         found: dict[str, object] = {}
-        if options.with_roles and Part.ROLES in sight.parts:
+        if options.with_roles and RecordPart.ROLES in sight.parts:
             found["roles"] = await self._reading.rendered(sight.case, held, Shape.ROLES, shape)
         if options.with_apps_data:
             open_to = await run_off_loop(held.work, lambda: held.scopes)
-            scopes = [scope for scope in asked_scopes(held, shape) if scope in open_to and not scope.is_root]
+            scopes = [scope for scope in selected_scopes(held, shape) if scope in open_to and not scope.is_root]
             rights = (await self._desk.visit(sight.caller)).rights
             found["projects"] = projects_of(sight.case, scopes, rights)
             found["apps"] = await self._apps(scopes, held.application_id, rights)
@@ -224,45 +228,49 @@ class Views:
     async def _apps(self, scopes: Sequence[Scope], asked: int, rights: Rights) -> dict[str, list[dict[str, object]]]:
         """The one asked about, those he holds something on, and those the caller may get (SC-12)."""
         single = {scope.resource_id for scope in scopes if scope.kind is ResourceKind.APPLICATION} | {str(asked)}
-        elsewhere = replace(rights, secret=NO_SECRETS)  # that is about the application asked about, and no other
+        elsewhere = replace(rights, secret=NO_SECRET_DATA)  # that is about the application asked about, and no other
         found: dict[str, list[dict[str, object]]] = {}
         for application in await self._applications.applications_in({scope.project_id for scope in scopes}):
             number, project_id = application.application_id, application.project_id or ""
-            about = About(application_id=number, project_id=project_id)
+            about = GuardTarget(application_id=number, project_id=project_id)
             if str(number) in single or is_open(elsewhere, Operation.APPLICATION_GET, about):
                 found.setdefault(project_id, []).append({"id": number, "name": application.name})
         return found
 
 
-def tree_data(sight: Sight, application_id: int, shape: ShapeOptions) -> object:
+def tree_data(sight: RecordVisibility, application_id: int, shape: ShapeOptions) -> object:
     record = sight.case.facts.records[application_id]
-    asked = replace(record, scopes=told_scopes(record.scopes, shape))
+    asked = replace(record, scopes=selected_record_scopes(record.scopes, shape))
     return tree_of(asked, sight.case.models[application_id], sight.parts)
 
 
 @cache
-def sections_of(parts: frozenset[Part]) -> frozenset[Section]:
+def sections_of(parts: frozenset[RecordPart]) -> frozenset[RuleSection]:
     """The sections of the root that are told to whoever reads these parts."""
     return frozenset(
-        section for section, part in ((Section.PRIVATE, Part.PRIVATE), (Section.PUBLIC, Part.PUBLIC)) if part in parts
+        section
+        for section, part in ((RuleSection.PRIVATE, RecordPart.PRIVATE), (RuleSection.PUBLIC, RecordPart.PUBLIC))
+        if part in parts
     )
 
 
-def readable(visit: Visit, user_id: str) -> frozenset[Part]:
+def readable_parts(visit: AuthenticatedRequest, user_id: str) -> frozenset[RecordPart]:
     """The parts of somebody else's record that the caller may read."""
-    return frozenset(part for part in Part if visit.rights.reads(part, user_id))
+    return frozenset(part for part in RecordPart if visit.rights.reads(part, user_id))
 
 
-def told_scopes(scopes: Mapping[Scope, Holdings], shape: ShapeOptions) -> Mapping[Scope, Holdings]:
+def selected_record_scopes(
+    scopes: Mapping[Scope, ScopeHoldings], shape: ShapeOptions
+) -> Mapping[Scope, ScopeHoldings]:
     """Of a record what an answer with these options is about."""
     return {
         scope: held
         for scope, held in scopes.items()
-        if scope.is_root or (not shape.hide_project_access and shape.project_id in (EVERYWHERE, scope.project_id))
+        if scope.is_root or (not shape.hide_project_access and shape.project_id in (ALL_PROJECTS, scope.project_id))
     }
 
 
-def tree_of(record: UserRecord, model: ApplicationModel, parts: frozenset[Part]) -> dict[str, object]:
+def tree_of(record: UserRecord, model: ApplicationModel, parts: frozenset[RecordPart]) -> dict[str, object]:
     """The stored record without the sections that may not be read."""
     names = {key: role.name for key, role in model.roles.items()}
     whole = record_document(record, names)
@@ -272,58 +280,62 @@ def tree_of(record: UserRecord, model: ApplicationModel, parts: frozenset[Part])
     }
 
 
-def saved_view(visit: Visit, record: UserRecord, model: ApplicationModel, now: int) -> View:
+def saved_view(visit: AuthenticatedRequest, record: UserRecord, model: ApplicationModel, now: int) -> UserRecordView:
     """What a save answers: the record as it is now, as far as whoever saved it may read it."""
-    parts = ALL_PARTS if record.user_id == visit.caller.user_id else readable(visit, record.user_id)
-    return View(
+    parts = ALL_PARTS if record.user_id == visit.caller.user_id else readable_parts(visit, record.user_id)
+    return UserRecordView(
         data=tree_of(record, model, parts),
         user_id=record.user_id,
-        expired=first_end(seen_record(record, parts), now),
+        expired=first_end(readable_record(record, parts), now),
         version=record.version,
     )
 
 
-def end_work(sight: Sight, held: Effective) -> int:
+def end_work(sight: RecordVisibility, held: EffectivePermissions) -> int:
     """Of `told_end`: who sees all parts is told the end of the whole, which is known."""
-    return 0 if sight.parts >= WHAT_IS_HELD else held.work
+    return 0 if sight.parts >= PERMISSION_PARTS else held.work
 
 
-def told_end(sight: Sight, held: Effective, kind: ViewType, shape: ShapeOptions, now: int) -> int:
+def visible_end(
+    sight: RecordVisibility, held: EffectivePermissions, kind: ViewType, shape: ShapeOptions, now: int
+) -> int:
     """The earliest end of anything in the scopes asked for (R5), as far as the reader sees what it is that ends."""
-    scopes = asked_scopes(held, shape)
-    if sight.parts >= WHAT_IS_HELD:
+    scopes = selected_scopes(held, shape)
+    if sight.parts >= PERMISSION_PARTS:
         return held.first_end(now, scopes)
     if kind is ViewType.TREE:
         record = sight.case.facts.records[held.application_id]
-        return first_end(seen_record(replace(record, scopes=told_scopes(record.scopes, shape)), sight.parts), now)
+        return first_end(
+            readable_record(replace(record, scopes=selected_record_scopes(record.scopes, shape)), sight.parts), now
+        )
     if kind is ViewType.ROLES:
         ends = (one.end.shown(now) for scope in scopes for one in held.assigned(scope).values())
     else:
-        ends = (now + left for scope in scopes for left in lefts_shown(held, scope, shape, now))
+        ends = (now + left for scope in scopes for left in visible_seconds_left(held, scope, shape, now))
     return min((end for end in ends if end), default=0)
 
 
-def lefts_shown(held: Effective, scope: Scope, shape: ShapeOptions, now: int) -> Iterable[int]:
+def visible_seconds_left(held: EffectivePermissions, scope: Scope, shape: ShapeOptions, now: int) -> Iterable[int]:
     rules = held.rules(scope)
     shown = {rule for rule in rules.held if not scope.is_root or rule.section in shape.sections}
     return rules.lefts(shown, now).values()
 
 
-def seen_record(record: UserRecord, parts: frozenset[Part]) -> UserRecord:
+def readable_record(record: UserRecord, parts: frozenset[RecordPart]) -> UserRecord:
     """Only what may be read of it; what is held in projects is read with private_data."""
-    root = Holdings(
-        roles=record.root.roles if Part.ROLES in parts else (),
-        private_data=record.root.private_data if Part.PRIVATE in parts else {},
-        public_data=record.root.public_data if Part.PUBLIC in parts else {},
+    root = ScopeHoldings(
+        roles=record.root.roles if RecordPart.ROLES in parts else (),
+        private_data=record.root.private_data if RecordPart.PRIVATE in parts else {},
+        public_data=record.root.public_data if RecordPart.PUBLIC in parts else {},
     )
-    below = record.scopes if Part.PRIVATE in parts else {}
+    below = record.scopes if RecordPart.PRIVATE in parts else {}
     return replace(record, scopes={**below, ROOT: root})
 
 
-def projects_of(case: Case, scopes: Sequence[Scope], rights: Rights) -> dict[str, dict[str, object]]:
+def projects_of(case: EvaluationInput, scopes: Sequence[Scope], rights: Rights) -> dict[str, dict[str, object]]:
     found: dict[str, dict[str, object]] = {}
     for project_id in sorted({scope.project_id for scope in scopes}):
         project = case.structure.projects[project_id].project
-        shown = project.aliases if is_open(rights, Operation.PROJECT_GET, About(project_id=project_id)) else ()
+        shown = project.aliases if is_open(rights, Operation.PROJECT_GET, GuardTarget(project_id=project_id)) else ()
         found[project_id] = {"name": project.title, **({"aliases": list(shown)} if shown else {})}
     return found

@@ -8,29 +8,29 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
-from gatehouse.kernel.background import HEAVY, run_off_loop
+from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
-from gatehouse.permissions.evaluation.effective import ScopeHeld, evaluate
+from gatehouse.permissions.evaluation.effective import ScopePermissions, evaluate
 from gatehouse.permissions.evaluation.gathering import SourceKind
-from gatehouse.permissions.evaluation.places import asked_places
-from gatehouse.permissions.model.crowd import Candidates, Crowd, Outline
+from gatehouse.permissions.evaluation.places import existing_lookup_scopes
+from gatehouse.permissions.model.crowd import ApplicationSnapshot, CandidateFilter, CandidatePage
 from gatehouse.permissions.model.facts import ApplicationModel, Facts
 from gatehouse.permissions.model.rule import Rule
 from gatehouse.permissions.model.scope import Scope
-from gatehouse.permissions.questions.candidates import holding_rule, joined, nobody
-from gatehouse.permissions.questions.pieces import judged, person_weight
-from gatehouse.permissions.store import CrowdStore
+from gatehouse.permissions.questions.candidates import candidates_holding_rule, no_candidates, union
+from gatehouse.permissions.questions.pieces import judge_in_batches, person_weight
+from gatehouse.permissions.store import CandidateStore
 
-EXAMINED_MOST: Final = 5_000  # candidates of one page
-GROWTH: Final = 4  # each look reads so many more than the one before, when that found too few
-LOOK_MOST: Final = 1_000
-TRIES: Final = 20
+MAX_EXAMINED: Final = 5_000  # candidates of one page
+PAGE_GROWTH: Final = 4  # each look reads so many more than the one before, when that found too few
+MAX_PAGE_SIZE: Final = 1_000
+MAX_ATTEMPTS: Final = 20
 CELL_WEIGHT: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class HolderCell:
     """A rule that somebody holds."""
 
     until: int  # Unix seconds, 0 for no end
@@ -38,13 +38,13 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PersonRow:
+class HolderRow:
     user_id: str
-    cells: Mapping[Rule, Cell]
+    cells: Mapping[Rule, HolderCell]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MatrixAsk:
+class HolderMatrixQuery:
     rules: tuple[Rule, ...]
     scope: Scope
     after: str = ""
@@ -54,34 +54,34 @@ class MatrixAsk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Matrix:
-    rows: Sequence[PersonRow]
+class HolderMatrix:
+    rows: Sequence[HolderRow]
     after: str | None  # where to go on; None when these were all
 
 
 @dataclass(slots=True)
-class _Page:
-    rows: list[PersonRow] = field(default_factory=list)
+class _MatrixPage:
+    rows: list[HolderRow] = field(default_factory=list)
     examined: int = 0
     after: str | None = ""
 
 
 class WhoCan:
-    def __init__(self, *, crowds: CrowdStore, clock: Clock) -> None:
+    def __init__(self, *, crowds: CandidateStore, clock: Clock) -> None:
         self._crowds = crowds
         self._clock = clock
 
-    async def page(self, known: ApplicationModel, ask: MatrixAsk) -> Matrix:
+    async def page(self, known: ApplicationModel, ask: HolderMatrixQuery) -> HolderMatrix:
         """It may be short, and still be followed by another. Whoever may ask was decided before.
 
         `known`: the application as it was read already; it is not compiled again while it is the same.
         """
-        page = _Page(after=ask.after)
+        page = _MatrixPage(after=ask.after)
         look = ask.limit + 1
-        while page.after is not None and len(page.rows) < ask.limit and page.examined < EXAMINED_MOST:
+        while page.after is not None and len(page.rows) < ask.limit and page.examined < MAX_EXAMINED:
             crowd = await self._crowd(known, ask, page.after, look)
             judge = partial(row_of, crowd.outline, ask, now=self._clock.now())
-            async for facts, row in judged(crowd.people, judge, partial(row_weight, ask)):
+            async for facts, row in judge_in_batches(crowd.people, judge, partial(row_weight, ask)):
                 if row.cells or ask.with_nothing:
                     if len(page.rows) == ask.limit:
                         break
@@ -90,37 +90,37 @@ class WhoCan:
                 page.examined += 1
             else:
                 page.after = crowd.last if crowd.more else None
-            look = min(look * GROWTH, LOOK_MOST)
-        return Matrix(rows=page.rows, after=page.after)
+            look = min(look * PAGE_GROWTH, MAX_PAGE_SIZE)
+        return HolderMatrix(rows=page.rows, after=page.after)
 
-    async def _crowd(self, known: ApplicationModel, ask: MatrixAsk, after: str, limit: int) -> Crowd:
+    async def _crowd(self, known: ApplicationModel, ask: HolderMatrixQuery, after: str, limit: int) -> CandidatePage:
         """Read beside the very outline that tells who the candidates are."""
         projects = frozenset({ask.scope.project_id}) - {""}
-        for _ in range(TRIES):
+        for _ in range(MAX_ATTEMPTS):
             outline = await self._crowds.outline(known.application.application_id, projects, known=known)
-            among = await run_off_loop(HEAVY, candidates, outline, ask)
+            among = await run_off_loop(OFF_LOOP_WEIGHT, matrix_candidates, outline, ask)
             crowd = await self._crowds.crowd(among, projects, after=after, limit=limit, known=outline.model)
             if crowd.outline.versions == outline.versions:
                 return crowd
         raise Unavailable("the permission model changes faster than it can be read")
 
 
-def candidates(outline: Outline, ask: MatrixAsk) -> Candidates:
-    found = nobody(outline)
+def matrix_candidates(outline: ApplicationSnapshot, ask: HolderMatrixQuery) -> CandidateFilter:
+    found = no_candidates(outline)
     if ask.people is not None:
         return replace(found, user_ids=ask.people)
     application_id = outline.model.application.application_id
     for rule in ask.rules:
-        places = asked_places(outline.structure, application_id, ask.scope, rule)
-        found = joined(found, holding_rule(outline, places, rule))
+        places = existing_lookup_scopes(outline.structure, application_id, ask.scope, rule)
+        found = union(found, candidates_holding_rule(outline, places, rule))
     return found
 
 
-def row_weight(ask: MatrixAsk, facts: Facts) -> int:
+def row_weight(ask: HolderMatrixQuery, facts: Facts) -> int:
     return person_weight(facts) + CELL_WEIGHT * len(ask.rules)
 
 
-def row_of(outline: Outline, ask: MatrixAsk, facts: Facts, *, now: int) -> PersonRow:
+def row_of(outline: ApplicationSnapshot, ask: HolderMatrixQuery, facts: Facts, *, now: int) -> HolderRow:
     held = evaluate(outline.model, facts, outline.structure, now=now, address=None)
     asked = frozenset(ask.rules)
     lefts: dict[Scope, Mapping[Rule, int]] = {}
@@ -133,11 +133,11 @@ def row_of(outline: Outline, ask: MatrixAsk, facts: Facts, *, now: int) -> Perso
                     lefts[place] = held.rules(place).lefts(asked, now)
             ends = [lefts[place].get(rule, 0) for place in where]
             kinds = frozenset(kind for place in where for kind in deciding_kinds(held.rules(place), rule))
-            cells[rule] = Cell(until=0 if 0 in ends else now + max(ends), kinds=kinds)
-    return PersonRow(user_id=facts.subject.user_id, cells=cells)
+            cells[rule] = HolderCell(until=0 if 0 in ends else now + max(ends), kinds=kinds)
+    return HolderRow(user_id=facts.subject.user_id, cells=cells)
 
 
-def deciding_kinds(held: ScopeHeld, rule: Rule) -> Iterator[SourceKind]:
+def deciding_kinds(held: ScopePermissions, rule: Rule) -> Iterator[SourceKind]:
     """Where a rule that is held there comes from: in the highest tier that speaks of it all say yes."""
     for tier in reversed(held.gathered.tiers):
         speaking = [voice.source.kind for voice in tier if rule in voice.says.yes]

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from gatehouse.audit.model import Origin
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.permissions.rights.rights import Rights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actor:
     rights: Rights
-    origin: Origin
+    origin: AuditOrigin
 
     @property
     def user_id(self) -> str:

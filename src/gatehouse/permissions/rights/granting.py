@@ -7,28 +7,28 @@ accounts. Only what differs between before and after is judged, so a record can 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from gatehouse.permissions.documents.rules import leaves, meta_entries, section_entries
+from gatehouse.permissions.documents.rules import meta_entries, schema_rules, section_entries
 from gatehouse.permissions.errors import Malformed, NoRight, RoleNotFound
 from gatehouse.permissions.evaluation.gathering import direct_entries
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.rule import ENDLESS, End, Entry, Rule, Section
+from gatehouse.permissions.model.rule import NO_END, End, Rule, RuleEntry, RuleSection
 from gatehouse.permissions.model.schema import Tree
 from gatehouse.permissions.model.scope import Scope, application_scope, service_scope
-from gatehouse.permissions.model.user_record import NOTHING, Assignment, Holdings, UserRecord
-from gatehouse.permissions.rights.guard import About, Operation, require
+from gatehouse.permissions.model.user_record import NO_HOLDINGS, Assignment, ScopeHoldings, UserRecord
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
 from gatehouse.permissions.rights.lasting import outlasts
 from gatehouse.permissions.rights.rights import Rights
 from gatehouse.permissions.rights.secret_data import (
-    NO_SECRETS,
+    NO_SECRET_DATA,
     WIDTH,
     Extent,
-    Place,
+    SecretPath,
     leaf_end,
     leaf_extent,
-    living_value,
-    overlaid,
+    overlay_secret_data,
     secret_leaves,
+    unexpired_value,
 )
 
 PROJECT_OWNER = "project_owner"
@@ -50,7 +50,7 @@ class Granter:
         """Raise unless every difference is one the granter may make; the sections are judged elsewhere."""
         owned = self.owned_by(before) | self.owned_by(after)
         for scope in sorted(before.scopes.keys() | after.scopes.keys(), key=scope_order):
-            had, has = before.scopes.get(scope, NOTHING), after.scopes.get(scope, NOTHING)
+            had, has = before.scopes.get(scope, NO_HOLDINGS), after.scopes.get(scope, NO_HOLDINGS)
             if is_changed(had, has):
                 self.refuse_beyond_reach(scope)
                 if scope.project_id in owned:
@@ -78,7 +78,7 @@ class Granter:
         if scope not in {application_scope(project, own), service_scope(project, own)}:
             raise NoRight(f"application {own} vouches, given in {scope}")
 
-    def refuse_holdings(self, scope: Scope, before: Holdings, after: Holdings) -> None:
+    def refuse_holdings(self, scope: Scope, before: ScopeHoldings, after: ScopeHoldings) -> None:
         given = {one.role: one for one in after.roles}
         for key in sorted(changed_roles(before, after)):
             self.refuse_role(scope, key, given.get(key))
@@ -102,10 +102,10 @@ class Granter:
             self.refuse_owner(scope)
         if given is not None:
             for rule, entry in meta_entries(role.meta).items():
-                self.refuse_central(scope, rule, as_given(entry, role, given.end))
+                self.refuse_central(scope, rule, entry_with_role_params(entry, role, given.end))
 
-    def refuse_rule(self, scope: Scope, rule: Rule, had: Entry | None, has: Entry | None) -> None:
-        leaf = leaves(self.model.schema.private_data, self.model.schema.public_data).get(rule)
+    def refuse_rule(self, scope: Scope, rule: Rule, had: RuleEntry | None, has: RuleEntry | None) -> None:
+        leaf = schema_rules(self.model.schema.private_data, self.model.schema.public_data).get(rule)
         if leaf is not None and leaf.protected:
             self.refuse_protected(f"rule {rule}")
         if not self.is_central:
@@ -113,7 +113,7 @@ class Granter:
         if has is not None:
             self.refuse_central(scope, rule, has)
         if had is not None and not had.value and self.is_lifted(had.end, None if has is None else has.end):
-            self.refuse_central(scope, rule, Entry(value=True))
+            self.refuse_central(scope, rule, RuleEntry(value=True))
 
     def is_lifted(self, had: End, has: End | None) -> bool:
         """Whether a restriction is over sooner: it may be all that kept its holder from something."""
@@ -129,7 +129,7 @@ class Granter:
         if PROJECT_OWNER not in held and not self.rights.administers:
             raise NoRight("project_owner is given and taken by owners only")
 
-    def refuse_central(self, scope: Scope, rule: Rule, entry: Entry) -> None:
+    def refuse_central(self, scope: Scope, rule: Rule, entry: RuleEntry) -> None:
         """Nobody gives a Central rule he does not hold there himself, nor one without its limit or for longer."""
         if not entry.value:
             return
@@ -138,7 +138,7 @@ class Granter:
         if outlasts(entry.end, self.rights.end_of(scope, rule, self.now), self.now):
             raise NoRight(f"{rule} would be held for longer than by who gives it")
 
-    def refuse_unheld(self, scope: Scope, rule: Rule, entry: Entry) -> None:
+    def refuse_unheld(self, scope: Scope, rule: Rule, entry: RuleEntry) -> None:
         if not self.rights.central.allows(scope, rule):
             raise NoRight(f"{rule} is not held in {scope}")
         own = self.rights.central.rules(scope).get(rule)
@@ -147,22 +147,22 @@ class Granter:
         if own is not None and own.params and not entry.params:
             raise NoRight(f"{rule} is held with a limit and would be given without")
 
-    def refuse_secret(self, place: Place, before: Tree, after: Tree) -> None:
+    def refuse_secret(self, place: SecretPath, before: Tree, after: Tree) -> None:
         """Nobody gives a secret_data value he does not hold himself, nor makes one last longer."""
         had, has = secret_leaves(before).get(place), secret_leaves(after).get(place)
-        if living_value(has, self.now) is not None:
+        if unexpired_value(has, self.now) is not None:
             self.refuse_extent(place, leaf_extent(place, has), leaf_end(has))
         if had is not None and self.is_lifted(leaf_end(had), None if has is None else leaf_end(has)):
-            self.refuse_extent(place, self.uncovered(place, leaf_extent(place, had)), ENDLESS)
+            self.refuse_extent(place, self.uncovered(place, leaf_extent(place, had)), NO_END)
 
-    def uncovered(self, place: Place, below: Extent) -> Extent:
+    def uncovered(self, place: SecretPath, below: Extent) -> Extent:
         """What its holder may have when a leaf that says so much is gone: what lies under `none` may be anything."""
         if below is Extent.NONE:
             return Extent.ALL
-        default = overlaid(NO_SECRETS, self.model.schema.secret_data, self.now).at(place)
+        default = overlay_secret_data(NO_SECRET_DATA, self.model.schema.secret_data, self.now).at(place)
         return default if WIDTH[default] > WIDTH[below] else Extent.NONE
 
-    def refuse_extent(self, place: Place, given: Extent, end: End) -> None:
+    def refuse_extent(self, place: SecretPath, given: Extent, end: End) -> None:
         own = self.rights.secret
         if given is not Extent.NONE and (
             WIDTH[own.at(place)] < WIDTH[given] or outlasts(end, own.end(place), self.now)
@@ -170,45 +170,45 @@ class Granter:
             raise NoRight("secret_data beyond the granter's own")
 
 
-def changed_secrets(before: Tree, after: Tree) -> frozenset[Place]:
+def changed_secrets(before: Tree, after: Tree) -> frozenset[SecretPath]:
     """Where the two trees say different things."""
     had, has = secret_leaves(before), secret_leaves(after)
     return frozenset(place for place in had.keys() | has.keys() if had.get(place) != has.get(place))
 
 
-def is_changed(before: Holdings, after: Holdings) -> bool:
+def is_changed(before: ScopeHoldings, after: ScopeHoldings) -> bool:
     return before != after and bool(changed_roles(before, after) or any(changed_entries(before, after)))
 
 
-def changed_roles(before: Holdings, after: Holdings) -> set[str]:
+def changed_roles(before: ScopeHoldings, after: ScopeHoldings) -> set[str]:
     """Keys of the roles given, taken, or given with another end."""
     return {one.role for one in set(before.roles) ^ set(after.roles)}
 
 
-def changed_entries(before: Holdings, after: Holdings) -> Iterator[tuple[Rule, Entry | None]]:
+def changed_entries(before: ScopeHoldings, after: ScopeHoldings) -> Iterator[tuple[Rule, RuleEntry | None]]:
     """Every rule whose direct entry differs, with what it is to be; None when it goes."""
     for section, old, new in (
-        (Section.PRIVATE, before.private_data, after.private_data),
-        (Section.PUBLIC, before.public_data, after.public_data),
+        (RuleSection.PRIVATE, before.private_data, after.private_data),
+        (RuleSection.PUBLIC, before.public_data, after.public_data),
     ):
         had, has = section_entries(old, section), section_entries(new, section)
         for rule in sorted(rule for rule in had.keys() | has.keys() if had.get(rule) != has.get(rule)):
             yield rule, has.get(rule)
 
 
-def as_given(entry: Entry, role: Role, end: End) -> Entry:
+def entry_with_role_params(entry: RuleEntry, role: Role, end: End) -> RuleEntry:
     """A role's own parameters are appended to every rule of it (interface §2.7); all end with the role."""
     params = tuple(part for part in role.params.split(",") if part)
-    return Entry(value=entry.value, params=(*entry.params, *params), end=end)
+    return RuleEntry(value=entry.value, params=(*entry.params, *params), end=end)
 
 
 def refuse_foreign_projects(
-    rights: Rights, before: Mapping[Scope, Holdings], after: Mapping[Scope, Holdings]
+    rights: Rights, before: Mapping[Scope, ScopeHoldings], after: Mapping[Scope, ScopeHoldings]
 ) -> None:
     """`projectAccess` is judged project by project (R5)."""
     touched = {scope.project_id for scope in before.keys() | after.keys() if before.get(scope) != after.get(scope)}
     for project_id in sorted(touched - {""}):
-        require(rights, Operation.MEMBERSHIP_SAVE, About(project_id=project_id))
+        require_operation(rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=project_id))
 
 
 def scope_order(scope: Scope) -> tuple[str, str, str]:

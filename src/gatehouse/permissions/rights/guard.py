@@ -12,7 +12,7 @@ from typing import Final, TypeAlias, assert_never
 
 from gatehouse.permissions.errors import NoRight
 from gatehouse.permissions.model.scope import Scope, application_scope, group_scope, service_scope
-from gatehouse.permissions.rights.rights import Reach, Rights
+from gatehouse.permissions.rights.rights import Rights, ServiceReach
 
 
 class Operation(Enum):
@@ -136,7 +136,7 @@ OPENS: Final[Mapping[Operation, tuple[tuple[Opener, ...], ...]]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class About:
+class GuardTarget:
     """What a request is about; the project of an application or group is the stored one (R5)."""
 
     application_id: int | None = None
@@ -144,28 +144,30 @@ class About:
     group_id: str | None = None
 
 
-NOTHING_IN_PARTICULAR: Final = About()
+NO_TARGET: Final = GuardTarget()
 
 
-def require(rights: Rights, operation: Operation, about: About = NOTHING_IN_PARTICULAR) -> None:
+def require_operation(rights: Rights, operation: Operation, about: GuardTarget = NO_TARGET) -> None:
     """Raise NoRight unless one of the operation's rows is held whole."""
     if not is_open(rights, operation, about):
         raise NoRight(f"{operation.name} on {about}")
 
 
-def require_in_person(rights: Rights) -> None:
+def refuse_vouched_caller(rights: Rights) -> None:
     """Raise NoRight where no service vouches for anybody: what is made would reach further than the service."""
     if rights.within is not None:
         raise NoRight(f"application {rights.within.application_id} vouches")
 
 
-def is_open(rights: Rights, operation: Operation, about: About = NOTHING_IN_PARTICULAR) -> bool:
+def is_open(rights: Rights, operation: Operation, about: GuardTarget = NO_TARGET) -> bool:
     if not is_within(rights.within, about):
         return False
-    return rights.administers or any(all(holds(rights, opener, about) for opener in row) for row in OPENS[operation])
+    return rights.administers or any(
+        all(opener_holds(rights, opener, about) for opener in row) for row in OPENS[operation]
+    )
 
 
-def is_within(reach: Reach | None, about: About) -> bool:
+def is_within(reach: ServiceReach | None, about: GuardTarget) -> bool:
     """Whoever a service vouches for has the smaller of his own rights and that service's reach (R6)."""
     if reach is None:
         return True
@@ -174,7 +176,7 @@ def is_within(reach: Reach | None, about: About) -> bool:
     return about.project_id is not None and about.project_id == reach.project_id
 
 
-def holds(rights: Rights, opener: Opener, about: About) -> bool:
+def opener_holds(rights: Rights, opener: Opener, about: GuardTarget) -> bool:
     match opener:
         case AtRoot(rule):
             return rights.holds_at_root(rule)
@@ -190,7 +192,7 @@ def holds(rights: Rights, opener: Opener, about: About) -> bool:
             assert_never(opener)
 
 
-def scope_for(opener: Opener, about: About) -> Scope | None:
+def scope_for(opener: Opener, about: GuardTarget) -> Scope | None:
     """Where the opener's rule has to be held; None when the request is about nothing of the kind."""
     project, application, group = about.project_id, about.application_id, about.group_id
     if not project:

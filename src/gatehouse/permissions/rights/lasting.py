@@ -2,33 +2,37 @@
 
 from collections.abc import Iterable
 
-from gatehouse.permissions.evaluation.effective import FOREVER, Effective, ScopeHeld
-from gatehouse.permissions.model.rule import ENDLESS, End, Rule
+from gatehouse.permissions.evaluation.effective import FOREVER, EffectivePermissions, ScopePermissions
+from gatehouse.permissions.model.rule import NO_END, End, Rule
 from gatehouse.permissions.model.scope import Scope
 
 
-def ends_of(held: Effective, scope: Scope, rule: Rule, now: int) -> list[End]:
+def ends_of(held: EffectivePermissions, scope: Scope, rule: Rule, now: int) -> list[End]:
     """One for each place where the rule is held and counts in the scope; none when it is not held."""
-    return [end_in(held.rules(place), rule, now) for place in held.counting(scope, rule) if rule in held.rules(place)]
+    return [
+        end_in_scope(held.rules(place), rule, now)
+        for place in held.counting(scope, rule)
+        if rule in held.rules(place)
+    ]
 
 
-def end_in(held: ScopeHeld, rule: Rule, now: int) -> End:
+def end_in_scope(held: ScopePermissions, rule: Rule, now: int) -> End:
     """When a rule that is held there is held no more."""
     left = held.lefts({rule}, now).get(rule)
     if left is None:
-        return ENDLESS
+        return NO_END
     voices = (voice for tier in held.gathered.tiers for voice in tier if rule in voice.says.yes)
     by_ttl = any(voice.end.ttl == left for voice in voices)
     return End(ttl=left) if by_ttl else End(expired=now + left)
 
 
-def longest(ends: Iterable[End], now: int) -> End:
+def latest_end(ends: Iterable[End], now: int) -> End:
     return max(ends, key=lambda end: (FOREVER if end.ttl else end.expired or FOREVER, end.shown(now) or FOREVER))
 
 
 def outlasts(one: End, other: End, now: int) -> bool:
     """Whether the one may still be there when the other is over, or lists tell a later end of it."""
-    if other == ENDLESS:
+    if other == NO_END:
         return False
     if one.ttl and not other.ttl:
         return True  # what has a ttl never ends by it

@@ -2,33 +2,33 @@
 
 from typing import Final
 
-from gatehouse.accounts.model import ADMINISTRATOR
-from gatehouse.audit.model import Origin
+from gatehouse.accounts.model import ADMINISTRATOR_ROLE
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.permissions.evaluation.effective import evaluate
 from gatehouse.permissions.model.application import CENTRAL_ID
-from gatehouse.permissions.model.condition import Subject
+from gatehouse.permissions.model.condition import ConditionSubject
 from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
 from gatehouse.permissions.model.scope import ROOT
-from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord
+from gatehouse.permissions.model.user_record import Assignment, ScopeHoldings, UserRecord
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.rights import Rights
-from gatehouse.permissions.rights.secret_data import EVERYTHING
+from gatehouse.permissions.rights.secret_data import FULL_SECRET_DATA
 
-NOBODY: Final = ""  # he has no account
+NO_USER_ID: Final = ""  # he has no account
 NO_PROJECTS: Final = Structure(version=0, projects={}, connecting={})
 
 
-def operator(central: ApplicationModel, origin: Origin, now: int) -> Actor:
+def operator_actor(central: ApplicationModel, origin: AuditOrigin, now: int) -> Actor:
     """`central`: the model of application 1."""
-    held = {ROOT: Holdings(roles=(Assignment(role=ADMINISTRATOR),))}
+    held = {ROOT: ScopeHoldings(roles=(Assignment(role=ADMINISTRATOR_ROLE),))}
     facts = Facts(
-        subject=Subject(user_id=NOBODY),
+        subject=ConditionSubject(user_id=NO_USER_ID),
         login=None,
         blocked=False,
         rev=0,
         has_strong_factor=True,
-        records={CENTRAL_ID: UserRecord(application_id=CENTRAL_ID, user_id=NOBODY, scopes=held)},
+        records={CENTRAL_ID: UserRecord(application_id=CENTRAL_ID, user_id=NO_USER_ID, scopes=held)},
         structure=NO_PROJECTS.version,
     )
     rights = evaluate(central, facts, NO_PROJECTS, now=now, address=None)
-    return Actor(rights=Rights(user_id=NOBODY, central=rights, secret=EVERYTHING), origin=origin)
+    return Actor(rights=Rights(user_id=NO_USER_ID, central=rights, secret=FULL_SECRET_DATA), origin=origin)

@@ -7,43 +7,43 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from gatehouse.permissions.evaluation.effective import Effective
+from gatehouse.permissions.evaluation.effective import EffectivePermissions
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.rule import End, Rule, Section
+from gatehouse.permissions.model.rule import End, Rule, RuleSection
 from gatehouse.permissions.model.schema import Tree
 from gatehouse.permissions.model.scope import ROOT, Scope, application_scope
-from gatehouse.permissions.rights.lasting import end_in, ends_of, longest
+from gatehouse.permissions.rights.lasting import end_in_scope, ends_of, latest_end
 from gatehouse.permissions.rights.secret_data import (
     META,
-    NO_SECRETS,
+    NO_SECRET_DATA,
     Extent,
-    Part,
-    Place,
+    RecordPart,
     SecretData,
-    everything_until,
-    opened,
-    overlaid,
+    SecretPath,
+    full_secret_data_until,
+    open_places,
+    overlay_secret_data,
 )
 
 
-def central(path: str) -> Rule:
+def central_rule(path: str) -> Rule:
     """A rule of application 1; all of them are private."""
-    return Rule(Section.PRIVATE, path)
+    return Rule(RuleSection.PRIVATE, path)
 
 
-CAN_ADMINISTER: Final = central("can_administer")
-CAN_MANAGE_PROJECT: Final = central("project.can_manage_project")
-CAN_MODIFY_SCHEMA: Final = central("app.can_modify_schema")
-CAN_MANAGE_USERS: Final = central("app.can_manage_users")
-CAN_MANAGE_KEYS: Final = central("app.can_manage_app_api_keys")
+CAN_ADMINISTER: Final = central_rule("can_administer")
+CAN_MANAGE_PROJECT: Final = central_rule("project.can_manage_project")
+CAN_MODIFY_SCHEMA: Final = central_rule("app.can_modify_schema")
+CAN_MANAGE_USERS: Final = central_rule("app.can_manage_users")
+CAN_MANAGE_KEYS: Final = central_rule("app.can_manage_app_api_keys")
 # What a rule of application 1 opens in an application of the project (R5).
-OPENED: Final[Mapping[Rule, frozenset[Place]]] = {
+SECRET_DATA_BY_RULE: Final[Mapping[Rule, frozenset[SecretPath]]] = {
     CAN_MODIFY_SCHEMA: frozenset(
         ("application", rule) for rule in ("canReadSchema", "canModifySchema", "canSeeRoleList")
     ),
     CAN_MANAGE_USERS: frozenset(
         (META, part.value, verb)
-        for part in (Part.ROLES, Part.PUBLIC, Part.PRIVATE)
+        for part in (RecordPart.ROLES, RecordPart.PUBLIC, RecordPart.PRIVATE)
         for verb in ("canRead", "canWrite")
     ),
     CAN_MANAGE_KEYS: frozenset({("application", "canCreateJwt")}),
@@ -51,7 +51,7 @@ OPENED: Final[Mapping[Rule, frozenset[Place]]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
+class ServiceReach:
     """How far a service reaches that vouches for a caller: its application, and the project of that (R6)."""
 
     application_id: int
@@ -63,26 +63,28 @@ class Rights:
     """A caller's rights, and those about the application the request is about, if it is about one."""
 
     user_id: str
-    central: Effective  # what he holds in application 1
-    secret: SecretData = NO_SECRETS  # his secret_data in the application
-    also_reads: frozenset[Part] = frozenset()  # of anyone, as a service account of the application's project (R1)
-    within: Reach | None = None  # beyond it he has none
+    central: EffectivePermissions  # what he holds in application 1
+    secret: SecretData = NO_SECRET_DATA  # his secret_data in the application
+    also_reads: frozenset[RecordPart] = (
+        frozenset()
+    )  # of anyone, as a service account of the application's project (R1)
+    within: ServiceReach | None = None  # beyond it he has none
 
     @property
     def administers(self) -> bool:
         return CAN_ADMINISTER in self.central.rules(ROOT)
 
     def holds_at_root(self, path: str) -> bool:
-        return self.administers or central(path) in self.central.rules(ROOT)
+        return self.administers or central_rule(path) in self.central.rules(ROOT)
 
     def holds_in(self, scope: Scope, path: str) -> bool:
         """Held there, or in the project around it; at the root it would count nowhere below."""
-        return self.administers or self.central.allows(scope, central(path))
+        return self.administers or self.central.allows(scope, central_rule(path))
 
     def end_of(self, scope: Scope, rule: Rule, now: int) -> End:
         """Until when he may do there what the rule opens, as someone who may now."""
         ways = (rule, CAN_ADMINISTER) if self.administers else (rule,)
-        return longest([end for one in ways for end in ends_of(self.central, scope, one, now)], now)
+        return latest_end([end for one in ways for end in ends_of(self.central, scope, one, now)], now)
 
     def has_any_role_on(self, scope: Scope) -> bool:
         return bool(self.central.assigned(scope))
@@ -91,14 +93,14 @@ class Rights:
         """secret_data.application of the request's application."""
         return rule in self.secret.application
 
-    def reads(self, part: Part, user_id: str) -> bool:
+    def reads(self, part: RecordPart, user_id: str) -> bool:
         return part in self.also_reads or self._covers(self.secret.reads[part], user_id)
 
-    def sees(self, part: Part, user_id: str) -> bool:
+    def sees(self, part: RecordPart, user_id: str) -> bool:
         """As `reads`; one's own record is seen whole (R5)."""
         return user_id == self.user_id or self.reads(part, user_id)
 
-    def writes(self, part: Part, user_id: str) -> bool:
+    def writes(self, part: RecordPart, user_id: str) -> bool:
         return self._covers(self.secret.writes[part], user_id)
 
     @property
@@ -110,21 +112,23 @@ class Rights:
         return extent is Extent.ALL or (extent is Extent.SELF and user_id == self.user_id)
 
 
-def secret_data_of(central_held: Effective, model: ApplicationModel, own: Tree, now: int) -> SecretData:
+def secret_data_of(central_held: EffectivePermissions, model: ApplicationModel, own: Tree, now: int) -> SecretData:
     """A caller's secret_data: the application's default, what Central gives him on it, his own record (R5)."""
     at_root = central_held.rules(ROOT)
     if CAN_ADMINISTER in at_root:
-        return everything_until(end_in(at_root, CAN_ADMINISTER, now))
-    data = overlaid(NO_SECRETS, model.schema.secret_data, now)
+        return full_secret_data_until(end_in_scope(at_root, CAN_ADMINISTER, now))
+    data = overlay_secret_data(NO_SECRET_DATA, model.schema.secret_data, now)
     project = model.application.project_id
     if project:
-        data = with_central(data, central_held, application_scope(project, model.application.application_id), now)
-    return overlaid(data, own, now)
+        data = open_by_central_rules(
+            data, central_held, application_scope(project, model.application.application_id), now
+        )
+    return overlay_secret_data(data, own, now)
 
 
-def with_central(data: SecretData, held: Effective, scope: Scope, now: int) -> SecretData:
-    for rule, places in OPENED.items():
+def open_by_central_rules(data: SecretData, held: EffectivePermissions, scope: Scope, now: int) -> SecretData:
+    for rule, places in SECRET_DATA_BY_RULE.items():
         ends = ends_of(held, scope, rule, now)
         if ends:
-            data = opened(data, places, longest(ends, now), now)
+            data = open_places(data, places, latest_end(ends, now), now)
     return data

@@ -6,14 +6,14 @@ from enum import StrEnum
 from typing import Final, TypeAlias
 
 from gatehouse.permissions.documents.ends import stored_end
-from gatehouse.permissions.model.rule import ENDLESS, End
+from gatehouse.permissions.model.rule import NO_END, End
 from gatehouse.permissions.model.schema import APPLICATION_RULES, SECRET_DEFAULT, Tree
-from gatehouse.permissions.rights.lasting import longest
+from gatehouse.permissions.rights.lasting import latest_end
 
-Place: TypeAlias = tuple[str, ...]  # ("application", "canSave"), ("meta", "roles", "canRead")
+SecretPath: TypeAlias = tuple[str, ...]  # ("application", "canSave"), ("meta", "roles", "canRead")
 
 
-class Part(StrEnum):
+class RecordPart(StrEnum):
     """The parts of a user's record that are opened one by one."""
 
     ROLES = "roles"
@@ -22,7 +22,7 @@ class Part(StrEnum):
     SECRET = "secret"  # noqa: S105 - a word of the interface
 
 
-WHAT_IS_HELD: Final = frozenset({Part.ROLES, Part.PUBLIC, Part.PRIVATE})
+PERMISSION_PARTS: Final = frozenset({RecordPart.ROLES, RecordPart.PUBLIC, RecordPart.PRIVATE})
 
 
 class Extent(StrEnum):
@@ -38,93 +38,93 @@ WIDTH: Final = {Extent.NONE: 0, Extent.SELF: 1, Extent.ALL: 2}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretData:
     application: frozenset[str] = frozenset()  # names of the rules that are true
-    reads: Mapping[Part, Extent]
-    writes: Mapping[Part, Extent]
-    ends: Mapping[Place, End] = field(default_factory=dict)  # what is not named here has none
+    reads: Mapping[RecordPart, Extent]
+    writes: Mapping[RecordPart, Extent]
+    ends: Mapping[SecretPath, End] = field(default_factory=dict)  # what is not named here has none
 
-    def at(self, place: Place) -> Extent:
+    def at(self, place: SecretPath) -> Extent:
         """What is held in one place; a rule of the application that is true is held whole."""
         match place:
             case ("meta", part, "canRead"):
-                return self.reads[Part(part)]
+                return self.reads[RecordPart(part)]
             case ("meta", part, "canWrite"):
-                return self.writes[Part(part)]
+                return self.writes[RecordPart(part)]
             case (_, rule):
                 return Extent.ALL if rule in self.application else Extent.NONE
             case _:
                 return Extent.NONE
 
-    def end(self, place: Place) -> End:
-        return self.ends.get(place, ENDLESS)
+    def end(self, place: SecretPath) -> End:
+        return self.ends.get(place, NO_END)
 
 
-NO_SECRETS: Final = SecretData(
-    reads=dict.fromkeys(Part, Extent.NONE),
-    writes=dict.fromkeys(Part, Extent.NONE),
+NO_SECRET_DATA: Final = SecretData(
+    reads=dict.fromkeys(RecordPart, Extent.NONE),
+    writes=dict.fromkeys(RecordPart, Extent.NONE),
 )
-EVERYTHING: Final = SecretData(
+FULL_SECRET_DATA: Final = SecretData(
     application=frozenset(APPLICATION_RULES),
-    reads=dict.fromkeys(Part, Extent.ALL),
-    writes=dict.fromkeys(Part, Extent.ALL),
+    reads=dict.fromkeys(RecordPart, Extent.ALL),
+    writes=dict.fromkeys(RecordPart, Extent.ALL),
 )
 
 
-def overlaid(below: SecretData, tree: Tree, now: int) -> SecretData:
+def overlay_secret_data(below: SecretData, tree: Tree, now: int) -> SecretData:
     """What `tree` says, where it says anything that has not ended; the rest as it is below."""
     application = set(below.application)
-    for rule, leaf in branch(tree, "application").items():
-        value = living_value(leaf, now)
+    for rule, leaf in subtree(tree, "application").items():
+        value = unexpired_value(leaf, now)
         if value is True:
             application.add(rule)
         elif value is not None:
             application.discard(rule)
-    meta = branch(tree, META)
+    meta = subtree(tree, META)
     ends = {
-        place: end_with(below, place, leaf_extent(place, leaf), leaf_end(leaf), now)
+        place: combine_end(below, place, leaf_extent(place, leaf), leaf_end(leaf), now)
         for place, leaf in secret_leaves(tree).items()
-        if living_value(leaf, now) is not None
+        if unexpired_value(leaf, now) is not None
     }
     return SecretData(
         application=frozenset(application),
-        reads={part: extent(meta, part, "canRead", below.reads[part], now) for part in Part},
-        writes={part: extent(meta, part, "canWrite", below.writes[part], now) for part in Part},
+        reads={part: overlay_extent(meta, part, "canRead", below.reads[part], now) for part in RecordPart},
+        writes={part: overlay_extent(meta, part, "canWrite", below.writes[part], now) for part in RecordPart},
         ends={**below.ends, **ends},
     )
 
 
-def everything_until(end: End) -> SecretData:
-    ends = {} if end == ENDLESS else dict.fromkeys(secret_leaves(SECRET_DEFAULT), end)
-    return replace(EVERYTHING, ends=ends)
+def full_secret_data_until(end: End) -> SecretData:
+    ends = {} if end == NO_END else dict.fromkeys(secret_leaves(SECRET_DEFAULT), end)
+    return replace(FULL_SECRET_DATA, ends=ends)
 
 
-def opened(data: SecretData, places: Collection[Place], end: End, now: int) -> SecretData:
+def open_places(data: SecretData, places: Collection[SecretPath], end: End, now: int) -> SecretData:
     """The same, with these places open wide until that end."""
     return SecretData(
         application=data.application | {place[1] for place in places if place[0] == "application"},
         reads={part: Extent.ALL if (META, part, "canRead") in places else held for part, held in data.reads.items()},
         writes={part: Extent.ALL if (META, part, "canWrite") in places else was for part, was in data.writes.items()},
-        ends={**data.ends, **{place: end_with(data, place, Extent.ALL, end, now) for place in places}},
+        ends={**data.ends, **{place: combine_end(data, place, Extent.ALL, end, now) for place in places}},
     )
 
 
-def end_with(below: SecretData, place: Place, wide: Extent, end: End, now: int) -> End:
+def combine_end(below: SecretData, place: SecretPath, wide: Extent, end: End, now: int) -> End:
     """Until when so much is held there: longer than the end says, when it was held before."""
-    return longest((end, below.end(place)), now) if WIDTH[below.at(place)] >= WIDTH[wide] else end
+    return latest_end((end, below.end(place)), now) if WIDTH[below.at(place)] >= WIDTH[wide] else end
 
 
-def extent(meta: Tree, part: Part, verb: str, below: Extent, now: int) -> Extent:
-    leaf = branch(meta, part.value).get(verb)
-    return below if living_value(leaf, now) is None else leaf_extent((META, part, verb), leaf)
+def overlay_extent(meta: Tree, part: RecordPart, verb: str, below: Extent, now: int) -> Extent:
+    leaf = subtree(meta, part.value).get(verb)
+    return below if unexpired_value(leaf, now) is None else leaf_extent((META, part, verb), leaf)
 
 
-def secret_leaves(tree: Tree) -> dict[Place, object]:
-    meta = branch(tree, META)
-    return {("application", rule): leaf for rule, leaf in branch(tree, "application").items()} | {
-        (META, part.value, verb): leaf for part in Part for verb, leaf in branch(meta, part.value).items()
+def secret_leaves(tree: Tree) -> dict[SecretPath, object]:
+    meta = subtree(tree, META)
+    return {("application", rule): leaf for rule, leaf in subtree(tree, "application").items()} | {
+        (META, part.value, verb): leaf for part in RecordPart for verb, leaf in subtree(meta, part.value).items()
     }
 
 
-def leaf_extent(place: Place, leaf: object) -> Extent:
+def leaf_extent(place: SecretPath, leaf: object) -> Extent:
     """How much a leaf opens while it lives; whatever is not understood opens nothing (S-22)."""
     value = leaf.get("value") if isinstance(leaf, Mapping) else None
     if place[0] != META:
@@ -133,15 +133,15 @@ def leaf_extent(place: Place, leaf: object) -> Extent:
 
 
 def leaf_end(leaf: object) -> End:
-    return stored_end(leaf) if isinstance(leaf, Mapping) else ENDLESS
+    return stored_end(leaf) if isinstance(leaf, Mapping) else NO_END
 
 
-def branch(tree: Tree, name: str) -> Tree:
+def subtree(tree: Tree, name: str) -> Tree:
     found = tree.get(name)
     return found if isinstance(found, Mapping) else {}
 
 
-def living_value(leaf: object, now: int) -> object:
+def unexpired_value(leaf: object, now: int) -> object:
     """The value of a leaf that is there and has not ended, else None."""
     if not isinstance(leaf, Mapping) or stored_end(leaf).is_past(now):
         return None

@@ -8,7 +8,7 @@ from gatehouse.provision.errors import one_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class CaseFailure:
     expected: str  # "user 1001 may user.kick"
     sentences: tuple[str, ...]  # why it is otherwise
 
@@ -18,11 +18,11 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class CaseResult:
     file: str
     place: str
     name: str
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[CaseFailure, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -35,13 +35,13 @@ class Result:
         return one_line(f"{'ok' if self.passed else 'FAIL'} {self.file} {self.name}{': ' if told else ''}{told}")
 
 
-def junit(results: Sequence[Result]) -> bytes:
+def junit_xml(results: Sequence[CaseResult]) -> bytes:
     """JUnit XML as CI systems read it: a suite a file."""
-    root = Element("testsuites", tests=str(len(results)), failures=str(failed(results)))
+    root = Element("testsuites", tests=str(len(results)), failures=str(count_failed(results)))
     for file in dict.fromkeys(result.file for result in results):
         own = [result for result in results if result.file == file]
         suite = SubElement(
-            root, "testsuite", name=one_line(file), tests=str(len(own)), failures=str(failed(own)), errors="0"
+            root, "testsuite", name=one_line(file), tests=str(len(own)), failures=str(count_failed(own)), errors="0"
         )
         for result in own:
             case = SubElement(suite, "testcase", classname=one_line(file), name=one_line(result.name))
@@ -53,5 +53,5 @@ def junit(results: Sequence[Result]) -> bytes:
     return written
 
 
-def failed(results: Sequence[Result]) -> int:
+def count_failed(results: Sequence[CaseResult]) -> int:
     return sum(not result.passed for result in results)

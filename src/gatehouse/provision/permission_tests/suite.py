@@ -10,19 +10,19 @@ from msgspec import UNSET, Struct, UnsetType
 from gatehouse.kernel.addresses import Address, parse_address
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.questions.asked import AskedRule, ResourceDraft, read_rule
+from gatehouse.permissions.questions.asked import ResourceDraft, RuleReference, read_rule
 from gatehouse.provision.document import Document
 from gatehouse.provision.entries import read_record, suggestion
 from gatehouse.provision.errors import Problems, Unfit
-from gatehouse.provision.given import GivenSecret
-from gatehouse.provision.sections.references import collected
+from gatehouse.provision.given import FileSecret
+from gatehouse.provision.sections.references import collect_problems
 
-MEMBERS: Final = dict.fromkeys(("model", "server", "token", "cases"))
+SUITE_FIELDS: Final = dict.fromkeys(("model", "server", "token", "cases"))
 Expected = Literal["may", "may_not"]
 EXPECTED: Final[tuple[Expected, ...]] = ("may", "may_not")
 
 
-class Person(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class HypotheticalPerson(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Somebody the model does not have, as conditions see him; his address counts as verified."""
 
     user_id: str = "9999999999"
@@ -47,51 +47,51 @@ class CaseEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     roles: tuple[str, ...] | UnsetType = UNSET
 
 
-class Token(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CaseCredentials(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a running service is asked with: a user's JWT and factor, or his JWT and an access key."""
 
-    jwt: GivenSecret | UnsetType = UNSET
-    factor: GivenSecret | UnsetType = UNSET
-    access_key: GivenSecret | UnsetType = UNSET
+    jwt: FileSecret | UnsetType = UNSET
+    factor: FileSecret | UnsetType = UNSET
+    access_key: FileSecret | UnsetType = UNSET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class ExpectedPermission:
     """One thing that is expected of one person."""
 
     expected: Expected
-    user: str | Person  # an id or a login, or facts
-    rule: AskedRule
+    user: str | HypotheticalPerson  # an id or a login, or facts
+    rule: RuleReference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class PermissionCase:
     place: str
     name: str
     application_id: int
-    questions: tuple[Question, ...]
+    questions: tuple[ExpectedPermission, ...]
     project: str | None = None
     resource: ResourceDraft | None = None
     at: int | None = None  # Unix seconds; None: now
     address: Address | None = None
-    user: str | Person | None = None  # whose roles are expected
+    user: str | HypotheticalPerson | None = None  # whose roles are expected
     roles: tuple[str, ...] | None = None  # exactly these, where the case looks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    cases: tuple[Case, ...]
+    cases: tuple[PermissionCase, ...]
     model: str | Document | None = None  # the name of a file, or its sections
     server: str | None = None
-    token: Token = field(default_factory=Token)
+    token: CaseCredentials = field(default_factory=CaseCredentials)
 
 
 def read_suite(document: Document) -> Suite:
     """Raises Unfit with all that is wrong."""
     problems = Problems()
     for name in document:
-        if name not in MEMBERS:
-            problems.add(name, f"no such member{suggestion(name, MEMBERS)}")
+        if name not in SUITE_FIELDS:
+            problems.add(name, f"no such member{suggestion(name, SUITE_FIELDS)}")
     model, server = document.get("model"), document.get("server")
     if (model is None) == (server is None):
         problems.add("the file", "needs a model or a server")
@@ -99,7 +99,7 @@ def read_suite(document: Document) -> Suite:
         problems.add("model", "must be the name of a file, or sections as `gatehouse apply` reads them")
     if server is not None and not isinstance(server, str):
         problems.add("server", "must be an address such as https://sso.studio.example")
-    token = read_record(document.get("token", {}), Token, "token", problems)
+    token = read_record(document.get("token", {}), CaseCredentials, "token", problems)
     cases = read_cases(document.get("cases"), problems)
     if problems.lines:
         raise Unfit(problems.lines)
@@ -107,11 +107,11 @@ def read_suite(document: Document) -> Suite:
         cases=cases,
         model=model if isinstance(model, str | dict) else None,
         server=server if isinstance(server, str) else None,
-        token=token or Token(),
+        token=token or CaseCredentials(),
     )
 
 
-def read_cases(given: object, problems: Problems) -> tuple[Case, ...]:
+def read_cases(given: object, problems: Problems) -> tuple[PermissionCase, ...]:
     if not isinstance(given, list) or not given:
         problems.add("cases", "must be a list of at least one case")
         return ()
@@ -120,12 +120,12 @@ def read_cases(given: object, problems: Problems) -> tuple[Case, ...]:
         place = f"cases[{number}]"
         entry = read_record(record, CaseEntry, place, problems)
         if entry is not None:
-            with collected(problems):
+            with collect_problems(problems):
                 found.append(read_case(entry, place, problems))
     return tuple(found)
 
 
-def read_case(entry: CaseEntry, place: str, problems: Problems) -> Case:
+def read_case(entry: CaseEntry, place: str, problems: Problems) -> PermissionCase:
     """Raises Malformed."""
     questions = read_questions(entry, place, problems)
     if not questions and entry.roles is UNSET:
@@ -134,40 +134,40 @@ def read_case(entry: CaseEntry, place: str, problems: Problems) -> Case:
         raise Malformed(f"{place}.project: a resource is one of a project")
     if entry.roles is not UNSET and entry.user is UNSET:
         raise Malformed(f"{place}.user: whose roles?")
-    return Case(
+    return PermissionCase(
         place=place,
         name=entry.name or place,
         application_id=grammar.parse_application_id(entry.application, f"{place}.application"),
         questions=questions,
         project=None if entry.project is None else grammar.check_project_id(entry.project, f"{place}.project"),
         resource=entry.resource,
-        at=None if entry.at is None else read_moment(entry.at, f"{place}.at"),
+        at=None if entry.at is None else read_time(entry.at, f"{place}.at"),
         address=None if entry.ip is None else read_address(entry.ip, f"{place}.ip"),
         user=None if entry.user is UNSET else read_user(entry.user, f"{place}.user", problems),
         roles=None if entry.roles is UNSET else entry.roles,
     )
 
 
-def read_questions(entry: CaseEntry, place: str, problems: Problems) -> tuple[Question, ...]:
+def read_questions(entry: CaseEntry, place: str, problems: Problems) -> tuple[ExpectedPermission, ...]:
     """With a user, may and may_not list rules; with rules, they list users."""
-    rules = rules_of(entry, place)
+    rules = read_rules(entry, place)
     if (entry.user is UNSET) == (rules is None):
         raise Malformed(f"{place}: either a user, who may these rules, or a rule, which these users may")
-    found: list[Question] = []
+    found: list[ExpectedPermission] = []
     for expected in EXPECTED:
         for index, one in enumerate(getattr(entry, expected)):
             where = f"{place}.{expected}[{index}]"
             users = [one] if entry.user is UNSET else [entry.user]
             asked = [read_rule(one, where)] if rules is None else rules
             found += [
-                Question(expected=expected, user=read_user(user, where, problems), rule=rule)
+                ExpectedPermission(expected=expected, user=read_user(user, where, problems), rule=rule)
                 for user in users
                 for rule in asked
             ]
     return tuple(found)
 
 
-def rules_of(entry: CaseEntry, place: str) -> Sequence[AskedRule] | None:
+def read_rules(entry: CaseEntry, place: str) -> Sequence[RuleReference] | None:
     if entry.rule is not UNSET and entry.rules is not UNSET:
         raise Malformed(f"{place}: rule or rules, not both")
     if entry.rule is not UNSET:
@@ -177,13 +177,13 @@ def rules_of(entry: CaseEntry, place: str) -> Sequence[AskedRule] | None:
     return [read_rule(one, f"{place}.rules[{index}]") for index, one in enumerate(entry.rules)]
 
 
-def read_user(given: object, place: str, problems: Problems) -> str | Person:
+def read_user(given: object, place: str, problems: Problems) -> str | HypotheticalPerson:
     if isinstance(given, str):
         return given
-    return read_record(given, Person, place, problems) or Person()
+    return read_record(given, HypotheticalPerson, place, problems) or HypotheticalPerson()
 
 
-def read_moment(given: int | str, place: str) -> int:
+def read_time(given: int | str, place: str) -> int:
     if isinstance(given, int):
         return given
     try:

@@ -10,42 +10,42 @@ from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import ConditionMode
-from gatehouse.provision.given import GivenSecret
+from gatehouse.provision.given import FileSecret
 from gatehouse.provision.sections.references import References
-from gatehouse.provision.sections.section import Tools
+from gatehouse.provision.sections.section import Context
 
-Tree = dict[str, Any]
+JsonObject = dict[str, Any]
 SERVICE_KEYS: Final = ("private_key", "public_key")
 
 
-class AccessKeyEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AccessKeyFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     comment: str = ""
-    hash: GivenSecret | UnsetType = UNSET
+    hash: FileSecret | UnsetType = UNSET
 
 
-class ApplicationEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    application_id: Annotated[int, Meta(ge=1, le=grammar.HIGHEST_ID)] | UnsetType = UNSET
+class ApplicationFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    application_id: Annotated[int, Meta(ge=1, le=grammar.MAX_ID)] | UnsetType = UNSET
     name: str | UnsetType = UNSET
     description: str | UnsetType | None = UNSET
     project_id: str | UnsetType | None = UNSET
-    settings: Tree | UnsetType | None = UNSET
-    service_meta: Tree | UnsetType | None = UNSET
-    schema: Tree | UnsetType = UNSET
-    roles: Tree | UnsetType = UNSET
-    access_keys: tuple[AccessKeyEntry, ...] | UnsetType = UNSET
+    settings: JsonObject | UnsetType | None = UNSET
+    service_meta: JsonObject | UnsetType | None = UNSET
+    schema: JsonObject | UnsetType = UNSET
+    roles: JsonObject | UnsetType = UNSET
+    access_keys: tuple[AccessKeyFileEntry, ...] | UnsetType = UNSET
     public_keys: tuple[str, ...] | UnsetType = UNSET
-    users: Tree | UnsetType = UNSET
+    users: JsonObject | UnsetType = UNSET
 
 
-class RoleEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RoleFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     description: str | UnsetType | None = UNSET
     protected: bool | UnsetType | None = UNSET
     default: bool | UnsetType | None = UNSET
-    condition: Tree | UnsetType | None = UNSET
+    condition: JsonObject | UnsetType | None = UNSET
     condition_mode: ConditionMode | UnsetType | None = UNSET
     user_limit: int | UnsetType | None = UNSET
     params: str | UnsetType | None = UNSET
-    meta: Tree | UnsetType | None = UNSET
+    meta: JsonObject | UnsetType | None = UNSET
     permissions: list[Any] | UnsetType | None = UNSET
 
 
@@ -54,7 +54,7 @@ class FoundApplication:
     """An entry, the application it is about, and what becomes of that."""
 
     place: str
-    entry: ApplicationEntry
+    entry: ApplicationFileEntry
     before: ApplicationModel | None  # None: to be made
     after: ApplicationModel
 
@@ -63,8 +63,8 @@ class FoundApplication:
         return self.after.application.application_id
 
 
-def merged(
-    entry: ApplicationEntry, base: Application, references: References, tools: Tools, place: str
+def merge_application(
+    entry: ApplicationFileEntry, base: Application, references: References, tools: Context, place: str
 ) -> Application:
     """The application as it will be, keys and service metadata apart; raises Malformed."""
     after = base
@@ -74,7 +74,7 @@ def merged(
         text = grammar.check_description(entry.description or "", f"{place}.description")
         after = replace(after, description=text)
     if entry.project_id is not UNSET:
-        after = replace(after, project_id=home_of(entry.project_id, references, f"{place}.project_id"))
+        after = replace(after, project_id=resolve_project_id(entry.project_id, references, f"{place}.project_id"))
     if entry.settings is not UNSET:
         settings = grammar.check_application_settings(entry.settings or {}, f"{place}.settings", tools.reachable)
         after = replace(after, settings=settings)
@@ -83,5 +83,5 @@ def merged(
     return after
 
 
-def home_of(name: str | None, references: References, place: str) -> str | None:
+def resolve_project_id(name: str | None, references: References, place: str) -> str | None:
     return None if name is None else references.project(name, place).project.project_id

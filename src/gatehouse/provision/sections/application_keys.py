@@ -8,23 +8,23 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from gatehouse.kernel.digests import same_secret, sha256
+from gatehouse.kernel.digests import constant_time_equal, sha256
 from gatehouse.kernel.errors import BadInput
-from gatehouse.permissions.commands.access_keys import kept_access_key, new_access_key
+from gatehouse.permissions.commands.access_keys import new_access_key, stored_access_key
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.limits import refuse_access_keys, refuse_custom_keys
 from gatehouse.permissions.errors import LimitReached, Malformed
-from gatehouse.permissions.keys.published import new_key
+from gatehouse.permissions.keys.published import new_application_key
 from gatehouse.permissions.model.access_key import AccessKey, access_key_purpose
-from gatehouse.permissions.model.application import PRIVATE_KEY_SEALED_FOR, Application
+from gatehouse.permissions.model.application import PRIVATE_KEY_PURPOSE, Application
 from gatehouse.permissions.model.application_key import KeySource
 from gatehouse.provision.document import Document
-from gatehouse.provision.given import GivenSecret
-from gatehouse.provision.model import AddPublicKey, PutAccessKey, World
-from gatehouse.provision.sections.application_entry import SERVICE_KEYS, AccessKeyEntry, FoundApplication
-from gatehouse.provision.sections.section import Terms, Tools, reveal, sealed
+from gatehouse.provision.given import FileSecret
+from gatehouse.provision.model import AddPublicKey, PermissionState, PutAccessKey
+from gatehouse.provision.sections.application_entry import SERVICE_KEYS, AccessKeyFileEntry, FoundApplication
+from gatehouse.provision.sections.section import Context, Options, reveal_secret, sealed_document
 
-VALUE: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
+ACCESS_KEY_VALUE: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class WantedKeys:
 
 
 def with_service_meta(
-    application: Application, given: Mapping[str, Any] | None, tools: Tools, terms: Terms, place: str
+    application: Application, given: Mapping[str, Any] | None, tools: Context, terms: Options, place: str
 ) -> Application:
     """Service metadata are replaced whole; the keys among them stay when they are absent. Raises Malformed."""
     members = given or dict.fromkeys(SERVICE_KEYS)
@@ -49,7 +49,7 @@ def with_service_meta(
     if public is None:
         key = None
     elif public is not UNSET:
-        new = new_key(
+        new = new_application_key(
             public,
             application_id=application.application_id,
             source=KeySource.SERVICE_META,
@@ -57,44 +57,50 @@ def with_service_meta(
             place=f"{place}.public_key",
         )
         key = key if key is not None and key.pem == new.pem else new
-    private = private_key(application, members.get("private_key", UNSET), tools, terms, f"{place}.private_key")
+    private = wanted_private_key(application, members.get("private_key", UNSET), tools, terms, f"{place}.private_key")
     shown = {} if key is None else {"public_key": key.pem}
     return replace(application, service_meta={**meta, **shown}, service_key=key, sealed_private_key=private)
 
 
-def private_key(application: Application, given: object, tools: Tools, terms: Terms, place: str) -> bytes | None:
+def wanted_private_key(
+    application: Application, given: object, tools: Context, terms: Options, place: str
+) -> bytes | None:
     kept = application.sealed_private_key
     if given is UNSET or given is None:
         return kept if given is UNSET else None
-    text = revealed(given, tools, terms, private_purpose(application.application_id), place)
+    text = reveal_text(given, tools, terms, private_key_file_purpose(application.application_id), place)
     grammar.check_private_key(text, place)
-    opened = None if kept is None else tools.masters.opened(kept, purpose=PRIVATE_KEY_SEALED_FOR)
-    if opened is not None and same_secret(text.encode(), opened):
+    opened = None if kept is None else tools.masters.opened(kept, purpose=PRIVATE_KEY_PURPOSE)
+    if opened is not None and constant_time_equal(text.encode(), opened):
         return kept
-    return tools.masters.seal(text.encode(), purpose=PRIVATE_KEY_SEALED_FOR)
+    return tools.masters.seal(text.encode(), purpose=PRIVATE_KEY_PURPOSE)
 
 
-def revealed(given: object, tools: Tools, terms: Terms, purpose: str, place: str) -> str:
+def reveal_text(given: object, tools: Context, terms: Options, purpose: str, place: str) -> str:
     try:
-        secret = given if isinstance(given, GivenSecret) else GivenSecret.of(given)
-        return reveal(secret, tools, terms, purpose=purpose).text
+        secret = given if isinstance(given, FileSecret) else FileSecret.of(given)
+        return reveal_secret(secret, tools, terms, purpose=purpose).text
     except (BadInput, ValueError) as error:
         raise Malformed(f"{place}: {error}") from None
 
 
-def wanted_keys(found: FoundApplication, world: World, tools: Tools, terms: Terms) -> WantedKeys:
+def wanted_keys(found: FoundApplication, world: PermissionState, tools: Context, terms: Options) -> WantedKeys:
     """Keys the record does not list stay: none is ever taken away by leaving it out (R7). Raises Malformed."""
     wanted = WantedKeys()
     if found.entry.access_keys is not UNSET:
-        wanted = access_keys(found, found.entry.access_keys, world, tools, terms)
+        wanted = wanted_access_keys(found, found.entry.access_keys, world, tools, terms)
     if found.entry.public_keys is not UNSET:
-        added = public_keys(found, found.entry.public_keys, world, tools)
+        added = wanted_public_keys(found, found.entry.public_keys, world, tools)
         wanted = replace(wanted, acts=(*wanted.acts, *added))
     return wanted
 
 
-def access_keys(
-    found: FoundApplication, given: Sequence[AccessKeyEntry], world: World, tools: Tools, terms: Terms
+def wanted_access_keys(
+    found: FoundApplication,
+    given: Sequence[AccessKeyFileEntry],
+    world: PermissionState,
+    tools: Context,
+    terms: Options,
 ) -> WantedKeys:
     """A key is found by its value, else by its comment; one that is new and has no value gets one."""
     place, number = f"{found.place}.access_keys", found.application_id
@@ -102,11 +108,13 @@ def access_keys(
     values = [access_key_value(one, number, tools, terms, f"{place}[{at}]") for at, one in enumerate(given)]
     acts: list[PutAccessKey] = []
     generated: dict[str, str] = {}
-    for at, (entry, value, before) in enumerate(zip(given, values, match(given, values, kept), strict=True)):
+    for at, (entry, value, before) in enumerate(
+        zip(given, values, match_access_keys(given, values, kept), strict=True)
+    ):
         comment = grammar.check_comment(entry.comment, f"{place}[{at}].comment")
         if value is not None:
-            refuse_known(value, number, world, f"{place}[{at}].hash")
-        if before is not None and (value is None or same_secret(sha256(value), before.digest)):
+            refuse_key_of_other_application(value, number, world, f"{place}[{at}].hash")
+        if before is not None and (value is None or constant_time_equal(sha256(value), before.digest)):
             renamed = PutAccessKey(before, replace(before, comment=comment, modified_at=tools.now))
             acts += [renamed] if before.comment != comment else []
             continue
@@ -114,15 +122,15 @@ def access_keys(
         if value is None:
             generated[comment or f"key {at + 1}"] = new.value
         else:
-            new = kept_access_key(value, number, comment, masters=tools.masters, now=tools.now)
+            new = stored_access_key(value, number, comment, masters=tools.masters, now=tools.now)
         acts.append(PutAccessKey(before, new.key))
-    with those_not_listed_stay(place):
+    with limit_as_malformed(place):
         refuse_access_keys(len(kept) + sum(act.before is None for act in acts))
     return WantedKeys(acts=tuple(acts), generated=generated)
 
 
-def match(
-    given: Sequence[AccessKeyEntry], values: Sequence[str | None], kept: Sequence[AccessKey]
+def match_access_keys(
+    given: Sequence[AccessKeyFileEntry], values: Sequence[str | None], kept: Sequence[AccessKey]
 ) -> list[AccessKey | None]:
     """Which stored key each entry is about; those of the same value first."""
     found: list[AccessKey | None] = [None] * len(given)
@@ -131,48 +139,54 @@ def match(
         for at, (entry, value) in enumerate(zip(given, values, strict=True)):
             if found[at] is not None or (by_value and value is None):
                 continue
-            candidates = (one for one in left if fits(one, entry, value if by_value else None))
+            candidates = (one for one in left if key_matches(one, entry, value if by_value else None))
             found[at] = next(candidates, None)
             left = [one for one in left if one is not found[at]]
     return found
 
 
-def fits(key: AccessKey, entry: AccessKeyEntry, value: str | None) -> bool:
-    return key.comment == entry.comment if value is None else same_secret(sha256(value), key.digest)
+def key_matches(key: AccessKey, entry: AccessKeyFileEntry, value: str | None) -> bool:
+    return key.comment == entry.comment if value is None else constant_time_equal(sha256(value), key.digest)
 
 
-def access_key_value(entry: AccessKeyEntry, number: int, tools: Tools, terms: Terms, place: str) -> str | None:
+def access_key_value(
+    entry: AccessKeyFileEntry, number: int, tools: Context, terms: Options, place: str
+) -> str | None:
     if entry.hash is UNSET:
         return None
-    value = revealed(entry.hash, tools, terms, key_purpose(number), f"{place}.hash")
-    if not VALUE.fullmatch(value):
+    value = reveal_text(entry.hash, tools, terms, access_key_file_purpose(number), f"{place}.hash")
+    if not ACCESS_KEY_VALUE.fullmatch(value):
         raise Malformed(f"{place}.hash: an access key is 64 hexadecimal digits in lower case")
     return value
 
 
-def refuse_known(value: str, number: int, world: World, place: str) -> None:
+def refuse_key_of_other_application(value: str, number: int, world: PermissionState, place: str) -> None:
     digest = sha256(value)
     for other, keys in world.access_keys.items():
-        if other != number and any(same_secret(digest, key.digest) for key in keys):
+        if other != number and any(constant_time_equal(digest, key.digest) for key in keys):
             raise Malformed(f"{place}: is the access key of application {other}")
 
 
-def public_keys(found: FoundApplication, given: Sequence[str], world: World, tools: Tools) -> list[AddPublicKey]:
+def wanted_public_keys(
+    found: FoundApplication, given: Sequence[str], world: PermissionState, tools: Context
+) -> list[AddPublicKey]:
     place, number = f"{found.place}.public_keys", found.application_id
     known = {key.pem for key in world.public_keys.get(number, ())}
     count, acts = len(known), []
     for at, text in enumerate(given):
-        key = new_key(text, application_id=number, source=KeySource.CUSTOM, now=tools.now, place=f"{place}[{at}]")
+        key = new_application_key(
+            text, application_id=number, source=KeySource.CUSTOM, now=tools.now, place=f"{place}[{at}]"
+        )
         if key.pem not in known:
             known.add(key.pem)
             acts.append(AddPublicKey(key))
-    with those_not_listed_stay(place):
+    with limit_as_malformed(place):
         refuse_custom_keys(count + len(acts))
     return acts
 
 
 @contextmanager
-def those_not_listed_stay(place: str) -> Iterator[None]:
+def limit_as_malformed(place: str) -> Iterator[None]:
     """Why a short list may be one too many."""
     try:
         yield
@@ -180,16 +194,18 @@ def those_not_listed_stay(place: str) -> Iterator[None]:
         raise Malformed(f"{place}: {full} Those not listed are kept.") from None
 
 
-def service_meta_document(application: Application, tools: Tools, *, secrets: bool) -> Document:
+def service_meta_document(application: Application, tools: Context, *, secrets: bool) -> Document:
     meta = dict(application.service_meta)
     kept = application.sealed_private_key
     if kept is not None and secrets:
-        text = tools.masters.open(kept, purpose=PRIVATE_KEY_SEALED_FOR).decode()
-        meta["private_key"] = sealed(text, tools, purpose=private_purpose(application.application_id))
+        text = tools.masters.open(kept, purpose=PRIVATE_KEY_PURPOSE).decode()
+        meta["private_key"] = sealed_document(
+            text, tools, purpose=private_key_file_purpose(application.application_id)
+        )
     return meta
 
 
-def keys_document(number: int, world: World, tools: Tools, *, secrets: bool) -> Document:
+def keys_document(number: int, world: PermissionState, tools: Context, *, secrets: bool) -> Document:
     return {
         "access_keys": [
             {"comment": key.comment, **(access_key_secret(key, tools) if secrets else {})}
@@ -199,14 +215,14 @@ def keys_document(number: int, world: World, tools: Tools, *, secrets: bool) -> 
     }
 
 
-def access_key_secret(key: AccessKey, tools: Tools) -> Document:
+def access_key_secret(key: AccessKey, tools: Context) -> Document:
     value = tools.masters.open(key.sealed, purpose=access_key_purpose(key.key_id)).decode()
-    return {"hash": sealed(value, tools, purpose=key_purpose(key.application_id))}
+    return {"hash": sealed_document(value, tools, purpose=access_key_file_purpose(key.application_id))}
 
 
-def key_purpose(number: int) -> str:
+def access_key_file_purpose(number: int) -> str:
     return f"access-key:{number}"
 
 
-def private_purpose(number: int) -> str:
+def private_key_file_purpose(number: int) -> str:
     return f"private-key:{number}"

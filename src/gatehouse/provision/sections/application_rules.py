@@ -21,21 +21,21 @@ from gatehouse.permissions.documents.limits import refuse_roles
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import ConditionMode, Role
-from gatehouse.permissions.model.rule import Section
+from gatehouse.permissions.model.rule import RuleSection
 from gatehouse.permissions.model.schema import ApplicationSchema, Tree
 from gatehouse.provision.document import Document
 from gatehouse.provision.entries import read_record
 from gatehouse.provision.errors import Problems
-from gatehouse.provision.sections.application_entry import ApplicationEntry, RoleEntry
+from gatehouse.provision.sections.application_entry import ApplicationFileEntry, RoleFileEntry
 
-ROOTS: Final = ("login", "private_data", "public_data", "secret_data")
+SCHEMA_ROOTS: Final = ("login", "private_data", "public_data", "secret_data")
 
 
 def with_rules(
-    base: ApplicationModel, entry: ApplicationEntry, place: str, problems: Problems, *, prune: bool
+    base: ApplicationModel, entry: ApplicationFileEntry, place: str, problems: Problems, *, prune: bool
 ) -> ApplicationModel:
     """The model with the schema and roles of the record; raises Malformed."""
-    schema = base.schema if entry.schema is UNSET else with_roots(base.schema, entry.schema, f"{place}.schema")
+    schema = base.schema if entry.schema is UNSET else with_schema_roots(base.schema, entry.schema, f"{place}.schema")
     try:
         refuse_changed_central(base, schema)
     except Malformed as error:
@@ -45,15 +45,15 @@ def with_rules(
         after = replace(after, roles=wanted_roles(after, entry.roles, f"{place}.roles", problems, prune=prune))
     for role in after.roles.values():
         if schema != base.schema or role != base.roles.get(role.key):
-            refuse_role(after, base.roles.get(role.key), role, f"{place}.roles.{role.name}")
+            refuse_invalid_role(after, base.roles.get(role.key), role, f"{place}.roles.{role.name}")
     return after
 
 
-def with_roots(schema: ApplicationSchema, given: Mapping[str, Any], place: str) -> ApplicationSchema:
+def with_schema_roots(schema: ApplicationSchema, given: Mapping[str, Any], place: str) -> ApplicationSchema:
     """A root that is absent stays, null empties it."""
-    members = read_members(given, place, ROOTS)
+    members = read_members(given, place, SCHEMA_ROOTS)
     fields: dict[str, Tree] = {}
-    for section in Section:
+    for section in RuleSection:
         if section.value in members:
             fields[section.value] = rules.parse_schema_section(
                 members[section] or {}, section, place=f"{place}.{section}"
@@ -63,7 +63,7 @@ def with_roots(schema: ApplicationSchema, given: Mapping[str, Any], place: str) 
     if "secret_data" in members:
         fields["secret_data"] = rules.parse_secret(members["secret_data"] or {}, place=f"{place}.secret_data")
     after = replace(schema, **fields)  # type: ignore[arg-type]
-    rules.refuse_doubled(after.private_data, after.public_data, place=place)
+    rules.refuse_duplicate_paths(after.private_data, after.public_data, place=place)
     return after
 
 
@@ -71,14 +71,14 @@ def wanted_roles(
     model: ApplicationModel, given: Mapping[str, Any], place: str, problems: Problems, *, prune: bool
 ) -> Mapping[str, Role]:
     """Roles the record does not name stay, unless the rest is to go."""
-    kept = {key: role for key, role in model.roles.items() if not prune or is_fixed(model, key)}
+    kept = {key: role for key, role in model.roles.items() if not prune or is_builtin_role(model, key)}
     named: dict[str, Role] = {}
     for name, fields in rules.read_roles(given, place=place).items():
         where = f"{place}.{name}"
-        entry = read_record(fields, RoleEntry, where, problems)
+        entry = read_record(fields, RoleFileEntry, where, problems)
         if entry is None:
             continue
-        role = merged_role(model, name, entry, where)
+        role = merge_role(model, name, entry, where)
         if role.key in named:
             raise Malformed(f"{where}: names are unique ignoring case")
         named[role.key] = role
@@ -87,11 +87,11 @@ def wanted_roles(
     return wanted
 
 
-def is_fixed(model: ApplicationModel, key: str) -> bool:
+def is_builtin_role(model: ApplicationModel, key: str) -> bool:
     return model.application.is_central and key in CENTRAL_ROLES
 
 
-def merged_role(model: ApplicationModel, name: str, entry: RoleEntry, place: str) -> Role:
+def merge_role(model: ApplicationModel, name: str, entry: RoleFileEntry, place: str) -> Role:
     """An absent field keeps, null clears; a name never changes (R5)."""
     base = model.roles.get(name.lower()) or Role(application_id=model.application.application_id, name=name)
     fields: dict[str, Any] = {}
@@ -111,11 +111,11 @@ def merged_role(model: ApplicationModel, name: str, entry: RoleEntry, place: str
     if entry.params is not UNSET:
         fields["params"] = ",".join(rules.parse_params(entry.params or "", f"{place}.params"))
     if entry.meta is not UNSET or entry.permissions is not UNSET:
-        fields["meta"] = meta_of(entry, place)
+        fields["meta"] = role_meta(entry, place)
     return replace(base, **fields)
 
 
-def meta_of(entry: RoleEntry, place: str) -> Tree:
+def role_meta(entry: RoleFileEntry, place: str) -> Tree:
     if entry.meta is not UNSET and entry.permissions is not UNSET:
         raise Malformed(f"{place}: meta or permissions, not both")
     if entry.permissions is not UNSET:
@@ -123,10 +123,10 @@ def meta_of(entry: RoleEntry, place: str) -> Tree:
     return rules.parse_meta(entry.meta or {}, place=f"{place}.meta")
 
 
-def refuse_role(model: ApplicationModel, before: Role | None, role: Role, place: str) -> None:
+def refuse_invalid_role(model: ApplicationModel, before: Role | None, role: Role, place: str) -> None:
     held = rules.meta_entries(role.meta)
     rules.refuse_collisions(model.schema, held, place=f"{place}.meta", central=model.application.is_central)
-    if not role.protected and (protected := rules.protected_among(model.schema, held)):
+    if not role.protected and (protected := rules.protected_rules_in(model.schema, held)):
         names = ", ".join(str(rule) for rule in protected)
         raise Malformed(f"{place}: protected rules go into protected roles only: {names}")
     try:
@@ -135,9 +135,9 @@ def refuse_role(model: ApplicationModel, before: Role | None, role: Role, place:
         raise Malformed(f"{place}: {error}") from None
 
 
-def differing(before: ApplicationModel, after: ApplicationModel) -> Sequence[str]:
+def changed_rule_fields(before: ApplicationModel, after: ApplicationModel) -> Sequence[str]:
     """The names of what differs."""
-    roots = [f"schema.{root}" for root in ROOTS if getattr(before.schema, root) != getattr(after.schema, root)]
+    roots = [f"schema.{root}" for root in SCHEMA_ROOTS if getattr(before.schema, root) != getattr(after.schema, root)]
     keys = sorted(before.roles.keys() | after.roles.keys())
     changed = [key for key in keys if before.roles.get(key) != after.roles.get(key)]
     return [*roots, *(f"roles.{(after.roles.get(key) or before.roles[key]).name}" for key in changed)]
@@ -151,6 +151,6 @@ def rules_document(model: ApplicationModel) -> Document:
     roles = {
         role.name: {name: value for name, value in role_document(role).items() if name not in ("name", "version")}
         for key, role in sorted(model.roles.items())
-        if not is_fixed(model, key)
+        if not is_builtin_role(model, key)
     }
     return {"schema": schema, "roles": roles}

@@ -6,60 +6,62 @@ from typing import Final
 
 from msgspec import UNSET
 
-from gatehouse.accounts.model import ADMINISTRATOR
-from gatehouse.audit.differences import difference
-from gatehouse.audit.events import Event
+from gatehouse.accounts.model import ADMINISTRATOR_ROLE
+from gatehouse.audit.differences import describe_changes
+from gatehouse.audit.events import AuditEvent
 from gatehouse.permissions.documents import rules
-from gatehouse.permissions.documents.fields import read_members, shown
+from gatehouse.permissions.documents.fields import printable, read_members
 from gatehouse.permissions.documents.records import parse_assignments, parse_project, record_document
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.rule import PROJECT_ACCESS, Section
+from gatehouse.permissions.model.rule import PROJECT_ACCESS, RuleSection
 from gatehouse.permissions.model.scope import ROOT, Scope
-from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord
+from gatehouse.permissions.model.user_record import Assignment, ScopeHoldings, UserRecord
 from gatehouse.provision.document import Document
 from gatehouse.provision.errors import Problems
-from gatehouse.provision.model import Action, Change, ChangeRecords, Note, State, World
-from gatehouse.provision.sections.application_entry import ApplicationEntry
+from gatehouse.provision.model import Action, AuditNote, Change, ChangeRecords, PermissionState, StoredState
+from gatehouse.provision.sections.application_entry import ApplicationFileEntry
 from gatehouse.provision.sections.references import (
     References,
-    collected,
+    collect_problems,
     is_related,
-    refuse_holdings,
+    refuse_invalid_holdings,
     refuse_unrelated,
     role_names,
 )
-from gatehouse.provision.sections.section import Draft, Placed, Terms, Tools
+from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan
 
-SECTIONS: Final = ("roles", "private_data", "public_data", "login", "secret_data")
-EVERY_SECTION: Final[Mapping[str, object]] = dict.fromkeys(SECTIONS)  # each null: emptied
+RECORD_SECTIONS: Final = ("roles", "private_data", "public_data", "login", "secret_data")
+EMPTY_RECORD: Final[Mapping[str, object]] = dict.fromkeys(RECORD_SECTIONS)  # each null: emptied
 
 
-class ApplicationUsers:
+class ApplicationUsersStage:
     name = "applications"
 
     async def draft(
         self,
-        entries: Sequence[Placed[ApplicationEntry]],
-        state: State,
-        tools: Tools,
-        terms: Terms,  # noqa: ARG002 - a stage's signature
-    ) -> Draft:
+        entries: Sequence[Located[ApplicationFileEntry]],
+        state: StoredState,
+        tools: Context,
+        terms: Options,  # noqa: ARG002 - a stage's signature
+    ) -> SectionPlan:
         problems, changes = Problems(), []
         references = References(state, tools.file)
         for placed in entries:
             model = stored_application(placed.entry, state.world, references)
             if model is None or placed.entry.users is UNSET:
                 continue
-            planning = Planning(model, state.world, references)
+            planning = UserRecordPlanner(model, state.world, references)
             for user_id, given in placed.entry.users.items():
-                with collected(problems):
-                    change = planning.change(user_id, given, f"{placed.place}.users.{shown(user_id)}")
+                with collect_problems(problems):
+                    change = planning.change(user_id, given, f"{placed.place}.users.{printable(user_id)}")
                     changes += [] if change is None else [change]
-        return Draft(changes=tuple(changes), problems=tuple(problems.lines))
+        return SectionPlan(changes=tuple(changes), problems=tuple(problems.lines))
 
 
-def stored_application(entry: ApplicationEntry, world: World, references: References) -> ApplicationModel | None:
+def stored_application(
+    entry: ApplicationFileEntry, world: PermissionState, references: References
+) -> ApplicationModel | None:
     """As the stage before found or made it; one it refused is none."""
     if entry.application_id is not UNSET:
         return references.application(entry.application_id)
@@ -69,10 +71,10 @@ def stored_application(entry: ApplicationEntry, world: World, references: Refere
     return next((model for model in live if (model.application.project_id, model.application.name) == key), None)
 
 
-class Planning:
+class UserRecordPlanner:
     """The users of one application."""
 
-    def __init__(self, model: ApplicationModel, world: World, references: References) -> None:
+    def __init__(self, model: ApplicationModel, world: PermissionState, references: References) -> None:
         self._model = model
         self._world = world
         self._references = references
@@ -84,16 +86,16 @@ class Planning:
         after = self._wanted(before, given, place)
         if after == before:
             return None
-        refuse_holdings(self._model, before.scopes, after.scopes, place)
-        rules.refuse_doubled(after.root.private_data, after.root.public_data, place=place)
-        return change_of(self._model, before, after)
+        refuse_invalid_holdings(self._model, before.scopes, after.scopes, place)
+        rules.refuse_duplicate_paths(after.root.private_data, after.root.public_data, place=place)
+        return record_change(self._model, before, after)
 
     def _wanted(self, before: UserRecord, given: object, place: str) -> UserRecord:
         """A section that is absent stays, null empties it; null in place of the user takes all he has.
 
         What is held of application 1 in projects is said by the section memberships.
         """
-        members = EVERY_SECTION if given is None else read_members(given, place, SECTIONS)
+        members = EMPTY_RECORD if given is None else read_members(given, place, RECORD_SECTIONS)
         below = {scope: held for scope, held in before.scopes.items() if not scope.is_root}
         private = read_members(members.get("private_data") or {}, f"{place}.private_data")
         if PROJECT_ACCESS in private or ("private_data" in members and not self._model.application.is_central):
@@ -108,30 +110,30 @@ class Planning:
             after = replace(after, secret_data=secret)
         return after
 
-    def _root(self, before: UserRecord, members: Mapping[str, object], place: str) -> Holdings:
+    def _root(self, before: UserRecord, members: Mapping[str, object], place: str) -> ScopeHoldings:
         root = before.root
         if "roles" in members:
             root = replace(root, roles=parse_assignments(members["roles"] or [], place=f"{place}.roles"))
             if self._model.application.is_central:
                 root = replace(root, roles=with_administrator(before, root, f"{place}.roles"))
-        for section in Section:
+        for section in RuleSection:
             if section.value in members:
                 given = read_members(members[section] or {}, f"{place}.{section}")
                 entries = {name: value for name, value in given.items() if name != PROJECT_ACCESS}
                 tree = rules.parse_entries(entries, section, place=f"{place}.{section}")
                 root = (
                     replace(root, private_data=tree)
-                    if section is Section.PRIVATE
+                    if section is RuleSection.PRIVATE
                     else replace(root, public_data=tree)
                 )
         return root
 
-    def _access(self, before: UserRecord, given: object, place: str) -> dict[Scope, Holdings]:
+    def _access(self, before: UserRecord, given: object, place: str) -> dict[Scope, ScopeHoldings]:
         """All that is held in projects; what is held where nothing is given any more stays."""
         kept = {scope: held for scope, held in before.scopes.items() if not self._is_told(scope)}
-        found: dict[Scope, Holdings] = {}
+        found: dict[Scope, ScopeHoldings] = {}
         for name, document in read_members(given, place).items():
-            where = f"{place}.{shown(name)}"
+            where = f"{place}.{printable(name)}"
             project_id = self._references.project(name, where).project.project_id
             resolved = self._references.with_group_ids(document, name, where)
             scopes = parse_project(resolved, project_id, place=where)
@@ -150,17 +152,17 @@ class Planning:
         return related and self._world.has(scope)
 
 
-def with_administrator(before: UserRecord, wanted: Holdings, place: str) -> tuple[Assignment, ...]:
+def with_administrator(before: UserRecord, wanted: ScopeHoldings, place: str) -> tuple[Assignment, ...]:
     """Who administers is said by `users`, and by nothing else."""
-    if any(one.role == ADMINISTRATOR for one in wanted.roles):
-        raise Malformed(f"{place}: {ADMINISTRATOR} is given by the field of that name in the section users")
+    if any(one.role == ADMINISTRATOR_ROLE for one in wanted.roles):
+        raise Malformed(f"{place}: {ADMINISTRATOR_ROLE} is given by the field of that name in the section users")
     held = before.root.roles
-    kept = tuple(one for one in held if one.role == ADMINISTRATOR)
-    is_first = bool(kept) and held[0].role == ADMINISTRATOR
+    kept = tuple(one for one in held if one.role == ADMINISTRATOR_ROLE)
+    is_first = bool(kept) and held[0].role == ADMINISTRATOR_ROLE
     return (*kept, *wanted.roles) if is_first else (*wanted.roles, *kept)
 
 
-def change_of(model: ApplicationModel, before: UserRecord, record: UserRecord) -> Change:
+def record_change(model: ApplicationModel, before: UserRecord, record: UserRecord) -> Change:
     number, names = model.application.application_id, role_names(model)
     old, new = record_document(before, names), record_document(record, names)
     is_new = before == UserRecord(application_id=number, user_id=before.user_id, version=before.version)
@@ -170,34 +172,38 @@ def change_of(model: ApplicationModel, before: UserRecord, record: UserRecord) -
         action=action,
         kind="record",
         name=f"of user {record.user_id} in application {number}",
-        fields=tuple(name for name in SECTIONS if old[name] != new[name]) if action is Action.CHANGE else (),
+        fields=tuple(name for name in RECORD_SECTIONS if old[name] != new[name]) if action is Action.CHANGE else (),
         act=ChangeRecords((before,), (record,)),
         subject=record.user_id,
-        notes=(Note(event=Event.USER_SCHEMA_SAVED, details={"application_id": number, **difference(old, new)}),),
+        notes=(
+            AuditNote(
+                event=AuditEvent.USER_SCHEMA_SAVED, details={"application_id": number, **describe_changes(old, new)}
+            ),
+        ),
     )
 
 
-def users_document(model: ApplicationModel, world: World) -> Document:
+def users_document(model: ApplicationModel, world: PermissionState) -> Document:
     """Of application 1 only what is held at its root: the rest is in other sections."""
     number, names = model.application.application_id, role_names(model)
     found: Document = {}
     for (application_id, user_id), record in sorted(world.records.items()):
         if application_id != number:
             continue
-        visible = exported(model, record, world)
+        visible = exportable_record(model, record, world)
         if visible.scopes or visible.login or visible.secret_data:
             document = record_document(visible, names)
-            found[user_id] = {name: document[name] for name in SECTIONS}
+            found[user_id] = {name: document[name] for name in RECORD_SECTIONS}
     return found
 
 
-def exported(model: ApplicationModel, record: UserRecord, world: World) -> UserRecord:
+def exportable_record(model: ApplicationModel, record: UserRecord, world: PermissionState) -> UserRecord:
     central = model.application.is_central
     scopes = {
         scope: held for scope, held in record.scopes.items() if scope.is_root or (not central and world.has(scope))
     }
     if central and ROOT in scopes:
         held = scopes[ROOT]
-        roles = tuple(one for one in held.roles if one.role != ADMINISTRATOR)
+        roles = tuple(one for one in held.roles if one.role != ADMINISTRATOR_ROLE)
         scopes[ROOT] = replace(held, roles=roles)
     return replace(record, scopes={scope: held for scope, held in scopes.items() if not held.is_empty})

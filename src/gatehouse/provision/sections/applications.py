@@ -5,11 +5,11 @@ from dataclasses import replace
 
 from msgspec import UNSET
 
-from gatehouse.audit.differences import difference
-from gatehouse.audit.events import Event
+from gatehouse.audit.differences import describe_changes
+from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import Details
-from gatehouse.permissions.commands.app_schemas import role_event, role_facts, schema_document
-from gatehouse.permissions.documents.differences import differences, tallied
+from gatehouse.permissions.commands.app_schemas import role_audit_fields, role_event, schema_document
+from gatehouse.permissions.documents.differences import differences, tally_differences
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.facts import ApplicationModel
@@ -17,21 +17,21 @@ from gatehouse.permissions.model.schema import ApplicationSchema
 from gatehouse.provision.document import Document
 from gatehouse.provision.errors import Problems
 from gatehouse.provision.model import (
-    Act,
     Action,
     AddApplication,
     AddPublicKey,
+    AuditNote,
     Change,
     ChangeApplication,
     ChangeSchema,
-    Note,
+    PermissionState,
     PutAccessKey,
-    Scope,
-    State,
-    World,
+    ReadScope,
+    StoredState,
+    Write,
 )
-from gatehouse.provision.outcome import after
-from gatehouse.provision.sections.application_entry import ApplicationEntry, FoundApplication, merged
+from gatehouse.provision.outcome import state_after
+from gatehouse.provision.sections.application_entry import ApplicationFileEntry, FoundApplication, merge_application
 from gatehouse.provision.sections.application_keys import (
     WantedKeys,
     keys_document,
@@ -39,53 +39,53 @@ from gatehouse.provision.sections.application_keys import (
     wanted_keys,
     with_service_meta,
 )
-from gatehouse.provision.sections.application_rules import differing, rules_document, with_rules
+from gatehouse.provision.sections.application_rules import changed_rule_fields, rules_document, with_rules
 from gatehouse.provision.sections.application_users import users_document
 from gatehouse.provision.sections.projects import next_application_id
-from gatehouse.provision.sections.references import References, collected, known_users
-from gatehouse.provision.sections.section import Draft, Placed, Terms, Tools
+from gatehouse.provision.sections.references import References, collect_problems, known_user_ids
+from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan
 
 FIELDS = ("name", "description", "project_id", "settings", "service_meta")
 
 
 class ApplicationSection:
     name = "applications"
-    entry = ApplicationEntry
+    entry = ApplicationFileEntry
 
-    def scope(self, entries: Sequence[Placed[ApplicationEntry]], *, prune: bool) -> Scope:  # noqa: ARG002 - all are read
+    def scope(self, entries: Sequence[Located[ApplicationFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - all are read
         people = frozenset(
             user_id for placed in entries if placed.entry.users is not UNSET for user_id in placed.entry.users
         )
-        return Scope(world=True, user_ids=people, record_users=people)
+        return ReadScope(world=True, user_ids=people, record_users=people)
 
     async def draft(
-        self, entries: Sequence[Placed[ApplicationEntry]], state: State, tools: Tools, terms: Terms
-    ) -> Draft:
-        planning = Planning(state, tools, terms)
+        self, entries: Sequence[Located[ApplicationFileEntry]], state: StoredState, tools: Context, terms: Options
+    ) -> SectionPlan:
+        planning = ApplicationPlanner(state, tools, terms)
         for placed in entries:
-            with collected(planning.problems):
+            with collect_problems(planning.problems):
                 planning.plan(placed)
         if terms.prune:
             planning.remove_unnamed()
-        return Draft(changes=tuple(planning.changes), problems=tuple(planning.problems.lines))
+        return SectionPlan(changes=tuple(planning.changes), problems=tuple(planning.problems.lines))
 
-    def documents(self, state: State, tools: Tools, *, secrets: bool) -> list[Document]:
+    def documents(self, state: StoredState, tools: Context, *, secrets: bool) -> list[Document]:
         world = state.world
         live = [model for _, model in sorted(world.applications.items()) if world.is_live(model.application)]
-        return [document(model, world, tools, secrets=secrets) for model in live]
+        return [application_document(model, world, tools, secrets=secrets) for model in live]
 
 
-class Planning:
+class ApplicationPlanner:
     """One record after the other, each against what the ones before it leave."""
 
-    def __init__(self, state: State, tools: Tools, terms: Terms) -> None:
+    def __init__(self, state: StoredState, tools: Context, terms: Options) -> None:
         self.changes: list[Change] = []
         self.problems = Problems()
         self._state = state
         self._tools = tools
         self._terms = terms
         self._places: dict[int, str] = {}
-        self._users = known_users(state, tools.file)
+        self._users = known_user_ids(state, tools.file)
         self._named = {
             placed.entry.application_id
             for placed in tools.file.of("applications")
@@ -93,34 +93,38 @@ class Planning:
         }
 
     @property
-    def _world(self) -> World:
+    def _world(self) -> PermissionState:
         return self._state.world
 
-    def plan(self, placed: Placed[ApplicationEntry]) -> None:
+    def plan(self, placed: Located[ApplicationFileEntry]) -> None:
         found = self._found(placed)
         first = self._places.setdefault(found.application_id, placed.place)
         if first != placed.place:
             raise Malformed(f"{placed.place}: is the same application as {first}")
         self._refuse_namesake(found)
         keys = wanted_keys(found, self._world, self._tools, self._terms)
-        change = added(found, keys) if found.before is None else changed(found, found.before, keys, self._tools.now)
+        change = (
+            application_addition(found, keys)
+            if found.before is None
+            else application_change(found, found.before, keys, self._tools.now)
+        )
         if change is not None:
             self.changes.append(change)
-            self._state = after(self._state, change.acts)
+            self._state = state_after(self._state, change.acts)
 
     def remove_unnamed(self) -> None:
         """Application 1 is the service itself; those in removed projects are out of reach already."""
         for number, model in sorted(self._world.applications.items()):
             application = model.application
             if number not in self._places and not application.is_central and self._world.is_live(application):
-                self.changes.append(removal(application))
+                self.changes.append(application_removal(application))
 
-    def _found(self, placed: Placed[ApplicationEntry]) -> FoundApplication:
+    def _found(self, placed: Located[ApplicationFileEntry]) -> FoundApplication:
         place, entry = placed.place, placed.entry
         references = References(self._state, self._tools.file, self._users)
         before = self._stored(entry, references, place)
         base = before or self._blank(entry, place)
-        application = merged(entry, base.application, references, self._tools, place)
+        application = merge_application(entry, base.application, references, self._tools, place)
         if entry.service_meta is not UNSET:
             application = with_service_meta(
                 application, entry.service_meta, self._tools, self._terms, f"{place}.service_meta"
@@ -130,7 +134,7 @@ class Planning:
         )
         return FoundApplication(place=place, entry=entry, before=before, after=model)
 
-    def _stored(self, entry: ApplicationEntry, references: References, place: str) -> ApplicationModel | None:
+    def _stored(self, entry: ApplicationFileEntry, references: References, place: str) -> ApplicationModel | None:
         """By its id if the record has one, else by its project and name."""
         if entry.application_id is not UNSET:
             return self._by_id(entry.application_id, place)
@@ -156,7 +160,7 @@ class Planning:
             raise Malformed(f"{place}.application_id: application {number} is removed; its id is never given again")
         return found
 
-    def _blank(self, entry: ApplicationEntry, place: str) -> ApplicationModel:
+    def _blank(self, entry: ApplicationFileEntry, place: str) -> ApplicationModel:
         if entry.name is UNSET:
             raise Malformed(f"{place}: a new application needs a name")
         named = entry.application_id
@@ -178,7 +182,7 @@ class Planning:
                 )
 
 
-def added(found: FoundApplication, keys: WantedKeys) -> Change:
+def application_addition(found: FoundApplication, keys: WantedKeys) -> Change:
     application = found.after.application
     details: Details = {"name": application.name, "project_id": application.project_id}
     return Change(
@@ -188,21 +192,23 @@ def added(found: FoundApplication, keys: WantedKeys) -> Change:
         act=AddApplication(found.after),
         further=keys.acts,
         subject=f"application {application.application_id}",
-        notes=(Note(event=Event.APPLICATION_CREATED, details=details), *key_notes(keys)),
-        generated_secret=told(keys),
+        notes=(AuditNote(event=AuditEvent.APPLICATION_CREATED, details=details), *key_notes(keys)),
+        generated_secret=generated_keys_text(keys),
     )
 
 
-def changed(found: FoundApplication, before: ApplicationModel, keys: WantedKeys, now: int) -> Change | None:
+def application_change(
+    found: FoundApplication, before: ApplicationModel, keys: WantedKeys, now: int
+) -> Change | None:
     model = found.after
     own = [name for name in FIELDS if getattr(before.application, name) != getattr(model.application, name)]
     if before.application.sealed_private_key != model.application.sealed_private_key:
         own.append("service_meta.private_key")
-    ruled = differing(before, model)
-    acts: list[Act] = [ChangeApplication(before.application, model.application)] if own else []
+    ruled = changed_rule_fields(before, model)
+    acts: list[Write] = [ChangeApplication(before.application, model.application)] if own else []
     if ruled:
         stamped = replace(model, schema=replace(model.schema, updated_at=now))
-        changes = tallied(differences(before, stamped))
+        changes = tally_differences(differences(before, stamped))
         acts.append(ChangeSchema(replace(before, application=model.application), stamped, changes))
     acts += keys.acts
     if not acts:
@@ -220,59 +226,66 @@ def changed(found: FoundApplication, before: ApplicationModel, keys: WantedKeys,
             *rule_notes(before, model),
             *key_notes(keys),
         ),
-        generated_secret=told(keys),
+        generated_secret=generated_keys_text(keys),
     )
 
 
-def told(keys: WantedKeys) -> str | None:
+def generated_keys_text(keys: WantedKeys) -> str | None:
     return ", ".join(f"{name}: {value}" for name, value in keys.generated.items()) or None
 
 
-def application_note(before: Application, application: Application) -> Note:
-    return Note(event=Event.APPLICATION_CHANGED, details=difference(audited(before), audited(application)))
+def application_note(before: Application, application: Application) -> AuditNote:
+    return AuditNote(
+        event=AuditEvent.APPLICATION_CHANGED,
+        details=describe_changes(audited_application(before), audited_application(application)),
+    )
 
 
-def rule_notes(before: ApplicationModel, model: ApplicationModel) -> list[Note]:
+def rule_notes(before: ApplicationModel, model: ApplicationModel) -> list[AuditNote]:
     old, new = schema_document(before.schema), schema_document(model.schema)
-    notes = [Note(event=Event.SCHEMA_SAVED, details=difference(old, new))] if old != new else []
+    notes = [AuditNote(event=AuditEvent.SCHEMA_SAVED, details=describe_changes(old, new))] if old != new else []
     for key in sorted(before.roles.keys() | model.roles.keys()):
         was, role = before.roles.get(key), model.roles.get(key)
         if was != role:
-            details: Details = {"role": key, **difference(role_facts(was), role_facts(role))}
-            notes.append(Note(event=role_event(role), details=details))
+            details: Details = {"role": key, **describe_changes(role_audit_fields(was), role_audit_fields(role))}
+            notes.append(AuditNote(event=role_event(role), details=details))
     return notes
 
 
-def key_notes(keys: WantedKeys) -> list[Note]:
+def key_notes(keys: WantedKeys) -> list[AuditNote]:
     notes = []
     for act in keys.acts:
         match act:
             case PutAccessKey(_, key):
                 notes.append(
-                    Note(event=Event.ACCESS_KEY_MADE, details={"key_id": key.key_id, "comment": key.comment})
+                    AuditNote(
+                        event=AuditEvent.ACCESS_KEY_MADE, details={"key_id": key.key_id, "comment": key.comment}
+                    )
                 )
             case AddPublicKey(key):
-                notes.append(Note(event=Event.APPLICATION_KEY_ADDED, details={"kid": key.kid}))
+                notes.append(AuditNote(event=AuditEvent.APPLICATION_KEY_ADDED, details={"kid": key.kid}))
     return notes
 
 
-def removal(application: Application) -> Change:
+def application_removal(application: Application) -> Change:
     return Change(
         action=Action.REMOVE,
         kind="application",
         name=str(application.application_id),
         act=ChangeApplication(application, replace(application, removed=True)),
         subject=f"application {application.application_id}",
-        notes=(Note(event=Event.APPLICATION_REMOVED),),
+        notes=(AuditNote(event=AuditEvent.APPLICATION_REMOVED),),
     )
 
 
-def audited(application: Application) -> dict[str, object]:
+def audited_application(application: Application) -> dict[str, object]:
     private = None if application.sealed_private_key is None else "given"
     return {**{name: getattr(application, name) for name in FIELDS}, "private_key": private}
 
 
-def document(model: ApplicationModel, world: World, tools: Tools, *, secrets: bool) -> Document:
+def application_document(
+    model: ApplicationModel, world: PermissionState, tools: Context, *, secrets: bool
+) -> Document:
     application = model.application
     number = application.application_id
     return {

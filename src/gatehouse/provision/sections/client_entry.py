@@ -5,15 +5,15 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
-from gatehouse.oauth.client_document import ClientFields, merged
+from gatehouse.oauth.client_document import ClientPatch, apply_patch
 from gatehouse.oauth.model import Client, ClientSecret
-from gatehouse.provision.given import GivenSecret
-from gatehouse.provision.sections.section import chosen
+from gatehouse.provision.given import FileSecret
+from gatehouse.provision.sections.section import merge_field
 
 
-class ClientEntry(ClientFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ClientFileEntry(ClientPatch, frozen=True, kw_only=True, forbid_unknown_fields=True):
     client_id: str
-    client_secret: GivenSecret | UnsetType | None = UNSET
+    client_secret: FileSecret | UnsetType | None = UNSET
     application_id: Annotated[int, Meta(ge=1, le=2**53)] | UnsetType | None = UNSET
 
 
@@ -22,7 +22,7 @@ class FoundClient:
     """An entry, the client it is about, and what becomes of that, secrets apart."""
 
     place: str
-    entry: ClientEntry
+    entry: ClientFileEntry
     before: Client | None  # None: to be made
     after: Client
 
@@ -40,7 +40,7 @@ class WantedClient:
         return replace(self.found.after, secrets=self.secrets)
 
 
-def merge(entry: ClientEntry, before: Client | None, now: int) -> Client:
+def merge_client(entry: ClientFileEntry, before: Client | None, now: int) -> Client:
     base = before or Client(client_id=entry.client_id, name="", created_at=now)
-    bound = replace(base, application_id=chosen(entry.application_id, kept=base.application_id, cleared=None))
-    return merged(entry, bound, is_new=before is None)
+    bound = replace(base, application_id=merge_field(entry.application_id, kept=base.application_id, cleared=None))
+    return apply_patch(entry, bound, is_new=before is None)

@@ -5,50 +5,54 @@ from dataclasses import replace
 
 from msgspec import UNSET
 
-from gatehouse.audit.events import Event
-from gatehouse.oauth.client_document import FIELDS, open_document
+from gatehouse.audit.events import AuditEvent
+from gatehouse.oauth.client_document import CLIENT_FIELDS, client_document
 from gatehouse.oauth.client_rules import check_client
 from gatehouse.oauth.model import Client
 from gatehouse.provision.document import Document
 from gatehouse.provision.errors import Problems
-from gatehouse.provision.model import Action, AddClient, Change, ChangeClient, Note, Scope, State
+from gatehouse.provision.model import Action, AddClient, AuditNote, Change, ChangeClient, ReadScope, StoredState
 from gatehouse.provision.sections.client_entry import (
-    ClientEntry,
+    ClientFileEntry,
     FoundClient,
     WantedClient,
-    merge,
+    merge_client,
 )
-from gatehouse.provision.sections.client_secrets import secrets_document, settled
-from gatehouse.provision.sections.section import Draft, Placed, Terms, Tools, few_at_a_time
+from gatehouse.provision.sections.client_secrets import resolve_client_secrets, secrets_document
+from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan, gather_in_batches
 
 
 class ClientSection:
     name = "clients"
-    entry = ClientEntry
+    entry = ClientFileEntry
 
-    def scope(self, entries: Sequence[Placed[ClientEntry]], *, prune: bool) -> Scope:  # noqa: ARG002 - all are read
-        return Scope()
+    def scope(self, entries: Sequence[Located[ClientFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - all are read
+        return ReadScope()
 
-    async def draft(self, entries: Sequence[Placed[ClientEntry]], state: State, tools: Tools, terms: Terms) -> Draft:
+    async def draft(
+        self, entries: Sequence[Located[ClientFileEntry]], state: StoredState, tools: Context, terms: Options
+    ) -> SectionPlan:
         problems = Problems()
-        found = identify(entries, state, tools.now, problems)
+        found = resolve_clients(entries, state, tools.now, problems)
         if problems.lines:
-            return Draft(problems=tuple(problems.lines))
-        wanted = await few_at_a_time([settled(one, tools, terms, problems) for one in found])
-        return Draft(changes=plan_clients(wanted, state, prune=terms.prune), problems=tuple(problems.lines))
+            return SectionPlan(problems=tuple(problems.lines))
+        wanted = await gather_in_batches([resolve_client_secrets(one, tools, terms, problems) for one in found])
+        return SectionPlan(changes=plan_clients(wanted, state, prune=terms.prune), problems=tuple(problems.lines))
 
-    def documents(self, state: State, tools: Tools, *, secrets: bool) -> list[Document]:
-        return [document(client, tools, secrets=secrets) for client in state.clients]
+    def documents(self, state: StoredState, tools: Context, *, secrets: bool) -> list[Document]:
+        return [client_to_document(client, tools, secrets=secrets) for client in state.clients]
 
 
-def identify(entries: Sequence[Placed[ClientEntry]], state: State, now: int, problems: Problems) -> list[FoundClient]:
+def resolve_clients(
+    entries: Sequence[Located[ClientFileEntry]], state: StoredState, now: int, problems: Problems
+) -> list[FoundClient]:
     by_id = {client.client_id: client for client in state.clients}
     first: dict[str, str] = {}
     found = []
     for placed in entries:
         place, entry = placed.place, placed.entry
         before = by_id.get(entry.client_id)
-        after = merge(entry, before, now)
+        after = merge_client(entry, before, now)
         if first.setdefault(entry.client_id, place) != place:
             problems.add(place, f"is the same client as {first[entry.client_id]}")
         if entry.client_id in state.removed_client_ids:
@@ -61,24 +65,24 @@ def identify(entries: Sequence[Placed[ClientEntry]], state: State, now: int, pro
     return found
 
 
-def plan_clients(wanted: Sequence[WantedClient], state: State, *, prune: bool) -> tuple[Change, ...]:
+def plan_clients(wanted: Sequence[WantedClient], state: StoredState, *, prune: bool) -> tuple[Change, ...]:
     """Pure: no secret is made here and nothing is read."""
     named = {one.after.client_id for one in wanted}
     surplus = [client for client in state.clients if client.client_id not in named] if prune else []
-    changes = [change_of(one) for one in wanted if one.found.before is None or differing(one)]
-    return (*map(removal, surplus), *changes)
+    changes = [client_change(one) for one in wanted if one.found.before is None or changed_client_fields(one)]
+    return (*map(client_removal, surplus), *changes)
 
 
-def differing(one: WantedClient) -> tuple[str, ...]:
+def changed_client_fields(one: WantedClient) -> tuple[str, ...]:
     """The names of what differs."""
     before, after = one.found.before, one.after
-    names = [name for name in FIELDS if getattr(before, name) != getattr(after, name)]
+    names = [name for name in CLIENT_FIELDS if getattr(before, name) != getattr(after, name)]
     if before is not None and before.secrets != after.secrets:
         names.append("client_secret")
     return tuple(names)
 
 
-def change_of(one: WantedClient) -> Change:
+def client_change(one: WantedClient) -> Change:
     after = one.after
     if one.found.before is None:
         return Change(
@@ -87,10 +91,10 @@ def change_of(one: WantedClient) -> Change:
             name=after.client_id,
             act=AddClient(after),
             subject=after.client_id,
-            notes=(Note(event=Event.CLIENT_CREATED, details={"profile": after.profile.value}),),
+            notes=(AuditNote(event=AuditEvent.CLIENT_CREATED, details={"profile": after.profile.value}),),
             generated_secret=one.generated_secret,
         )
-    fields = differing(one)
+    fields = changed_client_fields(one)
     return Change(
         action=Action.CHANGE,
         kind="client",
@@ -98,21 +102,21 @@ def change_of(one: WantedClient) -> Change:
         fields=fields,
         act=ChangeClient(after),
         subject=after.client_id,
-        notes=(Note(event=Event.CLIENT_CHANGED, details={"fields": ", ".join(fields)}),),
+        notes=(AuditNote(event=AuditEvent.CLIENT_CHANGED, details={"fields": ", ".join(fields)}),),
         generated_secret=one.generated_secret,
     )
 
 
-def removal(client: Client) -> Change:
+def client_removal(client: Client) -> Change:
     return Change(
         action=Action.REMOVE,
         kind="client",
         name=client.client_id,
         act=ChangeClient(replace(client, removed=True, secrets=())),
         subject=client.client_id,
-        notes=(Note(event=Event.CLIENT_REMOVED),),
+        notes=(AuditNote(event=AuditEvent.CLIENT_REMOVED),),
     )
 
 
-def document(client: Client, tools: Tools, *, secrets: bool) -> Document:
-    return {**open_document(client), **(secrets_document(client, tools) if secrets else {})}
+def client_to_document(client: Client, tools: Context, *, secrets: bool) -> Document:
+    return {**client_document(client), **(secrets_document(client, tools) if secrets else {})}

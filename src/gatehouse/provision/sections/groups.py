@@ -7,14 +7,14 @@ from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
 
-from gatehouse.audit.differences import difference
-from gatehouse.audit.events import Event
+from gatehouse.audit.differences import describe_changes
+from gatehouse.audit.events import AuditEvent
 from gatehouse.permissions.commands.groups import (
     GROUP_ID_BYTES,
     access_document,
     opens_to_all,
     read_conditions,
-    words_of,
+    text_fields,
 )
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import Malformed
@@ -22,17 +22,26 @@ from gatehouse.permissions.model.facts import ProjectModel
 from gatehouse.permissions.model.group import Group
 from gatehouse.provision.document import Document
 from gatehouse.provision.errors import Problems
-from gatehouse.provision.model import Action, AddGroup, Change, ChangeGroup, Note, RemoveGroup, Scope, State
-from gatehouse.provision.outcome import after
-from gatehouse.provision.sections.references import References, collected, known_users
-from gatehouse.provision.sections.section import Draft, Placed, Terms, Tools
+from gatehouse.provision.model import (
+    Action,
+    AddGroup,
+    AuditNote,
+    Change,
+    ChangeGroup,
+    ReadScope,
+    RemoveGroup,
+    StoredState,
+)
+from gatehouse.provision.outcome import state_after
+from gatehouse.provision.sections.references import References, collect_problems, known_user_ids
+from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan
 
 Items = tuple[Any, ...] | UnsetType | None
 
 FIELDS: Final = ("title", "description", "tags", "users", "conditions")
 
 
-class GroupEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class GroupFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     project_id: str
     title: str | UnsetType = UNSET
     group_id: str | UnsetType = UNSET
@@ -51,75 +60,77 @@ class FoundGroup:
 
 class GroupSection:
     name = "groups"
-    entry = GroupEntry
+    entry = GroupFileEntry
 
-    def scope(self, entries: Sequence[Placed[GroupEntry]], *, prune: bool) -> Scope:  # noqa: ARG002 - all are read
+    def scope(self, entries: Sequence[Located[GroupFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - all are read
         listed = (placed.entry.users for placed in entries)
         people = frozenset(
             user_id for users in listed if users is not UNSET for user_id in users or () if isinstance(user_id, str)
         )
-        return Scope(world=True, user_ids=people)
+        return ReadScope(world=True, user_ids=people)
 
-    async def draft(self, entries: Sequence[Placed[GroupEntry]], state: State, tools: Tools, terms: Terms) -> Draft:
-        planning = Planning(state, tools)
+    async def draft(
+        self, entries: Sequence[Located[GroupFileEntry]], state: StoredState, tools: Context, terms: Options
+    ) -> SectionPlan:
+        planning = GroupPlanner(state, tools)
         for placed in entries:
-            with collected(planning.problems):
+            with collect_problems(planning.problems):
                 planning.plan(placed)
         if terms.prune:
             planning.remove_unnamed()
-        return Draft(changes=tuple(planning.changes), problems=tuple(planning.problems.lines))
+        return SectionPlan(changes=tuple(planning.changes), problems=tuple(planning.problems.lines))
 
-    def documents(self, state: State, tools: Tools, *, secrets: bool) -> list[Document]:  # noqa: ARG002 - has none
+    def documents(self, state: StoredState, tools: Context, *, secrets: bool) -> list[Document]:  # noqa: ARG002 - has none
         return [
-            document(group)
+            group_document(group)
             for model in state.world.projects.values()
             if not model.project.removed
             for group in model.groups.values()
         ]
 
 
-class Planning:
+class GroupPlanner:
     """One record after the other, each against what the ones before it leave."""
 
-    def __init__(self, state: State, tools: Tools) -> None:
+    def __init__(self, state: StoredState, tools: Context) -> None:
         self.changes: list[Change] = []
         self.problems = Problems()
         self._state = state
         self._tools = tools
         self._places: dict[str, str] = {}
-        self._users = known_users(state, tools.file)
+        self._users = known_user_ids(state, tools.file)
         self._named = {
             placed.entry.group_id for placed in tools.file.of("groups") if placed.entry.group_id is not UNSET
         }
 
-    def plan(self, placed: Placed[GroupEntry]) -> None:
+    def plan(self, placed: Located[GroupFileEntry]) -> None:
         found = self._found(placed.entry, placed.place)
         first = self._places.setdefault(found.after.group_id, placed.place)
         if first != placed.place:
             raise Malformed(f"{placed.place}: is the same group as {first}")
-        change = added(found) if found.before is None else changed(found, found.before)
+        change = group_addition(found) if found.before is None else group_change(found, found.before)
         if change is not None:
             self.changes.append(change)
-            self._state = after(self._state, change.acts)
+            self._state = state_after(self._state, change.acts)
 
     def remove_unnamed(self) -> None:
         for model in self._state.world.projects.values():
             for group in model.groups.values():
                 if group.group_id not in self._places and not model.project.removed:
-                    self.changes.append(removal(group))
+                    self.changes.append(group_removal(group))
 
-    def _found(self, entry: GroupEntry, place: str) -> FoundGroup:
+    def _found(self, entry: GroupFileEntry, place: str) -> FoundGroup:
         references = References(self._state, self._tools.file, self._users)
         project = references.project(entry.project_id, f"{place}.project_id")
         before = self._stored(entry, project, place)
         base = before or self._blank(entry, project, place)
-        group = merged(entry, base, references, place)
+        group = merge_group(entry, base, references, place)
         others = (other for other in project.groups.values() if other.group_id != group.group_id)
         if any(other.title_key == group.title_key for other in others):
             raise Malformed(f"{place}.title: another group of the project has that title")
         return FoundGroup(place=place, before=before, after=group)
 
-    def _stored(self, entry: GroupEntry, project: ProjectModel, place: str) -> Group | None:
+    def _stored(self, entry: GroupFileEntry, project: ProjectModel, place: str) -> Group | None:
         """By its id if the record has one and there is such a group, else by its title."""
         if entry.group_id is not UNSET:
             self._refuse_foreign(grammar.check_group_id(entry.group_id, f"{place}.group_id"), project, place)
@@ -135,7 +146,7 @@ class Planning:
             if group_id in model.groups and model.project.project_id != project.project.project_id:
                 raise Malformed(f"{place}.group_id: belongs to the project {model.project.project_id}")
 
-    def _blank(self, entry: GroupEntry, project: ProjectModel, place: str) -> Group:
+    def _blank(self, entry: GroupFileEntry, project: ProjectModel, place: str) -> Group:
         if entry.title is UNSET:
             raise Malformed(f"{place}: a new group needs a title")
         return Group(
@@ -152,7 +163,7 @@ class Planning:
         return group_id
 
 
-def merged(entry: GroupEntry, base: Group, references: References, place: str) -> Group:
+def merge_group(entry: GroupFileEntry, base: Group, references: References, place: str) -> Group:
     """The group as it will be; raises Malformed."""
     after_all = base
     if entry.title is not UNSET:
@@ -170,65 +181,67 @@ def merged(entry: GroupEntry, base: Group, references: References, place: str) -
     return after_all
 
 
-def added(found: FoundGroup) -> Change:
+def group_addition(found: FoundGroup) -> Change:
     group = found.after
     return Change(
         action=Action.ADD,
         kind="group",
-        name=name_of(group),
+        name=group_name(group),
         act=AddGroup(group),
         subject=f"group {group.group_id}",
         notes=(
-            Note(event=Event.GROUP_CREATED, details={"project_id": group.project_id, "title": group.title}),
-            *([opened(group)] if opens_to_all(group) else []),
+            AuditNote(event=AuditEvent.GROUP_CREATED, details={"project_id": group.project_id, "title": group.title}),
+            *([group_opened_note(group)] if opens_to_all(group) else []),
         ),
     )
 
 
-def changed(found: FoundGroup, before: Group) -> Change | None:
+def group_change(found: FoundGroup, before: Group) -> Change | None:
     group = found.after
     fields = tuple(name for name in FIELDS if getattr(before, name) != getattr(group, name))
     if not fields:
         return None
-    details = difference(audited(before), audited(group))
+    details = describe_changes(audited_group(before), audited_group(group))
     return Change(
         action=Action.CHANGE,
         kind="group",
-        name=name_of(before),
+        name=group_name(before),
         fields=fields,
         act=ChangeGroup(before, group),
         subject=f"group {group.group_id}",
         notes=(
-            Note(event=Event.GROUP_CHANGED, details={"project_id": group.project_id, **details}),
-            *([opened(group)] if opens_to_all(group) and not opens_to_all(before) else []),
+            AuditNote(event=AuditEvent.GROUP_CHANGED, details={"project_id": group.project_id, **details}),
+            *([group_opened_note(group)] if opens_to_all(group) and not opens_to_all(before) else []),
         ),
     )
 
 
-def opened(group: Group) -> Note:
-    return Note(event=Event.GROUP_OPENED, details={"project_id": group.project_id})
+def group_opened_note(group: Group) -> AuditNote:
+    return AuditNote(event=AuditEvent.GROUP_OPENED, details={"project_id": group.project_id})
 
 
-def removal(group: Group) -> Change:
+def group_removal(group: Group) -> Change:
     return Change(
         action=Action.REMOVE,
         kind="group",
-        name=name_of(group),
+        name=group_name(group),
         act=RemoveGroup(group),
         subject=f"group {group.group_id}",
-        notes=(Note(event=Event.GROUP_REMOVED, details={"project_id": group.project_id, "title": group.title}),),
+        notes=(
+            AuditNote(event=AuditEvent.GROUP_REMOVED, details={"project_id": group.project_id, "title": group.title}),
+        ),
     )
 
 
-def name_of(group: Group) -> str:
+def group_name(group: Group) -> str:
     return f"{group.title} of {group.project_id}"
 
 
-def audited(group: Group) -> dict[str, object]:
-    return {**words_of(group), "tags": list(group.tags), **access_document(group)}
+def audited_group(group: Group) -> dict[str, object]:
+    return {**text_fields(group), "tags": list(group.tags), **access_document(group)}
 
 
-def document(group: Group) -> Document:
+def group_document(group: Group) -> Document:
     return {
         "project_id": group.project_id,
         "title": group.title,

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
 
-from gatehouse.audit.differences import difference
-from gatehouse.audit.events import Event
-from gatehouse.permissions.documents.fields import read_list, read_members, shown
+from gatehouse.audit.differences import describe_changes
+from gatehouse.audit.events import AuditEvent
+from gatehouse.permissions.documents.fields import printable, read_list, read_members
 from gatehouse.permissions.documents.records import parse_project, project_access_document
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import CENTRAL_ID
@@ -16,40 +16,40 @@ from gatehouse.permissions.model.facts import ProjectModel
 from gatehouse.permissions.model.group import PROJECT_TAG
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.scope import Scope as Held
-from gatehouse.permissions.model.user_record import NOTHING, Holdings, UserRecord
+from gatehouse.permissions.model.user_record import NO_HOLDINGS, ScopeHoldings, UserRecord
 from gatehouse.provision.document import Document
 from gatehouse.provision.errors import Problems
 from gatehouse.provision.model import (
-    Act,
     Action,
+    AuditNote,
     Change,
     ChangeProject,
     ChangeRecords,
-    Note,
-    Scope,
-    State,
-    World,
+    PermissionState,
+    ReadScope,
+    StoredState,
+    Write,
 )
-from gatehouse.provision.outcome import after, with_holdings
-from gatehouse.provision.sections.project_changes import records_changed
-from gatehouse.provision.sections.project_entry import PEOPLE, ProjectEntry, holders, stored_project
+from gatehouse.provision.outcome import state_after, with_holdings
+from gatehouse.provision.sections.project_changes import record_changes
+from gatehouse.provision.sections.project_entry import ROLE_BY_FIELD, ProjectFileEntry, role_holders, stored_project
 from gatehouse.provision.sections.references import (
     References,
-    central,
-    collected,
-    in_project,
-    refuse_holdings,
+    central_application,
+    collect_problems,
+    holdings_in_project,
+    refuse_invalid_holdings,
     role_names,
 )
-from gatehouse.provision.sections.section import Draft, Placed, Terms, Tools
+from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan
 
 GROUPS_MOST: Final = 1_000
-MEMBER: Final = ("roles", "private_data", "public_data", "applications", "services", "groups")
+MEMBER_FIELDS: Final = ("roles", "private_data", "public_data", "applications", "services", "groups")
 
 Items = tuple[Any, ...] | UnsetType | None
 
 
-class MembershipEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class MembershipFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     id: str
     users: dict[str, Any] | UnsetType = UNSET
     allow: Items = UNSET
@@ -58,12 +58,12 @@ class MembershipEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 class MembershipSection:
     name = "memberships"
-    entry = MembershipEntry
+    entry = MembershipFileEntry
 
-    def scope(self, entries: Sequence[Placed[MembershipEntry]], *, prune: bool) -> Scope:  # noqa: ARG002 - of the named
+    def scope(self, entries: Sequence[Located[MembershipFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - of the named
         given = [placed.entry for placed in entries]
         people = frozenset(user_id for entry in given if entry.users is not UNSET for user_id in entry.users)
-        return Scope(
+        return ReadScope(
             world=True,
             user_ids=people,
             record_users=people,
@@ -71,69 +71,71 @@ class MembershipSection:
         )
 
     async def draft(
-        self, entries: Sequence[Placed[MembershipEntry]], state: State, tools: Tools, terms: Terms
-    ) -> Draft:
+        self, entries: Sequence[Located[MembershipFileEntry]], state: StoredState, tools: Context, terms: Options
+    ) -> SectionPlan:
         problems, changes = Problems(), []
         first: dict[str, str] = {}
         for placed in entries:
-            planning = Planning(state, tools, terms)
-            with collected(problems):
+            planning = MembershipPlanner(state, tools, terms)
+            with collect_problems(problems):
                 model = planning.references.project(placed.entry.id, f"{placed.place}.id")
                 if first.setdefault(model.project.project_id, placed.place) != placed.place:
                     raise Malformed(f"{placed.place}: is the same project as {first[model.project.project_id]}")
                 change = planning.change(placed, model)
                 if change is not None:
                     changes.append(change)
-                    state = after(state, change.acts)  # somebody may belong to several projects, in one record
-        return Draft(changes=tuple(changes), problems=tuple(problems.lines))
+                    state = state_after(state, change.acts)  # somebody may belong to several projects, in one record
+        return SectionPlan(changes=tuple(changes), problems=tuple(problems.lines))
 
-    def documents(self, state: State, tools: Tools, *, secrets: bool) -> list[Document]:  # noqa: ARG002 - has none
+    def documents(self, state: StoredState, tools: Context, *, secrets: bool) -> list[Document]:  # noqa: ARG002 - has none
         return [
-            document(model.project, state) for model in state.world.projects.values() if not model.project.removed
+            membership_document(model.project, state)
+            for model in state.world.projects.values()
+            if not model.project.removed
         ]
 
 
 @dataclass(frozen=True, slots=True)
-class People:
+class ListedPeople:
     """Who owns and who administers a project according to `projects` of the same file, where that says so."""
 
     place: str
     by_role: Mapping[str, frozenset[str]]
 
-    def refuse_contradiction(self, user_id: str, held: Holdings, place: str, now: int) -> None:
+    def refuse_contradiction(self, user_id: str, held: ScopeHoldings, place: str, now: int) -> None:
         """Each section would undo what the other did, for ever."""
         roles = {one.role for one in held.roles if not one.end.is_past(now)}
         for role, listed in self.by_role.items():
             if (role in roles) != (user_id in listed):
                 says = "lists" if user_id in listed else "does not list"
-                field = next(name for name, one in PEOPLE.items() if one == role)
+                field = next(name for name, one in ROLE_BY_FIELD.items() if one == role)
                 raise Malformed(f"{place}: {self.place}.{field} {says} {user_id}")
 
-    def kept_of(self, user_id: str, held: Holdings) -> Holdings:
+    def kept_of(self, user_id: str, held: ScopeHoldings) -> ScopeHoldings:
         """What is left of somebody whom only that section names."""
         kept = {role for role, listed in self.by_role.items() if user_id in listed}
-        return Holdings(roles=tuple(one for one in held.roles if one.role in kept))
+        return ScopeHoldings(roles=tuple(one for one in held.roles if one.role in kept))
 
 
-class Planning:
-    def __init__(self, state: State, tools: Tools, terms: Terms) -> None:
+class MembershipPlanner:
+    def __init__(self, state: StoredState, tools: Context, terms: Options) -> None:
         self.references = References(state, tools.file)
         self._state = state
         self._tools = tools
         self._terms = terms
 
     @property
-    def _world(self) -> World:
+    def _world(self) -> PermissionState:
         return self._state.world
 
-    def change(self, placed: Placed[MembershipEntry], model: ProjectModel) -> Change | None:
+    def change(self, placed: Located[MembershipFileEntry], model: ProjectModel) -> Change | None:
         lists = self._lists(placed, model)
         step = self._people(placed, model.project)
         if lists == model.project and step is None:
             return None
-        return change_of(model.project, lists, step, self._state)
+        return membership_change(model.project, lists, step, self._state)
 
-    def _lists(self, placed: Placed[MembershipEntry], model: ProjectModel) -> Project:
+    def _lists(self, placed: Located[MembershipFileEntry], model: ProjectModel) -> Project:
         project = model.project
         allow = self._groups(placed.entry.allow, project.allow, model, f"{placed.place}.allow")
         disallow = self._groups(placed.entry.disallow, project.disallow, model, f"{placed.place}.disallow")
@@ -152,12 +154,12 @@ class Planning:
             found[group.group_id] = None
         return tuple(found)
 
-    def _people(self, placed: Placed[MembershipEntry], project: Project) -> ChangeRecords | None:
+    def _people(self, placed: Located[MembershipFileEntry], project: Project) -> ChangeRecords | None:
         if placed.entry.users is UNSET:
             return None
         place, project_id = f"{placed.place}.users", project.project_id
         named = {
-            user_id: self._member(user_id, given, project, f"{place}.{shown(user_id)}")
+            user_id: self._member(user_id, given, project, f"{place}.{printable(user_id)}")
             for user_id, given in placed.entry.users.items()
         }
         if self._terms.prune:
@@ -165,31 +167,38 @@ class Planning:
         before = {user_id: self._world.record(CENTRAL_ID, user_id) for user_id in named}
         wanted = {user_id: self._replaced(before[user_id], project_id, scopes) for user_id, scopes in named.items()}
         for user_id, record in wanted.items():
-            refuse_holdings(central(self._state), before[user_id].scopes, record.scopes, f"{place}.{shown(user_id)}")
+            refuse_invalid_holdings(
+                central_application(self._state),
+                before[user_id].scopes,
+                record.scopes,
+                f"{place}.{printable(user_id)}",
+            )
         self._refuse_ownerless(project_id, wanted, place)
-        return records_changed(before, wanted)
+        return record_changes(before, wanted)
 
-    def _member(self, user_id: str, given: object, project: Project, place: str) -> Mapping[Held, Holdings]:
+    def _member(self, user_id: str, given: object, project: Project, place: str) -> Mapping[Held, ScopeHoldings]:
         self.references.person(user_id, place)
-        members = {} if given is None else read_members(given, place, MEMBER)
+        members = {} if given is None else read_members(given, place, MEMBER_FIELDS)
         resolved = self.references.with_group_ids(members, project.project_id, place)
         scopes = parse_project(resolved, project.project_id, place=place)
         had = self._world.record(CENTRAL_ID, user_id).scopes
         self.references.refuse_unknown_resources((one for one in scopes if scopes[one] != had.get(one)), place)
-        held = scopes.get(Held(project.project_id), NOTHING)
-        people_of(project, self._state, self._tools).refuse_contradiction(user_id, held, place, self._tools.now)
+        held = scopes.get(Held(project.project_id), NO_HOLDINGS)
+        listed_people_of(project, self._state, self._tools).refuse_contradiction(
+            user_id, held, place, self._tools.now
+        )
         return scopes
 
-    def _unnamed(self, project: Project, named: Iterable[str]) -> dict[str, Mapping[Held, Holdings]]:
+    def _unnamed(self, project: Project, named: Iterable[str]) -> dict[str, Mapping[Held, ScopeHoldings]]:
         """Whoever else holds something there: no more than `projects` of the same file says."""
-        people, scope = people_of(project, self._state, self._tools), Held(project.project_id)
+        people, scope = listed_people_of(project, self._state, self._tools), Held(project.project_id)
         return {
-            record.user_id: {scope: people.kept_of(record.user_id, record.scopes.get(scope, NOTHING))}
-            for record in members(self._world, project.project_id)
+            record.user_id: {scope: people.kept_of(record.user_id, record.scopes.get(scope, NO_HOLDINGS))}
+            for record in member_records(self._world, project.project_id)
             if record.user_id not in named
         }
 
-    def _replaced(self, record: UserRecord, project_id: str, scopes: Mapping[Held, Holdings]) -> UserRecord:
+    def _replaced(self, record: UserRecord, project_id: str, scopes: Mapping[Held, ScopeHoldings]) -> UserRecord:
         """The record with exactly this in the project, but for what is held where nothing is any more."""
         kept = {
             scope: held
@@ -202,49 +211,49 @@ class Planning:
         return replaced
 
     def _refuse_ownerless(self, project_id: str, wanted: Mapping[str, UserRecord], place: str) -> None:
-        owner = PEOPLE["owners"]
-        before = holders(self._world, project_id, owner, self._tools.now)
+        owner = ROLE_BY_FIELD["owners"]
+        before = role_holders(self._world, project_id, owner, self._tools.now)
         records = {
             **self._world.records,
             **{(CENTRAL_ID, user_id): record for user_id, record in wanted.items()},
         }
-        if before and not holders(replace(self._world, records=records), project_id, owner, self._tools.now):
+        if before and not role_holders(replace(self._world, records=records), project_id, owner, self._tools.now):
             raise Malformed(f"{place}: a project keeps an owner")
 
 
-def people_of(project: Project, state: State, tools: Tools) -> People:
+def listed_people_of(project: Project, state: StoredState, tools: Context) -> ListedPeople:
     for placed in tools.file.of("projects"):
         found = stored_project(placed.entry, state.world)
         if found is not None and found.project_id == project.project_id:
-            return People(placed.place, listed_in(placed.entry))
-    return People("", {})
+            return ListedPeople(placed.place, listed_by_role(placed.entry))
+    return ListedPeople("", {})
 
 
-def listed_in(entry: ProjectEntry) -> Mapping[str, frozenset[str]]:
-    given = {role: getattr(entry, name) for name, role in PEOPLE.items()}
+def listed_by_role(entry: ProjectFileEntry) -> Mapping[str, frozenset[str]]:
+    given = {role: getattr(entry, name) for name, role in ROLE_BY_FIELD.items()}
     return {role: frozenset(users or ()) for role, users in given.items() if users is not UNSET}
 
 
-def members(world: World, project_id: str) -> list[UserRecord]:
+def member_records(world: PermissionState, project_id: str) -> list[UserRecord]:
     """People who hold something in the project; service accounts have a section of their own."""
     return [
         record
         for (number, user_id), record in sorted(world.records.items())
-        if number == CENTRAL_ID and user_id not in world.service_accounts and visible(record, project_id, world)
+        if number == CENTRAL_ID and user_id not in world.service_accounts and live_holdings(record, project_id, world)
     ]
 
 
-def visible(record: UserRecord, project_id: str, world: World) -> dict[Held, Holdings]:
-    return {scope: held for scope, held in in_project(record, project_id).items() if world.has(scope)}
+def live_holdings(record: UserRecord, project_id: str, world: PermissionState) -> dict[Held, ScopeHoldings]:
+    return {scope: held for scope, held in holdings_in_project(record, project_id).items() if world.has(scope)}
 
 
-def change_of(project: Project, lists: Project, step: ChangeRecords | None, state: State) -> Change:
-    acts: list[Act] = [] if lists == project else [ChangeProject(project, lists)]
+def membership_change(project: Project, lists: Project, step: ChangeRecords | None, state: StoredState) -> Change:
+    acts: list[Write] = [] if lists == project else [ChangeProject(project, lists)]
     acts += [] if step is None else [step]
     touched = [] if step is None else [record.user_id for record in step.after]
     fields = [f"users.{user_id}" for user_id in touched]
     fields += [name for name in ("allow", "disallow") if getattr(lists, name) != getattr(project, name)]
-    note = Note(event=Event.MEMBERSHIP_SAVED, details={"users": ", ".join(touched)})
+    note = AuditNote(event=AuditEvent.MEMBERSHIP_SAVED, details={"users": ", ".join(touched)})
     return Change(
         action=Action.CHANGE,
         kind="membership",
@@ -257,33 +266,36 @@ def change_of(project: Project, lists: Project, step: ChangeRecords | None, stat
     )
 
 
-def record_notes(step: ChangeRecords, project_id: str, state: State) -> list[Note]:
+def record_notes(step: ChangeRecords, project_id: str, state: StoredState) -> list[AuditNote]:
     return [
-        Note(
-            event=Event.USER_SCHEMA_SAVED,
+        AuditNote(
+            event=AuditEvent.USER_SCHEMA_SAVED,
             subject=record.user_id,
             details={
                 "application_id": CENTRAL_ID,
                 "project_id": project_id,
-                **difference(held_document(before, project_id, state), held_document(record, project_id, state)),
+                **describe_changes(
+                    holdings_document(before, project_id, state), holdings_document(record, project_id, state)
+                ),
             },
         )
         for before, record in zip(step.before, step.after, strict=True)
     ]
 
 
-def held_document(record: UserRecord, project_id: str, state: State) -> Document:
+def holdings_document(record: UserRecord, project_id: str, state: StoredState) -> Document:
     """What is held in the project, as `parse_project` reads it."""
-    scopes = visible(record, project_id, state.world)
-    return project_access_document(scopes, role_names(central(state))).get(project_id, {})
+    scopes = live_holdings(record, project_id, state.world)
+    return project_access_document(scopes, role_names(central_application(state))).get(project_id, {})
 
 
-def document(project: Project, state: State) -> Document:
+def membership_document(project: Project, state: StoredState) -> Document:
     project_id = project.project_id
     return {
         "id": project_id,
         "users": {
-            record.user_id: held_document(record, project_id, state) for record in members(state.world, project_id)
+            record.user_id: holdings_document(record, project_id, state)
+            for record in member_records(state.world, project_id)
         },
         "allow": list(project.allow),
         "disallow": list(project.disallow),

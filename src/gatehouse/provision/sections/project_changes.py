@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gatehouse.audit.differences import difference
-from gatehouse.audit.events import Event
+from gatehouse.audit.differences import describe_changes
+from gatehouse.audit.events import AuditEvent
 from gatehouse.permissions.commands.projects import settings_document
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import ApplicationModel
@@ -12,20 +12,20 @@ from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.user_record import UserRecord
 from gatehouse.provision.document import Document
 from gatehouse.provision.model import (
-    Act,
     Action,
     AddApplication,
     AddProject,
+    AuditNote,
     Change,
     ChangeProject,
     ChangeRecords,
-    Note,
-    World,
+    PermissionState,
+    Write,
 )
-from gatehouse.provision.sections.project_entry import FIELDS, PEOPLE, FoundProject, holders
+from gatehouse.provision.sections.project_entry import FIELDS, ROLE_BY_FIELD, FoundProject, role_holders
 
 
-def records_changed(before: Mapping[str, UserRecord], after_all: Mapping[str, UserRecord]) -> ChangeRecords | None:
+def record_changes(before: Mapping[str, UserRecord], after_all: Mapping[str, UserRecord]) -> ChangeRecords | None:
     touched = [user_id for user_id in sorted(before) if before[user_id] != after_all[user_id]]
     if not touched:
         return None
@@ -34,7 +34,7 @@ def records_changed(before: Mapping[str, UserRecord], after_all: Mapping[str, Us
     )
 
 
-def added(project: Project, people: Mapping[str, ChangeRecords]) -> Change:
+def project_addition(project: Project, people: Mapping[str, ChangeRecords]) -> Change:
     return Change(
         action=Action.ADD,
         kind="project",
@@ -42,21 +42,26 @@ def added(project: Project, people: Mapping[str, ChangeRecords]) -> Change:
         act=AddProject(project),
         further=tuple(people.values()),
         subject=f"project {project.project_id}",
-        notes=(Note(event=Event.PROJECT_PUBLISHED, details={"title": project.title}), *notes_of(people, project)),
+        notes=(
+            AuditNote(event=AuditEvent.PROJECT_PUBLISHED, details={"title": project.title}),
+            *people_notes(people, project),
+        ),
     )
 
 
-def changed(found: FoundProject, before: Project, people: Mapping[str, ChangeRecords]) -> list[Change]:
+def project_change(found: FoundProject, before: Project, people: Mapping[str, ChangeRecords]) -> list[Change]:
     """One change, or none."""
     project = found.after
     fields = [name for name in FIELDS if getattr(before, name) != getattr(project, name)]
     if before.settings != project.settings:
         fields.append("settings.allowed_domains")
-    acts: list[Act] = [ChangeProject(before, project)] if fields else []
+    acts: list[Write] = [ChangeProject(before, project)] if fields else []
     acts += people.values()
     if not acts:
         return []
-    note = Note(event=Event.PROJECT_CHANGED, details=difference(audited(before), audited(project)))
+    note = AuditNote(
+        event=AuditEvent.PROJECT_CHANGED, details=describe_changes(audited_project(before), audited_project(project))
+    )
     return [
         Change(
             action=Action.CHANGE,
@@ -66,15 +71,15 @@ def changed(found: FoundProject, before: Project, people: Mapping[str, ChangeRec
             act=acts[0],
             further=tuple(acts[1:]),
             subject=f"project {project.project_id}",
-            notes=(*([note] if fields else []), *notes_of(people, project)),
+            notes=(*([note] if fields else []), *people_notes(people, project)),
         )
     ]
 
 
-def notes_of(people: Mapping[str, ChangeRecords], project: Project) -> list[Note]:
+def people_notes(people: Mapping[str, ChangeRecords], project: Project) -> list[AuditNote]:
     return [
-        Note(
-            event=Event.USER_SCHEMA_SAVED,
+        AuditNote(
+            event=AuditEvent.USER_SCHEMA_SAVED,
             subject=record.user_id,
             details={"application_id": CENTRAL_ID, "project_id": project.project_id, "field": name},
         )
@@ -83,7 +88,7 @@ def notes_of(people: Mapping[str, ChangeRecords], project: Project) -> list[Note
     ]
 
 
-def application_added(model: ApplicationModel) -> Change:
+def project_application_addition(model: ApplicationModel) -> Change:
     application = model.application
     return Change(
         action=Action.ADD,
@@ -92,38 +97,38 @@ def application_added(model: ApplicationModel) -> Change:
         act=AddApplication(model),
         subject=f"application {application.application_id}",
         notes=(
-            Note(
-                event=Event.APPLICATION_CREATED,
+            AuditNote(
+                event=AuditEvent.APPLICATION_CREATED,
                 details={"name": application.name, "project_id": application.project_id},
             ),
         ),
     )
 
 
-def removal(project: Project) -> Change:
+def project_removal(project: Project) -> Change:
     return Change(
         action=Action.REMOVE,
         kind="project",
         name=project.project_id,
         act=ChangeProject(project, replace(project, removed=True)),
         subject=f"project {project.project_id}",
-        notes=(Note(event=Event.PROJECT_REMOVED),),
+        notes=(AuditNote(event=AuditEvent.PROJECT_REMOVED),),
     )
 
 
-def audited(project: Project) -> Mapping[str, object]:
+def audited_project(project: Project) -> Mapping[str, object]:
     return {
         **{name: getattr(project, name) for name in FIELDS},
         "allowed_domains": project.settings.allowed_domains,
     }
 
 
-def document(project: Project, world: World, now: int) -> Document:
+def project_document(project: Project, world: PermissionState, now: int) -> Document:
     return {
         "id": project.project_id,
         "title": project.title,
         "description": project.description,
-        **{name: list(holders(world, project.project_id, role, now)) for name, role in PEOPLE.items()},
+        **{name: list(role_holders(world, project.project_id, role, now)) for name, role in ROLE_BY_FIELD.items()},
         "aliases": list(project.aliases),
         "tags": list(project.tags),
         "settings": settings_document(project.settings),

@@ -7,22 +7,22 @@ from typing import Annotated, Any, Final
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from gatehouse.permissions.documents import grammar
-from gatehouse.permissions.documents.fields import given_or, read_members
+from gatehouse.permissions.documents.fields import member_or, read_members
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.scope import Scope
-from gatehouse.permissions.model.user_record import NOTHING, Assignment, UserRecord
-from gatehouse.provision.model import World
+from gatehouse.permissions.model.user_record import NO_HOLDINGS, Assignment, UserRecord
+from gatehouse.provision.model import PermissionState
 from gatehouse.provision.outcome import with_holdings
 
 Ids = tuple[Any, ...] | UnsetType | None
 
-PEOPLE: Final = {"owners": "project_owner", "administrators": "project_administrator"}
+ROLE_BY_FIELD: Final = {"owners": "project_owner", "administrators": "project_administrator"}
 FIELDS: Final = ("title", "description", "aliases", "tags")
-SETTINGS: Final = ("allowed_domains", "services")
+SETTING_FIELDS: Final = ("allowed_domains", "services")
 
 
-class ProjectEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ProjectFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     id: str | UnsetType = UNSET
     title: str | UnsetType = UNSET
     description: str | UnsetType | None = UNSET
@@ -40,18 +40,18 @@ class FoundProject:
     """An entry, the project it is about, and what becomes of that, people and services apart."""
 
     place: str
-    entry: ProjectEntry
+    entry: ProjectFileEntry
     before: Project | None  # None: to be made
     after: Project
 
 
-def names_in(entry: ProjectEntry) -> frozenset[str]:
+def possible_project_ids(entry: ProjectFileEntry) -> frozenset[str]:
     """Every name under which the record may be stored: its id, or the one its title gives."""
     names = {entry.id} if entry.id is not UNSET else set()
     return frozenset(names | ({grammar.project_id_of(entry.title)} if entry.title is not UNSET else set()))
 
 
-def stored_project(entry: ProjectEntry, world: World) -> Project | None:
+def stored_project(entry: ProjectFileEntry, world: PermissionState) -> Project | None:
     """By id or alias if the record has one, else by its title, else by the id its title gives."""
     if entry.id is not UNSET:
         found = world.project(entry.id)
@@ -64,7 +64,7 @@ def stored_project(entry: ProjectEntry, world: World) -> Project | None:
     return next(titled, None if by_id is None else by_id.project)
 
 
-def merged(entry: ProjectEntry, base: Project, place: str) -> Project:
+def merge_project(entry: ProjectFileEntry, base: Project, place: str) -> Project:
     """The project as it will be; raises Malformed."""
     after = base
     if entry.title is not UNSET:
@@ -81,40 +81,40 @@ def merged(entry: ProjectEntry, base: Project, place: str) -> Project:
 
 def with_domains(project: Project, given: dict[str, Any], place: str) -> Project:
     """Settings are replaced whole; the services among them wait for the groups and roles they name."""
-    members = read_members(given, place, SETTINGS)
-    domains = grammar.parse_allowed_domains(given_or(members, "allowed_domains", ()), f"{place}.allowed_domains")
+    members = read_members(given, place, SETTING_FIELDS)
+    domains = grammar.parse_allowed_domains(member_or(members, "allowed_domains", ()), f"{place}.allowed_domains")
     return replace(project, settings=replace(project.settings, allowed_domains=domains))
 
 
-def holders(world: World, project_id: str, role: str, now: int) -> tuple[str, ...]:
+def role_holders(world: PermissionState, project_id: str, role: str, now: int) -> tuple[str, ...]:
     """The people who hold the role in the project now, by id; service accounts have a section of their own."""
     found = {
         record.user_id
         for (number, user_id), record in world.records.items()
         if number == CENTRAL_ID and user_id not in world.service_accounts
-        if holds(record, Scope(project_id), role, now)
+        if holds_role(record, Scope(project_id), role, now)
     }
     return tuple(sorted(found, key=lambda user_id: (len(user_id), user_id)))
 
 
-def holds(record: UserRecord, scope: Scope, role: str, now: int) -> bool:
+def holds_role(record: UserRecord, scope: Scope, role: str, now: int) -> bool:
     held = record.scopes.get(scope)
     return held is not None and any(one.role == role and not one.end.is_past(now) for one in held.roles)
 
 
-def with_people(
+def with_role_holders(
     records: dict[str, UserRecord], scope: Scope, role: str, wanted: Sequence[str], now: int
 ) -> dict[str, UserRecord]:
     """These users hold the role, no others; one who holds it for a time keeps that end."""
     changed = dict(records)
     for user_id, record in records.items():
-        if holds(record, scope, role, now) != (user_id in wanted):
-            changed[user_id] = toggled(record, scope, role, gives=user_id in wanted)
+        if holds_role(record, scope, role, now) != (user_id in wanted):
+            changed[user_id] = with_role_set(record, scope, role, gives=user_id in wanted)
     return changed
 
 
-def toggled(record: UserRecord, scope: Scope, role: str, *, gives: bool) -> UserRecord:
+def with_role_set(record: UserRecord, scope: Scope, role: str, *, gives: bool) -> UserRecord:
     held = record.scopes.get(scope)
     kept = tuple(one for one in (() if held is None else held.roles) if one.role != role)
     roles = (*kept, Assignment(role=role)) if gives else kept
-    return with_holdings(record, scope, replace(held or NOTHING, roles=roles))
+    return with_holdings(record, scope, replace(held or NO_HOLDINGS, roles=roles))

@@ -5,59 +5,59 @@ from dataclasses import replace
 
 from msgspec import UNSET
 
-from gatehouse.audit.differences import difference
-from gatehouse.audit.events import Event
+from gatehouse.audit.differences import describe_changes
+from gatehouse.audit.events import AuditEvent
 from gatehouse.permissions.commands.projects import read_services, settings_document
-from gatehouse.permissions.documents.fields import given_or, read_members
+from gatehouse.permissions.documents.fields import member_or, read_members
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import ProjectModel
 from gatehouse.permissions.model.project import GroupGrant, Project
 from gatehouse.provision.errors import Problems
-from gatehouse.provision.model import Action, Change, ChangeProject, Note, State
-from gatehouse.provision.sections.project_entry import ProjectEntry, stored_project
-from gatehouse.provision.sections.references import References, collected
-from gatehouse.provision.sections.section import Draft, Placed, Terms, Tools
+from gatehouse.provision.model import Action, AuditNote, Change, ChangeProject, StoredState
+from gatehouse.provision.sections.project_entry import ProjectFileEntry, stored_project
+from gatehouse.provision.sections.references import References, collect_problems
+from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan
 
-Services = Mapping[int, tuple[GroupGrant, ...]]
+ServiceGrants = Mapping[int, tuple[GroupGrant, ...]]
 
 
-class ProjectServices:
+class ProjectServicesStage:
     name = "projects"
 
     async def draft(
         self,
-        entries: Sequence[Placed[ProjectEntry]],
-        state: State,
-        tools: Tools,
-        terms: Terms,  # noqa: ARG002 - a stage's signature
-    ) -> Draft:
+        entries: Sequence[Located[ProjectFileEntry]],
+        state: StoredState,
+        tools: Context,
+        terms: Options,  # noqa: ARG002 - a stage's signature
+    ) -> SectionPlan:
         problems, changes = Problems(), []
         references = References(state, tools.file)
         for placed in entries:
             project = stored_project(placed.entry, state.world)
             if project is None or placed.entry.settings is UNSET:
                 continue
-            with collected(problems):
-                wanted = services_of(placed, state.world.projects[project.project_id], references)
+            with collect_problems(problems):
+                wanted = wanted_services(placed, state.world.projects[project.project_id], references)
                 if wanted != project.settings.services:
-                    changes.append(change_of(project, wanted))
-        return Draft(changes=tuple(changes), problems=tuple(problems.lines))
+                    changes.append(services_change(project, wanted))
+        return SectionPlan(changes=tuple(changes), problems=tuple(problems.lines))
 
 
-def services_of(placed: Placed[ProjectEntry], model: ProjectModel, references: References) -> Services:
+def wanted_services(placed: Located[ProjectFileEntry], model: ProjectModel, references: References) -> ServiceGrants:
     """What the record says; raises Malformed."""
     settings = placed.entry.settings
     place = f"{placed.place}.settings.services"
-    given = {} if settings is UNSET or settings is None else given_or(settings, "services", {})
-    services = read_services(with_ids(given, model, references, place), place)
+    given = {} if settings is UNSET or settings is None else member_or(settings, "services", {})
+    services = read_services(with_group_ids(given, model, references, place), place)
     for number, grants in services.items():
         if model.project.settings.services.get(number) != grants:  # what is there can be written back as it is
-            refuse_unfit(number, grants, model, references, f"{place}.{number}")
+            refuse_unusable_service(number, grants, model, references, f"{place}.{number}")
     return services
 
 
-def with_ids(given: object, model: ProjectModel, references: References, place: str) -> object:
+def with_group_ids(given: object, model: ProjectModel, references: References, place: str) -> object:
     """The same with every group under its id, also those that are named by title."""
     services: dict[str, object] = {}
     for number, service in read_members(given, place).items():
@@ -66,19 +66,20 @@ def with_ids(given: object, model: ProjectModel, references: References, place: 
         grants = members.get("groups")
         if isinstance(grants, list):
             grants = [
-                with_id(grant, model, references, f"{where}.groups[{index}]") for index, grant in enumerate(grants)
+                with_group_id(grant, model, references, f"{where}.groups[{index}]")
+                for index, grant in enumerate(grants)
             ]
         services[number] = {} if grants is None else {"groups": grants}
     return services
 
 
-def with_id(grant: object, model: ProjectModel, references: References, place: str) -> object:
+def with_group_id(grant: object, model: ProjectModel, references: References, place: str) -> object:
     members = read_members(grant, place, ("group_id", "roles", "action"))
     group = references.group(model, members.get("group_id"), f"{place}.group_id")
     return {"action": "grant", **members, "group_id": group.group_id}
 
 
-def refuse_unfit(
+def refuse_unusable_service(
     number: int, grants: Sequence[GroupGrant], model: ProjectModel, references: References, place: str
 ) -> None:
     """Its own or a published one, never application 1; roles that can be held in a project (R5)."""
@@ -94,9 +95,9 @@ def refuse_unfit(
                 raise Malformed(f"{place}: {key} is no role that can be granted in a project")
 
 
-def change_of(project: Project, services: Services) -> Change:
+def services_change(project: Project, services: ServiceGrants) -> Change:
     after = replace(project, settings=replace(project.settings, services=services))
-    details = difference(settings_document(project.settings), settings_document(after.settings))
+    details = describe_changes(settings_document(project.settings), settings_document(after.settings))
     return Change(
         action=Action.CHANGE,
         kind="project",
@@ -104,5 +105,5 @@ def change_of(project: Project, services: Services) -> Change:
         fields=("settings.services",),
         act=ChangeProject(project, after),
         subject=f"project {project.project_id}",
-        notes=(Note(event=Event.PROJECT_CHANGED, details=details),),
+        notes=(AuditNote(event=AuditEvent.PROJECT_CHANGED, details=details),),
     )

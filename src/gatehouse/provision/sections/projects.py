@@ -17,39 +17,39 @@ from gatehouse.provision.errors import Problems
 from gatehouse.provision.model import (
     Change,
     ChangeRecords,
-    Scope,
-    State,
-    World,
+    PermissionState,
+    ReadScope,
+    StoredState,
 )
-from gatehouse.provision.outcome import after
-from gatehouse.provision.sections.application_entry import ApplicationEntry
+from gatehouse.provision.outcome import state_after
+from gatehouse.provision.sections.application_entry import ApplicationFileEntry
 from gatehouse.provision.sections.project_changes import (
-    added,
-    application_added,
-    changed,
-    document,
-    records_changed,
-    removal,
+    project_addition,
+    project_application_addition,
+    project_change,
+    project_document,
+    project_removal,
+    record_changes,
 )
 from gatehouse.provision.sections.project_entry import (
-    PEOPLE,
+    ROLE_BY_FIELD,
     FoundProject,
-    ProjectEntry,
-    holders,
-    merged,
-    names_in,
+    ProjectFileEntry,
+    merge_project,
+    possible_project_ids,
+    role_holders,
     stored_project,
-    with_people,
+    with_role_holders,
 )
-from gatehouse.provision.sections.references import References, collected, known_users
-from gatehouse.provision.sections.section import Draft, Placed, Terms, Tools
+from gatehouse.provision.sections.references import References, collect_problems, known_user_ids
+from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan
 
 
 class ProjectSection:
     name = "projects"
-    entry = ProjectEntry
+    entry = ProjectFileEntry
 
-    def scope(self, entries: Sequence[Placed[ProjectEntry]], *, prune: bool) -> Scope:  # noqa: ARG002 - all are read
+    def scope(self, entries: Sequence[Located[ProjectFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - all are read
         people = frozenset(
             user_id
             for placed in entries
@@ -58,76 +58,83 @@ class ProjectSection:
             for user_id in given or ()
             if isinstance(user_id, str)
         )
-        names = frozenset(name for placed in entries for name in names_in(placed.entry))
-        return Scope(world=True, user_ids=people, record_users=people, member_projects=names)
+        names = frozenset(name for placed in entries for name in possible_project_ids(placed.entry))
+        return ReadScope(world=True, user_ids=people, record_users=people, member_projects=names)
 
-    async def draft(self, entries: Sequence[Placed[ProjectEntry]], state: State, tools: Tools, terms: Terms) -> Draft:
-        planning = Planning(state, tools, terms)
+    async def draft(
+        self, entries: Sequence[Located[ProjectFileEntry]], state: StoredState, tools: Context, terms: Options
+    ) -> SectionPlan:
+        planning = ProjectPlanner(state, tools, terms)
         for placed in entries:
-            with collected(planning.problems):
+            with collect_problems(planning.problems):
                 planning.plan(placed)
         if terms.prune:
             planning.remove_unnamed()
-        return Draft(changes=tuple(planning.changes), problems=tuple(planning.problems.lines))
+        return SectionPlan(changes=tuple(planning.changes), problems=tuple(planning.problems.lines))
 
-    def documents(self, state: State, tools: Tools, *, secrets: bool) -> list[Document]:  # noqa: ARG002 - has none
+    def documents(self, state: StoredState, tools: Context, *, secrets: bool) -> list[Document]:  # noqa: ARG002 - has none
         live = [model.project for model in state.world.projects.values() if not model.project.removed]
-        return [document(project, state.world, tools.now) for project in live]
+        return [project_document(project, state.world, tools.now) for project in live]
 
 
-class Planning:
+class ProjectPlanner:
     """One record after the other, each against what the ones before it leave."""
 
-    def __init__(self, state: State, tools: Tools, terms: Terms) -> None:
+    def __init__(self, state: StoredState, tools: Context, terms: Options) -> None:
         self.changes: list[Change] = []
         self.problems = Problems()
         self._state = state
         self._tools = tools
         self._terms = terms
         self._places: dict[str, str] = {}
-        self._users = known_users(state, tools.file)
+        self._users = known_user_ids(state, tools.file)
 
     @property
-    def _world(self) -> World:
+    def _world(self) -> PermissionState:
         return self._state.world
 
-    def plan(self, placed: Placed[ProjectEntry]) -> None:
+    def plan(self, placed: Located[ProjectFileEntry]) -> None:
         found = self._found(placed)
         first = self._places.setdefault(found.after.project_id, placed.place)
         if first != placed.place:
             raise Malformed(f"{placed.place}: is the same project as {first}")
         self._refuse_taken_names(found)
         people = self._people(found)
-        for change in self._added(found, people) if found.before is None else changed(found, found.before, people):
+        for change in (
+            self._added(found, people) if found.before is None else project_change(found, found.before, people)
+        ):
             self._make(change)
 
     def remove_unnamed(self) -> None:
         for project_id, model in self._world.projects.items():
             if project_id not in self._places and not model.project.removed:
-                self._make(removal(model.project))
+                self._make(project_removal(model.project))
 
     def _added(self, found: FoundProject, people: Mapping[str, ChangeRecords]) -> list[Change]:
         model = self._application(found)
         if model is None:
             listed = {entry.application_id for entry in self._listed(found)} & {found.entry.application_id}
             number = next((number for number in listed if isinstance(number, int)), None)
-            return [added(replace(found.after, application_id=number), people)]
+            return [project_addition(replace(found.after, application_id=number), people)]
         number = model.application.application_id
-        return [added(replace(found.after, application_id=number), people), application_added(model)]
+        return [
+            project_addition(replace(found.after, application_id=number), people),
+            project_application_addition(model),
+        ]
 
     def _make(self, change: Change) -> None:
         self.changes.append(change)
-        self._state = after(self._state, change.acts)
+        self._state = state_after(self._state, change.acts)
 
-    def _found(self, placed: Placed[ProjectEntry]) -> FoundProject:
+    def _found(self, placed: Located[ProjectFileEntry]) -> FoundProject:
         place, entry = placed.place, placed.entry
         before = stored_project(entry, self._world)
         if before is not None and before.removed:
             raise Malformed(f"{place}: the project {before.project_id} is removed; its id is never given again")
         base = before or self._blank(entry, place)
-        return FoundProject(place=place, entry=entry, before=before, after=merged(entry, base, place))
+        return FoundProject(place=place, entry=entry, before=before, after=merge_project(entry, base, place))
 
-    def _blank(self, entry: ProjectEntry, place: str) -> Project:
+    def _blank(self, entry: ProjectFileEntry, place: str) -> Project:
         if entry.title is UNSET:
             raise Malformed(f"{place}: a new project needs a title")
         title = grammar.check_title(entry.title, f"{place}.title")
@@ -139,7 +146,7 @@ class Planning:
             created_at=self._tools.now,
         )
 
-    def _author(self, entry: ProjectEntry, place: str) -> str:
+    def _author(self, entry: ProjectFileEntry, place: str) -> str:
         if entry.author is not UNSET:
             return grammar.check_user_id(entry.author, f"{place}.author") if entry.author else ""
         owners = () if entry.owners is UNSET else entry.owners or ()
@@ -165,21 +172,21 @@ class Planning:
         references, project_id = References(self._state, self._tools.file, self._users), found.after.project_id
         changes: dict[str, ChangeRecords] = {}
         state = self._state
-        for name, role in PEOPLE.items():
+        for name, role in ROLE_BY_FIELD.items():
             given = getattr(found.entry, name)
             if given is UNSET:
                 continue
             place = f"{found.place}.{name}"
             wanted = [references.person(one, f"{place}[{index}]") for index, one in enumerate(given or ())]
-            had = holders(state.world, project_id, role, self._tools.now)
+            had = role_holders(state.world, project_id, role, self._tools.now)
             if name == "owners" and had and not wanted:
                 raise Malformed(f"{place}: a project keeps an owner")
             touched = sorted({*had, *wanted})
             before = {one: state.world.record(CENTRAL_ID, one) for one in touched}
-            step = records_changed(before, with_people(before, Held(project_id), role, wanted, self._tools.now))
+            step = record_changes(before, with_role_holders(before, Held(project_id), role, wanted, self._tools.now))
             if step is not None:
                 changes[name] = step
-                state = after(state, [step])
+                state = state_after(state, [step])
         return changes
 
     def _application(self, found: FoundProject) -> ApplicationModel | None:
@@ -193,7 +200,7 @@ class Planning:
         schema = ApplicationSchema(application_id=number, updated_at=self._tools.now)
         return ApplicationModel(application=application, schema=schema, roles={})
 
-    def _listed(self, found: FoundProject) -> list[ApplicationEntry]:
+    def _listed(self, found: FoundProject) -> list[ApplicationFileEntry]:
         """The applications that the file lists for the project."""
         names = (found.after.project_id, *found.after.aliases)
         given = (placed.entry for placed in self._tools.file.of("applications"))
@@ -207,6 +214,6 @@ class Planning:
         return next_application_id(self._world, {number for number in named if isinstance(number, int)})
 
 
-def next_application_id(world: World, reserved: set[int]) -> int:
+def next_application_id(world: PermissionState, reserved: set[int]) -> int:
     """Ids the file names are reserved before any is made up (R7)."""
     return max({FIRST_GENERATED_ID - 1} | world.spent_application_ids | reserved) + 1

@@ -8,18 +8,18 @@ from msgspec import UNSET
 
 from gatehouse.kernel.errors import BadInput
 from gatehouse.permissions.documents import grammar
-from gatehouse.permissions.documents.fields import shown
+from gatehouse.permissions.documents.fields import printable
 from gatehouse.permissions.documents.rules import refuse_collisions
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import CENTRAL_ID, Application
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.scope import Scope
-from gatehouse.permissions.model.user_record import NOTHING, Holdings, UserRecord
+from gatehouse.permissions.model.user_record import NO_HOLDINGS, ScopeHoldings, UserRecord
 from gatehouse.permissions.rights.granting import changed_entries
-from gatehouse.provision.errors import Consequence, Problems, one_line
-from gatehouse.provision.model import State
-from gatehouse.provision.sections.section import File
+from gatehouse.provision.errors import FollowUpProblem, Problems, one_line
+from gatehouse.provision.model import StoredState
+from gatehouse.provision.sections.section import ProvisionFile
 
 
 class Absent(Malformed):
@@ -27,17 +27,17 @@ class Absent(Malformed):
 
 
 @contextmanager
-def collected(problems: Problems) -> Iterator[None]:
+def collect_problems(problems: Problems) -> Iterator[None]:
     """The permission room's complaints name their place themselves."""
     try:
         yield
     except Absent as error:
-        problems.lines.append(Consequence(one_line(str(error))))
+        problems.lines.append(FollowUpProblem(one_line(str(error))))
     except BadInput as error:
         problems.lines.append(one_line(str(error)))
 
 
-def known_users(state: State, file: File) -> AbstractSet[str]:
+def known_user_ids(state: StoredState, file: ProvisionFile) -> AbstractSet[str]:
     named = {placed.entry.user_id for placed in file.of("users") if placed.entry.user_id is not UNSET}
     return {user.user_id for user in state.users} | named | state.world.service_accounts.keys()
 
@@ -45,14 +45,14 @@ def known_users(state: State, file: File) -> AbstractSet[str]:
 class References:
     """`users`: those known_users tells, for whoever asks again and again."""
 
-    def __init__(self, state: State, file: File, users: AbstractSet[str] | None = None) -> None:
+    def __init__(self, state: StoredState, file: ProvisionFile, users: AbstractSet[str] | None = None) -> None:
         self._world = state.world
         self._file = file
-        self._users = known_users(state, file) if users is None else users
+        self._users = known_user_ids(state, file) if users is None else users
 
     def absent(self, name: object, words: str) -> Malformed:
         """The complaint about something that is not there."""
-        return Absent(words) if str(name) in names_in(self._file) else Malformed(words)
+        return Absent(words) if str(name) in names_in_file(self._file) else Malformed(words)
 
     def user(self, user_id: object, place: str) -> str:
         checked = grammar.check_user_id(user_id, place)
@@ -60,7 +60,7 @@ class References:
             raise Malformed(f"{place}: there is no user {checked}")
         return checked
 
-    def users(self, given: Sequence[object], place: str, *, most: int = grammar.USERS_MOST) -> tuple[str, ...]:
+    def users(self, given: Sequence[object], place: str, *, most: int = grammar.MAX_GROUP_USERS) -> tuple[str, ...]:
         checked = grammar.parse_user_ids(given, place, most)
         for index, user_id in enumerate(given):
             self.user(user_id, f"{place}[{index}]")
@@ -76,9 +76,9 @@ class References:
         """By id or alias, if it is not removed."""
         found = self._world.project(grammar.check_project_id(name, place))
         if found is None:
-            raise self.absent(name, f"{place}: there is no project {shown(name)}")
+            raise self.absent(name, f"{place}: there is no project {printable(name)}")
         if found.project.removed:
-            raise Malformed(f"{place}: the project {shown(name)} is removed")
+            raise Malformed(f"{place}: the project {printable(name)} is removed")
         return found
 
     def group(self, project: ProjectModel, name: object, place: str) -> Group:
@@ -88,7 +88,7 @@ class References:
             found = project.groups.get(name) or by_title.get(name.lower().replace(" ", "_"))
             if found is not None:
                 return found
-        raise self.absent(name, f"{place}: {shown(name)} is no group of project {project.project.project_id}")
+        raise self.absent(name, f"{place}: {printable(name)} is no group of project {project.project.project_id}")
 
     def application(self, application_id: int) -> ApplicationModel | None:
         """If it is live."""
@@ -112,7 +112,7 @@ class References:
         return {**document, "groups": groups}
 
 
-def names_in(file: File) -> AbstractSet[str]:
+def names_in_file(file: ProvisionFile) -> AbstractSet[str]:
     """What projects, groups and applications are called in the file."""
     projects = [placed.entry for placed in file.of("projects")]
     groups = [placed.entry for placed in file.of("groups")]
@@ -124,17 +124,17 @@ def names_in(file: File) -> AbstractSet[str]:
     return names | {grammar.project_id_of(name) for name in names}
 
 
-def refuse_holdings(
-    model: ApplicationModel, before: Mapping[Scope, Holdings], after: Mapping[Scope, Holdings], place: str
+def refuse_invalid_holdings(
+    model: ApplicationModel, before: Mapping[Scope, ScopeHoldings], after: Mapping[Scope, ScopeHoldings], place: str
 ) -> None:
     """What anybody may hold: roles there are, protected ones at the root, rules that collide with none (R5)."""
     for scope, held in after.items():
-        had = before.get(scope, NOTHING)
+        had = before.get(scope, NO_HOLDINGS)
         known = {one.role for one in had.roles}
         for one in held.roles:
             role = model.roles.get(one.role)
             if role is None:
-                raise Malformed(f"{place}: application {number_of(model)} has no role {one.role}")
+                raise Malformed(f"{place}: application {application_id_of(model)} has no role {one.role}")
             if role.protected and not scope.is_root and one.role not in known:
                 raise Malformed(f"{place}: the role {role.name} is protected and given at the root only")
         fresh = [rule for rule, entry in changed_entries(had, held) if entry is not None]
@@ -151,11 +151,11 @@ def refuse_unrelated(application: Application, project_id: str, place: str) -> N
         raise Malformed(f"{place}: the application neither belongs to {project_id} nor is published")
 
 
-def number_of(model: ApplicationModel) -> int:
+def application_id_of(model: ApplicationModel) -> int:
     return model.application.application_id
 
 
-def central(state: State) -> ApplicationModel:
+def central_application(state: StoredState) -> ApplicationModel:
     return state.world.applications[CENTRAL_ID]
 
 
@@ -163,5 +163,5 @@ def role_names(model: ApplicationModel) -> Mapping[str, str]:
     return {key: role.name for key, role in model.roles.items()}
 
 
-def in_project(record: UserRecord, project_id: str) -> dict[Scope, Holdings]:
+def holdings_in_project(record: UserRecord, project_id: str) -> dict[Scope, ScopeHoldings]:
     return {scope: held for scope, held in record.scopes.items() if scope.project_id == project_id}

@@ -13,62 +13,62 @@ from gatehouse.kernel.addresses import Network
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.permissions.model.service_account import ServiceAccount
 from gatehouse.provision.document import Document
-from gatehouse.provision.given import GivenSecret, Revealed, SecretSources
-from gatehouse.provision.model import Change, Scope, State
+from gatehouse.provision.given import FileSecret, RevealedSecret, SecretResolver
+from gatehouse.provision.model import Change, ReadScope, StoredState
 from gatehouse.provision.sealed import FileSeal
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Struct)
 
-AT_ONCE: Final = 16  # hashes asked for at the same time
+HASHES_IN_PARALLEL: Final = 16  # hashes asked for at the same time
 
 
 @dataclass(frozen=True, slots=True)
-class Placed(Generic[E]):
+class Located(Generic[E]):
     place: str  # "users[3]", for complaints
     entry: E
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class ProvisionFile:
     """The sections of one file by name: some records look at those of another section."""
 
-    sections: Mapping[str, Sequence[Placed[Any]]] = field(default_factory=dict)
+    sections: Mapping[str, Sequence[Located[Any]]] = field(default_factory=dict)
 
-    def of(self, name: str) -> Sequence[Placed[Any]]:
+    def of(self, name: str) -> Sequence[Located[Any]]:
         return self.sections.get(name, ())
 
 
 IssueToken = Callable[[ServiceAccount], Awaitable[str]]
 
 
-async def no_token(account: ServiceAccount) -> str:  # noqa: ARG001 - where no account comes to life
+async def issue_no_token(account: ServiceAccount) -> str:  # noqa: ARG001 - where no account comes to life
     return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tools:
+class Context:
     masters: MasterKeys
     seal: FileSeal
     passwords: Passwords
     rules: PasswordRules
     reachable: tuple[Network, ...] = ()  # what outbound requests may reach though it is not public
-    issue_token: IssueToken = no_token  # the JWT of a service account that is about to be made
-    file: File = field(default_factory=File)
+    issue_token: IssueToken = issue_no_token  # the JWT of a service account that is about to be made
+    file: ProvisionFile = field(default_factory=ProvisionFile)
     now: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class Options:
     """What the operator asked for beside the file."""
 
-    secrets: SecretSources
+    secrets: SecretResolver
     prune: bool = False
     allow_weak: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class SectionPlan:
     """A section's share of the plan; worthless when there are problems."""
 
     changes: tuple[Change, ...] = ()
@@ -76,53 +76,55 @@ class Draft:
     spared: tuple[str, ...] = ()
 
 
-class Stage(Protocol[E]):
+class PlanStage(Protocol[E]):
     """One step from a section to changes. Most sections take one; some refer to what later ones bring along."""
 
     @property
     def name(self) -> str:
         """The section it reads."""
 
-    async def draft(self, entries: Sequence[Placed[E]], state: State, tools: Tools, terms: Terms) -> Draft:
+    async def draft(
+        self, entries: Sequence[Located[E]], state: StoredState, tools: Context, terms: Options
+    ) -> SectionPlan:
         """What has to change so that every record is as the file says; nothing, when it is already.
 
         `state` is what the stages before will have made of it.
         """
 
 
-class Section(Stage[E], Protocol[E]):
+class FileSection(PlanStage[E], Protocol[E]):
     """One kind of record: how a file writes it, and how what is written becomes changes and back."""
 
     @property
     def entry(self) -> type[E]:
         """What a record may say. A field that is absent keeps, null clears, a value replaces whole."""
 
-    def scope(self, entries: Sequence[Placed[E]], *, prune: bool) -> Scope:
+    def scope(self, entries: Sequence[Located[E]], *, prune: bool) -> ReadScope:
         """What of the stored state a draft has to see."""
 
-    def documents(self, state: State, tools: Tools, *, secrets: bool) -> list[Document]:
+    def documents(self, state: StoredState, tools: Context, *, secrets: bool) -> list[Document]:
         """Every stored record, written so that applying it changes nothing."""
 
 
-async def few_at_a_time(work: Sequence[Coroutine[object, object, T]]) -> list[T]:
+async def gather_in_batches(work: Sequence[Coroutine[object, object, T]]) -> list[T]:
     """Await them all; the password room turns a crowd away (accounts/passwords.py)."""
     settled: list[T] = []
-    for start in range(0, len(work), AT_ONCE):
-        settled += await asyncio.gather(*work[start : start + AT_ONCE])
+    for start in range(0, len(work), HASHES_IN_PARALLEL):
+        settled += await asyncio.gather(*work[start : start + HASHES_IN_PARALLEL])
     return settled
 
 
-def chosen(given: T | UnsetType | None, *, kept: T, cleared: T) -> T:
+def merge_field(given: T | UnsetType | None, *, kept: T, cleared: T) -> T:
     """An absent field keeps, null clears, a given one replaces whole (R6)."""
     if given is UNSET:
         return kept
     return cleared if given is None else given
 
 
-def reveal(given: GivenSecret, tools: Tools, terms: Terms, *, purpose: str) -> Revealed:
+def reveal_secret(given: FileSecret, tools: Context, terms: Options, *, purpose: str) -> RevealedSecret:
     return terms.secrets.reveal(given, tools.seal, purpose=purpose)
 
 
-def sealed(text: str, tools: Tools, *, purpose: str) -> dict[str, object]:
+def sealed_document(text: str, tools: Context, *, purpose: str) -> dict[str, object]:
     """A secret as an export writes it."""
     return {"sealed": tools.seal.seal(text, purpose=purpose)}

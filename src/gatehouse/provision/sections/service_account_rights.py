@@ -6,59 +6,61 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from gatehouse.audit.events import Event
+from gatehouse.audit.events import AuditEvent
 from gatehouse.permissions.documents.records import parse_project
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.scope import Scope as Held
 from gatehouse.permissions.model.service_account import ServiceAccount
-from gatehouse.permissions.model.user_record import Holdings
+from gatehouse.permissions.model.user_record import ScopeHoldings
 from gatehouse.provision.errors import Problems
-from gatehouse.provision.model import Action, Change, ChangeRecords, Note, State
+from gatehouse.provision.model import Action, AuditNote, Change, ChangeRecords, StoredState
 from gatehouse.provision.outcome import with_holdings
-from gatehouse.provision.sections.memberships import held_document
-from gatehouse.provision.sections.project_entry import PEOPLE
+from gatehouse.provision.sections.memberships import holdings_document
+from gatehouse.provision.sections.project_entry import ROLE_BY_FIELD
 from gatehouse.provision.sections.references import (
     References,
-    central,
-    collected,
-    in_project,
-    refuse_holdings,
+    central_application,
+    collect_problems,
+    holdings_in_project,
+    refuse_invalid_holdings,
 )
-from gatehouse.provision.sections.section import Draft, Placed, Terms, Tools
+from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan
 from gatehouse.provision.sections.service_accounts import (
-    ServiceAccountEntry,
-    details_of,
-    name_of,
+    ServiceAccountFileEntry,
+    account_details,
+    account_name,
     stored_account,
 )
 
-HELD: Final = ("roles", "private_data", "public_data", "applications", "services", "groups")
+HOLDING_FIELDS: Final = ("roles", "private_data", "public_data", "applications", "services", "groups")
 
 
-class ServiceAccountRights:
+class ServiceAccountRightsStage:
     """What the accounts hold in their project: as in a membership, nothing that only owners hold (R1)."""
 
     name = "service_accounts"
 
     async def draft(
         self,
-        entries: Sequence[Placed[ServiceAccountEntry]],
-        state: State,
-        tools: Tools,
-        terms: Terms,  # noqa: ARG002 - a stage's signature
-    ) -> Draft:
+        entries: Sequence[Located[ServiceAccountFileEntry]],
+        state: StoredState,
+        tools: Context,
+        terms: Options,  # noqa: ARG002 - a stage's signature
+    ) -> SectionPlan:
         problems, changes = Problems(), []
         references = References(state, tools.file)
         for placed in entries:
-            with collected(problems):
+            with collect_problems(problems):
                 change = rights_change(placed, state, references)
                 changes += [] if change is None else [change]
-        return Draft(changes=tuple(changes), problems=tuple(problems.lines))
+        return SectionPlan(changes=tuple(changes), problems=tuple(problems.lines))
 
 
-def rights_change(placed: Placed[ServiceAccountEntry], state: State, references: References) -> Change | None:
-    given = {name: value for name in HELD if (value := getattr(placed.entry, name)) is not UNSET}
+def rights_change(
+    placed: Located[ServiceAccountFileEntry], state: StoredState, references: References
+) -> Change | None:
+    given = {name: value for name in HOLDING_FIELDS if (value := getattr(placed.entry, name)) is not UNSET}
     project = references.project(placed.entry.project_id, f"{placed.place}.project_id")
     account = stored_account(placed.entry, project, state.world)
     if not given or account is None:
@@ -70,31 +72,37 @@ def rights_change(placed: Placed[ServiceAccountEntry], state: State, references:
         after = with_holdings(after, scope, held)
     if after == before:
         return None
-    refuse_holdings(central(state), before.scopes, after.scopes, placed.place)
+    refuse_invalid_holdings(central_application(state), before.scopes, after.scopes, placed.place)
     references.refuse_unknown_resources(
         (scope for scope, held in after.scopes.items() if before.scopes.get(scope) != held), placed.place
     )
     return Change(
         action=Action.CHANGE,
         kind="service account",
-        name=name_of(account),
+        name=account_name(account),
         fields=tuple(given),
         act=ChangeRecords((before,), (after,)),
         subject=account.user_id,
-        notes=(Note(event=Event.USER_SCHEMA_SAVED, details={"application_id": CENTRAL_ID, **details_of(account)}),),
+        notes=(
+            AuditNote(
+                event=AuditEvent.USER_SCHEMA_SAVED, details={"application_id": CENTRAL_ID, **account_details(account)}
+            ),
+        ),
     )
 
 
 def wanted_scopes(
-    given: Mapping[str, Any], account: ServiceAccount, state: State, references: References, place: str
-) -> dict[Held, Holdings]:
+    given: Mapping[str, Any], account: ServiceAccount, state: StoredState, references: References, place: str
+) -> dict[Held, ScopeHoldings]:
     """Every scope of the project it holds something in, or held: each field replaces its part, the rest stays."""
     record = state.world.record(CENTRAL_ID, account.user_id)
-    kept = held_document(record, account.project_id, state)
+    kept = holdings_document(record, account.project_id, state)
     members = {name: value for name, value in {**kept, **given}.items() if value is not None}
     resolved = references.with_group_ids(members, account.project_id, place)
     scopes = parse_project(resolved, account.project_id, place=place)
-    if any(one.role == PEOPLE["owners"] for held in scopes.values() for one in held.roles):
+    if any(one.role == ROLE_BY_FIELD["owners"] for held in scopes.values() for one in held.roles):
         raise Malformed(f"{place}.roles: a service account never owns a project")
-    gone = {scope: Holdings() for scope in in_project(record, account.project_id) if state.world.has(scope)}
+    gone = {
+        scope: ScopeHoldings() for scope in holdings_in_project(record, account.project_id) if state.world.has(scope)
+    }
     return {**gone, **scopes}

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
 
-from gatehouse.audit.events import Event
+from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.ids import new_user_id
 from gatehouse.permissions.callers.service_jwts import JTI_BYTES
 from gatehouse.permissions.commands.service_accounts import read_name, read_ranges
@@ -23,19 +23,19 @@ from gatehouse.provision.errors import Problems
 from gatehouse.provision.model import (
     Action,
     AddServiceAccount,
+    AuditNote,
     Change,
     ChangeServiceAccount,
-    Note,
-    Scope,
-    State,
-    World,
+    PermissionState,
+    ReadScope,
+    StoredState,
 )
-from gatehouse.provision.sections.memberships import held_document
+from gatehouse.provision.sections.memberships import holdings_document
 from gatehouse.provision.sections.references import (
     References,
-    collected,
+    collect_problems,
 )
-from gatehouse.provision.sections.section import Draft, Placed, Terms, Tools
+from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan
 
 FIELDS: Final = ("comment", "ip_ranges", "public_key", "revoked")
 MADE_BY_FILE: Final = "apply"  # in the place of the person who made it
@@ -43,7 +43,7 @@ MADE_BY_FILE: Final = "apply"  # in the place of the person who made it
 Tree = dict[str, Any] | UnsetType | None
 
 
-class ServiceAccountEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ServiceAccountFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     project_id: str
     name: str
     user_id: str | UnsetType = UNSET
@@ -60,46 +60,46 @@ class ServiceAccountEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundAccount:
+class FoundServiceAccount:
     before: ServiceAccount | None  # None: to be made
     after: ServiceAccount
 
 
 class ServiceAccountSection:
     name = "service_accounts"
-    entry = ServiceAccountEntry
+    entry = ServiceAccountFileEntry
 
-    def scope(self, entries: Sequence[Placed[ServiceAccountEntry]], *, prune: bool) -> Scope:  # noqa: ARG002 - all are read
+    def scope(self, entries: Sequence[Located[ServiceAccountFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - all are read
         given = [placed.entry for placed in entries]
-        return Scope(
+        return ReadScope(
             world=True,
             user_ids=frozenset(entry.user_id for entry in given if entry.user_id is not UNSET),
             member_projects=frozenset(entry.project_id for entry in given),
         )
 
     async def draft(
-        self, entries: Sequence[Placed[ServiceAccountEntry]], state: State, tools: Tools, terms: Terms
-    ) -> Draft:
+        self, entries: Sequence[Located[ServiceAccountFileEntry]], state: StoredState, tools: Context, terms: Options
+    ) -> SectionPlan:
         problems, changes = Problems(), []
-        planning = Planning(state, tools)
+        planning = ServiceAccountPlanner(state, tools)
         for placed in entries:
-            with collected(problems):
+            with collect_problems(problems):
                 found = planning.found(placed)
                 if found.before is None:
-                    changes.append(await added(found.after, tools))
+                    changes.append(await account_addition(found.after, tools))
                 elif found.before != found.after:
-                    changes.append(changed(found.before, found.after))
+                    changes.append(account_change(found.before, found.after))
         if terms.prune:
             changes += planning.removals()
-        return Draft(changes=tuple(changes), problems=tuple(problems.lines))
+        return SectionPlan(changes=tuple(changes), problems=tuple(problems.lines))
 
-    def documents(self, state: State, tools: Tools, *, secrets: bool) -> list[Document]:  # noqa: ARG002 - has none
+    def documents(self, state: StoredState, tools: Context, *, secrets: bool) -> list[Document]:  # noqa: ARG002 - has none
         accounts = sorted(state.world.service_accounts.values(), key=lambda one: (one.project_id, one.name))
-        return [document(account, state) for account in accounts if state.world.has(Held(account.project_id))]
+        return [account_document(account, state) for account in accounts if state.world.has(Held(account.project_id))]
 
 
-class Planning:
-    def __init__(self, state: State, tools: Tools) -> None:
+class ServiceAccountPlanner:
+    def __init__(self, state: StoredState, tools: Context) -> None:
         self._state = state
         self._tools = tools
         self._references = References(state, tools.file)
@@ -111,7 +111,7 @@ class Planning:
             if placed.entry.user_id is not UNSET
         }
 
-    def found(self, placed: Placed[ServiceAccountEntry]) -> FoundAccount:
+    def found(self, placed: Located[ServiceAccountFileEntry]) -> FoundServiceAccount:
         entry, place = placed.entry, placed.place
         project = self._references.project(entry.project_id, f"{place}.project_id")
         before = stored_account(entry, project, self._state.world)
@@ -121,19 +121,19 @@ class Planning:
         if before is not None and entry.user_id not in (UNSET, before.user_id):
             raise Malformed(f"{place}.user_id: the account has the id {before.user_id}")
         base = before or self._blank(entry, project, place)
-        return FoundAccount(before=before, after=merged(entry, base, place))
+        return FoundServiceAccount(before=before, after=merge_account(entry, base, place))
 
     def removals(self) -> list[Change]:
         """An account that ends is revoked: its name and its id stay spent."""
         return [
-            changed(account, replace(account, revoked=True), action=Action.REMOVE)
+            account_change(account, replace(account, revoked=True), action=Action.REMOVE)
             for account in self._state.world.service_accounts.values()
             if (account.project_id, account.name) not in self._places
             and not account.revoked
             and self._state.world.has(Held(account.project_id))
         ]
 
-    def _blank(self, entry: ServiceAccountEntry, project: ProjectModel, place: str) -> ServiceAccount:
+    def _blank(self, entry: ServiceAccountFileEntry, project: ProjectModel, place: str) -> ServiceAccount:
         return ServiceAccount(
             user_id=self._user_id(entry, place),
             project_id=project.project.project_id,
@@ -143,7 +143,7 @@ class Planning:
             jti=token_hex(JTI_BYTES),
         )
 
-    def _user_id(self, entry: ServiceAccountEntry, place: str) -> str:
+    def _user_id(self, entry: ServiceAccountFileEntry, place: str) -> str:
         if entry.user_id is UNSET:
             user_id = new_user_id()
             while user_id in self._spent:
@@ -157,12 +157,14 @@ class Planning:
         return given
 
 
-def stored_account(entry: ServiceAccountEntry, project: ProjectModel, world: World) -> ServiceAccount | None:
+def stored_account(
+    entry: ServiceAccountFileEntry, project: ProjectModel, world: PermissionState
+) -> ServiceAccount | None:
     key = (project.project.project_id, entry.name)
     return next((one for one in world.service_accounts.values() if (one.project_id, one.name) == key), None)
 
 
-def merged(entry: ServiceAccountEntry, base: ServiceAccount, place: str) -> ServiceAccount:
+def merge_account(entry: ServiceAccountFileEntry, base: ServiceAccount, place: str) -> ServiceAccount:
     """The account as it will be; raises Malformed."""
     after = base
     if entry.comment is not UNSET:
@@ -180,42 +182,42 @@ def merged(entry: ServiceAccountEntry, base: ServiceAccount, place: str) -> Serv
     return after
 
 
-async def added(account: ServiceAccount, tools: Tools) -> Change:
+async def account_addition(account: ServiceAccount, tools: Context) -> Change:
     return Change(
         action=Action.ADD,
         kind="service account",
-        name=name_of(account),
+        name=account_name(account),
         act=AddServiceAccount(account),
         subject=account.user_id,
-        notes=(Note(event=Event.SERVICE_ACCOUNT_MADE, details=details_of(account)),),
+        notes=(AuditNote(event=AuditEvent.SERVICE_ACCOUNT_MADE, details=account_details(account)),),
         generated_secret=None if account.revoked else await tools.issue_token(account) or None,
     )
 
 
-def changed(before: ServiceAccount, after: ServiceAccount, action: Action = Action.CHANGE) -> Change:
+def account_change(before: ServiceAccount, after: ServiceAccount, action: Action = Action.CHANGE) -> Change:
     ends = after.revoked and not before.revoked
     fields = tuple(name for name in FIELDS if getattr(before, name) != getattr(after, name))
-    event = Event.SERVICE_ACCOUNT_REVOKED if ends else Event.SERVICE_ACCOUNT_CHANGED
+    event = AuditEvent.SERVICE_ACCOUNT_REVOKED if ends else AuditEvent.SERVICE_ACCOUNT_CHANGED
     return Change(
         action=action,
         kind="service account",
-        name=name_of(after),
+        name=account_name(after),
         fields=() if action is Action.REMOVE else fields,
         act=ChangeServiceAccount(before, after),
         subject=after.user_id,
-        notes=(Note(event=event, details=details_of(after)),),
+        notes=(AuditNote(event=event, details=account_details(after)),),
     )
 
 
-def name_of(account: ServiceAccount) -> str:
+def account_name(account: ServiceAccount) -> str:
     return f"{account.name} of {account.project_id}"
 
 
-def details_of(account: ServiceAccount) -> dict[str, str]:
+def account_details(account: ServiceAccount) -> dict[str, str]:
     return {"project_id": account.project_id, "name": account.name}
 
 
-def document(account: ServiceAccount, state: State) -> Document:
+def account_document(account: ServiceAccount, state: StoredState) -> Document:
     record = state.world.record(CENTRAL_ID, account.user_id)
     return {
         "project_id": account.project_id,
@@ -226,5 +228,5 @@ def document(account: ServiceAccount, state: State) -> Document:
         "public_key": account.public_key,
         "revoked": account.revoked,
         "roles": [],
-        **held_document(record, account.project_id, state),
+        **holdings_document(record, account.project_id, state),
     }

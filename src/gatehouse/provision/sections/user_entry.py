@@ -10,21 +10,21 @@ from msgspec import UNSET, Struct, UnsetType
 
 from gatehouse.accounts.administration import check_nick
 from gatehouse.accounts.errors import BadAccount
-from gatehouse.accounts.labels import check_country, check_lang, check_tags, check_words
+from gatehouse.accounts.labels import check_country, check_labels, check_lang, check_tags
 from gatehouse.accounts.logins import check_login
 from gatehouse.accounts.model import User
 from gatehouse.provision.errors import Problems
-from gatehouse.provision.given import GivenSecret
+from gatehouse.provision.given import FileSecret
 
 # Generated ids have ten digits (R1); an import may bring shorter and longer ones.
 USER_ID: Final = re.compile(r"[1-9][0-9]{0,18}", re.ASCII)
 
 Flag = bool | UnsetType | None
 Words = frozenset[str] | UnsetType | None
-Secret = GivenSecret | UnsetType | None
+Secret = FileSecret | UnsetType | None
 
 
-class UserEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class UserFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     user_id: str | UnsetType = UNSET
     login: str | UnsetType = UNSET
     nick: str | UnsetType = UNSET
@@ -45,7 +45,7 @@ class FoundUser:
     """An entry and the account it is about."""
 
     place: str
-    entry: UserEntry
+    entry: UserFileEntry
     before: User | None  # None: to be made
     user_id: str
 
@@ -65,22 +65,24 @@ def check_user_id(text: str) -> str:
     return text
 
 
-CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
+FIELD_CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
     "user_id": check_user_id,
     "login": check_login,
     "nick": check_nick,
     "lang": check_lang,
     "country": check_country,
     "tags": check_tags,
-    "purchases": check_words,
+    "purchases": check_labels,
 }
 
 
-def checked(entry: UserEntry, place: str, problems: Problems) -> UserEntry:
+def check_entry(entry: UserFileEntry, place: str, problems: Problems) -> UserFileEntry:
     """The entry with every value in the spelling that is kept."""
-    given = {name: value for name in CHECKS if (value := getattr(entry, name)) is not UNSET and value is not None}
+    given = {
+        name: value for name in FIELD_CHECKS if (value := getattr(entry, name)) is not UNSET and value is not None
+    }
     kept = {
-        name: problems.checked(f"{place}.{name}", CHECKS[name], value, otherwise=value)
+        name: problems.checked(f"{place}.{name}", FIELD_CHECKS[name], value, otherwise=value)
         for name, value in given.items()
     }
     return msgspec.structs.replace(entry, **kept)

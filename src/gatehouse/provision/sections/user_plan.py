@@ -6,26 +6,26 @@ from typing import Final
 
 from msgspec import UNSET
 
-from gatehouse.accounts.model import ADMINISTRATOR, Kind, User
-from gatehouse.audit.events import Event
+from gatehouse.accounts.model import ADMINISTRATOR_ROLE, AccountKind, User
+from gatehouse.audit.events import AuditEvent
 from gatehouse.provision.errors import Problems
-from gatehouse.provision.model import Action, AddUser, Change, ChangeUser, Note, RemoveUser, State
-from gatehouse.provision.sections.section import Draft, chosen
+from gatehouse.provision.model import Action, AddUser, AuditNote, Change, ChangeUser, RemoveUser, StoredState
+from gatehouse.provision.sections.section import SectionPlan, merge_field
 from gatehouse.provision.sections.user_entry import FoundUser, WantedUser
 
 # What a file calls a field, and what the account calls it.
-SECRETS: Final[Mapping[str, str]] = {"password": "password_hash", "totp_secret": "sealed_totp"}
-PLAIN: Final = (
+SECRET_FIELDS: Final[Mapping[str, str]] = {"password": "password_hash", "totp_secret": "sealed_totp"}
+PLAIN_FIELDS: Final = (
     *("login", "nick", "lang", "country", "tags", "purchases"),
     *("email_verified", "phone_verified", "blocked"),
 )
-FIELDS: Final[Mapping[str, str]] = {**{name: name for name in PLAIN}, **SECRETS}
-CLEARED: Final = User(user_id="", login=None, nick="", reg_time=0)
+FIELDS: Final[Mapping[str, str]] = {**{name: name for name in PLAIN_FIELDS}, **SECRET_FIELDS}
+EMPTY_USER: Final = User(user_id="", login=None, nick="", reg_time=0)
 ENDS_TOKENS: Final = frozenset({"password", "totp_secret", "blocked"})  # checklist LG-20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Merged:
+class MergedUser:
     """An account as it is and as it shall be."""
 
     place: str
@@ -37,7 +37,7 @@ class Merged:
     @property
     def fields(self) -> tuple[str, ...]:
         """The names of what differs."""
-        before = self.before or CLEARED
+        before = self.before or EMPTY_USER
         names = [name for name, own in FIELDS.items() if getattr(before, own) != getattr(self.after, own)]
         return (*names, "administrator") if self.administrator != self.was_administrator else tuple(names)
 
@@ -46,69 +46,77 @@ class Merged:
         return self.administrator and not self.after.blocked
 
 
-def plan_users(wanted: Sequence[WantedUser], state: State, *, now: int, prune: bool) -> Draft:
+def plan_users(wanted: Sequence[WantedUser], state: StoredState, *, now: int, prune: bool) -> SectionPlan:
     problems = Problems()
-    merged = [merge(one, state, now, problems) for one in wanted]
-    surplus = unnamed(merged, state) if prune else ()
+    merged = [merge_user(one, state, now, problems) for one in wanted]
+    surplus = unnamed_users(merged, state) if prune else ()
     spared = last_administrator(merged, surplus, state)
     removed = [user for user in surplus if user is not spared]
     check_logins(merged, removed, state, problems)
     check_administrators(merged, removed, state, problems)
-    return Draft(
-        changes=(*map(removal, removed), *(change_of(one) for one in merged if one.before is None or one.fields)),
+    return SectionPlan(
+        changes=(
+            *map(user_removal, removed),
+            *(user_change(one) for one in merged if one.before is None or one.fields),
+        ),
         problems=tuple(problems.lines),
-        spared=() if spared is None else (f"user {name_of(spared)} stays, as the last administrator",),
+        spared=() if spared is None else (f"user {user_name(spared)} stays, as the last administrator",),
     )
 
 
-def merge(wanted: WantedUser, state: State, now: int, problems: Problems) -> Merged:
+def merge_user(wanted: WantedUser, state: StoredState, now: int, problems: Problems) -> MergedUser:
     found = wanted.found
-    base = found.before or blank(found, now, problems)
+    base = found.before or new_user(found, now, problems)
     held = found.user_id in state.administrators
-    given = {name: getattr(found.entry, name) for name in PLAIN}
-    given |= {own: getattr(wanted, own) for own in SECRETS.values()}
+    given = {name: getattr(found.entry, name) for name in PLAIN_FIELDS}
+    given |= {own: getattr(wanted, own) for own in SECRET_FIELDS.values()}
     after = {
-        own: chosen(value, kept=getattr(base, own), cleared=getattr(CLEARED, own)) for own, value in given.items()
+        own: merge_field(value, kept=getattr(base, own), cleared=getattr(EMPTY_USER, own))
+        for own, value in given.items()
     }
-    return Merged(
+    return MergedUser(
         place=found.place,
         before=found.before,
         after=replace(base, **after),
         was_administrator=held,
-        administrator=chosen(found.entry.administrator, kept=held, cleared=False),
+        administrator=merge_field(found.entry.administrator, kept=held, cleared=False),
     )
 
 
-def blank(found: FoundUser, now: int, problems: Problems) -> User:
+def new_user(found: FoundUser, now: int, problems: Problems) -> User:
     for name in ("login", "nick"):
         if getattr(found.entry, name) is UNSET:
             problems.add(found.place, f"a new user needs a {name}")
-    return replace(CLEARED, user_id=found.user_id, reg_time=now)
+    return replace(EMPTY_USER, user_id=found.user_id, reg_time=now)
 
 
-def unnamed(merged: Sequence[Merged], state: State) -> tuple[User, ...]:
+def unnamed_users(merged: Sequence[MergedUser], state: StoredState) -> tuple[User, ...]:
     named = {one.after.user_id for one in merged}
-    return tuple(user for user in state.users if user.kind is Kind.PERSON and user.user_id not in named)
+    return tuple(user for user in state.users if user.kind is AccountKind.PERSON and user.user_id not in named)
 
 
-def last_administrator(merged: Sequence[Merged], surplus: Sequence[User], state: State) -> User | None:
+def last_administrator(merged: Sequence[MergedUser], surplus: Sequence[User], state: StoredState) -> User | None:
     """Whom --prune has to spare so that somebody can still administer: the one who has done so longest."""
     gone = {user.user_id for user in surplus}
-    if any(one.administers for one in merged) or administering(state) - gone - {one.after.user_id for one in merged}:
+    if any(one.administers for one in merged) or active_administrators(state) - gone - {
+        one.after.user_id for one in merged
+    }:
         return None
-    candidates = [user for user in surplus if user.user_id in administering(state)]
+    candidates = [user for user in surplus if user.user_id in active_administrators(state)]
     return min(candidates, key=lambda user: (user.reg_time, user.user_id), default=None)
 
 
-def administering(state: State) -> frozenset[str]:
+def active_administrators(state: StoredState) -> frozenset[str]:
     """Who can administer now: holds the role and is not blocked."""
     return frozenset(
         user.user_id for user in state.users if user.user_id in state.administrators and not user.blocked
     )
 
 
-def check_administrators(merged: Sequence[Merged], removed: Sequence[User], state: State, problems: Problems) -> None:
-    before = administering(state)
+def check_administrators(
+    merged: Sequence[MergedUser], removed: Sequence[User], state: StoredState, problems: Problems
+) -> None:
+    before = active_administrators(state)
     settled = {user.user_id for user in removed} | {one.after.user_id for one in merged}
     if not before or before - settled or any(one.administers for one in merged):
         return
@@ -117,7 +125,9 @@ def check_administrators(merged: Sequence[Merged], removed: Sequence[User], stat
             problems.add(one.place, "is the last administrator and has to stay one, not blocked")
 
 
-def check_logins(merged: Sequence[Merged], removed: Sequence[User], state: State, problems: Problems) -> None:
+def check_logins(
+    merged: Sequence[MergedUser], removed: Sequence[User], state: StoredState, problems: Problems
+) -> None:
     """A login has one owner at every moment, so two accounts do not swap theirs in one go."""
     gone = {user.user_id for user in removed}
     owners = {user.login_key: user.user_id for user in state.users if user.login and user.user_id not in gone}
@@ -127,57 +137,57 @@ def check_logins(merged: Sequence[Merged], removed: Sequence[User], state: State
             problems.add(f"{one.place}.login", f"belongs to user {owner}")
 
 
-def change_of(one: Merged) -> Change:
+def user_change(one: MergedUser) -> Change:
     after = one.after
     if one.before is None:
         return Change(
             action=Action.ADD,
             kind="user",
-            name=name_of(after),
+            name=user_name(after),
             act=AddUser(after, one.administrator),
             subject=after.user_id,
-            notes=(created(one),),
+            notes=(creation_note(one),),
         )
     role = one.administrator if "administrator" in one.fields else None
     return Change(
         action=Action.CHANGE,
         kind="user",
-        name=name_of(one.before),
+        name=user_name(one.before),
         fields=one.fields,
         act=ChangeUser(after, role, ends_tokens=not ENDS_TOKENS.isdisjoint(one.fields)),
         subject=after.user_id,
-        notes=changed(one),
+        notes=change_notes(one),
     )
 
 
-def created(one: Merged) -> Note:
-    return Note(
-        event=Event.USER_CREATED,
+def creation_note(one: MergedUser) -> AuditNote:
+    return AuditNote(
+        event=AuditEvent.USER_CREATED,
         details={"administrator": one.administrator},
         personal={"login": one.after.login or "", "nick": one.after.nick},
     )
 
 
-def changed(one: Merged) -> tuple[Note, ...]:
+def change_notes(one: MergedUser) -> tuple[AuditNote, ...]:
     """The general event, and those that people look for by name."""
-    notes = [Note(event=Event.USER_CHANGED, details={"fields": ", ".join(one.fields)})]
+    notes = [AuditNote(event=AuditEvent.USER_CHANGED, details={"fields": ", ".join(one.fields)})]
     if "blocked" in one.fields:
-        notes.append(Note(event=Event.USER_BLOCKED if one.after.blocked else Event.USER_UNBLOCKED))
+        notes.append(AuditNote(event=AuditEvent.USER_BLOCKED if one.after.blocked else AuditEvent.USER_UNBLOCKED))
     if "administrator" in one.fields and one.administrator:
-        notes.append(Note(event=Event.ROLE_ASSIGNED, details={"role": ADMINISTRATOR}))
+        notes.append(AuditNote(event=AuditEvent.ROLE_ASSIGNED, details={"role": ADMINISTRATOR_ROLE}))
     return tuple(notes)
 
 
-def removal(user: User) -> Change:
+def user_removal(user: User) -> Change:
     return Change(
         action=Action.REMOVE,
         kind="user",
-        name=name_of(user),
+        name=user_name(user),
         act=RemoveUser(user),
         subject=user.user_id,
-        notes=(Note(event=Event.USER_REMOVED),),
+        notes=(AuditNote(event=AuditEvent.USER_REMOVED),),
     )
 
 
-def name_of(user: User) -> str:
+def user_name(user: User) -> str:
     return user.login or user.user_id

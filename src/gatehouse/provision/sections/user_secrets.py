@@ -9,18 +9,18 @@ from msgspec import UNSET, UnsetType
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.model import User
 from gatehouse.accounts.password_rules import PasswordRules, refuse_too_long
-from gatehouse.accounts.second_factors.model import totp_purpose
-from gatehouse.kernel.digests import same_secret
+from gatehouse.accounts.second_factors.model import totp_sealing_purpose
+from gatehouse.kernel.digests import constant_time_equal
 from gatehouse.kernel.errors import BadInput
 from gatehouse.provision.document import Document
 from gatehouse.provision.errors import Problems
-from gatehouse.provision.sections.section import Terms, Tools, reveal, sealed
+from gatehouse.provision.sections.section import Context, Options, reveal_secret, sealed_document
 from gatehouse.provision.sections.user_entry import FoundUser, WantedUser
 
 TOTP_BYTES: Final = range(10, 65)  # 80 bit is what authenticator apps were first given; SHA-512 takes 64 bytes
 
 
-async def settled(found: FoundUser, tools: Tools, terms: Terms, problems: Problems) -> WantedUser:
+async def resolve_user_secrets(found: FoundUser, tools: Context, terms: Options, problems: Problems) -> WantedUser:
     """Compare the secrets with those that are kept: an equal one is no change, also when it is hashed."""
     password_hash: str | UnsetType | None = UNSET
     sealed_totp: bytes | UnsetType | None = UNSET
@@ -35,12 +35,12 @@ async def settled(found: FoundUser, tools: Tools, terms: Terms, problems: Proble
     return WantedUser(found=found, password_hash=password_hash, sealed_totp=sealed_totp)
 
 
-async def wanted_hash(found: FoundUser, tools: Tools, terms: Terms) -> str | UnsetType | None:
+async def wanted_hash(found: FoundUser, tools: Context, terms: Options) -> str | UnsetType | None:
     given = found.entry.password
     if given is UNSET or given is None:
         return given
     kept = None if found.before is None else found.before.password_hash
-    revealed = reveal(given, tools, terms, purpose=password_purpose(found.user_id))
+    revealed = reveal_secret(given, tools, terms, purpose=password_purpose(found.user_id))
     if revealed.was_sealed:
         return revealed.text
     if kept is not None and await tools.passwords.matches(revealed.text, kept):
@@ -61,17 +61,17 @@ async def check_password(password: str, found: FoundUser, rules: PasswordRules) 
         raise BadAccount(f"{error}; --allow-weak takes a weak one") from None
 
 
-def wanted_totp(found: FoundUser, tools: Tools, terms: Terms) -> bytes | UnsetType | None:
+def wanted_totp(found: FoundUser, tools: Context, terms: Options) -> bytes | UnsetType | None:
     given = found.entry.totp_secret
     if given is UNSET or given is None:
         return given
-    revealed = reveal(given, tools, terms, purpose=totp_purpose(found.user_id))
+    revealed = reveal_secret(given, tools, terms, purpose=totp_sealing_purpose(found.user_id))
     secret = check_totp(revealed.text)
     kept = None if found.before is None else found.before.sealed_totp
-    opened = None if kept is None else tools.masters.opened(kept, purpose=totp_purpose(found.user_id))
-    if opened is not None and same_secret(secret, opened):
+    opened = None if kept is None else tools.masters.opened(kept, purpose=totp_sealing_purpose(found.user_id))
+    if opened is not None and constant_time_equal(secret, opened):
         return kept
-    return tools.masters.seal(secret.encode(), purpose=totp_purpose(found.user_id))
+    return tools.masters.seal(secret.encode(), purpose=totp_sealing_purpose(found.user_id))
 
 
 def check_totp(text: str) -> str:
@@ -86,17 +86,21 @@ def check_totp(text: str) -> str:
     return secret
 
 
-def kept_totp(user: User, tools: Tools) -> str:
-    return tools.masters.open(user.sealed_totp or b"", purpose=totp_purpose(user.user_id)).decode()
+def stored_totp(user: User, tools: Context) -> str:
+    return tools.masters.open(user.sealed_totp or b"", purpose=totp_sealing_purpose(user.user_id)).decode()
 
 
-def secrets_document(user: User, tools: Tools) -> Document:
+def secrets_document(user: User, tools: Context) -> Document:
     """Both secrets as an export writes them; null says that there is none."""
     hashed, totp = user.password_hash, user.sealed_totp
     return {
-        "password": None if hashed is None else sealed(hashed, tools, purpose=password_purpose(user.user_id)),
+        "password": None
+        if hashed is None
+        else sealed_document(hashed, tools, purpose=password_purpose(user.user_id)),
         "totp_secret": (
-            None if totp is None else sealed(kept_totp(user, tools), tools, purpose=totp_purpose(user.user_id))
+            None
+            if totp is None
+            else sealed_document(stored_totp(user, tools), tools, purpose=totp_sealing_purpose(user.user_id))
         ),
     }
 

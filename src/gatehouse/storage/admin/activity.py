@@ -24,17 +24,24 @@ from sqlalchemy import (
     text,
 )
 
-from gatehouse.admin.model.activity import EXAMINED_MOST, Activity, Belongings, Looked, Refusals, Spot
-from gatehouse.audit.model import Record
-from gatehouse.storage.admin.searching import ESCAPE, anywhere
-from gatehouse.storage.audit import EVENT_BY_ID, chain_end, refusal_of
-from gatehouse.storage.runner import Stored, look, survey
-from gatehouse.storage.statements import AnyOf, Row, Statement, Verb
+from gatehouse.admin.model.activity import (
+    EXAMINED_MOST,
+    ActivityCursor,
+    ActivityFilter,
+    ActivityPage,
+    ProjectContents,
+    RefusalPage,
+)
+from gatehouse.audit.model import AuditRecord
+from gatehouse.storage.admin.searching import ESCAPE, contains_pattern
+from gatehouse.storage.audit import EVENT_BY_ID, chain_end, refusal_from_row
+from gatehouse.storage.runner import SqlStore, read, snapshot_read
+from gatehouse.storage.statements import InStringList, Row, Statement, Verb
 from gatehouse.storage.tables.applications import applications
-from gatehouse.storage.tables.audit import BY_OTHERS, RARE, audit_events, audit_refusals
+from gatehouse.storage.tables.audit import OTHER_ACTOR_SQL, RARE_EVENT_SQL, audit_events, audit_refusals
 from gatehouse.storage.tables.projects import groups
 
-ALL_DAY: Final = frozenset({"game.confirmed", "grant.made", "login.done", "session.ended", "session.opened"})
+FREQUENT_EVENTS: Final = frozenset({"game.confirmed", "grant.made", "login.done", "session.ended", "session.opened"})
 
 
 def _flag(name: str) -> ColumnElement[bool]:
@@ -49,12 +56,12 @@ def _like(column: ColumnElement[str], name: str) -> ColumnElement[bool]:
     return func.lower(column).like(bindparam(name, type_=Text()), escape=ESCAPE)
 
 
-def _wanted(seen: Subquery) -> ColumnElement[bool]:
+def _matches_filter(seen: Subquery) -> ColumnElement[bool]:
     """What else is asked for, of the records that an index led to."""
     words = (seen.c.record_id, seen.c.subject, seen.c.actor, seen.c.request_id, seen.c.details)
     here = bindparam("application", type_=Text())
     return and_(
-        or_(_flag("any_event"), AnyOf(seen.c.event, "events")),
+        or_(_flag("any_event"), InStringList(seen.c.event, "events")),
         or_(_flag("any_actor"), seen.c.actor == bindparam("by", type_=Text())),
         or_(_flag("any_subject"), seen.c.subject == bindparam("about", type_=Text())),
         or_(_flag("any_text"), *(_like(word, "text") for word in words)),
@@ -62,7 +69,7 @@ def _wanted(seen: Subquery) -> ColumnElement[bool]:
     )
 
 
-def _newest(*led_by: ColumnElement[bool] | TextClause) -> Select[Any]:
+def _newest_events(*led_by: ColumnElement[bool] | TextClause) -> Select[Any]:
     at, record_id = audit_events.c.at, audit_events.c.record_id
     return (
         select(audit_events)
@@ -76,98 +83,100 @@ def _newest(*led_by: ColumnElement[bool] | TextClause) -> Select[Any]:
     )
 
 
-class Way:
+class LogScan:
     """One way into the log: the statement for a page of what is wanted, and how far it looked."""
 
     def __init__(self, *led_by: ColumnElement[bool] | TextClause) -> None:
-        seen = _newest(*led_by).limit(_number("scan")).subquery()  # not all that the index leads to
+        seen = _newest_events(*led_by).limit(_number("scan")).subquery()  # not all that the index leads to
         newest_first = (seen.c.at.desc(), seen.c.record_id.desc())
-        page = select(seen).where(_wanted(seen)).order_by(*newest_first).limit(_number("most"))
+        page = select(seen).where(_matches_filter(seen)).order_by(*newest_first).limit(_number("most"))
         self.page: Final = Statement(page)
-        self.last: Final = Statement(_newest(*led_by).limit(1).offset(_number("scan")))
+        self.last: Final = Statement(_newest_events(*led_by).limit(1).offset(_number("scan")))
 
 
-_KEY: Final = bindparam("led", type_=Text())
-EVERYTHING = Way()
-ABOUT = Way(audit_events.c.subject == _KEY)
-BY_OTHER = Way(audit_events.c.actor == _KEY, text(BY_OTHERS))
-RARE_EVENT = Way(audit_events.c.event == _KEY, text(RARE))
+_SCAN_KEY: Final = bindparam("led", type_=Text())
+SCAN_ALL = LogScan()
+SCAN_BY_SUBJECT = LogScan(audit_events.c.subject == _SCAN_KEY)
+SCAN_BY_ACTOR = LogScan(audit_events.c.actor == _SCAN_KEY, text(OTHER_ACTOR_SQL))
+SCAN_BY_RARE_EVENT = LogScan(audit_events.c.event == _SCAN_KEY, text(RARE_EVENT_SQL))
 
 
 @dataclass(frozen=True, slots=True)
-class Lead:
-    way: Way
+class KeyedScan:
+    way: LogScan
     led: str = ""
 
     def keyed(self, params: Mapping[str, object]) -> Mapping[str, object]:
         return {**params, "led": self.led} if self.led else params
 
 
-def activity(looked: Looked, limit: int) -> Verb[Activity]:
+def activity(looked: ActivityFilter, limit: int) -> Verb[ActivityPage]:
     """From each way its newest; what is older than where one of them stopped looking belongs to a later page."""
-    leads = list(_leads(looked))
-    shared = {**_shared(looked), "scan": _share(looked, limit, len(leads))}
-    params = {**_params(looked, limit), **shared}
+    leads = list(_scans(looked))
+    shared = {**_window_parameters(looked), "scan": _scan_limit(looked, limit, len(leads))}
+    params = {**_filter_parameters(looked, limit), **shared}
     found: dict[str, Row] = {}
-    horizon: Spot | None = None
+    horizon: ActivityCursor | None = None
     for lead in leads:
         rows = yield lead.way.page(**lead.keyed(params))
         found |= {row.record_id: row for row in rows}
         if len(rows) > limit:
-            stopped: Spot | None = _spot(rows[-1])
+            stopped: ActivityCursor | None = _spot_from_row(rows[-1])
         else:  # where nothing is left out, fewer than could be are all
-            stopped = (yield from _stopped(lead, shared)) if _leaves_out(looked) else None
+            stopped = (yield from _scan_end(lead, shared)) if _filters_rows(looked) else None
         horizon = max((one for one in (horizon, stopped) if one), default=None)
-    newest = sorted(found.values(), key=_spot, reverse=True)
-    kept = [row for row in newest if horizon is None or _spot(row) > horizon][:limit]
+    newest = sorted(found.values(), key=_spot_from_row, reverse=True)
+    kept = [row for row in newest if horizon is None or _spot_from_row(row) > horizon][:limit]
     full = len(kept) == limit
-    after = _spot(kept[-1]) if full and (len(newest) > limit or horizon) else _just_before(horizon)
-    return Activity(records=[_record(row) for row in kept], after=after, examined=not full and after is not None)
+    after = _spot_from_row(kept[-1]) if full and (len(newest) > limit or horizon) else _just_after_horizon(horizon)
+    return ActivityPage(
+        records=[_record_from_row(row) for row in kept], after=after, examined=not full and after is not None
+    )
 
 
-def _share(looked: Looked, limit: int, leads: int) -> int:
+def _scan_limit(looked: ActivityFilter, limit: int, leads: int) -> int:
     """How many records each way looks at: somebody's many subjects share what one page may cost."""
     return EXAMINED_MOST if looked.subjects is None else max(limit + 1, EXAMINED_MOST // max(leads, 1))
 
 
-def _leaves_out(looked: Looked) -> bool:
+def _filters_rows(looked: ActivityFilter) -> bool:
     """Whether a way may lead to records that are not wanted."""
     return bool(looked.events or looked.actor or looked.text or looked.application_id)
 
 
-def _just_before(horizon: Spot | None) -> Spot | None:
+def _just_after_horizon(horizon: ActivityCursor | None) -> ActivityCursor | None:
     """The record at the horizon was not looked at: the next page begins with it."""
-    return None if horizon is None else Spot(at=horizon.at, record_id=f"{horizon.record_id}g")
+    return None if horizon is None else ActivityCursor(at=horizon.at, record_id=f"{horizon.record_id}g")
 
 
-def _stopped(lead: Lead, shared: Mapping[str, object]) -> Verb[Spot | None]:
+def _scan_end(lead: KeyedScan, shared: Mapping[str, object]) -> Verb[ActivityCursor | None]:
     """Where it gave up looking; None when it came to the end."""
     rows = yield lead.way.last(**lead.keyed(shared))
-    return _spot(rows[0]) if rows else None
+    return _spot_from_row(rows[0]) if rows else None
 
 
-def _leads(looked: Looked) -> Iterator[Lead]:
+def _scans(looked: ActivityFilter) -> Iterator[KeyedScan]:
     """The fewest records that surely have all that is wanted among them."""
     if looked.subject:
-        yield from (Lead(ABOUT, one) for one in (looked.subject,) if _is_seen(looked, one))
+        yield from (KeyedScan(SCAN_BY_SUBJECT, one) for one in (looked.subject,) if _is_visible(looked, one))
     elif looked.subjects is not None:
-        yield from (Lead(ABOUT, one) for one in looked.subjects)
+        yield from (KeyedScan(SCAN_BY_SUBJECT, one) for one in looked.subjects)
     elif looked.names:
-        yield from (Lead(way, one) for one in looked.names for way in (ABOUT, BY_OTHER))
+        yield from (KeyedScan(way, one) for one in looked.names for way in (SCAN_BY_SUBJECT, SCAN_BY_ACTOR))
     elif looked.actor:
-        yield Lead(BY_OTHER, looked.actor)
-        yield Lead(ABOUT, looked.actor)  # what he did to himself
-    elif looked.events and ALL_DAY.isdisjoint(looked.events):
-        yield from (Lead(RARE_EVENT, one) for one in looked.events)
+        yield KeyedScan(SCAN_BY_ACTOR, looked.actor)
+        yield KeyedScan(SCAN_BY_SUBJECT, looked.actor)  # what he did to himself
+    elif looked.events and FREQUENT_EVENTS.isdisjoint(looked.events):
+        yield from (KeyedScan(SCAN_BY_RARE_EVENT, one) for one in looked.events)
     else:
-        yield Lead(EVERYTHING)
+        yield KeyedScan(SCAN_ALL)
 
 
-def _is_seen(looked: Looked, subject: str) -> bool:
+def _is_visible(looked: ActivityFilter, subject: str) -> bool:
     return looked.subjects is None or subject in looked.subjects
 
 
-def _shared(looked: Looked) -> Mapping[str, object]:
+def _window_parameters(looked: ActivityFilter) -> Mapping[str, object]:
     end = looked.until - 1
     start = looked.after if looked.after and looked.after.at <= end else None
     # "g" comes after every hexadecimal digit: nothing of that second is left out.
@@ -178,7 +187,7 @@ def _shared(looked: Looked) -> Mapping[str, object]:
     }
 
 
-def _params(looked: Looked, limit: int) -> Mapping[str, object]:
+def _filter_parameters(looked: ActivityFilter, limit: int) -> Mapping[str, object]:
     number = looked.application_id
     marks = [f'"{name}":{number}{end}' for name in ("application_id", "app_id") for end in (",", "}")]
     return {
@@ -190,16 +199,16 @@ def _params(looked: Looked, limit: int) -> Mapping[str, object]:
         "any_subject": not looked.subject,
         "about": looked.subject,
         "any_text": not looked.text,
-        "text": anywhere(looked.text),
+        "text": contains_pattern(looked.text),
         "any_application": not number,
         "application": f"application {number}",
-        **{f"app{place}": anywhere(mark) for place, mark in enumerate(marks)},
+        **{f"app{place}": contains_pattern(mark) for place, mark in enumerate(marks)},
     }
 
 
-def one(record_id: str) -> Verb[Record | None]:
+def find_record(record_id: str) -> Verb[AuditRecord | None]:
     rows = yield EVENT_BY_ID(record_id=record_id)
-    return _record(rows[0]) if rows else None
+    return _record_from_row(rows[0]) if rows else None
 
 
 _AFTER: Final = _number("after")
@@ -211,44 +220,46 @@ REFUSALS = Statement(
 )
 
 
-def refusals(after: int, limit: int) -> Verb[Refusals]:
+def refusals(after: int, limit: int) -> Verb[RefusalPage]:
     rows = yield REFUSALS(after=after, most=limit + 1)
     kept = rows[:limit]
-    return Refusals(rows=[refusal_of(row) for row in kept], after=kept[-1].position if len(rows) > limit else 0)
+    return RefusalPage(
+        rows=[refusal_from_row(row) for row in kept], after=kept[-1].position if len(rows) > limit else 0
+    )
 
 
-OF_APPLICATIONS = Statement(
+APPLICATIONS_OF_PROJECTS = Statement(
     select(applications.c.application_id)
-    .where(AnyOf(applications.c.project_id, "projects"))
+    .where(InStringList(applications.c.project_id, "projects"))
     .order_by(applications.c.application_id)
 )
-OF_GROUPS = Statement(
+GROUPS_OF_PROJECTS = Statement(
     select(groups.c.project_id, groups.c.group_id)
-    .where(AnyOf(groups.c.project_id, "projects"))
+    .where(InStringList(groups.c.project_id, "projects"))
     .order_by(groups.c.group_id)
 )
 
 
-def belongings(project_ids: Collection[str]) -> Verb[Belongings]:
-    of_applications = yield OF_APPLICATIONS(projects=sorted(project_ids))
-    of_groups = yield OF_GROUPS(projects=sorted(project_ids))
-    return Belongings(
+def project_contents(project_ids: Collection[str]) -> Verb[ProjectContents]:
+    of_applications = yield APPLICATIONS_OF_PROJECTS(projects=sorted(project_ids))
+    of_groups = yield GROUPS_OF_PROJECTS(projects=sorted(project_ids))
+    return ProjectContents(
         applications=[row.application_id for row in of_applications],
         groups=[(row.project_id, row.group_id) for row in of_groups],
     )
 
 
-def _spot(row: Row) -> Spot:
-    return Spot(at=row.at, record_id=row.record_id)
+def _spot_from_row(row: Row) -> ActivityCursor:
+    return ActivityCursor(at=row.at, record_id=row.record_id)
 
 
-def _record(row: Row) -> Record:
-    return Record(**row._asdict())
+def _record_from_row(row: Row) -> AuditRecord:
+    return AuditRecord(**row._asdict())
 
 
-class ActivityStorage(Stored):
-    activity = survey(activity)
-    one = look(one)
-    chain_end = look(chain_end)
-    belongings = survey(belongings)
-    refusals = survey(refusals)
+class ActivityStorage(SqlStore):
+    activity = snapshot_read(activity)
+    one = read(find_record)
+    chain_end = read(chain_end)
+    belongings = snapshot_read(project_contents)
+    refusals = snapshot_read(refusals)

@@ -4,30 +4,30 @@ from typing import Final
 
 from sqlalchemy import BigInteger, Text, bindparam, func, select
 
-from gatehouse.admin.model.clients import ClientBreaks, ClientLine
-from gatehouse.admin.model.paging import Page, Wanted
-from gatehouse.storage.admin.searching import Listing, found_in
-from gatehouse.storage.runner import Stored, survey
+from gatehouse.admin.model.clients import ClientListItem, ClientRemovalImpact
+from gatehouse.admin.model.paging import Page, PageRequest
+from gatehouse.storage.admin.searching import PagedList, contains_search
+from gatehouse.storage.runner import SqlStore, snapshot_read
 from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables.oauth import clients, consents, grants
 
-_OF: Final = bindparam("of", type_=BigInteger())
+_THIS_APPLICATION: Final = bindparam("of", type_=BigInteger())
 _NOW: Final = bindparam("now", type_=BigInteger())
-_CLIENT: Final = bindparam("client", type_=Text())
-_ALIVE: Final = (grants.c.revoked_at == 0, grants.c.ends_at > _NOW)
+_THIS_CLIENT: Final = bindparam("client", type_=Text())
+_LIVE_GRANTS: Final = (grants.c.revoked_at == 0, grants.c.ends_at > _NOW)
 _WHERE: Final = (
-    clients.c.application_id == _OF,
+    clients.c.application_id == _THIS_APPLICATION,
     clients.c.removed.is_(False),
-    found_in(clients.c.client_id, clients.c.name),
+    contains_search(clients.c.client_id, clients.c.name),
 )
-LINES = Listing(
+CLIENT_LIST = PagedList(
     select(
         clients.c.client_id,
         clients.c.name,
         clients.c.profile,
         clients.c.public,
         select(func.count())
-        .where(grants.c.client_id == clients.c.client_id, *_ALIVE)
+        .where(grants.c.client_id == clients.c.client_id, *_LIVE_GRANTS)
         .scalar_subquery()
         .label("sign_ins"),
         clients.c.created_at,
@@ -36,31 +36,31 @@ LINES = Listing(
     .order_by(clients.c.client_id),
     counted=select(func.count().label("total")).select_from(clients).where(*_WHERE),
 )
-BREAKS = Statement(
+REMOVAL_IMPACT = Statement(
     select(
         func.count().label("sign_ins"),
         func.count(grants.c.user_id.distinct()).label("people"),
-        select(func.count()).where(consents.c.client_id == _CLIENT).scalar_subquery().label("consents"),
+        select(func.count()).where(consents.c.client_id == _THIS_CLIENT).scalar_subquery().label("consents"),
         func.coalesce(func.max(grants.c.created_at), 0).label("last_at"),
     )
     .select_from(grants)
-    .where(grants.c.client_id == _CLIENT, *_ALIVE)
+    .where(grants.c.client_id == _THIS_CLIENT, *_LIVE_GRANTS)
 )
 
 
-def listed(application_id: int, wanted: Wanted, now: int) -> Verb[Page[ClientLine]]:
-    return LINES.page(wanted, _line, beside={"now": now}, of=application_id)
+def list_clients(application_id: int, wanted: PageRequest, now: int) -> Verb[Page[ClientListItem]]:
+    return CLIENT_LIST.page(wanted, _list_item, beside={"now": now}, of=application_id)
 
 
-def _line(row: Row) -> ClientLine:
-    return ClientLine(**row._asdict())
+def _list_item(row: Row) -> ClientListItem:
+    return ClientListItem(**row._asdict())
 
 
-def breaks(client_id: str, now: int) -> Verb[ClientBreaks]:
-    (row,) = yield BREAKS(client=client_id, now=now)
-    return ClientBreaks(**row._asdict())
+def removal_impact(client_id: str, now: int) -> Verb[ClientRemovalImpact]:
+    (row,) = yield REMOVAL_IMPACT(client=client_id, now=now)
+    return ClientRemovalImpact(**row._asdict())
 
 
-class ClientListStorage(Stored):
-    clients = survey(listed)
-    breaks = survey(breaks)
+class ClientListStorage(SqlStore):
+    clients = snapshot_read(list_clients)
+    breaks = snapshot_read(removal_impact)

@@ -5,13 +5,13 @@ from typing import Final
 
 from sqlalchemy import BigInteger, Boolean, Text, and_, bindparam, case, cast, func, or_, select
 
-from gatehouse.admin.model.games import REF_LENGTH, REFUSALS_SHOWN, GameLine, ref_of
-from gatehouse.admin.model.paging import Page, Wanted
+from gatehouse.admin.model.games import REF_LENGTH, REFUSALS_SHOWN, GameSessionListItem, session_ref
+from gatehouse.admin.model.paging import Page, PageRequest
 from gatehouse.audit.model import Refusal
-from gatehouse.gamesessions.model import GameSession, State
-from gatehouse.storage.admin.searching import ESCAPE, SEARCH, Listing
-from gatehouse.storage.runner import Stored, look, survey
-from gatehouse.storage.statements import OneOfNumbers, Row, Statement, Verb
+from gatehouse.gamesessions.model import GameSession, GameSessionState
+from gatehouse.storage.admin.searching import ESCAPE, SEARCH, PagedList
+from gatehouse.storage.runner import SqlStore, read, snapshot_read
+from gatehouse.storage.statements import InNumberList, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.applications import applications
 from gatehouse.storage.tables.audit import audit_refusals
@@ -21,23 +21,23 @@ _S: Final = game_sessions.c
 _APPLICATION: Final = case((_S.app_id != 0, _S.app_id), else_=_S.gapp_id)
 _STATE: Final = bindparam("state", type_=Text())
 _ALL: Final = bindparam("everything", type_=Boolean())
-_BEGINS: Final = func.substr(_S.gsid, 1, REF_LENGTH)
+_GSID_PREFIX: Final = func.substr(_S.gsid, 1, REF_LENGTH)
 _FROM: Final = game_sessions.outerjoin(applications, applications.c.application_id == _APPLICATION).outerjoin(
     users, users.c.user_id == _S.user_id
 )
-_IN_ALL: Final = (func.coalesce(applications.c.name, ""), _BEGINS, cast(_APPLICATION, Text))
-_OF_PEOPLE: Final = (_S.user_id, func.coalesce(users.c.nick, ""), _S.address)
-_FOUND: Final = or_(
-    *(func.lower(column).like(SEARCH, escape=ESCAPE) for column in _IN_ALL),
-    and_(_ALL, or_(*(func.lower(column).like(SEARCH, escape=ESCAPE) for column in _OF_PEOPLE))),
+_PUBLIC_TEXTS: Final = (func.coalesce(applications.c.name, ""), _GSID_PREFIX, cast(_APPLICATION, Text))
+_PERSONAL_TEXTS: Final = (_S.user_id, func.coalesce(users.c.nick, ""), _S.address)
+_MATCHES_SEARCH: Final = or_(
+    *(func.lower(column).like(SEARCH, escape=ESCAPE) for column in _PUBLIC_TEXTS),
+    and_(_ALL, or_(*(func.lower(column).like(SEARCH, escape=ESCAPE) for column in _PERSONAL_TEXTS))),
 )
 _WHERE: Final = (
     _S.ends_at > bindparam("now", type_=BigInteger()),
     or_(_STATE == "", _S.state == _STATE),
-    or_(_ALL, OneOfNumbers(_S.app_id, "numbers"), OneOfNumbers(_S.gapp_id, "numbers")),
-    _FOUND,
+    or_(_ALL, InNumberList(_S.app_id, "numbers"), InNumberList(_S.gapp_id, "numbers")),
+    _MATCHES_SEARCH,
 )
-LINES = Listing(
+SESSION_LIST = PagedList(
     select(
         *(_S.gsid, _S.state, _S.closed, _S.user_id, _S.address, _S.polls, _S.created_at, _S.polled_at, _S.last_seen),
         *(_S.opened_at, _S.signing_in_at, _S.ends_at),
@@ -50,12 +50,12 @@ LINES = Listing(
     .order_by(_S.created_at.desc(), _S.gsid),
     counted=select(func.count().label("total")).select_from(_FROM).where(*_WHERE),
 )
-BY_REF = Statement(
+SESSION_BY_REF = Statement(
     select(game_sessions)
     .where(_S.gsid >= bindparam("begins"), _S.gsid < bindparam("beyond"), _S.ends_at > bindparam("now"))
     .limit(1)
 )
-REFUSALS = Statement(
+REFUSALS_OF_SESSION = Statement(
     select(audit_refusals)
     .where(audit_refusals.c.subject == bindparam("gsid"))
     .order_by(audit_refusals.c.position.desc())
@@ -63,32 +63,36 @@ REFUSALS = Statement(
 )
 
 
-def listed(wanted: Wanted, now: int, *, state: str, among: Collection[int] | None) -> Verb[Page[GameLine]]:
+def list_sessions(
+    wanted: PageRequest, now: int, *, state: str, among: Collection[int] | None
+) -> Verb[Page[GameSessionListItem]]:
     numbers = sorted(among or ())
-    return LINES.page(wanted, _line, now=now, state=state, everything=among is None, numbers=numbers)
+    return SESSION_LIST.page(wanted, _list_item, now=now, state=state, everything=among is None, numbers=numbers)
 
 
-def session(ref: str, now: int) -> Verb[GameSession | None]:
-    rows = yield BY_REF(begins=ref, beyond=f"{ref}g", now=now)
-    return GameSession(**{**rows[0]._asdict(), "state": State(rows[0].state)}) if rows else None
+def find_session(ref: str, now: int) -> Verb[GameSession | None]:
+    rows = yield SESSION_BY_REF(begins=ref, beyond=f"{ref}g", now=now)
+    return GameSession(**{**rows[0]._asdict(), "state": GameSessionState(rows[0].state)}) if rows else None
 
 
-def refusals(gsid: str) -> Verb[Sequence[Refusal]]:
-    return [_refusal(row) for row in (yield REFUSALS(gsid=gsid))]
+def refusals_of_session(gsid: str) -> Verb[Sequence[Refusal]]:
+    return [_refusal_from_row(row) for row in (yield REFUSALS_OF_SESSION(gsid=gsid))]
 
 
-def _line(row: Row) -> GameLine:
+def _list_item(row: Row) -> GameSessionListItem:
     fields = row._asdict()
-    return GameLine(ref=ref_of(fields.pop("gsid")), state=State(fields.pop("state")), **fields)
+    return GameSessionListItem(
+        ref=session_ref(fields.pop("gsid")), state=GameSessionState(fields.pop("state")), **fields
+    )
 
 
-def _refusal(row: Row) -> Refusal:
+def _refusal_from_row(row: Row) -> Refusal:
     fields = row._asdict()
     del fields["position"]
     return Refusal(**fields)
 
 
-class GameListStorage(Stored):
-    sessions = survey(listed)
-    session = look(session)
-    refusals = look(refusals)
+class GameSessionListStorage(SqlStore):
+    sessions = snapshot_read(list_sessions)
+    session = read(find_session)
+    refusals = read(refusals_of_session)

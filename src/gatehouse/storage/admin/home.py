@@ -5,10 +5,10 @@ from typing import Any, Final
 
 from sqlalchemy import BigInteger, ColumnElement, Select, bindparam, exists, func, literal_column, or_, select
 
-from gatehouse.accounts.model import ADMINISTRATOR, CENTRAL
-from gatehouse.admin.model.home import Amounts, Ending, EndingSoon
-from gatehouse.gamesessions.model import State
-from gatehouse.storage.runner import Stored, survey
+from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION
+from gatehouse.admin.model.home import EndingKind, EndingSoon, InstallationCounts
+from gatehouse.gamesessions.model import GameSessionState
+from gatehouse.storage.runner import SqlStore, snapshot_read
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import passkeys, totp_factors, users
 from gatehouse.storage.tables.applications import applications, roles, service_tokens
@@ -30,8 +30,8 @@ _WITH_FACTOR = (
     select(func.count())
     .select_from(role_assignments)
     .where(
-        role_assignments.c.application_id == CENTRAL,
-        role_assignments.c.role_key == ADMINISTRATOR,
+        role_assignments.c.application_id == CENTRAL_APPLICATION,
+        role_assignments.c.role_key == ADMINISTRATOR_ROLE,
         role_assignments.c.project_id == "",
         or_(
             exists().where(totp_factors.c.user_id == role_assignments.c.user_id),
@@ -39,19 +39,23 @@ _WITH_FACTOR = (
         ),
     )
 )
-AMOUNTS = Statement(
+COUNTS = Statement(
     select(
         _count(select(func.count()).select_from(users), "people"),
         _count(_WITH_FACTOR, "administrators_with_factor"),
         _count(select(func.count()).where(projects.c.removed.is_(False)), "projects"),
         _count(
-            select(func.count()).where(applications.c.removed.is_(False), applications.c.application_id != CENTRAL),
+            select(func.count()).where(
+                applications.c.removed.is_(False), applications.c.application_id != CENTRAL_APPLICATION
+            ),
             "applications",
         ),
-        _count(select(func.count()).where(roles.c.application_id != CENTRAL), "roles"),
+        _count(select(func.count()).where(roles.c.application_id != CENTRAL_APPLICATION), "roles"),
         _count(select(func.count()).where(clients.c.removed.is_(False)), "clients"),
         _count(
-            select(func.count()).where(game_sessions.c.state == State.PENDING.value, game_sessions.c.ends_at > _NOW),
+            select(func.count()).where(
+                game_sessions.c.state == GameSessionState.PENDING.value, game_sessions.c.ends_at > _NOW
+            ),
             "waiting_games",
         ),
     )
@@ -94,18 +98,18 @@ ENDING_TOKENS = Statement(
 )
 
 
-def amounts(now: int) -> Verb[Amounts]:
-    (row,) = yield AMOUNTS(now=now)
-    return Amounts(**row._asdict())
+def counts(now: int) -> Verb[InstallationCounts]:
+    (row,) = yield COUNTS(now=now)
+    return InstallationCounts(**row._asdict())
 
 
-def ending(now: int, until: int, most: int) -> Verb[Sequence[EndingSoon]]:
+def ending_soon(now: int, until: int, most: int) -> Verb[Sequence[EndingSoon]]:
     span = {"now": now, "until": until, "most": most}
-    held = [EndingSoon(what=Ending.ROLE, **row._asdict()) for row in (yield ENDING_ROLES(**span))]
-    tokens = [EndingSoon(what=Ending.SERVICE_TOKEN, **row._asdict()) for row in (yield ENDING_TOKENS(**span))]
+    held = [EndingSoon(what=EndingKind.ROLE, **row._asdict()) for row in (yield ENDING_ROLES(**span))]
+    tokens = [EndingSoon(what=EndingKind.SERVICE_TOKEN, **row._asdict()) for row in (yield ENDING_TOKENS(**span))]
     return sorted([*held, *tokens], key=lambda one: one.at)[:most]
 
 
-class HomeStorage(Stored):
-    amounts = survey(amounts)
-    ending = survey(ending)
+class HomeStorage(SqlStore):
+    amounts = snapshot_read(counts)
+    ending = snapshot_read(ending_soon)

@@ -8,25 +8,25 @@ from typing import Any, Final, assert_never
 
 from sqlalchemy import CTE, ColumnElement, Select, and_, false, func, literal, or_, select, true
 
-from gatehouse.admin.model.matching import COUNT_MOST, FIRST_FEW, GroupMember, Match
-from gatehouse.admin.model.paging import Page, Wanted
+from gatehouse.admin.model.matching import COUNT_MOST, FIRST_FEW, ConditionMatch, GroupMember
+from gatehouse.admin.model.paging import Page, PageRequest
 from gatehouse.permissions.model import condition
 from gatehouse.permissions.model.condition import (
     AllOf,
+    ConditionTest,
     Domain,
     Everyone,
     FromNetwork,
     HasPurchase,
     HasTag,
     OneOfUsers,
-    Test,
 )
 from gatehouse.permissions.model.group import Group
-from gatehouse.storage.admin.names import person
-from gatehouse.storage.admin.searching import ESCAPE, anywhere
+from gatehouse.storage.admin.names import person_from_row
+from gatehouse.storage.admin.searching import ESCAPE, contains_pattern
 from gatehouse.storage.permissions.crowds import DomainOf
-from gatehouse.storage.runner import Stored, survey
-from gatehouse.storage.statements import AnyOf, Row, Statement, Verb
+from gatehouse.storage.runner import SqlStore, snapshot_read
+from gatehouse.storage.statements import InStringList, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import passkeys, totp_factors, user_purchases, user_tags, users
 from gatehouse.storage.tables.projects import group_members
 
@@ -34,7 +34,7 @@ Clause = ColumnElement[bool]
 
 _HAS_TOTP: Final[Clause] = users.c.user_id.in_(select(totp_factors.c.user_id))
 _HAS_PASSKEY: Final[Clause] = users.c.user_id.in_(select(passkeys.c.user_id))
-KEPT: Final[Mapping[str, Clause]] = {  # tags that are in no table (accounts/model.py)
+COMPUTED_TAGS: Final[Mapping[str, Clause]] = {  # tags that are in no table (accounts/model.py)
     "email_verified": users.c.email_verified.is_(True),
     "phone_verified": users.c.phone_verified.is_(True),
     "2step": or_(_HAS_TOTP, _HAS_PASSKEY, users.c.email_code.is_(True)),
@@ -44,23 +44,23 @@ KEPT: Final[Mapping[str, Clause]] = {  # tags that are in no table (accounts/mod
 }
 
 
-class Clauses:
+class ConditionClauses:
     """Tests as clauses, and the lists these name as parameters."""
 
     def __init__(self) -> None:
         self.lists: dict[str, list[str]] = {}
 
-    def of(self, test: Test) -> Clause:  # noqa: PLR0911 - one a kind
+    def of(self, test: ConditionTest) -> Clause:  # noqa: PLR0911 - one a kind
         match test:
             case Domain(name):
                 return and_(users.c.email_verified.is_(True), DomainOf(users.c.login_key) == name)
             case OneOfUsers(user_ids):
                 name = f"ids_{len(self.lists)}"
                 self.lists[name] = sorted(user_ids)
-                return AnyOf(users.c.user_id, name)
+                return InStringList(users.c.user_id, name)
             case HasTag(tag):
                 given = users.c.user_id.in_(select(user_tags.c.user_id).where(user_tags.c.tag == tag))
-                return or_(given, KEPT[tag]) if tag in KEPT else given
+                return or_(given, COMPUTED_TAGS[tag]) if tag in COMPUTED_TAGS else given
             case HasPurchase(purchase):
                 bought = select(user_purchases.c.user_id).where(user_purchases.c.purchase == purchase)
                 return users.c.user_id.in_(bought)
@@ -76,23 +76,23 @@ class Clauses:
                 assert_never(test)
 
 
-def match(test: Test) -> Verb[Match]:
+def count_matches(test: ConditionTest) -> Verb[ConditionMatch]:
     """One look at everybody: who is found is counted, and the first few of them are named."""
-    clauses = Clauses()
+    clauses = ConditionClauses()
     found = select(users.c.user_id).where(clauses.of(test)).limit(COUNT_MOST).cte("found")
     first = select(found.c.user_id).order_by(found.c.user_id).limit(FIRST_FEW)
     named = select(_total(found), users.c.user_id, users.c.nick, users.c.login).where(users.c.user_id.in_(first))
     rows = yield Statement(named.order_by(users.c.user_id))(**clauses.lists)
-    return Match(count=rows[0].total if rows else 0, first=[person(row) for row in rows])
+    return ConditionMatch(count=rows[0].total if rows else 0, first=[person_from_row(row) for row in rows])
 
 
-def members(group: Group, wanted: Wanted) -> Verb[Page[GroupMember]]:
-    clauses = Clauses()
+def members_of_group(group: Group, wanted: PageRequest) -> Verb[Page[GroupMember]]:
+    clauses = ConditionClauses()
     listed = users.c.user_id.in_(select(group_members.c.user_id).where(group_members.c.group_id == group.group_id))
     reasons = [listed, *(clauses.of(one.condition.test) for one in group.conditions)]
-    belongs = and_(or_(*reasons), _named(wanted.search))
+    belongs = and_(or_(*reasons), _matches_search(wanted.search))
     found = select(users.c.user_id).where(belongs).limit(COUNT_MOST).cte("found")
-    rows = yield Statement(_reasoned(reasons, found, wanted))(**clauses.lists)
+    rows = yield Statement(_members_with_reasons(reasons, found, wanted))(**clauses.lists)
     return Page(
         rows=[_member(group, row) for row in rows],
         total=rows[0].total if rows else 0,
@@ -105,14 +105,14 @@ def _total(found: CTE) -> ColumnElement[int]:
     return select(func.count()).select_from(found).scalar_subquery().label("total")
 
 
-def _named(search: str) -> Clause:
+def _matches_search(search: str) -> Clause:
     if not search:
         return true()
-    pattern = literal(anywhere(search))
+    pattern = literal(contains_pattern(search))
     return or_(func.lower(users.c.nick).like(pattern, escape=ESCAPE), users.c.user_id.like(pattern, escape=ESCAPE))
 
 
-def _reasoned(reasons: Sequence[Clause], found: CTE, wanted: Wanted) -> Select[Any]:
+def _members_with_reasons(reasons: Sequence[Clause], found: CTE, wanted: PageRequest) -> Select[Any]:
     """A page of those who were found; why they belong is asked about these alone."""
     page = select(found.c.user_id).order_by(found.c.user_id).limit(wanted.size).offset(wanted.offset)
     why = (reason.label(f"why_{index}") for index, reason in enumerate(reasons))
@@ -126,6 +126,6 @@ def _member(group: Group, row: Row) -> GroupMember:
     return GroupMember(user_id=user_id, nick=nick, listed=bool(listed), conditions=tuple(titles))
 
 
-class MatchStorage(Stored):
-    match = survey(match)
-    members = survey(members)
+class ConditionMatchStorage(SqlStore):
+    match = snapshot_read(count_matches)
+    members = snapshot_read(members_of_group)

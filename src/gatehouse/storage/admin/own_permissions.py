@@ -4,45 +4,48 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import BigInteger, Text, bindparam, func, literal_column, or_, select, union
 
-from gatehouse.accounts.model import CENTRAL
+from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.admin.model.names import NamedApplication
-from gatehouse.admin.model.own_permissions import Conditional
+from gatehouse.admin.model.own_permissions import ConditionalGrant
 from gatehouse.permissions.documents.conditions import stored_condition
 from gatehouse.permissions.model.role import ConditionMode
-from gatehouse.storage.runner import Stored, look, survey
-from gatehouse.storage.statements import EMPTY, Row, Statement, Verb
+from gatehouse.storage.runner import SqlStore, read, snapshot_read
+from gatehouse.storage.statements import EMPTY_DOCUMENT, Row, Statement, Verb
 from gatehouse.storage.tables.applications import applications, roles
 from gatehouse.storage.tables.oauth import clients, consents
 from gatehouse.storage.tables.projects import group_members, groups, project_services
 from gatehouse.storage.tables.user_records import role_assignments, scope_records, user_records
 
-_OF = bindparam("of", type_=Text())
+_THIS_USER = bindparam("of", type_=Text())
 
-CONCERNED = Statement(
+APPLICATIONS_OF_USER = Statement(
     select(applications.c.application_id, applications.c.name)
     .where(
         applications.c.removed.is_(False),
         applications.c.application_id.in_(
             union(
-                select(role_assignments.c.application_id).where(role_assignments.c.user_id == _OF),
+                select(role_assignments.c.application_id).where(role_assignments.c.user_id == _THIS_USER),
                 *(
                     select(table.c.application_id).where(
-                        table.c.user_id == _OF, or_(table.c.private_data != EMPTY, table.c.public_data != EMPTY)
+                        table.c.user_id == _THIS_USER,
+                        or_(table.c.private_data != EMPTY_DOCUMENT, table.c.public_data != EMPTY_DOCUMENT),
                     )
                     for table in (user_records, scope_records)
                 ),
                 select(project_services.c.application_id)
                 .join(groups, groups.c.project_id == project_services.c.project_id)
                 .join(group_members, group_members.c.group_id == groups.c.group_id)
-                .where(group_members.c.user_id == _OF, project_services.c.group_id == groups.c.group_id),
+                .where(group_members.c.user_id == _THIS_USER, project_services.c.group_id == groups.c.group_id),
                 select(clients.c.application_id)
                 .join(consents, consents.c.client_id == clients.c.client_id)
-                .where(consents.c.user_id == _OF),
+                .where(consents.c.user_id == _THIS_USER),
             )
         ),
     )
     .order_by(
-        applications.c.application_id == CENTRAL, func.lower(applications.c.name), applications.c.application_id
+        applications.c.application_id == CENTRAL_APPLICATION,
+        func.lower(applications.c.name),
+        applications.c.application_id,
     )
     .limit(bindparam("most", type_=BigInteger()))
 )
@@ -78,7 +81,7 @@ CONDITIONAL_GROUPS = Statement(
 )
 
 
-def by_condition(most: int) -> Verb[Sequence[Conditional]]:
+def conditional_grants(most: int) -> Verb[Sequence[ConditionalGrant]]:
     by_roles = yield CONDITIONAL_ROLES(most=most)
     by_groups = yield CONDITIONAL_GROUPS(most=most)
     return [
@@ -87,17 +90,17 @@ def by_condition(most: int) -> Verb[Sequence[Conditional]]:
     ]
 
 
-def _conditional(row: Row, conditions: Sequence[Mapping[str, object]]) -> Conditional:
-    return Conditional(
+def _conditional(row: Row, conditions: Sequence[Mapping[str, object]]) -> ConditionalGrant:
+    return ConditionalGrant(
         application=NamedApplication(application_id=row.application_id, name=row.name),
         conditions=tuple(stored_condition(one) for one in conditions),
     )
 
 
-def concerned(user_id: str, most: int) -> Verb[Sequence[NamedApplication]]:
-    return [NamedApplication(**row._asdict()) for row in (yield CONCERNED(of=user_id, most=most))]
+def applications_of_user(user_id: str, most: int) -> Verb[Sequence[NamedApplication]]:
+    return [NamedApplication(**row._asdict()) for row in (yield APPLICATIONS_OF_USER(of=user_id, most=most))]
 
 
-class ConcernStorage(Stored):
-    concerned = look(concerned)
-    by_condition = survey(by_condition)
+class OwnPermissionsStorage(SqlStore):
+    concerned = read(applications_of_user)
+    by_condition = snapshot_read(conditional_grants)

@@ -20,53 +20,55 @@ from sqlalchemy import (
     select,
 )
 
-from gatehouse.accounts.model import ADMINISTRATOR, CENTRAL
-from gatehouse.admin.model.paging import Page, Wanted
-from gatehouse.admin.model.people import Among, PersonLine
-from gatehouse.audit.events import Event
+from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION
+from gatehouse.admin.model.paging import Page, PageRequest
+from gatehouse.admin.model.people import PeopleFilter, PersonListItem
+from gatehouse.audit.events import AuditEvent
 from gatehouse.storage.admin import person
-from gatehouse.storage.admin.searching import ESCAPE, OFFSET, SIZE, anywhere, beginning, begins
+from gatehouse.storage.admin.searching import ESCAPE, OFFSET, SIZE, contains_pattern, has_prefix, prefix_parameters
 from gatehouse.storage.permissions.held import UNEXPIRED
-from gatehouse.storage.runner import Stored, survey
-from gatehouse.storage.statements import AnyOf, Row, Statement, Verb
+from gatehouse.storage.runner import SqlStore, snapshot_read
+from gatehouse.storage.statements import InStringList, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import sessions, user_tags, users
 from gatehouse.storage.tables.audit import audit_events
 from gatehouse.storage.tables.user_records import role_assignments
 
-COUNTED_MOST: Final = 10_000  # beyond that nobody turns pages, and counting would take longer than looking
+MAX_COUNTED: Final = 10_000  # beyond that nobody turns pages, and counting would take longer than looking
 _TAG: Final = bindparam("tag", type_=Text())
 _DOMAIN: Final = bindparam("domain", type_=Text())
 
 _ADMINISTRATORS: Final = select(role_assignments.c.user_id).where(
-    role_assignments.c.application_id == CENTRAL,
-    role_assignments.c.role_key == ADMINISTRATOR,
+    role_assignments.c.application_id == CENTRAL_APPLICATION,
+    role_assignments.c.role_key == ADMINISTRATOR_ROLE,
     role_assignments.c.project_id == "",
     UNEXPIRED,
 )
 _TAGGED: Final = exists().where(user_tags.c.user_id == users.c.user_id, user_tags.c.tag == _TAG)
-_BEGINS: Final = or_(
-    begins(users.c.login_key, "login"),
-    begins(func.lower(users.c.nick), "nick"),
-    begins(func.lower(users.c.nick), "plain"),  # SQLite leaves letters beyond ASCII as they are
-    begins(users.c.user_id, "id"),
+_MATCHES_PREFIX: Final = or_(
+    has_prefix(users.c.login_key, "login"),
+    has_prefix(func.lower(users.c.nick), "nick"),
+    has_prefix(func.lower(users.c.nick), "plain"),  # SQLite leaves letters beyond ASCII as they are
+    has_prefix(users.c.user_id, "id"),
 )
-_AMONG: Final[Mapping[Among, tuple[ColumnElement[bool], ...]]] = {
-    Among.EVERYBODY: (),
-    Among.BLOCKED: (users.c.blocked.is_(True),),
-    Among.ADMINISTRATORS: (users.c.user_id.in_(_ADMINISTRATORS),),
-    Among.SERVICE_ACCOUNTS: (users.c.kind == literal_column("'service'"),),  # as the index says it
+_FILTERS: Final[Mapping[PeopleFilter, tuple[ColumnElement[bool], ...]]] = {
+    PeopleFilter.EVERYBODY: (),
+    PeopleFilter.BLOCKED: (users.c.blocked.is_(True),),
+    PeopleFilter.ADMINISTRATORS: (users.c.user_id.in_(_ADMINISTRATORS),),
+    PeopleFilter.SERVICE_ACCOUNTS: (users.c.kind == literal_column("'service'"),),  # as the index says it
 }
 # Sessions are dropped when they end; the log still knows when somebody last came.
-SEEN_AT: Final = select(func.max(sessions.c.seen_at)).where(sessions.c.user_id == users.c.user_id).scalar_subquery()
-SIGNED_IN_AT: Final = (
+LAST_SEEN_AT: Final = (
+    select(func.max(sessions.c.seen_at)).where(sessions.c.user_id == users.c.user_id).scalar_subquery()
+)
+LAST_SIGNED_IN_AT: Final = (
     select(func.max(audit_events.c.at))
     .where(
         audit_events.c.subject == users.c.user_id,
-        or_(audit_events.c.event == Event.SIGNED_IN.value, audit_events.c.event == Event.LOGGED_IN.value),
+        or_(audit_events.c.event == AuditEvent.SIGNED_IN.value, audit_events.c.event == AuditEvent.LOGGED_IN.value),
     )
     .scalar_subquery()
 )
-SHOWN = Statement(
+PEOPLE_ROWS = Statement(
     select(
         users.c.user_id,
         users.c.kind,
@@ -76,13 +78,13 @@ SHOWN = Statement(
         users.c.blocked,
         users.c.reg_time,
         users.c.user_id.in_(_ADMINISTRATORS).label("administers"),
-        SEEN_AT.label("seen_at"),
-        SIGNED_IN_AT.label("signed_in_at"),
-    ).where(AnyOf(users.c.user_id, "ids"))
+        LAST_SEEN_AT.label("seen_at"),
+        LAST_SIGNED_IN_AT.label("signed_in_at"),
+    ).where(InStringList(users.c.user_id, "ids"))
 )
 
 
-class Search:
+class PeopleSearch:
     """What was typed: an address's domain after an @, else how an address, a nick or an id begins."""
 
     def __init__(self, typed: str) -> None:
@@ -94,20 +96,22 @@ class Search:
     def parameters(self) -> dict[str, object]:
         typed = self._typed
         if self.is_domain:
-            return {"domain": anywhere(typed)}
+            return {"domain": contains_pattern(typed)}
         ascii_lower = "".join(letter.lower() if letter.isascii() else letter for letter in typed)
         return (
-            beginning("login", typed.casefold())
-            | beginning("nick", typed.lower())
-            | beginning("plain", ascii_lower)
-            | beginning("id", typed)
+            prefix_parameters("login", typed.casefold())
+            | prefix_parameters("nick", typed.lower())
+            | prefix_parameters("plain", ascii_lower)
+            | prefix_parameters("id", typed)
         )
 
 
 @cache
-def _statements(among: Among, *, tagged: bool, searched: bool, by_domain: bool) -> tuple[Statement, Statement]:
+def _list_statements(
+    among: PeopleFilter, *, tagged: bool, searched: bool, by_domain: bool
+) -> tuple[Statement, Statement]:
     """The ids of a page, and how many there are in all."""
-    by_tag = tagged and not searched and among is Among.EVERYBODY
+    by_tag = tagged and not searched and among is PeopleFilter.EVERYBODY
     if by_tag:  # then the tag's own index leads
         ids: Select[Any] = select(user_tags.c.user_id).where(user_tags.c.tag == _TAG)
         ordered = ids.order_by(user_tags.c.user_id)
@@ -116,42 +120,42 @@ def _statements(among: Among, *, tagged: bool, searched: bool, by_domain: bool) 
             *_conditions(among, tagged=tagged, searched=searched, by_domain=by_domain)
         )
         ordered = ids.order_by(users.c.reg_time.desc(), users.c.user_id.desc())
-    counted = select(func.count().label("total")).select_from(ids.limit(COUNTED_MOST + 1).subquery())
+    counted = select(func.count().label("total")).select_from(ids.limit(MAX_COUNTED + 1).subquery())
     return Statement(ordered.limit(SIZE).offset(OFFSET)), Statement(counted)
 
 
-def _conditions(among: Among, *, tagged: bool, searched: bool, by_domain: bool) -> list[ColumnElement[bool]]:
-    found = list(_AMONG[among])
+def _conditions(among: PeopleFilter, *, tagged: bool, searched: bool, by_domain: bool) -> list[ColumnElement[bool]]:
+    found = list(_FILTERS[among])
     if tagged:
         found.append(_TAGGED)
     if searched:
-        found.append(users.c.login_key.like(_DOMAIN, escape=ESCAPE) if by_domain else _BEGINS)
+        found.append(users.c.login_key.like(_DOMAIN, escape=ESCAPE) if by_domain else _MATCHES_PREFIX)
     return found
 
 
-def listed(among: Among, tag: str, wanted: Wanted, now: int) -> Verb[Page[PersonLine]]:
-    search = Search(wanted.search)
-    ids, counted = _statements(among, tagged=bool(tag), searched=search.is_any, by_domain=search.is_domain)
+def list_people(among: PeopleFilter, tag: str, wanted: PageRequest, now: int) -> Verb[Page[PersonListItem]]:
+    search = PeopleSearch(wanted.search)
+    ids, counted = _list_statements(among, tagged=bool(tag), searched=search.is_any, by_domain=search.is_domain)
     asked = (
         (search.parameters if search.is_any else {})
         | ({"tag": tag} if tag else {})
-        | ({"now": now} if among is Among.ADMINISTRATORS else {})
+        | ({"now": now} if among is PeopleFilter.ADMINISTRATORS else {})
     )
     (count,) = yield counted(**asked)
     found = (yield ids(**asked, offset=wanted.offset, size=wanted.size)) if count.total else ()
     named = [row.user_id for row in found]
-    rows = {row.user_id: row for row in (yield SHOWN(ids=named, now=now))}
+    rows = {row.user_id: row for row in (yield PEOPLE_ROWS(ids=named, now=now))}
     return Page(
-        rows=[line(rows[one]) for one in named if one in rows],
-        total=min(count.total, COUNTED_MOST),
+        rows=[list_item(rows[one]) for one in named if one in rows],
+        total=min(count.total, MAX_COUNTED),
         number=wanted.page,
         size=wanted.size,
-        is_cut=count.total > COUNTED_MOST,
+        is_cut=count.total > MAX_COUNTED,
     )
 
 
-def line(row: Row) -> PersonLine:
-    return PersonLine(
+def list_item(row: Row) -> PersonListItem:
+    return PersonListItem(
         user_id=row.user_id,
         kind=row.kind,
         nick=row.nick,
@@ -164,10 +168,10 @@ def line(row: Row) -> PersonLine:
     )
 
 
-class PeopleListStorage(Stored):
-    people = survey(listed)
-    standing = survey(person.standing)
-    written = survey(person.written)
-    applications = survey(person.applications_by_name)
-    activity = survey(person.activity)
-    breaks = survey(person.breaks)
+class PeopleListStorage(SqlStore):
+    people = snapshot_read(list_people)
+    standing = snapshot_read(person.account_state)
+    written = snapshot_read(person.direct_permissions)
+    applications = snapshot_read(person.applications_by_name)
+    activity = snapshot_read(person.list_activity)
+    breaks = snapshot_read(person.erasure_impact)

@@ -5,119 +5,125 @@ from typing import Final
 
 from sqlalchemy import BigInteger, Boolean, Text, bindparam, func, or_, select
 
-from gatehouse.admin.model.paging import Page, Wanted
-from gatehouse.admin.model.projects import ApplicationName, GroupLine, ProjectBreaks, ProjectLine
-from gatehouse.admin.model.sight import Sight
-from gatehouse.storage.admin.searching import Listing, found_in
-from gatehouse.storage.runner import Stored, look, survey
-from gatehouse.storage.statements import AnyOf, OneOfNumbers, Row, Statement, Verb
+from gatehouse.admin.model.paging import Page, PageRequest
+from gatehouse.admin.model.projects import ApplicationSummary, GroupListItem, ProjectListItem, ProjectRemovalImpact
+from gatehouse.admin.model.sight import Visibility
+from gatehouse.storage.admin.searching import PagedList, contains_search
+from gatehouse.storage.runner import SqlStore, read, snapshot_read
+from gatehouse.storage.statements import InNumberList, InStringList, Row, Statement, Verb
 from gatehouse.storage.tables.applications import applications
 from gatehouse.storage.tables.projects import groups, projects, service_accounts
 from gatehouse.storage.tables.user_records import role_assignments, scope_records
 
 _ALL: Final = bindparam("everything", type_=Boolean())
-_SEEN: Final = or_(_ALL, AnyOf(projects.c.project_id, "projects"))
-_WHERE: Final = (_SEEN, found_in(projects.c.title, projects.c.project_id, projects.c.description))
-_APPLICATIONS: Final = select(func.count()).where(
+_IS_VISIBLE: Final = or_(_ALL, InStringList(projects.c.project_id, "projects"))
+_WHERE: Final = (_IS_VISIBLE, contains_search(projects.c.title, projects.c.project_id, projects.c.description))
+_COUNT_APPLICATIONS: Final = select(func.count()).where(
     applications.c.project_id == projects.c.project_id, applications.c.removed.is_(False)
 )
-_GROUPS: Final = select(func.count()).where(groups.c.project_id == projects.c.project_id)
-_THIS: Final = bindparam("project_id", type_=Text())
+_COUNT_GROUPS: Final = select(func.count()).where(groups.c.project_id == projects.c.project_id)
+_THIS_PROJECT: Final = bindparam("project_id", type_=Text())
 _NOW: Final = bindparam("now", type_=BigInteger())
 
-LINES = Listing(
+PROJECT_LIST = PagedList(
     select(
         projects.c.project_id,
         projects.c.title,
         projects.c.description,
         projects.c.removed,
         projects.c.created_at,
-        _APPLICATIONS.scalar_subquery().label("applications"),
-        _GROUPS.scalar_subquery().label("groups"),
+        _COUNT_APPLICATIONS.scalar_subquery().label("applications"),
+        _COUNT_GROUPS.scalar_subquery().label("groups"),
     )
     .where(*_WHERE)
     .order_by(projects.c.removed, projects.c.title_key),
     counted=select(func.count().label("total")).where(*_WHERE),
 )
-_HOLDERS = (
+_PROJECT_HOLDERS = (
     select(role_assignments.c.user_id)
     .where(
-        role_assignments.c.project_id == _THIS,
+        role_assignments.c.project_id == _THIS_PROJECT,
         or_(role_assignments.c.expired == 0, role_assignments.c.expired > _NOW),
     )
-    .union(select(scope_records.c.user_id).where(scope_records.c.project_id == _THIS))
+    .union(select(scope_records.c.user_id).where(scope_records.c.project_id == _THIS_PROJECT))
     .subquery()
 )
-BREAKS = Statement(
+REMOVAL_IMPACT = Statement(
     select(
         select(func.count())
-        .where(applications.c.project_id == _THIS, applications.c.removed.is_(False))
+        .where(applications.c.project_id == _THIS_PROJECT, applications.c.removed.is_(False))
         .scalar_subquery()
         .label("applications"),
-        select(func.count()).select_from(_HOLDERS).scalar_subquery().label("people"),
-        select(func.count()).where(groups.c.project_id == _THIS).scalar_subquery().label("groups"),
+        select(func.count()).select_from(_PROJECT_HOLDERS).scalar_subquery().label("people"),
+        select(func.count()).where(groups.c.project_id == _THIS_PROJECT).scalar_subquery().label("groups"),
         select(func.count())
-        .where(service_accounts.c.project_id == _THIS)
+        .where(service_accounts.c.project_id == _THIS_PROJECT)
         .scalar_subquery()
         .label("service_accounts"),
     )
 )
 
-PUBLISHED_MOST: Final = 1_000
-_APPLICATION: Final = (
+MAX_PUBLISHED: Final = 1_000
+_APPLICATION_COLUMNS: Final = (
     applications.c.application_id,
     applications.c.name,
     applications.c.description,
     applications.c.project_id,
     applications.c.service_meta,
 )
-_LIVE: Final = applications.c.removed.is_(False)
-OF_PROJECT = Statement(
-    select(*_APPLICATION).where(applications.c.project_id == _THIS, _LIVE).order_by(applications.c.name)
-)
-BY_ID = Statement(select(*_APPLICATION).where(OneOfNumbers(applications.c.application_id, "ids")))
-DESCRIBED = Statement(
-    select(*_APPLICATION)
-    .where(_LIVE, applications.c.service_meta != "{}")
+_LIVE_APPLICATION: Final = applications.c.removed.is_(False)
+APPLICATIONS_OF_PROJECT = Statement(
+    select(*_APPLICATION_COLUMNS)
+    .where(applications.c.project_id == _THIS_PROJECT, _LIVE_APPLICATION)
     .order_by(applications.c.name)
-    .limit(PUBLISHED_MOST)
 )
-GROUPS = Statement(
+APPLICATIONS_BY_ID = Statement(
+    select(*_APPLICATION_COLUMNS).where(InNumberList(applications.c.application_id, "ids"))
+)
+APPLICATIONS_WITH_SERVICE_META = Statement(
+    select(*_APPLICATION_COLUMNS)
+    .where(_LIVE_APPLICATION, applications.c.service_meta != "{}")
+    .order_by(applications.c.name)
+    .limit(MAX_PUBLISHED)
+)
+GROUPS_BY_ID = Statement(
     select(groups.c.group_id, groups.c.title, groups.c.description, groups.c.project_id)
-    .where(AnyOf(groups.c.group_id, "ids"))
+    .where(InStringList(groups.c.group_id, "ids"))
     .order_by(groups.c.title_key)
 )
 
 
-def listed(sight: Sight, wanted: Wanted) -> Verb[Page[ProjectLine]]:
-    return LINES.page(wanted, _line, everything=sight.everything, projects=sorted(sight.projects))
+def list_projects(sight: Visibility, wanted: PageRequest) -> Verb[Page[ProjectListItem]]:
+    return PROJECT_LIST.page(wanted, _list_item, everything=sight.everything, projects=sorted(sight.projects))
 
 
-def _line(row: Row) -> ProjectLine:
-    return ProjectLine(**row._asdict())
+def _list_item(row: Row) -> ProjectListItem:
+    return ProjectListItem(**row._asdict())
 
 
-def breaks(project_id: str, now: int) -> Verb[ProjectBreaks]:
-    (row,) = yield BREAKS(project_id=project_id, now=now)
-    return ProjectBreaks(**row._asdict())
+def removal_impact(project_id: str, now: int) -> Verb[ProjectRemovalImpact]:
+    (row,) = yield REMOVAL_IMPACT(project_id=project_id, now=now)
+    return ProjectRemovalImpact(**row._asdict())
 
 
-def applications_in(project_id: str) -> Verb[Sequence[ApplicationName]]:
-    return [_application(row) for row in (yield OF_PROJECT(project_id=project_id))]
+def applications_of_project(project_id: str) -> Verb[Sequence[ApplicationSummary]]:
+    return [_application_name(row) for row in (yield APPLICATIONS_OF_PROJECT(project_id=project_id))]
 
 
-def applications_by_id(application_ids: Collection[int]) -> Verb[Mapping[int, ApplicationName]]:
+def applications_by_id(application_ids: Collection[int]) -> Verb[Mapping[int, ApplicationSummary]]:
     if not application_ids:
         return {}
-    return {row.application_id: _application(row) for row in (yield BY_ID(ids=sorted(application_ids)))}
+    return {
+        row.application_id: _application_name(row) for row in (yield APPLICATIONS_BY_ID(ids=sorted(application_ids)))
+    }
 
 
-def published() -> Verb[Sequence[ApplicationName]]:
-    return [one for row in (yield DESCRIBED()) if (one := _application(row)).is_published]
+def published_applications() -> Verb[Sequence[ApplicationSummary]]:
+    return [one for row in (yield APPLICATIONS_WITH_SERVICE_META()) if (one := _application_name(row)).is_published]
 
 
-def _application(row: Row) -> ApplicationName:
-    return ApplicationName(
+def _application_name(row: Row) -> ApplicationSummary:
+    return ApplicationSummary(
         application_id=row.application_id,
         name=row.name,
         description=row.description,
@@ -126,16 +132,16 @@ def _application(row: Row) -> ApplicationName:
     )
 
 
-def groups_by_id(group_ids: Collection[str]) -> Verb[Sequence[GroupLine]]:
+def groups_by_id(group_ids: Collection[str]) -> Verb[Sequence[GroupListItem]]:
     if not group_ids:
         return []
-    return [GroupLine(**row._asdict()) for row in (yield GROUPS(ids=sorted(group_ids)))]
+    return [GroupListItem(**row._asdict()) for row in (yield GROUPS_BY_ID(ids=sorted(group_ids)))]
 
 
-class ProjectListStorage(Stored):
-    projects = survey(listed)
-    breaks = survey(breaks)
-    applications = look(applications_in)
-    applications_by_id = look(applications_by_id)
-    published = survey(published)
-    groups = look(groups_by_id)
+class ProjectListStorage(SqlStore):
+    projects = snapshot_read(list_projects)
+    breaks = snapshot_read(removal_impact)
+    applications = read(applications_of_project)
+    applications_by_id = read(applications_by_id)
+    published = snapshot_read(published_applications)
+    groups = read(groups_by_id)

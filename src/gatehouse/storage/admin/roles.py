@@ -7,34 +7,34 @@ from typing import Final
 from sqlalchemy import BigInteger, Boolean, bindparam, distinct, func, or_, select
 
 from gatehouse.admin.model.names import NamedApplication
-from gatehouse.admin.model.paging import Page, Wanted
-from gatehouse.admin.model.roles import RoleLine, RoleSight
+from gatehouse.admin.model.paging import Page, PageRequest
+from gatehouse.admin.model.roles import RoleListItem, RoleVisibility
 from gatehouse.permissions.documents.conditions import stored_condition
 from gatehouse.permissions.model.role import ConditionMode
-from gatehouse.storage.admin.searching import Listing, found_in
+from gatehouse.storage.admin.searching import PagedList, contains_search
 from gatehouse.storage.permissions.held import HOLDS_SEAT
-from gatehouse.storage.runner import Stored, look, survey
-from gatehouse.storage.statements import AnyOf, OneOfNumbers, Row, Statement, Verb
+from gatehouse.storage.runner import SqlStore, read, snapshot_read
+from gatehouse.storage.statements import InNumberList, InStringList, Row, Statement, Verb
 from gatehouse.storage.tables.applications import applications, roles
 from gatehouse.storage.tables.user_records import role_assignments
 
-APPLICATIONS_MOST: Final = 1_000
+MAX_APPLICATIONS: Final = 1_000
 _ALL: Final = bindparam("everything", type_=Boolean())
-_ONE: Final = bindparam("one", type_=BigInteger())
+_ONE_APPLICATION: Final = bindparam("one", type_=BigInteger())
 _WHERE: Final = (
     applications.c.application_id == roles.c.application_id,
     applications.c.removed.is_(False),
-    or_(_ALL, OneOfNumbers(roles.c.application_id, "applications")),
-    or_(_ONE == 0, roles.c.application_id == _ONE),
-    found_in(roles.c.name, roles.c.description, applications.c.name),
+    or_(_ALL, InNumberList(roles.c.application_id, "applications")),
+    or_(_ONE_APPLICATION == 0, roles.c.application_id == _ONE_APPLICATION),
+    contains_search(roles.c.name, roles.c.description, applications.c.name),
 )
-_HOLDERS: Final = select(func.count(distinct(role_assignments.c.user_id))).where(
+_COUNT_HOLDERS: Final = select(func.count(distinct(role_assignments.c.user_id))).where(
     role_assignments.c.application_id == roles.c.application_id,
     role_assignments.c.role_key == roles.c.role_key,
     HOLDS_SEAT,
 )
 
-LINES = Listing(
+ROLE_LIST = PagedList(
     select(
         roles.c.application_id,
         applications.c.name.label("application"),
@@ -45,7 +45,7 @@ LINES = Listing(
         roles.c.condition,
         roles.c.condition_mode,
         roles.c.user_limit,
-        _HOLDERS.scalar_subquery().label("holders"),
+        _COUNT_HOLDERS.scalar_subquery().label("holders"),
     )
     .where(*_WHERE)
     .order_by(applications.c.name, roles.c.application_id, roles.c.role_key),
@@ -53,21 +53,23 @@ LINES = Listing(
 )
 APPLICATIONS = Statement(
     select(applications.c.application_id, applications.c.name)
-    .where(applications.c.removed.is_(False), or_(_ALL, OneOfNumbers(applications.c.application_id, "applications")))
+    .where(applications.c.removed.is_(False), or_(_ALL, InNumberList(applications.c.application_id, "applications")))
     .order_by(applications.c.name, applications.c.application_id)
-    .limit(APPLICATIONS_MOST)
+    .limit(MAX_APPLICATIONS)
 )
-OF_PROJECTS = Statement(
+APPLICATION_IDS_OF_PROJECTS = Statement(
     select(applications.c.application_id).where(
-        applications.c.removed.is_(False), AnyOf(applications.c.project_id, "projects")
+        applications.c.removed.is_(False), InStringList(applications.c.project_id, "projects")
     )
 )
 
 
-def listed(sight: RoleSight, wanted: Wanted, *, application_id: int, now: int) -> Verb[Page[RoleLine]]:
-    return LINES.page(
+def list_roles(
+    sight: RoleVisibility, wanted: PageRequest, *, application_id: int, now: int
+) -> Verb[Page[RoleListItem]]:
+    return ROLE_LIST.page(
         wanted,
-        partial(_line, sight),
+        partial(_list_item, sight),
         everything=sight.everything,
         applications=sorted(sight.named),
         one=application_id,
@@ -75,8 +77,8 @@ def listed(sight: RoleSight, wanted: Wanted, *, application_id: int, now: int) -
     )
 
 
-def _line(sight: RoleSight, row: Row) -> RoleLine:
-    return RoleLine(
+def _list_item(sight: RoleVisibility, row: Row) -> RoleListItem:
+    return RoleListItem(
         application_id=row.application_id,
         application=row.application,
         name=row.name,
@@ -91,17 +93,17 @@ def _line(sight: RoleSight, row: Row) -> RoleLine:
     )
 
 
-def named(sight: RoleSight, *, editable: bool) -> Verb[Sequence[NamedApplication]]:
+def role_applications(sight: RoleVisibility, *, editable: bool) -> Verb[Sequence[NamedApplication]]:
     among = sight.editable if editable else sight.named
     rows = yield APPLICATIONS(everything=sight.everything, applications=sorted(among))
     return [NamedApplication(**row._asdict()) for row in rows]
 
 
-def applications_of(project_ids: Sequence[str]) -> Verb[Sequence[int]]:
-    return [row.application_id for row in (yield OF_PROJECTS(projects=sorted(project_ids)))]
+def applications_in_projects(project_ids: Sequence[str]) -> Verb[Sequence[int]]:
+    return [row.application_id for row in (yield APPLICATION_IDS_OF_PROJECTS(projects=sorted(project_ids)))]
 
 
-class RoleListStorage(Stored):
-    roles = survey(listed)
-    applications = look(named)
-    applications_of = look(applications_of)
+class RoleListStorage(SqlStore):
+    roles = snapshot_read(list_roles)
+    applications = read(role_applications)
+    applications_of = read(applications_in_projects)

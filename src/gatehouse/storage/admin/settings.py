@@ -2,14 +2,14 @@
 
 from sqlalchemy import func, select, text
 
-from gatehouse.admin.model.paging import Page, Wanted
-from gatehouse.admin.model.settings import DatabaseFacts, OutboxLine
-from gatehouse.storage.admin.searching import Listing
-from gatehouse.storage.runner import Stored, survey
+from gatehouse.admin.model.paging import Page, PageRequest
+from gatehouse.admin.model.settings import DatabaseFacts, OutboxListItem
+from gatehouse.storage.admin.searching import PagedList
+from gatehouse.storage.runner import SqlStore, snapshot_read
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.mail import outbox
 
-OUTBOX = Listing(
+OUTBOX_LIST = PagedList(
     select(
         outbox.c.mail_id,
         outbox.c.template,
@@ -21,27 +21,27 @@ OUTBOX = Listing(
     counted=select(func.count().label("total")).select_from(outbox),
     searched=False,
 )
-SQLITE_PAGES = Statement(text("PRAGMA page_count"))
-SQLITE_PAGE = Statement(text("PRAGMA page_size"))
+SQLITE_PAGE_COUNT = Statement(text("PRAGMA page_count"))
+SQLITE_PAGE_SIZE = Statement(text("PRAGMA page_size"))
 SQLITE_VERSION = Statement(text("SELECT sqlite_version()"))
-POSTGRES = Statement(text("SELECT current_setting('server_version'), pg_database_size(current_database())"))
+POSTGRES_FACTS = Statement(text("SELECT current_setting('server_version'), pg_database_size(current_database())"))
 
 
-def listed(wanted: Wanted) -> Verb[Page[OutboxLine]]:
-    return OUTBOX.page(wanted, lambda row: OutboxLine(**row._asdict()))
+def list_outbox(wanted: PageRequest) -> Verb[Page[OutboxListItem]]:
+    return OUTBOX_LIST.page(wanted, lambda row: OutboxListItem(**row._asdict()))
 
 
-def sqlite() -> Verb[DatabaseFacts]:
-    pages, size = (yield SQLITE_PAGES())[0][0], (yield SQLITE_PAGE())[0][0]
+def sqlite_facts() -> Verb[DatabaseFacts]:
+    pages, size = (yield SQLITE_PAGE_COUNT())[0][0], (yield SQLITE_PAGE_SIZE())[0][0]
     return DatabaseFacts(version=(yield SQLITE_VERSION())[0][0], size=pages * size)
 
 
-def postgres() -> Verb[DatabaseFacts]:
-    ((version, size),) = yield POSTGRES()
+def postgres_facts() -> Verb[DatabaseFacts]:
+    ((version, size),) = yield POSTGRES_FACTS()
     return DatabaseFacts(version=version, size=size)
 
 
-class InstallationReads(Stored):
-    outbox = survey(listed)
-    sqlite = survey(sqlite)
-    postgres = survey(postgres)
+class InstallationReadStorage(SqlStore):
+    outbox = snapshot_read(list_outbox)
+    sqlite = snapshot_read(sqlite_facts)
+    postgres = snapshot_read(postgres_facts)

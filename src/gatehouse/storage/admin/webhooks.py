@@ -5,10 +5,10 @@ from typing import Final
 
 from sqlalchemy import Text, bindparam, func, or_, select
 
-from gatehouse.admin.model.paging import Page, Wanted
-from gatehouse.admin.model.webhooks import DeliveryLine
-from gatehouse.storage.admin.searching import Listing, found_in
-from gatehouse.storage.runner import Stored, survey
+from gatehouse.admin.model.paging import Page, PageRequest
+from gatehouse.admin.model.webhooks import DeliveryListItem
+from gatehouse.storage.admin.searching import PagedList, contains_search
+from gatehouse.storage.runner import SqlStore, snapshot_read
 from gatehouse.storage.statements import Row, Verb
 from gatehouse.storage.tables.webhooks import webhook_deliveries
 from gatehouse.storage.webhooks import NEWEST_FIRST
@@ -17,23 +17,23 @@ _STATE: Final = bindparam("state", type_=Text())
 _WHERE: Final = (
     webhook_deliveries.c.webhook_id == bindparam("of", type_=Text()),
     or_(_STATE == "", webhook_deliveries.c.state == _STATE),
-    found_in(webhook_deliveries.c.event),
+    contains_search(webhook_deliveries.c.event),
 )
-LINES = Listing(
-    select(*(webhook_deliveries.c[field.name] for field in fields(DeliveryLine)))
+DELIVERY_LIST = PagedList(
+    select(*(webhook_deliveries.c[field.name] for field in fields(DeliveryListItem)))
     .where(*_WHERE)
     .order_by(*NEWEST_FIRST),
     counted=select(func.count().label("total")).select_from(webhook_deliveries).where(*_WHERE),
 )
 
 
-def listed(webhook_id: str, wanted: Wanted, state: str) -> Verb[Page[DeliveryLine]]:
-    return LINES.page(wanted, _line, of=webhook_id, state=state)
+def list_deliveries(webhook_id: str, wanted: PageRequest, state: str) -> Verb[Page[DeliveryListItem]]:
+    return DELIVERY_LIST.page(wanted, _list_item, of=webhook_id, state=state)
 
 
-def _line(row: Row) -> DeliveryLine:
-    return DeliveryLine(**row._asdict())
+def _list_item(row: Row) -> DeliveryListItem:
+    return DeliveryListItem(**row._asdict())
 
 
-class DeliveryListStorage(Stored):
-    deliveries = survey(listed)
+class DeliveryListStorage(SqlStore):
+    deliveries = snapshot_read(list_deliveries)

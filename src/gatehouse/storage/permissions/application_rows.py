@@ -15,12 +15,12 @@ _SERVICE_KEY = select(RowsAsJson(*(application_keys.c[name] for name in KEY_COLU
     application_keys.c.application_id == applications.c.application_id,
     application_keys.c.source == KeySource.SERVICE_META.value,
 )
-WHOLE = (applications, _SERVICE_KEY.scalar_subquery().label("service_key"))
+APPLICATION_COLUMNS = (applications, _SERVICE_KEY.scalar_subquery().label("service_key"))
 
 
-def application_of(row: Row) -> Application:
+def application_from_row(row: Row) -> Application:
     fields = {column.name: getattr(row, column.name) for column in applications.c}
-    keys = [key_of(cells) for cells in row.service_key or ()]
+    keys = [key_from_cells(cells) for cells in row.service_key or ()]
     return Application(**fields, service_key=keys[0] if keys else None)
 
 
@@ -28,6 +28,6 @@ def key_columns(key: ApplicationKey) -> dict[str, object]:
     return {name: getattr(key, name) for name in KEY_COLUMNS}
 
 
-def key_of(cells: Cells) -> ApplicationKey:
+def key_from_cells(cells: Cells) -> ApplicationKey:
     fields = dict(zip(KEY_COLUMNS, cells, strict=True))
     return ApplicationKey(**{**fields, "source": KeySource(fields["source"])})

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from sqlalchemy import and_, bindparam, delete, select
 from sqlalchemy.dialects.postgresql import insert
 
-from gatehouse.audit.model import Record
+from gatehouse.audit.model import AuditRecord
 from gatehouse.permissions.errors import ApplicationNotFound
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.schema import ApplicationSchema, Tree
 from gatehouse.permissions.model.service_token import EmailSecret
-from gatehouse.storage.audit import record
+from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.permissions import structure_version
 from gatehouse.storage.permissions.applications import insert_application, reserve_id
 from gatehouse.storage.permissions.held import UNEXPIRED
@@ -59,8 +59,8 @@ DROP_EMAIL_SECRET = Statement(
 )
 
 
-def install(application: Application, schema: ApplicationSchema, central_roles: Sequence[Role]) -> Verb[None]:
-    yield structure_version.START()
+def install_central(application: Application, schema: ApplicationSchema, central_roles: Sequence[Role]) -> Verb[None]:
+    yield structure_version.INSERT_VERSION_ROW()
     if (yield from reserve_id(application.application_id)):
         yield from insert_application(application, schema, central_roles)
 
@@ -70,25 +70,25 @@ def login_section(application_id: int) -> Verb[Tree | None]:
     return rows[0].login if rows else None
 
 
-def knows_email_secret(application_id: int, digest: bytes) -> Verb[bool]:
+def has_email_secret(application_id: int, digest: bytes) -> Verb[bool]:
     return bool((yield EMAIL_SECRET(application=application_id, digest=digest)))
 
 
-def add_email_secret(application_id: int, digest: bytes, now: int, entry: Record) -> Verb[None]:
+def add_email_secret(application_id: int, digest: bytes, now: int, entry: AuditRecord) -> Verb[None]:
     if (yield from login_section(application_id)) is None:
         raise ApplicationNotFound
     yield ADD_EMAIL_SECRET(application_id=application_id, digest=digest, created_at=now)
-    yield from record(entry)
+    yield from add_audit_record(entry)
 
 
 def all_email_secrets(application_id: int) -> Verb[Sequence[EmailSecret]]:
     return [EmailSecret(**row._asdict()) for row in (yield EMAIL_SECRETS(application=application_id))]
 
 
-def remove_email_secret(application_id: int, digest: bytes, entry: Record) -> Verb[bool]:
+def remove_email_secret(application_id: int, digest: bytes, entry: AuditRecord) -> Verb[bool]:
     if not (yield DROP_EMAIL_SECRET(application=application_id, digest=digest)):
         return False
-    yield from record(entry)
+    yield from add_audit_record(entry)
     return True
 
 

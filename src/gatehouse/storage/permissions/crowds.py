@@ -10,13 +10,13 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 from gatehouse.permissions.errors import ApplicationNotFound
-from gatehouse.permissions.model.crowd import Candidates, Crowd, Outline
+from gatehouse.permissions.model.crowd import ApplicationSnapshot, CandidateFilter, CandidatePage
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.storage.permissions.facts import facts_of_many
 from gatehouse.storage.permissions.schemas import application_models
-from gatehouse.storage.permissions.structures import structure
-from gatehouse.storage.runner import Stored, survey
-from gatehouse.storage.statements import EMPTY, AnyOf, Ask, Statement, Verb
+from gatehouse.storage.permissions.structures import read_structure
+from gatehouse.storage.runner import SqlStore, snapshot_read
+from gatehouse.storage.statements import EMPTY_DOCUMENT, BoundStatement, InStringList, Statement, Verb
 from gatehouse.storage.tables.accounts import user_purchases, user_tags, users
 from gatehouse.storage.tables.applications import application_schemas, applications
 from gatehouse.storage.tables.projects import group_members
@@ -42,34 +42,36 @@ def _domain_on_sqlite(element: DomainOf, compiler: SQLCompiler, **kw: Any) -> st
     return f"substr({login}, instr({login}, '@') + 1)"
 
 
-_HERE: Final = bindparam("application", type_=BigInteger())
-_WAYS: Final[Mapping[str, tuple[Select[Any], ...]]] = {
-    "user_ids": (select(users.c.user_id).where(AnyOf(users.c.user_id, "user_ids")),),
+_THIS_APPLICATION: Final = bindparam("application", type_=BigInteger())
+_CANDIDATE_QUERIES: Final[Mapping[str, tuple[Select[Any], ...]]] = {
+    "user_ids": (select(users.c.user_id).where(InStringList(users.c.user_id, "user_ids")),),
     "roles": (
         select(role_assignments.c.user_id).where(
-            role_assignments.c.application_id == _HERE, AnyOf(role_assignments.c.role_key, "roles")
+            role_assignments.c.application_id == _THIS_APPLICATION, InStringList(role_assignments.c.role_key, "roles")
         ),
     ),
     "projects": tuple(
-        select(table.c.user_id).where(AnyOf(table.c.project_id, "projects"), table.c.application_id == _HERE)
+        select(table.c.user_id).where(
+            InStringList(table.c.project_id, "projects"), table.c.application_id == _THIS_APPLICATION
+        )
         for table in (role_assignments, scope_records)
     ),
     "entries": (
         select(user_records.c.user_id).where(
-            user_records.c.application_id == _HERE,
-            or_(user_records.c.private_data != EMPTY, user_records.c.public_data != EMPTY),
+            user_records.c.application_id == _THIS_APPLICATION,
+            or_(user_records.c.private_data != EMPTY_DOCUMENT, user_records.c.public_data != EMPTY_DOCUMENT),
         ),
     ),
-    "groups": (select(group_members.c.user_id).where(AnyOf(group_members.c.group_id, "groups")),),
+    "groups": (select(group_members.c.user_id).where(InStringList(group_members.c.group_id, "groups")),),
     "domains": (
-        select(users.c.user_id).where(users.c.email_verified, AnyOf(DomainOf(users.c.login_key), "domains")),
+        select(users.c.user_id).where(users.c.email_verified, InStringList(DomainOf(users.c.login_key), "domains")),
     ),
-    "tags": (select(user_tags.c.user_id).where(AnyOf(user_tags.c.tag, "tags")),),
-    "purchases": (select(user_purchases.c.user_id).where(AnyOf(user_purchases.c.purchase, "purchases")),),
+    "tags": (select(user_tags.c.user_id).where(InStringList(user_tags.c.tag, "tags")),),
+    "purchases": (select(user_purchases.c.user_id).where(InStringList(user_purchases.c.purchase, "purchases")),),
 }
-_LISTS: Final = frozenset(_WAYS) - {"entries"}
-_IN_APPLICATION: Final = frozenset({"roles", "projects", "entries"})
-EVERYONE = Statement(
+_LIST_CRITERIA: Final = frozenset(_CANDIDATE_QUERIES) - {"entries"}
+_APPLICATION_CRITERIA: Final = frozenset({"roles", "projects", "entries"})
+EVERY_USER = Statement(
     select(users.c.user_id)
     .where(users.c.user_id > bindparam("after"))
     .order_by(users.c.user_id)
@@ -77,7 +79,7 @@ EVERYONE = Statement(
 )
 
 
-VERSIONS = Statement(
+MODEL_VERSIONS = Statement(
     select(
         applications.c.version,
         application_schemas.c.version.label("schema_version"),
@@ -90,68 +92,68 @@ VERSIONS = Statement(
 
 
 @cache
-def _found_by(ways: frozenset[str]) -> Statement:
+def _candidates_statement(ways: frozenset[str]) -> Statement:
     """The first of all are among the first of each way, so that none of them is followed to its end."""
-    firsts = [_first(one).subquery() for way in sorted(ways) for one in _WAYS[way]]
-    return Statement(_first(select(union(*(select(first.c.user_id) for first in firsts)).subquery().c.user_id)))
+    firsts = [_first_page(one).subquery() for way in sorted(ways) for one in _CANDIDATE_QUERIES[way]]
+    return Statement(_first_page(select(union(*(select(first.c.user_id) for first in firsts)).subquery().c.user_id)))
 
 
-def _first(those: Select[Any]) -> Select[Any]:
+def _first_page(those: Select[Any]) -> Select[Any]:
     user_id = those.selected_columns.user_id
     return those.where(user_id > bindparam("after")).distinct().order_by(user_id).limit(bindparam("most"))
 
 
-def outline(
+def application_snapshot(
     application_id: int, project_ids: Collection[str], *, known: ApplicationModel | None = None
-) -> Verb[Outline]:
+) -> Verb[ApplicationSnapshot]:
     model = known
-    if model is None or not (yield from is_current(model)):
+    if model is None or not (yield from is_current_model(model)):
         models = yield from application_models([application_id])
         if application_id not in models:
             raise ApplicationNotFound
         model = models[application_id]
-    return Outline(model=model, structure=(yield from structure(project_ids, [application_id])))
+    return ApplicationSnapshot(model=model, structure=(yield from read_structure(project_ids, [application_id])))
 
 
-def is_current(model: ApplicationModel) -> Verb[bool]:
+def is_current_model(model: ApplicationModel) -> Verb[bool]:
     application = model.application
-    rows = yield VERSIONS(of=application.application_id)
+    rows = yield MODEL_VERSIONS(of=application.application_id)
     now = (application.version, model.schema.version, application.removed, application.project_id)
     return [tuple(row) for row in rows] == [now]
 
 
-def crowd(
-    among: Candidates,
+def candidate_page(
+    among: CandidateFilter,
     project_ids: Collection[str],
     *,
     after: str,
     limit: int,
     known: ApplicationModel | None = None,
-) -> Verb[Crowd]:
-    asked = _asked(among, after, limit + 1)
+) -> Verb[CandidatePage]:
+    asked = _page_query(among, after, limit + 1)
     found = [] if asked is None else [row.user_id for row in (yield asked)]
     people = yield from facts_of_many(found[:limit], [among.application_id])
     named = {project_id for one in people for project_id in one.projects}
-    return Crowd(
+    return CandidatePage(
         people=people,
-        outline=(yield from outline(among.application_id, named | set(project_ids), known=known)),
+        outline=(yield from application_snapshot(among.application_id, named | set(project_ids), known=known)),
         last=found[:limit][-1] if found else after,
         more=len(found) > limit,
     )
 
 
-def _asked(among: Candidates, after: str, most: int) -> Ask | None:
+def _page_query(among: CandidateFilter, after: str, most: int) -> BoundStatement | None:
     """None when nobody can be one."""
     if among.everyone:
-        return EVERYONE(after=after, most=most)
-    ways = frozenset(way for way in _WAYS if getattr(among, way))
+        return EVERY_USER(after=after, most=most)
+    ways = frozenset(way for way in _CANDIDATE_QUERIES if getattr(among, way))
     if not ways:
         return None
-    lists = {way: sorted(getattr(among, way)) for way in ways & _LISTS}
-    here = {"application": among.application_id} if ways & _IN_APPLICATION else {}
-    return _found_by(ways)(after=after, most=most, **lists, **here)
+    lists = {way: sorted(getattr(among, way)) for way in ways & _LIST_CRITERIA}
+    here = {"application": among.application_id} if ways & _APPLICATION_CRITERIA else {}
+    return _candidates_statement(ways)(after=after, most=most, **lists, **here)
 
 
-class CrowdStorage(Stored):
-    outline = survey(outline)
-    crowd = survey(crowd)
+class CandidateStorage(SqlStore):
+    outline = snapshot_read(application_snapshot)
+    crowd = snapshot_read(candidate_page)

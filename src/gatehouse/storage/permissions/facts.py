@@ -6,7 +6,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Select, Text, bindparam, exists, func, select
 
 from gatehouse.accounts.model import User
-from gatehouse.permissions.model.condition import Subject
+from gatehouse.permissions.model.condition import ConditionSubject
 from gatehouse.permissions.model.facts import ApplicationState, Facts
 from gatehouse.permissions.model.service_account import ServiceAccount
 from gatehouse.storage.keys import KEYS_VERSION
@@ -14,19 +14,28 @@ from gatehouse.storage.permissions import structure_version
 from gatehouse.storage.permissions.central import (
     add_email_secret,
     all_email_secrets,
-    install,
-    knows_email_secret,
+    has_email_secret,
+    install_central,
     login_section,
     remove_email_secret,
     root_roles,
 )
-from gatehouse.storage.permissions.held import Cells, columns, end_of, held_of, records_in
-from gatehouse.storage.permissions.owners import OWNING
+from gatehouse.storage.permissions.held import Cells, columns, end_of, holdings_of, records_from_row
+from gatehouse.storage.permissions.owners import IS_OWNER
 from gatehouse.storage.permissions.schemas import application_models
-from gatehouse.storage.permissions.service_accounts import ACCOUNT_COLUMNS, account_of
-from gatehouse.storage.permissions.structures import structure
-from gatehouse.storage.runner import Stored, act, look, recall, survey
-from gatehouse.storage.statements import AnyOf, Lines, OneOfNumbers, Row, RowsAsJson, Statement, Verb, lines_of
+from gatehouse.storage.permissions.service_accounts import ACCOUNT_COLUMNS, account_from_cells
+from gatehouse.storage.permissions.structures import read_structure
+from gatehouse.storage.runner import SqlStore, cached_read, read, snapshot_read, write
+from gatehouse.storage.statements import (
+    InNumberList,
+    InStringList,
+    JoinedLines,
+    Row,
+    RowsAsJson,
+    Statement,
+    Verb,
+    split_lines,
+)
 from gatehouse.storage.tables.accounts import passkeys, totp_factors, user_purchases, user_tags, users
 from gatehouse.storage.tables.applications import application_schemas, applications
 from gatehouse.storage.tables.projects import group_members, service_accounts
@@ -44,35 +53,37 @@ _APPLICATIONS = (
         )
     )
     .join(application_schemas, application_schemas.c.application_id == applications.c.application_id)
-    .where(OneOfNumbers(applications.c.application_id, "applications"))
+    .where(InNumberList(applications.c.application_id, "applications"))
 )
 
 
-def _facts_of(him: ColumnElement[str]) -> Select[Any]:
+def _select_facts(him: ColumnElement[str]) -> Select[Any]:
     """One statement, so all of one moment: nothing in it is older or newer than the versions it names."""
     owned = columns(role_assignments, "project_id", "expired", "ttl")
     asked: Mapping[str, Select[Any]] = {
         "passkeys": select(func.count()).where(passkeys.c.user_id == him),
-        "tags": select(Lines(user_tags.c.tag)).where(user_tags.c.user_id == him),
-        "purchases": select(Lines(user_purchases.c.purchase)).where(user_purchases.c.user_id == him),
-        "groups": select(Lines(group_members.c.group_id)).where(group_members.c.user_id == him),
-        "owns": select(RowsAsJson(*owned)).where(role_assignments.c.user_id == him, OWNING),
+        "tags": select(JoinedLines(user_tags.c.tag)).where(user_tags.c.user_id == him),
+        "purchases": select(JoinedLines(user_purchases.c.purchase)).where(user_purchases.c.user_id == him),
+        "groups": select(JoinedLines(group_members.c.group_id)).where(group_members.c.user_id == him),
+        "owns": select(RowsAsJson(*owned)).where(role_assignments.c.user_id == him, IS_OWNER),
         "account": select(RowsAsJson(*ACCOUNT_COLUMNS)).where(service_accounts.c.user_id == him),
     }
     return select(
         *_PERSON,
         exists().where(totp_factors.c.user_id == him).label("has_totp"),
         *(one.scalar_subquery().label(name) for name, one in asked.items()),
-        *held_of(him),
+        *holdings_of(him),
         _APPLICATIONS.scalar_subquery().label("applications"),
-        structure_version.VERSION.label("structure"),
+        structure_version.STRUCTURE_VERSION.label("structure"),
         KEYS_VERSION,
     )
 
 
-_HIM: Final = bindparam("user_id", type_=Text())
-FACTS = Statement(_facts_of(_HIM).where(users.c.user_id == _HIM))
-FACTS_OF_MANY = Statement(_facts_of(users.c.user_id).where(AnyOf(users.c.user_id, "ids")).order_by(users.c.user_id))
+_USER_ID: Final = bindparam("user_id", type_=Text())
+FACTS = Statement(_select_facts(_USER_ID).where(users.c.user_id == _USER_ID))
+FACTS_OF_MANY = Statement(
+    _select_facts(users.c.user_id).where(InStringList(users.c.user_id, "ids")).order_by(users.c.user_id)
+)
 
 
 def facts(user_id: str, application_ids: tuple[int, ...]) -> Verb[Facts | None]:
@@ -93,23 +104,23 @@ def _facts(row: Row, application_ids: Collection[int]) -> Facts:
         blocked=row.blocked,
         rev=row.rev,
         has_strong_factor=bool(row.has_totp) or row.passkeys > 0,
-        groups=lines_of(row.groups),
+        groups=split_lines(row.groups),
         owns={project_id: end_of(expired, ttl) for project_id, expired, ttl in row.owns or ()},
         service_account=_account(row.account or ()),
-        records=records_in(row, row.user_id, application_ids),
+        records=records_from_row(row, row.user_id, application_ids),
         applications={cells[0]: _state(cells) for cells in row.applications or ()},
         structure=row.structure,
         keys_version=row.keys_version,
     )
 
 
-def _subject(row: Row) -> Subject:
+def _subject(row: Row) -> ConditionSubject:
     domain = (row.login_key or "").rpartition("@")[2] if row.email_verified else ""
-    return Subject(
+    return ConditionSubject(
         user_id=row.user_id,
         domain=domain or None,
-        tags=lines_of(row.tags) | _kept_tags(row),
-        purchases=lines_of(row.purchases),
+        tags=split_lines(row.tags) | _kept_tags(row),
+        purchases=split_lines(row.purchases),
     )
 
 
@@ -129,7 +140,7 @@ def _kept_tags(row: Row) -> frozenset[str]:
 
 def _account(rows: Collection[Cells]) -> ServiceAccount | None:
     for cells in rows:
-        return account_of(cells)
+        return account_from_cells(cells)
     return None
 
 
@@ -144,17 +155,17 @@ def _state(cells: Cells) -> ApplicationState:
     )
 
 
-class PermissionStorage(Stored):
-    install = act(install)
-    _facts = recall(facts)
-    application_models = survey(application_models)
-    structure = survey(structure)
-    login_section = look(login_section)
-    knows_email_secret = look(knows_email_secret)
-    add_email_secret = act(add_email_secret)
-    email_secrets = look(all_email_secrets)
-    remove_email_secret = act(remove_email_secret)
-    root_roles = look(root_roles)
+class PermissionStorage(SqlStore):
+    install = write(install_central)
+    _facts = cached_read(facts)
+    application_models = snapshot_read(application_models)
+    structure = snapshot_read(read_structure)
+    login_section = read(login_section)
+    knows_email_secret = read(has_email_secret)
+    add_email_secret = write(add_email_secret)
+    email_secrets = read(all_email_secrets)
+    remove_email_secret = write(remove_email_secret)
+    root_roles = read(root_roles)
 
     async def facts(self, user_id: str, application_ids: Collection[int]) -> Facts | None:
         return await self._facts(user_id, tuple(sorted(application_ids)))

@@ -10,20 +10,20 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, Select, Table, Text, bindparam, delete, func, null, or_, select, union, update
 
-from gatehouse.accounts.model import Kind
-from gatehouse.audit.model import Record
+from gatehouse.accounts.model import AccountKind
+from gatehouse.audit.model import AuditRecord
 from gatehouse.permissions.errors import ProjectNotRemoved
-from gatehouse.permissions.model.full_removal import Belongings
+from gatehouse.permissions.model.full_removal import ErasureCounts
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.scope import ResourceKind
-from gatehouse.storage.accounts import DROP_BELONGINGS
-from gatehouse.storage.audit import record
-from gatehouse.storage.permissions.projects import hold_project
+from gatehouse.storage.accounts import DROP_USER_DATA
+from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.permissions.projects import lock_project
 from gatehouse.storage.permissions.records import touch_records
-from gatehouse.storage.permissions.structure_version import change_structure
-from gatehouse.storage.permissions.structures import project
-from gatehouse.storage.runner import Stored, act, survey
-from gatehouse.storage.statements import AnyOf, OneOfNumbers, Row, Statement, Verb
+from gatehouse.storage.permissions.structure_version import begin_structure_change
+from gatehouse.storage.permissions.structures import project_by_name
+from gatehouse.storage.runner import SqlStore, snapshot_read, write
+from gatehouse.storage.statements import InNumberList, InStringList, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import login_tokens, users
 from gatehouse.storage.tables.applications import (
     access_keys,
@@ -40,24 +40,26 @@ from gatehouse.storage.tables.personal_data import gdpr_calls
 from gatehouse.storage.tables.projects import group_members, groups, project_services, projects, service_accounts
 from gatehouse.storage.tables.user_records import role_assignments, scope_records, user_records
 
-_THIS: Final = bindparam("project", type_=Text())
-KEYS: Final = (access_keys, application_keys, service_tokens, email_secrets)
-HELD: Final = (role_assignments, scope_records)
-IN_APPLICATIONS: Final = (
-    *(*KEYS, application_schemas, schema_versions, roles),
-    *(user_records, *HELD, login_tokens, gdpr_calls),
+_THIS_PROJECT: Final = bindparam("project", type_=Text())
+KEY_TABLES: Final = (access_keys, application_keys, service_tokens, email_secrets)
+HOLDING_TABLES: Final = (role_assignments, scope_records)
+APPLICATION_TABLES: Final = (
+    *(*KEY_TABLES, application_schemas, schema_versions, roles),
+    *(user_records, *HOLDING_TABLES, login_tokens, gdpr_calls),
 )
 
 
-def _in_its(table: Table) -> ColumnElement[bool]:
-    return OneOfNumbers(table.c.application_id, "applications")
+def _in_applications(table: Table) -> ColumnElement[bool]:
+    return InNumberList(table.c.application_id, "applications")
 
 
-def _on_its(table: Table) -> ColumnElement[bool]:
+def _on_project(table: Table) -> ColumnElement[bool]:
     """In the project; or on one of its applications, as on a service, in another one."""
     named = (ResourceKind.APPLICATION.value, ResourceKind.SERVICE.value)
-    resource = or_(*(table.c.resource_kind == kind for kind in named)) & AnyOf(table.c.resource_id, "resources")
-    return or_(table.c.project_id == _THIS, resource)
+    resource = or_(*(table.c.resource_kind == kind for kind in named)) & InStringList(
+        table.c.resource_id, "resources"
+    )
+    return or_(table.c.project_id == _THIS_PROJECT, resource)
 
 
 def _count(query: Select[tuple[object, ...]], name: str) -> ColumnElement[int]:
@@ -68,31 +70,31 @@ def _count(query: Select[tuple[object, ...]], name: str) -> ColumnElement[int]:
 
 APPLICATIONS = Statement(
     select(applications.c.application_id)
-    .where(applications.c.project_id == _THIS)
+    .where(applications.c.project_id == _THIS_PROJECT)
     .order_by(applications.c.application_id)
 )
 HOLD_APPLICATIONS = Statement(
     select(applications.c.application_id)
-    .where(applications.c.project_id == _THIS)
+    .where(applications.c.project_id == _THIS_PROJECT)
     .order_by(applications.c.application_id)
     .with_for_update()
 )
-_ACCOUNTS = select(service_accounts.c.user_id).where(service_accounts.c.project_id == _THIS)
-_WRITTEN = union(
-    *(select(table.c.user_id).where(or_(_on_its(table), _in_its(table))) for table in HELD),
-    select(user_records.c.user_id).where(_in_its(user_records)),
+_ACCOUNTS = select(service_accounts.c.user_id).where(service_accounts.c.project_id == _THIS_PROJECT)
+_RECORD_USERS = union(
+    *(select(table.c.user_id).where(or_(_on_project(table), _in_applications(table))) for table in HOLDING_TABLES),
+    select(user_records.c.user_id).where(_in_applications(user_records)),
 ).subquery()
 COUNTS = Statement(
     select(
-        _count(select(roles.c.role_key).where(_in_its(roles)), "roles"),
-        _count(select(clients.c.client_id).where(_in_its(clients), clients.c.removed.is_(False)), "clients"),
-        *(_count(select(table.c.application_id).where(_in_its(table)), table.name) for table in KEYS),
-        _count(select(groups.c.group_id).where(groups.c.project_id == _THIS), "groups"),
+        _count(select(roles.c.role_key).where(_in_applications(roles)), "roles"),
+        _count(select(clients.c.client_id).where(_in_applications(clients), clients.c.removed.is_(False)), "clients"),
+        *(_count(select(table.c.application_id).where(_in_applications(table)), table.name) for table in KEY_TABLES),
+        _count(select(groups.c.group_id).where(groups.c.project_id == _THIS_PROJECT), "groups"),
         _count(_ACCOUNTS, "service_accounts"),
-        _count(select(_WRITTEN.c.user_id).where(_WRITTEN.c.user_id.not_in(_ACCOUNTS)), "people"),
+        _count(select(_RECORD_USERS.c.user_id).where(_RECORD_USERS.c.user_id.not_in(_ACCOUNTS)), "people"),
         _count(
             select(project_services.c.project_id, project_services.c.application_id)
-            .where(_in_its(project_services), project_services.c.project_id != _THIS)
+            .where(_in_applications(project_services), project_services.c.project_id != _THIS_PROJECT)
             .distinct(),
             "connections",
         ),
@@ -100,37 +102,39 @@ COUNTS = Statement(
 )
 
 
-def belongings(project_id: str) -> Verb[Belongings]:
+def project_contents(project_id: str) -> Verb[ErasureCounts]:
     """Raises ProjectNotFound, ProjectNotRemoved."""
-    its = _removed((yield from project(project_id)).project)
-    return (yield from _counted(its, _numbers((yield APPLICATIONS(project=its.project_id)))))
+    its = _require_removed((yield from project_by_name(project_id)).project)
+    return (yield from _count_contents(its, _application_ids((yield APPLICATIONS(project=its.project_id)))))
 
 
-def _removed(one: Project) -> Project:
+def _require_removed(one: Project) -> Project:
     if not one.removed:
         raise ProjectNotRemoved
     return one
 
 
-def _numbers(rows: Sequence[Row]) -> list[int]:
+def _application_ids(rows: Sequence[Row]) -> list[int]:
     return [row.application_id for row in rows]
 
 
-def _counted(one: Project, its: Sequence[int]) -> Verb[Belongings]:
+def _count_contents(one: Project, its: Sequence[int]) -> Verb[ErasureCounts]:
     (row,) = yield COUNTS(project=one.project_id, applications=its, resources=[str(number) for number in its])
     counts = row._asdict()
-    keys = sum(counts.pop(table.name) for table in KEYS)
-    return Belongings(project_id=one.project_id, title=one.title, applications=len(its), keys=keys, **counts)
+    keys = sum(counts.pop(table.name) for table in KEY_TABLES)
+    return ErasureCounts(project_id=one.project_id, title=one.title, applications=len(its), keys=keys, **counts)
 
 
 # -- and how it goes ----------------------------------------------------------------------------------
 
 ACCOUNTS = Statement(_ACCOUNTS.order_by(service_accounts.c.user_id))
-DROP_ACCOUNT = Statement(delete(users).where(users.c.user_id == bindparam("of"), users.c.kind == Kind.SERVICE.value))
+DROP_ACCOUNT = Statement(
+    delete(users).where(users.c.user_id == bindparam("of"), users.c.kind == AccountKind.SERVICE.value)
+)
 # A client leaves its id behind, on a row that says nothing else: whatever was issued to it never fits another.
 EMPTY_CLIENTS = Statement(
     update(clients)
-    .where(_in_its(clients))
+    .where(_in_applications(clients))
     .values(
         {column: [] for column in ("redirect_hosts", "redirect_uris", "post_logout_uris", "origins")}
         | {"jwks": {}, "claims": {}, "name": "", "backchannel_logout_uri": "", "application_id": null()}
@@ -139,55 +143,57 @@ EMPTY_CLIENTS = Statement(
     .returning(clients.c.client_id)
 )
 DROP_OF_CLIENTS = tuple(
-    Statement(delete(table).where(AnyOf(table.c.client_id, "clients")))
+    Statement(delete(table).where(InStringList(table.c.client_id, "clients")))
     for table in (client_secrets, grants, consents, device_requests, logout_calls)
 )
-DROP_IN_APPLICATIONS = tuple(Statement(delete(table).where(_in_its(table))) for table in IN_APPLICATIONS)
+DROP_IN_APPLICATIONS = tuple(Statement(delete(table).where(_in_applications(table))) for table in APPLICATION_TABLES)
 DROP_HELD = tuple(
-    Statement(delete(table).where(_on_its(table)).returning(table.c.application_id, table.c.user_id))
-    for table in HELD
+    Statement(delete(table).where(_on_project(table)).returning(table.c.application_id, table.c.user_id))
+    for table in HOLDING_TABLES
 )
-CONNECTED = select(project_services.c.project_id).where(_in_its(project_services))
+CONNECTED = select(project_services.c.project_id).where(_in_applications(project_services))
 TOUCH_CONNECTED = Statement(
     update(projects)
-    .where(projects.c.project_id.in_(CONNECTED), projects.c.project_id != _THIS)
+    .where(projects.c.project_id.in_(CONNECTED), projects.c.project_id != _THIS_PROJECT)
     .values(version=projects.c.version + 1)
 )
-FORGET_APPLICATION = Statement(update(projects).where(_in_its(projects)).values(application_id=null()))
+FORGET_APPLICATION = Statement(update(projects).where(_in_applications(projects)).values(application_id=null()))
 DROP_CONNECTIONS = Statement(
-    delete(project_services).where(or_(project_services.c.project_id == _THIS, _in_its(project_services)))
+    delete(project_services).where(
+        or_(project_services.c.project_id == _THIS_PROJECT, _in_applications(project_services))
+    )
 )
-DROP_APPLICATIONS = Statement(delete(applications).where(_in_its(applications)))
-_GROUPS = select(groups.c.group_id).where(groups.c.project_id == _THIS)
+DROP_APPLICATIONS = Statement(delete(applications).where(_in_applications(applications)))
+_GROUPS = select(groups.c.group_id).where(groups.c.project_id == _THIS_PROJECT)
 DROP_MEMBERS = Statement(delete(group_members).where(group_members.c.group_id.in_(_GROUPS)))
-DROP_GROUPS = Statement(delete(groups).where(groups.c.project_id == _THIS))
-DROP_PROJECT = Statement(delete(projects).where(projects.c.project_id == _THIS))
+DROP_GROUPS = Statement(delete(groups).where(groups.c.project_id == _THIS_PROJECT))
+DROP_PROJECT = Statement(delete(projects).where(projects.c.project_id == _THIS_PROJECT))
 
 
-def erase(project_id: str, entry: Callable[[Belongings], Record]) -> Verb[Belongings]:
-    yield from change_structure()
-    one = _removed((yield from hold_project(project_id)).project)
-    its = _numbers((yield HOLD_APPLICATIONS(project=one.project_id)))
-    gone = yield from _counted(one, its)
+def erase_project(project_id: str, entry: Callable[[ErasureCounts], AuditRecord]) -> Verb[ErasureCounts]:
+    yield from begin_structure_change()
+    one = _require_removed((yield from lock_project(project_id)).project)
+    its = _application_ids((yield HOLD_APPLICATIONS(project=one.project_id)))
+    gone = yield from _count_contents(one, its)
     yield from _drop_accounts(one.project_id)
     yield from _drop_clients(its)
     for drop in DROP_IN_APPLICATIONS:
         yield drop(applications=its)
-    yield from _drop_held(one.project_id, its)
+    yield from _drop_holdings(one.project_id, its)
     yield TOUCH_CONNECTED(project=one.project_id, applications=its)
     yield DROP_CONNECTIONS(project=one.project_id, applications=its)
     yield FORGET_APPLICATION(applications=its)
     yield DROP_APPLICATIONS(applications=its)
     for drop in (DROP_MEMBERS, DROP_GROUPS, DROP_PROJECT):
         yield drop(project=one.project_id)
-    yield from record(entry(gone))
+    yield from add_audit_record(entry(gone))
     return gone
 
 
 def _drop_accounts(project_id: str) -> Verb[None]:
     for account in (yield ACCOUNTS(project=project_id)):
         yield DROP_ACCOUNT(of=account.user_id)
-        for drop in DROP_BELONGINGS:
+        for drop in DROP_USER_DATA:
             yield drop(of=account.user_id)
 
 
@@ -197,7 +203,7 @@ def _drop_clients(its: Sequence[int]) -> Verb[None]:
         yield drop(clients=emptied)
 
 
-def _drop_held(project_id: str, its: Sequence[int]) -> Verb[None]:
+def _drop_holdings(project_id: str, its: Sequence[int]) -> Verb[None]:
     """What is left of it by now was written in other applications: their records are others from here on."""
     taken: list[Row] = []
     for drop in DROP_HELD:
@@ -205,6 +211,6 @@ def _drop_held(project_id: str, its: Sequence[int]) -> Verb[None]:
     yield from touch_records((row.application_id, row.user_id) for row in taken)
 
 
-class FullRemovalStorage(Stored):
-    belongings = survey(belongings)
-    erase = act(erase)
+class FullRemovalStorage(SqlStore):
+    belongings = snapshot_read(project_contents)
+    erase = write(erase_project)

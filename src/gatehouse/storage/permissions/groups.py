@@ -7,63 +7,63 @@ from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.accounts.errors import UserNotFound
-from gatehouse.audit.model import Record
+from gatehouse.audit.model import AuditRecord
 from gatehouse.permissions.documents.limits import refuse_groups
 from gatehouse.permissions.errors import GroupListed, GroupNotFound, NameTaken, VersionConflict
 from gatehouse.permissions.model.group import PROJECT_TAG, Group
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.scope import ResourceKind
-from gatehouse.permissions.store import Change, Edited
-from gatehouse.storage.audit import record
-from gatehouse.storage.permissions.projects import hold_project, write_project
-from gatehouse.storage.permissions.records import take_from_all
-from gatehouse.storage.permissions.structure_version import change_structure
-from gatehouse.storage.permissions.structures import group
-from gatehouse.storage.runner import Stored, heavy_act, look
-from gatehouse.storage.statements import AnyOf, Statement, Verb
+from gatehouse.permissions.store import Change, EditResult
+from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.permissions.projects import lock_project, write_project
+from gatehouse.storage.permissions.records import drop_holdings_on
+from gatehouse.storage.permissions.structure_version import begin_structure_change
+from gatehouse.storage.permissions.structures import group_by_id
+from gatehouse.storage.runner import SqlStore, heavy_write, read
+from gatehouse.storage.statements import InStringList, Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.projects import group_members, groups
 
-_THIS = groups.c.group_id == bindparam("of")
-HOLD_GROUP = Statement(select(groups.c.group_id).where(_THIS).with_for_update())
+_THIS_GROUP = groups.c.group_id == bindparam("of")
+LOCK_GROUP = Statement(select(groups.c.group_id).where(_THIS_GROUP).with_for_update())
 INSERT_GROUP = Statement(insert(groups).on_conflict_do_nothing().returning(groups.c.group_id))
 UPDATE_GROUP = Statement(
     update(groups)
-    .where(_THIS)
+    .where(_THIS_GROUP)
     .values(
         {name: bindparam(name) for name in ("title", "title_key", "description", "tags", "conditions")}
         | {"version": groups.c.version + 1}
     )
 )
-TITLED = Statement(
+FIND_SAME_TITLE = Statement(
     select(groups.c.group_id).where(
         groups.c.project_id == bindparam("project"),
         groups.c.title_key == bindparam("title_key"),
         groups.c.group_id != bindparam("but"),
     )
 )
-DROP_GROUP = Statement(delete(groups).where(_THIS))
+DROP_GROUP = Statement(delete(groups).where(_THIS_GROUP))
 DROP_MEMBERS = Statement(delete(group_members).where(group_members.c.group_id == bindparam("of")))
 INSERT_MEMBER = Statement(insert(group_members))
-HOLD_USERS = Statement(
+LOCK_USERS_SHARED = Statement(
     select(users.c.user_id)
-    .where(AnyOf(users.c.user_id, "ids"))
+    .where(InStringList(users.c.user_id, "ids"))
     .order_by(users.c.user_id)
     .with_for_update(read=True, key_share=True)
 )
 
 
 def edit_group(group_id: str, change: Change[Group]) -> Verb[Group]:
-    before = yield from hold_group(group_id)
+    before = yield from lock_group(group_id)
     return (yield from write_group(before, change(before)))
 
 
-def edit_unlisted(group_id: str, change: Change[Group]) -> Verb[Group]:
+def edit_group_keeping_lists(group_id: str, change: Change[Group]) -> Verb[Group]:
     """A group in allow or disallow keeps the tag it needs there: they are not for who manages groups to decide."""
-    before = yield from hold_group(group_id)
+    before = yield from lock_group(group_id)
     edited = change(before)
     if PROJECT_TAG in before.tags and PROJECT_TAG not in edited.state.tags:
-        refuse_listed((yield from hold_project(before.project_id)).project, group_id)
+        refuse_listed((yield from lock_project(before.project_id)).project, group_id)
     return (yield from write_group(before, edited))
 
 
@@ -72,22 +72,22 @@ def refuse_listed(project: Project, group_id: str) -> None:
         raise GroupListed(f"group {group_id} of {project.project_id}")
 
 
-def edit_access(group_id: str, change: Callable[[Group, Sequence[Group]], Edited[Group]]) -> Verb[Group]:
-    before = yield from hold_group(group_id)
-    model = yield from hold_project(before.project_id)
+def edit_group_access(group_id: str, change: Callable[[Group, Sequence[Group]], EditResult[Group]]) -> Verb[Group]:
+    before = yield from lock_group(group_id)
+    model = yield from lock_project(before.project_id)
     beside = [other for other in model.groups.values() if other.group_id != group_id]
     return (yield from write_group(before, change(before, beside)))
 
 
-def hold_group(group_id: str) -> Verb[Group]:
+def lock_group(group_id: str) -> Verb[Group]:
     """The group as it is; no group of any project changes before the commit. Raises GroupNotFound."""
-    yield from change_structure()
-    if not (yield HOLD_GROUP(of=group_id)):
+    yield from begin_structure_change()
+    if not (yield LOCK_GROUP(of=group_id)):
         raise GroupNotFound
-    return (yield from group(group_id))
+    return (yield from group_by_id(group_id))
 
 
-def write_group(before: Group, edited: Edited[Group]) -> Verb[Group]:
+def write_group(before: Group, edited: EditResult[Group]) -> Verb[Group]:
     group_id = before.group_id
     after = replace(
         edited.state,
@@ -96,40 +96,40 @@ def write_group(before: Group, edited: Edited[Group]) -> Verb[Group]:
         created_at=before.created_at,
         version=before.version + 1,
     )
-    if (yield TITLED(project=after.project_id, title_key=after.title_key, but=group_id)):
+    if (yield FIND_SAME_TITLE(project=after.project_id, title_key=after.title_key, but=group_id)):
         raise NameTaken(after.title)
-    yield UPDATE_GROUP(of=group_id, **_columns(after))
+    yield UPDATE_GROUP(of=group_id, **_group_columns(after))
     if after.users != before.users:
         yield DROP_MEMBERS(of=group_id)
-        yield from put_members(after)
+        yield from insert_members(after)
     for entry in edited.records:
-        yield from record(entry)
+        yield from add_audit_record(entry)
     return after
 
 
-def create_group(one: Group, records: Sequence[Record], *, most: int | None = None) -> Verb[Group]:
-    yield from change_structure()
-    model = yield from hold_project(one.project_id)
+def create_group(one: Group, records: Sequence[AuditRecord], *, most: int | None = None) -> Verb[Group]:
+    yield from begin_structure_change()
+    model = yield from lock_project(one.project_id)
     if most is not None:
         refuse_groups(model.groups.values(), [*model.groups.values(), one], most=most)
     yield from insert_group(one)
     for entry in records:
-        yield from record(entry)
+        yield from add_audit_record(entry)
     return one
 
 
 def insert_group(one: Group) -> Verb[None]:
     """Part of verbs that make groups; they hold the structure. Raises NameTaken, UserNotFound."""
     fields = {"group_id": one.group_id, "project_id": one.project_id, "created_at": one.created_at}
-    if not (yield INSERT_GROUP(**_columns(one), **fields, version=one.version)):
+    if not (yield INSERT_GROUP(**_group_columns(one), **fields, version=one.version)):
         raise NameTaken(one.title)
-    yield from put_members(one)
+    yield from insert_members(one)
 
 
-def put_members(one: Group) -> Verb[None]:
+def insert_members(one: Group) -> Verb[None]:
     if not one.users:
         return
-    found = {row.user_id for row in (yield HOLD_USERS(ids=list(one.users)))}
+    found = {row.user_id for row in (yield LOCK_USERS_SHARED(ids=list(one.users)))}
     if unknown := sorted(set(one.users) - found):
         raise UserNotFound(", ".join(unknown))
     yield INSERT_MEMBER.many(
@@ -140,7 +140,7 @@ def put_members(one: Group) -> Verb[None]:
     )
 
 
-def _columns(one: Group) -> dict[str, object]:
+def _group_columns(one: Group) -> dict[str, object]:
     return {
         "title": one.title,
         "title_key": one.title_key,
@@ -150,36 +150,36 @@ def _columns(one: Group) -> dict[str, object]:
     }
 
 
-def delete_unlisted(group_id: str, records: Sequence[Record], *, seen: int | None = None) -> Verb[None]:
+def delete_unlisted_group(group_id: str, records: Sequence[AuditRecord], *, seen: int | None = None) -> Verb[None]:
     """Whoever manages groups does not decide about allow and disallow: without a list a closed project is open."""
-    yield from change_structure()
-    gone = yield from group(group_id)
+    yield from begin_structure_change()
+    gone = yield from group_by_id(group_id)
     if seen not in (None, gone.version):
         raise VersionConflict(f"deleted from version {seen}, stored is {gone.version}")
-    refuse_listed((yield from hold_project(gone.project_id)).project, group_id)
-    yield from _delete(group_id, records)
+    refuse_listed((yield from lock_project(gone.project_id)).project, group_id)
+    yield from _delete_group(group_id, records)
 
 
-def delete_group(group_id: str, records: Sequence[Record]) -> Verb[None]:
+def delete_group(group_id: str, records: Sequence[AuditRecord]) -> Verb[None]:
     """Part of the verb that carries a file out: whoever does decides about the lists as well."""
-    yield from change_structure()
-    yield from _delete(group_id, records)
+    yield from begin_structure_change()
+    yield from _delete_group(group_id, records)
 
 
-def _delete(group_id: str, records: Sequence[Record]) -> Verb[None]:
-    gone = yield from group(group_id)
-    around = yield from hold_project(gone.project_id)
-    left = _without(around.project, group_id)
+def _delete_group(group_id: str, records: Sequence[AuditRecord]) -> Verb[None]:
+    gone = yield from group_by_id(group_id)
+    around = yield from lock_project(gone.project_id)
+    left = _without_group(around.project, group_id)
     if left != around.project:
         yield from write_project(around, left)
     yield DROP_GROUP(of=group_id)
     yield DROP_MEMBERS(of=group_id)
-    yield from take_from_all(ResourceKind.GROUP, group_id, [gone.project_id])
+    yield from drop_holdings_on(ResourceKind.GROUP, group_id, [gone.project_id])
     for entry in records:
-        yield from record(entry)
+        yield from add_audit_record(entry)
 
 
-def _without(one: Project, group_id: str) -> Project:
+def _without_group(one: Project, group_id: str) -> Project:
     services = {
         application_id: tuple(grant for grant in grants if grant.group_id != group_id)
         for application_id, grants in one.settings.services.items()
@@ -192,9 +192,9 @@ def _without(one: Project, group_id: str) -> Project:
     )
 
 
-class GroupStorage(Stored):
-    group = look(group)
-    create_group = heavy_act(create_group)
-    edit_group = heavy_act(edit_unlisted)
-    edit_access = heavy_act(edit_access)
-    delete_group = heavy_act(delete_unlisted)
+class GroupStorage(SqlStore):
+    group = read(group_by_id)
+    create_group = heavy_write(create_group)
+    edit_group = heavy_write(edit_group_keeping_lists)
+    edit_access = heavy_write(edit_group_access)
+    delete_group = heavy_write(delete_unlisted_group)

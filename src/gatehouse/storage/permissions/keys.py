@@ -18,18 +18,22 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert
 
-from gatehouse.audit.model import Record
+from gatehouse.audit.model import AuditRecord
 from gatehouse.permissions.documents.limits import refuse_access_keys, refuse_custom_keys
 from gatehouse.permissions.errors import AccessKeyNotFound, ApplicationNotFound, KeyNotFound
-from gatehouse.permissions.model.access_key import KEYS_MOST, AccessKey
+from gatehouse.permissions.model.access_key import MAX_ACCESS_KEYS, AccessKey
 from gatehouse.permissions.model.application_key import ApplicationKey, KeySource
 from gatehouse.permissions.model.service_token import FoundServiceToken, ServiceToken
-from gatehouse.storage.audit import record
+from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.installation import EPOCH
 from gatehouse.storage.keys import KEYS_VERSION
-from gatehouse.storage.live_applications import LIVE_APPLICATION, WITH_PROJECT, is_of_live
+from gatehouse.storage.live_applications import (
+    APPLICATIONS_WITH_PROJECT,
+    IS_LIVE_APPLICATION,
+    belongs_to_live_application,
+)
 from gatehouse.storage.permissions.application_rows import key_columns
-from gatehouse.storage.runner import Stored, act, look
+from gatehouse.storage.runner import SqlStore, read, write
 from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables.applications import access_keys, application_keys, applications, service_tokens
 from gatehouse.storage.tables.installation import installation
@@ -37,19 +41,19 @@ from gatehouse.storage.tables.installation import installation
 MILLISECONDS: Final = 1_000  # of a second: the epoch is counted in them
 
 
-def _live(table: Table, *conditions: ColumnElement[bool]) -> Select[tuple[object, ...]]:
-    return select(table).where(*conditions, is_of_live(table.c.application_id))
+def _select_live(table: Table, *conditions: ColumnElement[bool]) -> Select[tuple[object, ...]]:
+    return select(table).where(*conditions, belongs_to_live_application(table.c.application_id))
 
 
-HOLD_APPLICATION = Statement(
+LOCK_APPLICATION = Statement(
     select(applications.c.application_id)
     .where(applications.c.application_id == bindparam("of"), applications.c.removed.is_(False))
     .with_for_update()
 )
 IS_LIVE = Statement(
     select(applications.c.application_id)
-    .select_from(WITH_PROJECT)
-    .where(applications.c.application_id == bindparam("of"), LIVE_APPLICATION)
+    .select_from(APPLICATIONS_WITH_PROJECT)
+    .where(applications.c.application_id == bindparam("of"), IS_LIVE_APPLICATION)
 )
 ACCESS_KEYS = Statement(
     select(access_keys)
@@ -64,14 +68,14 @@ ALL_CUSTOM_KEYS = Statement(
     .where(application_keys.c.source == KeySource.CUSTOM.value)
     .order_by(application_keys.c.application_id, application_keys.c.pem)
 )
-BY_DIGEST = Statement(_live(access_keys, access_keys.c.digest == bindparam("digest")))
+ACCESS_KEY_BY_DIGEST = Statement(_select_live(access_keys, access_keys.c.digest == bindparam("digest")))
 INSERT_ACCESS_KEY = Statement(insert(access_keys))
 DELETE_ACCESS_KEY = Statement(
     delete(access_keys)
     .where(access_keys.c.application_id == bindparam("of"), access_keys.c.key_id == bindparam("key"))
     .returning(access_keys.c.key_id)
 )
-USED = Statement(
+RECORD_USE = Statement(
     update(access_keys)
     .where(
         access_keys.c.key_id == bindparam("key"),
@@ -81,12 +85,12 @@ USED = Statement(
     .values(last_used=bindparam("now"))
 )
 APPLICATION_KEYS = Statement(
-    _live(application_keys, application_keys.c.application_id == bindparam("of")).order_by(
+    _select_live(application_keys, application_keys.c.application_id == bindparam("of")).order_by(
         application_keys.c.created_at, application_keys.c.kid
     )
 )
-APPLICATION_KEY = Statement(_live(application_keys, application_keys.c.kid == bindparam("kid")))
-CUSTOM_KEYS = Statement(
+APPLICATION_KEY = Statement(_select_live(application_keys, application_keys.c.kid == bindparam("kid")))
+COUNT_CUSTOM_KEYS = Statement(
     select(func.count().label("found")).where(
         application_keys.c.application_id == bindparam("of"), application_keys.c.source == KeySource.CUSTOM.value
     )
@@ -101,22 +105,22 @@ DELETE_KEY = Statement(
     )
     .returning(application_keys.c.kid)
 )
-INSERT_TOKEN = Statement(insert(service_tokens))
+INSERT_SERVICE_TOKEN = Statement(insert(service_tokens))
 _EPOCH = select(cast(installation.c.value, BigInteger)).where(installation.c.name == EPOCH).scalar_subquery()
-TOKEN = Statement(
-    _live(
+SERVICE_TOKEN = Statement(
+    _select_live(
         service_tokens,
         service_tokens.c.jti == bindparam("jti"),
         # A restore brings back rows as they were; what was issued before it is refused all the same (R3).
         (service_tokens.c.created_at + 1) * MILLISECONDS > func.coalesce(_EPOCH, 0),
     ).add_columns(KEYS_VERSION)
 )
-TOKENS = Statement(
+SERVICE_TOKENS = Statement(
     select(service_tokens)
     .where(service_tokens.c.application_id == bindparam("of"))
     .order_by(service_tokens.c.created_at, service_tokens.c.jti)
 )
-REVOKE_TOKEN = Statement(
+REVOKE_SERVICE_TOKEN = Statement(
     update(service_tokens)
     .where(service_tokens.c.application_id == bindparam("application"), service_tokens.c.jti == bindparam("of"))
     .values(revoked=True)
@@ -124,133 +128,133 @@ REVOKE_TOKEN = Statement(
 )
 
 
-def _hold(application_id: int) -> Verb[None]:
+def _lock_application(application_id: int) -> Verb[None]:
     """Whoever adds something to an application waits for the others: what is counted then stays counted."""
-    if not (yield HOLD_APPLICATION(of=application_id)):
+    if not (yield LOCK_APPLICATION(of=application_id)):
         raise ApplicationNotFound
 
 
-def _record_all(records: Sequence[Record]) -> Verb[None]:
+def _add_audit_records(records: Sequence[AuditRecord]) -> Verb[None]:
     for entry in records:
-        yield from record(entry)
+        yield from add_audit_record(entry)
 
 
-def is_live(application_id: int) -> Verb[bool]:
+def is_application_live(application_id: int) -> Verb[bool]:
     return bool((yield IS_LIVE(of=application_id)))
 
 
-def keys_of(application_id: int) -> Verb[Sequence[AccessKey]]:
+def access_keys_of(application_id: int) -> Verb[Sequence[AccessKey]]:
     rows = yield ACCESS_KEYS(of=application_id)
-    return [_access_key(row) for row in rows]
+    return [_access_key_from_row(row) for row in rows]
 
 
 def all_access_keys() -> Verb[Sequence[AccessKey]]:
     rows = yield ALL_ACCESS_KEYS()
-    return [_access_key(row) for row in rows]
+    return [_access_key_from_row(row) for row in rows]
 
 
 def all_custom_keys() -> Verb[Sequence[ApplicationKey]]:
     rows = yield ALL_CUSTOM_KEYS()
-    return [_application_key(row) for row in rows]
+    return [_application_key_from_row(row) for row in rows]
 
 
-def by_digest(digest: bytes) -> Verb[AccessKey | None]:
-    rows = yield BY_DIGEST(digest=digest)
-    return _access_key(rows[0]) if rows else None
+def access_key_by_digest(digest: bytes) -> Verb[AccessKey | None]:
+    rows = yield ACCESS_KEY_BY_DIGEST(digest=digest)
+    return _access_key_from_row(rows[0]) if rows else None
 
 
-def add_access_key(key: AccessKey, records: Sequence[Record]) -> Verb[None]:
-    yield from _hold(key.application_id)
+def add_access_key(key: AccessKey, records: Sequence[AuditRecord]) -> Verb[None]:
+    yield from _lock_application(key.application_id)
     held = yield ACCESS_KEYS(of=key.application_id)
     if any(row.key_id == key.key_id for row in held):
         return  # by an earlier run
     taken = {row.slot for row in held}
-    free = [slot for slot in range(1, KEYS_MOST + 1) if slot not in taken]
+    free = [slot for slot in range(1, MAX_ACCESS_KEYS + 1) if slot not in taken]
     refuse_access_keys(len(taken) + 1)
     yield INSERT_ACCESS_KEY(**asdict(key), slot=free[0])
-    yield from _record_all(records)
+    yield from _add_audit_records(records)
 
 
-def delete_access_key(application_id: int, key_id: str, records: Sequence[Record]) -> Verb[None]:
+def delete_access_key(application_id: int, key_id: str, records: Sequence[AuditRecord]) -> Verb[None]:
     if not (yield DELETE_ACCESS_KEY(of=application_id, key=key_id)):
         raise AccessKeyNotFound
-    yield from _record_all(records)
+    yield from _add_audit_records(records)
 
 
-def used_access_key(key_id: str, now: int, not_before: int) -> Verb[None]:
-    yield USED(key=key_id, now=now, not_before=not_before)
+def record_access_key_use(key_id: str, now: int, not_before: int) -> Verb[None]:
+    yield RECORD_USE(key=key_id, now=now, not_before=not_before)
 
 
-def public_keys_of(application_id: int) -> Verb[Sequence[ApplicationKey]]:
+def application_keys_of(application_id: int) -> Verb[Sequence[ApplicationKey]]:
     rows = yield APPLICATION_KEYS(of=application_id)
-    return [_application_key(row) for row in rows]
+    return [_application_key_from_row(row) for row in rows]
 
 
-def public_key(kid: str) -> Verb[ApplicationKey | None]:
+def application_key_by_kid(kid: str) -> Verb[ApplicationKey | None]:
     rows = yield APPLICATION_KEY(kid=kid)
-    return _application_key(rows[0]) if rows else None
+    return _application_key_from_row(rows[0]) if rows else None
 
 
-def add_application_key(key: ApplicationKey, records: Sequence[Record]) -> Verb[None]:
-    yield from _hold(key.application_id)
-    refuse_custom_keys((yield CUSTOM_KEYS(of=key.application_id))[0].found + 1)
+def add_application_key(key: ApplicationKey, records: Sequence[AuditRecord]) -> Verb[None]:
+    yield from _lock_application(key.application_id)
+    refuse_custom_keys((yield COUNT_CUSTOM_KEYS(of=key.application_id))[0].found + 1)
     yield INSERT_KEY(**key_columns(key))
-    yield from _record_all(records)
+    yield from _add_audit_records(records)
 
 
-def delete_application_key(application_id: int, kid: str, records: Sequence[Record]) -> Verb[None]:
+def delete_application_key(application_id: int, kid: str, records: Sequence[AuditRecord]) -> Verb[None]:
     if not (yield DELETE_KEY(of=application_id, key=kid)):
         raise KeyNotFound
-    yield from _record_all(records)
+    yield from _add_audit_records(records)
 
 
-def add_service_token(token: ServiceToken, records: Sequence[Record]) -> Verb[None]:
-    yield from _hold(token.application_id)
-    yield INSERT_TOKEN(**asdict(token))
-    yield from _record_all(records)
+def add_service_token(token: ServiceToken, records: Sequence[AuditRecord]) -> Verb[None]:
+    yield from _lock_application(token.application_id)
+    yield INSERT_SERVICE_TOKEN(**asdict(token))
+    yield from _add_audit_records(records)
 
 
 def service_token(jti: str) -> Verb[FoundServiceToken | None]:
-    rows = yield TOKEN(jti=jti)
+    rows = yield SERVICE_TOKEN(jti=jti)
     if not rows:
         return None
     fields = rows[0]._asdict()
     return FoundServiceToken(keys_version=fields.pop("keys_version"), token=ServiceToken(**fields))
 
 
-def tokens_of(application_id: int) -> Verb[Sequence[ServiceToken]]:
-    rows = yield TOKENS(of=application_id)
+def service_tokens_of(application_id: int) -> Verb[Sequence[ServiceToken]]:
+    rows = yield SERVICE_TOKENS(of=application_id)
     return [ServiceToken(**row._asdict()) for row in rows]
 
 
-def revoke_service_token(application_id: int, jti: str, records: Sequence[Record]) -> Verb[None]:
-    if not (yield REVOKE_TOKEN(application=application_id, of=jti)):
+def revoke_service_token(application_id: int, jti: str, records: Sequence[AuditRecord]) -> Verb[None]:
+    if not (yield REVOKE_SERVICE_TOKEN(application=application_id, of=jti)):
         raise KeyNotFound(f"application {application_id} has no service JWT {jti}")
-    yield from _record_all(records)
+    yield from _add_audit_records(records)
 
 
-class ApplicationKeyStorage(Stored):
-    is_live = look(is_live)
-    access_keys = look(keys_of)
-    access_key_by_digest = look(by_digest)
-    add_access_key = act(add_access_key, repeatable=True)
-    delete_access_key = act(delete_access_key)
-    used_access_key = act(used_access_key)
-    application_keys = look(public_keys_of)
-    application_key = look(public_key)
-    add_application_key = act(add_application_key)
-    delete_application_key = act(delete_application_key)
-    add_service_token = act(add_service_token)
-    service_token = look(service_token)
-    service_tokens = look(tokens_of)
-    revoke_service_token = act(revoke_service_token)
+class ApplicationKeyStorage(SqlStore):
+    is_live = read(is_application_live)
+    access_keys = read(access_keys_of)
+    access_key_by_digest = read(access_key_by_digest)
+    add_access_key = write(add_access_key, repeatable=True)
+    delete_access_key = write(delete_access_key)
+    used_access_key = write(record_access_key_use)
+    application_keys = read(application_keys_of)
+    application_key = read(application_key_by_kid)
+    add_application_key = write(add_application_key)
+    delete_application_key = write(delete_application_key)
+    add_service_token = write(add_service_token)
+    service_token = read(service_token)
+    service_tokens = read(service_tokens_of)
+    revoke_service_token = write(revoke_service_token)
 
 
-def _access_key(row: Row) -> AccessKey:
+def _access_key_from_row(row: Row) -> AccessKey:
     fields = row._asdict()
     del fields["slot"]
     return AccessKey(**fields)
 
 
-def _application_key(row: Row) -> ApplicationKey:
+def _application_key_from_row(row: Row) -> ApplicationKey:
     return ApplicationKey(**{**row._asdict(), "source": KeySource(row.source)})

@@ -9,36 +9,38 @@ from sqlalchemy import and_, bindparam, or_, select
 from gatehouse.permissions.errors import LastOwner
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.storage.permissions.held import UNEXPIRED
-from gatehouse.storage.statements import AnyOf, Statement, Verb
+from gatehouse.storage.statements import InStringList, Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.applications import roles
 from gatehouse.storage.tables.projects import projects
 from gatehouse.storage.tables.user_records import role_assignments
 
-OWNER: Final = "project_owner"
+OWNER_ROLE: Final = "project_owner"
 
-OWNING = and_(
+IS_OWNER = and_(
     role_assignments.c.application_id == CENTRAL_ID,
-    role_assignments.c.role_key == OWNER,
+    role_assignments.c.role_key == OWNER_ROLE,
     role_assignments.c.project_id != "",
     role_assignments.c.resource_kind == "",
 )
 _OWNERS = (
     select(role_assignments.c.project_id, role_assignments.c.user_id)
     .join(projects, projects.c.project_id == role_assignments.c.project_id)
-    .where(OWNING, UNEXPIRED, projects.c.removed.is_(False))
+    .where(IS_OWNER, UNEXPIRED, projects.c.removed.is_(False))
 )
 # Only who owns without end is one the project can rely on: nobody foresees what happens the day he ends (R5).
-LASTING = or_(role_assignments.c.ttl != 0, role_assignments.c.expired == 0)
-OWNED = Statement(_OWNERS.where(role_assignments.c.user_id == bindparam("user_id")))
+IS_PERMANENT = or_(role_assignments.c.ttl != 0, role_assignments.c.expired == 0)
+OWNED_PROJECTS = Statement(_OWNERS.where(role_assignments.c.user_id == bindparam("user_id")))
 _UNBLOCKED_OWNERS = _OWNERS.join(users, users.c.user_id == role_assignments.c.user_id).where(
-    AnyOf(role_assignments.c.project_id, "projects"), users.c.blocked.is_(False)
+    InStringList(role_assignments.c.project_id, "projects"), users.c.blocked.is_(False)
 )
 OWNERS = Statement(_UNBLOCKED_OWNERS)
-LASTING_OWNERS = Statement(_UNBLOCKED_OWNERS.where(LASTING))
+PERMANENT_OWNERS = Statement(_UNBLOCKED_OWNERS.where(IS_PERMANENT))
 # Whoever may take an owner from a project holds this row: two who take the last two do not pass each other.
-HOLD_OWNERS = Statement(
-    select(roles.c.role_key).where(roles.c.application_id == CENTRAL_ID, roles.c.role_key == OWNER).with_for_update()
+LOCK_OWNER_ROLE = Statement(
+    select(roles.c.role_key)
+    .where(roles.c.application_id == CENTRAL_ID, roles.c.role_key == OWNER_ROLE)
+    .with_for_update()
 )
 
 
@@ -52,14 +54,14 @@ def owners_of(project_ids: Collection[str], now: int) -> Verb[Mapping[str, froze
 
 def refuse_ownerless(before: Collection[str], now: int) -> Verb[None]:
     """Raise LastOwner if one of these projects, which had owners, has none now who stays one."""
-    left = {row.project_id for row in (yield LASTING_OWNERS(projects=sorted(before), now=now))}
+    left = {row.project_id for row in (yield PERMANENT_OWNERS(projects=sorted(before), now=now))}
     if lost := sorted(set(before) - left):
         raise LastOwner(f"the last owner of {', '.join(lost)}")
 
 
 def refuse_last_owner(user_id: str, now: int) -> Verb[None]:
     """Part of verbs that have taken an account away, and not yet what it held. Raises LastOwner."""
-    owned = {row.project_id for row in (yield OWNED(user_id=user_id, now=now))}
+    owned = {row.project_id for row in (yield OWNED_PROJECTS(user_id=user_id, now=now))}
     if owned:
-        yield HOLD_OWNERS()
+        yield LOCK_OWNER_ROLE()
         yield from refuse_ownerless(owned, now)

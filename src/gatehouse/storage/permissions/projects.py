@@ -7,7 +7,7 @@ from typing import Final
 from sqlalchemy import bindparam, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from gatehouse.audit.model import Record
+from gatehouse.audit.model import AuditRecord
 from gatehouse.permissions.errors import LimitReached, NameTaken, ProjectNotFound
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import ProjectModel
@@ -15,69 +15,71 @@ from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.scope import ResourceKind, Scope
 from gatehouse.permissions.model.user_record import UserRecord
 from gatehouse.permissions.store import Change, MembershipChange, NewApplication
-from gatehouse.storage.audit import record
+from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.permissions.applications import insert_application, reserve_id, reserve_next_id
 from gatehouse.storage.permissions.grants import (
-    put_services,
+    insert_services,
     refuse_unknown_roles,
     replace_services,
 )
-from gatehouse.storage.permissions.records import edit_records, give
-from gatehouse.storage.permissions.structure_version import change_structure
-from gatehouse.storage.permissions.structures import NAMED, project
-from gatehouse.storage.runner import Stored, heavy_act, look
-from gatehouse.storage.statements import AnyOf, Statement, Verb
+from gatehouse.storage.permissions.records import add_holdings, edit_records
+from gatehouse.storage.permissions.structure_version import begin_structure_change
+from gatehouse.storage.permissions.structures import PROJECT_ID_BY_NAME, project_by_name
+from gatehouse.storage.runner import SqlStore, heavy_write, read
+from gatehouse.storage.statements import InStringList, Statement, Verb
 from gatehouse.storage.tables.projects import project_names, projects
 
-_FIXED: Final = frozenset({"project_id", "author", "created_at", "version"})
-_CHANGEABLE: Final = tuple(column.name for column in projects.c if column.name not in _FIXED)
+_FIXED_COLUMNS: Final = frozenset({"project_id", "author", "created_at", "version"})
+_CHANGEABLE_COLUMNS: Final = tuple(column.name for column in projects.c if column.name not in _FIXED_COLUMNS)
 
 INSERT_PROJECT = Statement(insert(projects).on_conflict_do_nothing().returning(projects.c.project_id))
 UPDATE_PROJECT = Statement(
     update(projects)
     .where(projects.c.project_id == bindparam("of"))
-    .values({name: bindparam(name) for name in _CHANGEABLE} | {"version": projects.c.version + 1})
+    .values({name: bindparam(name) for name in _CHANGEABLE_COLUMNS} | {"version": projects.c.version + 1})
 )
-HOLD_PROJECT = Statement(select(projects.c.project_id).where(projects.c.project_id == NAMED).with_for_update())
-TITLED = Statement(
+LOCK_PROJECT = Statement(
+    select(projects.c.project_id).where(projects.c.project_id == PROJECT_ID_BY_NAME).with_for_update()
+)
+FIND_SAME_TITLE = Statement(
     select(projects.c.project_id).where(
-        AnyOf(projects.c.title_key, "title_keys"), projects.c.project_id != bindparam("but")
+        InStringList(projects.c.title_key, "title_keys"), projects.c.project_id != bindparam("but")
     )
 )
 NAMES_TAKEN = Statement(
     select(project_names.c.name).where(
-        AnyOf(project_names.c.name, "names"), project_names.c.project_id != bindparam("but")
+        InStringList(project_names.c.name, "names"), project_names.c.project_id != bindparam("but")
     )
 )
 INSERT_NAME = Statement(insert(project_names))
 DROP_ALIASES = Statement(
     delete(project_names).where(project_names.c.project_id == bindparam("of"), project_names.c.position > 0)
 )
-_AUTHORED = select(func.count().label("projects")).where(projects.c.author == bindparam("author"))
-EVER_AUTHORED = Statement(_AUTHORED)
-AUTHORED = Statement(_AUTHORED.where(projects.c.removed.is_(False)))
+_COUNT_AUTHORED = select(func.count().label("projects")).where(projects.c.author == bindparam("author"))
+COUNT_EVER_AUTHORED = Statement(_COUNT_AUTHORED)
+COUNT_AUTHORED = Statement(_COUNT_AUTHORED.where(projects.c.removed.is_(False)))
 
 
-def publish(
+def publish_project(
     project: Project,
     new: NewApplication | None,
     limit: int | None,
     users: Sequence[UserRecord],
-    records: Callable[[int], Sequence[Record]],
+    records: Callable[[int], Sequence[AuditRecord]],
 ) -> Verb[Project]:
-    yield from change_structure()
-    yield from _refuse_beyond(limit, project.author)
+    yield from begin_structure_change()
+    yield from _refuse_over_limit(limit, project.author)
     application_id = yield from _application_id(new)
     made = replace(project, application_id=application_id or project.application_id)
     yield from add_project(made)
     people = list(users)
     if new is not None:
-        numbered = _numbered(new, application_id)
+        numbered = _with_reserved_id(new, application_id)
         yield from insert_application(numbered.application, numbered.schema, numbered.roles)
         people += [numbered.creator] if numbered.creator is not None else []
-    yield from give([_on(application_id, one) for one in people], project.created_at)
+    yield from add_holdings([_with_application_id(application_id, one) for one in people], project.created_at)
     for entry in records(application_id):
-        yield from record(entry)
+        yield from add_audit_record(entry)
     return made
 
 
@@ -85,17 +87,17 @@ def add_project(made: Project) -> Verb[None]:
     """Part of verbs that make projects; they hold the structure. Raises NameTaken."""
     yield from _refuse_taken_names(made)
     fields = {"author": made.author, "created_at": made.created_at, "version": made.version}
-    if not (yield INSERT_PROJECT(**_columns(made), **fields, project_id=made.project_id)):
+    if not (yield INSERT_PROJECT(**_project_columns(made), **fields, project_id=made.project_id)):
         raise NameTaken(made.title)
     yield INSERT_NAME(name=made.project_id, project_id=made.project_id, position=0)
     yield from _put_aliases(made)
     yield from refuse_unknown_roles({}, made.settings.services)
-    yield from put_services(made.project_id, made.settings.services)
+    yield from insert_services(made.project_id, made.settings.services)
 
 
-def _refuse_beyond(limit: int | None, author: str) -> Verb[None]:
+def _refuse_over_limit(limit: int | None, author: str) -> Verb[None]:
     """Removed projects count until they are fully removed (R5)."""
-    if limit is not None and (yield EVER_AUTHORED(author=author))[0].projects >= limit:
+    if limit is not None and (yield COUNT_EVER_AUTHORED(author=author))[0].projects >= limit:
         raise LimitReached(f"{author} may have {limit} projects")
 
 
@@ -109,7 +111,7 @@ def _application_id(new: NewApplication | None) -> Verb[int]:
     return asked
 
 
-def _numbered(new: NewApplication, application_id: int) -> NewApplication:
+def _with_reserved_id(new: NewApplication, application_id: int) -> NewApplication:
     return replace(
         new,
         application=replace(new.application, application_id=application_id),
@@ -118,7 +120,7 @@ def _numbered(new: NewApplication, application_id: int) -> NewApplication:
     )
 
 
-def _on(application_id: int, one: UserRecord) -> UserRecord:
+def _with_application_id(application_id: int, one: UserRecord) -> UserRecord:
     """What was written for application 0, or on it, is meant for the one that has its id now."""
     return replace(
         one,
@@ -132,18 +134,18 @@ def _on(application_id: int, one: UserRecord) -> UserRecord:
     )
 
 
-def authored(user_id: str) -> Verb[int]:
-    rows = yield AUTHORED(author=user_id)
+def count_authored_projects(user_id: str) -> Verb[int]:
+    rows = yield COUNT_AUTHORED(author=user_id)
     return int(rows[0].projects)
 
 
 def edit_project(project_id: str, change: Change[ProjectModel]) -> Verb[ProjectModel]:
-    yield from change_structure()
-    before = yield from hold_project(project_id)
+    yield from begin_structure_change()
+    before = yield from lock_project(project_id)
     edited = change(before)
     after = yield from write_project(before, edited.state.project)
     for entry in edited.records:
-        yield from record(entry)
+        yield from add_audit_record(entry)
     return after
 
 
@@ -153,11 +155,11 @@ def edit_members(project_id: str, change: MembershipChange, now: int) -> Verb[Pr
     return after
 
 
-def hold_project(name: str) -> Verb[ProjectModel]:
+def lock_project(name: str) -> Verb[ProjectModel]:
     """The project as it is, with its groups; nobody else changes it before the commit. Raises ProjectNotFound."""
-    if not (yield HOLD_PROJECT(name=name)):
+    if not (yield LOCK_PROJECT(name=name)):
         raise ProjectNotFound
-    return (yield from project(name))
+    return (yield from project_by_name(name))
 
 
 def write_project(before: ProjectModel, state: Project) -> Verb[ProjectModel]:
@@ -171,7 +173,7 @@ def write_project(before: ProjectModel, state: Project) -> Verb[ProjectModel]:
         version=was.version + 1,
     )
     yield from _refuse_taken_names(after, was)
-    yield UPDATE_PROJECT(of=after.project_id, **_columns(after))
+    yield UPDATE_PROJECT(of=after.project_id, **_project_columns(after))
     if after.aliases != was.aliases:
         yield DROP_ALIASES(of=after.project_id)
         yield from _put_aliases(after)
@@ -192,7 +194,7 @@ def _refuse_taken_names(one: Project, was: Project | None = None) -> Verb[None]:
     taken = yield NAMES_TAKEN(names=[*names, one.title_key] if titled else names, but=but)
     if taken or len(set(names)) != len(names):
         raise NameTaken(", ".join(row.name for row in taken))
-    if (yield TITLED(title_keys=[one.title_key, *_new_aliases(one, was)], but=one.project_id)):
+    if (yield FIND_SAME_TITLE(title_keys=[one.title_key, *_new_aliases(one, was)], but=one.project_id)):
         raise NameTaken(one.title)
 
 
@@ -209,15 +211,15 @@ def _put_aliases(one: Project) -> Verb[None]:
     )
 
 
-class ProjectStorage(Stored):
-    project = look(project)
-    publish = heavy_act(publish)
-    authored = look(authored)
-    edit_project = heavy_act(edit_project)
-    edit_members = heavy_act(edit_members)
+class ProjectStorage(SqlStore):
+    project = read(project_by_name)
+    publish = heavy_write(publish_project)
+    authored = read(count_authored_projects)
+    edit_project = heavy_write(edit_project)
+    edit_members = heavy_write(edit_members)
 
 
-def _columns(one: Project) -> dict[str, object]:
+def _project_columns(one: Project) -> dict[str, object]:
     return {
         "title": one.title,
         "title_key": one.title_key,

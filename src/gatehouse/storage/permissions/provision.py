@@ -15,11 +15,10 @@ from gatehouse.permissions.model.application import CENTRAL_ID, Application
 from gatehouse.permissions.model.application_key import ApplicationKey
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
 from gatehouse.permissions.model.group import Group
-from gatehouse.permissions.model.schema_version import Tally
+from gatehouse.permissions.model.schema_version import ChangeTally
 from gatehouse.permissions.model.user_record import UserRecord
-from gatehouse.permissions.store import Change, Edited, NewApplication
+from gatehouse.permissions.store import Change, EditResult, NewApplication
 from gatehouse.provision.model import (
-    Act,
     AddApplication,
     AddGroup,
     AddProject,
@@ -31,21 +30,22 @@ from gatehouse.provision.model import (
     ChangeRecords,
     ChangeSchema,
     ChangeServiceAccount,
+    PermissionState,
+    PermissionWrite,
     PutAccessKey,
+    ReadScope,
     RemoveGroup,
-    Scope,
-    World,
-    WorldAct,
+    Write,
 )
 from gatehouse.storage.permissions import service_accounts
 from gatehouse.storage.permissions.applications import (
     add_application,
     edit_application,
     reserve_id,
-    spent_ids,
+    used_application_ids,
 )
 from gatehouse.storage.permissions.groups import create_group, delete_group, edit_group
-from gatehouse.storage.permissions.held import ASSIGNMENT_COLUMNS, ENTRY_COLUMNS, columns, records_in
+from gatehouse.storage.permissions.held import ASSIGNMENT_COLUMNS, ENTRY_COLUMNS, columns, records_from_row
 from gatehouse.storage.permissions.keys import (
     add_access_key,
     add_application_key,
@@ -55,10 +55,10 @@ from gatehouse.storage.permissions.keys import (
 )
 from gatehouse.storage.permissions.projects import add_project, edit_project
 from gatehouse.storage.permissions.records import edit_records
-from gatehouse.storage.permissions.schemas import all_models, edit_schema
-from gatehouse.storage.permissions.structure_version import change_structure
-from gatehouse.storage.permissions.structures import all_projects, group, projects_of
-from gatehouse.storage.statements import AnyOf, Row, RowsAsJson, Statement, Verb
+from gatehouse.storage.permissions.schemas import all_application_models, edit_schema
+from gatehouse.storage.permissions.structure_version import begin_structure_change
+from gatehouse.storage.permissions.structures import all_projects, group_by_id, projects_by_id
+from gatehouse.storage.statements import InStringList, Row, RowsAsJson, Statement, Verb
 from gatehouse.storage.tables.projects import project_names, projects
 from gatehouse.storage.tables.user_records import role_assignments, scope_records, user_records
 
@@ -68,12 +68,12 @@ _RECORD_COLUMNS = columns(
     user_records, "application_id", "login", "secret_data", "private_data", "public_data", "version", "user_id"
 )
 _PROJECTS = union(
-    select(project_names.c.project_id).where(AnyOf(project_names.c.name, "names")),
-    select(projects.c.project_id).where(AnyOf(projects.c.title_key, "names")),
+    select(project_names.c.project_id).where(InStringList(project_names.c.name, "names")),
+    select(projects.c.project_id).where(InStringList(projects.c.title_key, "names")),
 ).subquery()
 
 
-def _inside(table: Table) -> ColumnElement[bool]:
+def _in_named_projects(table: Table) -> ColumnElement[bool]:
     return table.c.project_id.in_(select(_PROJECTS.c.project_id))
 
 
@@ -81,7 +81,7 @@ MEMBERS = Statement(
     select(
         union(
             *(
-                select(table.c.user_id).where(table.c.application_id == CENTRAL_ID, _inside(table))
+                select(table.c.user_id).where(table.c.application_id == CENTRAL_ID, _in_named_projects(table))
                 for table in (role_assignments, scope_records)
             )
         )
@@ -91,7 +91,7 @@ MEMBERS = Statement(
 )
 
 
-def _rows(*conditions: Mapping[Table, ColumnElement[bool]]) -> Statement:
+def _holdings_statement(*conditions: Mapping[Table, ColumnElement[bool]]) -> Statement:
     """Everything held, in one row; of one user after another when they are put in order."""
     chosen = [
         select(RowsAsJson(*cells))
@@ -107,24 +107,26 @@ def _rows(*conditions: Mapping[Table, ColumnElement[bool]]) -> Statement:
     return Statement(select(*chosen))
 
 
-ALL_HELD = _rows()
-HELD_BY = _rows({table: AnyOf(table.c.user_id, "users") for table in (user_records, scope_records, role_assignments)})
+ALL_HELD = _holdings_statement()
+HELD_BY = _holdings_statement(
+    {table: InStringList(table.c.user_id, "users") for table in (user_records, scope_records, role_assignments)}
+)
 
 
 # -- reading ------------------------------------------------------------------------------------------
 
 
-def read_world(scope: Scope) -> Verb[World]:
+def read_permission_state(scope: ReadScope) -> Verb[PermissionState]:
     """What is in scope, as of the moment of the transaction around it."""
     if not scope.world:
-        return World()
-    accounts = yield from service_accounts.all_accounts()
+        return PermissionState()
+    accounts = yield from service_accounts.all_service_accounts()
     access_keys = yield from all_access_keys()
     public_keys = yield from all_custom_keys()
-    return World(
+    return PermissionState(
         projects=(yield from all_projects()),
-        applications=(yield from all_models()),
-        spent_application_ids=(yield from spent_ids()),
+        applications=(yield from all_application_models()),
+        spent_application_ids=(yield from used_application_ids()),
         access_keys=_by_application(access_keys),
         public_keys=_by_application(public_keys),
         service_accounts={account.user_id: account for account in accounts},
@@ -142,16 +144,16 @@ def _by_application(keys: Iterable[K]) -> dict[int, tuple[K, ...]]:
     return {number: tuple(one) for number, one in found.items()}
 
 
-def _records(scope: Scope) -> Verb[Mapping[tuple[int, str], UserRecord]]:
+def _records(scope: ReadScope) -> Verb[Mapping[tuple[int, str], UserRecord]]:
     if scope.all_records:
         rows = yield ALL_HELD()
     else:
         members = yield MEMBERS(names=sorted(scope.member_projects))
         rows = yield HELD_BY(users=sorted(scope.record_users | {row.user_id for row in members}))
-    return _records_in(rows[0])
+    return _records_by_user(rows[0])
 
 
-def _records_in(row: Row) -> dict[tuple[int, str], UserRecord]:
+def _records_by_user(row: Row) -> dict[tuple[int, str], UserRecord]:
     """The user's id is the last cell of every row."""
     by_user: dict[str, dict[str, list[object]]] = {}
     for name in ("records", "entries", "assignments"):
@@ -162,7 +164,7 @@ def _records_in(row: Row) -> dict[tuple[int, str], UserRecord]:
     for user_id, held in sorted(by_user.items()):
         numbers = {cells[0] for name in held for cells in held[name]}  # type: ignore[index]
         record = row._make([held["records"], held["entries"], held["assignments"]])
-        for number, one in records_in(record, user_id, sorted(numbers)).items():
+        for number, one in records_from_row(record, user_id, sorted(numbers)).items():
             found[number, user_id] = one
     return found
 
@@ -170,7 +172,7 @@ def _records_in(row: Row) -> dict[tuple[int, str], UserRecord]:
 # -- changing -----------------------------------------------------------------------------------------
 
 
-def roles_made(acts: Iterable[Act]) -> Mapping[int, AbstractSet[str]]:
+def new_role_keys(acts: Iterable[Write]) -> Mapping[int, AbstractSet[str]]:
     """Keys of the roles that a file makes: whoever it names has a seat, whatever the limit.
 
     So an export is taken of a role whose limit was lowered below the number of its users (R5, R7).
@@ -185,7 +187,7 @@ def roles_made(acts: Iterable[Act]) -> Mapping[int, AbstractSet[str]]:
     return made
 
 
-def projects_with_groups(acts: Iterable[Act]) -> frozenset[str]:
+def projects_with_groups(acts: Iterable[Write]) -> frozenset[str]:
     """Ids of the projects of which a file makes or changes groups."""
     return frozenset(
         group.project_id
@@ -195,9 +197,9 @@ def projects_with_groups(acts: Iterable[Act]) -> frozenset[str]:
     )
 
 
-def refuse_overfull(before: Mapping[str, ProjectModel], named: Collection[str]) -> Verb[None]:
+def refuse_too_many_groups(before: Mapping[str, ProjectModel], named: Collection[str]) -> Verb[None]:
     """Once all is done: groups may come before others go. Raises GroupsFull, Malformed, each naming the project."""
-    after = yield from projects_of(named)
+    after = yield from projects_by_id(named)
     for project_id, model in sorted(after.items()):
         had = before[project_id].groups.values() if project_id in before else ()
         try:
@@ -206,41 +208,43 @@ def refuse_overfull(before: Mapping[str, ProjectModel], named: Collection[str]) 
             raise type(error)(f"project {project_id}: {error}") from None
 
 
-def run_permission_write(one: WorldAct, now: int, by: str, made: Mapping[int, AbstractSet[str]]) -> Verb[None]:
+def run_permission_write(one: PermissionWrite, now: int, by: str, made: Mapping[int, AbstractSet[str]]) -> Verb[None]:
     """Part of the verb that carries a file out. Raises VersionConflict for what is no longer as it was read."""
     match one:
         case AddProject() | ChangeProject() | AddGroup() | ChangeGroup() | RemoveGroup():
-            yield from _change_structure(one)
+            yield from _run_structure_write(one)
         case AddApplication() | ChangeApplication() | ChangeSchema() | PutAccessKey() | AddPublicKey():
-            yield from _change_application(one, by)
+            yield from _run_application_write(one, by)
         case ChangeRecords(before, after):
-            changes = {kept.user_id: _if_same(kept, wanted) for kept, wanted in zip(before, after, strict=True)}
+            changes = {
+                kept.user_id: _replace_if_unchanged(kept, wanted) for kept, wanted in zip(before, after, strict=True)
+            }
             number = before[0].application_id
             yield from edit_records(number, changes, now, founded=made.get(number, frozenset()))
         case AddServiceAccount(account):
-            yield from service_accounts.create(account, (), ())
+            yield from service_accounts.create_service_account(account, (), ())
         case ChangeServiceAccount(kept, account):
-            yield from service_accounts.change(kept, account, now)
+            yield from service_accounts.update_service_account(kept, account, now)
         case _:
             assert_never(one)
 
 
-def _change_structure(one: AddProject | ChangeProject | AddGroup | ChangeGroup | RemoveGroup) -> Verb[None]:
+def _run_structure_write(one: AddProject | ChangeProject | AddGroup | ChangeGroup | RemoveGroup) -> Verb[None]:
     match one:
         case AddProject(project):
-            yield from change_structure()
+            yield from begin_structure_change()
             yield from add_project(project)
         case ChangeProject(before, after):
 
-            def change(state: ProjectModel) -> Edited[ProjectModel]:
+            def change(state: ProjectModel) -> EditResult[ProjectModel]:
                 _refuse_changed(state.project, before)
-                return Edited(replace(state, project=after), ())
+                return EditResult(replace(state, project=after), ())
 
             yield from edit_project(before.project_id, change)
         case AddGroup(new):
             yield from create_group(new, ())
         case ChangeGroup(old, wanted):
-            yield from edit_group(old.group_id, _if_same(old, wanted))
+            yield from edit_group(old.group_id, _replace_if_unchanged(old, wanted))
         case RemoveGroup(gone):
             yield from _remove_group(gone)
         case _:
@@ -248,12 +252,12 @@ def _change_structure(one: AddProject | ChangeProject | AddGroup | ChangeGroup |
 
 
 def _remove_group(gone: Group) -> Verb[None]:
-    yield from change_structure()
-    _refuse_changed((yield from group(gone.group_id)), gone)
+    yield from begin_structure_change()
+    _refuse_changed((yield from group_by_id(gone.group_id)), gone)
     yield from delete_group(gone.group_id, ())
 
 
-def _change_application(
+def _run_application_write(
     one: AddApplication | ChangeApplication | ChangeSchema | PutAccessKey | AddPublicKey, by: str
 ) -> Verb[None]:
     match one:
@@ -265,9 +269,11 @@ def _change_application(
                 NewApplication(application=model.application, schema=model.schema, roles=roles)
             )
         case ChangeApplication(before, after):
-            yield from edit_application(before.application_id, _if_same(before, after))
+            yield from edit_application(before.application_id, _replace_if_unchanged(before, after))
         case ChangeSchema(kept, wanted, changes):
-            yield from edit_schema(kept.application.application_id, _schema_change(kept, wanted, changes), actor=by)
+            yield from edit_schema(
+                kept.application.application_id, _replace_schema_if_unchanged(kept, wanted, changes), actor=by
+            )
         case PutAccessKey(old, key):
             if old is not None:
                 yield from delete_access_key(old.application_id, old.key_id, ())
@@ -278,16 +284,16 @@ def _change_application(
             assert_never(one)
 
 
-def _schema_change(
-    before: ApplicationModel, after: ApplicationModel, changes: Sequence[Tally]
+def _replace_schema_if_unchanged(
+    before: ApplicationModel, after: ApplicationModel, changes: Sequence[ChangeTally]
 ) -> Change[ApplicationModel]:
-    def change(state: ApplicationModel) -> Edited[ApplicationModel]:
+    def change(state: ApplicationModel) -> EditResult[ApplicationModel]:
         _refuse_changed(state.schema, before.schema)
-        if {key: _timeless(role) for key, role in state.roles.items()} != {
-            key: _timeless(role) for key, role in before.roles.items()
+        if {key: _without_version(role) for key, role in state.roles.items()} != {
+            key: _without_version(role) for key, role in before.roles.items()
         }:
             raise VersionConflict
-        return Edited(after, (), changes)
+        return EditResult(after, (), changes)
 
     return change
 
@@ -295,19 +301,19 @@ def _schema_change(
 Versioned = TypeVar("Versioned", Application, Group, UserRecord)
 
 
-def _if_same(before: Versioned, after: Versioned) -> Change[Versioned]:
-    def change(state: Versioned) -> Edited[Versioned]:
+def _replace_if_unchanged(before: Versioned, after: Versioned) -> Change[Versioned]:
+    def change(state: Versioned) -> EditResult[Versioned]:
         _refuse_changed(state, before)
-        return Edited(after, ())
+        return EditResult(after, ())
 
     return change
 
 
 def _refuse_changed(state: object, before: object) -> None:
     """What matters is what it says: an earlier step of the same file may have given it another version."""
-    if _timeless(state) != _timeless(before):
+    if _without_version(state) != _without_version(before):
         raise VersionConflict
 
 
-def _timeless(one: T) -> T:
+def _without_version(one: T) -> T:
     return replace(one, version=0)  # type: ignore[type-var]

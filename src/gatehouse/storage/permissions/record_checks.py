@@ -6,46 +6,46 @@ from dataclasses import dataclass
 
 from sqlalchemy import and_, bindparam, func, select
 
-from gatehouse.accounts.model import ADMINISTRATOR, Kind
+from gatehouse.accounts.model import ADMINISTRATOR_ROLE, AccountKind
 from gatehouse.permissions.errors import NobodyAdministers, OwnerIsNoPerson, RoleFull, RoleNotFound, VersionConflict
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.rule import End
 from gatehouse.permissions.model.schema import Tree
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.model.user_record import UserRecord
-from gatehouse.storage.permissions.held import HOLDS_SEAT, NOT_ENDED
-from gatehouse.storage.permissions.owners import LASTING, OWNER
-from gatehouse.storage.statements import AnyOf, Row, Statement, Verb
+from gatehouse.storage.permissions.held import ACCOUNT_NOT_ENDED, HOLDS_SEAT
+from gatehouse.storage.permissions.owners import IS_PERMANENT, OWNER_ROLE
+from gatehouse.storage.statements import InStringList, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.applications import roles
 from gatehouse.storage.tables.projects import projects
 from gatehouse.storage.tables.user_records import role_assignments, user_records
 
 IS_SERVICE = Statement(
-    select(users.c.user_id).where(users.c.user_id == bindparam("of"), users.c.kind == Kind.SERVICE.value)
+    select(users.c.user_id).where(users.c.user_id == bindparam("of"), users.c.kind == AccountKind.SERVICE.value)
 )
-_NAMED_ROLES = select(roles.c.role_key, roles.c.protected, roles.c.user_limit).where(
-    roles.c.application_id == bindparam("application"), AnyOf(roles.c.role_key, "keys")
+_ROLES_BY_KEY = select(roles.c.role_key, roles.c.protected, roles.c.user_limit).where(
+    roles.c.application_id == bindparam("application"), InStringList(roles.c.role_key, "keys")
 )
-NAMED_ROLES = Statement(_NAMED_ROLES)
-HOLD_ROLES = Statement(_NAMED_ROLES.order_by(roles.c.role_key).with_for_update())
-_HOLDERS = (
+ROLES_BY_KEY = Statement(_ROLES_BY_KEY)
+LOCK_ROLES = Statement(_ROLES_BY_KEY.order_by(roles.c.role_key).with_for_update())
+_COUNT_HOLDERS = (
     select(role_assignments.c.role_key, func.count(role_assignments.c.user_id.distinct()).label("holders"))
     .where(role_assignments.c.application_id == bindparam("application"), HOLDS_SEAT)
     .group_by(role_assignments.c.role_key)
 )
-HOLDERS = Statement(_HOLDERS)
+COUNT_HOLDERS = Statement(_COUNT_HOLDERS)
 REMOVED_PROJECTS = Statement(
-    select(projects.c.project_id).where(AnyOf(projects.c.project_id, "ids"), projects.c.removed.is_(True))
+    select(projects.c.project_id).where(InStringList(projects.c.project_id, "ids"), projects.c.removed.is_(True))
 )
-HOLDERS_OF = Statement(_HOLDERS.where(AnyOf(role_assignments.c.role_key, "keys")))
+COUNT_HOLDERS_OF = Statement(_COUNT_HOLDERS.where(InStringList(role_assignments.c.role_key, "keys")))
 # Whoever takes the role from somebody holds this row: two who take it from the last two do not pass each other.
-HOLD_ADMINISTRATORS = Statement(
+LOCK_ADMINISTRATOR_ROLE = Statement(
     select(roles.c.role_key)
-    .where(roles.c.application_id == CENTRAL_ID, roles.c.role_key == ADMINISTRATOR)
+    .where(roles.c.application_id == CENTRAL_ID, roles.c.role_key == ADMINISTRATOR_ROLE)
     .with_for_update()
 )
-ADMINISTRATORS_THAT_STAY = Statement(
+PERMANENT_ADMINISTRATORS = Statement(
     select(role_assignments.c.user_id, user_records.c.private_data)
     .join(users, users.c.user_id == role_assignments.c.user_id)
     .join(
@@ -54,17 +54,17 @@ ADMINISTRATORS_THAT_STAY = Statement(
     )
     .where(
         role_assignments.c.application_id == CENTRAL_ID,
-        role_assignments.c.role_key == ADMINISTRATOR,
+        role_assignments.c.role_key == ADMINISTRATOR_ROLE,
         role_assignments.c.project_id == "",
         users.c.blocked.is_(False),
-        LASTING,
-        NOT_ENDED,
+        IS_PERMANENT,
+        ACCOUNT_NOT_ENDED,
     )
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RecordChange:
     """A record as it was and as it is to be."""
 
     before: UserRecord
@@ -79,12 +79,12 @@ class SeatsTaken:
     takers: tuple[str, ...]
 
 
-def seats_taken(application_id: int, steps: Sequence[Step], now: int) -> Verb[Mapping[str, SeatsTaken]]:
+def seats_taken(application_id: int, steps: Sequence[RecordChange], now: int) -> Verb[Mapping[str, SeatsTaken]]:
     """Of the limited roles that somebody newly gets, by key. Raises RoleNotFound, VersionConflict."""
     named = {role for step in steps for _, role in _assigned(step.after)}
     if not named:
         return {}
-    known = {row.role_key: row for row in (yield NAMED_ROLES(application=application_id, keys=sorted(named)))}
+    known = {row.role_key: row for row in (yield ROLES_BY_KEY(application=application_id, keys=sorted(named)))}
     if gone := sorted(named - known.keys()):
         raise RoleNotFound(", ".join(gone))
     for step in steps:
@@ -98,38 +98,38 @@ def seats_taken(application_id: int, steps: Sequence[Step], now: int) -> Verb[Ma
     return {role: SeatsTaken(known[role].user_limit, tuple(who)) for role, who in takers.items()}
 
 
-def _removed_projects(steps: Sequence[Step]) -> Verb[frozenset[str]]:
+def _removed_projects(steps: Sequence[RecordChange]) -> Verb[frozenset[str]]:
     """Among those that the records speak of: what is held in them takes no seat."""
     named = {scope.project_id for step in steps for one in (step.before, step.after) for scope in one.scopes} - {""}
     rows = (yield REMOVED_PROJECTS(ids=sorted(named))) if named else ()
     return frozenset(row.project_id for row in rows)
 
 
-def _refuse_protected_below(step: Step, known: Mapping[str, Row]) -> None:
+def _refuse_protected_below(step: RecordChange, known: Mapping[str, Row]) -> None:
     """Whoever edits has looked already; a role that is protected all the same became so meanwhile."""
     for scope, role in _assigned(step.after) - _assigned(step.before):
         if not scope.is_root and known[role].protected:
             raise VersionConflict(f"{role} is protected now")
 
 
-def refuse_owning_service(step: Step) -> Verb[None]:
+def refuse_service_owner(step: RecordChange) -> Verb[None]:
     """A service account never owns a project, whoever gives it the role (R1)."""
     given = _assigned(step.after) - _assigned(step.before) if step.after.application_id == CENTRAL_ID else set()
-    if any(role == OWNER for _, role in given) and (yield IS_SERVICE(of=step.after.user_id)):
+    if any(role == OWNER_ROLE for _, role in given) and (yield IS_SERVICE(of=step.after.user_id)):
         raise OwnerIsNoPerson(f"service account {step.after.user_id}")
 
 
-def hold_administrators(steps: Sequence[Step], now: int) -> Verb[bool]:
+def lock_if_administrator_lost(steps: Sequence[RecordChange], now: int) -> Verb[bool]:
     """Whether somebody is about to administer everything no more, one day at least."""
     lost = any(_administers(one.before, now) - _administers(one.after, now) for one in steps)
     if lost:
-        yield HOLD_ADMINISTRATORS()
+        yield LOCK_ADMINISTRATOR_ROLE()
     return lost
 
 
-def refuse_nobody() -> Verb[None]:
+def refuse_no_administrator() -> Verb[None]:
     """Raise NobodyAdministers when nobody is left who administers without end."""
-    if all(_is_denied(row.private_data) for row in (yield ADMINISTRATORS_THAT_STAY())):
+    if all(_is_denied(row.private_data) for row in (yield PERMANENT_ADMINISTRATORS())):
         raise NobodyAdministers
 
 
@@ -137,7 +137,7 @@ def _administers(one: UserRecord, now: int) -> set[End]:
     """Until when; empty when he does not."""
     if one.application_id != CENTRAL_ID or _is_denied(one.root.private_data):
         return set()
-    return {each.end for each in one.root.roles if each.role == ADMINISTRATOR and not each.end.is_past(now)}
+    return {each.end for each in one.root.roles if each.role == ADMINISTRATOR_ROLE and not each.end.is_past(now)}
 
 
 def _is_denied(private_data: Tree) -> bool:
@@ -146,10 +146,10 @@ def _is_denied(private_data: Tree) -> bool:
     return isinstance(entry, Mapping) and entry.get("value") is not True
 
 
-def refuse_full(application_id: int, taken: Mapping[str, SeatsTaken], now: int) -> Verb[None]:
+def refuse_full_roles(application_id: int, taken: Mapping[str, SeatsTaken], now: int) -> Verb[None]:
     if not taken:
         return
-    for row in (yield HOLDERS_OF(application=application_id, keys=sorted(taken), now=now)):
+    for row in (yield COUNT_HOLDERS_OF(application=application_id, keys=sorted(taken), now=now)):
         role, seats = row.role_key, taken[row.role_key]
         if row.holders > seats.limit:
             whom = ", ".join(f"user {user_id}" for user_id in seats.takers)
@@ -158,13 +158,13 @@ def refuse_full(application_id: int, taken: Mapping[str, SeatsTaken], now: int) 
             )
 
 
-def role_holders(application_id: int, now: int) -> Verb[Mapping[str, int]]:
-    rows = yield HOLDERS(application=application_id, now=now)
+def count_role_holders(application_id: int, now: int) -> Verb[Mapping[str, int]]:
+    rows = yield COUNT_HOLDERS(application=application_id, now=now)
     return {row.role_key: row.holders for row in rows}
 
 
-def holders_of(application_id: int, keys: Collection[str], now: int) -> Verb[Mapping[str, int]]:
-    rows = yield HOLDERS_OF(application=application_id, keys=sorted(keys), now=now)
+def count_holders_of_roles(application_id: int, keys: Collection[str], now: int) -> Verb[Mapping[str, int]]:
+    rows = yield COUNT_HOLDERS_OF(application=application_id, keys=sorted(keys), now=now)
     return {row.role_key: row.holders for row in rows}
 
 
@@ -182,7 +182,7 @@ def _holding(one: UserRecord, now: int, removed: Collection[str]) -> set[str]:
     }
 
 
-def owned_by(one: UserRecord, now: int) -> set[tuple[str, End]]:
+def owned_projects(one: UserRecord, now: int) -> set[tuple[str, End]]:
     """Projects and until when."""
     if one.application_id != CENTRAL_ID:
         return set()
@@ -191,5 +191,5 @@ def owned_by(one: UserRecord, now: int) -> set[tuple[str, End]]:
         for scope, held in one.scopes.items()
         if not scope.is_root and scope == scope.project
         for assignment in held.roles
-        if assignment.role == OWNER and not assignment.end.is_past(now)
+        if assignment.role == OWNER_ROLE and not assignment.end.is_past(now)
     }

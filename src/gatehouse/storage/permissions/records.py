@@ -9,12 +9,12 @@ from sqlalchemy import ColumnElement, Table, and_, bindparam, delete, exists, fu
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.accounts.errors import UserNotFound
-from gatehouse.audit.model import Record
+from gatehouse.audit.model import AuditRecord
 from gatehouse.permissions.errors import ApplicationNotFound
 from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope
 from gatehouse.permissions.model.user_record import UserRecord
-from gatehouse.permissions.store import Change, Edited
-from gatehouse.storage.audit import record
+from gatehouse.permissions.store import Change, EditResult
+from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.permissions.held import (
     ASSIGNMENT_COLUMNS,
     ENTRY_COLUMNS,
@@ -22,21 +22,21 @@ from gatehouse.storage.permissions.held import (
     read_record,
     scopes_by_application,
 )
-from gatehouse.storage.permissions.owners import HOLD_OWNERS, owners_of, refuse_ownerless
+from gatehouse.storage.permissions.owners import LOCK_OWNER_ROLE, owners_of, refuse_ownerless
 from gatehouse.storage.permissions.record_checks import (
-    HOLD_ROLES,
-    Step,
-    hold_administrators,
-    owned_by,
-    refuse_full,
-    refuse_nobody,
-    refuse_owning_service,
+    LOCK_ROLES,
+    RecordChange,
+    lock_if_administrator_lost,
+    owned_projects,
+    refuse_full_roles,
+    refuse_no_administrator,
+    refuse_service_owner,
     seats_taken,
 )
 from gatehouse.storage.permissions.resources import refuse_foreign_resources
-from gatehouse.storage.permissions.structure_version import hold_structure
-from gatehouse.storage.runner import Stored, heavy_act, survey
-from gatehouse.storage.statements import AnyOf, Row, RowsAsJson, Statement, Verb
+from gatehouse.storage.permissions.structure_version import lock_structure_shared
+from gatehouse.storage.runner import SqlStore, heavy_write, snapshot_read
+from gatehouse.storage.statements import InStringList, Row, RowsAsJson, Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.applications import application_schemas
 from gatehouse.storage.tables.user_records import role_assignments, scope_records, user_records
@@ -44,12 +44,12 @@ from gatehouse.storage.tables.user_records import role_assignments, scope_record
 _THIS_RECORD = (user_records.c.application_id == bindparam("application"), user_records.c.user_id == bindparam("of"))
 
 # Kept from changing while a record of the application is written: roles neither go nor become protected.
-HOLD_SCHEMA = Statement(
+LOCK_SCHEMA_SHARED = Statement(
     select(application_schemas.c.version)
     .where(application_schemas.c.application_id == bindparam("application"))
     .with_for_update(read=True, key_share=True)
 )
-HOLD_USER = Statement(
+LOCK_USER_SHARED = Statement(
     select(users.c.user_id)
     .where(users.c.user_id == bindparam("of"))
     .with_for_update(read=True, key_share=True)  # he stays; what else changes about him is no matter
@@ -65,8 +65,10 @@ TOUCH_RECORD = Statement(
     )
     .on_conflict_do_update(index_elements=["application_id", "user_id"], set_={"version": user_records.c.version + 1})
 )
-BLANK: dict[str, object] = {"login": {}, "private_data": {}, "public_data": {}, "secret_data": {}}
-UPDATE_RECORD = Statement(update(user_records).where(*_THIS_RECORD).values({name: bindparam(name) for name in BLANK}))
+BLANK_RECORD: dict[str, object] = {"login": {}, "private_data": {}, "public_data": {}, "secret_data": {}}
+UPDATE_RECORD = Statement(
+    update(user_records).where(*_THIS_RECORD).values({name: bindparam(name) for name in BLANK_RECORD})
+)
 DROP_ASSIGNMENTS = Statement(
     delete(role_assignments).where(
         role_assignments.c.application_id == bindparam("application"), role_assignments.c.user_id == bindparam("of")
@@ -77,11 +79,11 @@ DROP_ENTRIES = Statement(
         scope_records.c.application_id == bindparam("application"), scope_records.c.user_id == bindparam("of")
     )
 )
-DROP_HELD_ON = tuple(
+DROP_HOLDINGS_ON = tuple(
     Statement(
         delete(table)
         .where(
-            AnyOf(table.c.project_id, "projects"),
+            InStringList(table.c.project_id, "projects"),
             table.c.resource_kind == bindparam("kind"),
             table.c.resource_id == bindparam("resource"),
         )
@@ -114,7 +116,7 @@ _VERSIONS = select(RowsAsJson(user_records.c.user_id, user_records.c.version)).w
         )
     ),
 )
-IN_PROJECT = Statement(  # one statement: all of one moment
+RECORDS_IN_PROJECT = Statement(  # one statement: all of one moment
     select(
         _VERSIONS.scalar_subquery().label("versions"),
         select(RowsAsJson(*ENTRY_COLUMNS)).where(_in_project(scope_records)).scalar_subquery().label("entries"),
@@ -142,41 +144,41 @@ def edit_records(
 
     `founded`: keys of roles whose limit is not looked at, because they are as new as these holders of theirs.
     """
-    yield from hold_structure()
-    if not (yield HOLD_SCHEMA(application=application_id)):
+    yield from lock_structure_shared()
+    if not (yield LOCK_SCHEMA_SHARED(application=application_id)):
         raise ApplicationNotFound
-    steps: list[Step] = []
-    entries: list[Record] = []
+    steps: list[RecordChange] = []
+    entries: list[AuditRecord] = []
     for user_id in sorted(changes):
-        before = yield from hold_record(application_id, user_id)
+        before = yield from lock_record(application_id, user_id)
         edited = changes[user_id](before)
-        step = Step(before, _written(edited.state, before))
-        yield from refuse_owning_service(step)
+        step = RecordChange(before, _versioned_record(edited.state, before))
+        yield from refuse_service_owner(step)
         steps.append(step)
         entries.extend(edited.records)
     yield from refuse_foreign_resources(steps)
     yield from _write_checked(application_id, steps, now, founded)
     for entry in entries:
-        yield from record(entry)
+        yield from add_audit_record(entry)
     return [step.after for step in steps]
 
 
-def give(given: Iterable[UserRecord], now: int) -> Verb[None]:
+def add_holdings(given: Iterable[UserRecord], now: int) -> Verb[None]:
     """Add this to what the users have, each record written once: part of verbs that make something new."""
     by_place: dict[int, dict[str, UserRecord]] = {}
     for one in given:
         people = by_place.setdefault(one.application_id, {})
-        people[one.user_id] = _joined(people[one.user_id], one) if one.user_id in people else one
+        people[one.user_id] = _merge_records(people[one.user_id], one) if one.user_id in people else one
     for application_id in sorted(by_place):
-        changes = {user_id: _adding(one) for user_id, one in by_place[application_id].items()}
+        changes = {user_id: _add_change(one) for user_id, one in by_place[application_id].items()}
         yield from edit_records(application_id, changes, now)
 
 
-def _adding(given: UserRecord) -> Change[UserRecord]:
-    return lambda before: Edited(_joined(before, given), ())
+def _add_change(given: UserRecord) -> Change[UserRecord]:
+    return lambda before: EditResult(_merge_records(before, given), ())
 
 
-def _joined(held: UserRecord, given: UserRecord) -> UserRecord:
+def _merge_records(held: UserRecord, given: UserRecord) -> UserRecord:
     return replace(
         held,
         login=given.login or held.login,
@@ -185,9 +187,9 @@ def _joined(held: UserRecord, given: UserRecord) -> UserRecord:
     )
 
 
-def hold_record(application_id: int, user_id: str) -> Verb[UserRecord]:
+def lock_record(application_id: int, user_id: str) -> Verb[UserRecord]:
     """The record as it is; nobody else changes it before the commit, and its version has grown already."""
-    if not (yield HOLD_USER(of=user_id)):
+    if not (yield LOCK_USER_SHARED(of=user_id)):
         raise UserNotFound
     yield from touch_record(application_id, user_id)
     touched = yield from read_record(application_id, user_id)
@@ -196,24 +198,24 @@ def hold_record(application_id: int, user_id: str) -> Verb[UserRecord]:
 
 def touch_record(application_id: int, user_id: str) -> Verb[None]:
     """Whoever writes an assignment or entry says so here: caches tell by the version."""
-    yield TOUCH_RECORD(application_id=application_id, user_id=user_id, **BLANK)
+    yield TOUCH_RECORD(application_id=application_id, user_id=user_id, **BLANK_RECORD)
 
 
-def take_from_all(kind: ResourceKind, resource_id: str, projects: Collection[str]) -> Verb[None]:
+def drop_holdings_on(kind: ResourceKind, resource_id: str, projects: Collection[str]) -> Verb[None]:
     """Part of verbs after which these projects no longer have it: nobody holds anything on it (R5)."""
     taken: list[Row] = []
-    for drop in DROP_HELD_ON:
+    for drop in DROP_HOLDINGS_ON:
         taken += yield drop(kind=kind.value, resource=resource_id, projects=sorted(projects))
     yield from touch_records((row.application_id, row.user_id) for row in taken)
 
 
 def touch_records(written: Iterable[tuple[int, str]]) -> Verb[None]:
     yield TOUCH_RECORD.many(
-        [{"application_id": number, "user_id": user_id, **BLANK} for number, user_id in sorted(set(written))]
+        [{"application_id": number, "user_id": user_id, **BLANK_RECORD} for number, user_id in sorted(set(written))]
     )
 
 
-def _written(state: UserRecord, before: UserRecord) -> UserRecord:
+def _versioned_record(state: UserRecord, before: UserRecord) -> UserRecord:
     """What is kept of an edited state: its id and version are not the editor's to choose."""
     return replace(
         state,
@@ -224,26 +226,30 @@ def _written(state: UserRecord, before: UserRecord) -> UserRecord:
     )
 
 
-def _write_checked(application_id: int, steps: Sequence[Step], now: int, founded: AbstractSet[str]) -> Verb[None]:
+def _write_checked(
+    application_id: int, steps: Sequence[RecordChange], now: int, founded: AbstractSet[str]
+) -> Verb[None]:
     taken = yield from seats_taken(application_id, steps, now)
     limited = {role: seats for role, seats in taken.items() if role not in founded}
-    lost = {project for step in steps for project, _ in owned_by(step.before, now) - owned_by(step.after, now)}
+    lost = {
+        project for step in steps for project, _ in owned_projects(step.before, now) - owned_projects(step.after, now)
+    }
     if lost:
-        yield HOLD_OWNERS()
-    unseats = yield from hold_administrators(steps, now)
+        yield LOCK_OWNER_ROLE()
+    unseats = yield from lock_if_administrator_lost(steps, now)
     if limited:
-        yield HOLD_ROLES(application=application_id, keys=sorted(limited))
+        yield LOCK_ROLES(application=application_id, keys=sorted(limited))
     owned = (yield from owners_of(lost, now)) if lost else {}
     for step in steps:
-        yield from _write(step)
-    yield from refuse_full(application_id, limited, now)
+        yield from _write_change(step)
+    yield from refuse_full_roles(application_id, limited, now)
     if owned:
         yield from refuse_ownerless(owned.keys(), now)
     if unseats:
-        yield from refuse_nobody()
+        yield from refuse_no_administrator()
 
 
-def _write(step: Step) -> Verb[None]:
+def _write_change(step: RecordChange) -> Verb[None]:
     before, after = step.before, step.after
     this = {"application": after.application_id, "of": after.user_id}
     yield UPDATE_RECORD(
@@ -265,7 +271,7 @@ def _write(step: Step) -> Verb[None]:
 def _assignment_rows(one: UserRecord) -> list[dict[str, object]]:
     return [
         {
-            **_place(one, scope),
+            **_scope_columns(one, scope),
             "role_key": assignment.role,
             "position": position,
             "expired": assignment.end.expired,
@@ -278,13 +284,13 @@ def _assignment_rows(one: UserRecord) -> list[dict[str, object]]:
 
 def _entry_rows(one: UserRecord) -> list[dict[str, object]]:
     return [
-        {**_place(one, scope), "private_data": held.private_data, "public_data": held.public_data}
+        {**_scope_columns(one, scope), "private_data": held.private_data, "public_data": held.public_data}
         for scope, held in one.scopes.items()
         if scope != ROOT and (held.private_data or held.public_data)
     ]
 
 
-def _place(one: UserRecord, scope: Scope) -> dict[str, object]:
+def _scope_columns(one: UserRecord, scope: Scope) -> dict[str, object]:
     return {
         "application_id": one.application_id,
         "user_id": one.user_id,
@@ -312,7 +318,7 @@ def assign_root_role(application_id: int, user_id: str, role_key: str) -> Verb[N
 
 
 def records_in_project(application_id: int, project_id: str) -> Verb[Sequence[UserRecord]]:
-    rows = yield IN_PROJECT(application=application_id, project=project_id)
+    rows = yield RECORDS_IN_PROJECT(application=application_id, project=project_id)
     versions: dict[str, int] = dict(rows[0].versions or ())
     entries, assignments = _by_user(rows[0].entries), _by_user(rows[0].assignments)
     return [
@@ -333,6 +339,6 @@ def _by_user(rows: Sequence[Cells] | None) -> defaultdict[str, list[Cells]]:
     return found
 
 
-class UserRecordStorage(Stored):
-    edit_record = heavy_act(edit_record)
-    records_in_project = survey(records_in_project)
+class UserRecordStorage(SqlStore):
+    edit_record = heavy_write(edit_record)
+    records_in_project = snapshot_read(records_in_project)

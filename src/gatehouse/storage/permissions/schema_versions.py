@@ -17,7 +17,7 @@ from gatehouse.permissions.documents.conditions import stored_condition
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import ConditionMode, Role
 from gatehouse.permissions.model.schema import ApplicationSchema
-from gatehouse.permissions.model.schema_version import VERSION_BYTES_MOST, VERSIONS_MOST, Tally
+from gatehouse.permissions.model.schema_version import MAX_VERSION_BYTES, MAX_VERSIONS, ChangeTally
 from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables.applications import schema_versions
 
@@ -28,72 +28,76 @@ ROLE_FIELDS: Final = (
 )
 COMPRESSION: Final = 3  # of 9: a section shrinks to a tenth in a third of the time of 9
 
-_THIS: Final = schema_versions.c.application_id == bindparam("of")
-KEEP = Statement(upsert(schema_versions).on_conflict_do_nothing())
-REPLACE = Statement(
+_VERSIONS_OF_APPLICATION: Final = schema_versions.c.application_id == bindparam("of")
+INSERT_VERSION = Statement(upsert(schema_versions).on_conflict_do_nothing())
+SET_REPLACED = Statement(
     update(schema_versions)
-    .where(_THIS, schema_versions.c.version == bindparam("number"))
+    .where(_VERSIONS_OF_APPLICATION, schema_versions.c.version == bindparam("number"))
     .values(replaced=bindparam("parts"))
 )
-SIZES = Statement(
+VERSION_SIZES = Statement(
     select(schema_versions.c.version, func.length(schema_versions.c.replaced).label("size"))
-    .where(_THIS)
+    .where(_VERSIONS_OF_APPLICATION)
     .order_by(schema_versions.c.version.desc())
 )
-SINCE = Statement(
+VERSIONS_SINCE = Statement(
     select(schema_versions.c.version, schema_versions.c.saved_at, schema_versions.c.replaced)
-    .where(_THIS, schema_versions.c.version >= bindparam("number"))
+    .where(_VERSIONS_OF_APPLICATION, schema_versions.c.version >= bindparam("number"))
     .order_by(schema_versions.c.version.desc())
 )
-FORGET_OLD = Statement(delete(schema_versions).where(_THIS, schema_versions.c.version <= bindparam("up_to")))
-FORGET_ALL = Statement(delete(schema_versions).where(_THIS))
+DROP_OLD_VERSIONS = Statement(
+    delete(schema_versions).where(_VERSIONS_OF_APPLICATION, schema_versions.c.version <= bindparam("up_to"))
+)
+DROP_VERSIONS = Statement(delete(schema_versions).where(_VERSIONS_OF_APPLICATION))
 
 
-class Replaced(msgspec.Struct, frozen=True, omit_defaults=True):
+class ReplacedParts(msgspec.Struct, frozen=True, omit_defaults=True):
     """The parts of a version that the next one has otherwise."""
 
     sections: dict[str, msgspec.Raw] = {}
     roles: dict[str, msgspec.Raw] = {}  # by key; null where the version had no such role
 
 
-def keep_version(
-    before: ApplicationModel, after: ApplicationModel, *, changes: Sequence[Tally], actor: str
+def save_version(
+    before: ApplicationModel, after: ApplicationModel, *, changes: Sequence[ChangeTally], actor: str
 ) -> Verb[None]:
     """Part of every save. What was there before is kept too if no save brought it: the first state."""
     application_id = after.application.application_id
-    yield KEEP(**_columns(before), actor="", changes=[])
-    yield REPLACE(of=application_id, number=before.schema.version, parts=_replaced(before, after))
-    yield KEEP(**_columns(after), actor=actor, changes=[msgspec.to_builtins(tally) for tally in changes])
-    kept = yield SIZES(of=application_id)
-    forgotten = _over_limit(kept)
+    yield INSERT_VERSION(**_version_columns(before), actor="", changes=[])
+    yield SET_REPLACED(of=application_id, number=before.schema.version, parts=_encode_replaced(before, after))
+    yield INSERT_VERSION(
+        **_version_columns(after), actor=actor, changes=[msgspec.to_builtins(tally) for tally in changes]
+    )
+    kept = yield VERSION_SIZES(of=application_id)
+    forgotten = _newest_over_limit(kept)
     if forgotten is not None:
-        yield FORGET_OLD(of=application_id, up_to=forgotten)
+        yield DROP_OLD_VERSIONS(of=application_id, up_to=forgotten)
 
 
-def forget_versions(application_id: int) -> Verb[None]:
-    yield FORGET_ALL(of=application_id)
+def delete_versions(application_id: int) -> Verb[None]:
+    yield DROP_VERSIONS(of=application_id)
 
 
 def past_model(model: ApplicationModel, number: int) -> Verb[ApplicationModel | None]:
     """The application as that version was; None when it is not kept. `model` is read in the same transaction."""
-    rows = yield SINCE(of=model.application.application_id, number=number)
+    rows = yield VERSIONS_SINCE(of=model.application.application_id, number=number)
     numbers = [row.version for row in rows if row.replaced is not None or row.version == model.schema.version]
     if numbers != list(range(model.schema.version, number - 1, -1)):
         return None
     sections: dict[str, msgspec.Raw] = {}
     roles: dict[str, msgspec.Raw] = {}
     for row in rows[1:]:  # the newest has replaced nothing yet
-        parts = msgspec.json.decode(zlib.decompress(row.replaced), type=Replaced)
+        parts = msgspec.json.decode(zlib.decompress(row.replaced), type=ReplacedParts)
         sections |= parts.sections
         roles |= parts.roles
-    return _overlaid(model, rows[-1], sections, roles)
+    return _apply_replaced(model, rows[-1], sections, roles)
 
 
-def tallies(documents: object) -> tuple[Tally, ...]:
-    return msgspec.convert(documents, tuple[Tally, ...])
+def decode_tallies(documents: object) -> tuple[ChangeTally, ...]:
+    return msgspec.convert(documents, tuple[ChangeTally, ...])
 
 
-def _columns(model: ApplicationModel) -> dict[str, object]:
+def _version_columns(model: ApplicationModel) -> dict[str, object]:
     return {
         "application_id": model.application.application_id,
         "version": model.schema.version,
@@ -102,7 +106,7 @@ def _columns(model: ApplicationModel) -> dict[str, object]:
     }
 
 
-def _replaced(before: ApplicationModel, after: ApplicationModel) -> bytes:
+def _encode_replaced(before: ApplicationModel, after: ApplicationModel) -> bytes:
     sections = {
         name: getattr(before.schema, name)
         for name in SECTIONS
@@ -116,17 +120,17 @@ def _replaced(before: ApplicationModel, after: ApplicationModel) -> bytes:
     return zlib.compress(msgspec.json.encode({"sections": sections, "roles": roles}), COMPRESSION)
 
 
-def _over_limit(rows: Iterable[Row]) -> int | None:
+def _newest_over_limit(rows: Iterable[Row]) -> int | None:
     """The newest of the versions that are no longer kept, newest first: beyond the count, or beyond the bytes."""
     size = 0
     for place, row in enumerate(rows):
         size += row.size or 0
-        if place >= VERSIONS_MOST or size > VERSION_BYTES_MOST:
+        if place >= MAX_VERSIONS or size > MAX_VERSION_BYTES:
             return int(row.version)
     return None
 
 
-def _overlaid(
+def _apply_replaced(
     model: ApplicationModel, row: Row, sections: dict[str, msgspec.Raw], roles: dict[str, msgspec.Raw]
 ) -> ApplicationModel:
     """Of each part the last word counts: the oldest of those that were replaced since."""
@@ -138,7 +142,7 @@ def _overlaid(
         if document is None:
             known.pop(key, None)
         else:
-            known[key] = _role(application_id, document)
+            known[key] = _role_from_document(application_id, document)
     return ApplicationModel(
         application=model.application,
         schema=ApplicationSchema(
@@ -156,7 +160,7 @@ def _role_document(role: Role) -> dict[str, object]:
     return {name: getattr(role, name) for name in ROLE_FIELDS} | {"condition": condition}
 
 
-def _role(application_id: int, fields: dict[str, Any]) -> Role:
+def _role_from_document(application_id: int, fields: dict[str, Any]) -> Role:
     condition = fields["condition"]
     return Role(
         **{

@@ -12,17 +12,17 @@ from gatehouse.permissions.errors import ApplicationNotFound
 from gatehouse.permissions.model.application_limits import refuse_outgrown
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import ConditionMode, Role
-from gatehouse.permissions.model.rule import Section
+from gatehouse.permissions.model.rule import RuleSection
 from gatehouse.permissions.model.schema import ApplicationSchema
-from gatehouse.permissions.model.shared_trees import SharedTrees, model_weight
+from gatehouse.permissions.model.shared_trees import TreeInterner, model_weight
 from gatehouse.permissions.store import Change
-from gatehouse.storage.audit import record
-from gatehouse.storage.permissions.application_rows import WHOLE, application_of
+from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.permissions.application_rows import APPLICATION_COLUMNS, application_from_row
 from gatehouse.storage.permissions.grants import strip_roles
 from gatehouse.storage.permissions.records import touch_record
-from gatehouse.storage.permissions.schema_versions import keep_version
-from gatehouse.storage.permissions.structure_version import hold_structure_alone
-from gatehouse.storage.statements import AnyOf, OneOfNumbers, Row, Statement, Verb
+from gatehouse.storage.permissions.schema_versions import save_version
+from gatehouse.storage.permissions.structure_version import lock_structure
+from gatehouse.storage.statements import InNumberList, InStringList, Row, Statement, Verb
 from gatehouse.storage.tables.applications import application_schemas, applications, roles
 from gatehouse.storage.tables.user_records import role_assignments
 
@@ -40,7 +40,7 @@ TOUCH_SCHEMA = Statement(  # PostgreSQL would store a long section anew although
     .where(application_schemas.c.application_id == bindparam("of"))
     .values(updated_at=bindparam("updated_at"), version=application_schemas.c.version + 1)
 )
-HOLD_SCHEMA_ALONE = Statement(
+LOCK_SCHEMA = Statement(
     select(application_schemas.c.version)
     .where(application_schemas.c.application_id == bindparam("of"))
     .with_for_update()
@@ -52,7 +52,7 @@ _ROLE_COLUMNS: Final = (
 _SCHEMA_PREFIX: Final = "schema_"
 _MODELS = (
     select(
-        *WHOLE,
+        *APPLICATION_COLUMNS,
         *(
             column.label(f"{_SCHEMA_PREFIX}{column.name}")
             for column in application_schemas.c
@@ -62,11 +62,11 @@ _MODELS = (
     .join(application_schemas, application_schemas.c.application_id == applications.c.application_id)
     .order_by(applications.c.application_id)
 )
-MODELS = Statement(_MODELS.where(OneOfNumbers(applications.c.application_id, "applications")))
+MODELS = Statement(_MODELS.where(InNumberList(applications.c.application_id, "applications")))
 ALL_MODELS = Statement(_MODELS)
 # Rows of their own, not one document of all: each is decoded by a call of its own, and no call is long.
 _ROLES = select(*(roles.c[name] for name in _ROLE_COLUMNS)).order_by(roles.c.application_id, roles.c.role_key)
-ROLES = Statement(_ROLES.where(OneOfNumbers(roles.c.application_id, "applications")))
+ROLES = Statement(_ROLES.where(InNumberList(roles.c.application_id, "applications")))
 ALL_ROLES = Statement(_ROLES)
 _THIS_ROLE = (roles.c.application_id == bindparam("of"), roles.c.role_key == bindparam("key"))
 INSERT_ROLE = Statement(insert(roles))
@@ -83,13 +83,13 @@ UPDATE_ROLE = Statement(
     )
 )
 DROP_ROLE = Statement(delete(roles).where(*_THIS_ROLE))
-_TAKE = (
+_DROP_ASSIGNMENTS = (
     delete(role_assignments)
-    .where(role_assignments.c.application_id == bindparam("of"), AnyOf(role_assignments.c.role_key, "keys"))
+    .where(role_assignments.c.application_id == bindparam("of"), InStringList(role_assignments.c.role_key, "keys"))
     .returning(role_assignments.c.user_id)
 )
-TAKE_ROLES = Statement(_TAKE)
-TAKE_ROLES_BELOW = Statement(_TAKE.where(role_assignments.c.project_id != ""))
+DROP_ASSIGNMENTS = Statement(_DROP_ASSIGNMENTS)
+DROP_PROJECT_ASSIGNMENTS = Statement(_DROP_ASSIGNMENTS.where(role_assignments.c.project_id != ""))
 
 
 def insert_schema(application_id: int, schema: ApplicationSchema, its_roles: Iterable[Role]) -> Verb[None]:
@@ -102,30 +102,30 @@ def insert_schema(application_id: int, schema: ApplicationSchema, its_roles: Ite
         updated_at=schema.updated_at,
         version=schema.version,
     )
-    yield INSERT_ROLE.many([{**_identity(application_id, role), **_role_columns(role)} for role in made])
+    yield INSERT_ROLE.many([{**_role_identity(application_id, role), **_role_columns(role)} for role in made])
 
 
 def application_models(application_ids: Collection[int]) -> Verb[Mapping[int, ApplicationModel]]:
     """Part of verbs that see one moment."""
     rows = yield MODELS(applications=sorted(application_ids))
     its_roles = yield ROLES(applications=sorted(application_ids))
-    return _models(rows, its_roles)
+    return _models_from_rows(rows, its_roles)
 
 
-def all_models() -> Verb[Mapping[int, ApplicationModel]]:
+def all_application_models() -> Verb[Mapping[int, ApplicationModel]]:
     """Removed ones too."""
     rows = yield ALL_MODELS()
-    return _models(rows, (yield ALL_ROLES()))
+    return _models_from_rows(rows, (yield ALL_ROLES()))
 
 
 def edit_schema(application_id: int, change: Change[ApplicationModel], *, actor: str = "") -> Verb[ApplicationModel]:
     """`actor`: who is named as the one who saved where the change has no record of its own."""
-    yield from hold_structure_alone()
-    if not (yield HOLD_SCHEMA_ALONE(of=application_id)):
+    yield from lock_structure()
+    if not (yield LOCK_SCHEMA(of=application_id)):
         raise ApplicationNotFound
     before = (yield from application_models([application_id]))[application_id]
     edited = change(before)
-    after = _kept(before, edited.state)
+    after = _with_new_versions(before, edited.state)
     refuse_role_conditions(before.roles.values(), after.roles.values())
     refuse_outgrown(before, after)
     sections = _schema_columns(after.schema)
@@ -135,13 +135,13 @@ def edit_schema(application_id: int, change: Change[ApplicationModel], *, actor:
         yield UPDATE_SCHEMA(of=application_id, **sections, updated_at=after.schema.updated_at)
     yield from _write_roles(before, after)
     by = next((entry.actor for entry in edited.records), actor)
-    yield from keep_version(before, after, changes=edited.changes, actor=by)
+    yield from save_version(before, after, changes=edited.changes, actor=by)
     for entry in edited.records:
-        yield from record(entry)
+        yield from add_audit_record(entry)
     return after
 
 
-def _kept(before: ApplicationModel, state: ApplicationModel) -> ApplicationModel:
+def _with_new_versions(before: ApplicationModel, state: ApplicationModel) -> ApplicationModel:
     """What is kept of an edited model, with the versions it gets."""
     application_id = before.application.application_id
     return ApplicationModel(
@@ -164,28 +164,28 @@ def _versioned(before: Role | None, role: Role) -> Role:
 def _write_roles(before: ApplicationModel, after: ApplicationModel) -> Verb[None]:
     application_id = before.application.application_id
     gone = before.roles.keys() - after.roles.keys()
-    shut = {key for key, role in after.roles.items() if role.protected and _was_public(before.roles.get(key))}
+    shut = {key for key, role in after.roles.items() if role.protected and _was_unprotected(before.roles.get(key))}
     yield from strip_roles(application_id, gone | shut)
     for key in sorted(gone):
         yield DROP_ROLE(of=application_id, key=key)
     for key, role in sorted(after.roles.items()):
         if key not in before.roles:
-            yield INSERT_ROLE(**_identity(application_id, role), **_role_columns(role))
+            yield INSERT_ROLE(**_role_identity(application_id, role), **_role_columns(role))
         elif role != before.roles[key]:
             yield UPDATE_ROLE(of=application_id, key=key, **_role_columns(role))
-    yield from _take_roles(application_id, gone, shut)
+    yield from _drop_assignments(application_id, gone, shut)
 
 
-def _was_public(role: Role | None) -> bool:
+def _was_unprotected(role: Role | None) -> bool:
     return role is not None and not role.protected
 
 
-def _take_roles(application_id: int, everywhere: Collection[str], below: Collection[str]) -> Verb[None]:
+def _drop_assignments(application_id: int, everywhere: Collection[str], below: Collection[str]) -> Verb[None]:
     taken: list[Row] = []
     if everywhere:
-        taken += yield TAKE_ROLES(of=application_id, keys=sorted(everywhere))
+        taken += yield DROP_ASSIGNMENTS(of=application_id, keys=sorted(everywhere))
     if below:
-        taken += yield TAKE_ROLES_BELOW(of=application_id, keys=sorted(below))
+        taken += yield DROP_PROJECT_ASSIGNMENTS(of=application_id, keys=sorted(below))
     for user_id in sorted({row.user_id for row in taken}):
         yield from touch_record(application_id, user_id)
 
@@ -194,23 +194,23 @@ def _schema_columns(schema: ApplicationSchema) -> dict[str, object]:
     return {name: getattr(schema, name) for name in ("login", "private_data", "public_data", "secret_data")}
 
 
-def _models(rows: Iterable[Row], its_roles: Iterable[Row]) -> dict[int, ApplicationModel]:
+def _models_from_rows(rows: Iterable[Row], its_roles: Iterable[Row]) -> dict[int, ApplicationModel]:
     by_application: dict[int, list[Row]] = {}
     for row in its_roles:
         by_application.setdefault(row.application_id, []).append(row)
-    return {row.application_id: _model(row, by_application.get(row.application_id, ())) for row in rows}
+    return {row.application_id: _model_from_row(row, by_application.get(row.application_id, ())) for row in rows}
 
 
-def _model(row: Row, role_rows: Iterable[Row]) -> ApplicationModel:
-    trees = SharedTrees()
+def _model_from_row(row: Row, role_rows: Iterable[Row]) -> ApplicationModel:
+    trees = TreeInterner()
     schema = {
         name.removeprefix(_SCHEMA_PREFIX): value
         for name, value in row._asdict().items()
         if name.startswith(_SCHEMA_PREFIX)
     }
-    schema |= {section: trees.share(schema[section], f"{section}.") for section in Section}
-    its_roles = sorted((_role(one, trees) for one in role_rows), key=lambda role: role.key)
-    application = application_of(row)
+    schema |= {section: trees.share(schema[section], f"{section}.") for section in RuleSection}
+    its_roles = sorted((_role_from_row(one, trees) for one in role_rows), key=lambda role: role.key)
+    application = application_from_row(row)
     return ApplicationModel(
         application=application,
         schema=ApplicationSchema(application_id=row.application_id, **schema),
@@ -220,7 +220,7 @@ def _model(row: Row, role_rows: Iterable[Row]) -> ApplicationModel:
     )
 
 
-def _identity(application_id: int, role: Role) -> dict[str, object]:
+def _role_identity(application_id: int, role: Role) -> dict[str, object]:
     return {"application_id": application_id, "role_key": role.key, "version": role.version}
 
 
@@ -238,7 +238,7 @@ def _role_columns(role: Role) -> dict[str, object]:
     }
 
 
-def _role(row: Row, trees: SharedTrees) -> Role:
+def _role_from_row(row: Row, trees: TreeInterner) -> Role:
     fields = row._asdict()
     condition = fields["condition"]
     fields |= {

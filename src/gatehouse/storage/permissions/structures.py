@@ -13,9 +13,9 @@ from gatehouse.permissions.model.facts import ProjectModel, Structure
 from gatehouse.permissions.model.group import Group, GroupCondition
 from gatehouse.permissions.model.project import Project, ProjectSettings
 from gatehouse.storage.permissions import structure_version
-from gatehouse.storage.permissions.grants import SERVICE_COLUMNS, services_in
+from gatehouse.storage.permissions.grants import SERVICE_COLUMNS, services_from_cells
 from gatehouse.storage.permissions.held import Cells, columns
-from gatehouse.storage.statements import AnyOf, OneOfNumbers, Row, RowsAsJson, Statement, Verb, document_of
+from gatehouse.storage.statements import InNumberList, InStringList, Row, RowsAsJson, Statement, Verb, decode_document
 from gatehouse.storage.tables.applications import applications
 from gatehouse.storage.tables.projects import group_members, groups, project_names, project_services, projects
 
@@ -43,7 +43,7 @@ _MEMBERS = (
     .join(groups, groups.c.group_id == group_members.c.group_id)
     .where(groups.c.project_id == projects.c.project_id)
 )
-_MODEL = select(
+_PROJECT_MODEL = select(
     projects,
     _ALIASES.scalar_subquery().label("aliases"),
     _SERVICES.scalar_subquery().label("services"),
@@ -51,27 +51,31 @@ _MODEL = select(
     _APPLICATIONS.scalar_subquery().label("applications"),
     _CONNECTED.scalar_subquery().label("connected"),
 )
-NAMED = select(project_names.c.project_id).where(project_names.c.name == bindparam("name")).scalar_subquery()
-PROJECT = Statement(
-    _MODEL.add_columns(_MEMBERS.scalar_subquery().label("members")).where(projects.c.project_id == NAMED)
+PROJECT_ID_BY_NAME = (
+    select(project_names.c.project_id).where(project_names.c.name == bindparam("name")).scalar_subquery()
 )
-PROJECTS = Statement(_MODEL.where(AnyOf(projects.c.project_id, "ids")))
+PROJECT_BY_NAME = Statement(
+    _PROJECT_MODEL.add_columns(_MEMBERS.scalar_subquery().label("members")).where(
+        projects.c.project_id == PROJECT_ID_BY_NAME
+    )
+)
+PROJECTS_BY_ID = Statement(_PROJECT_MODEL.where(InStringList(projects.c.project_id, "ids")))
 ALL_PROJECTS = Statement(
-    _MODEL.add_columns(_MEMBERS.scalar_subquery().label("members")).order_by(projects.c.project_id)
+    _PROJECT_MODEL.add_columns(_MEMBERS.scalar_subquery().label("members")).order_by(projects.c.project_id)
 )
-CONNECTING = Statement(
+CONNECTING_PROJECTS = Statement(
     select(project_services.c.application_id, project_services.c.project_id)
     .distinct()
     .join(projects, projects.c.project_id == project_services.c.project_id)
     .where(
-        OneOfNumbers(project_services.c.application_id, "applications"),
+        InNumberList(project_services.c.application_id, "applications"),
         project_services.c.group_id != "",
         projects.c.removed.is_(False),
     )
     .order_by(project_services.c.application_id, project_services.c.project_id)
 )
 _MEMBERS_OF_ONE = select(RowsAsJson(*_MEMBER_COLUMNS)).where(group_members.c.group_id == bindparam("of"))
-GROUP = Statement(  # one statement: all of one moment
+GROUP_BY_ID = Statement(  # one statement: all of one moment
     select(
         select(RowsAsJson(*_GROUP_COLUMNS))
         .where(groups.c.group_id == bindparam("of"))
@@ -82,63 +86,65 @@ GROUP = Statement(  # one statement: all of one moment
 )
 
 
-def structure(project_ids: Collection[str], application_ids: Collection[int]) -> Verb[Structure]:
-    version = yield from structure_version.version()
+def read_structure(project_ids: Collection[str], application_ids: Collection[int]) -> Verb[Structure]:
+    version = yield from structure_version.read_structure_version()
     connecting: dict[int, tuple[str, ...]] = dict.fromkeys(application_ids, ())
-    for row in (yield CONNECTING(applications=sorted(application_ids))):
+    for row in (yield CONNECTING_PROJECTS(applications=sorted(application_ids))):
         connecting[row.application_id] += (row.project_id,)
     wanted = {*project_ids, *(project_id for ids in connecting.values() for project_id in ids)}
-    found = (yield from projects_of(wanted)) if wanted else {}
+    found = (yield from projects_by_id(wanted)) if wanted else {}
     return Structure(version=version, projects=found, connecting=connecting)
 
 
-def projects_of(project_ids: Collection[str]) -> Verb[Mapping[str, ProjectModel]]:
+def projects_by_id(project_ids: Collection[str]) -> Verb[Mapping[str, ProjectModel]]:
     """Groups without the users they list."""
-    rows = yield PROJECTS(ids=sorted(project_ids))
-    return {row.project_id: _model(row) for row in rows}
+    rows = yield PROJECTS_BY_ID(ids=sorted(project_ids))
+    return {row.project_id: _model_from_row(row) for row in rows}
 
 
-def project(project_id: str) -> Verb[ProjectModel]:
-    rows = yield PROJECT(name=project_id)
+def project_by_name(project_id: str) -> Verb[ProjectModel]:
+    rows = yield PROJECT_BY_NAME(name=project_id)
     if not rows:
         raise ProjectNotFound
-    return _model(rows[0], with_members=True)
+    return _model_from_row(rows[0], with_members=True)
 
 
 def all_projects() -> Verb[Mapping[str, ProjectModel]]:
     """Removed ones too, groups with their listed users."""
     rows = yield ALL_PROJECTS()
-    return {row.project_id: _model(row, with_members=True) for row in rows}
+    return {row.project_id: _model_from_row(row, with_members=True) for row in rows}
 
 
-def group(group_id: str) -> Verb[Group]:
-    rows = yield GROUP(of=group_id)
-    found = groups_in(rows[0].groups or (), rows[0].members or ())
+def group_by_id(group_id: str) -> Verb[Group]:
+    rows = yield GROUP_BY_ID(of=group_id)
+    found = groups_from_cells(rows[0].groups or (), rows[0].members or ())
     if not found:
         raise GroupNotFound
     return found[group_id]
 
 
-def _model(row: Row, *, with_members: bool = False) -> ProjectModel:
+def _model_from_row(row: Row, *, with_members: bool = False) -> ProjectModel:
     return ProjectModel(
-        project=_project(row),
-        groups=groups_in(row.groups or (), (row.members or ()) if with_members else ()),
+        project=_project_from_row(row),
+        groups=groups_from_cells(row.groups or (), (row.members or ()) if with_members else ()),
         applications=frozenset(application_id for (application_id,) in row.applications or ()),
         services=frozenset(
-            one.application_id for one in map(_standing, row.connected or ()) if one.serves(row.project_id)
+            one.application_id
+            for one in map(_connected_application, row.connected or ())
+            if one.serves(row.project_id)
         ),
     )
 
 
-def _standing(cells: Cells) -> Application:
+def _connected_application(cells: Cells) -> Application:
     """As much of it as tells who may connect it."""
     application_id, home, meta = cells
     return Application(
-        application_id=application_id, name="", project_id=home, service_meta=document_of(meta), created_at=0
+        application_id=application_id, name="", project_id=home, service_meta=decode_document(meta), created_at=0
     )
 
 
-def _project(row: Row) -> Project:
+def _project_from_row(row: Row) -> Project:
     return Project(
         project_id=row.project_id,
         title=row.title,
@@ -146,7 +152,7 @@ def _project(row: Row) -> Project:
         aliases=tuple(name for _, name in sorted(row.aliases or ())),
         tags=tuple(row.tags),
         settings=ProjectSettings(
-            allowed_domains=tuple(row.allowed_domains), services=services_in(row.services or ())
+            allowed_domains=tuple(row.allowed_domains), services=services_from_cells(row.services or ())
         ),
         allow=tuple(row.allow),
         disallow=tuple(row.disallow),
@@ -158,24 +164,24 @@ def _project(row: Row) -> Project:
     )
 
 
-def groups_in(rows: Iterable[Cells], members: Iterable[Cells]) -> Mapping[str, Group]:
+def groups_from_cells(rows: Iterable[Cells], members: Iterable[Cells]) -> Mapping[str, Group]:
     listed: defaultdict[str, list[str]] = defaultdict(list)
     for group_id, _, user_id in sorted(members, key=lambda cells: cells[1]):
         listed[group_id].append(user_id)
-    found = (_group(cells, listed[cells[0]]) for cells in rows)
+    found = (_group_from_cells(cells, listed[cells[0]]) for cells in rows)
     return {one.group_id: one for one in sorted(found, key=lambda one: one.title_key)}
 
 
-def _group(cells: Cells, listed: Sequence[str]) -> Group:
+def _group_from_cells(cells: Cells, listed: Sequence[str]) -> Group:
     fields = dict(zip(_GROUP_NAMES, cells, strict=True))
     conditions = [
         GroupCondition(title=each["title"], condition=stored_condition(each["condition"]))
-        for each in document_of(fields["conditions"])
+        for each in decode_document(fields["conditions"])
     ]
     return Group(
         **{
             **fields,
-            "tags": tuple(document_of(fields["tags"])),
+            "tags": tuple(decode_document(fields["tags"])),
             "conditions": tuple(conditions),
             "users": tuple(listed),
         }

@@ -13,7 +13,7 @@ from sqlalchemy import (
     text,
 )
 
-from gatehouse.storage.statements import Document
+from gatehouse.storage.statements import JsonDocument
 from gatehouse.storage.tables.columns import (
     document_column,
     flag_column,
@@ -135,7 +135,7 @@ roles = Table(
     text_column("description"),
     flag_column("protected"),
     flag_column("is_default"),
-    Column("condition", Document),
+    Column("condition", JsonDocument),
     text_column("condition_mode"),
     number_column("user_limit"),
     text_column("params"),

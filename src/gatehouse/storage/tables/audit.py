@@ -4,7 +4,7 @@ from typing import Final
 
 from sqlalchemy import BigInteger, Column, Index, LargeBinary, PrimaryKeyConstraint, Table, text
 
-from gatehouse.storage.statements import Document
+from gatehouse.storage.statements import JsonDocument
 from gatehouse.storage.tables.columns import (
     Position,
     document_column,
@@ -14,8 +14,10 @@ from gatehouse.storage.tables.columns import (
     time_column,
 )
 
-RARE: Final = "event NOT IN ('game.confirmed', 'grant.made', 'login.done', 'session.ended', 'session.opened')"
-BY_OTHERS: Final = "actor <> subject"
+RARE_EVENT_SQL: Final = (
+    "event NOT IN ('game.confirmed', 'grant.made', 'login.done', 'session.ended', 'session.opened')"
+)
+OTHER_ACTOR_SQL: Final = "actor <> subject"
 
 audit_events = Table(
     "audit_events",
@@ -27,7 +29,7 @@ audit_events = Table(
     text_column("subject"),
     text_column("request_id"),
     document_column("details"),
-    Column("personal", Document),  # erasable; the commitment stays
+    Column("personal", JsonDocument),  # erasable; the commitment stays
     Column("salt", LargeBinary),
     Column("commitment", LargeBinary, nullable=False),
     Column("mac", LargeBinary, nullable=False),
@@ -35,8 +37,20 @@ audit_events = Table(
     Index(None, "subject", "at"),
     Index(None, "at"),
     # What happens all day (sign-ins, people about themselves) stays out of these two: it is found by the others.
-    Index("ix_audit_events_rare", "event", "at", postgresql_where=text(RARE), sqlite_where=text(RARE)),
-    Index("ix_audit_events_by_others", "actor", "at", postgresql_where=text(BY_OTHERS), sqlite_where=text(BY_OTHERS)),
+    Index(
+        "ix_audit_events_rare",
+        "event",
+        "at",
+        postgresql_where=text(RARE_EVENT_SQL),
+        sqlite_where=text(RARE_EVENT_SQL),
+    ),
+    Index(
+        "ix_audit_events_by_others",
+        "actor",
+        "at",
+        postgresql_where=text(OTHER_ACTOR_SQL),
+        sqlite_where=text(OTHER_ACTOR_SQL),
+    ),
     Index(
         "ix_audit_events_unsealed",
         "at",

@@ -4,15 +4,15 @@ from typing import Any, Final
 
 from sqlalchemy import BigInteger, Boolean, Column, Integer, MetaData, Text
 
-from gatehouse.storage.statements import Document
+from gatehouse.storage.statements import JsonDocument
 
-NAMING: Final = {
+NAMING_CONVENTION: Final = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
     "uq": "uq_%(table_name)s_%(column_0_N_name)s",
     "fk": "fk_%(table_name)s_%(column_0_name)s",
     "pk": "pk_%(table_name)s",
 }
-metadata = MetaData(naming_convention=NAMING)
+metadata = MetaData(naming_convention=NAMING_CONVENTION)
 
 # A row number the database gives out; SQLite does so for INTEGER PRIMARY KEY only.
 Position: Final = BigInteger().with_variant(Integer, "sqlite")
@@ -35,4 +35,4 @@ def flag_column(name: str) -> Column[bool]:
 
 
 def document_column(name: str) -> Column[object]:
-    return Column(name, Document, nullable=False)
+    return Column(name, JsonDocument, nullable=False)

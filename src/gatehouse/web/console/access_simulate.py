@@ -16,7 +16,7 @@ from gatehouse.permissions.commands.user_schemas import RecordDraft, private_dat
 from gatehouse.permissions.documents.records import holdings_document, project_access_document
 from gatehouse.permissions.errors import GroupNotFound, Malformed, NoRight, ProjectNotFound, RoleNotFound
 from gatehouse.permissions.model.group import Group
-from gatehouse.permissions.model.rule import Section
+from gatehouse.permissions.model.rule import RuleSection
 from gatehouse.permissions.model.schema import Tree
 from gatehouse.permissions.questions.asked import read_rule
 from gatehouse.permissions.questions.proposals import (
@@ -27,17 +27,17 @@ from gatehouse.permissions.questions.proposals import (
     RoleProposal,
     SchemaProposal,
 )
-from gatehouse.permissions.questions.sight import Sights, refuse_about_everybody
-from gatehouse.permissions.rights.guard import About, Operation, is_open
+from gatehouse.permissions.questions.sight import QuestionAccess, refuse_about_everyone
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 from gatehouse.permissions.store import GroupStore, ProjectStore
-from gatehouse.web.console.access_check import HERE, TABS, read_application, rules_of
-from gatehouse.web.console.activity import day
-from gatehouse.web.console.choosing import Choosing, Meant
-from gatehouse.web.console.desk import FORESEEN, ConsoleDesk, Guest, Problem, told
-from gatehouse.web.console.forecast import PEOPLE_MOST, Foreseen, Foresight
+from gatehouse.web.console.access_check import ENTRY, TABS, parse_optional_application_id, readable_rules
+from gatehouse.web.console.activity import parse_day
+from gatehouse.web.console.choosing import PersonMatch, Suggestions
+from gatehouse.web.console.desk import EXPECTED_ERRORS, AdminRequest, ConsoleView, FormProblem, problem_from
+from gatehouse.web.console.forecast import MAX_PEOPLE, Impact, ImpactForecaster
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.places import Entry
-from gatehouse.web.console.screens import Screen
+from gatehouse.web.console.places import ConsoleEntry
+from gatehouse.web.console.screens import ConsoleRoute
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.parse import read_query
 from gatehouse.web.permissions.simulate import forecast_record
@@ -52,10 +52,10 @@ CHANGES: Final[Mapping[str, tuple[str, ...]]] = {
     "membership": ("project_id", "group_id", "list"),
     "remove_rule": ("rule",),
 }
-TESTS: Final = ("domain", "tag", "purchase", "everyone")
-VALUES: Final = ("true", "false", "none")
-WAYS: Final = ("add", "remove")
-LISTS: Final = ("allow", "disallow", "neither")
+TEST_CHOICES: Final = ("domain", "tag", "purchase", "everyone")
+VALUE_CHOICES: Final = ("true", "false", "none")
+MEMBER_CHOICES: Final = ("add", "remove")
+LIST_CHOICES: Final = ("allow", "disallow", "neither")
 
 
 class SimulateQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,7 +75,7 @@ class SimulateQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposed:
+class ProposedChange:
     proposal: AnyProposal
     place: str  # the address of the screen where it can be done
 
@@ -92,14 +92,19 @@ class SimulateContext(PageContext):
     roles: Sequence[str] = ()
     rules: Sequence[str] = ()
     among: Sequence[NamedPerson] = ()
-    person: Meant = field(default_factory=Meant)
+    person: PersonMatch = field(default_factory=PersonMatch)
     choices: Mapping[str, Sequence[str]] = field(
-        default_factory=lambda: {"value": VALUES, "way": WAYS, "list": LISTS, "test": TESTS}
+        default_factory=lambda: {
+            "value": VALUE_CHOICES,
+            "way": MEMBER_CHOICES,
+            "list": LIST_CHOICES,
+            "test": TEST_CHOICES,
+        }
     )
-    foreseen: Foreseen | None = None
+    foreseen: Impact | None = None
     call: ApiCall | None = None
     place: str = ""
-    problem: Problem | None = None
+    problem: FormProblem | None = None
     administers: bool = False
 
 
@@ -107,12 +112,12 @@ class SimulateScreens:
     def __init__(
         self,
         *,
-        foresight: Foresight,
-        sights: Sights,
+        foresight: ImpactForecaster,
+        sights: QuestionAccess,
         groups: GroupStore,
         projects: ProjectStore,
-        choosing: Choosing,
-        desk: ConsoleDesk,
+        choosing: Suggestions,
+        desk: ConsoleView,
     ) -> None:
         self._foresight = foresight
         self._sights = sights
@@ -121,19 +126,19 @@ class SimulateScreens:
         self._choosing = choosing
         self._desk = desk
 
-    async def show(self, request: Request, guest: Guest) -> Response:
+    async def show(self, request: Request, guest: AdminRequest) -> Response:
         query = read_query(request, SimulateQuery)
         if query.change not in CHANGES:
             raise Malformed("change: which?")
         context = await self._blank(guest, query)
         try:
             context = await self._answered(guest, context)
-        except FORESEEN as error:
-            context = replace(context, problem=told(error))
+        except EXPECTED_ERRORS as error:
+            context = replace(context, problem=problem_from(error))
         status = context.problem.status if context.problem else None
-        return self._desk.show(request, guest, HERE, context, status=status)
+        return self._desk.show(request, guest, ENTRY, context, status=status)
 
-    async def _blank(self, guest: Guest, query: SimulateQuery) -> SimulateContext:
+    async def _blank(self, guest: AdminRequest, query: SimulateQuery) -> SimulateContext:
         return SimulateContext(
             query=query,
             fields=CHANGES[query.change],
@@ -141,22 +146,22 @@ class SimulateScreens:
             administers=guest.rights.administers,
         )
 
-    async def _answered(self, guest: Guest, context: SimulateContext) -> SimulateContext:
+    async def _answered(self, guest: AdminRequest, context: SimulateContext) -> SimulateContext:
         query = context.query
-        application_id = read_application(query.application_id)
+        application_id = parse_optional_application_id(query.application_id)
         if not application_id:
             return context
         about = await self._desk.about(guest, application_id)
-        refuse_about_everybody(about.standing)
+        refuse_about_everyone(about.standing)
         model = about.standing.application()
         context = replace(
             context,
             roles=[role.name for _, role in sorted(model.roles.items())],
-            rules=[rule.path for rule, _ in rules_of(about)],
+            rules=[rule.path for rule, _ in readable_rules(about)],
         )
         if not is_complete(query):
             return context
-        person = await self._choosing.person(about, query.user_id) if "user_id" in context.fields else Meant()
+        person = await self._choosing.person(about, query.user_id) if "user_id" in context.fields else PersonMatch()
         context = replace(context, person=person, among=person.among)
         if "user_id" in context.fields and not person.user_id:
             return context
@@ -165,12 +170,12 @@ class SimulateScreens:
         return replace(
             context,
             foreseen=foreseen,
-            call=api_call(application_id, proposed.proposal, foreseen),
+            call=simulate_call(application_id, proposed.proposal, foreseen),
             place=proposed.place,
         )
 
-    async def _proposed(self, about: Guest, query: SimulateQuery, user_id: str) -> Proposed:
-        ways: Mapping[str, Callable[[], Awaitable[Proposed]]] = {
+    async def _proposed(self, about: AdminRequest, query: SimulateQuery, user_id: str) -> ProposedChange:
+        ways: Mapping[str, Callable[[], Awaitable[ProposedChange]]] = {
             "give_role": lambda: self._role_of_person(about, query, user_id),
             "take_role": lambda: self._role_of_person(about, query, user_id),
             "role_rule": lambda: self._role_rule(about, query),
@@ -181,7 +186,7 @@ class SimulateScreens:
         }
         return await ways[query.change]()
 
-    async def _role_of_person(self, about: Guest, query: SimulateQuery, user_id: str) -> Proposed:
+    async def _role_of_person(self, about: AdminRequest, query: SimulateQuery, user_id: str) -> ProposedChange:
         """Given in a project it is held there, else at the root; all else of the record stays."""
         model = about.standing.application()
         role = model.roles.get(query.role.strip().lower())
@@ -190,7 +195,7 @@ class SimulateScreens:
         case = await self._sights.case(about.standing.caller, user_id)
         record = case.facts.records[model.application.application_id]
         names = role_names(model)
-        end = day(query.until, days=1)
+        end = parse_day(query.until, days=1)
         given = {"name": role.name, **({"expired": end} if end else {})} if query.change == "give_role" else None
         project_id = query.project_id.strip()
         if not project_id:
@@ -202,32 +207,32 @@ class SimulateScreens:
             there["roles"] = with_role(there.get("roles"), role.name, given)
             private = private_data_to_save(about.rights, user_id, record.root.private_data, access)
             draft = RecordDraft(user_id=user_id, private_data=private)
-        place = f"{Entry.APPLICATIONS.path}/{model.application.application_id}/users?q={user_id}"
-        return Proposed(proposal=RecordProposal(data=draft), place=place)
+        place = f"{ConsoleEntry.APPLICATIONS.path}/{model.application.application_id}/users?q={user_id}"
+        return ProposedChange(proposal=RecordProposal(data=draft), place=place)
 
-    async def _role_rule(self, about: Guest, query: SimulateQuery) -> Proposed:
+    async def _role_rule(self, about: AdminRequest, query: SimulateQuery) -> ProposedChange:
         model = about.standing.opened(Operation.ROLES_GET)
         role = model.roles.get(query.role.strip().lower())
         if role is None:
             raise RoleNotFound
-        rule = read_rule(query.rule.strip(), "rule").of(rule for rule, _ in rules_of(about))
+        rule = read_rule(query.rule.strip(), "rule").of(rule for rule, _ in readable_rules(about))
         leaf = None if query.value == "none" else {"value": query.value == "true"}
         section = with_leaf(as_tree(role.meta.get(rule.section.value)), rule.path.split("."), leaf)
         draft = RoleDraft(name=role.name, meta={**role.meta, rule.section.value: section})
-        place = f"{Entry.ROLES.path}/{model.application.application_id}/{role.name}"
-        return Proposed(proposal=RoleProposal(data=draft), place=place)
+        place = f"{ConsoleEntry.ROLES.path}/{model.application.application_id}/{role.name}"
+        return ProposedChange(proposal=RoleProposal(data=draft), place=place)
 
-    async def _without_rule(self, about: Guest, query: SimulateQuery) -> Proposed:
+    async def _without_rule(self, about: AdminRequest, query: SimulateQuery) -> ProposedChange:
         model = about.standing.opened(Operation.SCHEMA_GET)
-        rule = read_rule(query.rule.strip(), "rule").of(rule for rule, _ in rules_of(about))
-        trees = {Section.PRIVATE: model.schema.private_data, Section.PUBLIC: model.schema.public_data}
+        rule = read_rule(query.rule.strip(), "rule").of(rule for rule, _ in readable_rules(about))
+        trees = {RuleSection.PRIVATE: model.schema.private_data, RuleSection.PUBLIC: model.schema.public_data}
         left = with_leaf(trees[rule.section], rule.path.split("."), None)
         if left == trees[rule.section]:
             raise Malformed("rule: the schema has no such rule")
-        place = f"{Entry.APPLICATIONS.path}/{model.application.application_id}/rules"
-        return Proposed(proposal=SchemaProposal(data={rule.section.value: left}), place=place)
+        place = f"{ConsoleEntry.APPLICATIONS.path}/{model.application.application_id}/rules"
+        return ProposedChange(proposal=SchemaProposal(data={rule.section.value: left}), place=place)
 
-    async def _group(self, about: Guest, group_id: str) -> Group:
+    async def _group(self, about: AdminRequest, group_id: str) -> Group:
         """Seen by whoever manages it; to others there is nothing to tell."""
         try:
             group = await self._groups.group(group_id.strip())
@@ -235,35 +240,35 @@ class SimulateScreens:
             if about.rights.administers:
                 raise
             raise NoRight("no such group") from None
-        where = About(project_id=group.project_id, group_id=group.group_id)
+        where = GuardTarget(project_id=group.project_id, group_id=group.group_id)
         if not is_open(about.rights, Operation.GROUP_GET, where):
             raise NoRight("the group")
         return group
 
-    async def _group_member(self, about: Guest, query: SimulateQuery, user_id: str) -> Proposed:
+    async def _group_member(self, about: AdminRequest, query: SimulateQuery, user_id: str) -> ProposedChange:
         group = await self._group(about, query.group_id)
         users = [one for one in group.users if one != user_id] + ([user_id] if query.way == "add" else [])
         return self._group_access(group, AccessDraft(users=list(users)))
 
-    async def _group_condition(self, about: Guest, query: SimulateQuery) -> Proposed:
+    async def _group_condition(self, about: AdminRequest, query: SimulateQuery) -> ProposedChange:
         group = await self._group(about, query.group_id)
         old = [{"title": one.title, "condition": dict(one.condition.document)} for one in group.conditions]
         test = {"everyone": True} if query.test == "everyone" else {query.test: query.wanted.strip()}
         new = {"title": "Simulated", "condition": test}
         return self._group_access(group, AccessDraft(conditions=[*old, new]))
 
-    def _group_access(self, group: Group, draft: AccessDraft) -> Proposed:
-        place = f"{Entry.PROJECTS.path}/{group.project_id}/groups/{group.group_id}"
-        return Proposed(proposal=GroupAccessProposal(group_id=group.group_id, data=draft), place=place)
+    def _group_access(self, group: Group, draft: AccessDraft) -> ProposedChange:
+        place = f"{ConsoleEntry.PROJECTS.path}/{group.project_id}/groups/{group.group_id}"
+        return ProposedChange(proposal=GroupAccessProposal(group_id=group.group_id, data=draft), place=place)
 
-    async def _membership(self, about: Guest, query: SimulateQuery) -> Proposed:
+    async def _membership(self, about: AdminRequest, query: SimulateQuery) -> ProposedChange:
         try:
             project = (await self._projects.project(query.project_id.strip())).project
         except ProjectNotFound:
             if about.rights.administers:
                 raise
             raise NoRight("no such project") from None
-        if not is_open(about.rights, Operation.MEMBERSHIP_GET, About(project_id=project.project_id)):
+        if not is_open(about.rights, Operation.MEMBERSHIP_GET, GuardTarget(project_id=project.project_id)):
             raise NoRight("the project's members")
         group_id = query.group_id.strip()
         lists = {
@@ -272,20 +277,21 @@ class SimulateScreens:
             for name in ("allow", "disallow")
         }
         draft = MembershipDraft(id=project.project_id, allow=list(lists["allow"]), disallow=list(lists["disallow"]))
-        return Proposed(
-            proposal=MembershipProposal(data=draft), place=f"{Entry.PROJECTS.path}/{project.project_id}/members/lists"
+        return ProposedChange(
+            proposal=MembershipProposal(data=draft),
+            place=f"{ConsoleEntry.PROJECTS.path}/{project.project_id}/members/lists",
         )
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         return [self._desk.shown("/access/simulate", self.show)]
 
 
-OPTIONAL: Final = frozenset({"project_id", "until", "wanted"})
+OPTIONAL_FIELDS: Final = frozenset({"project_id", "until", "wanted"})
 
 
 def is_complete(query: SimulateQuery) -> bool:
     """A form that was not filled in yet is shown, not answered."""
-    needed = [name for name in CHANGES[query.change] if name not in OPTIONAL or query.change == "membership"]
+    needed = [name for name in CHANGES[query.change] if name not in OPTIONAL_FIELDS or query.change == "membership"]
     return all(getattr(query, name).strip() for name in needed)
 
 
@@ -295,11 +301,11 @@ def as_tree(value: object) -> Tree:
 
 def with_role(roles: object, name: str, given: object | None) -> list[object]:
     listed = roles if isinstance(roles, list | tuple) else []
-    kept = [one for one in listed if role_called(one).lower() != name.lower()]
+    kept = [one for one in listed if role_name_of(one).lower() != name.lower()]
     return [*kept, given] if given is not None else kept
 
 
-def role_called(one: object) -> str:
+def role_name_of(one: object) -> str:
     """An assignment is written as the role's name alone, where it has no end."""
     return str(one["name"] if isinstance(one, Mapping) else one)
 
@@ -312,10 +318,10 @@ def with_leaf(tree: Tree, path: Sequence[str], leaf: Tree | None) -> dict[str, o
     return {**others, first: below} if below else others
 
 
-def api_call(application_id: int, proposal: AnyProposal, foreseen: Foreseen) -> ApiCall:
+def simulate_call(application_id: int, proposal: AnyProposal, foreseen: Impact) -> ApiCall:
     change = msgspec.to_builtins(proposal)
     return ApiCall(
         path="simulate",
-        body={"application_id": application_id, "data": {"change": change, "limit": PEOPLE_MOST}},
+        body={"application_id": application_id, "data": {"change": change, "limit": MAX_PEOPLE}},
         record=None if foreseen.forecast is None else forecast_record(foreseen.forecast),
     )

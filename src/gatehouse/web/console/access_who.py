@@ -9,39 +9,39 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.holding import prefix_of
-from gatehouse.admin.model.finding import FindingStore
+from gatehouse.admin.holding import rule_prefix
+from gatehouse.admin.model.finding import SearchStore
 from gatehouse.admin.model.names import NamedApplication, NamedPerson, NameStore
 from gatehouse.admin.model.paging import EXPORT_MOST, Page
-from gatehouse.kernel.background import HEAVY, run_off_loop
+from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 from gatehouse.kernel.errors import NotFound
 from gatehouse.permissions.evaluation.gathering import SourceKind
-from gatehouse.permissions.explanation.wording import moment
+from gatehouse.permissions.explanation.wording import time_text
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.rule import Rule
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.questions.asked import read_rule, read_scope
-from gatehouse.permissions.questions.sight import refuse_about_everybody
-from gatehouse.permissions.questions.who_can import Cell, Matrix, MatrixAsk, PersonRow, WhoCan
+from gatehouse.permissions.questions.sight import refuse_about_everyone
+from gatehouse.permissions.questions.who_can import HolderCell, HolderMatrix, HolderMatrixQuery, HolderRow, WhoCan
 from gatehouse.permissions.store import ProjectStore
-from gatehouse.web.console.access_check import HERE, TABS, read_application, rules_of
-from gatehouse.web.console.choosing import Choosing
-from gatehouse.web.console.desk import FORESEEN, ConsoleDesk, Guest, Problem, told
+from gatehouse.web.console.access_check import ENTRY, TABS, parse_optional_application_id, readable_rules
+from gatehouse.web.console.choosing import Suggestions
+from gatehouse.web.console.desk import EXPECTED_ERRORS, AdminRequest, ConsoleView, FormProblem, problem_from
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.listing import csv_stream
-from gatehouse.web.console.screens import Screen
+from gatehouse.web.console.screens import ConsoleRoute
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.parse import read_query
 
-ROWS: Final = 25
-COLUMNS_MOST: Final = 12
-CELLS_IN_FILE: Final = 1_000_000  # a file has every rule; where those are very many it has fewer people
-FOUND_MOST: Final = 500  # people whom a search finds
-FILE_PAGE: Final = 1_000
-CELLS_ON_PAGE: Final = 100_000  # of a file that are made at a time
-NO_RULES: Final[Page[Rule]] = Page(rows=(), total=0, size=COLUMNS_MOST)
+PAGE_ROWS: Final = 25
+MAX_COLUMNS: Final = 12
+MAX_EXPORT_CELLS: Final = 1_000_000  # a file has every rule; where those are very many it has fewer people
+MAX_PEOPLE_FOUND: Final = 500  # people whom a search finds
+EXPORT_PAGE_ROWS: Final = 1_000
+MAX_EXPORT_PAGE_CELLS: Final = 100_000  # of a file that are made at a time
+NO_RULES: Final[Page[Rule]] = Page(rows=(), total=0, size=MAX_COLUMNS)
 # What stands in a cell, the plainest first; the words are `access.cell_<name>`.
-MARKS: Final[Sequence[tuple[str, frozenset[SourceKind]]]] = (
+CELL_MARKS: Final[Sequence[tuple[str, frozenset[SourceKind]]]] = (
     ("given", frozenset({SourceKind.DIRECT, SourceKind.ASSIGNED_ROLE})),
     ("group", frozenset({SourceKind.GROUP_GRANT})),
     ("condition", frozenset({SourceKind.CONDITION})),
@@ -49,7 +49,7 @@ MARKS: Final[Sequence[tuple[str, frozenset[SourceKind]]]] = (
 )
 
 
-class WhoQuery(msgspec.Struct, frozen=True, kw_only=True):
+class WhoCanQuery(msgspec.Struct, frozen=True, kw_only=True):
     application_id: str = ""
     project_id: str = ""
     rules: str = ""  # what the rules begin with; several by commas
@@ -60,30 +60,30 @@ class WhoQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WhoCell:
+class WhoCanCell:
     mark: str  # empty: he does not have it
     until: int
     why: str  # the address of the cell's decision tree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WhoRow:
+class WhoCanRow:
     user_id: str
     nick: str
-    cells: Sequence[WhoCell]  # in the order of the rules
+    cells: Sequence[WhoCanCell]  # in the order of the rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WhoContext(PageContext):
+class WhoCanContext(PageContext):
     template = "console/access/who.html"
 
-    query: WhoQuery
+    query: WhoCanQuery
     tabs: Sequence[tuple[str, str]] = TABS
     applications: Sequence[NamedApplication] = ()
     application: str = ""
     rules: Page[Rule] = NO_RULES
     beginnings: Sequence[str] = ()  # of the rules there are
-    rows: Sequence[WhoRow] = ()
+    rows: Sequence[WhoCanRow] = ()
     kept: str = ""  # the query of this page, without where it begins
     kept_filter: str = ""  # the same without the page of rules
     after: str = ""  # where the next one begins; empty when there is none
@@ -91,19 +91,19 @@ class WhoContext(PageContext):
     call: ApiCall | None = None
     asked: bool = False
     may_read_schema: bool = False
-    problem: Problem | None = None
+    problem: FormProblem | None = None
 
 
-class WhoScreens:
+class WhoCanScreens:
     def __init__(
         self,
         *,
         who_can: WhoCan,
         projects: ProjectStore,
         names: NameStore,
-        finding: FindingStore,
-        choosing: Choosing,
-        desk: ConsoleDesk,
+        finding: SearchStore,
+        choosing: Suggestions,
+        desk: ConsoleView,
     ) -> None:
         self._who_can = who_can
         self._projects = projects
@@ -112,60 +112,60 @@ class WhoScreens:
         self._choosing = choosing
         self._desk = desk
 
-    async def show(self, request: Request, guest: Guest) -> Response:
-        query = read_query(request, WhoQuery)
+    async def show(self, request: Request, guest: AdminRequest) -> Response:
+        query = read_query(request, WhoCanQuery)
         try:
             answer = await self._answered(guest, query)
-        except FORESEEN as error:
-            answer = replace(await self._blank(guest, query), problem=told(error))
+        except EXPECTED_ERRORS as error:
+            answer = replace(await self._blank(guest, query), problem=problem_from(error))
         if isinstance(answer, Response):
             return answer
         status = answer.problem.status if answer.problem else None
-        return self._desk.show(request, guest, HERE, answer, status=status)
+        return self._desk.show(request, guest, ENTRY, answer, status=status)
 
-    async def _blank(self, guest: Guest, query: WhoQuery) -> WhoContext:
-        return WhoContext(query=query, applications=await self._choosing.applications(guest))
+    async def _blank(self, guest: AdminRequest, query: WhoCanQuery) -> WhoCanContext:
+        return WhoCanContext(query=query, applications=await self._choosing.applications(guest))
 
-    async def _answered(self, guest: Guest, query: WhoQuery) -> WhoContext | Response:
+    async def _answered(self, guest: AdminRequest, query: WhoCanQuery) -> WhoCanContext | Response:
         blank = await self._blank(guest, query)
-        application_id = read_application(query.application_id)
+        application_id = parse_optional_application_id(query.application_id)
         if not application_id:
             return blank
         about = await self._desk.about(guest, application_id)
-        refuse_about_everybody(about.standing)
+        refuse_about_everyone(about.standing)
         model = about.standing.application()
-        offered = [rule for rule, _ in await run_off_loop(HEAVY, rules_of, about)]
-        rules = chosen(offered, query.rules)
+        offered = [rule for rule, _ in await run_off_loop(OFF_LOOP_WEIGHT, readable_rules, about)]
+        rules = filter_rules(offered, query.rules)
         scope = await self._scope(about, query.project_id.strip())
         people = await self._searched(about, query.q)
-        page = page_of(rules, query.columns)
-        ask = MatrixAsk(
+        page = rules_page(rules, query.columns)
+        ask = HolderMatrixQuery(
             rules=tuple(rules if query.format else page.rows),
             scope=scope,
             after=query.after,
-            limit=ROWS,
+            limit=PAGE_ROWS,
             people=people,
             with_nothing=people is not None and about.rights.administers,
         )
         if query.format:
             return await self._file(model, ask)
-        found = await self._who_can.page(model, ask) if rules else Matrix(rows=(), after=None)
+        found = await self._who_can.page(model, ask) if rules else HolderMatrix(rows=(), after=None)
         return replace(
             blank,
             application=model.application.name,
             rules=page,
-            beginnings=beginnings(offered),
-            rows=[*rows_of(application_id, found.rows, await self._names_of(found.rows), ask)],
-            kept=kept(query, "columns") if page.number > 1 else kept(query),
-            kept_filter=kept(query),
+            beginnings=rule_prefixes(offered),
+            rows=[*build_rows(application_id, found.rows, await self._names_of(found.rows), ask)],
+            kept=query_string(query, "columns") if page.number > 1 else query_string(query),
+            kept_filter=query_string(query),
             after=found.after or "",
             scope=scope,
-            call=api_call(application_id, ask) if rules else None,
+            call=members_call(application_id, ask) if rules else None,
             asked=True,
             may_read_schema=bool(offered),
         )
 
-    async def _scope(self, about: Guest, name: str) -> Scope:
+    async def _scope(self, about: AdminRequest, name: str) -> Scope:
         """In a project that is not there nobody has anything, and that is all that others hear (checklist PA-13)."""
         scope = read_scope(name or None, None, "data").scope
         if scope.is_root:
@@ -177,99 +177,99 @@ class WhoScreens:
                 raise
             return scope
 
-    async def _searched(self, about: Guest, text: str) -> frozenset[str] | None:
+    async def _searched(self, about: AdminRequest, text: str) -> frozenset[str] | None:
         """By nick or id, and by login to whoever administers; to others only who has something is shown of them."""
         if not text.strip():
             return None
-        found = await self._finding.people(text.strip(), FOUND_MOST, with_logins=about.rights.administers)
+        found = await self._finding.people(text.strip(), MAX_PEOPLE_FOUND, with_logins=about.rights.administers)
         return frozenset(one.user_id for one in found)
 
-    async def _names_of(self, rows: Sequence[PersonRow]) -> Mapping[str, NamedPerson]:
+    async def _names_of(self, rows: Sequence[HolderRow]) -> Mapping[str, NamedPerson]:
         return await self._names.people([row.user_id for row in rows])
 
-    async def _file(self, model: ApplicationModel, ask: MatrixAsk) -> Response:
+    async def _file(self, model: ApplicationModel, ask: HolderMatrixQuery) -> Response:
         application_id = model.application.application_id
 
-        async def pages() -> AsyncIterator[Iterator[WhoRow]]:
+        async def pages() -> AsyncIterator[Iterator[WhoCanRow]]:
             """A page of people at a time: the file is never in memory whole."""
-            left = min(EXPORT_MOST, CELLS_IN_FILE // max(1, len(ask.rules)))
+            left = min(EXPORT_MOST, MAX_EXPORT_CELLS // max(1, len(ask.rules)))
             after: str | None = ""
             while ask.rules and after is not None and left > 0:
-                limit = min(left, FILE_PAGE, max(1, CELLS_ON_PAGE // len(ask.rules)))
+                limit = min(left, EXPORT_PAGE_ROWS, max(1, MAX_EXPORT_PAGE_CELLS // len(ask.rules)))
                 page = await self._who_can.page(model, replace(ask, limit=limit, after=after))
-                yield rows_of(application_id, page.rows, await self._names_of(page.rows), ask)
+                yield build_rows(application_id, page.rows, await self._names_of(page.rows), ask)
                 left, after = left - len(page.rows), page.after
 
-        return csv_stream("who-can", columns(ask.rules), pages())
+        return csv_stream("who-can", csv_columns(ask.rules), pages())
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         return [self._desk.shown("/access/who", self.show)]
 
 
-def rows_of(
-    application_id: int, rows: Iterable[PersonRow], names: Mapping[str, NamedPerson], ask: MatrixAsk
-) -> Iterator[WhoRow]:
-    asked = {rule: question(application_id, rule, ask.scope) for rule in ask.rules}
+def build_rows(
+    application_id: int, rows: Iterable[HolderRow], names: Mapping[str, NamedPerson], ask: HolderMatrixQuery
+) -> Iterator[WhoCanRow]:
+    asked = {rule: explain_query(application_id, rule, ask.scope) for rule in ask.rules}
     for row in rows:
-        yield WhoRow(
+        yield WhoCanRow(
             user_id=row.user_id,
             nick=names[row.user_id].nick if row.user_id in names else "",
             cells=[cell_of(row, rule, query) for rule, query in asked.items()],
         )
 
 
-def chosen(offered: Sequence[Rule], text: str) -> Sequence[Rule]:
+def filter_rules(offered: Sequence[Rule], text: str) -> Sequence[Rule]:
     """The rules that begin so. Who may not read the schema is offered none, and names them whole."""
     wanted = [part.strip() for part in text.split(",") if part.strip()]
     if offered:
-        return [rule for rule in offered if not wanted or begins(rule, wanted)]
+        return [rule for rule in offered if not wanted or has_prefix(rule, wanted)]
     return [rule for part in wanted for rule in read_rule(part, "rules").rules]
 
 
-def beginnings(offered: Sequence[Rule]) -> Sequence[str]:
+def rule_prefixes(offered: Sequence[Rule]) -> Sequence[str]:
     """The families first, which find many at once, then each rule."""
-    families = dict.fromkeys(f"{prefix_of(rule)}." for rule in offered if prefix_of(rule))
+    families = dict.fromkeys(f"{rule_prefix(rule)}." for rule in offered if rule_prefix(rule))
     return [*families, *dict.fromkeys(rule.path for rule in offered)]
 
 
-def begins(rule: Rule, prefixes: Collection[str]) -> bool:
+def has_prefix(rule: Rule, prefixes: Collection[str]) -> bool:
     return any(rule.path.startswith(one) or str(rule).startswith(one) for one in prefixes)
 
 
-def mark_of(cell: Cell) -> str:
-    return next(name for name, kinds in MARKS if cell.kinds & kinds)
+def mark_of(cell: HolderCell) -> str:
+    return next(name for name, kinds in CELL_MARKS if cell.kinds & kinds)
 
 
-def page_of(rules: Sequence[Rule], number: int) -> Page[Rule]:
+def rules_page(rules: Sequence[Rule], number: int) -> Page[Rule]:
     """Past the end is the last one: the filter may have found more a moment ago."""
     page = replace(NO_RULES, total=len(rules))
     here = min(max(1, number), page.last)
-    return replace(page, number=here, rows=rules[(here - 1) * COLUMNS_MOST : here * COLUMNS_MOST])
+    return replace(page, number=here, rows=rules[(here - 1) * MAX_COLUMNS : here * MAX_COLUMNS])
 
 
-def kept(query: WhoQuery, *more: str) -> str:
+def query_string(query: WhoCanQuery, *more: str) -> str:
     names = ("application_id", "project_id", "rules", "q", *more)
     return f"{urlencode({name: getattr(query, name) for name in names if getattr(query, name)})}&"
 
 
-def question(application_id: int, rule: Rule, scope: Scope) -> str:
+def explain_query(application_id: int, rule: Rule, scope: Scope) -> str:
     """The query that asks for the rule's explanation; only the person is missing."""
     project = {"project_id": scope.project_id} if scope.project_id else {}
     return urlencode({"application_id": application_id, "rule": str(rule), **project})
 
 
-def cell_of(row: PersonRow, rule: Rule, asked: str) -> WhoCell:
+def cell_of(row: HolderRow, rule: Rule, asked: str) -> WhoCanCell:
     cell = row.cells.get(rule)
-    return WhoCell(
+    return WhoCanCell(
         mark=mark_of(cell) if cell else "",
         until=cell.until if cell else 0,
-        why=f"{HERE.path}/check?user_id={quote(row.user_id)}&{asked}",
+        why=f"{ENTRY.path}/check?user_id={quote(row.user_id)}&{asked}",
     )
 
 
-def columns(rules: Sequence[Rule]) -> Mapping[str, Callable[[WhoRow], object]]:
-    def cell(place: int) -> Callable[[WhoRow], object]:
-        return lambda row: told_cell(row.cells[place])
+def csv_columns(rules: Sequence[Rule]) -> Mapping[str, Callable[[WhoCanRow], object]]:
+    def cell(place: int) -> Callable[[WhoCanRow], object]:
+        return lambda row: cell_text(row.cells[place])
 
     return {
         "user_id": lambda row: row.user_id,
@@ -278,11 +278,11 @@ def columns(rules: Sequence[Rule]) -> Mapping[str, Callable[[WhoRow], object]]:
     }
 
 
-def told_cell(cell: WhoCell) -> str:
-    return f"{cell.mark} until {moment(cell.until)}" if cell.until else cell.mark
+def cell_text(cell: WhoCanCell) -> str:
+    return f"{cell.mark} until {time_text(cell.until)}" if cell.until else cell.mark
 
 
-def api_call(application_id: int, ask: MatrixAsk) -> ApiCall:
+def members_call(application_id: int, ask: HolderMatrixQuery) -> ApiCall:
     project = {"project_id": ask.scope.project_id} if ask.scope.project_id else {}
     return ApiCall(
         path="members", body={"application_id": application_id, "data": {"rule": str(ask.rules[0]), **project}}

@@ -10,44 +10,44 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.model.activity import FOREVER, PAGE, Activity, ActivityStore, Looked, Spot
-from gatehouse.admin.model.finding import FindingStore
+from gatehouse.admin.model.activity import FOREVER, PAGE, ActivityCursor, ActivityFilter, ActivityPage, ActivityStore
+from gatehouse.admin.model.finding import SearchStore
 from gatehouse.admin.model.names import NamedApplication, NameStore
 from gatehouse.admin.model.paging import EXPORT_MOST, SEARCH_LONGEST
-from gatehouse.admin.seen_log import RecordNotFound, SeenLog, cut_at, shown
-from gatehouse.audit.chain import is_authentic, keeps_its_commitment
-from gatehouse.audit.events import Event
-from gatehouse.audit.head import HeadBox, problems_at_end
-from gatehouse.audit.model import Record, Seal
+from gatehouse.admin.seen_log import RecordNotFound, VisibleAuditLog, redact_record, truncated_at
+from gatehouse.audit.chain import is_authentic, matches_commitment
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.head import HeadCodec, problems_at_end
+from gatehouse.audit.model import AuditRecord, Seal
 from gatehouse.kernel.errors import BadInput
 from gatehouse.web.console.activity_words import (
-    IMPORTANT,
-    Line,
-    Named,
+    HIGH_SEVERITY_MARK,
+    AuditReference,
+    DetailLine,
     applications_in,
-    lines,
-    meaning,
-    named,
+    changed_name,
+    detail_lines,
+    event_meaning,
     people_in,
-    thing,
+    reference_of,
 )
 from gatehouse.web.console.api_calls import record_call
-from gatehouse.web.console.desk import ConsoleDesk, Guest
+from gatehouse.web.console.desk import AdminRequest, ConsoleView
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.listing import csv_file
-from gatehouse.web.console.places import Entry
-from gatehouse.web.console.screens import Screen
+from gatehouse.web.console.places import ConsoleEntry
+from gatehouse.web.console.screens import ConsoleRoute
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.parse import read_query
 from gatehouse.web.responses import NO_STORE
 
-HERE: Final = Entry.ACTIVITY
-GROUPS: Final = tuple(dict.fromkeys(event.partition(".")[0] for event in Event))
-OFFERED_MOST: Final = 500  # applications to choose from
-CHUNK: Final = 1_000  # records of a file read at a time
-SHOW_RECORD: Final = "gatehouse audit show --record"
-VERIFY: Final = "gatehouse audit verify"
-RECORD_ID: Final = 32  # letters
+ENTRY: Final = ConsoleEntry.ACTIVITY
+EVENT_GROUPS: Final = tuple(dict.fromkeys(event.partition(".")[0] for event in AuditEvent))
+MAX_APPLICATIONS: Final = 500  # applications to choose from
+EXPORT_CHUNK: Final = 1_000  # records of a file read at a time
+SHOW_RECORD_COMMAND: Final = "gatehouse audit show --record"
+VERIFY_COMMAND: Final = "gatehouse audit verify"
+RECORD_ID_LENGTH: Final = 32  # letters
 
 
 class ActivityQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,37 +63,39 @@ class ActivityQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class RecordView:
     """A record in words."""
 
-    record: Record
-    actor: Named
-    subject: Named
-    lines: tuple[Line, ...]
+    record: AuditRecord
+    actor: AuditReference
+    subject: AuditReference
+    lines: tuple[DetailLine, ...]
     application: str = ""  # the name of the one its details name
     authentic: bool = True
     address: str = ""
 
     @property
     def meaning(self) -> str:
-        return meaning(self.record.event)
+        return event_meaning(self.record.event)
 
     @property
     def thing(self) -> str:
         """The name of what was changed, unless the subject is that."""
-        name = thing(self.record.details)
+        name = changed_name(self.record.details)
         return "" if name == self.subject.name else name
 
     @property
     def important(self) -> bool:
-        return any(event == self.record.event and event.meaning.endswith(f"{IMPORTANT}.") for event in Event)
+        return any(
+            event == self.record.event and event.meaning.endswith(f"{HIGH_SEVERITY_MARK}.") for event in AuditEvent
+        )
 
     @property
-    def changes(self) -> Sequence[Line]:
+    def changes(self) -> Sequence[DetailLine]:
         return [line for line in self.lines if line.before is not None]
 
     @property
-    def facts(self) -> Sequence[Line]:
+    def facts(self) -> Sequence[DetailLine]:
         return [line for line in self.lines if line.before is None]
 
 
@@ -101,7 +103,7 @@ class Told:
 class ActivityContext(PageContext):
     template = "console/activity/list.html"
 
-    found: Sequence[Told]
+    found: Sequence[RecordView]
     query: ActivityQuery
     kept: str  # the filter, as the query of an address
     older: str  # the address of what is older; empty when that is all
@@ -116,10 +118,10 @@ class ActivityContext(PageContext):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EntryContext(PageContext):
+class ActivityEntryContext(PageContext):
     template = "console/activity/entry.html"
 
-    told: Told
+    told: RecordView
     administers: bool
     command: str  # that tells the same
     call: ApiCall
@@ -129,13 +131,13 @@ class ActivityScreens:
     def __init__(
         self,
         *,
-        log: SeenLog,
+        log: VisibleAuditLog,
         store: ActivityStore,
         names: NameStore,
-        finding: FindingStore,
-        desk: ConsoleDesk,
+        finding: SearchStore,
+        desk: ConsoleView,
         mac_key: bytes,
-        box: HeadBox,
+        box: HeadCodec,
     ) -> None:
         """`mac_key`: what records are authenticated with, to see that none was changed since."""
         self._log = log
@@ -146,7 +148,7 @@ class ActivityScreens:
         self._mac_key = mac_key
         self._box = box
 
-    async def list(self, request: Request, guest: Guest) -> Response:
+    async def list(self, request: Request, guest: AdminRequest) -> Response:
         query = read_query(request, ActivityQuery)
         looked = await self._looked(guest, query)
         if query.format:
@@ -156,88 +158,90 @@ class ActivityScreens:
         context = ActivityContext(
             found=await self._told(found.records, guest),
             query=query,
-            kept=kept(query),
-            older=f"?{kept(query)}after={written(found.after)}" if found.after else "",
+            kept=filter_query(query),
+            older=f"?{filter_query(query)}after={format_cursor(found.after)}" if found.after else "",
             examined=found.examined,
-            cut_at=cut_at(looked.subjects),
-            is_filtered=bool(kept(query)),
+            cut_at=truncated_at(looked.subjects),
+            is_filtered=bool(filter_query(query)),
             administers=guest.rights.administers,
-            groups=GROUPS,
-            applications=await self._finding.seen(guest.sight, OFFERED_MOST),
+            groups=EVENT_GROUPS,
+            applications=await self._finding.seen(guest.sight, MAX_APPLICATIONS),
             seal=end.seal if end else None,
             log_problems=problems_at_end(self._box.open(end.head), end) if end else (),
         )
-        return self._desk.show(request, guest, HERE, context)
+        return self._desk.show(request, guest, ENTRY, context)
 
-    async def show(self, request: Request, guest: Guest) -> Response:
+    async def show(self, request: Request, guest: AdminRequest) -> Response:
         record = await self._log.record(guest.standing, guest.sight, request.path_params["record_id"])
-        if not isinstance(record, Record):
+        if not isinstance(record, AuditRecord):
             raise RecordNotFound
         (told,) = await self._told([record], guest)
-        context = EntryContext(
+        context = ActivityEntryContext(
             told=told,
             administers=guest.rights.administers,
-            command=f"{SHOW_RECORD} {record.record_id}\n{VERIFY}",
-            call=record_call(shown(record, guest.rights)),
+            command=f"{SHOW_RECORD_COMMAND} {record.record_id}\n{VERIFY_COMMAND}",
+            call=record_call(redact_record(record, guest.rights)),
         )
-        return self._desk.show(request, guest, HERE, context)
+        return self._desk.show(request, guest, ENTRY, context)
 
-    async def _found(self, looked: Looked, query: ActivityQuery) -> Activity:
+    async def _found(self, looked: ActivityFilter, query: ActivityQuery) -> ActivityPage:
         """What was typed is first taken for an id: that is found however old it is; else it is looked for."""
         text = query.q.strip()[:SEARCH_LONGEST]
         if not text or looked.subject or looked.actor or looked.subjects is not None:
             return await self._store.activity(replace(looked, text=text), PAGE)
-        one = await self._store.one(text) if len(text) == RECORD_ID else None
+        one = await self._store.one(text) if len(text) == RECORD_ID_LENGTH else None
         if one is not None:
-            return Activity(records=[one])
+            return ActivityPage(records=[one])
         names = (text, *(f"{kind} {text}" for kind in ("application", "project", "group")))
         exact = await self._store.activity(replace(looked, names=names), PAGE)
         return exact if exact.records else await self._store.activity(replace(looked, text=text), PAGE)
 
-    async def _looked(self, guest: Guest, query: ActivityQuery) -> Looked:
-        return Looked(
-            events=tuple(event.value for event in Event if event.partition(".")[0] == query.group),
+    async def _looked(self, guest: AdminRequest, query: ActivityQuery) -> ActivityFilter:
+        return ActivityFilter(
+            events=tuple(event.value for event in AuditEvent if event.partition(".")[0] == query.group),
             actor=query.actor.strip(),
             subject=query.subject.strip(),
             subjects=await self._log.subjects(guest.standing, guest.sight, query.subject.strip()),
-            application_id=number(query.application_id),
-            since=day(query.since),
-            until=day(query.until, days=1) or FOREVER,
-            after=read_spot(query.after),
+            application_id=parse_number(query.application_id),
+            since=parse_day(query.since),
+            until=parse_day(query.until, days=1) or FOREVER,
+            after=parse_cursor(query.after),
         )
 
-    async def _told(self, records: Sequence[Record], guest: Guest) -> Sequence[Told]:
+    async def _told(self, records: Sequence[AuditRecord], guest: AdminRequest) -> Sequence[RecordView]:
         people = await self._names.people(people_in(records))
         applications = await self._finding.applications(applications_in(records))
         nicks = {user_id: one.nick for user_id, one in people.items()}
         return [self._one(record, nicks, applications, guest) for record in records]
 
-    def _one(self, record: Record, nicks: Mapping[str, str], applications: Mapping[int, str], guest: Guest) -> Told:
-        cut = shown(record, guest.rights)
+    def _one(
+        self, record: AuditRecord, nicks: Mapping[str, str], applications: Mapping[int, str], guest: AdminRequest
+    ) -> RecordView:
+        cut = redact_record(record, guest.rights)
         number_told = cut.details.get("application_id")
-        return Told(
+        return RecordView(
             record=cut,
-            actor=named(cut.actor, nicks, applications),
-            subject=named(cut.subject, nicks, applications),
-            lines=lines({name: value for name, value in cut.details.items() if name != "application_id"}),
+            actor=reference_of(cut.actor, nicks, applications),
+            subject=reference_of(cut.subject, nicks, applications),
+            lines=detail_lines({name: value for name, value in cut.details.items() if name != "application_id"}),
             application=applications.get(number_told, str(number_told)) if isinstance(number_told, int) else "",
-            authentic=is_authentic(record, self._mac_key) and keeps_its_commitment(record),
+            authentic=is_authentic(record, self._mac_key) and matches_commitment(record),
             address=(cut.personal or {}).get("address", ""),
         )
 
-    async def _file(self, guest: Guest, query: ActivityQuery, looked: Looked) -> Response:
-        records: list[Record] = []
+    async def _file(self, guest: AdminRequest, query: ActivityQuery, looked: ActivityFilter) -> Response:
+        records: list[AuditRecord] = []
         looked = replace(looked, text=query.q.strip()[:SEARCH_LONGEST], after=None)
         while len(records) < EXPORT_MOST:
-            found = await self._store.activity(looked, min(CHUNK, EXPORT_MOST - len(records)))
+            found = await self._store.activity(looked, min(EXPORT_CHUNK, EXPORT_MOST - len(records)))
             records += found.records
             if found.after is None or found.examined:
                 break
             looked = replace(looked, after=found.after)
-        cut = [shown(record, guest.rights) for record in records]
-        return csv_file("activity", COLUMNS, cut) if query.format == "csv" else json_lines(cut)
+        cut = [redact_record(record, guest.rights) for record in records]
+        return csv_file("activity", RECORD_COLUMNS, cut) if query.format == "csv" else json_lines_response(cut)
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         desk = self._desk
         return [
             desk.shown("/activity", self.list),
@@ -245,7 +249,7 @@ class ActivityScreens:
         ]
 
 
-COLUMNS: Final = {
+RECORD_COLUMNS: Final = {
     "at": lambda record: f"{datetime.fromtimestamp(record.at, UTC):%Y-%m-%dT%H:%M:%SZ}",
     "event": lambda record: record.event,
     "actor": lambda record: record.actor,
@@ -257,7 +261,7 @@ COLUMNS: Final = {
 }
 
 
-def json_lines(records: Sequence[Record]) -> Response:
+def json_lines_response(records: Sequence[AuditRecord]) -> Response:
     """Without the personal part: a file is not reached by an erasure."""
     told = (
         {
@@ -276,23 +280,23 @@ def json_lines(records: Sequence[Record]) -> Response:
     return Response(msgspec.json.Encoder().encode_lines(told), 200, headers, media_type="application/jsonl")
 
 
-def kept(query: ActivityQuery) -> str:
+def filter_query(query: ActivityQuery) -> str:
     """The filter without the page, ready for something to follow."""
     names = [name for name in query.__struct_fields__ if name not in ("after", "format")]
     given = {name: getattr(query, name) for name in names if getattr(query, name)}
     return f"{urlencode(given)}&" if given else ""
 
 
-def written(spot: Spot | None) -> str:
+def format_cursor(spot: ActivityCursor | None) -> str:
     return "" if spot is None else f"{spot.at}.{spot.record_id}"
 
 
-def read_spot(text: str) -> Spot | None:
+def parse_cursor(text: str) -> ActivityCursor | None:
     at, _, record_id = text.partition(".")
-    return Spot(at=number(at), record_id=record_id) if text else None
+    return ActivityCursor(at=parse_number(at), record_id=record_id) if text else None
 
 
-def number(text: str) -> int:
+def parse_number(text: str) -> int:
     stripped = text.strip()
     if not stripped:
         return 0
@@ -301,7 +305,7 @@ def number(text: str) -> int:
     return int(stripped)
 
 
-def day(text: str, *, days: int = 0) -> int:
+def parse_day(text: str, *, days: int = 0) -> int:
     """The first second of a day, in UTC; 0 for none."""
     if not text:
         return 0

@@ -10,13 +10,13 @@ from gatehouse.kernel.errors import BadInput
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.scope import Scope
-from gatehouse.permissions.model.user_record import NOTHING, UserRecord
+from gatehouse.permissions.model.user_record import NO_HOLDINGS, UserRecord
 from gatehouse.permissions.questions.simulate import Effect
 from gatehouse.web.console.assignments import ScopeChoice
-from gatehouse.web.console.desk import Problem
-from gatehouse.web.console.staging import Differing, Edit, Trouble
+from gatehouse.web.console.desk import FormProblem
+from gatehouse.web.console.staging import CellConflict, CellEdit, EditTrouble
 
-LINE: Final = ("user", "role", "scope", "until")
+LINE_COLUMNS: Final = ("user", "role", "scope", "until")
 REMOVE: Final = "remove"  # `until` of a line that takes the role away
 
 
@@ -27,11 +27,11 @@ class PersonChange:
     user_id: str
     nick: str
     record: UserRecord
-    edits: Sequence[Edit]
+    edits: Sequence[CellEdit]
     changes: Sequence[RoleChange]
-    differing: Sequence[Differing]
+    differing: Sequence[CellConflict]
     effect: Effect | None = None
-    problem: Problem | None = None
+    problem: FormProblem | None = None
 
     @property
     def label(self) -> str:
@@ -43,7 +43,7 @@ class PersonChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seats:
+class SeatCount:
     """A role with a limit, now and afterwards."""
 
     role: str
@@ -53,7 +53,7 @@ class Seats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class AssignmentState:
     """What edits are judged by."""
 
     model: ApplicationModel
@@ -62,15 +62,15 @@ class Known:
     now: int
 
 
-def whose(one: tuple[Edit, RoleEdit]) -> str:
+def user_of_edit(one: tuple[CellEdit, RoleEdit]) -> str:
     return one[0].cell.partition("/")[0]
 
 
-def cell_of(user_id: str, role_key: str, scope: Scope) -> str:
+def cell_key(user_id: str, role_key: str, scope: Scope) -> str:
     return "/".join((user_id, role_key, *([scope.project_id] if scope.project_id else [])))
 
 
-def read_cell(known: Known, edit: Edit, records: Mapping[str, UserRecord]) -> RoleEdit | Trouble:
+def parse_edit(known: AssignmentState, edit: CellEdit, records: Mapping[str, UserRecord]) -> RoleEdit | EditTrouble:
     user_id, slash, rest = edit.cell.partition("/")
     role_key, _, project_id = rest.partition("/")
     if not slash or not role_key:
@@ -78,28 +78,32 @@ def read_cell(known: Known, edit: Edit, records: Mapping[str, UserRecord]) -> Ro
     role = known.model.roles.get(role_key)
     values = {"user": edit.row or user_id, "role": role_key if role is None else role.name, "scope": project_id}
     if user_id not in records:
-        return Trouble(word="no_user", values=values)
+        return EditTrouble(word="no_user", values=values)
     if role is None:
-        return Trouble(word="no_role_here", values=values)
+        return EditTrouble(word="no_role_here", values=values)
     if project_id not in known.choices:
-        return Trouble(word="no_scope", values=values)
+        return EditTrouble(word="no_scope", values=values)
     if not known.columns[project_id][role_key].is_open:
-        return Trouble(word="not_yours", values=values)
+        return EditTrouble(word="not_yours", values=values)
     end = assignments.read_end(edit.value, known.now, edit.cell)
     return RoleEdit(role=role, scope=known.choices[project_id].scope, end=end)
 
 
-def differing(record: UserRecord, edits: Iterable[tuple[Edit, RoleEdit]]) -> Iterable[Differing]:
+def find_conflicts(record: UserRecord, edits: Iterable[tuple[CellEdit, RoleEdit]]) -> Iterable[CellConflict]:
     """What somebody else has changed since it was staged."""
     for edit, one in edits:
-        stored = assignments.end_text(assignments.given_end(record, one.scope, one.role.key))
+        stored = assignments.end_text(assignments.assigned_end(record, one.scope, one.role.key))
         if edit.version != record.version and stored != edit.was:
-            yield Differing(row=edit.row, column=one.role.name, was=edit.was, stored=stored, yours=edit.value)
+            yield CellConflict(row=edit.row, column=one.role.name, was=edit.was, stored=stored, yours=edit.value)
 
 
-def line_edit(
-    known: Known, line: Mapping[str, str], ids: Mapping[str, str], records: Mapping[str, UserRecord], place: str
-) -> Edit:
+def edit_from_line(
+    known: AssignmentState,
+    line: Mapping[str, str],
+    ids: Mapping[str, str],
+    records: Mapping[str, UserRecord],
+    place: str,
+) -> CellEdit:
     name, role_name = line.get("user", ""), line.get("role", "")
     if not name or not role_name:
         raise BadInput(f"{place}: user and role must be named; a line is user,role,scope,until")
@@ -109,9 +113,9 @@ def line_edit(
     scope = Scope(scope_name) if scope_name else Scope()
     user_id, role_key = ids.get(name, name), role_name.lower()
     record = records.get(user_id)
-    was = None if record is None else assignments.given_end(record, scope, role_key)
-    return Edit(
-        cell_of(user_id, role_key, scope),
+    was = None if record is None else assignments.assigned_end(record, scope, role_key)
+    return CellEdit(
+        cell_key(user_id, role_key, scope),
         assignments.end_text(was),
         assignments.end_text(end),
         0 if record is None else record.version,
@@ -120,10 +124,10 @@ def line_edit(
     )
 
 
-def reviewed(person: PersonChange, change: RoleChange) -> Edit:
+def reviewed_edit(person: PersonChange, change: RoleChange) -> CellEdit:
     """The edit as it was shown: of the record as it was then, with an end that no longer moves."""
-    return Edit(
-        cell_of(person.user_id, change.role.key, change.scope),
+    return CellEdit(
+        cell_key(person.user_id, change.role.key, change.scope),
         assignments.end_text(change.was),
         assignments.end_text(change.becomes),
         person.record.version,
@@ -132,28 +136,28 @@ def reviewed(person: PersonChange, change: RoleChange) -> Edit:
     )
 
 
-def inverse(person: PersonChange, change: RoleChange) -> Edit:
-    return reviewed(person, replace(change, was=change.becomes, becomes=change.was))
+def inverse_edit(person: PersonChange, change: RoleChange) -> CellEdit:
+    return reviewed_edit(person, replace(change, was=change.becomes, becomes=change.was))
 
 
-def seats_of(known: Known, people: Sequence[PersonChange]) -> list[Seats]:
+def seat_counts(known: AssignmentState, people: Sequence[PersonChange]) -> list[SeatCount]:
     """Of every limited role that somebody gets or gives back."""
     roles = {change.role.key: change.role for one in people for change in one.changes if change.role.user_limit}
     holders = next(iter(known.columns.values()))
     return [
-        Seats(
+        SeatCount(
             role=role.name,
             limit=role.user_limit,
             now=holders[key].holders,
-            then=holders[key].holders + sum(seat_moved(known, one, key) for one in people),
+            then=holders[key].holders + sum(seat_difference(known, one, key) for one in people),
         )
         for key, role in sorted(roles.items())
     ]
 
 
-def seat_moved(known: Known, person: PersonChange, role_key: str) -> int:
+def seat_difference(known: AssignmentState, person: PersonChange, role_key: str) -> int:
     before = assignments.holds_anywhere(person.record, role_key, known.now)
     scopes = dict(person.record.scopes)
     for change in person.changes:
-        scopes[change.scope] = assignments.with_role(scopes.get(change.scope, NOTHING), change)
+        scopes[change.scope] = assignments.with_role_change(scopes.get(change.scope, NO_HOLDINGS), change)
     return int(assignments.holds_anywhere(replace(person.record, scopes=scopes), role_key, known.now)) - int(before)

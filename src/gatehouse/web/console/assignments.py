@@ -10,31 +10,31 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin import assignments
-from gatehouse.admin.assignments import Held, RoleCell, RoleColumn
-from gatehouse.admin.model.assignments import AssignmentListStore, PeopleWanted, PersonLine
-from gatehouse.admin.model.paging import EXPORT_MOST, PAGE_SIZE, Page, wanted
-from gatehouse.kernel.background import HEAVY, run_off_loop
+from gatehouse.admin.assignments import RoleCell, RoleCellState, RoleColumn
+from gatehouse.admin.model.assignments import AssignablePerson, AssignmentListStore, AssignmentPeopleQuery
+from gatehouse.admin.model.paging import EXPORT_MOST, PAGE_SIZE, Page, page_request
+from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.commands.user_schemas import is_related, managed_by
+from gatehouse.permissions.commands.user_schemas import is_related, managed_project_ids
 from gatehouse.permissions.errors import NoRight
-from gatehouse.permissions.model.crowd import Candidates, Crowd
+from gatehouse.permissions.model.crowd import CandidateFilter, CandidatePage
 from gatehouse.permissions.model.facts import ApplicationModel, Facts
 from gatehouse.permissions.model.rule import End
 from gatehouse.permissions.model.scope import ROOT, Scope
-from gatehouse.permissions.questions.user_schemas import readable
+from gatehouse.permissions.questions.user_schemas import readable_parts
 from gatehouse.permissions.rights.granting import Granter
-from gatehouse.permissions.rights.guard import About, Operation, is_open
-from gatehouse.permissions.rights.secret_data import Part
-from gatehouse.permissions.store import ApplicationStore, CrowdStore
-from gatehouse.web.console.applications.head import HERE, ApplicationHead, head, path_of
-from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
+from gatehouse.permissions.rights.secret_data import RecordPart
+from gatehouse.permissions.store import ApplicationStore, CandidateStore
+from gatehouse.web.console.applications.head import ENTRY, ApplicationHead, application_head, application_path
+from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
 from gatehouse.web.console.listing import csv_file
-from gatehouse.web.console.matrix import COLUMNS_ON_A_PAGE
+from gatehouse.web.console.matrix import COLUMNS_PER_PAGE
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.parse import read_query
 
 TAB: Final = "users"
-SCOPES_MOST: Final = 50
+MAX_SCOPES: Final = 50
 FILE_COLUMNS: Final = {
     "user": lambda line: line.user_id,
     "role": lambda line: line.role,
@@ -44,7 +44,7 @@ FILE_COLUMNS: Final = {
 }
 
 
-class UsersQuery(msgspec.Struct, frozen=True, kw_only=True):
+class AssignmentsQuery(msgspec.Struct, frozen=True, kw_only=True):
     q: str = ""
     roles: str = ""
     scope: str = ""  # a project's id; "" is the root
@@ -66,47 +66,47 @@ class ScopeChoice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PersonRow:
-    person: PersonLine
+class AssignmentRow:
+    person: AssignablePerson
     version: int
     cells: Sequence[tuple[RoleCell, bool]]  # and whether it can be changed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UsersContext(PageContext):
+class AssignmentsContext(PageContext):
     template = "console/assignments/table.html"
 
     head: ApplicationHead
     path: str
-    found: Page[PersonLine]
-    rows: Sequence[PersonRow]
+    found: Page[AssignablePerson]
+    rows: Sequence[AssignmentRow]
     kinds: Collection[tuple[RoleCell, bool]]  # each once, as it is drawn
     columns: Page[RoleColumn]
     scopes: Sequence[ScopeChoice]
     chosen: ScopeChoice
-    query: UsersQuery
+    query: AssignmentsQuery
     now: int
     administers: bool  # he sees addresses, and everyone
     by_address: bool
     sees_roles: bool
     makes_roles: bool
-    problem: Problem | None = None
+    problem: FormProblem | None = None
     text: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldHere:
+class ScopeAssignments:
     """What the people of one page have in one scope."""
 
     model: ApplicationModel
     scope: Scope
-    crowd: Crowd
+    crowd: CandidatePage
     now: int
 
-    def rows(self, people: Sequence[PersonLine], columns: Sequence[RoleColumn]) -> list[PersonRow]:
+    def rows(self, people: Sequence[AssignablePerson], columns: Sequence[RoleColumn]) -> list[AssignmentRow]:
         facts = {one.subject.user_id: one for one in self.crowd.people}
         return [
-            PersonRow(
+            AssignmentRow(
                 person=one,
                 version=facts[one.user_id].records[self.model.application.application_id].version,
                 cells=[
@@ -125,23 +125,23 @@ class HeldHere:
             column.role.key
             for facts in self.crowd.people
             for column, cell in zip(closed, self._cells(facts, closed), strict=True)
-            if cell.held is not Held.NONE
+            if cell.held is not RoleCellState.NONE
         }
         return [one for one in columns if one.is_open or one.role.key in held]
 
     def _cells(self, facts: Facts, columns: Sequence[RoleColumn]) -> list[RoleCell]:
         roles, structure = [one.role for one in columns], self.crowd.outline.structure
-        return assignments.cells(self.model, facts, structure, self.scope, roles=roles, now=self.now)
+        return assignments.role_cells(self.model, facts, structure, self.scope, roles=roles, now=self.now)
 
 
-class UsersTable:
+class AssignmentTable:
     def __init__(
         self,
         *,
         people: AssignmentListStore,
-        crowds: CrowdStore,
+        crowds: CandidateStore,
         applications: ApplicationStore,
-        desk: ConsoleDesk,
+        desk: ConsoleView,
         clock: Clock,
     ) -> None:
         self._people = people
@@ -150,9 +150,9 @@ class UsersTable:
         self._desk = desk
         self._clock = clock
 
-    async def show(self, request: Request, guest: Guest) -> Response:
-        model = seen_model(guest)
-        query = read_query(request, UsersQuery)
+    async def show(self, request: Request, guest: AdminRequest) -> Response:
+        model = readable_model(guest)
+        query = read_query(request, AssignmentsQuery)
         if query.format == "csv":
             return await self._file(guest, model)
         return await self.table(request, guest, model, query)
@@ -160,34 +160,34 @@ class UsersTable:
     async def table(
         self,
         request: Request,
-        guest: Guest,
+        guest: AdminRequest,
         model: ApplicationModel,
-        query: UsersQuery,
+        query: AssignmentsQuery,
         *,
-        problem: Problem | None = None,
+        problem: FormProblem | None = None,
         text: str = "",
     ) -> Response:
         scopes = await self.scopes(guest, model)
         chosen = next((one for one in scopes if one.project_id == query.scope), scopes[0])
-        administers, by_address = guest.rights.administers, finds_by_address(guest, model)
+        administers, by_address = guest.rights.administers, may_find_by_email(guest, model)
         query = query if administers else msgspec.structs.replace(query, who="")
-        asked = PeopleWanted(
-            wanted=wanted(query.q, query.page, size=PAGE_SIZE),
+        asked = AssignmentPeopleQuery(
+            wanted=page_request(query.q, query.page, size=PAGE_SIZE),
             everyone=query.who == "all",
             by_address=by_address,
             by_part_of_login=administers,
         )
         found = await self._people.people(model.application.application_id, asked)
         crowd = await self._crowd(model, chosen.scope, found.rows)
-        held = HeldHere(model=model, scope=chosen.scope, crowd=crowd, now=self._clock.now())
-        offered = await run_off_loop(HEAVY, self.columns, guest, model, chosen, await self.holders(model))
+        held = ScopeAssignments(model=model, scope=chosen.scope, crowd=crowd, now=self._clock.now())
+        offered = await run_off_loop(OFF_LOOP_WEIGHT, self.columns, guest, model, chosen, await self.holders(model))
         if not sees_roles(guest):
-            offered = await run_off_loop(HEAVY, held.needed, offered)
-        columns = paged(matching(offered, query.roles, described=sees_roles(guest)), query.columns)
-        rows = await run_off_loop(HEAVY, held.rows, found.rows, columns.rows)
-        context = UsersContext(
-            head=head(guest, model, TAB),
-            path=path_of(model.application.application_id, TAB),
+            offered = await run_off_loop(OFF_LOOP_WEIGHT, held.needed, offered)
+        columns = columns_page(filter_columns(offered, query.roles, described=sees_roles(guest)), query.columns)
+        rows = await run_off_loop(OFF_LOOP_WEIGHT, held.rows, found.rows, columns.rows)
+        context = AssignmentsContext(
+            head=application_head(guest, model, TAB),
+            path=application_path(model.application.application_id, TAB),
             found=found,
             rows=rows,
             kinds={cell for row in rows for cell in row.cells},
@@ -203,17 +203,20 @@ class UsersTable:
             problem=problem,
             text=text,
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
 
-    async def scopes(self, guest: Guest, model: ApplicationModel) -> list[ScopeChoice]:
+    async def scopes(self, guest: AdminRequest, model: ApplicationModel) -> list[ScopeChoice]:
         """The root, and the projects of which he may see who holds what of the application."""
         application = model.application
-        parts = readable(guest.standing, "")
+        parts = readable_parts(guest.standing, "")
         alive = not application.removed
-        root = ScopeChoice(project_id="", title="", may_save=alive and guest.rights.writes(Part.ROLES, ""))
-        if Part.PRIVATE not in parts:
+        root = ScopeChoice(project_id="", title="", may_save=alive and guest.rights.writes(RecordPart.ROLES, ""))
+        if RecordPart.PRIVATE not in parts:
             return [root]
-        near = {*managed_by(guest.actor, model), *([application.project_id] if application.project_id else [])}
+        near = {
+            *managed_project_ids(guest.actor, model),
+            *([application.project_id] if application.project_id else []),
+        }
         outline = await self._crowds.outline(application.application_id, near, known=model)
         near |= set(outline.structure.connecting.get(application.application_id, ()))
         known = [outline.structure.projects[one].project for one in near if one in outline.structure.projects]
@@ -221,14 +224,15 @@ class UsersTable:
             ScopeChoice(
                 project_id=one.project_id,
                 title=one.title,
-                may_save=alive and is_open(guest.rights, Operation.MEMBERSHIP_SAVE, About(project_id=one.project_id)),
+                may_save=alive
+                and is_open(guest.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=one.project_id)),
             )
             for one in known
             if not one.removed
             and is_related(model, one.project_id)
-            and is_open(guest.rights, Operation.PROJECT_GET, About(project_id=one.project_id))
+            and is_open(guest.rights, Operation.PROJECT_GET, GuardTarget(project_id=one.project_id))
         ]
-        return [root, *sorted(choices, key=lambda one: one.title.lower())[:SCOPES_MOST]]
+        return [root, *sorted(choices, key=lambda one: one.title.lower())[:MAX_SCOPES]]
 
     async def holders(self, model: ApplicationModel) -> Mapping[str, int]:
         """Of limited roles: of others nobody asks how many there are."""
@@ -237,25 +241,27 @@ class UsersTable:
         return await self._applications.holders_of(model.application.application_id, model.limited, self._clock.now())
 
     def columns(
-        self, guest: Guest, model: ApplicationModel, chosen: ScopeChoice, holders: Mapping[str, int]
+        self, guest: AdminRequest, model: ApplicationModel, chosen: ScopeChoice, holders: Mapping[str, int]
     ) -> list[RoleColumn]:
         granter = Granter(rights=guest.rights, model=model, now=self._clock.now())
         return [
             RoleColumn(
                 role=role,
                 holders=holders.get(key, 0),
-                is_open=chosen.may_save and assignments.can_give(granter, chosen.scope, role),
+                is_open=chosen.may_save and assignments.may_assign(granter, chosen.scope, role),
             )
             for key, role in sorted(model.roles.items())
         ]
 
-    async def _crowd(self, model: ApplicationModel, scope: Scope, people: Sequence[PersonLine]) -> Crowd:
+    async def _crowd(
+        self, model: ApplicationModel, scope: Scope, people: Sequence[AssignablePerson]
+    ) -> CandidatePage:
         user_ids = frozenset(one.user_id for one in people)
-        among = Candidates(application_id=model.application.application_id, user_ids=user_ids)
+        among = CandidateFilter(application_id=model.application.application_id, user_ids=user_ids)
         projects, limit = {scope.project_id} - {""}, max(1, len(people))
         return await self._crowds.crowd(among, projects, after="", limit=limit, known=model)
 
-    async def _file(self, guest: Guest, model: ApplicationModel) -> Response:
+    async def _file(self, guest: AdminRequest, model: ApplicationModel) -> Response:
         """What is given, in the scopes he may see."""
         application_id = model.application.application_id
         seen = {one.project_id for one in await self.scopes(guest, model)}
@@ -265,36 +271,36 @@ class UsersTable:
         )
 
 
-def seen_model(guest: Guest) -> ApplicationModel:
+def readable_model(guest: AdminRequest) -> ApplicationModel:
     """The application, for whoever may read everybody's roles in it."""
     model = guest.standing.application()
-    if Part.ROLES not in readable(guest.standing, ""):
+    if RecordPart.ROLES not in readable_parts(guest.standing, ""):
         raise NoRight("who holds which roles")
     return model
 
 
-def sees_roles(guest: Guest) -> bool:
+def sees_roles(guest: AdminRequest) -> bool:
     """Whether he is told which roles there are. Others see the names of those they work with, and nothing else."""
     return is_open(guest.rights, Operation.ROLE_NAMES, guest.standing.about)
 
 
-def finds_by_address(guest: Guest, model: ApplicationModel) -> bool:
+def may_find_by_email(guest: AdminRequest, model: ApplicationModel) -> bool:
     """Whether a whole address tells him whose it is: where he manages the application's project."""
     project_id = model.application.project_id
     if not project_id:
         return guest.rights.administers
-    return is_open(guest.rights, Operation.MEMBERSHIP_SAVE, About(project_id=project_id))
+    return is_open(guest.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=project_id))
 
 
-def matching(columns: Sequence[RoleColumn], search: str, *, described: bool) -> list[RoleColumn]:
+def filter_columns(columns: Sequence[RoleColumn], search: str, *, described: bool) -> list[RoleColumn]:
     letters = search.strip().lower()
     return [
         one for one in columns if letters in one.role.key or (described and letters in one.role.description.lower())
     ]
 
 
-def paged(columns: Sequence[RoleColumn], number: int) -> Page[RoleColumn]:
-    size = COLUMNS_ON_A_PAGE
+def columns_page(columns: Sequence[RoleColumn], number: int) -> Page[RoleColumn]:
+    size = COLUMNS_PER_PAGE
     number = min(max(1, number), max(1, -(-len(columns) // size)))
     return Page(rows=columns[(number - 1) * size : number * size], total=len(columns), number=number, size=size)
 

@@ -13,37 +13,37 @@ from typing import Final, assert_never
 
 from markupsafe import Markup
 
-from gatehouse.admin.model.matching import Match, MatchStore
+from gatehouse.admin.model.matching import ConditionMatch, ConditionMatchStore
 from gatehouse.admin.model.names import NamedPerson, NameStore
-from gatehouse.permissions.documents.conditions import DEEPEST, NODES_MOST, parse_condition
+from gatehouse.permissions.documents.conditions import MAX_CONDITION_DEPTH, MAX_CONDITION_MEMBERS, parse_condition
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.condition import (
     AllOf,
     AnyOf,
     Condition,
+    ConditionTest,
     Domain,
     Everyone,
     FromNetwork,
     HasPurchase,
     HasTag,
     OneOfUsers,
-    Test,
     tests_in,
 )
-from gatehouse.web.console.editing import typed_lines
-from gatehouse.web.pages.desk import Guarded
-from gatehouse.web.pages.words import Words
+from gatehouse.web.console.editing import split_lines
+from gatehouse.web.pages.desk import CsrfForm
+from gatehouse.web.pages.words import Translator
 
 ALL: Final = "all"
 ANY: Final = "any"
-GROUPS: Final = (ALL, ANY)
-NO_VALUE: Final = ("everyone", "nobody")
-TESTS: Final = ("domain", "tag", "uid", "purchase", *NO_VALUE)
-TESTS_WITH_ADDRESS: Final = ("domain", "tag", "uid", "purchase", "ip", *NO_VALUE)
-NAMES_SHOWN: Final = 3  # of people, in words
+GROUP_KINDS: Final = (ALL, ANY)
+KINDS_WITHOUT_VALUE: Final = ("everyone", "nobody")
+TEST_KINDS: Final = ("domain", "tag", "uid", "purchase", *KINDS_WITHOUT_VALUE)
+TEST_KINDS_WITH_ADDRESS: Final = ("domain", "tag", "uid", "purchase", "ip", *KINDS_WITHOUT_VALUE)
+MAX_NAMES_SHOWN: Final = 3  # of people, in words
 
 
-class ConditionForm(Guarded, frozen=True, kw_only=True):
+class ConditionForm(CsrfForm, frozen=True, kw_only=True):
     """`do`: what a button other than the form's own asks for, such as `add:0`."""
 
     kind: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class ConditionForm(Guarded, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ConditionRow:
     depth: int
     kind: str
     value: str = ""
@@ -61,63 +61,65 @@ class Row:
 
     @property
     def is_group(self) -> bool:
-        return self.kind in GROUPS
+        return self.kind in GROUP_KINDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class ConditionNode:
     """A row at its place, with what stands below it."""
 
     index: int
-    row: Row
-    below: Sequence["Node"] = ()
+    row: ConditionRow
+    below: Sequence["ConditionNode"] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Builder:
+class ConditionBuilder:
     """What the builder's template shows."""
 
-    rows: Sequence[Row]
+    rows: Sequence[ConditionRow]
     tests: Sequence[str]  # kinds that are offered
-    test: Test | None = None  # None while there is none, or it is not complete
+    test: ConditionTest | None = None  # None while there is none, or it is not complete
     lacks: str = ""  # what it lacks to be one
-    match: Match | None = None  # None: not counted, or whoever writes it may not see whom it holds for
+    match: ConditionMatch | None = None  # None: not counted, or whoever writes it may not see whom it holds for
     counts_later: bool = False  # the page asks for the count once it is shown
     names: Mapping[str, NamedPerson] = field(default_factory=dict)
 
     @property
     def depends_on_address(self) -> bool:
-        return self.test is not None and looks_at_address(self.test)
+        return self.test is not None and tests_address(self.test)
 
     @property
     def is_empty(self) -> bool:
         return len(self.rows) == 1
 
     @property
-    def tree(self) -> Node:
+    def tree(self) -> ConditionNode:
         return node_at(self.rows, 0)
 
 
-ROOT: Final = Row(depth=0, kind=ALL)
+ROOT: Final = ConditionRow(depth=0, kind=ALL)
 
 
-class Conditions:
+class ConditionBuilders:
     """Builders for screens."""
 
-    def __init__(self, *, matches: MatchStore, names: NameStore) -> None:
+    def __init__(self, *, matches: ConditionMatchStore, names: NameStore) -> None:
         self._matches = matches
         self._names = names
 
-    async def builder(self, rows: Sequence[Row], *, counts: bool, with_address: bool, later: bool) -> Builder:
+    async def builder(
+        self, rows: Sequence[ConditionRow], *, counts: bool, with_address: bool, later: bool
+    ) -> ConditionBuilder:
         """`counts`: whether whoever writes it may see whom it holds for. `later`: not before the page is shown."""
-        tests = TESTS_WITH_ADDRESS if with_address else TESTS
+        tests = TEST_KINDS_WITH_ADDRESS if with_address else TEST_KINDS
         try:
-            condition = condition_in(rows, with_address=with_address)
+            condition = condition_from_rows(rows, with_address=with_address)
         except Malformed as error:
-            return Builder(rows=rows, tests=tests, lacks=error.detail)
+            return ConditionBuilder(rows=rows, tests=tests, lacks=error.detail)
         if condition is None:
-            return Builder(rows=rows, tests=tests)
-        return Builder(
+            return ConditionBuilder(rows=rows, tests=tests)
+        return ConditionBuilder(
             rows=rows,
             tests=tests,
             test=condition.test,
@@ -126,14 +128,14 @@ class Conditions:
             names=await self.names_in(condition.test),
         )
 
-    async def names_in(self, *tests: Test) -> Mapping[str, NamedPerson]:
+    async def names_in(self, *tests: ConditionTest) -> Mapping[str, NamedPerson]:
         """The first people that each test names, which is as many as words tell."""
         named = {
             user_id
             for test in tests
             for one in tests_in(test)
             if isinstance(one, OneOfUsers)
-            for user_id in sorted(one.user_ids)[:NAMES_SHOWN]
+            for user_id in sorted(one.user_ids)[:MAX_NAMES_SHOWN]
         }
         return await self._names.people(named)
 
@@ -141,23 +143,23 @@ class Conditions:
 # -- rows ---------------------------------------------------------------------------------------------
 
 
-def rows_in(condition: Condition | None) -> Sequence[Row]:
+def rows_of_condition(condition: Condition | None) -> Sequence[ConditionRow]:
     if condition is None:
         return [ROOT]
-    rows = list(rows_of(condition.test, 0))
-    return rows if rows[0].is_group else [ROOT, *rows_of(condition.test, 1)]
+    rows = list(rows_of_test(condition.test, 0))
+    return rows if rows[0].is_group else [ROOT, *rows_of_test(condition.test, 1)]
 
 
-def rows_of(test: Test, depth: int) -> Sequence[Row]:
+def rows_of_test(test: ConditionTest, depth: int) -> Sequence[ConditionRow]:
     if isinstance(test, AllOf | AnyOf):
         kind = ALL if isinstance(test, AllOf) else ANY
-        parts = (row for part in test.parts for row in rows_of(part, depth + 1))
-        return [Row(depth=depth, kind=kind), *parts]
-    kind, value = leaf_of(test)
-    return [Row(depth=depth, kind=kind, value=value)]
+        parts = (row for part in test.parts for row in rows_of_test(part, depth + 1))
+        return [ConditionRow(depth=depth, kind=kind), *parts]
+    kind, value = kind_and_value(test)
+    return [ConditionRow(depth=depth, kind=kind, value=value)]
 
 
-def leaf_of(test: Test) -> tuple[str, str]:
+def kind_and_value(test: ConditionTest) -> tuple[str, str]:
     match test:
         case Domain(name):
             return "domain", name
@@ -177,12 +179,12 @@ def leaf_of(test: Test) -> tuple[str, str]:
             assert_never(test)
 
 
-def typed_rows(form: ConditionForm) -> list[Row]:
+def rows_from_form(form: ConditionForm) -> list[ConditionRow]:
     """Raises Malformed for what no page of ours sends."""
-    if not len(form.kind) == len(form.value) == len(form.depth) <= NODES_MOST:
+    if not len(form.kind) == len(form.value) == len(form.depth) <= MAX_CONDITION_MEMBERS:
         raise Malformed("the rows of the condition are not whole")
     rows = [
-        Row(depth=int(depth), kind=kind, value=value.strip())
+        ConditionRow(depth=int(depth), kind=kind, value=value.strip())
         for depth, kind, value in zip(form.depth, form.kind, form.value, strict=True)
         if is_number(depth)
     ]
@@ -190,28 +192,28 @@ def typed_rows(form: ConditionForm) -> list[Row]:
         return [ROOT]
     fits = rows[0].depth == 0 and rows[0].is_group and len(rows) == len(form.depth)
     for above, row in pairwise(rows):
-        fits = fits and 1 <= row.depth <= above.depth + above.is_group and row.depth < DEEPEST
-        fits = fits and row.kind in (*GROUPS, *TESTS_WITH_ADDRESS)
+        fits = fits and 1 <= row.depth <= above.depth + above.is_group and row.depth < MAX_CONDITION_DEPTH
+        fits = fits and row.kind in (*GROUP_KINDS, *TEST_KINDS_WITH_ADDRESS)
     if not fits:
         raise Malformed("the rows of the condition do not fit together")
     return rows
 
 
 def is_number(text: str) -> bool:
-    return len(text) <= len(str(NODES_MOST)) and text.isascii() and text.isdecimal()
+    return len(text) <= len(str(MAX_CONDITION_MEMBERS)) and text.isascii() and text.isdecimal()
 
 
-def is_about_rows(do: str) -> bool:
+def is_row_action(do: str) -> bool:
     return do.partition(":")[0] in ("add", "group", "remove", "count")
 
 
-def changed_rows(rows: Sequence[Row], do: str) -> list[Row]:
+def apply_row_action(rows: Sequence[ConditionRow], do: str) -> list[ConditionRow]:
     """What a button makes of the rows; one that is not there changes nothing."""
     act, _, place = do.partition(":")
     at = int(place) if is_number(place) else len(rows)
     if at >= len(rows):
         return list(rows)
-    end = end_of(rows, at)
+    end = subtree_end(rows, at)
     if act == "remove" and at:
         return [*rows[:at], *rows[end:]]
     if act in ("add", "group") and rows[at].is_group:
@@ -219,13 +221,13 @@ def changed_rows(rows: Sequence[Row], do: str) -> list[Row]:
     return list(rows)
 
 
-def new_rows(depth: int, *, group: bool) -> list[Row]:
+def new_rows(depth: int, *, group: bool) -> list[ConditionRow]:
     if not group:
-        return [Row(depth=depth, kind="domain", fresh=True)]
-    return [Row(depth=depth, kind=ANY, fresh=True), Row(depth=depth + 1, kind="domain")]
+        return [ConditionRow(depth=depth, kind="domain", fresh=True)]
+    return [ConditionRow(depth=depth, kind=ANY, fresh=True), ConditionRow(depth=depth + 1, kind="domain")]
 
 
-def end_of(rows: Sequence[Row], at: int) -> int:
+def subtree_end(rows: Sequence[ConditionRow], at: int) -> int:
     """Where what stands below the row ends."""
     end = at + 1
     while end < len(rows) and rows[end].depth > rows[at].depth:
@@ -233,51 +235,51 @@ def end_of(rows: Sequence[Row], at: int) -> int:
     return end
 
 
-def below(rows: Sequence[Row], at: int) -> Sequence[int]:
+def child_indexes(rows: Sequence[ConditionRow], at: int) -> Sequence[int]:
     """Where the rows right below that one stand."""
-    return [index for index in range(at + 1, end_of(rows, at)) if rows[index].depth == rows[at].depth + 1]
+    return [index for index in range(at + 1, subtree_end(rows, at)) if rows[index].depth == rows[at].depth + 1]
 
 
-def node_at(rows: Sequence[Row], at: int) -> Node:
-    return Node(index=at, row=rows[at], below=[node_at(rows, index) for index in below(rows, at)])
+def node_at(rows: Sequence[ConditionRow], at: int) -> ConditionNode:
+    return ConditionNode(index=at, row=rows[at], below=[node_at(rows, index) for index in child_indexes(rows, at)])
 
 
-def condition_in(rows: Sequence[Row], *, with_address: bool) -> Condition | None:
+def condition_from_rows(rows: Sequence[ConditionRow], *, with_address: bool) -> Condition | None:
     """None when there is no test at all. Raises Malformed."""
     if len(rows) <= 1:
         return None
-    return parse_condition(document_of(rows, 0), place="condition", with_address=with_address)
+    return parse_condition(document_from_rows(rows, 0), place="condition", with_address=with_address)
 
 
-def document_of(rows: Sequence[Row], at: int) -> Mapping[str, object]:
+def document_from_rows(rows: Sequence[ConditionRow], at: int) -> Mapping[str, object]:
     row = rows[at]
     if not row.is_group:
         return leaf_document(row)
-    parts = [document_of(rows, index) for index in below(rows, at)]
+    parts = [document_from_rows(rows, index) for index in child_indexes(rows, at)]
     if not parts:
         raise Malformed("a group of conditions is empty: add a condition to it, or remove it")
     return parts[0] if len(parts) == 1 else {"and" if row.kind == ALL else "or": parts}
 
 
-def leaf_document(row: Row) -> Mapping[str, object]:
-    if row.kind in NO_VALUE:
+def leaf_document(row: ConditionRow) -> Mapping[str, object]:
+    if row.kind in KINDS_WITHOUT_VALUE:
         return {"everyone": row.kind == "everyone"}
     if not row.value:
         raise Malformed("a condition still has an empty field")
-    return {row.kind: typed_lines(row.value) if row.kind == "uid" else row.value}
+    return {row.kind: split_lines(row.value) if row.kind == "uid" else row.value}
 
 
-def looks_at_address(test: Test) -> bool:
+def tests_address(test: ConditionTest) -> bool:
     return any(isinstance(one, FromNetwork) for one in tests_in(test))
 
 
 # -- words --------------------------------------------------------------------------------------------
 
-NOBODY_NAMED: Final[Mapping[str, NamedPerson]] = MappingProxyType({})
+NO_NAMES: Final[Mapping[str, NamedPerson]] = MappingProxyType({})
 
 
 def condition_words(  # noqa: PLR0911 - one a kind
-    t: Words, test: Test, names: Mapping[str, NamedPerson] = NOBODY_NAMED
+    t: Translator, test: ConditionTest, names: Mapping[str, NamedPerson] = NO_NAMES
 ) -> Markup:
     """`e-mail at studio.example, and tagged beta`."""
     match test:
@@ -301,14 +303,14 @@ def condition_words(  # noqa: PLR0911 - one a kind
             assert_never(test)
 
 
-def part_words(t: Words, test: Test, names: Mapping[str, NamedPerson]) -> Markup:
+def part_words(t: Translator, test: ConditionTest, names: Mapping[str, NamedPerson]) -> Markup:
     words = condition_words(t, test, names)
     is_several = isinstance(test, AllOf | AnyOf) and len(test.parts) > 1
     return t("condition.inner", words=words) if is_several else words
 
 
-def people_words(t: Words, user_ids: Sequence[str], names: Mapping[str, NamedPerson]) -> Markup:
-    shown = [names[one].nick if one in names else one for one in user_ids[:NAMES_SHOWN]]
+def people_words(t: Translator, user_ids: Sequence[str], names: Mapping[str, NamedPerson]) -> Markup:
+    shown = [names[one].nick if one in names else one for one in user_ids[:MAX_NAMES_SHOWN]]
     more = len(user_ids) - len(shown)
     people = ", ".join(shown)
     return (

@@ -10,38 +10,38 @@ from itertools import groupby
 from typing import Final
 
 from gatehouse.kernel.addresses import Address
-from gatehouse.permissions.callers.desk import Visit
-from gatehouse.permissions.evaluation.conditions import holds
+from gatehouse.permissions.callers.desk import AuthenticatedRequest
+from gatehouse.permissions.evaluation.conditions import condition_holds
 from gatehouse.permissions.evaluation.gathering import SourceKind
-from gatehouse.permissions.evaluation.reading import Case
-from gatehouse.permissions.explanation.contributions import Contribution, Membership, NamedGroup
+from gatehouse.permissions.evaluation.reading import EvaluationInput
+from gatehouse.permissions.explanation.contributions import ExplainedContribution, GroupReference, Membership
 from gatehouse.permissions.explanation.failures import FailedTest
-from gatehouse.permissions.explanation.missing import Missing
+from gatehouse.permissions.explanation.missing import MissingRequirement
 from gatehouse.permissions.explanation.reasons import Explanation
 from gatehouse.permissions.model.condition import (
     AllOf,
     AnyOf,
     Condition,
+    ConditionSubject,
+    ConditionTest,
     Domain,
     Everyone,
     FromNetwork,
     HasPurchase,
     HasTag,
-    Leaf,
     OneOfUsers,
-    Subject,
-    Test,
+    SimpleTest,
 )
 from gatehouse.permissions.model.role import ConditionMode
 from gatehouse.permissions.model.scope import Scope
-from gatehouse.permissions.rights.guard import About, Operation, is_open
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 
-HELD_BY_ROLE: Final = frozenset({SourceKind.ASSIGNED_ROLE, SourceKind.GROUP_GRANT, SourceKind.CONDITION})
-USERS_SHOWN: Final = 5
+ROLE_SOURCES: Final = frozenset({SourceKind.ASSIGNED_ROLE, SourceKind.GROUP_GRANT, SourceKind.CONDITION})
+MAX_USERS_SHOWN: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class DecisionNode:
     """The words are `access.<key>`, filled with `values`."""
 
     key: str
@@ -52,20 +52,20 @@ class Node:
     until: int = 0
     ttl: int = 0
     since: int = 0
-    parts: tuple["Node", ...] = ()
+    parts: tuple["DecisionNode", ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class DecisionVisibility:
     """What may be told of conditions, and of whom."""
 
-    visit: Visit
-    case: Case
+    visit: AuthenticatedRequest
+    case: EvaluationInput
     address: Address | None
     asked: int  # the application
 
     @property
-    def subject(self) -> Subject:
+    def subject(self) -> ConditionSubject:
         return self.case.facts.subject
 
     def role_condition(self, name: str) -> Condition | None:
@@ -79,7 +79,7 @@ class Seen:
         return role is not None and role.condition_mode is ConditionMode.REQUIRE
 
     def group_condition(self, scope: Scope, membership: Membership) -> Condition | None:
-        about = About(project_id=scope.project_id, group_id=membership.group.group_id)
+        about = GuardTarget(project_id=scope.project_id, group_id=membership.group.group_id)
         project = self.case.structure.projects.get(scope.project_id)
         if project is None or not is_open(self.visit.rights, Operation.GROUP_GET, about):
             return None
@@ -88,115 +88,119 @@ class Seen:
         return next((one.condition for one in conditions if one.title == membership.condition), None)
 
 
-def tree(explanation: Explanation, seen: Seen) -> Node:
+def decision_tree(explanation: Explanation, seen: DecisionVisibility) -> DecisionNode:
     places = groupby(explanation.contributions, key=lambda one: one.scope)
-    return Node(
+    return DecisionNode(
         key="rule_allowed" if explanation.allowed else "rule_denied",
         tone="yes" if explanation.allowed else "no",
         values={"rule": explanation.rule.path},
         decides=True,
         scope=explanation.scope,
         parts=(
-            *(place_node(scope, tuple(voices), seen) for scope, voices in places),
+            *(scope_node(scope, tuple(voices), seen) for scope, voices in places),
             *missing_nodes(explanation.missing),
         ),
     )
 
 
-def place_node(scope: Scope, voices: Sequence[Contribution], seen: Seen) -> Node:
+def scope_node(scope: Scope, voices: Sequence[ExplainedContribution], seen: DecisionVisibility) -> DecisionNode:
     """The strongest word first; which of several places decides is in their words."""
     ordered = sorted(voices, key=lambda one: (not one.decides, -one.tier))
-    return Node(
+    return DecisionNode(
         key="place_root" if scope.is_root else "place_project" if scope.kind is None else f"place_{scope.kind}",
         values={"project": scope.project_id, "id": scope.resource_id},
         tone="yes" if any(one.decides and one.value for one in voices) else "no",
         decides=any(one.decides for one in voices),
-        parts=tuple(voice_node(one, seen) for one in ordered),
+        parts=tuple(contribution_node(one, seen) for one in ordered),
     )
 
 
-def voice_node(one: Contribution, seen: Seen) -> Node:
-    return Node(
+def contribution_node(one: ExplainedContribution, seen: DecisionVisibility) -> DecisionNode:
+    return DecisionNode(
         key=f"says_{one.kind}_{'yes' if one.value else 'no'}",
         tone="yes" if one.value else "no",
         values={"role": one.role, "params": ", ".join(one.params)},
         decides=one.decides,
-        until=0 if one.kind in HELD_BY_ROLE else one.end.expired,
-        ttl=0 if one.kind in HELD_BY_ROLE else one.end.ttl,
+        until=0 if one.kind in ROLE_SOURCES else one.end.expired,
+        ttl=0 if one.kind in ROLE_SOURCES else one.end.ttl,
         parts=tuple(holding_nodes(one, seen)),
     )
 
 
-def holding_nodes(one: Contribution, seen: Seen) -> Iterator[Node]:
+def holding_nodes(one: ExplainedContribution, seen: DecisionVisibility) -> Iterator[DecisionNode]:
     """How the role is held."""
     if one.kind is SourceKind.ASSIGNED_ROLE:
-        yield Node(key="assigned", decides=one.decides, scope=one.scope, until=one.end.expired, ttl=one.end.ttl)
+        yield DecisionNode(
+            key="assigned", decides=one.decides, scope=one.scope, until=one.end.expired, ttl=one.end.ttl
+        )
     if one.kind is SourceKind.GROUP_GRANT:
         yield group_node(one, seen)
-    if one.kind is SourceKind.CONDITION or (one.kind in HELD_BY_ROLE and seen.is_gated(one.role)):
+    if one.kind is SourceKind.CONDITION or (one.kind in ROLE_SOURCES and seen.is_gated(one.role)):
         condition = seen.role_condition(one.role)
-        tests = () if condition is None else (test_node(condition.test, seen.subject, seen.address),)
-        yield Node(key="condition_met", tone="yes", decides=one.decides, parts=tests)
+        tests = () if condition is None else (condition_node(condition.test, seen.subject, seen.address),)
+        yield DecisionNode(key="condition_met", tone="yes", decides=one.decides, parts=tests)
 
 
-def group_node(one: Contribution, seen: Seen) -> Node:
+def group_node(one: ExplainedContribution, seen: DecisionVisibility) -> DecisionNode:
     membership = one.membership
     if membership is None:
-        return Node(key="through_a_group", decides=one.decides)
-    parts: tuple[Node, ...] = (Node(key="listed", tone="yes", decides=one.decides),)
+        return DecisionNode(key="through_a_group", decides=one.decides)
+    parts: tuple[DecisionNode, ...] = (DecisionNode(key="listed", tone="yes", decides=one.decides),)
     if membership.condition:
         condition = seen.group_condition(one.scope, membership)
-        tests = () if condition is None else (test_node(condition.test, seen.subject, None),)
+        tests = () if condition is None else (condition_node(condition.test, seen.subject, None),)
         title = {"title": membership.condition}
-        parts = (Node(key="meets", tone="yes", values=title, decides=one.decides, parts=tests),)
-    return Node(key="through_group", decides=one.decides, values={"group": called(membership.group)}, parts=parts)
+        parts = (DecisionNode(key="meets", tone="yes", values=title, decides=one.decides, parts=tests),)
+    return DecisionNode(
+        key="through_group", decides=one.decides, values={"group": group_label(membership.group)}, parts=parts
+    )
 
 
-def missing_nodes(missing: Iterable[Missing]) -> Iterator[Node]:
+def missing_nodes(missing: Iterable[MissingRequirement]) -> Iterator[DecisionNode]:
     """The nearest first, and marked."""
     for place, one in enumerate(missing):
-        yield Node(
+        yield DecisionNode(
             key=f"lack_{one.kind}",
             tone="missing",
             values={
                 "role": one.role,
-                "groups": ", ".join(map(called, one.groups)),
+                "groups": ", ".join(map(group_label, one.groups)),
                 "limit": one.limit,
                 "project": one.scope.project_id,
             },
             decides=place == 0,
             scope=one.scope,
             since=one.since,
-            parts=tuple(map(failed_node, one.failed)),
+            parts=tuple(map(failed_test_node, one.failed)),
         )
 
 
-def failed_node(one: FailedTest) -> Node:
-    return Node(key=f"test_{one.member}", tone="no", values={"wanted": one.wanted, "actual": one.actual})
+def failed_test_node(one: FailedTest) -> DecisionNode:
+    return DecisionNode(key=f"test_{one.member}", tone="no", values={"wanted": one.wanted, "actual": one.actual})
 
 
-def called(group: NamedGroup) -> str:
+def group_label(group: GroupReference) -> str:
     return group.title or group.group_id
 
 
-def test_node(test: Test, who: Subject, address: Address | None) -> Node:
-    tone = "yes" if holds(test, who, address) else "no"
+def condition_node(test: ConditionTest, who: ConditionSubject, address: Address | None) -> DecisionNode:
+    tone = "yes" if condition_holds(test, who, address) else "no"
     if isinstance(test, AllOf | AnyOf):
         key = "all_of" if isinstance(test, AllOf) else "any_of"
-        parts = tuple(test_node(part, who, address) for part in test.parts)
-        return Node(key=key, tone=tone, decides=tone == "yes", parts=parts)
-    member, wanted, actual = compared(test, who, address)
+        parts = tuple(condition_node(part, who, address) for part in test.parts)
+        return DecisionNode(key=key, tone=tone, decides=tone == "yes", parts=parts)
+    member, wanted, actual = compare_test(test, who, address)
     values = {"wanted": wanted, "actual": actual}
-    return Node(key=f"test_{member}", tone=tone, decides=tone == "yes", values=values)
+    return DecisionNode(key=f"test_{member}", tone=tone, decides=tone == "yes", values=values)
 
 
-def compared(test: Leaf, who: Subject, address: Address | None) -> tuple[str, str, str]:
+def compare_test(test: SimpleTest, who: ConditionSubject, address: Address | None) -> tuple[str, str, str]:
     """The member of a condition, what it asks for, and what is the case."""
     match test:
         case Domain(name):
             return "domain", name, who.domain or ""
         case OneOfUsers(user_ids):
-            return "uid", ", ".join(sorted(user_ids)[:USERS_SHOWN]), who.user_id
+            return "uid", ", ".join(sorted(user_ids)[:MAX_USERS_SHOWN]), who.user_id
         case HasTag(tag):
             return "tag", tag, ", ".join(sorted(who.tags))
         case FromNetwork(network):

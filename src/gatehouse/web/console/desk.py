@@ -16,59 +16,59 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.errors import UserNotFound
-from gatehouse.accounts.model import SignedIn, User
+from gatehouse.accounts.model import User, UserSession
 from gatehouse.accounts.sessions import Sessions
-from gatehouse.admin.model.sight import Sight
-from gatehouse.admin.sights import Sights
-from gatehouse.audit.model import Origin
+from gatehouse.admin.model.sight import Visibility
+from gatehouse.admin.sights import VisibilityLoader
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import BadInput, Conflict, GatehouseError, NotFound, Refused, TooMany
 from gatehouse.permissions.callers.callers import Caller
-from gatehouse.permissions.callers.desk import Desk
-from gatehouse.permissions.callers.desk import Visit as Standing
+from gatehouse.permissions.callers.desk import AuthenticatedRequest as Standing
+from gatehouse.permissions.callers.desk import Authenticator
 from gatehouse.permissions.callers.standing import CallerKind
 from gatehouse.permissions.errors import NoRight, PersonNotFound
-from gatehouse.permissions.evaluation.reading import Reading
+from gatehouse.permissions.evaluation.reading import PermissionLoader
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import Facts
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.rights import Rights
-from gatehouse.web.browser import Browser, is_full
-from gatehouse.web.console.door import Threshold, address_of
+from gatehouse.web.browser import Browser, is_full_session
+from gatehouse.web.console.door import SignInGate, page_address
 from gatehouse.web.console.frame import Frame, entries_for
-from gatehouse.web.console.notes import NOT_SAVED, Notes
-from gatehouse.web.console.places import Entry
-from gatehouse.web.console.screens import Screen
-from gatehouse.web.errors import WORDS, problem_of
-from gatehouse.web.middleware.client_address import caller_of
+from gatehouse.web.console.notes import NOT_SAVED_MESSAGE, FlashMessages
+from gatehouse.web.console.places import ConsoleEntry
+from gatehouse.web.console.screens import ConsoleRoute
+from gatehouse.web.errors import STATUS_MESSAGES, problem_of
+from gatehouse.web.middleware.client_address import caller_address_of
 from gatehouse.web.origin import origin_of
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.pages.desk import CsrfForm
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.rendering import Pages
-from gatehouse.web.pages.words import Words
+from gatehouse.web.pages.rendering import PageRenderer
+from gatehouse.web.pages.words import Translator
 from gatehouse.web.parse import read_form
 from gatehouse.web.responses import see_other
 
-Form = TypeVar("Form", bound=Guarded)
-ABOUT: Final = "application_id"  # the part of a path that says which application a screen is about
-PLACE: Final = re.compile(
+Form = TypeVar("Form", bound=CsrfForm)
+APPLICATION_PARAM: Final = "application_id"  # the part of a path that says which application a screen is about
+FIELD_MESSAGE: Final = re.compile(
     r"(?:data|(?:data\.)?(?P<field>[a-z_]+)): (?P<said>.+)", re.DOTALL
 )  # about one member, or all
 NO_SUCH_PERSON: Final = "There is nobody with this id."  # the API's words are fixed (interface §7)
-PROVING: Final = 10 * 60  # seconds in which somebody has found his password or second factor
-FORESEEN: Final = (BadInput, Conflict, NotFound, Refused, TooMany)
+REAUTHENTICATION_SECONDS: Final = 10 * 60  # seconds in which somebody has found his password or second factor
+EXPECTED_ERRORS: Final = (BadInput, Conflict, NotFound, Refused, TooMany)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Guest:
+class AdminRequest:
     """One request of somebody who is signed in, with what he may do."""
 
     browser: Browser
-    signed_in: SignedIn
+    signed_in: UserSession
     standing: Standing
-    sight: Sight
-    origin: Origin
+    sight: Visibility
+    origin: AuditOrigin
 
     @property
     def user(self) -> User:
@@ -84,7 +84,7 @@ class Guest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class FormProblem:
     """Why a form comes back, in words."""
 
     text: str
@@ -97,29 +97,29 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RefusedContext(PageContext):
+class RefusalContext(PageContext):
     template = "console/refused.html"
 
-    problem: Problem
+    problem: FormProblem
     reference: str
 
 
-Show = Callable[[Request, Guest], Awaitable[Response]]
-Act = Callable[[Request, Guest, Form], Awaitable[Response]]
-Again = Callable[[Request, Guest, Form, Problem], Awaitable[Response]]
+PageHandler = Callable[[Request, AdminRequest], Awaitable[Response]]
+FormHandler = Callable[[Request, AdminRequest, Form], Awaitable[Response]]
+FormRerender = Callable[[Request, AdminRequest, Form, FormProblem], Awaitable[Response]]
 
 
-class ConsoleDesk:
+class ConsoleView:
     def __init__(
         self,
         *,
-        threshold: Threshold,
+        threshold: SignInGate,
         sessions: Sessions,
-        desk: Desk,
-        reading: Reading,
-        sights: Sights,
-        pages: Pages,
-        notes: Notes,
+        desk: Authenticator,
+        reading: PermissionLoader,
+        sights: VisibilityLoader,
+        pages: PageRenderer,
+        notes: FlashMessages,
         clock: Clock,
     ) -> None:
         self._threshold = threshold
@@ -132,29 +132,29 @@ class ConsoleDesk:
         self._notes = notes
         self._clock = clock
 
-    def shown(self, path: str, show: Show, *, fresh: bool = False) -> Screen:
+    def shown(self, path: str, show: PageHandler, *, fresh: bool = False) -> ConsoleRoute:
         """A screen. `fresh`: it is about something that breaks, so whoever sees it has just proved who he is."""
 
         async def handler(request: Request) -> Response:
             guest = await self._guest(request)
-            if not isinstance(guest, Guest):
+            if not isinstance(guest, AdminRequest):
                 return guest
             if fresh and not self._sessions.is_fresh(guest.signed_in.session):
-                return self.prove_again(address_of(request))
+                return self.prove_again(page_address(request))
             return await self._or_refused(request, guest, show(request, guest))
 
-        return Screen(method="GET", path=path, handler=handler)
+        return ConsoleRoute(method="GET", path=path, handler=handler)
 
     def posted(
         self,
         path: str,
         into: type[Form],
-        act: Act[Form],
+        act: FormHandler[Form],
         *,
-        again: Again[Form] | None = None,
+        again: FormRerender[Form] | None = None,
         fresh: bool = False,
         below: str = "",
-    ) -> Screen:
+    ) -> ConsoleRoute:
         """A form. What the command refuses is shown by `again`, with what was typed; who has no right sees no form.
 
         `below`: what its address has more than that of the page it is on, which a fresh proof leads back to.
@@ -162,42 +162,50 @@ class ConsoleDesk:
 
         async def handler(request: Request) -> Response:
             guest = await self._guest(request)
-            if not isinstance(guest, Guest):
+            if not isinstance(guest, AdminRequest):
                 return guest
             form = await read_form(request, into)
             self._browsers.check_form(request, guest.browser, form.csrf)
             if fresh and not self._sessions.is_fresh(guest.signed_in.session):
-                back = self.prove_again(address_of(request).removesuffix(below))
-                return self._notes.leave(back, NOT_SAVED, lifetime=PROVING)  # nor is it sent by itself
+                back = self.prove_again(page_address(request).removesuffix(below))
+                return self._notes.leave(
+                    back, NOT_SAVED_MESSAGE, lifetime=REAUTHENTICATION_SECONDS
+                )  # nor is it sent by itself
             if again is None:
                 return await self._or_refused(request, guest, act(request, guest, form))
             try:
                 return await act(request, guest, form)
             except NoRight as error:
-                return self._refused(request, guest, told(error))
-            except FORESEEN as error:
-                shown = again(request, guest, form, told(error))
+                return self._refused(request, guest, problem_from(error))
+            except EXPECTED_ERRORS as error:
+                shown = again(request, guest, form, problem_from(error))
                 return await self._or_refused(request, guest, shown)
 
-        return Screen(method="POST", path=path, handler=handler)
+        return ConsoleRoute(method="POST", path=path, handler=handler)
 
     async def nowhere(self, request: Request) -> Response:
         """An address that leads nowhere, inside the console: its entries are the way on."""
         guest = await self._guest(request)
-        if not isinstance(guest, Guest):
+        if not isinstance(guest, AdminRequest):
             return guest
-        return self._refused(request, guest, Problem(text=WORDS[404], status=404))
+        return self._refused(request, guest, FormProblem(text=STATUS_MESSAGES[404], status=404))
 
     def show(
-        self, request: Request, guest: Guest, here: Entry, context: PageContext, *, status: int | None = None
+        self,
+        request: Request,
+        guest: AdminRequest,
+        here: ConsoleEntry,
+        context: PageContext,
+        *,
+        status: int | None = None,
     ) -> Response:
         return self.show_made(request, guest, here, lambda: context, status=status or context.status)
 
     def show_made(
         self,
         request: Request,
-        guest: Guest,
-        here: Entry,
+        guest: AdminRequest,
+        here: ConsoleEntry,
         make: Callable[[], PageContext],
         *,
         status: int | None = None,
@@ -214,12 +222,12 @@ class ConsoleDesk:
             csrf=self._browsers.csrf(guest.browser),
             note=self._notes.read(request),
             now=self._clock.now(),
-            address=address_of(request),
+            address=page_address(request),
         )
         page = self._pages.show_off_loop(request, make, status=status or 200, around={"frame": frame})
         return self._notes.forget(page) if frame.note else page
 
-    def words(self, request: Request) -> Words:
+    def words(self, request: Request) -> Translator:
         """The reader's language, for words that no template says."""
         return self._pages.words_for(request)
 
@@ -231,10 +239,10 @@ class ConsoleDesk:
         """To the page that asks for a fresh proof, and back to this one."""
         return see_other(f"{Path.CONFIRM}?{urlencode({'next': address})}")
 
-    async def about(self, guest: Guest, application_id: int) -> Guest:
+    async def about(self, guest: AdminRequest, application_id: int) -> AdminRequest:
         """The same guest, with his rights on an application that no part of the path names."""
         standing = await self._standing(guest.user.user_id, guest.standing.caller, application_id)
-        return Guest(
+        return AdminRequest(
             browser=guest.browser,
             signed_in=guest.signed_in,
             standing=standing,
@@ -242,20 +250,20 @@ class ConsoleDesk:
             origin=guest.origin,
         )
 
-    async def standings(self, guest: Guest, application_ids: Collection[int]) -> Mapping[int, Standing]:
+    async def standings(self, guest: AdminRequest, application_ids: Collection[int]) -> Mapping[int, Standing]:
         """His rights on many applications, of one moment."""
         return await self._desk.about_each(guest.standing.caller, application_ids)
 
-    async def _guest(self, request: Request) -> Guest | Response:
+    async def _guest(self, request: Request) -> AdminRequest | Response:
         browser = await self._browsers.read(request)
         signed_in = browser.signed_in
-        if not is_full(signed_in):
+        if not is_full_session(signed_in):
             return await self._threshold.sign_in(request, browser)
-        address = caller_of(request.scope)
+        address = caller_address_of(request.scope)
         caller = Caller(by=CallerKind.FACTOR, address=address.address if address.proven else None)
-        application_id = request.path_params.get(ABOUT)
+        application_id = request.path_params.get(APPLICATION_PARAM)
         standing = await self._standing(signed_in.user.user_id, caller, application_id)
-        return Guest(
+        return AdminRequest(
             browser=browser,
             signed_in=signed_in,
             standing=standing,
@@ -275,29 +283,29 @@ class ConsoleDesk:
             raise NoRight("the account is gone")
         return facts
 
-    async def _or_refused(self, request: Request, guest: Guest, answer: Awaitable[Response]) -> Response:
+    async def _or_refused(self, request: Request, guest: AdminRequest, answer: Awaitable[Response]) -> Response:
         try:
             return await answer
-        except FORESEEN as error:
-            return self._refused(request, guest, told(error))
+        except EXPECTED_ERRORS as error:
+            return self._refused(request, guest, problem_from(error))
 
-    def _refused(self, request: Request, guest: Guest, problem: Problem) -> Response:
+    def _refused(self, request: Request, guest: AdminRequest, problem: FormProblem) -> Response:
         """A refusal stays inside the console: who asks has to know whom to ask, and finds the way back."""
-        context = RefusedContext(problem=problem, reference=guest.origin.request_id)
-        return self.show(request, guest, here_of(request), context, status=problem.status)
+        context = RefusalContext(problem=problem, reference=guest.origin.request_id)
+        return self.show(request, guest, current_entry(request), context, status=problem.status)
 
 
-def told(error: GatehouseError) -> Problem:
+def problem_from(error: GatehouseError) -> FormProblem:
     """What an API says to a program, as a form says it to a person: of a field, not of a member's path."""
     problem = problem_of(error)
     if isinstance(error, PersonNotFound | UserNotFound):
-        return Problem(text=NO_SUCH_PERSON, status=problem.status)
-    place = PLACE.fullmatch(problem.shown)
+        return FormProblem(text=NO_SUCH_PERSON, status=problem.status)
+    place = FIELD_MESSAGE.fullmatch(problem.shown)
     if place is None:
-        return Problem(text=problem.shown.removeprefix("data."), status=problem.status)
-    return Problem(text=place["said"], status=problem.status, field=place["field"] or "")
+        return FormProblem(text=problem.shown.removeprefix("data."), status=problem.status)
+    return FormProblem(text=place["said"], status=problem.status, field=place["field"] or "")
 
 
-def here_of(request: Request) -> Entry:
+def current_entry(request: Request) -> ConsoleEntry:
     parts: list[str] = request.scope["path"].split("/")
-    return next((entry for entry in Entry if entry.value in parts[2:3]), Entry.HOME)
+    return next((entry for entry in ConsoleEntry if entry.value in parts[2:3]), ConsoleEntry.HOME)

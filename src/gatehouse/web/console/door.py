@@ -12,49 +12,51 @@ from urllib.parse import quote, urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.interaction.account import KIND, TO
-from gatehouse.interaction.dispatcher import Interactions
-from gatehouse.web.browser import Browser, Browsers, is_full
-from gatehouse.web.console.places import CONSOLE, Entry, is_own_page
+from gatehouse.interaction.account import ACCOUNT_KIND, RETURN_TO
+from gatehouse.interaction.dispatcher import SignInFlows
+from gatehouse.web.browser import Browser, BrowserSessions, is_full_session
+from gatehouse.web.console.places import CONSOLE, ConsoleEntry, is_console_page
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.way import carried
+from gatehouse.web.pages.way import pack_request
 from gatehouse.web.responses import see_other
-from gatehouse.web.routes.table import SCHEMA_BODY, Endpoint, RateClass
+from gatehouse.web.routes.table import SCHEMA_BODY_LIMIT, Endpoint, RateClass
 
-BELOW: Final = f"{CONSOLE}/{{rest:path}}"
-METHODS: Final = {"GET": "show", "POST": "act"}
+SUBPATHS: Final = f"{CONSOLE}/{{rest:path}}"
+METHOD_VERBS: Final = {"GET": "show", "POST": "act"}
 
-Answer = Callable[[Request], Awaitable[Response]]
+ConsoleHandler = Callable[[Request], Awaitable[Response]]
 
 
-class Threshold:
+class SignInGate:
     """Where whoever is not signed in is sent away from, to come back; he is not told what there is and what not."""
 
-    def __init__(self, *, browsers: Browsers, interactions: Interactions) -> None:
+    def __init__(self, *, browsers: BrowserSessions, interactions: SignInFlows) -> None:
         self.browsers: Final = browsers
         self._interactions = interactions
 
     async def turned_away(self, request: Request) -> Response | None:
         """None for whoever may come in."""
         browser = await self.browsers.read(request)
-        return None if is_full(browser.signed_in) else await self.sign_in(request, browser)
+        return None if is_full_session(browser.signed_in) else await self.sign_in(request, browser)
 
     async def sign_in(self, request: Request, browser: Browser) -> Response:
         """Through the ordinary sign-in, and back here; a form that was sent is not sent again."""
-        to = address_of(request) if request.method == "GET" else Entry.HOME.path
-        handle = await self._interactions.begin(KIND, {TO: to}, browser=browser.name, request=carried(to.encode()))
+        to = page_address(request) if request.method == "GET" else ConsoleEntry.HOME.path
+        handle = await self._interactions.begin(
+            ACCOUNT_KIND, {RETURN_TO: to}, browser=browser.name, request=pack_request(to.encode())
+        )
         response = see_other(f"{Path.SIGN_IN}?{urlencode({'interaction': handle})}")
         return self.browsers.remember(response, browser)
 
 
-class Door:
-    def __init__(self, furnish: Callable[[], Answer], threshold: Threshold) -> None:
+class LazyConsole:
+    def __init__(self, furnish: Callable[[], ConsoleHandler], threshold: SignInGate) -> None:
         """`furnish` builds the console; it is called once, for the first visitor, in a thread."""
         self._furnish = furnish
         self._threshold = threshold
-        self._furnishing: asyncio.Task[Answer] | None = None
-        self._answer: Answer | None = None
+        self._furnishing: asyncio.Task[ConsoleHandler] | None = None
+        self._answer: ConsoleHandler | None = None
 
     async def enter(self, request: Request) -> Response:
         if self._answer is None:
@@ -65,7 +67,7 @@ class Door:
             self._answer = await asyncio.shield(furnishing)
         return await self._answer(request)
 
-    def _begin(self) -> asyncio.Task[Answer]:
+    def _begin(self) -> asyncio.Task[ConsoleHandler]:
         """What failed is tried again by the next who comes."""
         task = self._furnishing
         if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
@@ -75,7 +77,7 @@ class Door:
     def endpoints(self) -> list[Endpoint]:
         return [
             Endpoint(
-                name=f"console.{verb}" if path == BELOW else f"console.{verb}_home",
+                name=f"console.{verb}" if path == SUBPATHS else f"console.{verb}_home",
                 path=path,
                 methods=(method,),
                 handler=self.enter,
@@ -84,15 +86,15 @@ class Door:
                 section="pages",
                 summary="The administration console",
                 hidden=True,
-                body_limit=SCHEMA_BODY,  # a whole schema may come back in a form
+                body_limit=SCHEMA_BODY_LIMIT,  # a whole schema may come back in a form
             )
-            for path in (CONSOLE, BELOW)
-            for method, verb in METHODS.items()
+            for path in (CONSOLE, SUBPATHS)
+            for method, verb in METHOD_VERBS.items()
         ]
 
 
-def address_of(request: Request) -> str:
+def page_address(request: Request) -> str:
     """The page's own address if it can be led back to, else the console's first."""
     path, query = quote(request.scope["path"]), request.scope["query_string"].decode("latin-1")
     address = f"{path}?{query}" if query else path
-    return address if is_own_page(address) else Entry.HOME.path
+    return address if is_console_page(address) else ConsoleEntry.HOME.path

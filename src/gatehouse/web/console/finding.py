@@ -9,15 +9,15 @@ from collections.abc import Collection, Sequence
 from gatehouse.accounts.logins import login_key
 from gatehouse.admin.model.names import NamedPerson, NameStore
 from gatehouse.admin.model.paging import SEARCH_LONGEST
-from gatehouse.web.console.desk import Guest
+from gatehouse.web.console.desk import AdminRequest
 
 
-class Finder:
+class PersonFinder:
     def __init__(self, names: NameStore) -> None:
         self._names = names
 
     async def find(
-        self, guest: Guest, text: str, *, known: Collection[str], by_address: bool
+        self, guest: AdminRequest, text: str, *, known: Collection[str], by_address: bool
     ) -> Sequence[NamedPerson]:
         """`known`: ids of those he may find by a part of their names. `by_address`: anybody by the whole address."""
         wanted = text.strip()[:SEARCH_LONGEST]

@@ -9,38 +9,38 @@ from dataclasses import dataclass
 from typing import Final
 
 from gatehouse.admin.model.names import NamedPerson, NameStore
-from gatehouse.permissions.callers.desk import Visit
+from gatehouse.permissions.callers.desk import AuthenticatedRequest
 from gatehouse.permissions.errors import NoRight
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.questions.proposals import AnyProposal, MembershipProposal, Proposer
-from gatehouse.permissions.questions.sight import refuse_about_everybody
-from gatehouse.permissions.questions.simulate import Forecast, Simulation, inside
-from gatehouse.permissions.rights.guard import About, Operation, is_open
-from gatehouse.web.console.desk import ConsoleDesk, Guest
-from gatehouse.web.console.effects import PersonEffect, Thing, person_effect
+from gatehouse.permissions.questions.sight import refuse_about_everyone
+from gatehouse.permissions.questions.simulate import Forecast, Simulation, limit_to_project
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
+from gatehouse.web.console.desk import AdminRequest, ConsoleView
+from gatehouse.web.console.effects import AccessItem, PersonEffect, person_effect
 
-PEOPLE_MOST: Final = 500  # shown, most of them folded
-PEOPLE_FIRST: Final = 12  # shown unfolded
-APPLICATIONS_MOST: Final = 20
-KINDS_FIRST: Final = 12  # of counts
+MAX_PEOPLE: Final = 500  # shown, most of them folded
+PEOPLE_UNFOLDED: Final = 12  # shown unfolded
+MAX_APPLICATIONS: Final = 20
+MAX_COUNTS_SHOWN: Final = 12  # of counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Count:
-    thing: Thing
+class ImpactCount:
+    thing: AccessItem
     gain: int
     lose: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Foreseen:
+class Impact:
     """A change's effect in one application."""
 
     application_id: int
     application: str
     hidden: bool = False  # whoever asks may not see what people hold there
     people: Sequence[PersonEffect] = ()
-    counts: Sequence[Count] = ()
+    counts: Sequence[ImpactCount] = ()
     gaining: int = 0
     losing: int = 0
     more: bool = False  # there may be more people than were looked at
@@ -52,83 +52,83 @@ class Foreseen:
 
     @property
     def first(self) -> Sequence[PersonEffect]:
-        return self.people[:PEOPLE_FIRST]
+        return self.people[:PEOPLE_UNFOLDED]
 
     @property
     def others(self) -> Sequence[PersonEffect]:
-        return self.people[PEOPLE_FIRST:]
+        return self.people[PEOPLE_UNFOLDED:]
 
     @property
-    def main_counts(self) -> Sequence[Count]:
-        return self.counts[:KINDS_FIRST]
+    def main_counts(self) -> Sequence[ImpactCount]:
+        return self.counts[:MAX_COUNTS_SHOWN]
 
     @property
     def other_counts(self) -> int:
-        return len(self.counts[KINDS_FIRST:])
+        return len(self.counts[MAX_COUNTS_SHOWN:])
 
 
-class Foresight:
-    def __init__(self, *, simulation: Simulation, names: NameStore, desk: ConsoleDesk) -> None:
+class ImpactForecaster:
+    def __init__(self, *, simulation: Simulation, names: NameStore, desk: ConsoleView) -> None:
         self._simulation = simulation
         self._names = names
         self._desk = desk
 
-    async def of(self, guest: Guest, application_id: int, proposal: AnyProposal) -> Foreseen:
+    async def of(self, guest: AdminRequest, application_id: int, proposal: AnyProposal) -> Impact:
         """The effect in an application. Raises whatever the save would raise, unless the effect is hidden."""
         if guest.standing.application_id != application_id:
             guest = await self._desk.about(guest, application_id)
         standing = guest.standing
         model = standing.application()
         if not sees_everybody(standing):
-            return Foreseen(application_id=application_id, application=model.application.name, hidden=True)
+            return Impact(application_id=application_id, application=model.application.name, hidden=True)
         return await self._told(await self._run(guest, proposal), application_id, model.application.name)
 
-    async def of_members(self, guest: Guest, project_id: str, proposal: MembershipProposal) -> Foreseen:
+    async def of_members(self, guest: AdminRequest, project_id: str, proposal: MembershipProposal) -> Impact:
         """What people gain and lose of application 1: to whoever does not see all of it, inside the project alone."""
         guest = await self._desk.about(guest, CENTRAL_ID)
         if sees_everybody(guest.standing):
             return await self.of(guest, CENTRAL_ID, proposal)
         name = guest.standing.central.application.name
-        if not is_open(guest.rights, Operation.MEMBERSHIP_GET, About(project_id=project_id)):
-            return Foreseen(application_id=CENTRAL_ID, application=name, hidden=True)
-        forecast = inside(await self._run(guest, proposal), project_id)
+        if not is_open(guest.rights, Operation.MEMBERSHIP_GET, GuardTarget(project_id=project_id)):
+            return Impact(application_id=CENTRAL_ID, application=name, hidden=True)
+        forecast = limit_to_project(await self._run(guest, proposal), project_id)
         return await self._told(forecast, CENTRAL_ID, name)
 
     async def in_each(
-        self, guest: Guest, application_ids: Iterable[int], proposal: AnyProposal
-    ) -> Sequence[Foreseen]:
+        self, guest: AdminRequest, application_ids: Iterable[int], proposal: AnyProposal
+    ) -> Sequence[Impact]:
         """The same in several applications, of many the first ones."""
-        among = sorted(set(application_ids))[:APPLICATIONS_MOST]
+        among = sorted(set(application_ids))[:MAX_APPLICATIONS]
         return [await self.of(guest, one, proposal) for one in among]
 
-    async def _run(self, guest: Guest, proposal: AnyProposal) -> Forecast:
+    async def _run(self, guest: AdminRequest, proposal: AnyProposal) -> Forecast:
         standing = guest.standing
         by = Proposer(actor=guest.actor, model=standing.application(), central=standing.central)
-        return await self._simulation.run(proposal, by, after="", limit=PEOPLE_MOST)
+        return await self._simulation.run(proposal, by, after="", limit=MAX_PEOPLE)
 
-    async def _told(self, forecast: Forecast, application_id: int, application: str) -> Foreseen:
+    async def _told(self, forecast: Forecast, application_id: int, application: str) -> Impact:
         names = await self._names.people([one.user_id for one in forecast.effects])
-        return foreseen(forecast, names, application_id=application_id, application=application)
+        return describe_impact(forecast, names, application_id=application_id, application=application)
 
 
-def sees_everybody(standing: Visit) -> bool:
+def sees_everybody(standing: AuthenticatedRequest) -> bool:
     """The right that `simulate` and `members` of the API ask for."""
     try:
-        refuse_about_everybody(standing)
+        refuse_about_everyone(standing)
     except NoRight:
         return False
     return True
 
 
-def foreseen(
+def describe_impact(
     forecast: Forecast, names: Mapping[str, NamedPerson], *, application_id: int, application: str
-) -> Foreseen:
+) -> Impact:
     people = [person_effect(one, names[one.user_id].nick if one.user_id in names else "") for one in forecast.effects]
-    return Foreseen(
+    return Impact(
         application_id=application_id,
         application=application,
         people=people,
-        counts=counted(people),
+        counts=count_items(people),
         gaining=sum(bool(one.gained) for one in people),
         losing=sum(bool(one.lost) for one in people),
         more=forecast.after is not None,
@@ -136,11 +136,11 @@ def foreseen(
     )
 
 
-def counted(people: Iterable[PersonEffect]) -> Sequence[Count]:
+def count_items(people: Iterable[PersonEffect]) -> Sequence[ImpactCount]:
     """What most people gain or lose comes first."""
-    gain, lose = Counter[Thing](), Counter[Thing]()
+    gain, lose = Counter[AccessItem](), Counter[AccessItem]()
     for one in people:
         gain.update(one.gained)
         lose.update(one.lost)
-    counts = [Count(thing=thing, gain=gain[thing], lose=lose[thing]) for thing in gain.keys() | lose.keys()]
+    counts = [ImpactCount(thing=thing, gain=gain[thing], lose=lose[thing]) for thing in gain.keys() | lose.keys()]
     return sorted(counts, key=lambda one: (-(one.gain + one.lose), one.thing))

@@ -6,19 +6,25 @@ from typing import Final
 
 import msgspec
 
-from gatehouse.admin.model.sight import Sight
-from gatehouse.web.console.notes import NOT_SAVED
-from gatehouse.web.console.places import Entry
-from gatehouse.web.permissions.encoding import slices
+from gatehouse.admin.model.sight import Visibility
+from gatehouse.web.console.notes import NOT_SAVED_MESSAGE
+from gatehouse.web.console.places import ConsoleEntry
+from gatehouse.web.permissions.encoding import iter_json_pieces
 
-FOR_EVERYBODY: Final = (Entry.HOME, Entry.PROJECTS, Entry.APPLICATIONS, Entry.ROLES, Entry.ACCESS)
-ANSWER_SHOWN: Final = 2**18  # bytes
+ENTRIES_FOR_ALL: Final = (
+    ConsoleEntry.HOME,
+    ConsoleEntry.PROJECTS,
+    ConsoleEntry.APPLICATIONS,
+    ConsoleEntry.ROLES,
+    ConsoleEntry.ACCESS,
+)
+MAX_ANSWER_BYTES: Final = 2**18  # bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    here: Entry
-    entries: tuple[Entry, ...]
+    here: ConsoleEntry
+    entries: tuple[ConsoleEntry, ...]
     nick: str
     user_id: str
     csrf: str
@@ -29,15 +35,15 @@ class Frame:
     @property
     def is_not_sent(self) -> bool:
         """Whether the form of this page was kept from being sent by the question for a fresh proof."""
-        return self.note == NOT_SAVED
+        return self.note == NOT_SAVED_MESSAGE
 
 
-def entries_for(sight: Sight) -> tuple[Entry, ...]:
+def entries_for(sight: Visibility) -> tuple[ConsoleEntry, ...]:
     """Who administers the installation sees all of them; others what their projects and applications have."""
     if sight.everything:
-        return tuple(Entry)
-    more = {Entry.GAMES: bool(sight.applications), Entry.ACTIVITY: bool(sight.projects)}
-    return tuple(entry for entry in Entry if entry in FOR_EVERYBODY or more.get(entry))
+        return tuple(ConsoleEntry)
+    more = {ConsoleEntry.GAMES: bool(sight.applications), ConsoleEntry.ACTIVITY: bool(sight.projects)}
+    return tuple(entry for entry in ConsoleEntry if entry in ENTRIES_FOR_ALL or more.get(entry))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +57,12 @@ class ApiCall:
     @property
     def answer(self) -> str:
         """The record, or nothing where a screen is a list of things that have screens."""
-        return "" if self.record is None else shown_answer(self.record)
+        return "" if self.record is None else format_answer(self.record)
 
     @property
     def curl(self) -> str:
         """To be pasted into a shell that knows the three names."""
-        quoted = written(self.body).replace("'", r"'\''")
+        quoted = format_json(self.body).replace("'", r"'\''")
         return (
             f'curl -X POST "$GATEHOUSE/api/permissions/{self.path}" \\\n'
             '  -H "Authorization: Bearer $JWT" -H "Factor: $FACTOR" \\\n'
@@ -65,16 +71,16 @@ class ApiCall:
         )
 
 
-def shown_answer(record: object) -> str:
+def format_answer(record: object) -> str:
     """A long one is left to the API: no page is made of it."""
     pieces, length = [], 0
-    for piece in slices(record):
+    for piece in iter_json_pieces(record):
         pieces.append(piece)
         length += len(piece)
-        if length > ANSWER_SHOWN:
+        if length > MAX_ANSWER_BYTES:
             return ""
     return msgspec.json.format(b"".join(pieces), indent=2).decode()
 
 
-def written(value: object) -> str:
+def format_json(value: object) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()

@@ -11,47 +11,53 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.model.finding import FindingStore
-from gatehouse.admin.model.games import REF, REF_LENGTH, GameLine, GameListStore, ref_of
+from gatehouse.admin.model.finding import SearchStore
+from gatehouse.admin.model.games import (
+    REF_LENGTH,
+    REF_PATTERN,
+    GameSessionListItem,
+    GameSessionListStore,
+    session_ref,
+)
 from gatehouse.admin.model.names import NameStore
 from gatehouse.admin.model.paging import Page
-from gatehouse.admin.seen_log import shown
-from gatehouse.audit.model import Record, Refusal
+from gatehouse.admin.seen_log import redact_record
+from gatehouse.audit.model import AuditRecord, Refusal
 from gatehouse.audit.store import AuditStore
-from gatehouse.gamesessions.administration import REASON_LONGEST, GameAdministration
+from gatehouse.gamesessions.administration import MAX_REASON_LENGTH, GameSessionAdmin
 from gatehouse.gamesessions.errors import SessionOver
-from gatehouse.gamesessions.model import GSID, GameSession, State
+from gatehouse.gamesessions.model import GSID_PATTERN, GameSession, GameSessionState
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import NotFound
 from gatehouse.permissions.errors import NoRight
-from gatehouse.permissions.rights.guard import Operation, is_open, require
-from gatehouse.web.console.activity import SHOW_RECORD
+from gatehouse.permissions.rights.guard import Operation, is_open, require_operation
+from gatehouse.web.console.activity import SHOW_RECORD_COMMAND
 from gatehouse.web.console.api_calls import record_call, session_call
-from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
+from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.listing import ListQuery, csv_file
-from gatehouse.web.console.places import Entry
-from gatehouse.web.console.screens import Screen
-from gatehouse.web.console.timeline import Timeline, timeline
+from gatehouse.web.console.places import ConsoleEntry
+from gatehouse.web.console.screens import ConsoleRoute
+from gatehouse.web.console.timeline import Timeline, build_timeline
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.pages.desk import CsrfForm
 from gatehouse.web.parse import read_query
 from gatehouse.web.responses import see_other
 
-HERE: Final = Entry.GAMES
-APPLICATIONS_MOST: Final = 50  # of somebody who does not administer
-OPEN: Final = (State.PENDING, State.CONFIRMED)
+ENTRY: Final = ConsoleEntry.GAMES
+MAX_APPLICATIONS: Final = 50  # of somebody who does not administer
+OPEN_STATES: Final = (GameSessionState.PENDING, GameSessionState.CONFIRMED)
 
 
 class GamesQuery(ListQuery, frozen=True, kw_only=True):
     state: str = ""
 
 
-class RecordQuery(ListQuery, frozen=True, kw_only=True):
+class RefusalQuery(ListQuery, frozen=True, kw_only=True):
     id: str = ""
 
 
-class CloseForm(Guarded, frozen=True, kw_only=True):
+class CloseGameForm(CsrfForm, frozen=True, kw_only=True):
     reason: str = ""
 
 
@@ -59,7 +65,7 @@ class CloseForm(Guarded, frozen=True, kw_only=True):
 class GamesContext(PageContext):
     template = "console/games/list.html"
 
-    found: Page[GameLine]
+    found: Page[GameSessionListItem]
     query: GamesQuery
     states: Sequence[str]
     administers: bool
@@ -87,15 +93,15 @@ class CloseGameContext(PageContext):
     template = "console/games/close.html"
 
     ref: str
-    state: State
+    state: GameSessionState
     application: str
     reason: str = ""
-    longest: int = REASON_LONGEST
-    problem: Problem | None = None
+    longest: int = MAX_REASON_LENGTH
+    problem: FormProblem | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordContext(PageContext):
+class RefusalRecordContext(PageContext):
     template = "console/games/record.html"
 
     asked: str
@@ -110,12 +116,12 @@ class GameScreens:
     def __init__(
         self,
         *,
-        lists: GameListStore,
+        lists: GameSessionListStore,
         audit: AuditStore,
-        administration: GameAdministration,
+        administration: GameSessionAdmin,
         names: NameStore,
-        finding: FindingStore,
-        desk: ConsoleDesk,
+        finding: SearchStore,
+        desk: ConsoleView,
         clock: Clock,
     ) -> None:
         self._lists = lists
@@ -126,126 +132,128 @@ class GameScreens:
         self._desk = desk
         self._clock = clock
 
-    async def list(self, request: Request, guest: Guest) -> Response:
+    async def list(self, request: Request, guest: AdminRequest) -> Response:
         query = read_query(request, GamesQuery)
         among = await self._seen(guest)
-        state = query.state if query.state in set(State) else ""
-        wanted = replace(query.wanted, search=named_by(query.wanted.search))
+        state = query.state if query.state in set(GameSessionState) else ""
+        wanted = replace(query.wanted, search=search_by_ref(query.wanted.search))
         found = await self._lists.sessions(wanted, self._clock.now(), state=state, among=among)
         if among is not None:
             found = replace(found, rows=[without_people(line) for line in found.rows])
         if query.is_file:
-            return csv_file("game-sessions", COLUMNS, found.rows)
-        context = GamesContext(found=found, query=query, states=tuple(State), administers=among is None)
-        return self._desk.show(request, guest, HERE, context)
+            return csv_file("game-sessions", SESSION_COLUMNS, found.rows)
+        context = GamesContext(found=found, query=query, states=tuple(GameSessionState), administers=among is None)
+        return self._desk.show(request, guest, ENTRY, context)
 
-    async def show(self, request: Request, guest: Guest) -> Response:
+    async def show(self, request: Request, guest: AdminRequest) -> Response:
         session = await self._session(request, guest)
         now, administers = self._clock.now(), guest.rights.administers
         refusals = await self._lists.refusals(session.gsid) if administers else ()
         number = session.app_id or session.gapp_id
         people = await self._names.people({session.user_id} - {""}) if administers else {}
         context = GameContext(
-            ref=ref_of(session.gsid),
+            ref=session_ref(session.gsid),
             session=session,
             application_id=number,
             application=(await self._finding.applications({number})).get(number, "") if number else "",
             nick=people[session.user_id].nick if session.user_id in people else "",
-            line=timeline(session, refusals, now),
+            line=build_timeline(session, refusals, now),
             refusals=refusals,
             administers=administers,
-            may_close=administers and session.state in OPEN,
+            may_close=administers and session.state in OPEN_STATES,
             is_waited_for=session.is_waited_for(now),
             call=session_call(session, number, administers=administers),
         )
-        return self._desk.show(request, guest, HERE, context)
+        return self._desk.show(request, guest, ENTRY, context)
 
-    async def ask_close(self, request: Request, guest: Guest) -> Response:
+    async def ask_close(self, request: Request, guest: AdminRequest) -> Response:
         return await self._closing(request, guest)
 
-    async def close(self, request: Request, guest: Guest, form: CloseForm) -> Response:
-        require(guest.rights, Operation.ADMINISTER)
+    async def close(self, request: Request, guest: AdminRequest, form: CloseGameForm) -> Response:
+        require_operation(guest.rights, Operation.ADMINISTER)
         session = await self._session(request, guest)
         if not await self._administration.close(session.gsid, form.reason.strip(), guest.origin):
             raise SessionOver
-        return self._desk.done(f"{HERE.path}/{ref_of(session.gsid)}", "game_closed")
+        return self._desk.done(f"{ENTRY.path}/{session_ref(session.gsid)}", "game_closed")
 
-    async def close_again(self, request: Request, guest: Guest, form: CloseForm, problem: Problem) -> Response:
+    async def close_again(
+        self, request: Request, guest: AdminRequest, form: CloseGameForm, problem: FormProblem
+    ) -> Response:
         return await self._closing(request, guest, reason=form.reason, problem=problem)
 
     async def _closing(
-        self, request: Request, guest: Guest, *, reason: str = "", problem: Problem | None = None
+        self, request: Request, guest: AdminRequest, *, reason: str = "", problem: FormProblem | None = None
     ) -> Response:
-        require(guest.rights, Operation.ADMINISTER)
+        require_operation(guest.rights, Operation.ADMINISTER)
         session = await self._session(request, guest)
         number = session.app_id or session.gapp_id
         names = await self._finding.applications({number})
         context = CloseGameContext(
-            ref=ref_of(session.gsid),
+            ref=session_ref(session.gsid),
             state=session.state,
             application=names.get(number, ""),
             reason=reason,
             problem=problem,
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
 
-    async def record(self, request: Request, guest: Guest) -> Response:
+    async def record(self, request: Request, guest: AdminRequest) -> Response:
         """What stands behind the id that a refused game was told (interface §4.3)."""
-        require(guest.rights, Operation.ADMINISTER)
-        asked = read_query(request, RecordQuery).id.strip()
+        require_operation(guest.rights, Operation.ADMINISTER)
+        asked = read_query(request, RefusalQuery).id.strip()
         found = await self._audit.find(asked) if asked else None
-        if isinstance(found, Record):
-            return see_other(f"{Entry.ACTIVITY.path}/{found.record_id}")
+        if isinstance(found, AuditRecord):
+            return see_other(f"{ConsoleEntry.ACTIVITY.path}/{found.record_id}")
         if found is None:
-            context = RecordContext(asked=asked)
-            return self._desk.show(request, guest, HERE, context, status=404 if asked else None)
-        is_gsid = GSID.fullmatch(found.subject) is not None
-        lasting = await self._lists.session(ref_of(found.subject), self._clock.now()) if is_gsid else None
-        context = RecordContext(
+            context = RefusalRecordContext(asked=asked)
+            return self._desk.show(request, guest, ENTRY, context, status=404 if asked else None)
+        is_gsid = GSID_PATTERN.fullmatch(found.subject) is not None
+        lasting = await self._lists.session(session_ref(found.subject), self._clock.now()) if is_gsid else None
+        context = RefusalRecordContext(
             asked=asked,
             refusal=found,
-            subject=ref_of(found.subject) if is_gsid else found.subject,
-            ref=ref_of(found.subject) if lasting is not None else "",
-            command=f"{SHOW_RECORD} {found.record_id}",
-            call=record_call(shown(found, guest.rights)),
+            subject=session_ref(found.subject) if is_gsid else found.subject,
+            ref=session_ref(found.subject) if lasting is not None else "",
+            command=f"{SHOW_RECORD_COMMAND} {found.record_id}",
+            call=record_call(redact_record(found, guest.rights)),
         )
-        return self._desk.show(request, guest, HERE, context)
+        return self._desk.show(request, guest, ENTRY, context)
 
-    async def _session(self, request: Request, guest: Guest) -> GameSession:
+    async def _session(self, request: Request, guest: AdminRequest) -> GameSession:
         ref: str = request.path_params["ref"]
         among = await self._seen(guest)
-        session = await self._lists.session(ref, self._clock.now()) if REF.fullmatch(ref) else None
+        session = await self._lists.session(ref, self._clock.now()) if REF_PATTERN.fullmatch(ref) else None
         if session is None:
             raise NotFound("no such game session") if among is None else NoRight("no such game session")
         if among is not None and not {session.app_id, session.gapp_id} & set(among):
             raise NoRight("no such game session")
         return session
 
-    async def _seen(self, guest: Guest) -> Collection[int] | None:
+    async def _seen(self, guest: AdminRequest) -> Collection[int] | None:
         """The applications whose sessions he may see; None for all. Nobody without any comes further."""
         if guest.rights.administers:
             return None
         found = []
-        for number in sorted(guest.sight.applications)[:APPLICATIONS_MOST]:
+        for number in sorted(guest.sight.applications)[:MAX_APPLICATIONS]:
             standing = (await self._desk.about(guest, number)).standing
             if is_open(standing.rights, Operation.APPLICATION_GET, standing.about):
                 found.append(number)
         if not found:
-            require(guest.rights, Operation.ADMINISTER)
+            require_operation(guest.rights, Operation.ADMINISTER)
         return found
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         desk = self._desk
         return [
             desk.shown("/games", self.list),
             desk.shown("/games/record", self.record),
             desk.shown("/games/{ref}", self.show),
             desk.shown("/games/{ref}/close", self.ask_close, fresh=True),
-            desk.posted("/games/{ref}/close", CloseForm, self.close, again=self.close_again, fresh=True),
+            desk.posted("/games/{ref}/close", CloseGameForm, self.close, again=self.close_again, fresh=True),
         ]
 
 
-COLUMNS: Final = {
+SESSION_COLUMNS: Final = {
     "session": lambda line: line.ref,
     "state": lambda line: line.state.value,
     "closed": lambda line: line.closed,
@@ -260,10 +268,10 @@ COLUMNS: Final = {
 }
 
 
-def named_by(search: str) -> str:
+def search_by_ref(search: str) -> str:
     """A whole gsid that somebody was told is found by its beginning."""
-    return search.strip().lower()[:REF_LENGTH] if GSID.fullmatch(search.strip().lower()) else search
+    return search.strip().lower()[:REF_LENGTH] if GSID_PATTERN.fullmatch(search.strip().lower()) else search
 
 
-def without_people(line: GameLine) -> GameLine:
+def without_people(line: GameSessionListItem) -> GameSessionListItem:
     return replace(line, user_id="", nick="", address="")

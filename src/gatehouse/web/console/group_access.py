@@ -7,37 +7,37 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.permissions.commands.groups import AccessDraft, Groups
+from gatehouse.permissions.commands.groups import AccessDraft, GroupCommands
 from gatehouse.permissions.errors import GroupNotFound, Malformed
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.questions.proposals import GroupAccessProposal
-from gatehouse.permissions.rights.guard import About, Operation, require
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
 from gatehouse.web.console.api_calls import group_call
 from gatehouse.web.console.conditions import (
-    Builder,
+    ConditionBuilder,
+    ConditionBuilders,
     ConditionForm,
-    Conditions,
-    Row,
-    changed_rows,
-    condition_in,
-    is_about_rows,
+    ConditionRow,
+    apply_row_action,
+    condition_from_rows,
     is_number,
-    rows_in,
-    typed_rows,
+    is_row_action,
+    rows_from_form,
+    rows_of_condition,
 )
-from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
-from gatehouse.web.console.forecast import Foresight
+from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
+from gatehouse.web.console.forecast import ImpactForecaster
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.group_door import GroupDoor, GroupHead, SeenGroup, group_head, sees_members
-from gatehouse.web.console.places import Entry
-from gatehouse.web.console.review import is_nothing, review
-from gatehouse.web.console.screens import Screen
+from gatehouse.web.console.group_door import GroupHead, GroupLoader, LoadedGroup, group_head, sees_members
+from gatehouse.web.console.places import ConsoleEntry
+from gatehouse.web.console.review import has_no_impact, review_context
+from gatehouse.web.console.screens import ConsoleRoute
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.pages.desk import CsrfForm
 from gatehouse.web.responses import see_other
 
-HERE: Final = Entry.PROJECTS
-NEW: Final = "new"
+ENTRY: Final = ConsoleEntry.PROJECTS
+NEW_CONDITION: Final = "new"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,13 +48,13 @@ class GroupConditionContext(PageContext):
     path: str
     title: str
     is_new: bool
-    builder: Builder
+    builder: ConditionBuilder
     version: int
     call: ApiCall
-    problem: Problem | None = None
+    problem: FormProblem | None = None
 
 
-class AccessForm(Guarded, frozen=True, kw_only=True):
+class GroupAccessForm(CsrfForm, frozen=True, kw_only=True):
     """One change at a time: somebody comes, somebody goes, or a condition goes, by its number."""
 
     add: str = ""
@@ -73,11 +73,11 @@ class GroupAccessScreens:
     def __init__(
         self,
         *,
-        door: GroupDoor,
-        groups: Groups,
-        conditions: Conditions,
-        foresight: Foresight,
-        desk: ConsoleDesk,
+        door: GroupLoader,
+        groups: GroupCommands,
+        conditions: ConditionBuilders,
+        foresight: ImpactForecaster,
+        desk: ConsoleView,
     ) -> None:
         self._door = door
         self._groups = groups
@@ -85,69 +85,69 @@ class GroupAccessScreens:
         self._foresight = foresight
         self._desk = desk
 
-    async def change(self, request: Request, guest: Guest, form: AccessForm) -> Response:
+    async def change(self, request: Request, guest: AdminRequest, form: GroupAccessForm) -> Response:
         seen = await self._door.enter(request, guest)
         if form.do == "edit":
             return see_other(seen.path)
-        return await self._saved(request, guest, seen, form, changed(seen.group, form), f"{seen.path}/access")
+        return await self._saved(request, guest, seen, form, access_draft(seen.group, form), f"{seen.path}/access")
 
-    async def show(self, request: Request, guest: Guest) -> Response:
+    async def show(self, request: Request, guest: AdminRequest) -> Response:
         seen = await self._door.enter(request, guest)
-        about = About(project_id=seen.group.project_id, group_id=seen.group.group_id)
-        require(guest.rights, Operation.GROUP_ACCESS, about)
-        at = place_of(request, seen.group)
+        about = GuardTarget(project_id=seen.group.project_id, group_id=seen.group.group_id)
+        require_operation(guest.rights, Operation.GROUP_ACCESS, about)
+        at = condition_index(request, seen.group)
         one = None if at is None else seen.group.conditions[at]
         form = GroupConditionForm(title=one.title if one else "", version=seen.group.version)
-        return await self._builder(request, guest, seen, form, rows_in(one.condition if one else None))
+        return await self._builder(request, guest, seen, form, rows_of_condition(one.condition if one else None))
 
-    async def save(self, request: Request, guest: Guest, form: GroupConditionForm) -> Response:
-        seen, rows = await self._door.enter(request, guest), typed_rows(form)
-        if is_about_rows(form.do) or form.do == "edit":
-            return await self._builder(request, guest, seen, form, changed_rows(rows, form.do))
-        draft = with_condition(seen.group, place_of(request, seen.group), form, rows)
+    async def save(self, request: Request, guest: AdminRequest, form: GroupConditionForm) -> Response:
+        seen, rows = await self._door.enter(request, guest), rows_from_form(form)
+        if is_row_action(form.do) or form.do == "edit":
+            return await self._builder(request, guest, seen, form, apply_row_action(rows, form.do))
+        draft = with_condition(seen.group, condition_index(request, seen.group), form, rows)
         return await self._saved(request, guest, seen, form, draft, condition_path(request, seen))
 
     async def show_again(
-        self, request: Request, guest: Guest, form: GroupConditionForm, problem: Problem
+        self, request: Request, guest: AdminRequest, form: GroupConditionForm, problem: FormProblem
     ) -> Response:
-        seen, rows = await self._door.enter(request, guest), typed_rows(form)
+        seen, rows = await self._door.enter(request, guest), rows_from_form(form)
         return await self._builder(request, guest, seen, form, rows, problem)
 
     async def _saved(  # noqa: PLR0917 - a form, its change and where it came to
         self,
         request: Request,
-        guest: Guest,
-        seen: SeenGroup,
-        form: AccessForm | GroupConditionForm,
+        guest: AdminRequest,
+        seen: LoadedGroup,
+        form: GroupAccessForm | GroupConditionForm,
         draft: AccessDraft,
         action: str,
     ) -> Response:
         if form.do != "apply":
             proposal = GroupAccessProposal(group_id=seen.group.group_id, data=draft)
             foreseen = await self._foresight.in_each(guest, seen.applications, proposal)
-            if not is_nothing(foreseen):
-                context = review(
+            if not has_no_impact(foreseen):
+                context = review_context(
                     form, foreseen, name=seen.group.title, back=seen.path, action=action, trail=seen.trail
                 )
-                return self._desk.show(request, guest, HERE, context)
+                return self._desk.show(request, guest, ENTRY, context)
         await self._groups.save_access(guest.actor, seen.group.group_id, draft)
         return self._desk.done(seen.path, "saved")
 
     async def _builder(  # noqa: PLR0917 - what a page is made of
         self,
         request: Request,
-        guest: Guest,
-        seen: SeenGroup,
+        guest: AdminRequest,
+        seen: LoadedGroup,
         form: GroupConditionForm,
-        rows: Sequence[Row],
-        problem: Problem | None = None,
+        rows: Sequence[ConditionRow],
+        problem: FormProblem | None = None,
     ) -> Response:
         counts = sees_members(guest, seen)
         context = GroupConditionContext(
             head=group_head(guest, seen, "group"),
             path=condition_path(request, seen),
             title=form.title,
-            is_new=request.path_params["number"] == NEW,
+            is_new=request.path_params["number"] == NEW_CONDITION,
             builder=await self._conditions.builder(
                 rows, counts=counts, with_address=False, later=request.method == "GET"
             ),
@@ -155,42 +155,44 @@ class GroupAccessScreens:
             call=group_call(seen.group),
             problem=problem,
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         desk, one = self._desk, "/projects/{project_id}/groups/{group_id}"
         condition = f"{one}/conditions/{{number}}"
         return [
-            desk.posted(f"{one}/access", AccessForm, self.change),
+            desk.posted(f"{one}/access", GroupAccessForm, self.change),
             desk.shown(condition, self.show),
             desk.posted(condition, GroupConditionForm, self.save, again=self.show_again),
         ]
 
 
-def condition_path(request: Request, seen: SeenGroup) -> str:
+def condition_path(request: Request, seen: LoadedGroup) -> str:
     return f"{seen.path}/conditions/{request.path_params['number']}"
 
 
-def place_of(request: Request, group: Group) -> int | None:
+def condition_index(request: Request, group: Group) -> int | None:
     """Which condition it is about; None for a new one."""
     number = request.path_params["number"]
-    if number == NEW:
+    if number == NEW_CONDITION:
         return None
     if not is_number(number) or int(number) >= len(group.conditions):
         raise GroupNotFound(f"condition {number}")
     return int(number)
 
 
-def documents(group: Group) -> list[object]:
+def condition_documents(group: Group) -> list[object]:
     return [{"title": one.title, "condition": one.condition.document} for one in group.conditions]
 
 
-def with_condition(group: Group, at: int | None, form: GroupConditionForm, rows: Sequence[Row]) -> AccessDraft:
-    condition = condition_in(rows, with_address=False)
+def with_condition(
+    group: Group, at: int | None, form: GroupConditionForm, rows: Sequence[ConditionRow]
+) -> AccessDraft:
+    condition = condition_from_rows(rows, with_address=False)
     if condition is None:
         raise Malformed("a condition: add at least one row")
     new: Mapping[str, object] = {"title": form.title.strip(), "condition": dict(condition.document)}
-    given = documents(group)
+    given = condition_documents(group)
     if at is None:
         given.append(new)
     else:
@@ -198,9 +200,9 @@ def with_condition(group: Group, at: int | None, form: GroupConditionForm, rows:
     return AccessDraft(conditions=given, version=form.version)
 
 
-def changed(group: Group, form: AccessForm) -> AccessDraft:
+def access_draft(group: Group, form: GroupAccessForm) -> AccessDraft:
     if form.drop_condition:
-        kept = [one for index, one in enumerate(documents(group)) if str(index) != form.drop_condition]
+        kept = [one for index, one in enumerate(condition_documents(group)) if str(index) != form.drop_condition]
         return AccessDraft(conditions=kept, version=form.version)
     users: list[object] = [one for one in group.users if one != form.drop]
     if form.add:

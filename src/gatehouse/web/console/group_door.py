@@ -6,33 +6,33 @@ from typing import Final
 
 from starlette.requests import Request
 
-from gatehouse.permissions.commands.groups import Groups
+from gatehouse.permissions.commands.groups import GroupCommands
 from gatehouse.permissions.errors import GroupNotFound
 from gatehouse.permissions.model.facts import ProjectModel
 from gatehouse.permissions.model.group import Group
-from gatehouse.permissions.rights.guard import About, Operation, is_open
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 from gatehouse.permissions.store import ProjectStore
-from gatehouse.web.console.desk import Guest
-from gatehouse.web.console.places import Entry
+from gatehouse.web.console.desk import AdminRequest
+from gatehouse.web.console.places import ConsoleEntry
 
-HERE: Final = Entry.PROJECTS
+ENTRY: Final = ConsoleEntry.PROJECTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeenGroup:
+class LoadedGroup:
     group: Group
     project: ProjectModel | None  # None: he may not view it
     applications: frozenset[int]  # in which a change of its members may be felt, of those he may know of
 
     @property
     def path(self) -> str:
-        return f"{HERE.path}/{self.group.project_id}/groups/{self.group.group_id}"
+        return f"{ENTRY.path}/{self.group.project_id}/groups/{self.group.group_id}"
 
     @property
     def trail(self) -> Sequence[tuple[str, str]]:
         if self.project is None:
             return ()
-        home = f"{HERE.path}/{self.group.project_id}"
+        home = f"{ENTRY.path}/{self.group.project_id}"
         return [(self.project.project.title, f"{home}/groups")]
 
 
@@ -55,25 +55,25 @@ class GroupHead:
         return [*shown, ("who", f"{self.path}/who")] if self.sees_members else shown
 
 
-class GroupDoor:
-    def __init__(self, *, groups: Groups, projects: ProjectStore) -> None:
+class GroupLoader:
+    def __init__(self, *, groups: GroupCommands, projects: ProjectStore) -> None:
         self._groups = groups
         self._projects = projects
 
-    async def enter(self, request: Request, guest: Guest) -> SeenGroup:
+    async def enter(self, request: Request, guest: AdminRequest) -> LoadedGroup:
         """Raises NoRight before GroupNotFound (R6)."""
         listed = await self._groups.of_project(guest.actor, request.path_params["project_id"])
         wanted = request.path_params["group_id"]
         group = next((one for one in listed if one.group_id == wanted), None)
         if group is None:
             raise GroupNotFound
-        if not is_open(guest.rights, Operation.PROJECT_GET, About(project_id=group.project_id)):
-            return SeenGroup(group=group, project=None, applications=frozenset())
+        if not is_open(guest.rights, Operation.PROJECT_GET, GuardTarget(project_id=group.project_id)):
+            return LoadedGroup(group=group, project=None, applications=frozenset())
         project = await self._projects.project(group.project_id)
-        return SeenGroup(group=group, project=project, applications=felt_in(project, group))
+        return LoadedGroup(group=group, project=project, applications=affected_applications(project, group))
 
 
-def felt_in(model: ProjectModel, group: Group) -> frozenset[int]:
+def affected_applications(model: ProjectModel, group: Group) -> frozenset[int]:
     """Services that give or take something by the group; all of them when it decides who is let in."""
     project = model.project
     services = project.settings.services
@@ -84,8 +84,8 @@ def felt_in(model: ProjectModel, group: Group) -> frozenset[int]:
     )
 
 
-def group_head(guest: Guest, seen: SeenGroup, tab: str) -> GroupHead:
-    about = About(project_id=seen.group.project_id, group_id=seen.group.group_id)
+def group_head(guest: AdminRequest, seen: LoadedGroup, tab: str) -> GroupHead:
+    about = GuardTarget(project_id=seen.group.project_id, group_id=seen.group.group_id)
     live = seen.project is None or not seen.project.project.removed
     may: Mapping[Operation, bool] = {
         operation: live and is_open(guest.rights, operation, about)
@@ -103,10 +103,10 @@ def group_head(guest: Guest, seen: SeenGroup, tab: str) -> GroupHead:
     )
 
 
-def sees_members(guest: Guest, seen: SeenGroup) -> bool:
+def sees_members(guest: AdminRequest, seen: LoadedGroup) -> bool:
     """Whom conditions hold for is told to who manages the project's groups.
 
     In an application of the project such a person could ask the same by a role. Who manages this group alone could
     not: to him a count would tell the tags and purchases of people he only knows the ids of.
     """
-    return is_open(guest.rights, Operation.GROUP_SAVE, About(project_id=seen.group.project_id))
+    return is_open(guest.rights, Operation.GROUP_SAVE, GuardTarget(project_id=seen.group.project_id))

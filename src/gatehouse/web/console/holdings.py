@@ -8,22 +8,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from gatehouse.admin.assignments import past_the_epoch
+from gatehouse.admin.assignments import require_after_epoch
 from gatehouse.admin.model.projects import ProjectListStore
 from gatehouse.permissions.documents.records import parse_project, project_access_document
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
 from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.rule import ENDLESS, End
+from gatehouse.permissions.model.rule import NO_END, End
 from gatehouse.permissions.model.scope import ResourceKind, Scope, application_scope, group_scope, service_scope
-from gatehouse.permissions.model.user_record import NOTHING, Assignment, Holdings
-from gatehouse.web.pages.desk import Guarded
+from gatehouse.permissions.model.user_record import NO_HOLDINGS, Assignment, ScopeHoldings
+from gatehouse.web.pages.desk import CsrfForm
 
-ROWS_MOST = 200
-MINUTE_LONG = len("2026-11-15T16:00")
+MAX_ROWS = 200
+MINUTE_TEXT_LENGTH = len("2026-11-15T16:00")
 
 
-class HoldingsForm(Guarded, frozen=True, kw_only=True):
+class HoldingsForm(CsrfForm, frozen=True, kw_only=True):
     """Three lists of the same length; `do` as in the condition builder."""
 
     place: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class HoldingsForm(Guarded, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldRow:
+class HoldingRow:
     place: str
     role: str
     until: str = ""
@@ -41,7 +41,7 @@ class HeldRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class HoldingPlace:
     """`kind` is `project` or a kind of resource; the words are `place.<kind>`."""
 
     scope: Scope
@@ -50,39 +50,41 @@ class Place:
 
     @property
     def value(self) -> str:
-        return value_of(self.scope)
+        return scope_value(self.scope)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class PlacedRole:
     """One role at one place, as it is shown."""
 
-    place: Place
+    place: HoldingPlace
     role: str  # its name
     end: End
 
 
-class Places:
+class ProjectPlaces:
     """All places of a project, by scope; one that is gone is told by its id."""
 
-    def __init__(self, places: Sequence[Place]) -> None:
+    def __init__(self, places: Sequence[HoldingPlace]) -> None:
         self.all = places
         self._by_scope = {one.scope: one for one in places}
 
-    def of(self, scope: Scope) -> Place:
+    def of(self, scope: Scope) -> HoldingPlace:
         kind = "project" if scope.kind is None else scope.kind.value
-        return self._by_scope.get(scope) or Place(scope=scope, kind=kind, title=scope.resource_id or scope.project_id)
+        return self._by_scope.get(scope) or HoldingPlace(
+            scope=scope, kind=kind, title=scope.resource_id or scope.project_id
+        )
 
 
-async def places_of(lists: ProjectListStore, model: ProjectModel) -> Places:
+async def load_places(lists: ProjectListStore, model: ProjectModel) -> ProjectPlaces:
     project = model.project
     own = await lists.applications(project.project_id)
     connected = await lists.applications_by_id(project.settings.services.keys())
-    return Places(
+    return ProjectPlaces(
         [
-            Place(scope=Scope(project.project_id), kind="project", title=project.title),
+            HoldingPlace(scope=Scope(project.project_id), kind="project", title=project.title),
             *(
-                Place(
+                HoldingPlace(
                     scope=application_scope(project.project_id, one.application_id),
                     kind=ResourceKind.APPLICATION.value,
                     title=one.name,
@@ -90,13 +92,13 @@ async def places_of(lists: ProjectListStore, model: ProjectModel) -> Places:
                 for one in own
             ),
             *(
-                Place(
+                HoldingPlace(
                     scope=service_scope(project.project_id, number), kind=ResourceKind.SERVICE.value, title=one.name
                 )
                 for number, one in sorted(connected.items())
             ),
             *(
-                Place(
+                HoldingPlace(
                     scope=group_scope(project.project_id, one.group_id),
                     kind=ResourceKind.GROUP.value,
                     title=one.title,
@@ -107,23 +109,25 @@ async def places_of(lists: ProjectListStore, model: ProjectModel) -> Places:
     )
 
 
-def givable(central: ApplicationModel) -> Sequence[Role]:
+def assignable_roles(central: ApplicationModel) -> Sequence[Role]:
     """Roles of application 1 that count in a project: protected ones count at the root only."""
     return [role for _, role in sorted(central.roles.items()) if not role.protected]
 
 
-def value_of(scope: Scope) -> str:
+def scope_value(scope: Scope) -> str:
     return "project" if scope.kind is None else f"{scope.kind.value}:{scope.resource_id}"
 
 
-def scopes_in(document: object, project_id: str) -> Mapping[Scope, Holdings]:
+def parse_scopes(document: object, project_id: str) -> Mapping[Scope, ScopeHoldings]:
     """What a membership says of one person."""
     return parse_project(document, project_id, place="member")
 
 
-def held_in(scopes: Mapping[Scope, Holdings], places: Places, central: ApplicationModel) -> Sequence[Held]:
+def placed_roles(
+    scopes: Mapping[Scope, ScopeHoldings], places: ProjectPlaces, central: ApplicationModel
+) -> Sequence[PlacedRole]:
     return [
-        Held(place=places.of(scope), role=role_name(central, one.role), end=one.end)
+        PlacedRole(place=places.of(scope), role=role_name(central, one.role), end=one.end)
         for scope, holdings in scopes.items()
         for one in holdings.roles
     ]
@@ -133,28 +137,28 @@ def role_name(central: ApplicationModel, key: str) -> str:
     return central.roles[key].name if key in central.roles else key
 
 
-def rows_of(scopes: Mapping[Scope, Holdings]) -> Sequence[HeldRow]:
+def rows_of_holdings(scopes: Mapping[Scope, ScopeHoldings]) -> Sequence[HoldingRow]:
     return [
-        HeldRow(place=value_of(scope), role=one.role, until=written(one.end))
+        HoldingRow(place=scope_value(scope), role=one.role, until=format_end_field(one.end))
         for scope, holdings in scopes.items()
         for one in holdings.roles
     ]
 
 
-def typed_rows(form: HoldingsForm) -> list[HeldRow]:
-    if not len(form.place) == len(form.role) == len(form.until) <= ROWS_MOST:
+def rows_from_form(form: HoldingsForm) -> list[HoldingRow]:
+    if not len(form.place) == len(form.role) == len(form.until) <= MAX_ROWS:
         raise Malformed("the rows of the form are not whole")
     return [
-        HeldRow(place=place, role=role, until=until.strip())
+        HoldingRow(place=place, role=role, until=until.strip())
         for place, role, until in zip(form.place, form.role, form.until, strict=True)
     ]
 
 
-def changed_rows(rows: Sequence[HeldRow], do: str, *, role: str) -> list[HeldRow]:
+def apply_row_action(rows: Sequence[HoldingRow], do: str, *, role: str) -> list[HoldingRow]:
     """What the buttons `add` and `remove:<n>` make of the rows."""
     act, _, number = do.partition(":")
     if act == "add":
-        return [*rows, HeldRow(place="project", role=role, fresh=True)]
+        return [*rows, HoldingRow(place="project", role=role, fresh=True)]
     at = (
         int(number)
         if act == "remove" and number.isascii() and number.isdecimal() and len(number) < len("1000")
@@ -163,11 +167,13 @@ def changed_rows(rows: Sequence[HeldRow], do: str, *, role: str) -> list[HeldRow
     return [row for index, row in enumerate(rows) if index != at]
 
 
-def is_about_rows(do: str) -> bool:
+def is_row_action(do: str) -> bool:
     return do.partition(":")[0] in ("add", "remove")
 
 
-def scopes_of(rows: Sequence[HeldRow], stored: Mapping[Scope, Holdings], places: Places) -> Mapping[Scope, Holdings]:
+def scopes_from_rows(
+    rows: Sequence[HoldingRow], stored: Mapping[Scope, ScopeHoldings], places: ProjectPlaces
+) -> Mapping[Scope, ScopeHoldings]:
     """What the rows say, with the direct entries that are stored; raises Malformed."""
     known = {place.value: place.scope for place in (*places.all, *map(places.of, stored))}
     roles: dict[Scope, list[Assignment]] = {}
@@ -175,23 +181,23 @@ def scopes_of(rows: Sequence[HeldRow], stored: Mapping[Scope, Holdings], places:
         scope = known.get(row.place)
         if scope is None:
             raise Malformed("a place that is not in this project")
-        roles.setdefault(scope, []).append(assignment(row, stored.get(scope, NOTHING)))
+        roles.setdefault(scope, []).append(assignment_from_row(row, stored.get(scope, NO_HOLDINGS)))
     return {
-        scope: replace(stored.get(scope, NOTHING), roles=tuple(roles.get(scope, ())))
+        scope: replace(stored.get(scope, NO_HOLDINGS), roles=tuple(roles.get(scope, ())))
         for scope in dict.fromkeys((*stored, *roles))
     }
 
 
-def assignment(row: HeldRow, stored: Holdings) -> Assignment:
+def assignment_from_row(row: HoldingRow, stored: ScopeHoldings) -> Assignment:
     """An end that the form shows as it is stays to the second, and one that only programs write as well."""
     before = next((one for one in stored.roles if one.role == row.role), None)
-    if before is not None and written(before.end) == row.until:
+    if before is not None and format_end_field(before.end) == row.until:
         return before
-    return Assignment(role=row.role, end=read_end(row.until))
+    return Assignment(role=row.role, end=parse_end_field(row.until))
 
 
-def document_of(
-    scopes: Mapping[Scope, Holdings], project_id: str, central: ApplicationModel
+def membership_document(
+    scopes: Mapping[Scope, ScopeHoldings], project_id: str, central: ApplicationModel
 ) -> dict[str, object] | None:
     """As a membership says it; None when nothing is held."""
     names = {key: role.name for key, role in central.roles.items()}
@@ -199,18 +205,18 @@ def document_of(
     return project_access_document(kept, names).get(project_id)
 
 
-def written(end: End) -> str:
+def format_end_field(end: End) -> str:
     """As a field for date and time has it, in UTC."""
     if end.ttl or not end.expired:
         return ""
     return f"{datetime.fromtimestamp(end.expired, UTC):%Y-%m-%dT%H:%M}"
 
 
-def read_end(text: str) -> End:
+def parse_end_field(text: str) -> End:
     if not text:
-        return ENDLESS
+        return NO_END
     try:
-        when = datetime.strptime(text[:MINUTE_LONG], "%Y-%m-%dT%H:%M").replace(tzinfo=UTC)
-        return End(expired=past_the_epoch(int(when.timestamp())))
+        when = datetime.strptime(text[:MINUTE_TEXT_LENGTH], "%Y-%m-%dT%H:%M").replace(tzinfo=UTC)
+        return End(expired=require_after_epoch(int(when.timestamp())))
     except ValueError:
         raise Malformed("an end: a date and a time, such as 2027-01-31T12:00") from None

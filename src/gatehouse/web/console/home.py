@@ -8,22 +8,22 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.model.home import Amounts, EndingSoon, HomeStore
+from gatehouse.admin.model.home import EndingSoon, HomeStore, InstallationCounts
 from gatehouse.admin.risks import Risk
-from gatehouse.audit.model import Counted, Tallied
+from gatehouse.audit.model import HourlyTally, TallyKind
 from gatehouse.audit.store import TallyStore
 from gatehouse.kernel.clock import Clock
-from gatehouse.web.console.desk import ConsoleDesk, Guest
-from gatehouse.web.console.places import Entry
-from gatehouse.web.console.screens import Screen
+from gatehouse.web.console.desk import AdminRequest, ConsoleView
+from gatehouse.web.console.places import ConsoleEntry
+from gatehouse.web.console.screens import ConsoleRoute
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.setup import SampleCommands
 
 HOUR: Final = 3_600
 SHOWN_HOURS: Final = 24
-SOON: Final = 14 * 86_400  # seconds
-ENDING_MOST: Final = 8
+ENDING_SOON_SECONDS: Final = 14 * 86_400  # seconds
+MAX_ENDING: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class HourLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class SetupTask:
     """Something to set up; the words are `home.task_<name>` and `home.task_<name>_text`."""
 
     name: str
@@ -49,9 +49,9 @@ class HomeContext(PageContext):
 
     hours: tuple[HourLine, ...]
     chart: str  # the same as JSON, for the picture
-    amounts: Amounts
+    amounts: InstallationCounts
     ending: Sequence[EndingSoon]
-    tasks: tuple[Task, ...]
+    tasks: tuple[SetupTask, ...]
     risks: Sequence[Risk]
     samples: SampleCommands
 
@@ -76,7 +76,7 @@ class HomeScreens:
         *,
         store: HomeStore,
         tallies: TallyStore,
-        desk: ConsoleDesk,
+        desk: ConsoleView,
         clock: Clock,
         sends_mail: bool,
         risks: Sequence[Risk],
@@ -90,7 +90,7 @@ class HomeScreens:
         self._clock = clock
         self._sends_mail = sends_mail
 
-    async def show(self, request: Request, guest: Guest) -> Response:
+    async def show(self, request: Request, guest: AdminRequest) -> Response:
         sight = guest.sight
         if not sight.everything:
             context = GreetingContext(
@@ -99,54 +99,54 @@ class HomeScreens:
                 may_publish=sight.may_publish,
                 is_anything=sight.is_anything,
             )
-            return self._desk.show(request, guest, Entry.HOME, context)
+            return self._desk.show(request, guest, ConsoleEntry.HOME, context)
         now = self._clock.now()
         first = now - now % HOUR - (SHOWN_HOURS - 1) * HOUR
-        hours = by_hour(await self._tallies.since(first), first)
+        hours = hour_lines(await self._tallies.since(first), first)
         amounts = await self._store.amounts(now)
         return self._desk.show(
             request,
             guest,
-            Entry.HOME,
+            ConsoleEntry.HOME,
             HomeContext(
                 hours=hours,
-                chart=chart_of(hours),
+                chart=chart_json(hours),
                 amounts=amounts,
-                ending=await self._store.ending(now, now + SOON, ENDING_MOST),
-                tasks=tasks(amounts, sends_mail=self._sends_mail),
+                ending=await self._store.ending(now, now + ENDING_SOON_SECONDS, MAX_ENDING),
+                tasks=setup_tasks(amounts, sends_mail=self._sends_mail),
                 risks=self._risks,
                 samples=self._samples,
             ),
         )
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         return [self._desk.shown("", self.show)]
 
 
-def by_hour(tallied: Sequence[Tallied], first: int) -> tuple[HourLine, ...]:
+def hour_lines(tallied: Sequence[HourlyTally], first: int) -> tuple[HourLine, ...]:
     times = {(one.hour, one.what): one.times for one in tallied}
     return tuple(
         HourLine(
             at=at,
-            signed_in=times.get((at, Counted.SIGNED_IN), 0),
-            refused=times.get((at, Counted.REFUSED), 0),
-            game=times.get((at, Counted.GAME), 0),
+            signed_in=times.get((at, TallyKind.SIGNED_IN), 0),
+            refused=times.get((at, TallyKind.REFUSED), 0),
+            game=times.get((at, TallyKind.GAME), 0),
         )
         for at in range(first, first + SHOWN_HOURS * HOUR, HOUR)
     )
 
 
-def chart_of(hours: Sequence[HourLine]) -> str:
+def chart_json(hours: Sequence[HourLine]) -> str:
     columns = [[getattr(line, name) for line in hours] for name in ("at", "signed_in", "refused", "game")]
     return msgspec.json.encode(columns).decode()
 
 
-def tasks(amounts: Amounts, *, sends_mail: bool) -> tuple[Task, ...]:
+def setup_tasks(amounts: InstallationCounts, *, sends_mail: bool) -> tuple[SetupTask, ...]:
     return (
-        Task(name="factor", address=Path.ACCOUNT, done=amounts.administrators_with_factor > 0),
-        Task(name="mail", address=f"{Entry.SETTINGS.path}/email", done=sends_mail),
-        Task(name="project", address=f"{Entry.PROJECTS.path}/new", done=amounts.projects > 0),
-        Task(name="application", address=Entry.APPLICATIONS.path, done=amounts.applications > 0),
-        Task(name="roles", address=Entry.ROLES.path, done=amounts.roles > 0),
-        Task(name="client", address=Entry.APPLICATIONS.path, done=amounts.clients > 0),
+        SetupTask(name="factor", address=Path.ACCOUNT, done=amounts.administrators_with_factor > 0),
+        SetupTask(name="mail", address=f"{ConsoleEntry.SETTINGS.path}/email", done=sends_mail),
+        SetupTask(name="project", address=f"{ConsoleEntry.PROJECTS.path}/new", done=amounts.projects > 0),
+        SetupTask(name="application", address=ConsoleEntry.APPLICATIONS.path, done=amounts.applications > 0),
+        SetupTask(name="roles", address=ConsoleEntry.ROLES.path, done=amounts.roles > 0),
+        SetupTask(name="client", address=ConsoleEntry.APPLICATIONS.path, done=amounts.clients > 0),
     )

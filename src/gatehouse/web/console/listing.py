@@ -10,15 +10,15 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from gatehouse.admin.model.paging import EXPORT_MOST, PAGE_SIZE, Wanted, wanted
-from gatehouse.kernel.background import HEAVY, run_off_loop
+from gatehouse.admin.model.paging import EXPORT_MOST, PAGE_SIZE, PageRequest, page_request
+from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 from gatehouse.web.parse import read_query
 from gatehouse.web.responses import NO_STORE
 
 T = TypeVar("T")
 
 CHUNK_CELLS: Final = 10_000  # of a file, written at a time
-FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would run
+FORMULA_PREFIXES: Final = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would run
 
 
 class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,12 +33,12 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
         return self.format == "csv"
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> PageRequest:
         size = EXPORT_MOST if self.is_file else PAGE_SIZE
-        return wanted(self.q, 1 if self.is_file else self.page, size=size)
+        return page_request(self.q, 1 if self.is_file else self.page, size=size)
 
 
-def list_query(request: Request) -> ListQuery:
+def read_list_query(request: Request) -> ListQuery:
     return read_query(request, ListQuery)
 
 
@@ -68,7 +68,7 @@ async def _chunks(
     yield _lines([list(columns)])
     size = max(1, CHUNK_CELLS // len(columns))
     async for rows in pages:
-        while chunk := await run_off_loop(HEAVY, _chunk, columns, rows, size):
+        while chunk := await run_off_loop(OFF_LOOP_WEIGHT, _chunk, columns, rows, size):
             yield chunk
 
 
@@ -84,7 +84,7 @@ def _lines(rows: Iterable[Sequence[str]]) -> str:
 
 def _cell(value: object) -> str:
     text = _text(value)
-    return f"'{text}" if text.startswith(FORMULA) else text
+    return f"'{text}" if text.startswith(FORMULA_PREFIXES) else text
 
 
 def _text(value: object) -> str:

@@ -11,40 +11,56 @@ from starlette.responses import Response
 from gatehouse.admin import matrix
 from gatehouse.admin.matrix import CellChange
 from gatehouse.admin.model.assignments import AssignmentListStore
-from gatehouse.admin.seen_log import reads_schema
-from gatehouse.audit.events import Event
-from gatehouse.audit.model import Record
+from gatehouse.admin.seen_log import may_read_schema
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditRecord
 from gatehouse.audit.store import AuditStore
-from gatehouse.kernel.background import HEAVY, run_off_loop
+from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 from gatehouse.kernel.errors import BadInput, Conflict, NotFound, Refused
-from gatehouse.permissions.commands.app_schemas import AppSchemas
+from gatehouse.permissions.commands.app_schemas import SchemaCommands
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.questions.proposals import Proposer, SchemaProposal
 from gatehouse.permissions.questions.simulate import Simulation
-from gatehouse.permissions.questions.user_schemas import readable
+from gatehouse.permissions.questions.user_schemas import readable_parts
 from gatehouse.permissions.rights.guard import Operation
-from gatehouse.permissions.rights.secret_data import WHAT_IS_HELD
-from gatehouse.web.console.applications.head import HERE, ApplicationHead, head, path_of
-from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem, told
+from gatehouse.permissions.rights.secret_data import PERMISSION_PARTS
+from gatehouse.web.console.applications.head import ENTRY, ApplicationHead, application_head, application_path
+from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem, problem_from
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.matrix import TAB, MatrixQuery, MatrixTable
-from gatehouse.web.console.matrix_edits import RoleChanges, Staged, asked_edits, edit_of, judged
-from gatehouse.web.console.screens import Screen
-from gatehouse.web.console.staging import EXAMINED_MOST, Edit, Outlook, StagedForm, outlook, read_edits, written
+from gatehouse.web.console.matrix_edits import (
+    CheckedEdits,
+    RoleChanges,
+    check_edits,
+    edit_from_change,
+    edits_from_form,
+)
+from gatehouse.web.console.screens import ConsoleRoute
+from gatehouse.web.console.staging import (
+    MAX_PEOPLE_EXAMINED,
+    CellEdit,
+    EditImpact,
+    StagedForm,
+    describe_edit_impact,
+    encode_edits,
+    parse_edits,
+)
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.pages.desk import CsrfForm
 
-SAVES: Final = frozenset({Event.SCHEMA_SAVED, Event.ROLE_SAVED, Event.DEFAULT_ROLE_SAVED, Event.ROLE_REMOVED})
-RECORDS_MOST: Final = 50  # looked at for what others saved
+SAVE_EVENTS: Final = frozenset(
+    {AuditEvent.SCHEMA_SAVED, AuditEvent.ROLE_SAVED, AuditEvent.DEFAULT_ROLE_SAVED, AuditEvent.ROLE_REMOVED}
+)
+MAX_RECORDS: Final = 50  # looked at for what others saved
 
 
-class ApplyForm(Guarded, frozen=True, kw_only=True):
+class ApplyMatrixForm(CsrfForm, frozen=True, kw_only=True):
     edits: str = "[]"
     version: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OtherSave:
+class ConcurrentSave:
     """What somebody else saved meanwhile, as the audit log tells it."""
 
     at: int
@@ -59,13 +75,13 @@ class MatrixReviewContext(PageContext):
 
     head: ApplicationHead
     path: str
-    staged: Staged
+    staged: CheckedEdits
     edits: str
     version: int
-    outlook: Outlook | None
-    others: Sequence[OtherSave]
+    outlook: EditImpact | None
+    others: Sequence[ConcurrentSave]
     call: ApiCall | None
-    problem: Problem | None = None
+    problem: FormProblem | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,16 +97,16 @@ class MatrixResultContext(PageContext):
     version: int
 
 
-class MatrixChanges:
+class MatrixEditor:
     def __init__(
         self,
         *,
         table: MatrixTable,
-        schemas: AppSchemas,
+        schemas: SchemaCommands,
         simulation: Simulation,
         people: AssignmentListStore,
         audit: AuditStore,
-        desk: ConsoleDesk,
+        desk: ConsoleView,
     ) -> None:
         self._table = table
         self._schemas = schemas
@@ -99,113 +115,119 @@ class MatrixChanges:
         self._audit = audit
         self._desk = desk
 
-    async def review(self, request: Request, guest: Guest, form: StagedForm) -> Response:
+    async def review(self, request: Request, guest: AdminRequest, form: StagedForm) -> Response:
         model = guest.standing.opened(Operation.SCHEMA_SAVE)
-        known = await run_off_loop(HEAVY, matrix.matrix_of, model)
-        edits = await run_off_loop(HEAVY, asked_edits, known, model.schema.version, form)
+        known = await run_off_loop(OFF_LOOP_WEIGHT, matrix.build_matrix, model)
+        edits = await run_off_loop(OFF_LOOP_WEIGHT, edits_from_form, known, model.schema.version, form)
         return await self._review(request, guest, model, edits)
 
-    async def table_again(self, request: Request, guest: Guest, form: StagedForm, problem: Problem) -> Response:
+    async def table_again(
+        self, request: Request, guest: AdminRequest, form: StagedForm, problem: FormProblem
+    ) -> Response:
         model = guest.standing.opened(Operation.SCHEMA_GET)
         return self._table.table(request, guest, model, MatrixQuery(), problem=problem, text=form.text)
 
-    async def apply(self, request: Request, guest: Guest, form: ApplyForm) -> Response:
+    async def apply(self, request: Request, guest: AdminRequest, form: ApplyMatrixForm) -> Response:
         """One save, from the version that was reviewed."""
         model = guest.standing.opened(Operation.SCHEMA_SAVE)
-        staged = await run_off_loop(HEAVY, judged, model, read_edits(form.edits))
+        staged = await run_off_loop(OFF_LOOP_WEIGHT, check_edits, model, parse_edits(form.edits))
         if not staged.changes:
             return await self._review(request, guest, model, staged.edits)
-        data = matrix.save_of(model, staged.changes, form.version)
+        data = matrix.save_payload(model, staged.changes, form.version)
         saved = await self._schemas.save(guest.actor, model, data)
         version = saved.model.schema.version
         context = MatrixResultContext(
-            head=head(guest, model, TAB),
-            path=path_of(model.application.application_id, TAB),
+            head=application_head(guest, model, TAB),
+            path=application_path(model.application.application_id, TAB),
             roles=staged.roles,
             count=len(staged.changes),
-            left=written(one for one in staged.edits if one.cell in staged.troubles),
-            undo=written(edit_of(one.inverse, version) for one in staged.changes),
+            left=encode_edits(one for one in staged.edits if one.cell in staged.troubles),
+            undo=encode_edits(edit_from_change(one.inverse, version) for one in staged.changes),
             version=version,
         )
-        return self._desk.show(request, guest, HERE, context)
+        return self._desk.show(request, guest, ENTRY, context)
 
-    async def review_again(self, request: Request, guest: Guest, form: ApplyForm, problem: Problem) -> Response:
+    async def review_again(
+        self, request: Request, guest: AdminRequest, form: ApplyMatrixForm, problem: FormProblem
+    ) -> Response:
         """Nothing was saved: what is staged stays, beside what somebody else has saved."""
         fresh = await self._desk.about(guest, request.path_params["application_id"])
         model = fresh.standing.opened(Operation.SCHEMA_SAVE)
-        return await self._review(request, fresh, model, read_edits(form.edits), problem)
+        return await self._review(request, fresh, model, parse_edits(form.edits), problem)
 
     async def _review(
         self,
         request: Request,
-        guest: Guest,
+        guest: AdminRequest,
         model: ApplicationModel,
-        edits: Sequence[Edit],
-        problem: Problem | None = None,
+        edits: Sequence[CellEdit],
+        problem: FormProblem | None = None,
     ) -> Response:
-        staged = await run_off_loop(HEAVY, judged, model, edits)
+        staged = await run_off_loop(OFF_LOOP_WEIGHT, check_edits, model, edits)
         version = model.schema.version
-        data = matrix.save_of(model, staged.changes, version)
-        shown: Outlook | None = None
+        data = matrix.save_payload(model, staged.changes, version)
+        shown: EditImpact | None = None
         if staged.changes:
             try:
                 shown = await self._outlook(guest, model, data)
             except (BadInput, Conflict, NotFound, Refused) as error:
-                problem = told(error)
+                problem = problem_from(error)
         context = MatrixReviewContext(
-            head=head(guest, model, TAB),
-            path=path_of(model.application.application_id, TAB),
+            head=application_head(guest, model, TAB),
+            path=application_path(model.application.application_id, TAB),
             staged=staged,
-            edits=written(edits),
+            edits=encode_edits(edits),
             version=version,
             outlook=shown,
             others=await self._others(guest, model, version - staged.version),
-            call=api_call(model, data, staged.changes),
+            call=save_call(model, data, staged.changes),
             problem=problem,
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
 
-    async def _outlook(self, guest: Guest, model: ApplicationModel, data: dict[str, object]) -> Outlook:
+    async def _outlook(self, guest: AdminRequest, model: ApplicationModel, data: dict[str, object]) -> EditImpact:
         """The save itself, rehearsed: what it would refuse is refused here."""
         by = Proposer(actor=guest.actor, model=model, central=guest.standing.central)
-        forecast = await self._simulation.run(SchemaProposal(data=data), by, after="", limit=EXAMINED_MOST)
-        names_told = readable(guest.standing, "") >= WHAT_IS_HELD
+        forecast = await self._simulation.run(SchemaProposal(data=data), by, after="", limit=MAX_PEOPLE_EXAMINED)
+        names_told = readable_parts(guest.standing, "") >= PERMISSION_PARTS
         named = await self._people.named({one.user_id for one in forecast.effects}) if names_told else {}
         nicks = {user_id: line.nick for user_id, line in named.items()}
-        return outlook(forecast.effects, nicks, more=forecast.after is not None, names_told=names_told)
+        return describe_edit_impact(forecast.effects, nicks, more=forecast.after is not None, names_told=names_told)
 
-    async def _others(self, guest: Guest, model: ApplicationModel, versions: int) -> list[OtherSave]:
+    async def _others(self, guest: AdminRequest, model: ApplicationModel, versions: int) -> list[ConcurrentSave]:
         """What made the versions since; a save of several roles is several records of one request.
 
         Who may read the schema reads the same in its versions; who may only change it is told that there are some.
         """
-        if versions <= 0 or not reads_schema(guest.standing):
+        if versions <= 0 or not may_read_schema(guest.standing):
             return []
-        newest = await self._audit.newest(RECORDS_MOST, f"application {model.application.application_id}", "")
-        saves = [record for record in newest if record.event in SAVES]
+        newest = await self._audit.newest(MAX_RECORDS, f"application {model.application.application_id}", "")
+        saves = [record for record in newest if record.event in SAVE_EVENTS]
         requests = list(dict.fromkeys(record.request_id for record in saves))[:versions]
         actors = await self._people.named({record.actor for record in saves})
         return [
-            OtherSave(
+            ConcurrentSave(
                 at=record.at,
                 nick=actors[record.actor].nick if record.actor in actors else record.actor,
                 role=str(record.details.get("role", "")),
-                lines=lines_of(record),
+                lines=changed_lines(record),
             )
             for record in saves
             if record.request_id in requests
         ]
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         desk, path = self._desk, "/applications/{application_id:int}/matrix"
         return [
             desk.shown(path, self._table.show),
             desk.posted(f"{path}/review", StagedForm, self.review, again=self.table_again),
-            desk.posted(f"{path}/apply", ApplyForm, self.apply, again=self.review_again, fresh=True, below="/apply"),
+            desk.posted(
+                f"{path}/apply", ApplyMatrixForm, self.apply, again=self.review_again, fresh=True, below="/apply"
+            ),
         ]
 
 
-def lines_of(record: Record) -> list[tuple[str, str]]:
+def changed_lines(record: AuditRecord) -> list[tuple[str, str]]:
     return [
         (name.removeprefix("meta.").removesuffix(".value"), str(said))
         for name, said in record.details.items()
@@ -213,7 +235,7 @@ def lines_of(record: Record) -> list[tuple[str, str]]:
     ]
 
 
-def api_call(model: ApplicationModel, data: Mapping[str, object], changed: Sequence[CellChange]) -> ApiCall | None:
+def save_call(model: ApplicationModel, data: Mapping[str, object], changed: Sequence[CellChange]) -> ApiCall | None:
     if not changed:
         return None
     body = {"action": "save", "application_id": model.application.application_id, "data": data}

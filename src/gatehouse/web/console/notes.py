@@ -9,24 +9,24 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-NAME: Final = "gh_note"
-LIFETIME: Final = 60  # seconds; it is read by the very next page of the console
-NOT_SAVED: Final = "not_saved"  # the note of a form that a fresh proof came between
-A_NOTE: Final = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
+COOKIE_NAME: Final = "gh_note"
+MESSAGE_SECONDS: Final = 60  # seconds; it is read by the very next page of the console
+NOT_SAVED_MESSAGE: Final = "not_saved"  # the note of a form that a fresh proof came between
+MESSAGE_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
 
 
-class Notes:
+class FlashMessages:
     def __init__(self, *, https: bool) -> None:
         self._https = https
-        self._name = f"__Host-{NAME}" if https else NAME  # R8: plain names on loopback
+        self._name = f"__Host-{COOKIE_NAME}" if https else COOKIE_NAME  # R8: plain names on loopback
 
-    def leave(self, response: Response, note: str, *, lifetime: int = LIFETIME) -> Response:
+    def leave(self, response: Response, note: str, *, lifetime: int = MESSAGE_SECONDS) -> Response:
         self._set(response, note, lifetime)
         return response
 
     def read(self, request: Request) -> str:
         note = request.cookies.get(self._name, "")
-        return note if A_NOTE.fullmatch(note) else ""
+        return note if MESSAGE_NAME.fullmatch(note) else ""
 
     def forget(self, response: Response) -> Response:
         self._set(response, "", 0)

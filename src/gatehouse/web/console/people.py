@@ -10,19 +10,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin.model.paging import Page
-from gatehouse.admin.model.people import Among, PeopleListStore, PersonLine
-from gatehouse.admin.people import PeopleOffice
+from gatehouse.admin.model.people import PeopleFilter, PeopleListStore, PersonListItem
+from gatehouse.admin.people import PeopleAdmin
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.rights.guard import Operation, require
-from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
+from gatehouse.permissions.rights.guard import Operation, require_operation
+from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
 from gatehouse.web.console.listing import ListQuery, csv_file
-from gatehouse.web.console.places import Entry
-from gatehouse.web.console.screens import Screen
+from gatehouse.web.console.places import ConsoleEntry
+from gatehouse.web.console.screens import ConsoleRoute
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.pages.desk import CsrfForm
 from gatehouse.web.parse import read_query
 
-HERE: Final = Entry.PEOPLE
+ENTRY: Final = ConsoleEntry.PEOPLE
 COLUMNS: Final = {
     "id": lambda line: line.user_id,
     "nick": lambda line: line.nick,
@@ -36,7 +36,7 @@ COLUMNS: Final = {
 }
 
 
-class Entrance(StrEnum):
+class OnboardingMethod(StrEnum):
     """How a new person comes in; the words are `people.entrance_<value>`."""
 
     INVITE = "invite"
@@ -49,8 +49,8 @@ class PeopleQuery(ListQuery, frozen=True, kw_only=True):
     tag: str = ""
 
     @property
-    def chosen(self) -> Among:
-        return Among(self.among) if self.among in list(Among) else Among.EVERYBODY
+    def chosen(self) -> PeopleFilter:
+        return PeopleFilter(self.among) if self.among in list(PeopleFilter) else PeopleFilter.EVERYBODY
 
     @property
     def kept(self) -> str:
@@ -64,9 +64,9 @@ class PeopleQuery(ListQuery, frozen=True, kw_only=True):
 class PeopleContext(PageContext):
     template = "console/people/list.html"
 
-    found: Page[PersonLine]
+    found: Page[PersonListItem]
     query: PeopleQuery
-    choices: Sequence[Among] = tuple(Among)
+    choices: Sequence[PeopleFilter] = tuple(PeopleFilter)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,62 +74,64 @@ class NewPersonContext(PageContext):
     template = "console/people/new.html"
 
     form: "NewPersonForm"
-    entrances: Sequence[Entrance] = tuple(Entrance)
-    problem: Problem | None = None
+    entrances: Sequence[OnboardingMethod] = tuple(OnboardingMethod)
+    problem: FormProblem | None = None
 
 
-class NewPersonForm(Guarded, frozen=True, kw_only=True):
+class NewPersonForm(CsrfForm, frozen=True, kw_only=True):
     login: str = ""
     nick: str = ""
     lang: str = "en"
-    entrance: str = Entrance.INVITE.value
+    entrance: str = OnboardingMethod.INVITE.value
     password: str = ""
 
 
-NOTES: Final[Mapping[str, str]] = {
-    Entrance.INVITE: "person_invited",
-    Entrance.PASSWORD: "person_created",
-    Entrance.NONE: "person_created",
+CREATED_MESSAGES: Final[Mapping[str, str]] = {
+    OnboardingMethod.INVITE: "person_invited",
+    OnboardingMethod.PASSWORD: "person_created",
+    OnboardingMethod.NONE: "person_created",
 }
 
 
 class PeopleScreens:
-    def __init__(self, *, office: PeopleOffice, lists: PeopleListStore, desk: ConsoleDesk, clock: Clock) -> None:
+    def __init__(self, *, office: PeopleAdmin, lists: PeopleListStore, desk: ConsoleView, clock: Clock) -> None:
         self._office = office
         self._lists = lists
         self._desk = desk
         self._clock = clock
 
-    async def list(self, request: Request, guest: Guest) -> Response:
-        require(guest.rights, Operation.ADMINISTER)
+    async def list(self, request: Request, guest: AdminRequest) -> Response:
+        require_operation(guest.rights, Operation.ADMINISTER)
         query = read_query(request, PeopleQuery)
         found = await self._lists.people(query.chosen, query.tag.strip(), query.wanted, self._clock.now())
         if query.is_file:
             return csv_file("people", COLUMNS, found.rows)
-        return self._desk.show(request, guest, HERE, PeopleContext(found=found, query=query))
+        return self._desk.show(request, guest, ENTRY, PeopleContext(found=found, query=query))
 
-    async def new(self, request: Request, guest: Guest) -> Response:
-        require(guest.rights, Operation.ADMINISTER)
-        return self._desk.show(request, guest, HERE, NewPersonContext(form=NewPersonForm()))
+    async def new(self, request: Request, guest: AdminRequest) -> Response:
+        require_operation(guest.rights, Operation.ADMINISTER)
+        return self._desk.show(request, guest, ENTRY, NewPersonContext(form=NewPersonForm()))
 
-    async def create(self, request: Request, guest: Guest, form: NewPersonForm) -> Response:  # noqa: ARG002
-        if form.entrance == Entrance.INVITE:
+    async def create(self, request: Request, guest: AdminRequest, form: NewPersonForm) -> Response:  # noqa: ARG002
+        if form.entrance == OnboardingMethod.INVITE:
             made = await self._office.invite(guest.actor, login=form.login, nick=form.nick, lang=form.lang)
         else:
-            password = form.password if form.entrance == Entrance.PASSWORD else None
+            password = form.password if form.entrance == OnboardingMethod.PASSWORD else None
             nick = form.nick.strip() or form.login.partition("@")[0]
             made = await self._office.create(
                 guest.actor, login=form.login, nick=nick, lang=form.lang, password=password
             )
-        return self._desk.done(f"{HERE.path}/{made.user_id}", NOTES.get(form.entrance, "person_created"))
+        return self._desk.done(f"{ENTRY.path}/{made.user_id}", CREATED_MESSAGES.get(form.entrance, "person_created"))
 
-    async def new_again(self, request: Request, guest: Guest, form: NewPersonForm, problem: Problem) -> Response:
+    async def new_again(
+        self, request: Request, guest: AdminRequest, form: NewPersonForm, problem: FormProblem
+    ) -> Response:
         """What was typed stays, but for the password."""
         kept = NewPersonForm(login=form.login, nick=form.nick, lang=form.lang, entrance=form.entrance)
         context = NewPersonContext(form=kept, problem=problem)
-        return self._desk.show(request, guest, HERE, context, status=problem.status)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status)
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         desk = self._desk
         return [
             desk.shown("/people", self.list),

@@ -9,28 +9,28 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.editing import AccountDraft
-from gatehouse.accounts.model import Kind, User
-from gatehouse.admin.model.people import PeopleListStore, PersonBreaks, Standing
-from gatehouse.admin.people import PeopleOffice
+from gatehouse.accounts.model import AccountKind, User
+from gatehouse.admin.model.people import AccountState, PeopleListStore, PersonErasureImpact
+from gatehouse.admin.people import PeopleAdmin
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import NotFound
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.rights.guard import Operation
-from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
-from gatehouse.web.console.editing import Clash, clashes, lines, typed_lines
+from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
+from gatehouse.web.console.editing import FieldConflict, field_conflicts, join_lines, split_lines
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.places import Entry
-from gatehouse.web.console.screens import Screen
+from gatehouse.web.console.places import ConsoleEntry
+from gatehouse.web.console.screens import ConsoleRoute
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.pages.desk import CsrfForm
 from gatehouse.web.permissions.users import user_entry
 
-HERE: Final = Entry.PEOPLE
+ENTRY: Final = ConsoleEntry.PEOPLE
 TABS: Final = ("overview", "permissions", "roles", "sessions", "methods", "activity")
 YES: Final = "yes"
 
 
-class PersonAct(StrEnum):
+class PersonAction(StrEnum):
     """What an administrator does to an account as a whole; the words are `person_act.<value>…`."""
 
     BLOCK = "block"
@@ -43,7 +43,7 @@ class PersonAct(StrEnum):
 
     @property
     def breaks(self) -> bool:
-        return self in (PersonAct.BLOCK, PersonAct.SIGN_OUT, PersonAct.DEMOTE, PersonAct.ERASE)
+        return self in (PersonAction.BLOCK, PersonAction.SIGN_OUT, PersonAction.DEMOTE, PersonAction.ERASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,21 +61,21 @@ class PersonHead:
 
     @property
     def path(self) -> str:
-        return f"{HERE.path}/{self.user_id}"
+        return f"{ENTRY.path}/{self.user_id}"
 
     @property
     def tabs(self) -> Sequence[tuple[str, str]]:
         return [(tab, self.path if tab == "overview" else f"{self.path}/{tab}") for tab in TABS]
 
     @property
-    def acts(self) -> Sequence[PersonAct]:
+    def acts(self) -> Sequence[PersonAction]:
         """What there is to do; whoever looks at himself neither blocks nor erases the account he stands in."""
-        found = [PersonAct.SIGN_OUT]
+        found = [PersonAction.SIGN_OUT]
         if not self.is_service:
-            found += [PersonAct.LINK, PersonAct.DEMOTE if self.administers else PersonAct.PROMOTE]
+            found += [PersonAction.LINK, PersonAction.DEMOTE if self.administers else PersonAction.PROMOTE]
         if not self.is_me:
-            found += [PersonAct.UNBLOCK if self.blocked else PersonAct.BLOCK]
-            found += [] if self.is_service else [PersonAct.ERASE]
+            found += [PersonAction.UNBLOCK if self.blocked else PersonAction.BLOCK]
+            found += [] if self.is_service else [PersonAction.ERASE]
         return found
 
 
@@ -85,35 +85,35 @@ class PersonContext(PageContext):
 
     head: PersonHead
     user: User
-    standing: Standing
+    standing: AccountState
     form: "PersonForm"
     call: ApiCall
-    problem: Problem | None = None
-    clashes: tuple[Clash, ...] = ()
+    problem: FormProblem | None = None
+    clashes: tuple[FieldConflict, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EmailContext(PageContext):
+class PersonEmailContext(PageContext):
     template = "console/people/email.html"
 
     head: PersonHead
-    form: "EmailForm"
+    form: "PersonEmailForm"
     version: int  # that is stored now
-    problem: Problem | None = None
-    clashes: tuple[Clash, ...] = ()
+    problem: FormProblem | None = None
+    clashes: tuple[FieldConflict, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PersonActContext(PageContext):
+class PersonActionContext(PageContext):
     template = "console/people/act.html"
 
     head: PersonHead
-    act: PersonAct
-    breaks: PersonBreaks
-    problem: Problem | None = None
+    act: PersonAction
+    breaks: PersonErasureImpact
+    problem: FormProblem | None = None
 
 
-class PersonForm(Guarded, frozen=True, kw_only=True):
+class PersonForm(CsrfForm, frozen=True, kw_only=True):
     """Lists are a line each."""
 
     nick: str = ""
@@ -125,139 +125,149 @@ class PersonForm(Guarded, frozen=True, kw_only=True):
 
     def draft(self, user: User) -> AccountDraft:
         return replace(
-            draft_of(user),
+            unchanged_draft(user),
             nick=self.nick,
             lang=self.lang.strip(),
             country=self.country.strip().upper(),
-            tags=frozenset(typed_lines(self.tags)),
-            purchases=frozenset(typed_lines(self.purchases)),
+            tags=frozenset(split_lines(self.tags)),
+            purchases=frozenset(split_lines(self.purchases)),
             version=self.version,
         )
 
 
-class EmailForm(Guarded, frozen=True, kw_only=True):
+class PersonEmailForm(CsrfForm, frozen=True, kw_only=True):
     login: str = ""
     email_verified: str = ""
     version: int = 0
 
     def draft(self, user: User) -> AccountDraft:
         verified = self.email_verified == YES
-        return replace(draft_of(user), login=self.login, email_verified=verified, version=self.version)
+        return replace(unchanged_draft(user), login=self.login, email_verified=verified, version=self.version)
 
 
-class ActForm(Guarded, frozen=True, kw_only=True):
+class PersonActionForm(CsrfForm, frozen=True, kw_only=True):
     typed: str = ""  # the person's id once more, for what cannot be taken back
 
 
-class Persons:
+class PersonLoader:
     """Finds the person an address names, for every tab."""
 
-    def __init__(self, *, office: PeopleOffice, lists: PeopleListStore, desk: ConsoleDesk, clock: Clock) -> None:
+    def __init__(self, *, office: PeopleAdmin, lists: PeopleListStore, desk: ConsoleView, clock: Clock) -> None:
         self.office = office
         self.lists = lists
         self.desk = desk
         self.clock = clock
 
-    async def found(self, request: Request, guest: Guest, tab: str) -> tuple[User, PersonHead]:
+    async def found(self, request: Request, guest: AdminRequest, tab: str) -> tuple[User, PersonHead]:
         user, standing = await self.with_standing(request, guest)
-        return user, head(guest, user, standing, tab)
+        return user, person_head(guest, user, standing, tab)
 
-    async def with_standing(self, request: Request, guest: Guest) -> tuple[User, Standing]:
+    async def with_standing(self, request: Request, guest: AdminRequest) -> tuple[User, AccountState]:
         user = await self.office.person(guest.actor, request.path_params["user_id"])
         return user, await self.lists.standing(user.user_id, self.clock.now())
 
 
 class PersonScreens:
-    def __init__(self, persons: Persons) -> None:
+    def __init__(self, persons: PersonLoader) -> None:
         self._persons = persons
         self._office = persons.office
         self._desk = persons.desk
 
-    async def show(self, request: Request, guest: Guest) -> Response:
+    async def show(self, request: Request, guest: AdminRequest) -> Response:
         user, standing = await self._persons.with_standing(request, guest)
         return self._overview(request, guest, user, standing, form_of(user))
 
-    async def save(self, request: Request, guest: Guest, form: PersonForm) -> Response:
+    async def save(self, request: Request, guest: AdminRequest, form: PersonForm) -> Response:
         return await self._saved(request, guest, form)
 
-    async def show_email(self, request: Request, guest: Guest) -> Response:
+    async def show_email(self, request: Request, guest: AdminRequest) -> Response:
         user, shown = await self._persons.found(request, guest, "overview")
-        context = EmailContext(head=shown, form=email_form_of(user), version=user.version)
-        return self._desk.show(request, guest, HERE, context)
+        context = PersonEmailContext(head=shown, form=email_form_of(user), version=user.version)
+        return self._desk.show(request, guest, ENTRY, context)
 
-    async def save_email(self, request: Request, guest: Guest, form: EmailForm) -> Response:
+    async def save_email(self, request: Request, guest: AdminRequest, form: PersonEmailForm) -> Response:
         return await self._saved(request, guest, form)
 
-    async def email_again(self, request: Request, guest: Guest, form: EmailForm, problem: Problem) -> Response:
+    async def email_again(
+        self, request: Request, guest: AdminRequest, form: PersonEmailForm, problem: FormProblem
+    ) -> Response:
         user, shown = await self._persons.found(request, guest, "overview")
-        theirs = clashes(form, email_form_of(user)) if is_stale(problem, form.version, user) else ()
-        context = EmailContext(head=shown, form=form, version=user.version, problem=problem, clashes=theirs)
-        return self._desk.show(request, guest, HERE, context, status=problem.status)
+        theirs = field_conflicts(form, email_form_of(user)) if is_stale(problem, form.version, user) else ()
+        context = PersonEmailContext(head=shown, form=form, version=user.version, problem=problem, clashes=theirs)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status)
 
-    async def _saved(self, request: Request, guest: Guest, form: PersonForm | EmailForm) -> Response:
+    async def _saved(self, request: Request, guest: AdminRequest, form: PersonForm | PersonEmailForm) -> Response:
         user = await self._office.person(guest.actor, request.path_params["user_id"])
         await self._office.change(guest.actor, user, form.draft(user))
-        return self._desk.done(f"{HERE.path}/{user.user_id}", "saved")
+        return self._desk.done(f"{ENTRY.path}/{user.user_id}", "saved")
 
-    async def show_again(self, request: Request, guest: Guest, form: PersonForm, problem: Problem) -> Response:
+    async def show_again(
+        self, request: Request, guest: AdminRequest, form: PersonForm, problem: FormProblem
+    ) -> Response:
         user, standing = await self._persons.with_standing(request, guest)
-        theirs = clashes(form, form_of(user)) if is_stale(problem, form.version, user) else ()
+        theirs = field_conflicts(form, form_of(user)) if is_stale(problem, form.version, user) else ()
         return self._overview(request, guest, user, standing, form, problem=problem, theirs=theirs)
 
-    async def ask(self, request: Request, guest: Guest) -> Response:
+    async def ask(self, request: Request, guest: AdminRequest) -> Response:
         return await self._asked(request, guest)
 
-    async def ask_again(self, request: Request, guest: Guest, form: ActForm, problem: Problem) -> Response:  # noqa: ARG002
+    async def ask_again(
+        self,
+        request: Request,
+        guest: AdminRequest,
+        form: PersonActionForm,  # noqa: ARG002 - as the other screens take it
+        problem: FormProblem,
+    ) -> Response:
         return await self._asked(request, guest, problem)
 
-    async def act(self, request: Request, guest: Guest, form: ActForm) -> Response:
-        act = act_of(request)
+    async def act(self, request: Request, guest: AdminRequest, form: PersonActionForm) -> Response:
+        act = parse_action(request)
         user_id: str = request.path_params["user_id"]
-        if act is PersonAct.ERASE and form.typed.strip() != user_id:
-            return await self._asked(request, guest, Problem(text="", status=400))
+        if act is PersonAction.ERASE and form.typed.strip() != user_id:
+            return await self._asked(request, guest, FormProblem(text="", status=400))
         await self._done(guest, act, user_id)
-        to = HERE.path if act is PersonAct.ERASE else f"{HERE.path}/{user_id}"
+        to = ENTRY.path if act is PersonAction.ERASE else f"{ENTRY.path}/{user_id}"
         return self._desk.done(to, f"person_{act}")
 
-    async def _done(self, guest: Guest, act: PersonAct, user_id: str) -> None:
+    async def _done(self, guest: AdminRequest, act: PersonAction, user_id: str) -> None:
         match act:
-            case PersonAct.BLOCK | PersonAct.UNBLOCK:
-                await self._office.block(guest.actor, user_id, blocked=act is PersonAct.BLOCK)
-            case PersonAct.SIGN_OUT:
+            case PersonAction.BLOCK | PersonAction.UNBLOCK:
+                await self._office.block(guest.actor, user_id, blocked=act is PersonAction.BLOCK)
+            case PersonAction.SIGN_OUT:
                 await self._office.sign_out(guest.actor, user_id, keep=guest.signed_in.session)
-            case PersonAct.LINK:
+            case PersonAction.LINK:
                 await self._office.send_link(guest.actor, user_id)
-            case PersonAct.PROMOTE | PersonAct.DEMOTE:
+            case PersonAction.PROMOTE | PersonAction.DEMOTE:
                 about = await self._desk.about(guest, CENTRAL_ID)
                 central = about.standing.opened(Operation.ADMINISTER)
-                holds = act is PersonAct.PROMOTE
+                holds = act is PersonAction.PROMOTE
                 await self._office.set_administrator(about.actor, central, user_id, holds=holds)
-            case PersonAct.ERASE:
+            case PersonAction.ERASE:
                 await self._office.erase(guest.actor, user_id)
 
-    async def _asked(self, request: Request, guest: Guest, problem: Problem | None = None) -> Response:
+    async def _asked(self, request: Request, guest: AdminRequest, problem: FormProblem | None = None) -> Response:
         user, shown = await self._persons.found(request, guest, "overview")
-        context = PersonActContext(
+        context = PersonActionContext(
             head=shown,
-            act=act_of(request),
+            act=parse_action(request),
             breaks=await self._persons.lists.breaks(user.user_id, self._persons.clock.now()),
             problem=problem,
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
 
     def _overview(
         self,
         request: Request,
-        guest: Guest,
+        guest: AdminRequest,
         user: User,
-        standing: Standing,
+        standing: AccountState,
         form: PersonForm,
         *,
-        problem: Problem | None = None,
-        theirs: tuple[Clash, ...] = (),
+        problem: FormProblem | None = None,
+        theirs: tuple[FieldConflict, ...] = (),
     ) -> Response:
         context = PersonContext(
-            head=head(guest, user, standing, "overview"),
+            head=person_head(guest, user, standing, "overview"),
             user=user,
             standing=standing,
             form=form,
@@ -269,45 +279,47 @@ class PersonScreens:
             problem=problem,
             clashes=theirs,
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         desk, path = self._desk, "/people/{user_id}/act/{act}"
         return [
             desk.shown("/people/{user_id}", self.show),
             desk.posted("/people/{user_id}", PersonForm, self.save, again=self.show_again),
             desk.shown("/people/{user_id}/email", self.show_email, fresh=True),
-            desk.posted("/people/{user_id}/email", EmailForm, self.save_email, again=self.email_again, fresh=True),
+            desk.posted(
+                "/people/{user_id}/email", PersonEmailForm, self.save_email, again=self.email_again, fresh=True
+            ),
             desk.shown(path, self.ask, fresh=True),
-            desk.posted(path, ActForm, self.act, again=self.ask_again, fresh=True),
+            desk.posted(path, PersonActionForm, self.act, again=self.ask_again, fresh=True),
         ]
 
 
-def act_of(request: Request) -> PersonAct:
+def parse_action(request: Request) -> PersonAction:
     try:
-        return PersonAct(request.path_params["act"])
+        return PersonAction(request.path_params["act"])
     except ValueError:
         raise NotFound("no such act") from None
 
 
-def head(guest: Guest, user: User, standing: Standing, tab: str) -> PersonHead:
+def person_head(guest: AdminRequest, user: User, standing: AccountState, tab: str) -> PersonHead:
     return PersonHead(
         user_id=user.user_id,
         nick=user.nick,
         login=user.login or "",
         tab=tab,
         blocked=user.blocked,
-        is_service=user.kind is Kind.SERVICE,
+        is_service=user.kind is AccountKind.SERVICE,
         administers=standing.administers,
         is_me=user.user_id == guest.user.user_id,
     )
 
 
-def is_stale(problem: Problem, version: int, user: User) -> bool:
+def is_stale(problem: FormProblem, version: int, user: User) -> bool:
     return problem.is_conflict and version != user.version
 
 
-def draft_of(user: User) -> AccountDraft:
+def unchanged_draft(user: User) -> AccountDraft:
     """A save that would change nothing."""
     return AccountDraft(
         nick=user.nick,
@@ -321,8 +333,10 @@ def draft_of(user: User) -> AccountDraft:
     )
 
 
-def email_form_of(user: User) -> EmailForm:
-    return EmailForm(login=user.login or "", email_verified=YES if user.email_verified else "", version=user.version)
+def email_form_of(user: User) -> PersonEmailForm:
+    return PersonEmailForm(
+        login=user.login or "", email_verified=YES if user.email_verified else "", version=user.version
+    )
 
 
 def form_of(user: User) -> PersonForm:
@@ -330,7 +344,7 @@ def form_of(user: User) -> PersonForm:
         nick=user.nick,
         lang=user.lang,
         country=user.country,
-        tags=lines(sorted(user.tags)),
-        purchases=lines(sorted(user.purchases)),
+        tags=join_lines(sorted(user.tags)),
+        purchases=join_lines(sorted(user.purchases)),
         version=user.version,
     )

@@ -9,28 +9,28 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.errors import UserNotFound
-from gatehouse.admin.holding import HeldLine, HeldScope, held_scopes
+from gatehouse.admin.holding import EffectiveRule, HeldScope, held_scopes
 from gatehouse.admin.model.names import NamedApplication
-from gatehouse.admin.model.people import Written, WrittenRole
+from gatehouse.admin.model.people import DirectPermissions, DirectRole
 from gatehouse.kernel.background import run_off_loop
 from gatehouse.permissions.errors import AnswerTooLarge, ApplicationNotFound
-from gatehouse.permissions.evaluation.reading import Reading
+from gatehouse.permissions.evaluation.reading import PermissionLoader
 from gatehouse.permissions.model.application import CENTRAL_ID
-from gatehouse.permissions.questions.user_schemas import ViewOptions, Views, ViewType
-from gatehouse.web.console.desk import Guest
+from gatehouse.permissions.questions.user_schemas import UserRecordViews, ViewOptions, ViewType
+from gatehouse.web.console.desk import AdminRequest
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.listing import csv_file, list_query
-from gatehouse.web.console.person import HERE, PersonHead, Persons
-from gatehouse.web.console.places import Entry
-from gatehouse.web.console.screens import Screen
+from gatehouse.web.console.listing import csv_file, read_list_query
+from gatehouse.web.console.person import ENTRY, PersonHead, PersonLoader
+from gatehouse.web.console.places import ConsoleEntry
+from gatehouse.web.console.screens import ConsoleRoute
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.parse import read_query
-from gatehouse.web.permissions.user_roles import written_entry
+from gatehouse.web.permissions.user_roles import user_roles_entry
 
 OWNER: Final = "project_owner"
-LINES_MOST: Final = 2_000  # rules on one page
-COLUMNS: Final = {
-    "place": lambda one: place_of(one[0]),
+MAX_LINES: Final = 2_000  # rules on one page
+PERMISSION_COLUMNS: Final = {
+    "place": lambda one: scope_path(one[0]),
     "rule": lambda one: one[1].rule,
     "parameters": lambda one: one[1].params,
     "from": lambda one: [
@@ -40,7 +40,7 @@ COLUMNS: Final = {
 }
 
 
-ROLES: Final = {
+ROLE_COLUMNS: Final = {
     "role": lambda one: one.role,
     "application_id": lambda one: one.application_id,
     "application": lambda one: one.application,
@@ -51,14 +51,14 @@ ROLES: Final = {
 }
 
 
-class HeldQuery(msgspec.Struct, frozen=True, kw_only=True):
+class PersonPermissionsQuery(msgspec.Struct, frozen=True, kw_only=True):
     application_id: int = 0
     project_id: str = ""
     format: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldContext(PageContext):
+class PersonPermissionsContext(PageContext):
     template = "console/people/permissions.html"
 
     head: PersonHead
@@ -74,54 +74,54 @@ class HeldContext(PageContext):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenContext(PageContext):
+class PersonRolesContext(PageContext):
     template = "console/people/roles.html"
 
     head: PersonHead
-    written: Written
-    owned: Sequence[WrittenRole]
+    written: DirectPermissions
+    owned: Sequence[DirectRole]
     call: ApiCall
 
 
-class AccessScreens:
-    def __init__(self, persons: Persons, *, reading: Reading, views: Views) -> None:
+class PersonAccessScreens:
+    def __init__(self, persons: PersonLoader, *, reading: PermissionLoader, views: UserRecordViews) -> None:
         self._persons = persons
         self._reading = reading
         self._views = views
 
-    async def permissions(self, request: Request, guest: Guest) -> Response:
+    async def permissions(self, request: Request, guest: AdminRequest) -> Response:
         user, head = await self._persons.found(request, guest, "permissions")
-        query = read_query(request, HeldQuery)
+        query = read_query(request, PersonPermissionsQuery)
         applications = await self._persons.lists.applications()
         application_id = query.application_id or await self._first(user.user_id, applications)
         every = await self._held(user.user_id, application_id)
         scopes = [one for one in every if not query.project_id or one.scope.project_id == query.project_id]
         if query.format == "csv":
-            return csv_file("permissions", COLUMNS, all_lines(scopes))
-        context = HeldContext(
+            return csv_file("permissions", PERMISSION_COLUMNS, iterate_lines(scopes))
+        context = PersonPermissionsContext(
             head=head,
             applications=applications,
             application_id=application_id,
             project_id=query.project_id,
             projects=sorted({(one.scope.project_id, one.project) for one in every if one.scope.project_id}),
-            scopes=first_lines(scopes, LINES_MOST),
-            lines=LINES_MOST,
+            scopes=limit_lines(scopes, MAX_LINES),
+            lines=MAX_LINES,
             count=sum(scope.count for scope in scopes),
-            check=f"{Entry.ACCESS.path}/check?user_id={user.user_id}&application_id={application_id}",
+            check=f"{ConsoleEntry.ACCESS.path}/check?user_id={user.user_id}&application_id={application_id}",
             call=await self._call(guest, user.user_id, application_id, ViewType.LIST),
         )
-        return self._persons.desk.show(request, guest, HERE, context)
+        return self._persons.desk.show(request, guest, ENTRY, context)
 
-    async def roles(self, request: Request, guest: Guest) -> Response:
+    async def roles(self, request: Request, guest: AdminRequest) -> Response:
         user, head = await self._persons.found(request, guest, "roles")
         written = await self._persons.lists.written(user.user_id)
-        if list_query(request).is_file:
-            return csv_file("roles", ROLES, written.roles)
+        if read_list_query(request).is_file:
+            return csv_file("roles", ROLE_COLUMNS, written.roles)
         owned = [one for one in written.roles if one.application_id == CENTRAL_ID and one.role == OWNER]
         body = {"action": "get", "data": {"user_id": user.user_id}}
-        call = ApiCall(path="user/roles", body=body, record=written_entry(written))
-        context = WrittenContext(head=head, written=written, owned=owned, call=call)
-        return self._persons.desk.show(request, guest, HERE, context)
+        call = ApiCall(path="user/roles", body=body, record=user_roles_entry(written))
+        context = PersonRolesContext(head=head, written=written, owned=owned, call=call)
+        return self._persons.desk.show(request, guest, ENTRY, context)
 
     async def _first(self, user_id: str, applications: Sequence[NamedApplication]) -> int:
         """The first application in which something is written about him."""
@@ -142,15 +142,15 @@ class AccessScreens:
         now = self._persons.clock.now()
         return await run_off_loop(held.work, held_scopes, held, case.structure, now)
 
-    async def _call(self, guest: Guest, user_id: str, application_id: int, kind: ViewType) -> ApiCall:
+    async def _call(self, guest: AdminRequest, user_id: str, application_id: int, kind: ViewType) -> ApiCall:
         about = await self._persons.desk.about(guest, application_id)
         try:
             view = await self._views.view(about.standing.caller, user_id, kind, ViewOptions())
         except (ApplicationNotFound, AnswerTooLarge):  # in one that never was nothing is held
-            return record_call(user_id, application_id, kind)
-        return record_call(user_id, application_id, kind, view.data)
+            return view_call(user_id, application_id, kind)
+        return view_call(user_id, application_id, kind, view.data)
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         desk = self._persons.desk
         return [
             desk.shown("/people/{user_id}/permissions", self.permissions),
@@ -158,7 +158,7 @@ class AccessScreens:
         ]
 
 
-def first_lines(scopes: Sequence[HeldScope], most: int) -> Sequence[HeldScope]:
+def limit_lines(scopes: Sequence[HeldScope], most: int) -> Sequence[HeldScope]:
     """As many as stand on one page; the file has them all."""
     found = []
     for scope in scopes:
@@ -171,16 +171,16 @@ def first_lines(scopes: Sequence[HeldScope], most: int) -> Sequence[HeldScope]:
     return found
 
 
-def all_lines(scopes: Sequence[HeldScope]) -> Iterator[tuple[HeldScope, HeldLine]]:
+def iterate_lines(scopes: Sequence[HeldScope]) -> Iterator[tuple[HeldScope, EffectiveRule]]:
     return ((scope, line) for scope in scopes for family in scope.families for line in family.lines)
 
 
-def place_of(one: HeldScope) -> str:
+def scope_path(one: HeldScope) -> str:
     scope = one.scope
     return "/".join(filter(None, (scope.project_id, scope.kind, scope.resource_id)))
 
 
-def record_call(user_id: str, application_id: int, kind: ViewType, record: object = None) -> ApiCall:
+def view_call(user_id: str, application_id: int, kind: ViewType, record: object = None) -> ApiCall:
     return ApiCall(
         path="meta/data",
         body={"action": "get", "application_id": application_id, "data": {"user_id": user_id, "type": kind}},

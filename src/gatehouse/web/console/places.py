@@ -7,13 +7,13 @@ from typing import Final
 CONSOLE: Final = "/console"
 # A page of the console and its query, in the few characters that our own links have (a role's name may hold spaces):
 # nothing that another program could read as another host, or as a way up and out (checklist LG-04).
-OWN_PAGE: Final = re.compile(
+CONSOLE_PAGE: Final = re.compile(
     r"/console(?:/(?!\.{1,2}(?:[/?]|$))(?:[A-Za-z0-9_.-]|%20)+)*(?:\?[A-Za-z0-9_.=&%+-]*)?", re.ASCII
 )
-LONGEST: Final = 1_000
+MAX_ADDRESS_LENGTH: Final = 1_000
 
 
-class Entry(StrEnum):
+class ConsoleEntry(StrEnum):
     """What the console has; the words are `nav.<value>`."""
 
     HOME = "home"
@@ -28,8 +28,8 @@ class Entry(StrEnum):
 
     @property
     def path(self) -> str:
-        return CONSOLE if self is Entry.HOME else f"{CONSOLE}/{self}"
+        return CONSOLE if self is ConsoleEntry.HOME else f"{CONSOLE}/{self}"
 
 
-def is_own_page(address: str) -> bool:
-    return len(address) <= LONGEST and OWN_PAGE.fullmatch(address) is not None
+def is_console_page(address: str) -> bool:
+    return len(address) <= MAX_ADDRESS_LENGTH and CONSOLE_PAGE.fullmatch(address) is not None

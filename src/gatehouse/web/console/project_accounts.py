@@ -8,43 +8,47 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin.model.projects import ProjectListStore
-from gatehouse.permissions.commands.service_accounts import Listed, ServiceAccountDraft, ServiceAccounts
+from gatehouse.permissions.commands.service_accounts import (
+    ListedServiceAccount,
+    ServiceAccountCommands,
+    ServiceAccountDraft,
+)
 from gatehouse.permissions.errors import Malformed, PersonNotFound
 from gatehouse.permissions.model.facts import ProjectModel
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.service_account import ServiceAccount
-from gatehouse.permissions.rights.guard import About, Operation, require
-from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
-from gatehouse.web.console.editing import typed_lines
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
+from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
+from gatehouse.web.console.editing import split_lines
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.holdings import (
-    Held,
-    HeldRow,
+    HoldingPlace,
+    HoldingRow,
     HoldingsForm,
-    Place,
-    changed_rows,
-    document_of,
-    givable,
-    held_in,
-    is_about_rows,
-    places_of,
-    scopes_in,
-    scopes_of,
-    typed_rows,
+    PlacedRole,
+    apply_row_action,
+    assignable_roles,
+    is_row_action,
+    load_places,
+    membership_document,
+    parse_scopes,
+    placed_roles,
+    rows_from_form,
+    scopes_from_rows,
 )
-from gatehouse.web.console.listing import csv_file, list_query
-from gatehouse.web.console.places import Entry
-from gatehouse.web.console.project_door import ProjectDoor, may
-from gatehouse.web.console.projects import ProjectHead, head
-from gatehouse.web.console.screens import Screen
+from gatehouse.web.console.listing import csv_file, read_list_query
+from gatehouse.web.console.places import ConsoleEntry
+from gatehouse.web.console.project_door import ProjectLoader, may_in_project
+from gatehouse.web.console.projects import ProjectHead, project_head
+from gatehouse.web.console.screens import ConsoleRoute
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import Guarded
-from gatehouse.web.permissions.service_accounts import entry as account_entry
+from gatehouse.web.pages.desk import CsrfForm
+from gatehouse.web.permissions.service_accounts import service_account_entry as account_entry
 
-HERE: Final = Entry.PROJECTS
+ENTRY: Final = ConsoleEntry.PROJECTS
 OWNER: Final = "project_owner"  # never of a service account
-NEW_ROLE: Final = "app_developer"  # what a new row starts with
-DAYS_LONGEST: Final = 5  # digits
+DEFAULT_ROLE: Final = "app_developer"  # what a new row starts with
+MAX_DAYS_DIGITS: Final = 5  # digits
 COLUMNS: Final = {
     "user_id": lambda line: line.account.user_id,
     "name": lambda line: line.account.name,
@@ -56,9 +60,9 @@ COLUMNS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccountLine:
-    listed: Listed
-    held: Sequence[Held]
+class ServiceAccountLine:
+    listed: ListedServiceAccount
+    held: Sequence[PlacedRole]
 
     @property
     def account(self) -> ServiceAccount:
@@ -66,17 +70,17 @@ class AccountLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccountsContext(PageContext):
+class ServiceAccountsContext(PageContext):
     template = "console/projects/accounts.html"
 
     head: ProjectHead
-    lines: Sequence[AccountLine]
+    lines: Sequence[ServiceAccountLine]
     search: str
     may_save: bool
     call: ApiCall
 
 
-class AccountForm(HoldingsForm, frozen=True, kw_only=True):
+class ServiceAccountForm(HoldingsForm, frozen=True, kw_only=True):
     name: str = ""
     comment: str = ""
     ip_ranges: str = ""
@@ -85,19 +89,19 @@ class AccountForm(HoldingsForm, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewAccountContext(PageContext):
+class NewServiceAccountContext(PageContext):
     template = "console/projects/new_account.html"
 
     head: ProjectHead
-    form: AccountForm
-    rows: Sequence[HeldRow]
-    places: Sequence[Place]
+    form: ServiceAccountForm
+    rows: Sequence[HoldingRow]
+    places: Sequence[HoldingPlace]
     roles: Sequence[Role]
-    problem: Problem | None = None
+    problem: FormProblem | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MadeAccountContext(PageContext):
+class CreatedServiceAccountContext(PageContext):
     template = "console/projects/made_account.html"
 
     head: ProjectHead
@@ -108,25 +112,25 @@ class MadeAccountContext(PageContext):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RevokeAccountContext(PageContext):
+class RevokeServiceAccountContext(PageContext):
     template = "console/projects/revoke_account.html"
 
     head: ProjectHead
-    line: AccountLine
-    problem: Problem | None = None
+    line: ServiceAccountLine
+    problem: FormProblem | None = None
 
 
-class AccountScreens:
+class ServiceAccountScreens:
     def __init__(
-        self, *, door: ProjectDoor, accounts: ServiceAccounts, lists: ProjectListStore, desk: ConsoleDesk
+        self, *, door: ProjectLoader, accounts: ServiceAccountCommands, lists: ProjectListStore, desk: ConsoleView
     ) -> None:
         self._door = door
         self._accounts = accounts
         self._lists = lists
         self._desk = desk
 
-    async def list(self, request: Request, guest: Guest) -> Response:
-        model, query = await self._door.enter(request, guest), list_query(request)
+    async def list(self, request: Request, guest: AdminRequest) -> Response:
+        model, query = await self._door.enter(request, guest), read_list_query(request)
         text = query.wanted.search.lower()
         every = await self._lines(guest, model)
         lines = [
@@ -137,119 +141,131 @@ class AccountScreens:
         if query.is_file:
             return csv_file(f"{model.project.project_id}-service-accounts", COLUMNS, lines)
         project_id = model.project.project_id
-        context = AccountsContext(
-            head=head(guest, model.project, "service_accounts"),
+        context = ServiceAccountsContext(
+            head=project_head(guest, model.project, "service_accounts"),
             lines=lines,
             search=query.q,
-            may_save=may(guest, Operation.SERVICE_ACCOUNTS, model),
+            may_save=may_in_project(guest, Operation.SERVICE_ACCOUNTS, model),
             call=ApiCall(
                 path="serviceAccount",
                 body={"action": "get", "data": {"project_id": project_id}},
                 record=[account_entry(line.listed) for line in every],
             ),
         )
-        return self._desk.show(request, guest, HERE, context)
+        return self._desk.show(request, guest, ENTRY, context)
 
-    async def new(self, request: Request, guest: Guest) -> Response:
+    async def new(self, request: Request, guest: AdminRequest) -> Response:
         model = await self._door.enter(request, guest)
-        require(guest.rights, Operation.SERVICE_ACCOUNTS, About(project_id=model.project.project_id))
-        return await self._form(request, guest, model, AccountForm(), [])
+        require_operation(guest.rights, Operation.SERVICE_ACCOUNTS, GuardTarget(project_id=model.project.project_id))
+        return await self._form(request, guest, model, ServiceAccountForm(), [])
 
-    async def create(self, request: Request, guest: Guest, form: AccountForm) -> Response:
-        model, rows = await self._door.enter(request, guest), typed_rows(form)
-        require(guest.rights, Operation.SERVICE_ACCOUNTS, About(project_id=model.project.project_id))
-        if is_about_rows(form.do):
-            return await self._form(request, guest, model, form, changed_rows(rows, form.do, role=NEW_ROLE))
-        places, central = await places_of(self._lists, model), guest.standing.central
-        holds = document_of(scopes_of(rows, {}, places), model.project.project_id, central) or {}
+    async def create(self, request: Request, guest: AdminRequest, form: ServiceAccountForm) -> Response:
+        model, rows = await self._door.enter(request, guest), rows_from_form(form)
+        require_operation(guest.rights, Operation.SERVICE_ACCOUNTS, GuardTarget(project_id=model.project.project_id))
+        if is_row_action(form.do):
+            return await self._form(request, guest, model, form, apply_row_action(rows, form.do, role=DEFAULT_ROLE))
+        places, central = await load_places(self._lists, model), guest.standing.central
+        holds = membership_document(scopes_from_rows(rows, {}, places), model.project.project_id, central) or {}
         draft = ServiceAccountDraft(
             project_id=model.project.project_id,
             name=form.name.strip(),
             comment=form.comment.strip(),
-            ip_ranges=list(typed_lines(form.ip_ranges)),
+            ip_ranges=list(split_lines(form.ip_ranges)),
             public_key=form.public_key.replace("\r\n", "\n").strip(),
-            days=days_of(form.days.strip()),
+            days=parse_days(form.days.strip()),
             roles=holds.get("roles"),
             applications=holds.get("applications"),
             services=holds.get("services"),
             groups=holds.get("groups"),
         )
         made = await self._accounts.create(guest.actor, central, draft)
-        context = MadeAccountContext(
-            head=head(guest, model.project, "service_accounts"),
+        context = CreatedServiceAccountContext(
+            head=project_head(guest, model.project, "service_accounts"),
             name=made.listed.account.name,
             user_id=made.listed.account.user_id,
             jwt=made.jwt,
             ends_at=made.ends_at,
         )
-        return self._desk.show(request, guest, HERE, context)
+        return self._desk.show(request, guest, ENTRY, context)
 
-    async def new_again(self, request: Request, guest: Guest, form: AccountForm, problem: Problem) -> Response:
+    async def new_again(
+        self, request: Request, guest: AdminRequest, form: ServiceAccountForm, problem: FormProblem
+    ) -> Response:
         model = await self._door.enter(request, guest)
-        return await self._form(request, guest, model, form, typed_rows(form), problem=problem)
+        return await self._form(request, guest, model, form, rows_from_form(form), problem=problem)
 
-    async def ask_revocation(self, request: Request, guest: Guest) -> Response:
+    async def ask_revocation(self, request: Request, guest: AdminRequest) -> Response:
         return await self._revocation(request, guest)
 
-    async def revoke(self, request: Request, guest: Guest, form: Guarded) -> Response:  # noqa: ARG002
+    async def revoke(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         await self._accounts.revoke(guest.actor, request.path_params["user_id"])
-        return self._desk.done(f"{HERE.path}/{request.path_params['project_id']}/service_accounts", "account_revoked")
+        return self._desk.done(
+            f"{ENTRY.path}/{request.path_params['project_id']}/service_accounts", "account_revoked"
+        )
 
-    async def revoke_again(self, request: Request, guest: Guest, form: Guarded, problem: Problem) -> Response:  # noqa: ARG002
+    async def revoke_again(
+        self,
+        request: Request,
+        guest: AdminRequest,
+        form: CsrfForm,  # noqa: ARG002 - as the other screens take it
+        problem: FormProblem,
+    ) -> Response:
         return await self._revocation(request, guest, problem)
 
-    async def _revocation(self, request: Request, guest: Guest, problem: Problem | None = None) -> Response:
+    async def _revocation(
+        self, request: Request, guest: AdminRequest, problem: FormProblem | None = None
+    ) -> Response:
         model = await self._door.enter(request, guest)
         user_id = request.path_params["user_id"]
         line = next((one for one in await self._lines(guest, model) if one.account.user_id == user_id), None)
         if line is None:
             raise PersonNotFound
-        context = RevokeAccountContext(
-            head=head(guest, model.project, "service_accounts"), line=line, problem=problem
+        context = RevokeServiceAccountContext(
+            head=project_head(guest, model.project, "service_accounts"), line=line, problem=problem
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
 
     async def _form(
         self,
         request: Request,
-        guest: Guest,
+        guest: AdminRequest,
         model: ProjectModel,
-        form: AccountForm,
-        rows: Sequence[HeldRow],
+        form: ServiceAccountForm,
+        rows: Sequence[HoldingRow],
         *,
-        problem: Problem | None = None,
+        problem: FormProblem | None = None,
     ) -> Response:
-        context = NewAccountContext(
-            head=head(guest, model.project, "service_accounts"),
+        context = NewServiceAccountContext(
+            head=project_head(guest, model.project, "service_accounts"),
             form=form,
             rows=rows,
-            places=(await places_of(self._lists, model)).all,
-            roles=[role for role in givable(guest.standing.central) if role.key != OWNER],
+            places=(await load_places(self._lists, model)).all,
+            roles=[role for role in assignable_roles(guest.standing.central) if role.key != OWNER],
             problem=problem,
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
 
-    async def _lines(self, guest: Guest, model: ProjectModel) -> Sequence[AccountLine]:
-        central, places = guest.standing.central, await places_of(self._lists, model)
+    async def _lines(self, guest: AdminRequest, model: ProjectModel) -> Sequence[ServiceAccountLine]:
+        central, places = guest.standing.central, await load_places(self._lists, model)
 
-        def line(listed: Listed) -> AccountLine:
-            scopes = scopes_in(listed.holds, model.project.project_id)
-            return AccountLine(listed=listed, held=held_in(scopes, places, central))
+        def line(listed: ListedServiceAccount) -> ServiceAccountLine:
+            scopes = parse_scopes(listed.holds, model.project.project_id)
+            return ServiceAccountLine(listed=listed, held=placed_roles(scopes, places, central))
 
         return [line(one) for one in await self._accounts.list(guest.actor, central, model.project.project_id)]
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         desk, path = self._desk, "/projects/{project_id}/service_accounts"
         return [
             desk.shown(path, self.list),
             desk.shown(f"{path}/new", self.new, fresh=True),
-            desk.posted(f"{path}/new", AccountForm, self.create, again=self.new_again, fresh=True),
+            desk.posted(f"{path}/new", ServiceAccountForm, self.create, again=self.new_again, fresh=True),
             desk.shown(f"{path}/{{user_id}}/revoke", self.ask_revocation, fresh=True),
-            desk.posted(f"{path}/{{user_id}}/revoke", Guarded, self.revoke, again=self.revoke_again, fresh=True),
+            desk.posted(f"{path}/{{user_id}}/revoke", CsrfForm, self.revoke, again=self.revoke_again, fresh=True),
         ]
 
 
-def days_of(text: str) -> int | None:
-    if text and not (text.isascii() and text.isdecimal() and len(text) <= DAYS_LONGEST):
+def parse_days(text: str) -> int | None:
+    if text and not (text.isascii() and text.isdecimal() and len(text) <= MAX_DAYS_DIGITS):
         raise Malformed("days: a number, or nothing for the usual ones")
     return int(text) if text else None

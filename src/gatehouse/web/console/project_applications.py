@@ -8,19 +8,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin.model.paging import Page
-from gatehouse.admin.model.projects import ApplicationName, ProjectListStore
-from gatehouse.permissions.commands.applications import ApplicationDraft, Applications
+from gatehouse.admin.model.projects import ApplicationSummary, ProjectListStore
+from gatehouse.permissions.commands.applications import ApplicationCommands, ApplicationDraft
 from gatehouse.permissions.rights.guard import Operation
-from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
-from gatehouse.web.console.listing import csv_file, list_query
-from gatehouse.web.console.places import Entry
-from gatehouse.web.console.project_door import ProjectDoor, may, page_of
-from gatehouse.web.console.projects import ProjectHead, head
-from gatehouse.web.console.screens import Screen
+from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
+from gatehouse.web.console.listing import csv_file, read_list_query
+from gatehouse.web.console.places import ConsoleEntry
+from gatehouse.web.console.project_door import ProjectLoader, may_in_project, page_of_list
+from gatehouse.web.console.projects import ProjectHead, project_head
+from gatehouse.web.console.screens import ConsoleRoute
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.pages.desk import CsrfForm
 
-HERE: Final = Entry.PROJECTS
+ENTRY: Final = ConsoleEntry.PROJECTS
 COLUMNS: Final = {
     "id": lambda line: line.application_id,
     "name": lambda line: line.name,
@@ -30,44 +30,48 @@ COLUMNS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationsContext(PageContext):
+class ProjectApplicationsContext(PageContext):
     template = "console/projects/applications.html"
 
     head: ProjectHead
-    found: Page[ApplicationName]
+    found: Page[ApplicationSummary]
     search: str
     may_create: bool
     name: str = ""
-    problem: Problem | None = None
+    problem: FormProblem | None = None
 
 
-class ApplicationForm(Guarded, frozen=True, kw_only=True):
+class NewProjectApplicationForm(CsrfForm, frozen=True, kw_only=True):
     name: str = ""
 
 
 class ProjectApplicationScreens:
     def __init__(
-        self, *, door: ProjectDoor, applications: Applications, lists: ProjectListStore, desk: ConsoleDesk
+        self, *, door: ProjectLoader, applications: ApplicationCommands, lists: ProjectListStore, desk: ConsoleView
     ) -> None:
         self._door = door
         self._applications = applications
         self._lists = lists
         self._desk = desk
 
-    async def list(self, request: Request, guest: Guest) -> Response:
+    async def list(self, request: Request, guest: AdminRequest) -> Response:
         return await self._list(request, guest)
 
-    async def create(self, request: Request, guest: Guest, form: ApplicationForm) -> Response:
+    async def create(self, request: Request, guest: AdminRequest, form: NewProjectApplicationForm) -> Response:
         model = await self._door.enter(request, guest)
         draft = ApplicationDraft(name=form.name.strip(), project_id=model.project.project_id)
         made = await self._applications.save(guest.actor, draft)
-        return self._desk.done(f"{Entry.APPLICATIONS.path}/{made.application_id}", "application_created")
+        return self._desk.done(f"{ConsoleEntry.APPLICATIONS.path}/{made.application_id}", "application_created")
 
-    async def create_again(self, request: Request, guest: Guest, form: ApplicationForm, problem: Problem) -> Response:
+    async def create_again(
+        self, request: Request, guest: AdminRequest, form: NewProjectApplicationForm, problem: FormProblem
+    ) -> Response:
         return await self._list(request, guest, form.name, problem)
 
-    async def _list(self, request: Request, guest: Guest, name: str = "", problem: Problem | None = None) -> Response:
-        model, query = await self._door.enter(request, guest), list_query(request)
+    async def _list(
+        self, request: Request, guest: AdminRequest, name: str = "", problem: FormProblem | None = None
+    ) -> Response:
+        model, query = await self._door.enter(request, guest), read_list_query(request)
         text = query.wanted.search.lower()
         lines = [
             line
@@ -76,19 +80,19 @@ class ProjectApplicationScreens:
         ]
         if query.is_file:
             return csv_file(f"{model.project.project_id}-applications", COLUMNS, lines)
-        context = ApplicationsContext(
-            head=head(guest, model.project, "applications"),
-            found=page_of(lines, query.wanted),
+        context = ProjectApplicationsContext(
+            head=project_head(guest, model.project, "applications"),
+            found=page_of_list(lines, query.wanted),
             search=query.q,
-            may_create=may(guest, Operation.APPLICATION_CREATE_IN_PROJECT, model),
+            may_create=may_in_project(guest, Operation.APPLICATION_CREATE_IN_PROJECT, model),
             name=name,
             problem=problem,
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         desk, path = self._desk, "/projects/{project_id}/applications"
         return [
             desk.shown(path, self.list),
-            desk.posted(path, ApplicationForm, self.create, again=self.create_again),
+            desk.posted(path, NewProjectApplicationForm, self.create, again=self.create_again),
         ]

@@ -5,34 +5,34 @@ from typing import TypeVar
 
 from starlette.requests import Request
 
-from gatehouse.admin.model.paging import Page, Wanted
-from gatehouse.permissions.commands.projects import Projects
+from gatehouse.admin.model.paging import Page, PageRequest
+from gatehouse.permissions.commands.projects import ProjectCommands
 from gatehouse.permissions.model.facts import ProjectModel
-from gatehouse.permissions.rights.guard import About, Operation, is_open
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 from gatehouse.permissions.store import ProjectStore
-from gatehouse.web.console.desk import Guest
+from gatehouse.web.console.desk import AdminRequest
 
 T = TypeVar("T")
 
 
-class ProjectDoor:
-    def __init__(self, *, projects: Projects, store: ProjectStore) -> None:
+class ProjectLoader:
+    def __init__(self, *, projects: ProjectCommands, store: ProjectStore) -> None:
         self._projects = projects
         self._store = store
 
-    async def enter(self, request: Request, guest: Guest) -> ProjectModel:
+    async def enter(self, request: Request, guest: AdminRequest) -> ProjectModel:
         """The project with its groups. Raises NoRight."""
         project = await self._projects.get(guest.actor, request.path_params["project_id"])
         return await self._store.project(project.project_id)
 
 
-def may(guest: Guest, operation: Operation, model: ProjectModel) -> bool:
+def may_in_project(guest: AdminRequest, operation: Operation, model: ProjectModel) -> bool:
     """Nothing is done in a project that is removed."""
-    about = About(project_id=model.project.project_id)
+    about = GuardTarget(project_id=model.project.project_id)
     return not model.project.removed and is_open(guest.rights, operation, about)
 
 
-def page_of(rows: Sequence[T], wanted: Wanted) -> Page[T]:
+def page_of_list(rows: Sequence[T], wanted: PageRequest) -> Page[T]:
     """A page of a list that is read whole."""
     return Page(
         rows=rows[wanted.offset : wanted.offset + wanted.size],

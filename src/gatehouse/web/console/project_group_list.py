@@ -9,24 +9,24 @@ from starlette.responses import Response
 
 from gatehouse.admin.model.names import NamedPerson
 from gatehouse.admin.model.paging import PAGE_SIZE, Page
-from gatehouse.permissions.commands.groups import GroupDraft, Groups
+from gatehouse.permissions.commands.groups import GroupCommands, GroupDraft
 from gatehouse.permissions.errors import NoRight
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.rights.guard import Operation
-from gatehouse.web.console.conditions import Conditions
-from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
+from gatehouse.web.console.conditions import ConditionBuilders
+from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.listing import csv_file, list_query
-from gatehouse.web.console.places import Entry
-from gatehouse.web.console.project_door import ProjectDoor, may, page_of
-from gatehouse.web.console.projects import ProjectHead, head
-from gatehouse.web.console.screens import Screen
+from gatehouse.web.console.listing import csv_file, read_list_query
+from gatehouse.web.console.places import ConsoleEntry
+from gatehouse.web.console.project_door import ProjectLoader, may_in_project, page_of_list
+from gatehouse.web.console.projects import ProjectHead, project_head
+from gatehouse.web.console.screens import ConsoleRoute
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import Guarded
-from gatehouse.web.permissions.groups import listed as groups_listed
+from gatehouse.web.pages.desk import CsrfForm
+from gatehouse.web.permissions.groups import group_list as groups_listed
 
-HERE: Final = Entry.PROJECTS
-COLUMNS: Final = {
+GROUP_LIST_ENTRY: Final = ConsoleEntry.PROJECTS
+GROUP_COLUMNS: Final = {
     "id": lambda group: group.group_id,
     "title": lambda group: group.title,
     "description": lambda group: group.description,
@@ -47,65 +47,69 @@ class GroupsContext(PageContext):
     may_create: bool
     call: ApiCall | None  # None: he manages none
     title: str = ""
-    problem: Problem | None = None
+    problem: FormProblem | None = None
 
 
-class NewGroupForm(Guarded, frozen=True, kw_only=True):
+class NewGroupForm(CsrfForm, frozen=True, kw_only=True):
     title: str = ""
 
 
 class GroupListScreens:
-    def __init__(self, *, door: ProjectDoor, groups: Groups, conditions: Conditions, desk: ConsoleDesk) -> None:
+    def __init__(
+        self, *, door: ProjectLoader, groups: GroupCommands, conditions: ConditionBuilders, desk: ConsoleView
+    ) -> None:
         self._door = door
         self._groups = groups
         self._conditions = conditions
         self._desk = desk
 
-    async def list(self, request: Request, guest: Guest) -> Response:
+    async def list(self, request: Request, guest: AdminRequest) -> Response:
         return await self._list(request, guest)
 
-    async def create(self, request: Request, guest: Guest, form: NewGroupForm) -> Response:
+    async def create(self, request: Request, guest: AdminRequest, form: NewGroupForm) -> Response:
         model = await self._door.enter(request, guest)
         draft = GroupDraft(project_id=model.project.project_id, title=form.title.strip())
         group = await self._groups.save(guest.actor, None, draft)
-        return self._desk.done(f"{HERE.path}/{group.project_id}/groups/{group.group_id}", "group_created")
+        return self._desk.done(f"{GROUP_LIST_ENTRY.path}/{group.project_id}/groups/{group.group_id}", "group_created")
 
-    async def create_again(self, request: Request, guest: Guest, form: NewGroupForm, problem: Problem) -> Response:
+    async def create_again(
+        self, request: Request, guest: AdminRequest, form: NewGroupForm, problem: FormProblem
+    ) -> Response:
         return await self._list(request, guest, form.title, problem)
 
     async def _list(
-        self, request: Request, guest: Guest, title: str = "", problem: Problem | None = None
+        self, request: Request, guest: AdminRequest, title: str = "", problem: FormProblem | None = None
     ) -> Response:
-        model, query = await self._door.enter(request, guest), list_query(request)
+        model, query = await self._door.enter(request, guest), read_list_query(request)
         text = query.wanted.search.lower()
         managed = await self._managed(guest, model.project.project_id)
         groups = [
             group for group in managed or () if text in f"{group.title} {group.description} {group.group_id}".lower()
         ]
         if query.is_file:
-            return csv_file(f"{model.project.project_id}-groups", COLUMNS, groups)
-        found = page_of(groups, query.wanted)
+            return csv_file(f"{model.project.project_id}-groups", GROUP_COLUMNS, groups)
+        found = page_of_list(groups, query.wanted)
         tests = [one.condition.test for group in found.rows for one in group.conditions]
         context = GroupsContext(
-            head=head(guest, model.project, "groups"),
+            head=project_head(guest, model.project, "groups"),
             found=found,
             names=await self._conditions.names_in(*tests),
             search=query.q,
-            may_create=may(guest, Operation.GROUP_SAVE, model),
+            may_create=may_in_project(guest, Operation.GROUP_SAVE, model),
             call=None if managed is None else groups_call(model.project.project_id, managed),
             title=title,
             problem=problem,
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, GROUP_LIST_ENTRY, context, status=problem.status if problem else None)
 
-    async def _managed(self, guest: Guest, project_id: str) -> Sequence[Group] | None:
+    async def _managed(self, guest: AdminRequest, project_id: str) -> Sequence[Group] | None:
         """Who may view a project and manages none of its groups sees that there is none for him: None."""
         try:
             return await self._groups.of_project(guest.actor, project_id)
         except NoRight:
             return None
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         desk, path = self._desk, "/projects/{project_id}/groups"
         return [desk.shown(path, self.list), desk.posted(path, NewGroupForm, self.create, again=self.create_again)]
 

@@ -7,31 +7,31 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.model.matching import GroupMember, MatchStore
+from gatehouse.admin.model.matching import ConditionMatchStore, GroupMember
 from gatehouse.admin.model.names import NamedPerson, NameStore
 from gatehouse.admin.model.paging import Page
-from gatehouse.permissions.commands.groups import GroupDraft, Groups
+from gatehouse.permissions.commands.groups import GroupCommands, GroupDraft
 from gatehouse.permissions.commands.tags import TagsDraft
 from gatehouse.permissions.errors import NoRight
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.questions.proposals import GroupProposal
-from gatehouse.permissions.rights.guard import About, Operation, require
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
 from gatehouse.web.console.api_calls import group_call
-from gatehouse.web.console.conditions import Conditions
-from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
-from gatehouse.web.console.editing import Clash, clashes, lines, typed_lines
-from gatehouse.web.console.finding import Finder
-from gatehouse.web.console.forecast import Foreseen, Foresight
+from gatehouse.web.console.conditions import ConditionBuilders
+from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
+from gatehouse.web.console.editing import FieldConflict, field_conflicts, join_lines, split_lines
+from gatehouse.web.console.finding import PersonFinder
+from gatehouse.web.console.forecast import Impact, ImpactForecaster
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.group_door import GroupDoor, GroupHead, SeenGroup, group_head, sees_members
-from gatehouse.web.console.listing import csv_file, list_query
-from gatehouse.web.console.places import Entry
-from gatehouse.web.console.screens import Screen
+from gatehouse.web.console.group_door import GroupHead, GroupLoader, LoadedGroup, group_head, sees_members
+from gatehouse.web.console.listing import csv_file, read_list_query
+from gatehouse.web.console.places import ConsoleEntry
+from gatehouse.web.console.screens import ConsoleRoute
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.pages.desk import CsrfForm
 
-HERE: Final = Entry.PROJECTS
-WHO: Final = {
+GROUP_ENTRY: Final = ConsoleEntry.PROJECTS
+MEMBER_COLUMNS: Final = {
     "user_id": lambda line: line.user_id,
     "nick": lambda line: line.nick,
     "listed": lambda line: line.listed,
@@ -39,10 +39,10 @@ WHO: Final = {
 }
 
 
-LISTED: Final = {"user_id": lambda one: one[0], "nick": lambda one: one[1]}
+LISTED_PEOPLE_COLUMNS: Final = {"user_id": lambda one: one[0], "nick": lambda one: one[1]}
 
 
-class GroupForm(Guarded, frozen=True, kw_only=True):
+class GroupForm(CsrfForm, frozen=True, kw_only=True):
     title: str = ""
     description: str = ""
     tags: str = ""
@@ -60,12 +60,12 @@ class GroupContext(PageContext):
     search: str
     found: Sequence[NamedPerson]
     call: ApiCall
-    problem: Problem | None = None
-    clashes: tuple[Clash, ...] = ()
+    problem: FormProblem | None = None
+    clashes: tuple[FieldConflict, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WhoContext(PageContext):
+class GroupMembersContext(PageContext):
     template = "console/groups/who.html"
 
     head: GroupHead
@@ -80,43 +80,43 @@ class RemoveGroupContext(PageContext):
     head: GroupHead
     listed: str  # allow or disallow: then it cannot be removed
     services: int
-    foreseen: Sequence[Foreseen]
-    problem: Problem | None = None
+    foreseen: Sequence[Impact]
+    problem: FormProblem | None = None
 
 
 class GroupScreens:
     def __init__(
         self,
         *,
-        door: GroupDoor,
-        groups: Groups,
-        conditions: Conditions,
-        matches: MatchStore,
+        door: GroupLoader,
+        groups: GroupCommands,
+        conditions: ConditionBuilders,
+        matches: ConditionMatchStore,
         names: NameStore,
-        foresight: Foresight,
-        desk: ConsoleDesk,
+        foresight: ImpactForecaster,
+        desk: ConsoleView,
     ) -> None:
         self._door = door
         self._groups = groups
         self._conditions = conditions
         self._matches = matches
         self._names = names
-        self._finder = Finder(names)
+        self._finder = PersonFinder(names)
         self._foresight = foresight
         self._desk = desk
 
-    async def show(self, request: Request, guest: Guest) -> Response:
+    async def show(self, request: Request, guest: AdminRequest) -> Response:
         seen = await self._door.enter(request, guest)
-        if list_query(request).is_file:
+        if read_list_query(request).is_file:
             return await self._file(seen.group)
         return await self._page(request, guest, seen, form_of(seen.group))
 
     async def _file(self, group: Group) -> Response:
         names = await self._names.people(group.users)
         listed = [(one, names[one].nick if one in names else "") for one in group.users]
-        return csv_file(f"{group.title_key}-listed", LISTED, listed)
+        return csv_file(f"{group.title_key}-listed", LISTED_PEOPLE_COLUMNS, listed)
 
-    async def save(self, request: Request, guest: Guest, form: GroupForm) -> Response:
+    async def save(self, request: Request, guest: AdminRequest, form: GroupForm) -> Response:
         seen = await self._door.enter(request, guest)
         draft = GroupDraft(
             title=form.title.strip(),
@@ -124,43 +124,51 @@ class GroupScreens:
             version=form.version,
         )
         saved = await self._groups.save(guest.actor, seen.group.group_id, draft)
-        tags = typed_lines(form.tags)
+        tags = split_lines(form.tags)
         if tags != list(saved.tags):
             await self._groups.save_tags(guest.actor, saved.group_id, TagsDraft(tags=list(tags)))
         return self._desk.done(seen.path, "saved")
 
-    async def show_again(self, request: Request, guest: Guest, form: GroupForm, problem: Problem) -> Response:
+    async def show_again(
+        self, request: Request, guest: AdminRequest, form: GroupForm, problem: FormProblem
+    ) -> Response:
         seen = await self._door.enter(request, guest)
         stored = form_of(seen.group)
-        theirs = clashes(form, stored) if problem.is_conflict and form.version != stored.version else ()
+        theirs = field_conflicts(form, stored) if problem.is_conflict and form.version != stored.version else ()
         return await self._page(request, guest, seen, form, problem=problem, theirs=theirs)
 
-    async def who(self, request: Request, guest: Guest) -> Response:
-        seen, query = await self._door.enter(request, guest), list_query(request)
+    async def who(self, request: Request, guest: AdminRequest) -> Response:
+        seen, query = await self._door.enter(request, guest), read_list_query(request)
         if not sees_members(guest, seen):
             raise NoRight("who meets the group's conditions")
         found = await self._matches.members(seen.group, query.wanted)
         if query.is_file:
-            return csv_file(f"{seen.group.title_key}-members", WHO, found.rows)
-        context = WhoContext(head=group_head(guest, seen, "who"), found=found, search=query.q)
-        return self._desk.show(request, guest, HERE, context)
+            return csv_file(f"{seen.group.title_key}-members", MEMBER_COLUMNS, found.rows)
+        context = GroupMembersContext(head=group_head(guest, seen, "who"), found=found, search=query.q)
+        return self._desk.show(request, guest, GROUP_ENTRY, context)
 
-    async def ask_removal(self, request: Request, guest: Guest) -> Response:
+    async def ask_removal(self, request: Request, guest: AdminRequest) -> Response:
         return await self._removal(request, guest)
 
-    async def remove(self, request: Request, guest: Guest, form: Guarded) -> Response:  # noqa: ARG002
+    async def remove(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         seen = await self._door.enter(request, guest)
         await self._groups.delete(guest.actor, seen.group.group_id)
-        return self._desk.done(f"{HERE.path}/{seen.group.project_id}/groups", "group_removed")
+        return self._desk.done(f"{GROUP_ENTRY.path}/{seen.group.project_id}/groups", "group_removed")
 
-    async def remove_again(self, request: Request, guest: Guest, form: Guarded, problem: Problem) -> Response:  # noqa: ARG002
+    async def remove_again(
+        self,
+        request: Request,
+        guest: AdminRequest,
+        form: CsrfForm,  # noqa: ARG002 - as the other screens take it
+        problem: FormProblem,
+    ) -> Response:
         return await self._removal(request, guest, problem)
 
-    async def _removal(self, request: Request, guest: Guest, problem: Problem | None = None) -> Response:
+    async def _removal(self, request: Request, guest: AdminRequest, problem: FormProblem | None = None) -> Response:
         seen = await self._door.enter(request, guest)
-        about = About(project_id=seen.group.project_id, group_id=seen.group.group_id)
-        require(guest.rights, Operation.GROUP_DELETE, about)
-        listed = listed_as(seen)
+        about = GuardTarget(project_id=seen.group.project_id, group_id=seen.group.group_id)
+        require_operation(guest.rights, Operation.GROUP_DELETE, about)
+        listed = access_list_of(seen)
         proposal = GroupProposal(action="delete", group_id=seen.group.group_id)
         context = RemoveGroupContext(
             head=group_head(guest, seen, "group"),
@@ -169,19 +177,19 @@ class GroupScreens:
             foreseen=() if listed else await self._foresight.in_each(guest, seen.applications, proposal),
             problem=problem,
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, GROUP_ENTRY, context, status=problem.status if problem else None)
 
     async def _page(
         self,
         request: Request,
-        guest: Guest,
-        seen: SeenGroup,
+        guest: AdminRequest,
+        seen: LoadedGroup,
         form: GroupForm,
         *,
-        problem: Problem | None = None,
-        theirs: tuple[Clash, ...] = (),
+        problem: FormProblem | None = None,
+        theirs: tuple[FieldConflict, ...] = (),
     ) -> Response:
-        group, search = seen.group, list_query(request).q if request.method == "GET" else ""
+        group, search = seen.group, read_list_query(request).q if request.method == "GET" else ""
         about = await self._conditions.names_in(*(one.condition.test for one in group.conditions))
         context = GroupContext(
             head=group_head(guest, seen, "group"),
@@ -194,31 +202,33 @@ class GroupScreens:
             problem=problem,
             clashes=theirs,
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, GROUP_ENTRY, context, status=problem.status if problem else None)
 
-    async def _found(self, guest: Guest, seen: SeenGroup, search: str) -> Sequence[NamedPerson]:
+    async def _found(self, guest: AdminRequest, seen: LoadedGroup, search: str) -> Sequence[NamedPerson]:
         """People to add; those of the project's other groups are found by a part of their names."""
         groups = () if seen.project is None else seen.project.groups.values()
         known = {user_id for group in groups for user_id in group.users}
         found = await self._finder.find(guest, search, known=known, by_address=sees_members(guest, seen))
         return [one for one in found if one.user_id not in seen.group.users]
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         desk, one = self._desk, "/projects/{project_id}/groups/{group_id}"
         return [
             desk.shown(one, self.show),
             desk.posted(one, GroupForm, self.save, again=self.show_again),
             desk.shown(f"{one}/who", self.who),
             desk.shown(f"{one}/remove", self.ask_removal, fresh=True),
-            desk.posted(f"{one}/remove", Guarded, self.remove, again=self.remove_again, fresh=True),
+            desk.posted(f"{one}/remove", CsrfForm, self.remove, again=self.remove_again, fresh=True),
         ]
 
 
 def form_of(group: Group) -> GroupForm:
-    return GroupForm(title=group.title, description=group.description, tags=lines(group.tags), version=group.version)
+    return GroupForm(
+        title=group.title, description=group.description, tags=join_lines(group.tags), version=group.version
+    )
 
 
-def listed_as(seen: SeenGroup) -> str:
+def access_list_of(seen: LoadedGroup) -> str:
     if seen.project is None:
         return ""
     project, group_id = seen.project.project, seen.group.group_id

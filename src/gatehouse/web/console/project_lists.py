@@ -7,24 +7,24 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.permissions.commands.memberships import MembershipDraft, Memberships
+from gatehouse.permissions.commands.memberships import MembershipCommands, MembershipDraft
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ProjectModel
 from gatehouse.permissions.model.group import PROJECT_TAG
 from gatehouse.permissions.questions.proposals import MembershipProposal
-from gatehouse.permissions.rights.guard import About, Operation, require
-from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
-from gatehouse.web.console.forecast import Foresight
-from gatehouse.web.console.places import Entry
-from gatehouse.web.console.project_door import ProjectDoor
-from gatehouse.web.console.projects import ProjectHead, head
-from gatehouse.web.console.review import is_nothing, review
-from gatehouse.web.console.screens import Screen
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
+from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
+from gatehouse.web.console.forecast import ImpactForecaster
+from gatehouse.web.console.places import ConsoleEntry
+from gatehouse.web.console.project_door import ProjectLoader
+from gatehouse.web.console.projects import ProjectHead, project_head
+from gatehouse.web.console.review import has_no_impact, review_context
+from gatehouse.web.console.screens import ConsoleRoute
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.pages.desk import CsrfForm
 
-HERE: Final = Entry.PROJECTS
-CHOICES: Final = ("", "allow", "disallow")
+ENTRY: Final = ConsoleEntry.PROJECTS
+LIST_CHOICES: Final = ("", "allow", "disallow")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,16 +36,16 @@ class ListedGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListsContext(PageContext):
+class AllowListsContext(PageContext):
     template = "console/projects/lists.html"
 
     head: ProjectHead
     groups: Sequence[ListedGroup]
     version: int
-    problem: Problem | None = None
+    problem: FormProblem | None = None
 
 
-class ListsForm(Guarded, frozen=True, kw_only=True):
+class AllowListsForm(CsrfForm, frozen=True, kw_only=True):
     """Two lists of the same length."""
 
     group: tuple[str, ...] = ()
@@ -54,59 +54,63 @@ class ListsForm(Guarded, frozen=True, kw_only=True):
     do: str = ""
 
 
-class ListScreens:
+class AllowListScreens:
     def __init__(
-        self, *, door: ProjectDoor, memberships: Memberships, foresight: Foresight, desk: ConsoleDesk
+        self, *, door: ProjectLoader, memberships: MembershipCommands, foresight: ImpactForecaster, desk: ConsoleView
     ) -> None:
         self._door = door
         self._memberships = memberships
         self._foresight = foresight
         self._desk = desk
 
-    async def show(self, request: Request, guest: Guest) -> Response:
+    async def show(self, request: Request, guest: AdminRequest) -> Response:
         model = await self._door.enter(request, guest)
-        require(guest.rights, Operation.MEMBERSHIP_SAVE, About(project_id=model.project.project_id))
+        require_operation(guest.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=model.project.project_id))
         return self._page(request, guest, model, listed_groups(model), version=model.project.version)
 
-    async def save(self, request: Request, guest: Guest, form: ListsForm) -> Response:
+    async def save(self, request: Request, guest: AdminRequest, form: AllowListsForm) -> Response:
         model = await self._door.enter(request, guest)
-        require(guest.rights, Operation.MEMBERSHIP_SAVE, About(project_id=model.project.project_id))
+        require_operation(guest.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=model.project.project_id))
         draft = draft_of(model, form)
         if form.do == "edit":
-            return self._page(request, guest, model, typed(model, form), version=form.version)
-        path = f"{HERE.path}/{model.project.project_id}/members"
+            return self._page(request, guest, model, groups_from_form(model, form), version=form.version)
+        path = f"{ENTRY.path}/{model.project.project_id}/members"
         if form.do != "apply":
             foreseen = await self._foresight.in_each(
                 guest, model.project.settings.services, MembershipProposal(data=draft)
             )
-            if not is_nothing(foreseen):
-                context = review(form, foreseen, name=model.project.title, back=path, action=f"{path}/lists")
-                return self._desk.show(request, guest, HERE, context)
+            if not has_no_impact(foreseen):
+                context = review_context(form, foreseen, name=model.project.title, back=path, action=f"{path}/lists")
+                return self._desk.show(request, guest, ENTRY, context)
         await self._memberships.save(guest.actor, guest.standing.central, draft)
         return self._desk.done(path, "saved")
 
-    async def show_again(self, request: Request, guest: Guest, form: ListsForm, problem: Problem) -> Response:
+    async def show_again(
+        self, request: Request, guest: AdminRequest, form: AllowListsForm, problem: FormProblem
+    ) -> Response:
         model = await self._door.enter(request, guest)
-        return self._page(request, guest, model, typed(model, form), version=model.project.version, problem=problem)
+        return self._page(
+            request, guest, model, groups_from_form(model, form), version=model.project.version, problem=problem
+        )
 
     def _page(
         self,
         request: Request,
-        guest: Guest,
+        guest: AdminRequest,
         model: ProjectModel,
         groups: Sequence[ListedGroup],
         *,
         version: int,
-        problem: Problem | None = None,
+        problem: FormProblem | None = None,
     ) -> Response:
-        context = ListsContext(
-            head=head(guest, model.project, "members"), groups=groups, version=version, problem=problem
+        context = AllowListsContext(
+            head=project_head(guest, model.project, "members"), groups=groups, version=version, problem=problem
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         desk, path = self._desk, "/projects/{project_id}/members/lists"
-        return [desk.shown(path, self.show), desk.posted(path, ListsForm, self.save, again=self.show_again)]
+        return [desk.shown(path, self.show), desk.posted(path, AllowListsForm, self.save, again=self.show_again)]
 
 
 def listed_groups(model: ProjectModel) -> Sequence[ListedGroup]:
@@ -128,7 +132,7 @@ def listed_groups(model: ProjectModel) -> Sequence[ListedGroup]:
     ]
 
 
-def typed(model: ProjectModel, form: ListsForm) -> Sequence[ListedGroup]:
+def groups_from_form(model: ProjectModel, form: AllowListsForm) -> Sequence[ListedGroup]:
     chosen = dict(zip(form.group, form.listed, strict=False))
     return [
         ListedGroup(
@@ -141,8 +145,8 @@ def typed(model: ProjectModel, form: ListsForm) -> Sequence[ListedGroup]:
     ]
 
 
-def draft_of(model: ProjectModel, form: ListsForm) -> MembershipDraft:
-    if len(form.group) != len(form.listed) or not set(form.listed) <= set(CHOICES):
+def draft_of(model: ProjectModel, form: AllowListsForm) -> MembershipDraft:
+    if len(form.group) != len(form.listed) or not set(form.listed) <= set(LIST_CHOICES):
         raise Malformed("the rows of the form are not whole")
     chosen = list(zip(form.group, form.listed, strict=True))
     return MembershipDraft(

@@ -10,64 +10,64 @@ from starlette.responses import Response
 from gatehouse.admin.model.names import NamedPerson, NameStore
 from gatehouse.admin.model.paging import PAGE_SIZE, Page
 from gatehouse.admin.model.projects import ProjectListStore
-from gatehouse.permissions.commands.memberships import MembershipDraft, Memberships
+from gatehouse.permissions.commands.memberships import MembershipCommands, MembershipDraft
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import PersonNotFound
 from gatehouse.permissions.model.facts import ProjectModel
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.scope import Scope
-from gatehouse.permissions.model.user_record import NOTHING, Holdings
+from gatehouse.permissions.model.user_record import NO_HOLDINGS, ScopeHoldings
 from gatehouse.permissions.questions.proposals import MembershipProposal
-from gatehouse.permissions.rights.guard import About, Operation, require
-from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
-from gatehouse.web.console.finding import Finder
-from gatehouse.web.console.forecast import Foreseen, Foresight
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
+from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
+from gatehouse.web.console.finding import PersonFinder
+from gatehouse.web.console.forecast import Impact, ImpactForecaster
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.holdings import (
-    Held,
-    HeldRow,
+    HoldingPlace,
+    HoldingRow,
     HoldingsForm,
-    Place,
-    Places,
-    changed_rows,
-    document_of,
-    givable,
-    held_in,
-    is_about_rows,
-    places_of,
-    rows_of,
-    scopes_in,
-    scopes_of,
-    typed_rows,
-    written,
+    PlacedRole,
+    ProjectPlaces,
+    apply_row_action,
+    assignable_roles,
+    format_end_field,
+    is_row_action,
+    load_places,
+    membership_document,
+    parse_scopes,
+    placed_roles,
+    rows_from_form,
+    rows_of_holdings,
+    scopes_from_rows,
 )
-from gatehouse.web.console.listing import ListQuery, csv_file, list_query
-from gatehouse.web.console.places import Entry
-from gatehouse.web.console.project_door import ProjectDoor, may, page_of
+from gatehouse.web.console.listing import ListQuery, csv_file, read_list_query
+from gatehouse.web.console.places import ConsoleEntry
+from gatehouse.web.console.project_door import ProjectLoader, may_in_project, page_of_list
 from gatehouse.web.console.project_lists import ListedGroup, listed_groups
-from gatehouse.web.console.projects import ProjectHead, head
-from gatehouse.web.console.review import is_nothing, review
-from gatehouse.web.console.screens import Screen
+from gatehouse.web.console.projects import ProjectHead, project_head
+from gatehouse.web.console.review import has_no_impact, review_context
+from gatehouse.web.console.screens import ConsoleRoute
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.pages.desk import CsrfForm
 
-HERE: Final = Entry.PROJECTS
+ENTRY: Final = ConsoleEntry.PROJECTS
 OWNER: Final = "project_owner"
 ADMINISTRATOR: Final = "project_administrator"
-NEW_ROLE: Final = ADMINISTRATOR  # what a new row starts with
+DEFAULT_ROLE: Final = ADMINISTRATOR  # what a new row starts with
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberLine:
     user_id: str
     nick: str
-    held: Sequence[Held]
+    held: Sequence[PlacedRole]
     entries: int  # places with entries of his own, which have no role
     standing: str  # project_owner, project_administrator or nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MembersContext(PageContext):
+class ProjectMembersContext(PageContext):
     template = "console/projects/members.html"
 
     head: ProjectHead
@@ -94,15 +94,15 @@ class MemberContext(PageContext):
 
     head: ProjectHead
     person: NamedPerson
-    rows: Sequence[HeldRow]
-    places: Sequence[Place]
+    rows: Sequence[HoldingRow]
+    places: Sequence[HoldingPlace]
     roles: Sequence[Role]
     entries: int
     version: int
     is_member: bool
     may_save: bool
     call: ApiCall
-    problem: Problem | None = None
+    problem: FormProblem | None = None
 
     @property
     def path(self) -> str:
@@ -115,9 +115,9 @@ class RemoveMemberContext(PageContext):
 
     head: ProjectHead
     person: NamedPerson
-    held: Sequence[Held]
+    held: Sequence[PlacedRole]
     entries: int
-    problem: Problem | None = None
+    problem: FormProblem | None = None
 
 
 class MemberForm(HoldingsForm, frozen=True, kw_only=True):
@@ -125,10 +125,10 @@ class MemberForm(HoldingsForm, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class ProjectMember:
     person: NamedPerson
-    scopes: Mapping[Scope, Holdings]
-    places: Places
+    scopes: Mapping[Scope, ScopeHoldings]
+    places: ProjectPlaces
     document: Mapping[str, object]  # the membership, as far as it is about him
 
 
@@ -136,32 +136,32 @@ class MemberScreens:
     def __init__(
         self,
         *,
-        door: ProjectDoor,
-        memberships: Memberships,
+        door: ProjectLoader,
+        memberships: MembershipCommands,
         lists: ProjectListStore,
         names: NameStore,
-        foresight: Foresight,
-        desk: ConsoleDesk,
+        foresight: ImpactForecaster,
+        desk: ConsoleView,
     ) -> None:
         self._door = door
         self._memberships = memberships
         self._lists = lists
         self._names = names
-        self._finder = Finder(names)
+        self._finder = PersonFinder(names)
         self._foresight = foresight
         self._desk = desk
 
-    async def list(self, request: Request, guest: Guest) -> Response:
-        model, query = await self._door.enter(request, guest), list_query(request)
+    async def list(self, request: Request, guest: AdminRequest) -> Response:
+        model, query = await self._door.enter(request, guest), read_list_query(request)
         document = await self._memberships.get(guest.actor, guest.standing.central, model.project.project_id)
-        lines = matching(await self._lines(guest, model, users_in(document)), query)
+        lines = filter_lines(await self._lines(guest, model, users_in(document)), query)
         if query.is_file:
             return csv_file(f"{model.project.project_id}-members", COLUMNS, csv_rows(lines))
-        context = MembersContext(
-            head=head(guest, model.project, "members"),
-            found=page_of(lines, query.wanted),
+        context = ProjectMembersContext(
+            head=project_head(guest, model.project, "members"),
+            found=page_of_list(lines, query.wanted),
             search=query.q,
-            may_save=may(guest, Operation.MEMBERSHIP_SAVE, model),
+            may_save=may_in_project(guest, Operation.MEMBERSHIP_SAVE, model),
             groups=listed_groups(model),
             call=ApiCall(
                 path="project/membership",
@@ -170,108 +170,120 @@ class MemberScreens:
                 record=document if len(users_in(document)) <= PAGE_SIZE else None,
             ),
         )
-        return self._desk.show(request, guest, HERE, context)
+        return self._desk.show(request, guest, ENTRY, context)
 
-    async def find(self, request: Request, guest: Guest) -> Response:
-        model, query = await self._door.enter(request, guest), list_query(request)
-        require(guest.rights, Operation.MEMBERSHIP_SAVE, About(project_id=model.project.project_id))
+    async def find(self, request: Request, guest: AdminRequest) -> Response:
+        model, query = await self._door.enter(request, guest), read_list_query(request)
+        require_operation(guest.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=model.project.project_id))
         known = {user_id for group in model.groups.values() for user_id in group.users}
         known |= (await self._users(guest, model)).keys()
         context = FindMemberContext(
-            head=head(guest, model.project, "members"),
+            head=project_head(guest, model.project, "members"),
             search=query.q,
             found=await self._finder.find(guest, query.q, known=known, by_address=True),
             everybody=guest.sight.everything,
         )
-        return self._desk.show(request, guest, HERE, context)
+        return self._desk.show(request, guest, ENTRY, context)
 
-    async def show(self, request: Request, guest: Guest) -> Response:
+    async def show(self, request: Request, guest: AdminRequest) -> Response:
         model = await self._door.enter(request, guest)
         member = await self._member(request, guest, model)
-        return self._editor(request, guest, model, member, rows_of(member.scopes), version=model.project.version)
+        return self._editor(
+            request, guest, model, member, rows_of_holdings(member.scopes), version=model.project.version
+        )
 
-    async def save(self, request: Request, guest: Guest, form: MemberForm) -> Response:
+    async def save(self, request: Request, guest: AdminRequest, form: MemberForm) -> Response:
         model = await self._door.enter(request, guest)
-        member, rows = await self._member(request, guest, model), typed_rows(form)
-        if is_about_rows(form.do) or form.do == "edit":
-            rows = changed_rows(rows, form.do, role=NEW_ROLE) if form.do != "edit" else rows
+        member, rows = await self._member(request, guest, model), rows_from_form(form)
+        if is_row_action(form.do) or form.do == "edit":
+            rows = apply_row_action(rows, form.do, role=DEFAULT_ROLE) if form.do != "edit" else rows
             return self._editor(request, guest, model, member, rows, version=form.version)
         project_id, central = model.project.project_id, guest.standing.central
-        scopes = scopes_of(rows, member.scopes, member.places)
+        scopes = scopes_from_rows(rows, member.scopes, member.places)
         draft = MembershipDraft(
             id=project_id,
-            users={member.person.user_id: document_of(scopes, project_id, central)},
+            users={member.person.user_id: membership_document(scopes, project_id, central)},
             version=form.version,
         )
-        home = f"{HERE.path}/{project_id}/members"
+        home = f"{ENTRY.path}/{project_id}/members"
         foreseen = () if form.do == "apply" else await self._foreseen(guest, draft)
-        if not is_nothing(foreseen):
+        if not has_no_impact(foreseen):
             back = f"{home}/{member.person.user_id}"
-            context = review(form, foreseen, name=member.person.nick, back=back, trail=[(model.project.title, home)])
-            return self._desk.show(request, guest, HERE, context)
+            context = review_context(
+                form, foreseen, name=member.person.nick, back=back, trail=[(model.project.title, home)]
+            )
+            return self._desk.show(request, guest, ENTRY, context)
         await self._memberships.save(guest.actor, central, draft)
         return self._desk.done(home, "saved")
 
-    async def _foreseen(self, guest: Guest, draft: MembershipDraft) -> Sequence[Foreseen]:
+    async def _foreseen(self, guest: AdminRequest, draft: MembershipDraft) -> Sequence[Impact]:
         """What he gains and loses, for whoever may see it."""
         found = await self._foresight.of_members(guest, draft.id, MembershipProposal(data=draft))
         return () if found.hidden else (found,)
 
-    async def show_again(self, request: Request, guest: Guest, form: MemberForm, problem: Problem) -> Response:
+    async def show_again(
+        self, request: Request, guest: AdminRequest, form: MemberForm, problem: FormProblem
+    ) -> Response:
         model = await self._door.enter(request, guest)
         member = await self._member(request, guest, model)
         version = model.project.version if problem.is_conflict else form.version
-        return self._editor(request, guest, model, member, typed_rows(form), version=version, problem=problem)
+        return self._editor(request, guest, model, member, rows_from_form(form), version=version, problem=problem)
 
-    async def ask_removal(self, request: Request, guest: Guest) -> Response:
+    async def ask_removal(self, request: Request, guest: AdminRequest) -> Response:
         return await self._removal(request, guest)
 
-    async def remove(self, request: Request, guest: Guest, form: Guarded) -> Response:  # noqa: ARG002
+    async def remove(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         model = await self._door.enter(request, guest)
         user_id = grammar.check_user_id(request.path_params["user_id"], "user_id")
         draft = MembershipDraft(id=model.project.project_id, users={user_id: None})
         await self._memberships.save(guest.actor, guest.standing.central, draft)
-        return self._desk.done(f"{HERE.path}/{model.project.project_id}/members", "member_removed")
+        return self._desk.done(f"{ENTRY.path}/{model.project.project_id}/members", "member_removed")
 
-    async def remove_again(self, request: Request, guest: Guest, form: Guarded, problem: Problem) -> Response:  # noqa: ARG002
+    async def remove_again(
+        self,
+        request: Request,
+        guest: AdminRequest,
+        form: CsrfForm,  # noqa: ARG002 - as the other screens take it
+        problem: FormProblem,
+    ) -> Response:
         return await self._removal(request, guest, problem)
 
-    async def _removal(self, request: Request, guest: Guest, problem: Problem | None = None) -> Response:
+    async def _removal(self, request: Request, guest: AdminRequest, problem: FormProblem | None = None) -> Response:
         model = await self._door.enter(request, guest)
-        require(guest.rights, Operation.MEMBERSHIP_SAVE, About(project_id=model.project.project_id))
+        require_operation(guest.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=model.project.project_id))
         member = await self._member(request, guest, model)
         context = RemoveMemberContext(
-            head=head(guest, model.project, "members"),
+            head=project_head(guest, model.project, "members"),
             person=member.person,
-            held=held_in(member.scopes, member.places, guest.standing.central),
-            entries=entries_in(member.scopes),
+            held=placed_roles(member.scopes, member.places, guest.standing.central),
+            entries=count_entries(member.scopes),
             problem=problem,
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
 
     def _editor(
         self,
         request: Request,
-        guest: Guest,
+        guest: AdminRequest,
         model: ProjectModel,
-        member: Member,
-        rows: Sequence[HeldRow],
+        member: ProjectMember,
+        rows: Sequence[HoldingRow],
         *,
         version: int,
-        problem: Problem | None = None,
+        problem: FormProblem | None = None,
     ) -> Response:
         context = MemberContext(
-            head=head(guest, model.project, "members"),
+            head=project_head(guest, model.project, "members"),
             person=member.person,
             rows=rows,
             places=list(
                 {one.value: one for one in (*member.places.all, *map(member.places.of, member.scopes))}.values()
             ),
-            roles=givable(guest.standing.central),
-            entries=entries_in(member.scopes),
+            roles=assignable_roles(guest.standing.central),
+            entries=count_entries(member.scopes),
             version=version,
             is_member=bool(member.scopes),
-            may_save=may(guest, Operation.MEMBERSHIP_SAVE, model),
+            may_save=may_in_project(guest, Operation.MEMBERSHIP_SAVE, model),
             call=ApiCall(
                 path="project/membership",
                 body={
@@ -282,9 +294,9 @@ class MemberScreens:
             ),
             problem=problem,
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
 
-    async def _member(self, request: Request, guest: Guest, model: ProjectModel) -> Member:
+    async def _member(self, request: Request, guest: AdminRequest, model: ProjectModel) -> ProjectMember:
         """Somebody of the project, or anybody to whom the guest may give something in it."""
         user_id = grammar.check_user_id(request.path_params["user_id"], "user_id")
         document = await self._memberships.get(
@@ -292,35 +304,39 @@ class MemberScreens:
         )
         held = users_in(document).get(user_id)
         if held is None:
-            require(guest.rights, Operation.MEMBERSHIP_SAVE, About(project_id=model.project.project_id))
+            require_operation(
+                guest.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=model.project.project_id)
+            )
         person = (await self._names.people([user_id])).get(user_id)
         if person is None:
             raise PersonNotFound
-        scopes = {} if held is None else scopes_in(held, model.project.project_id)
-        places = await places_of(self._lists, model)
-        return Member(person=person, scopes=scopes, places=places, document=document)
+        scopes = {} if held is None else parse_scopes(held, model.project.project_id)
+        places = await load_places(self._lists, model)
+        return ProjectMember(person=person, scopes=scopes, places=places, document=document)
 
-    async def _users(self, guest: Guest, model: ProjectModel) -> Mapping[str, object]:
+    async def _users(self, guest: AdminRequest, model: ProjectModel) -> Mapping[str, object]:
         return users_in(await self._memberships.get(guest.actor, guest.standing.central, model.project.project_id))
 
-    async def _lines(self, guest: Guest, model: ProjectModel, users: Mapping[str, object]) -> Sequence[MemberLine]:
-        places = await places_of(self._lists, model)
+    async def _lines(
+        self, guest: AdminRequest, model: ProjectModel, users: Mapping[str, object]
+    ) -> Sequence[MemberLine]:
+        places = await load_places(self._lists, model)
         names = await self._names.people(users.keys())
         lines = []
         for user_id, document in users.items():
-            scopes = scopes_in(document, model.project.project_id)
+            scopes = parse_scopes(document, model.project.project_id)
             lines.append(
                 MemberLine(
                     user_id=user_id,
                     nick=names[user_id].nick if user_id in names else user_id,
-                    held=held_in(scopes, places, guest.standing.central),
-                    entries=entries_in(scopes),
-                    standing=standing_in(scopes.get(Scope(model.project.project_id), NOTHING)),
+                    held=placed_roles(scopes, places, guest.standing.central),
+                    entries=count_entries(scopes),
+                    standing=leading_role(scopes.get(Scope(model.project.project_id), NO_HOLDINGS)),
                 )
             )
         return sorted(lines, key=lambda line: (RANK[line.standing], line.nick.lower(), line.user_id))
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         desk, path = self._desk, "/projects/{project_id}/members"
         return [
             desk.shown(path, self.list),
@@ -328,7 +344,7 @@ class MemberScreens:
             desk.shown(f"{path}/{{user_id}}", self.show),
             desk.posted(f"{path}/{{user_id}}", MemberForm, self.save, again=self.show_again),
             desk.shown(f"{path}/{{user_id}}/remove", self.ask_removal, fresh=True),
-            desk.posted(f"{path}/{{user_id}}/remove", Guarded, self.remove, again=self.remove_again, fresh=True),
+            desk.posted(f"{path}/{{user_id}}/remove", CsrfForm, self.remove, again=self.remove_again, fresh=True),
         ]
 
 
@@ -340,16 +356,16 @@ def users_in(document: Mapping[str, object]) -> Mapping[str, object]:
 RANK: Final = {OWNER: 0, ADMINISTRATOR: 1, "": 2}
 
 
-def standing_in(held: Holdings) -> str:
+def leading_role(held: ScopeHoldings) -> str:
     keys = {one.role for one in held.roles}
     return next((one for one in (OWNER, ADMINISTRATOR) if one in keys), "")
 
 
-def entries_in(scopes: Mapping[Scope, Holdings]) -> int:
+def count_entries(scopes: Mapping[Scope, ScopeHoldings]) -> int:
     return sum(bool(held.private_data or held.public_data) for held in scopes.values())
 
 
-def matching(lines: Sequence[MemberLine], query: ListQuery) -> Sequence[MemberLine]:
+def filter_lines(lines: Sequence[MemberLine], query: ListQuery) -> Sequence[MemberLine]:
     text = query.wanted.search.lower()
     return [
         line
@@ -360,16 +376,16 @@ def matching(lines: Sequence[MemberLine], query: ListQuery) -> Sequence[MemberLi
     ]
 
 
-def csv_rows(lines: Sequence[MemberLine]) -> Sequence[tuple[MemberLine, Held]]:
+def csv_rows(lines: Sequence[MemberLine]) -> Sequence[tuple[MemberLine, PlacedRole]]:
     """One for each role."""
     return [(line, held) for line in lines for held in line.held]
 
 
-COLUMNS: Final[Mapping[str, Callable[[tuple[MemberLine, Held]], object]]] = {
+COLUMNS: Final[Mapping[str, Callable[[tuple[MemberLine, PlacedRole]], object]]] = {
     "user_id": lambda row: row[0].user_id,
     "nick": lambda row: row[0].nick,
     "role": lambda row: row[1].role,
     "place": lambda row: row[1].place.kind,
     "place_id": lambda row: row[1].place.scope.resource_id or row[1].place.scope.project_id,
-    "until": lambda row: written(row[1].end),
+    "until": lambda row: format_end_field(row[1].end),
 }

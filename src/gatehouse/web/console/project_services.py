@@ -8,32 +8,32 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.model.projects import ApplicationName, ProjectListStore
-from gatehouse.permissions.commands.projects import ProjectDraft, Projects, settings_document
+from gatehouse.admin.model.projects import ApplicationSummary, ProjectListStore
+from gatehouse.permissions.commands.projects import ProjectCommands, ProjectDraft, settings_document
 from gatehouse.permissions.errors import Malformed, NoRight
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.project import GrantAction, GroupGrant
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.questions.proposals import ProjectProposal
-from gatehouse.permissions.rights.guard import About, Operation, is_open, require
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
 from gatehouse.web.console.api_calls import project_call
-from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
-from gatehouse.web.console.forecast import Foreseen, Foresight
+from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
+from gatehouse.web.console.forecast import Impact, ImpactForecaster
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.listing import csv_file
-from gatehouse.web.console.places import Entry
-from gatehouse.web.console.project_door import ProjectDoor, may
-from gatehouse.web.console.projects import ProjectHead, head
-from gatehouse.web.console.review import is_nothing, review
-from gatehouse.web.console.screens import Screen
+from gatehouse.web.console.places import ConsoleEntry
+from gatehouse.web.console.project_door import ProjectLoader, may_in_project
+from gatehouse.web.console.projects import ProjectHead, project_head
+from gatehouse.web.console.review import has_no_impact, review_context
+from gatehouse.web.console.screens import ConsoleRoute
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.pages.desk import CsrfForm
 from gatehouse.web.parse import read_query
 from gatehouse.web.responses import see_other
 
-HERE: Final = Entry.PROJECTS
-ROWS_MOST: Final = 300
+ENTRY: Final = ConsoleEntry.PROJECTS
+MAX_ROWS: Final = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class GrantLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceLine:
-    application: ApplicationName
+    application: ApplicationSummary
     is_own: bool
     grants: Sequence[GrantLine]
 
@@ -71,7 +71,7 @@ class ServicesContext(PageContext):
 
     head: ProjectHead
     lines: Sequence[ServiceLine]
-    connectable: Sequence[ApplicationName]
+    connectable: Sequence[ApplicationSummary]
     may_save: bool
     call: ApiCall
 
@@ -81,7 +81,7 @@ class ServiceContext(PageContext):
     template = "console/projects/service.html"
 
     head: ProjectHead
-    service: ApplicationName
+    service: ApplicationSummary
     is_connected: bool
     may_save: bool
     rows: Sequence[GrantRow]
@@ -89,7 +89,7 @@ class ServiceContext(PageContext):
     roles: Sequence[Role] | None  # None: he may not see them, and types their names
     version: int
     call: ApiCall
-    problem: Problem | None = None
+    problem: FormProblem | None = None
 
     @property
     def path(self) -> str:
@@ -101,12 +101,12 @@ class DisconnectContext(PageContext):
     template = "console/projects/disconnect.html"
 
     head: ProjectHead
-    service: ApplicationName
-    foreseen: Foreseen
-    problem: Problem | None = None
+    service: ApplicationSummary
+    foreseen: Impact
+    problem: FormProblem | None = None
 
 
-class ServiceForm(Guarded, frozen=True, kw_only=True):
+class ServiceGrantsForm(CsrfForm, frozen=True, kw_only=True):
     """Three lists of the same length."""
 
     group: tuple[str, ...] = ()
@@ -117,9 +117,9 @@ class ServiceForm(Guarded, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class LoadedService:
     model: ProjectModel
-    service: ApplicationName
+    service: ApplicationSummary
 
     @property
     def application_id(self) -> int:
@@ -131,18 +131,18 @@ class Seen:
 
     @property
     def home(self) -> str:
-        return f"{HERE.path}/{self.model.project.project_id}/services"
+        return f"{ENTRY.path}/{self.model.project.project_id}/services"
 
 
-class ServiceScreens:
+class ProjectServiceScreens:
     def __init__(
         self,
         *,
-        door: ProjectDoor,
-        projects: Projects,
+        door: ProjectLoader,
+        projects: ProjectCommands,
         lists: ProjectListStore,
-        foresight: Foresight,
-        desk: ConsoleDesk,
+        foresight: ImpactForecaster,
+        desk: ConsoleView,
     ) -> None:
         self._door = door
         self._projects = projects
@@ -150,54 +150,56 @@ class ServiceScreens:
         self._foresight = foresight
         self._desk = desk
 
-    async def list(self, request: Request, guest: Guest) -> Response:
+    async def list(self, request: Request, guest: AdminRequest) -> Response:
         model, query = await self._door.enter(request, guest), read_query(request, ServiceQuery)
         if query.application:
-            return see_other(f"{HERE.path}/{model.project.project_id}/services/{query.application}")
+            return see_other(f"{ENTRY.path}/{model.project.project_id}/services/{query.application}")
         lines = await self._lines(model)
         if query.format == "csv":
             return csv_file(f"{model.project.project_id}-services", COLUMNS, csv_rows(lines))
-        may_save = may(guest, Operation.PROJECT_SAVE, model)
+        may_save = may_in_project(guest, Operation.PROJECT_SAVE, model)
         context = ServicesContext(
-            head=head(guest, model.project, "services"),
+            head=project_head(guest, model.project, "services"),
             lines=lines,
             connectable=await self._connectable(model) if may_save else (),
             may_save=may_save,
             call=project_call(model.project),
         )
-        return self._desk.show(request, guest, HERE, context)
+        return self._desk.show(request, guest, ENTRY, context)
 
-    async def show(self, request: Request, guest: Guest) -> Response:
+    async def show(self, request: Request, guest: AdminRequest) -> Response:
         seen = await self._seen(request, guest)
-        require(guest.rights, Operation.PROJECT_SAVE, About(project_id=seen.model.project.project_id))
-        rows = rows_of(seen.stored or ())
+        require_operation(guest.rights, Operation.PROJECT_SAVE, GuardTarget(project_id=seen.model.project.project_id))
+        rows = grant_rows(seen.stored or ())
         return self._editor(request, guest, seen, rows, version=seen.model.project.version)
 
-    async def save(self, request: Request, guest: Guest, form: ServiceForm) -> Response:
-        seen, rows = await self._seen(request, guest), typed_rows(form)
-        require(guest.rights, Operation.PROJECT_SAVE, About(project_id=seen.model.project.project_id))
+    async def save(self, request: Request, guest: AdminRequest, form: ServiceGrantsForm) -> Response:
+        seen, rows = await self._seen(request, guest), rows_from_form(form)
+        require_operation(guest.rights, Operation.PROJECT_SAVE, GuardTarget(project_id=seen.model.project.project_id))
         if form.do.partition(":")[0] in ("add", "remove", "edit"):
-            changed = changed_rows(seen, rows, form.do)
+            changed = apply_row_action(seen, rows, form.do)
             return self._editor(request, guest, seen, changed, version=form.version)
         draft = draft_of(seen, {"groups": grants_of(rows)}, form.version)
         if form.do != "apply":
             foreseen = [await self._foresight.of(guest, seen.application_id, ProjectProposal(data=draft))]
-            if not is_nothing(foreseen):
+            if not has_no_impact(foreseen):
                 back = f"{seen.home}/{seen.application_id}"
-                context = review(form, foreseen, name=seen.service.name, back=back, trail=self._trail(seen))
-                return self._desk.show(request, guest, HERE, context)
+                context = review_context(form, foreseen, name=seen.service.name, back=back, trail=self._trail(seen))
+                return self._desk.show(request, guest, ENTRY, context)
         await self._projects.save(guest.actor, draft)
         return self._desk.done(seen.home, "saved")
 
-    async def show_again(self, request: Request, guest: Guest, form: ServiceForm, problem: Problem) -> Response:
+    async def show_again(
+        self, request: Request, guest: AdminRequest, form: ServiceGrantsForm, problem: FormProblem
+    ) -> Response:
         seen = await self._seen(request, guest)
         version = seen.model.project.version
-        return self._editor(request, guest, seen, typed_rows(form), version=version, problem=problem)
+        return self._editor(request, guest, seen, rows_from_form(form), version=version, problem=problem)
 
-    async def ask_disconnect(self, request: Request, guest: Guest) -> Response:
+    async def ask_disconnect(self, request: Request, guest: AdminRequest) -> Response:
         return await self._disconnecting(request, guest)
 
-    async def disconnect(self, request: Request, guest: Guest, form: Guarded) -> Response:  # noqa: ARG002
+    async def disconnect(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         seen = await self._seen(request, guest)
         await self._projects.save(guest.actor, draft_of(seen, None, seen.model.project.version))
         return self._desk.done(seen.home, "service_disconnected")
@@ -205,52 +207,54 @@ class ServiceScreens:
     async def disconnect_again(
         self,
         request: Request,
-        guest: Guest,
-        form: Guarded,  # noqa: ARG002
-        problem: Problem,
+        guest: AdminRequest,
+        form: CsrfForm,  # noqa: ARG002
+        problem: FormProblem,
     ) -> Response:
         return await self._disconnecting(request, guest, problem)
 
-    async def _disconnecting(self, request: Request, guest: Guest, problem: Problem | None = None) -> Response:
+    async def _disconnecting(
+        self, request: Request, guest: AdminRequest, problem: FormProblem | None = None
+    ) -> Response:
         seen = await self._seen(request, guest)
-        require(guest.rights, Operation.PROJECT_SAVE, About(project_id=seen.model.project.project_id))
+        require_operation(guest.rights, Operation.PROJECT_SAVE, GuardTarget(project_id=seen.model.project.project_id))
         proposal = ProjectProposal(data=draft_of(seen, None, seen.model.project.version))
         context = DisconnectContext(
-            head=head(guest, seen.model.project, "services"),
+            head=project_head(guest, seen.model.project, "services"),
             service=seen.service,
             foreseen=await self._foresight.of(guest, seen.application_id, proposal),
             problem=problem,
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
 
     def _editor(
         self,
         request: Request,
-        guest: Guest,
-        seen: Seen,
+        guest: AdminRequest,
+        seen: LoadedService,
         rows: Sequence[GrantRow],
         *,
         version: int,
-        problem: Problem | None = None,
+        problem: FormProblem | None = None,
     ) -> Response:
         context = ServiceContext(
-            head=head(guest, seen.model.project, "services"),
+            head=project_head(guest, seen.model.project, "services"),
             service=seen.service,
             is_connected=seen.stored is not None,
-            may_save=may(guest, Operation.PROJECT_SAVE, seen.model),
+            may_save=may_in_project(guest, Operation.PROJECT_SAVE, seen.model),
             rows=rows,
             groups=sorted(seen.model.groups.values(), key=lambda group: group.title_key),
-            roles=grantable(guest),
+            roles=grantable_roles(guest),
             version=version,
             call=project_call(seen.model.project),
             problem=problem,
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
 
-    def _trail(self, seen: Seen) -> Sequence[tuple[str, str]]:
+    def _trail(self, seen: LoadedService) -> Sequence[tuple[str, str]]:
         return [(seen.model.project.title, seen.home)]
 
-    async def _seen(self, request: Request, guest: Guest) -> Seen:
+    async def _seen(self, request: Request, guest: AdminRequest) -> LoadedService:
         """A service that is connected or can be; of other applications nothing is told."""
         model = await self._door.enter(request, guest)
         number = request.path_params["application_id"]
@@ -262,7 +266,7 @@ class ServiceScreens:
         )
         if service is None or not known:
             raise NoRight(f"application {number} is neither connected nor published")
-        return Seen(model=model, service=service)
+        return LoadedService(model=model, service=service)
 
     async def _lines(self, model: ProjectModel) -> Sequence[ServiceLine]:
         services = model.project.settings.services
@@ -277,25 +281,25 @@ class ServiceScreens:
             if number in names
         ]
 
-    async def _connectable(self, model: ProjectModel) -> Sequence[ApplicationName]:
+    async def _connectable(self, model: ProjectModel) -> Sequence[ApplicationSummary]:
         own = await self._lists.applications(model.project.project_id)
         found = {one.application_id: one for one in (*own, *await self._lists.published())}
         connected = model.project.settings.services.keys()
         return [one for number, one in found.items() if number not in connected]
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         desk, path = self._desk, "/projects/{project_id}/services"
         one = f"{path}/{{application_id:int}}"
         return [
             desk.shown(path, self.list),
             desk.shown(one, self.show),
-            desk.posted(one, ServiceForm, self.save, again=self.show_again),
+            desk.posted(one, ServiceGrantsForm, self.save, again=self.show_again),
             desk.shown(f"{one}/disconnect", self.ask_disconnect, fresh=True),
-            desk.posted(f"{one}/disconnect", Guarded, self.disconnect, again=self.disconnect_again, fresh=True),
+            desk.posted(f"{one}/disconnect", CsrfForm, self.disconnect, again=self.disconnect_again, fresh=True),
         ]
 
 
-def grantable(guest: Guest) -> Sequence[Role] | None:
+def grantable_roles(guest: AdminRequest) -> Sequence[Role] | None:
     standing = guest.standing
     model: ApplicationModel | None = standing.model
     if model is None or not is_open(standing.rights, Operation.ROLE_NAMES, standing.about):
@@ -310,7 +314,7 @@ def grant_line(model: ProjectModel, grant: GroupGrant) -> GrantLine:
     )
 
 
-def rows_of(grants: Sequence[GroupGrant]) -> Sequence[GrantRow]:
+def grant_rows(grants: Sequence[GroupGrant]) -> Sequence[GrantRow]:
     return [
         GrantRow(group=grant.group_id, action=grant.action.value, role=role)
         for grant in grants
@@ -318,8 +322,8 @@ def rows_of(grants: Sequence[GroupGrant]) -> Sequence[GrantRow]:
     ]
 
 
-def typed_rows(form: ServiceForm) -> list[GrantRow]:
-    if not len(form.group) == len(form.action) == len(form.role) <= ROWS_MOST:
+def rows_from_form(form: ServiceGrantsForm) -> list[GrantRow]:
+    if not len(form.group) == len(form.action) == len(form.role) <= MAX_ROWS:
         raise Malformed("the rows of the form are not whole")
     return [
         GrantRow(group=group, action=action, role=role.strip())
@@ -327,7 +331,7 @@ def typed_rows(form: ServiceForm) -> list[GrantRow]:
     ]
 
 
-def changed_rows(seen: Seen, rows: Sequence[GrantRow], do: str) -> list[GrantRow]:
+def apply_row_action(seen: LoadedService, rows: Sequence[GrantRow], do: str) -> list[GrantRow]:
     act, _, number = do.partition(":")
     if act == "add":
         first = next(iter(sorted(seen.model.groups.values(), key=lambda group: group.title_key)), None)
@@ -344,7 +348,7 @@ def grants_of(rows: Sequence[GrantRow]) -> Sequence[Mapping[str, object]]:
     return [{"group_id": group, "action": action, "roles": names} for (group, action), names in roles.items()]
 
 
-def draft_of(seen: Seen, service: Mapping[str, object] | None, version: int) -> ProjectDraft:
+def draft_of(seen: LoadedService, service: Mapping[str, object] | None, version: int) -> ProjectDraft:
     """The project with this service as it is to be; None disconnects it."""
     project = seen.model.project
     settings = settings_document(project.settings)

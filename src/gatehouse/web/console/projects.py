@@ -9,24 +9,24 @@ from starlette.responses import Response
 
 from gatehouse.admin.model.names import NameStore
 from gatehouse.admin.model.paging import Page
-from gatehouse.admin.model.projects import GroupLine, ProjectBreaks, ProjectLine, ProjectListStore
+from gatehouse.admin.model.projects import GroupListItem, ProjectListItem, ProjectListStore, ProjectRemovalImpact
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.commands.projects import ProjectDraft, Projects, settings_document
-from gatehouse.permissions.commands.publish import Publishing
+from gatehouse.permissions.commands.projects import ProjectCommands, ProjectDraft, settings_document
+from gatehouse.permissions.commands.publish import ProjectPublisher
 from gatehouse.permissions.commands.tags import TagsDraft
 from gatehouse.permissions.model.project import Project
-from gatehouse.permissions.rights.guard import About, Operation, is_open, require
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
 from gatehouse.web.console.api_calls import project_call
-from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
-from gatehouse.web.console.editing import Clash, clashes, lines, typed_lines
+from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
+from gatehouse.web.console.editing import FieldConflict, field_conflicts, join_lines, split_lines
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.listing import csv_file, list_query
-from gatehouse.web.console.places import Entry
-from gatehouse.web.console.screens import Screen
+from gatehouse.web.console.listing import csv_file, read_list_query
+from gatehouse.web.console.places import ConsoleEntry
+from gatehouse.web.console.screens import ConsoleRoute
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.pages.desk import CsrfForm
 
-HERE: Final = Entry.PROJECTS
+ENTRY: Final = ConsoleEntry.PROJECTS
 TABS: Final = ("overview", "members", "applications", "services", "groups", "service_accounts")
 COLUMNS: Final = {
     "id": lambda line: line.project_id,
@@ -42,10 +42,10 @@ COLUMNS: Final = {
 class ProjectsContext(PageContext):
     template = "console/projects/list.html"
 
-    found: Page[ProjectLine]
+    found: Page[ProjectListItem]
     search: str
     may_publish: bool
-    groups: Sequence[GroupLine]  # he manages them, and may not view their projects
+    groups: Sequence[GroupListItem]  # he manages them, and may not view their projects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class NewProjectContext(PageContext):
     lacks_factor: bool  # so that he cannot administer it himself
     title: str = ""
     user_id: str = ""
-    problem: Problem | None = None
+    problem: FormProblem | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class ProjectHead:
 
     @property
     def path(self) -> str:
-        return f"{HERE.path}/{self.project_id}"
+        return f"{ENTRY.path}/{self.project_id}"
 
     @property
     def tabs(self) -> Sequence[tuple[str, str]]:
@@ -88,8 +88,8 @@ class ProjectContext(PageContext):
     author: str  # his nick, or his id when he is gone
     form: "ProjectForm"
     call: ApiCall
-    problem: Problem | None = None
-    clashes: tuple[Clash, ...] = ()
+    problem: FormProblem | None = None
+    clashes: tuple[FieldConflict, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,16 +97,16 @@ class RemoveProjectContext(PageContext):
     template = "console/projects/remove.html"
 
     head: ProjectHead
-    breaks: ProjectBreaks
-    problem: Problem | None = None
+    breaks: ProjectRemovalImpact
+    problem: FormProblem | None = None
 
 
-class NewProjectForm(Guarded, frozen=True, kw_only=True):
+class NewProjectForm(CsrfForm, frozen=True, kw_only=True):
     title: str = ""
     user_id: str = ""
 
 
-class ProjectForm(Guarded, frozen=True, kw_only=True):
+class ProjectForm(CsrfForm, frozen=True, kw_only=True):
     """Lists are a line each."""
 
     title: str = ""
@@ -117,7 +117,7 @@ class ProjectForm(Guarded, frozen=True, kw_only=True):
     version: int = 0
 
 
-class RemoveForm(Guarded, frozen=True, kw_only=True):
+class RemoveProjectForm(CsrfForm, frozen=True, kw_only=True):
     title: str = ""  # typed once more
 
 
@@ -125,11 +125,11 @@ class ProjectScreens:
     def __init__(
         self,
         *,
-        projects: Projects,
-        publishing: Publishing,
+        projects: ProjectCommands,
+        publishing: ProjectPublisher,
         lists: ProjectListStore,
         names: NameStore,
-        desk: ConsoleDesk,
+        desk: ConsoleView,
         clock: Clock,
     ) -> None:
         self._projects = projects
@@ -139,8 +139,8 @@ class ProjectScreens:
         self._desk = desk
         self._clock = clock
 
-    async def list(self, request: Request, guest: Guest) -> Response:
-        query = list_query(request)
+    async def list(self, request: Request, guest: AdminRequest) -> Response:
+        query = read_list_query(request)
         found = await self._lists.projects(guest.sight, query.wanted)
         if query.is_file:
             return csv_file("projects", COLUMNS, found.rows)
@@ -151,32 +151,34 @@ class ProjectScreens:
             may_publish=guest.sight.may_publish,
             groups=[group for group in groups if group.project_id not in guest.sight.projects],
         )
-        return self._desk.show(request, guest, HERE, context)
+        return self._desk.show(request, guest, ENTRY, context)
 
-    async def new(self, request: Request, guest: Guest) -> Response:
-        require(guest.rights, Operation.PUBLISH)
-        return self._desk.show(request, guest, HERE, NewProjectContext(lacks_factor=lacks_factor(guest)))
+    async def new(self, request: Request, guest: AdminRequest) -> Response:
+        require_operation(guest.rights, Operation.PUBLISH)
+        return self._desk.show(request, guest, ENTRY, NewProjectContext(lacks_factor=lacks_factor(guest)))
 
-    async def publish(self, request: Request, guest: Guest, form: NewProjectForm) -> Response:  # noqa: ARG002
+    async def publish(self, request: Request, guest: AdminRequest, form: NewProjectForm) -> Response:  # noqa: ARG002
         project = await self._publishing.publish(
             guest.actor, guest.standing.case.facts, form.title.strip(), form.user_id.strip() or None
         )
-        return self._desk.done(f"{HERE.path}/{project.project_id}", "project_published")
+        return self._desk.done(f"{ENTRY.path}/{project.project_id}", "project_published")
 
-    async def new_again(self, request: Request, guest: Guest, form: NewProjectForm, problem: Problem) -> Response:
+    async def new_again(
+        self, request: Request, guest: AdminRequest, form: NewProjectForm, problem: FormProblem
+    ) -> Response:
         context = NewProjectContext(
             lacks_factor=lacks_factor(guest), title=form.title, user_id=form.user_id, problem=problem
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status)
 
-    async def show(self, request: Request, guest: Guest) -> Response:
+    async def show(self, request: Request, guest: AdminRequest) -> Response:
         project = await self._project(request, guest)
         return await self._overview(request, guest, project, form_of(project))
 
-    async def save(self, request: Request, guest: Guest, form: ProjectForm) -> Response:
+    async def save(self, request: Request, guest: AdminRequest, form: ProjectForm) -> Response:
         project = await self._project(request, guest)
-        aliases, tags = typed_lines(form.aliases), typed_lines(form.tags)
-        settings = settings_document(project.settings) | {"allowed_domains": typed_lines(form.allowed_domains)}
+        aliases, tags = split_lines(form.aliases), split_lines(form.tags)
+        settings = settings_document(project.settings) | {"allowed_domains": split_lines(form.allowed_domains)}
         draft = ProjectDraft(
             id=project.project_id,
             title=form.title.strip(),
@@ -188,51 +190,53 @@ class ProjectScreens:
         saved = await self._projects.save(guest.actor, draft)
         if tags != list(saved.tags):
             await self._projects.save_tags(guest.actor, TagsDraft(id=saved.project_id, tags=list(tags)))
-        return self._desk.done(f"{HERE.path}/{project.project_id}", "saved")
+        return self._desk.done(f"{ENTRY.path}/{project.project_id}", "saved")
 
-    async def show_again(self, request: Request, guest: Guest, form: ProjectForm, problem: Problem) -> Response:
+    async def show_again(
+        self, request: Request, guest: AdminRequest, form: ProjectForm, problem: FormProblem
+    ) -> Response:
         """What was typed stays; where somebody else saved meanwhile, his words stand beside it."""
         project = await self._project(request, guest)
         stored = form_of(project)
-        theirs = clashes(form, stored) if problem.is_conflict and form.version != stored.version else ()
+        theirs = field_conflicts(form, stored) if problem.is_conflict and form.version != stored.version else ()
         return await self._overview(request, guest, project, form, problem=problem, theirs=theirs)
 
-    async def ask_removal(self, request: Request, guest: Guest) -> Response:
+    async def ask_removal(self, request: Request, guest: AdminRequest) -> Response:
         return await self._removal(request, guest)
 
-    async def remove(self, request: Request, guest: Guest, form: RemoveForm) -> Response:
+    async def remove(self, request: Request, guest: AdminRequest, form: RemoveProjectForm) -> Response:
         project = await self._project(request, guest)
         if form.title.strip() != project.title:
-            return await self._removal(request, guest, Problem(text="", status=400))
+            return await self._removal(request, guest, FormProblem(text="", status=400))
         await self._projects.delete(guest.actor, project.project_id)
-        return self._desk.done(HERE.path, "project_removed")
+        return self._desk.done(ENTRY.path, "project_removed")
 
-    async def _removal(self, request: Request, guest: Guest, problem: Problem | None = None) -> Response:
+    async def _removal(self, request: Request, guest: AdminRequest, problem: FormProblem | None = None) -> Response:
         project = await self._project(request, guest)
-        require(guest.rights, Operation.PROJECT_DELETE, About(project_id=project.project_id))
+        require_operation(guest.rights, Operation.PROJECT_DELETE, GuardTarget(project_id=project.project_id))
         context = RemoveProjectContext(
-            head=head(guest, project, "overview"),
+            head=project_head(guest, project, "overview"),
             breaks=await self._lists.breaks(project.project_id, self._clock.now()),
             problem=problem,
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
 
-    async def _project(self, request: Request, guest: Guest) -> Project:
+    async def _project(self, request: Request, guest: AdminRequest) -> Project:
         return await self._projects.get(guest.actor, request.path_params["project_id"])
 
     async def _overview(
         self,
         request: Request,
-        guest: Guest,
+        guest: AdminRequest,
         project: Project,
         form: ProjectForm,
         *,
-        problem: Problem | None = None,
-        theirs: tuple[Clash, ...] = (),
+        problem: FormProblem | None = None,
+        theirs: tuple[FieldConflict, ...] = (),
     ) -> Response:
         named = await self._names.people([project.author])
         context = ProjectContext(
-            head=head(guest, project, "overview"),
+            head=project_head(guest, project, "overview"),
             project=project,
             author=named[project.author].nick if project.author in named else project.author,
             form=form,
@@ -240,9 +244,9 @@ class ProjectScreens:
             problem=problem,
             clashes=theirs,
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         desk = self._desk
         return [
             desk.shown("/projects", self.list),
@@ -251,12 +255,12 @@ class ProjectScreens:
             desk.shown("/projects/{project_id}", self.show),
             desk.posted("/projects/{project_id}", ProjectForm, self.save, again=self.show_again),
             desk.shown("/projects/{project_id}/remove", self.ask_removal, fresh=True),
-            desk.posted("/projects/{project_id}/remove", RemoveForm, self.remove, fresh=True),
+            desk.posted("/projects/{project_id}/remove", RemoveProjectForm, self.remove, fresh=True),
         ]
 
 
-def head(guest: Guest, project: Project, tab: str) -> ProjectHead:
-    about = About(project_id=project.project_id)
+def project_head(guest: AdminRequest, project: Project, tab: str) -> ProjectHead:
+    about = GuardTarget(project_id=project.project_id)
     return ProjectHead(
         project_id=project.project_id,
         title=project.title,
@@ -268,7 +272,7 @@ def head(guest: Guest, project: Project, tab: str) -> ProjectHead:
     )
 
 
-def lacks_factor(guest: Guest) -> bool:
+def lacks_factor(guest: AdminRequest) -> bool:
     return not guest.standing.case.facts.has_strong_factor
 
 
@@ -276,8 +280,8 @@ def form_of(project: Project) -> ProjectForm:
     return ProjectForm(
         title=project.title,
         description=project.description,
-        aliases=lines(project.aliases),
-        allowed_domains=lines(project.settings.allowed_domains),
-        tags=lines(project.tags),
+        aliases=join_lines(project.aliases),
+        allowed_domains=join_lines(project.settings.allowed_domains),
+        tags=join_lines(project.tags),
         version=project.version,
     )

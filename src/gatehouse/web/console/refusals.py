@@ -10,22 +10,22 @@ from starlette.responses import Response
 
 from gatehouse.admin.model.activity import PAGE, ActivityStore
 from gatehouse.admin.model.paging import EXPORT_MOST
-from gatehouse.admin.seen_log import shown
+from gatehouse.admin.seen_log import redact_record
 from gatehouse.audit.model import Refusal
-from gatehouse.permissions.rights.guard import Operation, require
-from gatehouse.web.console.activity import COLUMNS
-from gatehouse.web.console.activity_words import meaning
-from gatehouse.web.console.desk import ConsoleDesk, Guest
+from gatehouse.permissions.rights.guard import Operation, require_operation
+from gatehouse.web.console.activity import RECORD_COLUMNS
+from gatehouse.web.console.activity_words import event_meaning
+from gatehouse.web.console.desk import AdminRequest, ConsoleView
 from gatehouse.web.console.listing import csv_file
-from gatehouse.web.console.places import Entry
-from gatehouse.web.console.screens import Screen
+from gatehouse.web.console.places import ConsoleEntry
+from gatehouse.web.console.screens import ConsoleRoute
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.parse import read_query
 
-HERE: Final = Entry.ACTIVITY
+REFUSALS_ENTRY: Final = ConsoleEntry.ACTIVITY
 # A file is not reached by an erasure: it says nothing of where somebody came from.
-IN_FILE: Final = {
-    **{name: COLUMNS[name] for name in ("at", "event", "subject", "request_id", "record_id")},
+REFUSAL_COLUMNS: Final = {
+    **{name: RECORD_COLUMNS[name] for name in ("at", "event", "subject", "request_id", "record_id")},
     "reason": lambda refusal: refusal.reason,
 }
 
@@ -51,25 +51,25 @@ class RefusalsContext(PageContext):
 
 
 class RefusalScreens:
-    def __init__(self, *, store: ActivityStore, desk: ConsoleDesk) -> None:
+    def __init__(self, *, store: ActivityStore, desk: ConsoleView) -> None:
         self._store = store
         self._desk = desk
 
-    async def list(self, request: Request, guest: Guest) -> Response:
+    async def list(self, request: Request, guest: AdminRequest) -> Response:
         """For administrators: it tells of attempts, not of what happened to a project."""
-        require(guest.rights, Operation.ADMINISTER)
+        require_operation(guest.rights, Operation.ADMINISTER)
         query = read_query(request, RefusalsQuery)
         if query.format == "csv":
             whole = await self._store.refusals(0, EXPORT_MOST)
-            return csv_file("refusals", IN_FILE, [shown(one, guest.rights) for one in whole.rows])
+            return csv_file("refusals", REFUSAL_COLUMNS, [redact_record(one, guest.rights) for one in whole.rows])
         found = await self._store.refusals(query.after, PAGE)
-        cut = [shown(one, guest.rights) for one in found.rows]
+        cut = [redact_record(one, guest.rights) for one in found.rows]
         context = RefusalsContext(
-            lines=[RefusalLine(refusal=one, meaning=meaning(one.event)) for one in cut],
+            lines=[RefusalLine(refusal=one, meaning=event_meaning(one.event)) for one in cut],
             is_first=not query.after,
             after=found.after,
         )
-        return self._desk.show(request, guest, HERE, context)
+        return self._desk.show(request, guest, REFUSALS_ENTRY, context)
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         return [self._desk.shown("/activity/refusals", self.list)]

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import msgspec
 
-from gatehouse.web.console.editing import carried
-from gatehouse.web.console.forecast import Foreseen
+from gatehouse.web.console.editing import hidden_fields
+from gatehouse.web.console.forecast import Impact
 from gatehouse.web.pages.contexts import PageContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReviewContext(PageContext):
+class ImpactReviewContext(PageContext):
     template = "console/review.html"
 
     name: str  # of what is changed
@@ -19,23 +19,23 @@ class ReviewContext(PageContext):
     trail: Sequence[tuple[str, str]]  # from the entry to it
     action: str  # where the form goes
     fields: Sequence[tuple[str, str]]
-    foreseen: Sequence[Foreseen]
+    foreseen: Sequence[Impact]
 
 
-def review(
+def review_context(
     form: msgspec.Struct,
-    foreseen: Sequence[Foreseen],
+    foreseen: Sequence[Impact],
     *,
     name: str,
     back: str,
     action: str = "",
     trail: Sequence[tuple[str, str]] = (),
-) -> ReviewContext:
+) -> ImpactReviewContext:
     """The form goes to `action`, or where it came to, once more; then with `do` as `apply` or `edit`."""
-    return ReviewContext(
-        name=name, back=back, trail=trail, action=action or back, fields=carried(form), foreseen=foreseen
+    return ImpactReviewContext(
+        name=name, back=back, trail=trail, action=action or back, fields=hidden_fields(form), foreseen=foreseen
     )
 
 
-def is_nothing(foreseen: Sequence[Foreseen]) -> bool:
+def has_no_impact(foreseen: Sequence[Impact]) -> bool:
     return all(one.is_nothing for one in foreseen)

@@ -8,53 +8,53 @@ from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.kernel.background import HEAVY, run_off_loop
+from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.commands.app_schemas import AppSchemas, RoleDraft, merged
+from gatehouse.permissions.commands.app_schemas import RoleDraft, SchemaCommands, apply_role_draft
 from gatehouse.permissions.errors import Malformed, RoleNotFound
 from gatehouse.permissions.model.condition import Condition
 from gatehouse.permissions.model.facts import ApplicationModel, Structure
 from gatehouse.permissions.model.role import ConditionMode, Role
 from gatehouse.permissions.questions.proposals import RoleProposal
-from gatehouse.permissions.questions.roles import SeenRole
-from gatehouse.permissions.questions.simulate import as_it_counts
+from gatehouse.permissions.questions.roles import VisibleRole
+from gatehouse.permissions.questions.simulate import without_descriptive_fields
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.permissions.store import ApplicationStore
 from gatehouse.web.console.conditions import (
-    Conditions,
-    Row,
-    changed_rows,
-    condition_in,
+    ConditionBuilders,
+    ConditionRow,
+    apply_row_action,
+    condition_from_rows,
     condition_words,
-    is_about_rows,
-    rows_in,
-    typed_rows,
+    is_row_action,
+    rows_from_form,
+    rows_of_condition,
 )
-from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
-from gatehouse.web.console.editing import Clash, clashes
-from gatehouse.web.console.forecast import Foresight, sees_everybody
+from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
+from gatehouse.web.console.editing import FieldConflict, field_conflicts
+from gatehouse.web.console.forecast import ImpactForecaster, sees_everybody
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.places import Entry
-from gatehouse.web.console.review import review
+from gatehouse.web.console.places import ConsoleEntry
+from gatehouse.web.console.review import review_context
 from gatehouse.web.console.role_pages import (
     RemoveRoleContext,
     RoleContext,
     RoleForm,
+    count_unset_rules,
     role_head,
     rule_groups,
-    unsaid,
 )
 from gatehouse.web.console.roles import role_path
-from gatehouse.web.console.screens import Screen
-from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.console.screens import ConsoleRoute
+from gatehouse.web.pages.desk import CsrfForm
 from gatehouse.web.permissions.app_schemas import role_record
 
-HERE: Final = Entry.ROLES
-COUNT_LONGEST: Final = 10  # digits
+ENTRY: Final = ConsoleEntry.ROLES
+MAX_LIMIT_DIGITS: Final = 10  # digits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class LoadedRole:
     model: ApplicationModel
     role: Role
 
@@ -67,15 +67,15 @@ class Seen:
         return role_path(self.application_id, self.role.name)
 
 
-class RoleEditor:
+class RoleEditorScreens:
     def __init__(
         self,
         *,
-        schemas: AppSchemas,
+        schemas: SchemaCommands,
         applications: ApplicationStore,
-        conditions: Conditions,
-        foresight: Foresight,
-        desk: ConsoleDesk,
+        conditions: ConditionBuilders,
+        foresight: ImpactForecaster,
+        desk: ConsoleView,
         clock: Clock,
     ) -> None:
         self._schemas = schemas
@@ -85,70 +85,78 @@ class RoleEditor:
         self._desk = desk
         self._clock = clock
 
-    async def show(self, request: Request, guest: Guest) -> Response:
-        seen = seen_role(request, guest)
-        return await self._editor(request, guest, seen, form_of(seen.role), rows_in(seen.role.condition))
+    async def show(self, request: Request, guest: AdminRequest) -> Response:
+        seen = load_role(request, guest)
+        return await self._editor(request, guest, seen, form_of(seen.role), rows_of_condition(seen.role.condition))
 
-    async def save(self, request: Request, guest: Guest, form: RoleForm) -> Response:
+    async def save(self, request: Request, guest: AdminRequest, form: RoleForm) -> Response:
         """Whatever changes what people hold is shown before it is done."""
-        seen, rows = seen_role(request, guest), typed_rows(form)
-        if is_about_rows(form.do) or form.do == "edit":
-            return await self._editor(request, guest, seen, form, changed_rows(rows, form.do))
+        seen, rows = load_role(request, guest), rows_from_form(form)
+        if is_row_action(form.do) or form.do == "edit":
+            return await self._editor(request, guest, seen, form, apply_row_action(rows, form.do))
         draft = draft_of(seen, form, rows, whole=role_head(guest, seen.model, seen.role, "").may_save_schema)
-        after = await run_off_loop(HEAVY, merged, seen.model, seen.role, draft)
-        if form.do != "apply" and as_it_counts(after) != as_it_counts(seen.role):
+        after = await run_off_loop(OFF_LOOP_WEIGHT, apply_role_draft, seen.model, seen.role, draft)
+        if form.do != "apply" and without_descriptive_fields(after) != without_descriptive_fields(seen.role):
             foreseen = await self._foresight.of(guest, seen.application_id, RoleProposal(data=draft))
             if not foreseen.is_nothing:
-                context = review(form, [foreseen], name=seen.role.name, back=seen.path)
-                return self._desk.show(request, guest, HERE, context)
+                context = review_context(form, [foreseen], name=seen.role.name, back=seen.path)
+                return self._desk.show(request, guest, ENTRY, context)
         await self._schemas.save_role(guest.actor, seen.model, draft)
         return self._desk.done(seen.path, "saved")
 
-    async def show_again(self, request: Request, guest: Guest, form: RoleForm, problem: Problem) -> Response:
-        seen, rows = seen_role(request, guest), typed_rows(form)
+    async def show_again(
+        self, request: Request, guest: AdminRequest, form: RoleForm, problem: FormProblem
+    ) -> Response:
+        seen, rows = load_role(request, guest), rows_from_form(form)
         stored = form_of(seen.role)
-        theirs: tuple[Clash, ...] = ()
+        theirs: tuple[FieldConflict, ...] = ()
         if problem.is_conflict and form.version != stored.version:
-            theirs = (*clashes(form, stored), *self._condition_clash(request, seen, rows))
+            theirs = (*field_conflicts(form, stored), *self._condition_clash(request, seen, rows))
         return await self._editor(request, guest, seen, form, rows, problem=problem, theirs=theirs)
 
-    async def ask_removal(self, request: Request, guest: Guest) -> Response:
+    async def ask_removal(self, request: Request, guest: AdminRequest) -> Response:
         return await self._removal(request, guest)
 
-    async def remove(self, request: Request, guest: Guest, form: Guarded) -> Response:  # noqa: ARG002
-        seen = seen_role(request, guest)
+    async def remove(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        seen = load_role(request, guest)
         await self._schemas.delete_role(guest.actor, seen.model, seen.role.name)
-        return self._desk.done(HERE.path, "role_removed")
+        return self._desk.done(ENTRY.path, "role_removed")
 
-    async def remove_again(self, request: Request, guest: Guest, form: Guarded, problem: Problem) -> Response:  # noqa: ARG002
+    async def remove_again(
+        self,
+        request: Request,
+        guest: AdminRequest,
+        form: CsrfForm,  # noqa: ARG002 - as the other screens take it
+        problem: FormProblem,
+    ) -> Response:
         return await self._removal(request, guest, problem)
 
-    async def _removal(self, request: Request, guest: Guest, problem: Problem | None = None) -> Response:
-        seen = seen_role(request, guest)
+    async def _removal(self, request: Request, guest: AdminRequest, problem: FormProblem | None = None) -> Response:
+        seen = load_role(request, guest)
         guest.standing.opened(Operation.ROLES_SAVE)
         proposal = RoleProposal(action="delete", data=RoleDraft(name=seen.role.name))
         context = RemoveRoleContext(
             head=role_head(guest, seen.model, seen.role, "editor"),
             role=seen.role,
             holders=await self._holders(seen),
-            projects=granting(guest.standing.case.structure, seen),
+            projects=count_granting_projects(guest.standing.case.structure, seen),
             foreseen=await self._foresight.of(guest, seen.application_id, proposal),
             problem=problem,
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
 
     async def _editor(
         self,
         request: Request,
-        guest: Guest,
-        seen: Seen,
+        guest: AdminRequest,
+        seen: LoadedRole,
         form: RoleForm,
-        rows: Sequence[Row],
+        rows: Sequence[ConditionRow],
         *,
-        problem: Problem | None = None,
-        theirs: tuple[Clash, ...] = (),
+        problem: FormProblem | None = None,
+        theirs: tuple[FieldConflict, ...] = (),
     ) -> Response:
-        groups = await run_off_loop(HEAVY, rule_groups, seen.model, seen.role)
+        groups = await run_off_loop(OFF_LOOP_WEIGHT, rule_groups, seen.model, seen.role)
         holders = await self._holders(seen)
         context = RoleContext(
             head=role_head(guest, seen.model, seen.role, "editor"),
@@ -158,44 +166,46 @@ class RoleEditor:
                 rows, counts=sees_everybody(guest.standing), with_address=True, later=request.method == "GET"
             ),
             groups=groups,
-            unsaid=await run_off_loop(HEAVY, unsaid, seen.model, groups),
+            unsaid=await run_off_loop(OFF_LOOP_WEIGHT, count_unset_rules, seen.model, groups),
             holders=holders,
-            call=api_call(seen, holders),
+            call=role_call(seen, holders),
             problem=problem,
             clashes=theirs,
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
 
-    async def _holders(self, seen: Seen) -> int:
+    async def _holders(self, seen: LoadedRole) -> int:
         holders = await self._applications.role_holders(seen.application_id, self._clock.now())
         return holders.get(seen.role.key, 0)
 
-    def _condition_clash(self, request: Request, seen: Seen, rows: Sequence[Row]) -> Sequence[Clash]:
+    def _condition_clash(
+        self, request: Request, seen: LoadedRole, rows: Sequence[ConditionRow]
+    ) -> Sequence[FieldConflict]:
         t = self._desk.words(request)
-        typed = condition_in(rows, with_address=True)
+        typed = condition_from_rows(rows, with_address=True)
         stored = seen.role.condition
         if test_of(typed) == test_of(stored):
             return ()
         words = ["" if one is None else condition_words(t, one.test).unescape() for one in (typed, stored)]
-        return (Clash(field="condition", typed=words[0], stored=words[1]),)
+        return (FieldConflict(field="condition", typed=words[0], stored=words[1]),)
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         desk, path = self._desk, "/roles/{application_id:int}/{role}"
         return [
             desk.shown(path, self.show),
             desk.posted(path, RoleForm, self.save, again=self.show_again),
             desk.shown(f"{path}/remove", self.ask_removal, fresh=True),
-            desk.posted(f"{path}/remove", Guarded, self.remove, again=self.remove_again, fresh=True),
+            desk.posted(f"{path}/remove", CsrfForm, self.remove, again=self.remove_again, fresh=True),
         ]
 
 
-def seen_role(request: Request, guest: Guest) -> Seen:
+def load_role(request: Request, guest: AdminRequest) -> LoadedRole:
     """Whoever may read the schema sees a role whole; no right comes before no such thing (R6)."""
     model = guest.standing.opened(Operation.ROLES_GET)
     role = model.roles.get(request.path_params["role"].lower())
     if role is None:
         raise RoleNotFound
-    return Seen(model=model, role=role)
+    return LoadedRole(model=model, role=role)
 
 
 def form_of(role: Role) -> RoleForm:
@@ -210,9 +220,9 @@ def form_of(role: Role) -> RoleForm:
     )
 
 
-def draft_of(seen: Seen, form: RoleForm, rows: Sequence[Row], *, whole: bool) -> RoleDraft:
+def draft_of(seen: LoadedRole, form: RoleForm, rows: Sequence[ConditionRow], *, whole: bool) -> RoleDraft:
     """`whole`: also what only those see who may save the schema."""
-    condition = condition_in(rows, with_address=True)
+    condition = condition_from_rows(rows, with_address=True)
     same = test_of(condition) == test_of(seen.role.condition)  # then it stays as it was written
     return RoleDraft(
         name=seen.role.name,
@@ -220,21 +230,21 @@ def draft_of(seen: Seen, form: RoleForm, rows: Sequence[Row], *, whole: bool) ->
         protected=bool(form.protected) if whole else UNSET,
         default=bool(form.default) if whole else UNSET,
         condition=UNSET if same else None if condition is None else dict(condition.document),
-        condition_mode=mode_of(form.condition_mode),
-        user_limit=limit_of(form.user_limit.strip()),
+        condition_mode=parse_mode(form.condition_mode),
+        user_limit=parse_limit(form.user_limit.strip()),
         params=form.params.strip(),
         version=form.version,
     )
 
 
-def mode_of(text: str) -> ConditionMode:
+def parse_mode(text: str) -> ConditionMode:
     if text not in set(ConditionMode):
         raise Malformed("the condition grants the role, or is required for it")
     return ConditionMode(text)
 
 
-def limit_of(text: str) -> int:
-    if text and not (text.isascii() and text.isdecimal() and len(text) <= COUNT_LONGEST):
+def parse_limit(text: str) -> int:
+    if text and not (text.isascii() and text.isdecimal() and len(text) <= MAX_LIMIT_DIGITS):
         raise Malformed("the number of seats: a number, or nothing for no limit")
     return int(text) if text else 0
 
@@ -243,7 +253,7 @@ def test_of(condition: Condition | None) -> object:
     return None if condition is None else condition.test
 
 
-def granting(structure: Structure, seen: Seen) -> int:
+def count_granting_projects(structure: Structure, seen: LoadedRole) -> int:
     """How many projects give the role to one of their groups."""
     grants = (
         structure.projects[project_id].project.settings.services.get(seen.application_id, ())
@@ -253,9 +263,9 @@ def granting(structure: Structure, seen: Seen) -> int:
     return sum(any(seen.role.key in one.roles for one in each) for each in grants)
 
 
-def api_call(seen: Seen, holders: int) -> ApiCall:
+def role_call(seen: LoadedRole, holders: int) -> ApiCall:
     return ApiCall(
         path="roles",
         body={"action": "get", "application_id": seen.application_id, "data": {"name": seen.role.name}},
-        record=role_record(SeenRole(seen.role, holders)),
+        record=role_record(VisibleRole(seen.role, holders)),
     )

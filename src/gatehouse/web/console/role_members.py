@@ -11,32 +11,32 @@ from starlette.responses import Response
 
 from gatehouse.admin.model.names import NameStore
 from gatehouse.admin.model.paging import EXPORT_MOST, PAGE_SIZE
-from gatehouse.permissions.questions.members import LIMIT_MOST, Member, MembersDraft, MemberSearch, Way
-from gatehouse.permissions.questions.sight import refuse_about_everybody
-from gatehouse.web.console.desk import ConsoleDesk, Guest
+from gatehouse.permissions.questions.members import MAX_LIMIT, FoundMember, GrantSource, MembersDraft, MemberSearch
+from gatehouse.permissions.questions.sight import refuse_about_everyone
+from gatehouse.web.console.desk import AdminRequest, ConsoleView
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.listing import csv_file
-from gatehouse.web.console.places import Entry
-from gatehouse.web.console.role_editor import Seen, seen_role
+from gatehouse.web.console.places import ConsoleEntry
+from gatehouse.web.console.role_editor import LoadedRole, load_role
 from gatehouse.web.console.role_pages import RoleHead, role_head
-from gatehouse.web.console.screens import Screen
+from gatehouse.web.console.screens import ConsoleRoute
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.parse import read_query
-from gatehouse.web.permissions.question_records import MembersPage, member
+from gatehouse.web.permissions.question_records import MembersPage, member_record
 
-HERE: Final = Entry.ROLES
+ENTRY: Final = ConsoleEntry.ROLES
 
 
-class MembersQuery(msgspec.Struct, frozen=True, kw_only=True):
+class RoleMembersQuery(msgspec.Struct, frozen=True, kw_only=True):
     project: str = ""  # "" at the root of the application
     after: str = ""
     format: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
+class RoleHolder:
     nick: str
-    member: Member
+    member: FoundMember
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,72 +44,72 @@ class RoleMembersContext(PageContext):
     template = "console/roles/members.html"
 
     head: RoleHead
-    holders: Sequence[Holder]
-    query: MembersQuery
+    holders: Sequence[RoleHolder]
+    query: RoleMembersQuery
     after: str  # where to go on; "" when these were all
     places: Sequence[tuple[str, str]]  # id and title of the projects it may be held in
     call: ApiCall
 
 
-class RoleMembers:
-    def __init__(self, *, search: MemberSearch, names: NameStore, desk: ConsoleDesk) -> None:
+class RoleMemberScreens:
+    def __init__(self, *, search: MemberSearch, names: NameStore, desk: ConsoleView) -> None:
         self._search = search
         self._names = names
         self._desk = desk
 
-    async def show(self, request: Request, guest: Guest) -> Response:
-        seen, query = seen_role(request, guest), read_query(request, MembersQuery)
-        refuse_about_everybody(guest.standing)
+    async def show(self, request: Request, guest: AdminRequest) -> Response:
+        seen, query = load_role(request, guest), read_query(request, RoleMembersQuery)
+        refuse_about_everyone(guest.standing)
         if query.format == "csv":
             return csv_file(f"{seen.role.key}-members", COLUMNS, await self._all(guest, seen, query))
         found, after = await self._page(guest, seen, query, query.after)
-        page = MembersPage(members=tuple(member(one.member) for one in found), after=after)
+        page = MembersPage(members=tuple(member_record(one.member) for one in found), after=after)
         context = RoleMembersContext(
             head=role_head(guest, seen.model, seen.role, "members"),
             holders=found,
             query=query,
             after=after or "",
-            places=places(guest, seen),
+            places=visible_projects(guest, seen),
             call=ApiCall(
                 path="members",
-                body={"application_id": seen.application_id, "data": asked(seen, query)},
+                body={"application_id": seen.application_id, "data": members_request(seen, query)},
                 record=page,
             ),
         )
-        return self._desk.show(request, guest, HERE, context)
+        return self._desk.show(request, guest, ENTRY, context)
 
     async def _page(
-        self, guest: Guest, seen: Seen, query: MembersQuery, after: str, *, limit: int = PAGE_SIZE
-    ) -> tuple[Sequence[Holder], str | None]:
+        self, guest: AdminRequest, seen: LoadedRole, query: RoleMembersQuery, after: str, *, limit: int = PAGE_SIZE
+    ) -> tuple[Sequence[RoleHolder], str | None]:
         draft = MembersDraft(role=seen.role.name, project_id=query.project or None, after=after, limit=limit)
         wanted = await self._search.wanted(draft, tells=guest.rights.administers)
         members = await self._search.find(seen.application_id, wanted, known=seen.model)
         names = await self._names.people([one.user_id for one in members.found])
         found = [
-            Holder(nick=names[one.user_id].nick if one.user_id in names else one.user_id, member=one)
+            RoleHolder(nick=names[one.user_id].nick if one.user_id in names else one.user_id, member=one)
             for one in members.found
         ]
         return found, members.after
 
-    async def _all(self, guest: Guest, seen: Seen, query: MembersQuery) -> Sequence[Holder]:
-        found: list[Holder] = []
+    async def _all(self, guest: AdminRequest, seen: LoadedRole, query: RoleMembersQuery) -> Sequence[RoleHolder]:
+        found: list[RoleHolder] = []
         after: str | None = ""
         while after is not None and len(found) < EXPORT_MOST:
-            page, after = await self._page(guest, seen, query, after, limit=LIMIT_MOST)
+            page, after = await self._page(guest, seen, query, after, limit=MAX_LIMIT)
             found += page
         return found
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         return [self._desk.shown("/roles/{application_id:int}/{role}/members", self.show)]
 
 
-def asked(seen: Seen, query: MembersQuery) -> Mapping[str, object]:
+def members_request(seen: LoadedRole, query: RoleMembersQuery) -> Mapping[str, object]:
     place = {"project_id": query.project} if query.project else {}
     after = {"after": query.after} if query.after else {}
     return {"role": seen.role.name, **place, **after, "limit": PAGE_SIZE}
 
 
-def places(guest: Guest, seen: Seen) -> Sequence[tuple[str, str]]:
+def visible_projects(guest: AdminRequest, seen: LoadedRole) -> Sequence[tuple[str, str]]:
     """The application's own project and those that connect it, of these the ones that he sees."""
     structure = guest.standing.case.structure
     home = seen.model.application.project_id
@@ -121,21 +121,21 @@ def places(guest: Guest, seen: Seen) -> Sequence[tuple[str, str]]:
     ]
 
 
-def told(way: Way) -> str:
+def path_text(way: GrantSource) -> str:
     through = way.membership
     if through is None:
         return way.kind.value
     return f"{way.kind.value} {through.group.title}{f' ({through.condition})' if through.condition else ''}"
 
 
-def until(holder: Holder) -> str:
+def holder_end_text(holder: RoleHolder) -> str:
     end = holder.member.until
     return f"{datetime.fromtimestamp(end, UTC):%Y-%m-%dT%H:%M:%SZ}" if end else ""
 
 
-COLUMNS: Final[Mapping[str, Callable[[Holder], object]]] = {
+COLUMNS: Final[Mapping[str, Callable[[RoleHolder], object]]] = {
     "user_id": lambda holder: holder.member.user_id,
     "nick": lambda holder: holder.nick,
-    "until": until,
-    "path": lambda holder: [told(way) for way in holder.member.path],
+    "until": holder_end_text,
+    "path": lambda holder: [path_text(way) for way in holder.member.path],
 }

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from gatehouse.permissions.commands.app_schemas import CENTRAL_ROLES
-from gatehouse.permissions.documents.rules import leaves, meta_entries
+from gatehouse.permissions.documents.rules import meta_entries, schema_rules
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.rule import Entry, Leaf, Rule
+from gatehouse.permissions.model.rule import Rule, RuleDefinition, RuleEntry
 from gatehouse.permissions.rights.guard import Operation, is_open
-from gatehouse.web.console.conditions import Builder, ConditionForm
-from gatehouse.web.console.desk import Guest, Problem
-from gatehouse.web.console.editing import Clash
-from gatehouse.web.console.forecast import Foreseen, sees_everybody
+from gatehouse.web.console.conditions import ConditionBuilder, ConditionForm
+from gatehouse.web.console.desk import AdminRequest, FormProblem
+from gatehouse.web.console.editing import FieldConflict
+from gatehouse.web.console.forecast import Impact, sees_everybody
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.places import Entry as Place
+from gatehouse.web.console.places import ConsoleEntry as Place
 from gatehouse.web.console.roles import role_path
 from gatehouse.web.pages.contexts import PageContext
 
@@ -62,18 +62,18 @@ class RoleHead:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SaidRule:
+class RoleRule:
     """What a role says of a rule, beside what the schema says of it."""
 
     rule: Rule
-    entry: Entry
-    leaf: Leaf | None  # None: the schema has no such rule
+    entry: RuleEntry
+    leaf: RuleDefinition | None  # None: the schema has no such rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleGroup:
     name: str
-    rules: Sequence[SaidRule]
+    rules: Sequence[RoleRule]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,13 +83,13 @@ class RoleContext(PageContext):
     head: RoleHead
     role: Role
     form: RoleForm
-    builder: Builder
+    builder: ConditionBuilder
     groups: Sequence[RuleGroup]
     unsaid: int  # rules of the schema that it leaves as they are
     holders: int
     call: ApiCall
-    problem: Problem | None = None
-    clashes: tuple[Clash, ...] = ()
+    problem: FormProblem | None = None
+    clashes: tuple[FieldConflict, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,11 +100,11 @@ class RemoveRoleContext(PageContext):
     role: Role
     holders: int
     projects: int  # that give it to a group
-    foreseen: Foreseen
-    problem: Problem | None = None
+    foreseen: Impact
+    problem: FormProblem | None = None
 
 
-def role_head(guest: Guest, model: ApplicationModel, role: Role, tab: str) -> RoleHead:
+def role_head(guest: AdminRequest, model: ApplicationModel, role: Role, tab: str) -> RoleHead:
     standing = guest.standing
     may_schema = is_open(standing.rights, Operation.SCHEMA_SAVE, standing.about)
     may_save = is_open(standing.rights, Operation.ROLES_SAVE, standing.about)
@@ -124,18 +124,18 @@ def role_head(guest: Guest, model: ApplicationModel, role: Role, tab: str) -> Ro
 
 def rule_groups(model: ApplicationModel, role: Role) -> Sequence[RuleGroup]:
     """What the role says, by the first segment of a rule's path."""
-    known = leaves(model.schema.private_data, model.schema.public_data)
+    known = schema_rules(model.schema.private_data, model.schema.public_data)
     said = [
-        SaidRule(rule=rule, entry=entry, leaf=known.get(rule))
+        RoleRule(rule=rule, entry=entry, leaf=known.get(rule))
         for rule, entry in sorted(meta_entries(role.meta).items(), key=lambda item: (item[0].path, item[0].section))
     ]
-    return [RuleGroup(name=name, rules=list(rules)) for name, rules in groupby(said, key=head_of)]
+    return [RuleGroup(name=name, rules=list(rules)) for name, rules in groupby(said, key=first_segment)]
 
 
-def head_of(said: SaidRule) -> str:
+def first_segment(said: RoleRule) -> str:
     return said.rule.path.partition(".")[0]
 
 
-def unsaid(model: ApplicationModel, groups: Iterable[RuleGroup]) -> int:
-    known = leaves(model.schema.private_data, model.schema.public_data)
+def count_unset_rules(model: ApplicationModel, groups: Iterable[RuleGroup]) -> int:
+    known = schema_rules(model.schema.private_data, model.schema.public_data)
     return len(known.keys() - {said.rule for group in groups for said in group.rules})

@@ -10,24 +10,24 @@ from starlette.responses import Response
 
 from gatehouse.admin.model.names import NamedApplication, NamedPerson
 from gatehouse.admin.model.paging import Page
-from gatehouse.admin.model.roles import RoleLine, RoleListStore, RoleSight
+from gatehouse.admin.model.roles import RoleListItem, RoleListStore, RoleVisibility
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.callers.desk import Visit
-from gatehouse.permissions.commands.app_schemas import AppSchemas, RoleDraft
+from gatehouse.permissions.callers.desk import AuthenticatedRequest
+from gatehouse.permissions.commands.app_schemas import RoleDraft, SchemaCommands
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.rights.guard import Operation, is_open
-from gatehouse.web.console.conditions import Conditions, condition_words
-from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
+from gatehouse.web.console.conditions import ConditionBuilders, condition_words
+from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
 from gatehouse.web.console.listing import ListQuery, csv_file
-from gatehouse.web.console.places import Entry
-from gatehouse.web.console.screens import Screen
+from gatehouse.web.console.places import ConsoleEntry
+from gatehouse.web.console.screens import ConsoleRoute
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import Guarded
-from gatehouse.web.pages.words import Words
+from gatehouse.web.pages.desk import CsrfForm
+from gatehouse.web.pages.words import Translator
 from gatehouse.web.parse import read_query
 
-HERE: Final = Entry.ROLES
+ENTRY: Final = ConsoleEntry.ROLES
 
 
 class RoleQuery(ListQuery, frozen=True, kw_only=True):
@@ -44,7 +44,7 @@ class RoleQuery(ListQuery, frozen=True, kw_only=True):
 class RolesContext(PageContext):
     template = "console/roles/list.html"
 
-    found: Page[RoleLine]
+    found: Page[RoleListItem]
     query: RoleQuery
     applications: Sequence[NamedApplication]
     names: Mapping[str, NamedPerson]  # of people whom conditions name
@@ -57,10 +57,10 @@ class NewRoleContext(PageContext):
 
     applications: Sequence[NamedApplication]
     form: "NewRoleForm"
-    problem: Problem | None = None
+    problem: FormProblem | None = None
 
 
-class NewRoleForm(Guarded, frozen=True, kw_only=True):
+class NewRoleForm(CsrfForm, frozen=True, kw_only=True):
     application: str = ""
     name: str = ""
     description: str = ""
@@ -70,10 +70,10 @@ class RoleScreens:
     def __init__(
         self,
         *,
-        schemas: AppSchemas,
+        schemas: SchemaCommands,
         lists: RoleListStore,
-        conditions: Conditions,
-        desk: ConsoleDesk,
+        conditions: ConditionBuilders,
+        desk: ConsoleView,
         clock: Clock,
     ) -> None:
         self._schemas = schemas
@@ -82,7 +82,7 @@ class RoleScreens:
         self._desk = desk
         self._clock = clock
 
-    async def list(self, request: Request, guest: Guest) -> Response:
+    async def list(self, request: Request, guest: AdminRequest) -> Response:
         query, sight = read_query(request, RoleQuery), await self._sight(guest)
         found = await self._lists.roles(
             sight, query.wanted, application_id=max(0, query.application), now=self._clock.now()
@@ -90,7 +90,7 @@ class RoleScreens:
         tests = [line.condition.test for line in found.rows if line.condition and line.readable]
         names = await self._conditions.names_in(*tests)
         if query.is_file:
-            return csv_file("roles", columns(self._desk.words(request), names), found.rows)
+            return csv_file("roles", csv_columns(self._desk.words(request), names), found.rows)
         context = RolesContext(
             found=found,
             query=query,
@@ -98,13 +98,13 @@ class RoleScreens:
             names=names,
             may_save=sight.may_save,
         )
-        return self._desk.show(request, guest, HERE, context)
+        return self._desk.show(request, guest, ENTRY, context)
 
-    async def new(self, request: Request, guest: Guest) -> Response:
+    async def new(self, request: Request, guest: AdminRequest) -> Response:
         asked = read_query(request, RoleQuery).application
         return await self._new(request, guest, NewRoleForm(application=str(asked) if asked else ""))
 
-    async def create(self, request: Request, guest: Guest, form: NewRoleForm) -> Response:  # noqa: ARG002
+    async def create(self, request: Request, guest: AdminRequest, form: NewRoleForm) -> Response:  # noqa: ARG002
         """A role that says nothing and is for nobody yet; all the rest is said on its own page."""
         if not form.application:
             raise Malformed("an application: which one is the role for?")
@@ -115,30 +115,33 @@ class RoleScreens:
         await self._schemas.save_role(there.actor, there.standing.application(), draft)
         return self._desk.done(role_path(application_id, name), "role_created")
 
-    async def new_again(self, request: Request, guest: Guest, form: NewRoleForm, problem: Problem) -> Response:
+    async def new_again(
+        self, request: Request, guest: AdminRequest, form: NewRoleForm, problem: FormProblem
+    ) -> Response:
         return await self._new(request, guest, form, problem)
 
     async def _new(
-        self, request: Request, guest: Guest, form: NewRoleForm, problem: Problem | None = None
+        self, request: Request, guest: AdminRequest, form: NewRoleForm, problem: FormProblem | None = None
     ) -> Response:
         sight = await self._sight(guest)
         applications = await self._lists.applications(sight, editable=True)
         context = NewRoleContext(applications=applications, form=form, problem=problem)
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
 
-    async def _sight(self, guest: Guest) -> RoleSight:
+    async def _sight(self, guest: AdminRequest) -> RoleVisibility:
         if guest.sight.everything:
-            return RoleSight(everything=True)
+            return RoleVisibility(everything=True)
         projects = sorted(guest.sight.projects | guest.sight.managed)
         among = guest.sight.applications | frozenset(await self._lists.applications_of(projects))
         standings = await self._desk.standings(guest, among)
-        return RoleSight(
-            named=opened(standings, Operation.ROLE_NAMES),
-            readable=opened(standings, Operation.ROLES_GET),
-            editable=opened(standings, Operation.ROLES_SAVE) & opened(standings, Operation.ROLES_GET),
+        return RoleVisibility(
+            named=applications_open_for(standings, Operation.ROLE_NAMES),
+            readable=applications_open_for(standings, Operation.ROLES_GET),
+            editable=applications_open_for(standings, Operation.ROLES_SAVE)
+            & applications_open_for(standings, Operation.ROLES_GET),
         )
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         desk = self._desk
         return [
             desk.shown("/roles", self.list),
@@ -147,22 +150,22 @@ class RoleScreens:
         ]
 
 
-def opened(standings: Mapping[int, Visit], operation: Operation) -> frozenset[int]:
+def applications_open_for(standings: Mapping[int, AuthenticatedRequest], operation: Operation) -> frozenset[int]:
     return frozenset(one for one, visit in standings.items() if is_open(visit.rights, operation, visit.about))
 
 
 def role_path(application_id: int, name: str) -> str:
-    return f"{HERE.path}/{application_id}/{quote(name)}"
+    return f"{ENTRY.path}/{application_id}/{quote(name)}"
 
 
-def seats(line: RoleLine) -> str:
+def seats_text(line: RoleListItem) -> str:
     return f"{line.holders} of {line.user_limit}" if line.user_limit else str(line.holders)
 
 
-def columns(t: Words, names: Mapping[str, NamedPerson]) -> Mapping[str, Callable[[RoleLine], object]]:
+def csv_columns(t: Translator, names: Mapping[str, NamedPerson]) -> Mapping[str, Callable[[RoleListItem], object]]:
     """What may not be seen of a role is left empty."""
 
-    def told(line: RoleLine) -> str:
+    def told(line: RoleListItem) -> str:
         return condition_words(t, line.condition.test, names).unescape() if line.condition else ""
 
     return {
@@ -173,6 +176,6 @@ def columns(t: Words, names: Mapping[str, NamedPerson]) -> Mapping[str, Callable
         "protected": lambda line: line.protected if line.readable else "",
         "default": lambda line: line.default if line.readable else "",
         "condition": lambda line: told(line) if line.readable else "",
-        "seats": lambda line: seats(line) if line.readable else "",
+        "seats": lambda line: seats_text(line) if line.readable else "",
         "holders": lambda line: line.holders if line.readable else "",
     }

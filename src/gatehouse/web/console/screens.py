@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import compile_path
 
-from gatehouse.web.console.door import Threshold
+from gatehouse.web.console.door import SignInGate
 from gatehouse.web.console.places import CONSOLE
 from gatehouse.web.responses import see_other
 
@@ -16,7 +16,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Screen:
+class ConsoleRoute:
     """`path` is below /console; what it has in braces is in the request's path_params."""
 
     method: str
@@ -24,8 +24,8 @@ class Screen:
     handler: Handler
 
 
-class Screens:
-    def __init__(self, screens: Iterable[Screen], threshold: Threshold, nowhere: Handler) -> None:
+class ConsoleRouter:
+    def __init__(self, screens: Iterable[ConsoleRoute], threshold: SignInGate, nowhere: Handler) -> None:
         """`nowhere` answers whoever asks for a page that there is not."""
         self._threshold = threshold
         self._nowhere = nowhere

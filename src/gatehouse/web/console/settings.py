@@ -11,29 +11,29 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin.model.paging import Page
-from gatehouse.admin.model.settings import MailServer, OutboxLine, Policy, SettingLine
+from gatehouse.admin.model.settings import MailServer, OutboxListItem, SettingGroup, SettingListItem
 from gatehouse.mail.composer import Composer
 from gatehouse.mail.errors import Undelivered
-from gatehouse.mail.model import Outstanding, Template
-from gatehouse.mail.outbox import Postman
-from gatehouse.permissions.rights.guard import Operation, require
+from gatehouse.mail.model import MailTemplate, OutboxStatus
+from gatehouse.mail.outbox import OutboxWorker
+from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.web.branding import Swatch
 from gatehouse.web.console.api_calls import settings_call
-from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
+from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.listing import csv_file, list_query
-from gatehouse.web.console.places import Entry
-from gatehouse.web.console.screens import Screen
-from gatehouse.web.installation import Condition, Installation, InstallationDesk
+from gatehouse.web.console.listing import csv_file, read_list_query
+from gatehouse.web.console.places import ConsoleEntry
+from gatehouse.web.console.screens import ConsoleRoute
+from gatehouse.web.installation import Installation, InstallationReader, InstallationStatus
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.pages.desk import CsrfForm
 from gatehouse.web.permissions import setting_parts
 
-HERE: Final = Entry.SETTINGS
-TABS: Final = ("keys", "email", "branding", "webhooks", "policies", "health", "configuration", "risks")
-TABBED: Final = tuple((tab, HERE.path if tab == "keys" else f"{HERE.path}/{tab}") for tab in TABS)
+ENTRY: Final = ConsoleEntry.SETTINGS
+TAB_NAMES: Final = ("keys", "email", "branding", "webhooks", "policies", "health", "configuration", "risks")
+SETTINGS_TABS: Final = tuple((tab, ENTRY.path if tab == "keys" else f"{ENTRY.path}/{tab}") for tab in TAB_NAMES)
 BAD_GATEWAY: Final = 502
-OUTBOX: Final = {
+OUTBOX_COLUMNS: Final = {
     "id": lambda one: one.mail_id,
     "letter": lambda one: one.template,
     "written": lambda one: one.created_at,
@@ -41,7 +41,7 @@ OUTBOX: Final = {
     "next_try": lambda one: one.next_try_at or "",
     "trouble": lambda one: one.trouble,
 }
-COLUMNS: Final = {
+SETTING_COLUMNS: Final = {
     "setting": lambda line: line.name,
     "value": lambda line: line.value,
     "unit": lambda line: line.unit,
@@ -50,16 +50,16 @@ COLUMNS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EmailTabContext(PageContext):
+class EmailSettingsContext(PageContext):
     template = "console/settings/email.html"
 
     server: MailServer
-    waiting: Outstanding
-    found: Page[OutboxLine]
+    waiting: OutboxStatus
+    found: Page[OutboxListItem]
     login: str  # whom a test letter goes to
     call: ApiCall
-    tabs_shown: Sequence[tuple[str, str]] = TABBED
-    problem: Problem | None = None
+    tabs_shown: Sequence[tuple[str, str]] = SETTINGS_TABS
+    problem: FormProblem | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,38 +68,38 @@ class BrandingContext(PageContext):
 
     accent: str
     swatches: Sequence[Swatch]
-    lines: Sequence[SettingLine]
+    lines: Sequence[SettingListItem]
     call: ApiCall
-    tabs_shown: Sequence[tuple[str, str]] = TABBED
+    tabs_shown: Sequence[tuple[str, str]] = SETTINGS_TABS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoliciesContext(PageContext):
     template = "console/settings/policies.html"
 
-    policies: Sequence[Policy]
+    policies: Sequence[SettingGroup]
     call: ApiCall
-    tabs_shown: Sequence[tuple[str, str]] = TABBED
+    tabs_shown: Sequence[tuple[str, str]] = SETTINGS_TABS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthContext(PageContext):
     template = "console/settings/health.html"
 
-    condition: Condition
+    condition: InstallationStatus
     call: ApiCall
-    tabs_shown: Sequence[tuple[str, str]] = TABBED
+    tabs_shown: Sequence[tuple[str, str]] = SETTINGS_TABS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigurationContext(PageContext):
     template = "console/settings/configuration.html"
 
-    lines: Sequence[SettingLine]
+    lines: Sequence[SettingListItem]
     search: str
     total: int
     call: ApiCall
-    tabs_shown: Sequence[tuple[str, str]] = TABBED
+    tabs_shown: Sequence[tuple[str, str]] = SETTINGS_TABS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,86 +108,90 @@ class RisksContext(PageContext):
 
     installation: Installation
     call: ApiCall
-    tabs_shown: Sequence[tuple[str, str]] = TABBED
+    tabs_shown: Sequence[tuple[str, str]] = SETTINGS_TABS
 
 
 class SettingScreens:
     def __init__(
-        self, *, installation: InstallationDesk, composer: Composer, postman: Postman, desk: ConsoleDesk
+        self, *, installation: InstallationReader, composer: Composer, postman: OutboxWorker, desk: ConsoleView
     ) -> None:
         self._installation = installation
         self._composer = composer
         self._postman = postman
         self._desk = desk
 
-    async def email(self, request: Request, guest: Guest) -> Response:
-        query = list_query(request)
+    async def email(self, request: Request, guest: AdminRequest) -> Response:
+        query = read_list_query(request)
         if query.is_file:
-            return csv_file("outbox", OUTBOX, (await self._installation.post(guest.actor, query.wanted)).found.rows)
+            return csv_file(
+                "outbox", OUTBOX_COLUMNS, (await self._installation.post(guest.actor, query.wanted)).found.rows
+            )
         return await self._email(request, guest)
 
-    async def send_test(self, request: Request, guest: Guest, form: Guarded) -> Response:  # noqa: ARG002
+    async def send_test(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         """To oneself only, past the outbox, so that what the server says is seen at once."""
-        require(guest.rights, Operation.ADMINISTER)
-        letter = self._composer.compose(Template.TEST, to=guest.user.login or "", lang=guest.user.lang)
+        require_operation(guest.rights, Operation.ADMINISTER)
+        letter = self._composer.compose(MailTemplate.TEST, to=guest.user.login or "", lang=guest.user.lang)
         try:
             await self._postman.deliver_now(letter)
         except Undelivered as error:
-            return await self._email(request, guest, Problem(text=error.detail or error.public, status=BAD_GATEWAY))
-        return self._desk.done(f"{HERE.path}/email", "test_sent")
+            return await self._email(
+                request, guest, FormProblem(text=error.detail or error.public, status=BAD_GATEWAY)
+            )
+        return self._desk.done(f"{ENTRY.path}/email", "test_sent")
 
-    async def _email(self, request: Request, guest: Guest, problem: Problem | None = None) -> Response:
-        query = list_query(request)
+    async def _email(self, request: Request, guest: AdminRequest, problem: FormProblem | None = None) -> Response:
+        query = read_list_query(request)
         post = await self._installation.post(guest.actor, query.wanted)
-        context = EmailTabContext(
+        context = EmailSettingsContext(
             server=post.server,
             waiting=post.waiting,
             found=post.found,
             login=guest.user.login or "",
-            call=settings_call(setting_parts.email(post), page=query.wanted.page),
+            call=settings_call(setting_parts.email_part(post), page=query.wanted.page),
             problem=problem,
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
 
-    async def branding(self, request: Request, guest: Guest) -> Response:
+    async def branding(self, request: Request, guest: AdminRequest) -> Response:
         told = self._installation.settled(guest.actor)
         context = BrandingContext(
             accent=told.accent,
             swatches=told.swatches,
             lines=told.branding,
-            call=settings_call(setting_parts.branding(told)),
+            call=settings_call(setting_parts.branding_part(told)),
         )
-        return self._desk.show(request, guest, HERE, context)
+        return self._desk.show(request, guest, ENTRY, context)
 
-    async def policies(self, request: Request, guest: Guest) -> Response:
+    async def policies(self, request: Request, guest: AdminRequest) -> Response:
         told = self._installation.settled(guest.actor)
-        context = PoliciesContext(policies=told.policies, call=settings_call(setting_parts.policies(told)))
-        return self._desk.show(request, guest, HERE, context)
+        context = PoliciesContext(policies=told.policies, call=settings_call(setting_parts.policies_part(told)))
+        return self._desk.show(request, guest, ENTRY, context)
 
-    async def health(self, request: Request, guest: Guest) -> Response:
+    async def health(self, request: Request, guest: AdminRequest) -> Response:
         condition = await self._installation.condition(guest.actor)
-        context = HealthContext(condition=condition, call=settings_call(setting_parts.health(condition)))
-        return self._desk.show(request, guest, HERE, context)
+        context = HealthContext(condition=condition, call=settings_call(setting_parts.health_part(condition)))
+        return self._desk.show(request, guest, ENTRY, context)
 
-    async def configuration(self, request: Request, guest: Guest) -> Response:
-        query, told = list_query(request), self._installation.settled(guest.actor)
+    async def configuration(self, request: Request, guest: AdminRequest) -> Response:
+        query, told = read_list_query(request), self._installation.settled(guest.actor)
         lines = told.holding(query.q)
         if query.is_file:
-            return csv_file("configuration", COLUMNS, lines)
-        call = settings_call(setting_parts.configuration(told))
+            return csv_file("configuration", SETTING_COLUMNS, lines)
+        call = settings_call(setting_parts.configuration_part(told))
         context = ConfigurationContext(lines=lines, search=query.q, total=len(told.lines), call=call)
-        return self._desk.show(request, guest, HERE, context)
+        return self._desk.show(request, guest, ENTRY, context)
 
-    async def risks(self, request: Request, guest: Guest) -> Response:
+    async def risks(self, request: Request, guest: AdminRequest) -> Response:
         told = self._installation.settled(guest.actor)
-        context = RisksContext(installation=told, call=settings_call(setting_parts.risks(told)))
-        return self._desk.show(request, guest, HERE, context)
+        context = RisksContext(installation=told, call=settings_call(setting_parts.risks_part(told)))
+        return self._desk.show(request, guest, ENTRY, context)
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         desk = self._desk
         return [
             desk.shown("/settings/email", self.email),
-            desk.posted("/settings/email", Guarded, self.send_test),
+            desk.posted("/settings/email", CsrfForm, self.send_test),
             desk.shown("/settings/branding", self.branding),
             desk.shown("/settings/policies", self.policies),
             desk.shown("/settings/health", self.health),

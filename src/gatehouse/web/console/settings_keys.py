@@ -8,23 +8,23 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.key_strip import Picture, Strip
-from gatehouse.admin.keys import KeyOffice
+from gatehouse.admin.key_strip import KeyLineTimeline, KeyTimeline
+from gatehouse.admin.keys import KeyAdmin
 from gatehouse.kernel.errors import NotFound
-from gatehouse.keys.model import Algorithm, KeyLine, Purpose, State
-from gatehouse.keys.rotation import DAY, Manner, RotationPolicy
+from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose, KeyState
+from gatehouse.keys.rotation import DAY, RotationMode, RotationPolicy
 from gatehouse.web.console.api_calls import settings_call
-from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
+from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.listing import csv_file, list_query
-from gatehouse.web.console.screens import Screen
-from gatehouse.web.console.settings import HERE, TABBED
+from gatehouse.web.console.listing import csv_file, read_list_query
+from gatehouse.web.console.screens import ConsoleRoute
+from gatehouse.web.console.settings import ENTRY, SETTINGS_TABS
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.pages.desk import CsrfForm
 from gatehouse.web.parse import read_query
-from gatehouse.web.permissions.setting_parts import keys as keys_part
+from gatehouse.web.permissions.setting_parts import keys_part
 
-COLUMNS: Final = {
+SIGNING_KEY_COLUMNS: Final = {
     "kid": lambda one: one[1].kid,
     "purpose": lambda one: one[0].purpose,
     "alg": lambda one: one[0].alg,
@@ -34,18 +34,22 @@ COLUMNS: Final = {
     "signs_until": lambda one: one[1].signs_until or "",
     "verifies_until": lambda one: one[1].verifies_until or "",
 }
-MANNERS: Final = {"planned": Manner.PLANNED, "at_once": Manner.AT_ONCE, "distrust": Manner.DISTRUST}
+ROTATION_MODES: Final = {
+    "planned": RotationMode.PLANNED,
+    "at_once": RotationMode.AT_ONCE,
+    "distrust": RotationMode.DISTRUST,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeysContext(PageContext):
     template = "console/settings/keys.html"
 
-    picture: Picture
+    picture: KeyTimeline
     rotate_days: int
     call: ApiCall
-    states: Sequence[State] = tuple(State)
-    tabs_shown: Sequence[tuple[str, str]] = TABBED
+    states: Sequence[KeyState] = tuple(KeyState)
+    tabs_shown: Sequence[tuple[str, str]] = SETTINGS_TABS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +57,11 @@ class RotateContext(PageContext):
     template = "console/settings/rotate.html"
 
     line: KeyLine
-    strip: Strip
+    strip: KeyLineTimeline
     manners: Sequence[str]
     chosen: str
     lead_minutes: int
-    problem: Problem | None = None
+    problem: FormProblem | None = None
 
 
 class RotateQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,14 +69,14 @@ class RotateQuery(msgspec.Struct, frozen=True, kw_only=True):
     alg: str = ""
 
 
-class RotateForm(Guarded, frozen=True, kw_only=True):
+class RotateForm(CsrfForm, frozen=True, kw_only=True):
     purpose: str = ""
     alg: str = ""
     manner: str = ""
 
 
-class KeyScreens:
-    def __init__(self, *, office: KeyOffice, desk: ConsoleDesk) -> None:
+class SigningKeyScreens:
+    def __init__(self, *, office: KeyAdmin, desk: ConsoleView) -> None:
         self._office = office
         self._desk = desk
 
@@ -80,38 +84,47 @@ class KeyScreens:
     def _policy(self) -> RotationPolicy:
         return self._office.policy
 
-    async def show(self, request: Request, guest: Guest) -> Response:
+    async def show(self, request: Request, guest: AdminRequest) -> Response:
         picture = await self._office.picture(guest.actor)
-        if list_query(request).is_file:
-            return csv_file("keys", COLUMNS, [(strip.line, bar) for strip in picture.strips for bar in strip.bars])
+        if read_list_query(request).is_file:
+            return csv_file(
+                "keys", SIGNING_KEY_COLUMNS, [(strip.line, bar) for strip in picture.strips for bar in strip.bars]
+            )
         context = KeysContext(
             picture=picture,
             rotate_days=self._policy.every // DAY,
             call=settings_call(keys_part(picture, every=self._policy.every)),
         )
-        return self._desk.show(request, guest, HERE, context)
+        return self._desk.show(request, guest, ENTRY, context)
 
-    async def ask(self, request: Request, guest: Guest) -> Response:
+    async def ask(self, request: Request, guest: AdminRequest) -> Response:
         query = read_query(request, RotateQuery)
-        return await self._asked(request, guest, line_of(query.purpose, query.alg))
+        return await self._asked(request, guest, parse_key_line(query.purpose, query.alg))
 
-    async def ask_again(self, request: Request, guest: Guest, form: RotateForm, problem: Problem) -> Response:
-        return await self._asked(request, guest, line_of(form.purpose, form.alg), form.manner, problem)
+    async def ask_again(
+        self, request: Request, guest: AdminRequest, form: RotateForm, problem: FormProblem
+    ) -> Response:
+        return await self._asked(request, guest, parse_key_line(form.purpose, form.alg), form.manner, problem)
 
-    async def rotate(self, request: Request, guest: Guest, form: RotateForm) -> Response:  # noqa: ARG002
-        if form.manner not in MANNERS:
+    async def rotate(self, request: Request, guest: AdminRequest, form: RotateForm) -> Response:  # noqa: ARG002
+        if form.manner not in ROTATION_MODES:
             raise NotFound("no such manner")
-        await self._office.rotate(guest.actor, line_of(form.purpose, form.alg), MANNERS[form.manner])
-        return self._desk.done(HERE.path, f"key_{form.manner}")
+        await self._office.rotate(guest.actor, parse_key_line(form.purpose, form.alg), ROTATION_MODES[form.manner])
+        return self._desk.done(ENTRY.path, f"key_{form.manner}")
 
     async def _asked(
-        self, request: Request, guest: Guest, line: KeyLine, chosen: str = "", problem: Problem | None = None
+        self,
+        request: Request,
+        guest: AdminRequest,
+        line: KeyLine,
+        chosen: str = "",
+        problem: FormProblem | None = None,
     ) -> Response:
         strips = (await self._office.picture(guest.actor)).strips
         strip = next((one for one in strips if one.line == line), None)
         if strip is None:
             raise NotFound("no such keys")
-        manners = [name for name in MANNERS if is_offered(name, strip)]
+        manners = [name for name in ROTATION_MODES if is_mode_offered(name, strip)]
         context = RotateContext(
             line=line,
             strip=strip,
@@ -120,9 +133,9 @@ class KeyScreens:
             lead_minutes=self._policy.publish_lead // 60,
             problem=problem,
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         desk, path = self._desk, "/settings/keys/rotate"
         return [
             desk.shown("/settings", self.show),
@@ -131,15 +144,15 @@ class KeyScreens:
         ]
 
 
-def is_offered(manner: str, strip: Strip) -> bool:
+def is_mode_offered(manner: str, strip: KeyLineTimeline) -> bool:
     """No second key is planned while one waits, and what sealed the audit log is never distrusted."""
     if manner == "planned":
         return not strip.waits
-    return manner != "distrust" or strip.line.purpose is not Purpose.AUDIT
+    return manner != "distrust" or strip.line.purpose is not KeyPurpose.AUDIT
 
 
-def line_of(purpose: str, alg: str) -> KeyLine:
+def parse_key_line(purpose: str, alg: str) -> KeyLine:
     try:
-        return KeyLine(Purpose(purpose), Algorithm(alg))
+        return KeyLine(KeyPurpose(purpose), Algorithm(alg))
     except ValueError:
         raise NotFound("no such keys") from None

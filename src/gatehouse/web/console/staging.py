@@ -14,15 +14,15 @@ import msgspec
 from gatehouse.kernel.errors import BadInput
 from gatehouse.permissions.questions.simulate import Effect
 from gatehouse.web.console.effects import PersonEffect, person_effect
-from gatehouse.web.console.listing import FORMULA
-from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.console.listing import FORMULA_PREFIXES
+from gatehouse.web.pages.desk import CsrfForm
 
-EDITS_MOST: Final = 900  # of one review: they come as one text (S-19)
-SHOWN_MOST: Final = 100  # people listed by name
-EXAMINED_MOST: Final = 1_000  # people whose change is told
+MAX_EDITS: Final = 900  # of one review: they come as one text (S-19)
+MAX_PEOPLE_SHOWN: Final = 100  # people listed by name
+MAX_PEOPLE_EXAMINED: Final = 1_000  # people whose change is told
 
 
-class Edit(msgspec.Struct, frozen=True, array_like=True):
+class CellEdit(msgspec.Struct, frozen=True, array_like=True):
     """One cell: where it is, what it said when it was changed, and what it is to say."""
 
     cell: str  # its row and column, "/" between them
@@ -33,7 +33,7 @@ class Edit(msgspec.Struct, frozen=True, array_like=True):
     column: str = ""
 
 
-class StagedForm(Guarded, frozen=True, kw_only=True):
+class StagedForm(CsrfForm, frozen=True, kw_only=True):
     """A review: what was staged, one cell by name (without script), or lines to import."""
 
     edits: str = "[]"
@@ -47,7 +47,7 @@ class StagedForm(Guarded, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class EditTrouble:
     """Why something staged cannot be carried out; the words are `staging.trouble_<word>`."""
 
     word: str
@@ -55,7 +55,7 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Differing:
+class CellConflict:
     """A cell that somebody else has changed since it was staged."""
 
     row: str
@@ -66,7 +66,7 @@ class Differing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook:
+class EditImpact:
     """Who gains and who loses; `people` is empty for who may not hear what others hold."""
 
     gainers: int = 0
@@ -81,26 +81,26 @@ class Outlook:
         return self.touched - len(self.people) if self.names_told else 0
 
 
-def read_edits(text: str) -> list[Edit]:
+def parse_edits(text: str) -> list[CellEdit]:
     try:
-        edits = msgspec.json.decode(text, type=list[Edit])
+        edits = msgspec.json.decode(text, type=list[CellEdit])
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise BadInput("edits: a list of cells with what they said and are to say") from error
-    if len(edits) > EDITS_MOST:
-        raise BadInput(f"at most {EDITS_MOST} changes at once")
+    if len(edits) > MAX_EDITS:
+        raise BadInput(f"at most {MAX_EDITS} changes at once")
     return edits
 
 
-def written(edits: Iterable[Edit]) -> str:
+def encode_edits(edits: Iterable[CellEdit]) -> str:
     return msgspec.json.encode(list(edits)).decode()
 
 
-def read_lines(text: str, columns: Sequence[str]) -> list[Mapping[str, str]]:
+def parse_import_lines(text: str, columns: Sequence[str]) -> list[Mapping[str, str]]:
     """CSV or JSON as one pastes it; a first line that names the columns may be left out."""
     stripped = text.strip().removeprefix("\ufeff")
     found = _json_lines(stripped) if stripped.startswith(("[", "{")) else _csv_lines(stripped, columns)
-    if len(found) > EDITS_MOST:
-        raise BadInput(f"at most {EDITS_MOST} lines at once")
+    if len(found) > MAX_EDITS:
+        raise BadInput(f"at most {MAX_EDITS} lines at once")
     return found
 
 
@@ -109,32 +109,36 @@ def _json_lines(text: str) -> list[Mapping[str, str]]:
         given = msgspec.json.decode(text, type=list[dict[str, str | int | bool | None]])
     except msgspec.DecodeError as error:
         raise BadInput(f"the text is no list of objects in JSON: {error}") from error
-    return [{name: _word(value) for name, value in line.items()} for line in given]
+    return [{name: _cell_text(value) for name, value in line.items()} for line in given]
 
 
-def _word(value: object) -> str:
+def _cell_text(value: object) -> str:
     return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _csv_lines(text: str, columns: Sequence[str]) -> list[Mapping[str, str]]:
-    lines = [[_unquoted(cell.strip()) for cell in line] for line in csv.reader(text.splitlines()) if any(line)]
+    lines = [[_unquote(cell.strip()) for cell in line] for line in csv.reader(text.splitlines()) if any(line)]
     names: Sequence[str] = columns
     if lines and lines[0] and lines[0][0].lower() == columns[0]:
         names = [name.lower() for name in lines.pop(0)]
     return [dict(zip(names, line, strict=False)) for line in lines]
 
 
-def _unquoted(cell: str) -> str:
+def _unquote(cell: str) -> str:
     """What an export has marked as no formula (listing.py)."""
-    return cell[1:] if cell.startswith("'") and cell[1:].startswith(FORMULA) else cell
+    return cell[1:] if cell.startswith("'") and cell[1:].startswith(FORMULA_PREFIXES) else cell
 
 
-def outlook(effects: Sequence[Effect], nicks: Mapping[str, str], *, more: bool, names_told: bool) -> Outlook:
-    return Outlook(
+def describe_edit_impact(
+    effects: Sequence[Effect], nicks: Mapping[str, str], *, more: bool, names_told: bool
+) -> EditImpact:
+    return EditImpact(
         gainers=sum(bool(one.gains or one.gains_roles) for one in effects),
         losers=sum(bool(one.loses or one.loses_roles) for one in effects),
         more=more,
         touched=len(effects),
         names_told=names_told,
-        people=[person_effect(one, nicks.get(one.user_id, "")) for one in effects[:SHOWN_MOST]] if names_told else (),
+        people=[person_effect(one, nicks.get(one.user_id, "")) for one in effects[:MAX_PEOPLE_SHOWN]]
+        if names_told
+        else (),
     )

@@ -15,7 +15,7 @@ MARKS: Final = 4  # of the scale
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class TimelinePoint:
     name: str  # the words are `games.point_<name>`
     at: int
     after: int  # seconds after the beginning
@@ -27,15 +27,15 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class ScaleMark:
     x: int
     after: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    points: Sequence[Point]
-    marks: Sequence[Mark]
+    points: Sequence[TimelinePoint]
+    marks: Sequence[ScaleMark]
     now_x: int
 
     @property
@@ -56,7 +56,7 @@ class Timeline:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happened:
+class TimelineEvent:
     name: str
     at: int
     count: int = 0
@@ -64,15 +64,15 @@ class Happened:
     tone: str = "plain"
 
 
-def timeline(session: GameSession, refusals: Iterable[Refusal], now: int) -> Timeline:
-    happened = sorted((*of_session(session), *map(of_refusal, refusals)), key=lambda one: one.at)
+def build_timeline(session: GameSession, refusals: Iterable[Refusal], now: int) -> Timeline:
+    happened = sorted((*session_events(session), *map(refusal_event, refusals)), key=lambda one: one.at)
     start, end = session.created_at, max(session.ends_at, now, session.created_at + 1)
 
     def x(at: int) -> int:
         return LEFT + round((min(max(at, start), end) - start) * WIDTH / (end - start))
 
     points = [
-        Point(
+        TimelinePoint(
             name=one.name,
             at=one.at,
             after=one.at - start,
@@ -85,26 +85,26 @@ def timeline(session: GameSession, refusals: Iterable[Refusal], now: int) -> Tim
         for place, one in enumerate(happened)
     ]
     step = (end - start) / MARKS
-    marks = [Mark(x=x(start + round(step * number)), after=round(step * number)) for number in range(MARKS + 1)]
+    marks = [ScaleMark(x=x(start + round(step * number)), after=round(step * number)) for number in range(MARKS + 1)]
     return Timeline(points=points, marks=marks, now_x=x(now))
 
 
-def of_session(session: GameSession) -> Iterable[Happened]:
+def session_events(session: GameSession) -> Iterable[TimelineEvent]:
     """Of polls and heartbeats the last one is stored, and of polls how many there were."""
     known = (
-        Happened(name="created", at=session.created_at),
-        Happened(name="opened", at=session.opened_at),
-        Happened(name="signing_in", at=session.signing_in_at),
-        Happened(name="polled", at=session.polled_at, count=session.polls, tone="faint"),
-        Happened(name="heartbeat", at=session.last_seen, tone="faint"),
-        Happened(name="confirmed", at=session.confirmed_at, tone="good"),
-        Happened(name="delivered", at=session.delivered_at, tone="good"),
-        Happened(name="closed", at=session.closed_at, detail=session.closed),
-        Happened(name="ends", at=session.ends_at, tone="faint"),
+        TimelineEvent(name="created", at=session.created_at),
+        TimelineEvent(name="opened", at=session.opened_at),
+        TimelineEvent(name="signing_in", at=session.signing_in_at),
+        TimelineEvent(name="polled", at=session.polled_at, count=session.polls, tone="faint"),
+        TimelineEvent(name="heartbeat", at=session.last_seen, tone="faint"),
+        TimelineEvent(name="confirmed", at=session.confirmed_at, tone="good"),
+        TimelineEvent(name="delivered", at=session.delivered_at, tone="good"),
+        TimelineEvent(name="closed", at=session.closed_at, detail=session.closed),
+        TimelineEvent(name="ends", at=session.ends_at, tone="faint"),
     )
     return (one for one in known if one.at)
 
 
-def of_refusal(refusal: Refusal) -> Happened:
+def refusal_event(refusal: Refusal) -> TimelineEvent:
     name = refusal.event.partition(".")[2]
-    return Happened(name=name if name in ("violation", "blocked") else "failed", at=refusal.at, tone="bad")
+    return TimelineEvent(name=name if name in ("violation", "blocked") else "failed", at=refusal.at, tone="bad")

@@ -9,25 +9,24 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin.model.paging import PAGE_SIZE, Page
-from gatehouse.admin.model.webhooks import DeliveryLine, DeliveryListStore
-from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
-from gatehouse.web.console.editing import Clash, clashes
+from gatehouse.admin.model.webhooks import DeliveryListItem, DeliveryListStore
+from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
+from gatehouse.web.console.editing import FieldConflict, field_conflicts
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.listing import ListQuery, csv_file, list_query
-from gatehouse.web.console.places import Entry
-from gatehouse.web.console.screens import Screen
-from gatehouse.web.console.settings import TABBED
+from gatehouse.web.console.listing import ListQuery, csv_file, read_list_query
+from gatehouse.web.console.places import ConsoleEntry
+from gatehouse.web.console.screens import ConsoleRoute
+from gatehouse.web.console.settings import SETTINGS_TABS
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.pages.desk import CsrfForm
 from gatehouse.web.parse import read_query
-from gatehouse.web.permissions.webhooks import delivery_entry
-from gatehouse.web.permissions.webhooks import entry as webhook_entry
+from gatehouse.web.permissions.webhooks import delivery_entry, webhook_entry
 from gatehouse.webhooks.desk import WebhookDraft, Webhooks
 from gatehouse.webhooks.model import DeliveryState, Topic, Webhook
 
-HERE: Final = Entry.SETTINGS
-PATH: Final = f"{HERE.path}/webhooks"
-COLUMNS: Final = {
+ENTRY: Final = ConsoleEntry.SETTINGS
+PATH: Final = f"{ENTRY.path}/webhooks"
+WEBHOOK_COLUMNS: Final = {
     "webhook_id": lambda one: one.webhook_id,
     "address": lambda one: one.url,
     "description": lambda one: one.description,
@@ -36,7 +35,7 @@ COLUMNS: Final = {
     "stopped": lambda one: one.stopped_at or "",
     "created": lambda one: one.created_at,
 }
-DELIVERIES: Final[Mapping[str, Callable[[DeliveryLine], object]]] = {
+DELIVERY_COLUMNS: Final[Mapping[str, Callable[[DeliveryListItem], object]]] = {
     "delivery_id": lambda one: one.delivery_id,
     "event_id": lambda one: one.event_id,
     "event": lambda one: one.event,
@@ -50,7 +49,7 @@ DELIVERIES: Final[Mapping[str, Callable[[DeliveryLine], object]]] = {
 }
 
 
-class WebhookForm(Guarded, frozen=True, kw_only=True):
+class WebhookForm(CsrfForm, frozen=True, kw_only=True):
     url: str = ""
     description: str = ""
     events: list[str] = msgspec.field(default_factory=list)
@@ -66,12 +65,12 @@ class DeliveryQuery(ListQuery, frozen=True, kw_only=True):
         return self.state if self.state in list(DeliveryState) else ""
 
 
-class DeliveryForm(Guarded, frozen=True, kw_only=True):
+class DeliveryForm(CsrfForm, frozen=True, kw_only=True):
     delivery_id: str = ""
 
 
-NOTHING_SENT: Final[Page[DeliveryLine]] = Page(rows=(), total=0)
-EVERY_DELIVERY: Final = DeliveryQuery()
+NO_DELIVERIES: Final[Page[DeliveryListItem]] = Page(rows=(), total=0)
+DEFAULT_DELIVERY_QUERY: Final = DeliveryQuery()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +78,7 @@ class WebhooksContext(PageContext):
     template = "console/webhooks/list.html"
 
     path: str = PATH
-    tabs_shown: Sequence[tuple[str, str]] = TABBED
+    tabs_shown: Sequence[tuple[str, str]] = SETTINGS_TABS
     webhooks: Sequence[Webhook]
     call: ApiCall
 
@@ -94,19 +93,19 @@ class WebhookContext(PageContext):
     webhook: Webhook | None = None
     form: WebhookForm
     topics: Sequence[Topic] = tuple(Topic)
-    found: Page[DeliveryLine] = NOTHING_SENT  # of its deliveries
-    query: DeliveryQuery = EVERY_DELIVERY
+    found: Page[DeliveryListItem] = NO_DELIVERIES  # of its deliveries
+    query: DeliveryQuery = DEFAULT_DELIVERY_QUERY
     states: Sequence[DeliveryState] = tuple(DeliveryState)
     given_up: DeliveryState = DeliveryState.GIVEN_UP
     delivered: DeliveryState = DeliveryState.DELIVERED
     call: ApiCall | None = None
     log_call: ApiCall | None = None
-    problem: Problem | None = None
-    clashes: tuple[Clash, ...] = ()
+    problem: FormProblem | None = None
+    clashes: tuple[FieldConflict, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SecretContext(PageContext):
+class WebhookSecretContext(PageContext):
     template = "console/webhooks/secret.html"
 
     path: str = PATH
@@ -125,88 +124,92 @@ class RemoveWebhookContext(PageContext):
 
 
 class WebhookScreens:
-    def __init__(self, *, webhooks: Webhooks, lists: DeliveryListStore, desk: ConsoleDesk) -> None:
+    def __init__(self, *, webhooks: Webhooks, lists: DeliveryListStore, desk: ConsoleView) -> None:
         self._webhooks = webhooks
         self._lists = lists
         self._desk = desk
 
-    async def list(self, request: Request, guest: Guest) -> Response:
+    async def list(self, request: Request, guest: AdminRequest) -> Response:
         found = await self._webhooks.list(guest.actor)
-        if list_query(request).is_file:
-            return csv_file("webhooks", COLUMNS, found)
+        if read_list_query(request).is_file:
+            return csv_file("webhooks", WEBHOOK_COLUMNS, found)
         context = WebhooksContext(webhooks=found, call=webhooks_call(found))
-        return self._desk.show(request, guest, HERE, context)
+        return self._desk.show(request, guest, ENTRY, context)
 
-    async def new(self, request: Request, guest: Guest) -> Response:
+    async def new(self, request: Request, guest: AdminRequest) -> Response:
         await self._webhooks.list(guest.actor)  # whoever may not see them may not make one
         form = WebhookForm(events=[topic.value for topic in Topic], enabled="1")
-        return self._desk.show(request, guest, HERE, WebhookContext(form=form))
+        return self._desk.show(request, guest, ENTRY, WebhookContext(form=form))
 
-    async def create(self, request: Request, guest: Guest, form: WebhookForm) -> Response:
-        made = await self._webhooks.create(guest.actor, drafted(form))
-        context = SecretContext(webhook=made.webhook, secret=made.secret, is_new=True)
-        return self._desk.show(request, guest, HERE, context)
+    async def create(self, request: Request, guest: AdminRequest, form: WebhookForm) -> Response:
+        made = await self._webhooks.create(guest.actor, draft_from_form(form))
+        context = WebhookSecretContext(webhook=made.webhook, secret=made.secret, is_new=True)
+        return self._desk.show(request, guest, ENTRY, context)
 
-    async def new_again(self, request: Request, guest: Guest, form: WebhookForm, problem: Problem) -> Response:
+    async def new_again(
+        self, request: Request, guest: AdminRequest, form: WebhookForm, problem: FormProblem
+    ) -> Response:
         context = WebhookContext(form=form, problem=problem)
-        return self._desk.show(request, guest, HERE, context, status=problem.status)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status)
 
-    async def show(self, request: Request, guest: Guest) -> Response:
+    async def show(self, request: Request, guest: AdminRequest) -> Response:
         webhook, query = await self._webhook(request, guest), read_query(request, DeliveryQuery)
         if query.is_file:
-            return csv_file("deliveries", DELIVERIES, (await self._sent(webhook, query)).rows)
+            return csv_file("deliveries", DELIVERY_COLUMNS, (await self._sent(webhook, query)).rows)
         return await self._one(request, guest, webhook, form_of(webhook))
 
-    async def save(self, request: Request, guest: Guest, form: WebhookForm) -> Response:
+    async def save(self, request: Request, guest: AdminRequest, form: WebhookForm) -> Response:
         webhook = await self._webhook(request, guest)
-        await self._webhooks.change(guest.actor, drafted(form, webhook))
+        await self._webhooks.change(guest.actor, draft_from_form(form, webhook))
         return self._desk.done(f"{PATH}/{webhook.webhook_id}", "saved")
 
-    async def show_again(self, request: Request, guest: Guest, form: WebhookForm, problem: Problem) -> Response:
+    async def show_again(
+        self, request: Request, guest: AdminRequest, form: WebhookForm, problem: FormProblem
+    ) -> Response:
         webhook = await self._webhook(request, guest)
         stored = form_of(webhook)
-        theirs = clashes(form, stored) if problem.is_conflict and form.version != stored.version else ()
+        theirs = field_conflicts(form, stored) if problem.is_conflict and form.version != stored.version else ()
         return await self._one(request, guest, webhook, form, problem=problem, theirs=theirs)
 
-    async def rotate(self, request: Request, guest: Guest, form: Guarded) -> Response:  # noqa: ARG002
+    async def rotate(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         made = await self._webhooks.rotate(guest.actor, request.path_params["webhook_id"])
-        context = SecretContext(webhook=made.webhook, secret=made.secret, is_new=False)
-        return self._desk.show(request, guest, HERE, context)
+        context = WebhookSecretContext(webhook=made.webhook, secret=made.secret, is_new=False)
+        return self._desk.show(request, guest, ENTRY, context)
 
-    async def test(self, request: Request, guest: Guest, form: Guarded) -> Response:  # noqa: ARG002
+    async def test(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         webhook_id = request.path_params["webhook_id"]
         await self._webhooks.test(guest.actor, webhook_id)
         return self._desk.done(f"{PATH}/{webhook_id}", "webhook_tested")
 
-    async def redeliver(self, request: Request, guest: Guest, form: DeliveryForm) -> Response:
+    async def redeliver(self, request: Request, guest: AdminRequest, form: DeliveryForm) -> Response:
         webhook_id = request.path_params["webhook_id"]
         await self._webhooks.redeliver(guest.actor, webhook_id, form.delivery_id)
         return self._desk.done(f"{PATH}/{webhook_id}", "webhook_redelivered")
 
-    async def ask_removal(self, request: Request, guest: Guest) -> Response:
+    async def ask_removal(self, request: Request, guest: AdminRequest) -> Response:
         webhook = await self._webhook(request, guest)
         waiting = await self._webhooks.deliveries(guest.actor, webhook.webhook_id, state=DeliveryState.WAITING)
-        return self._desk.show(request, guest, HERE, RemoveWebhookContext(webhook=webhook, waiting=len(waiting)))
+        return self._desk.show(request, guest, ENTRY, RemoveWebhookContext(webhook=webhook, waiting=len(waiting)))
 
-    async def remove(self, request: Request, guest: Guest, form: Guarded) -> Response:  # noqa: ARG002
+    async def remove(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         await self._webhooks.remove(guest.actor, request.path_params["webhook_id"])
         return self._desk.done(PATH, "webhook_removed")
 
-    async def _webhook(self, request: Request, guest: Guest) -> Webhook:
+    async def _webhook(self, request: Request, guest: AdminRequest) -> Webhook:
         return await self._webhooks.get(guest.actor, request.path_params["webhook_id"])
 
-    async def _sent(self, webhook: Webhook, query: DeliveryQuery) -> Page[DeliveryLine]:
+    async def _sent(self, webhook: Webhook, query: DeliveryQuery) -> Page[DeliveryListItem]:
         return await self._lists.deliveries(webhook.webhook_id, query.wanted, query.chosen)
 
     async def _one(
         self,
         request: Request,
-        guest: Guest,
+        guest: AdminRequest,
         webhook: Webhook,
         form: WebhookForm,
         *,
-        problem: Problem | None = None,
-        theirs: tuple[Clash, ...] = (),
+        problem: FormProblem | None = None,
+        theirs: tuple[FieldConflict, ...] = (),
     ) -> Response:
         query = read_query(request, DeliveryQuery)
         context = WebhookContext(
@@ -223,9 +226,9 @@ class WebhookScreens:
             problem=problem,
             clashes=theirs,
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
 
-    async def _log_call(self, guest: Guest, webhook_id: str) -> ApiCall:
+    async def _log_call(self, guest: AdminRequest, webhook_id: str) -> ApiCall:
         """The newest: over the API the log has no pages."""
         found = await self._webhooks.deliveries(guest.actor, webhook_id, limit=PAGE_SIZE)
         return ApiCall(
@@ -234,7 +237,7 @@ class WebhookScreens:
             record=[delivery_entry(one) for one in found],
         )
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         desk, one = self._desk, "/settings/webhooks/{webhook_id}"
         return [
             desk.shown("/settings/webhooks", self.list),
@@ -242,15 +245,15 @@ class WebhookScreens:
             desk.posted("/settings/webhooks/new", WebhookForm, self.create, again=self.new_again, fresh=True),
             desk.shown(one, self.show),
             desk.posted(one, WebhookForm, self.save, again=self.show_again, fresh=True),
-            desk.posted(f"{one}/rotate", Guarded, self.rotate, fresh=True, below="/rotate"),
-            desk.posted(f"{one}/test", Guarded, self.test),
+            desk.posted(f"{one}/rotate", CsrfForm, self.rotate, fresh=True, below="/rotate"),
+            desk.posted(f"{one}/test", CsrfForm, self.test),
             desk.posted(f"{one}/redeliver", DeliveryForm, self.redeliver),
             desk.shown(f"{one}/remove", self.ask_removal, fresh=True),
-            desk.posted(f"{one}/remove", Guarded, self.remove, fresh=True),
+            desk.posted(f"{one}/remove", CsrfForm, self.remove, fresh=True),
         ]
 
 
-def drafted(form: WebhookForm, webhook: Webhook | None = None) -> WebhookDraft:
+def draft_from_form(form: WebhookForm, webhook: Webhook | None = None) -> WebhookDraft:
     given = WebhookDraft(url=form.url.strip(), description=form.description.strip(), events=list(form.events))
     if webhook is None:
         return given

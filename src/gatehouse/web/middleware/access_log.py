@@ -10,16 +10,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bind_contextvars
 
 from gatehouse.kernel.clock import Clock
-from gatehouse.logs import RequestLine, request_lines
+from gatehouse.logs import AccessLogLine, access_log
 from gatehouse.web.dialects import request_id_of
 from gatehouse.web.metrics import METHODS, OTHER, Metrics
-from gatehouse.web.middleware.client_address import STATE_KEY
+from gatehouse.web.middleware.client_address import CALLER_ADDRESS_KEY
 
 MILLISECONDS: Final = 1_000
 NO_SOURCE: Final = "-"
 
 
-class AccessLog:
+class AccessLogMiddleware:
     def __init__(self, app: ASGIApp, *, metrics: Metrics, clock: Clock) -> None:
         self._app = app
         self._metrics = metrics
@@ -50,7 +50,7 @@ class AccessLog:
                 method=scope["method"],
                 status=status,
                 begun=begun,
-                source=str(getattr(state.get(STATE_KEY), "source", NO_SOURCE)),
+                source=str(getattr(state.get(CALLER_ADDRESS_KEY), "source", NO_SOURCE)),
                 request_id=state["request_id"],
             )
 
@@ -60,8 +60,8 @@ class AccessLog:
     def tell(self, *, endpoint: str, method: str, status: int, begun: float, source: str, request_id: str) -> None:
         seconds = self._clock.monotonic() - begun
         self._metrics.observe(endpoint=endpoint, method=method, status=status, seconds=seconds)
-        request_lines.tell(
-            RequestLine(
+        access_log.tell(
+            AccessLogLine(
                 endpoint=endpoint,
                 method=method if method in METHODS else OTHER,
                 status=status,

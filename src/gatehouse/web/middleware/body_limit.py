@@ -9,26 +9,26 @@ from typing import Final
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gatehouse.web.middleware.answers import Header, with_headers
-from gatehouse.web.middleware.refusal import Refuse, plain_refusal
+from gatehouse.web.middleware.refusal import RefuseRequest, refuse_in_plain_text
 
-DEFAULT_LIMIT: Final = 256 * 1024
-LENGTH: Final = re.compile(rb"[0-9]{1,19}")
+DEFAULT_BODY_LIMIT: Final = 256 * 1024
+CONTENT_LENGTH_PATTERN: Final = re.compile(rb"[0-9]{1,19}")
 CONTENT_LENGTH: Final = b"content-length"
 CONTENT_ENCODING: Final = b"content-encoding"
-TOLD: Final = frozenset({CONTENT_LENGTH, CONTENT_ENCODING})
-CLOSE: Final = (b"connection", b"close")
+BODY_HEADERS: Final = frozenset({CONTENT_LENGTH, CONTENT_ENCODING})
+CONNECTION_CLOSE: Final = (b"connection", b"close")
 
 
-class BodyLimit:
+class BodyLimitMiddleware:
     """Refuses by the announced length before reading, and by counting while reading."""
 
     def __init__(
         self,
         app: ASGIApp,
         *,
-        default: int = DEFAULT_LIMIT,
+        default: int = DEFAULT_BODY_LIMIT,
         larger: Mapping[str, int] = MappingProxyType({}),  # bytes by exact path
-        refuse: Refuse = plain_refusal,
+        refuse: RefuseRequest = refuse_in_plain_text,
     ) -> None:
         self._app = app
         self._default = default
@@ -40,8 +40,8 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         limit = self._larger.get(scope["path"], self._default)
-        headers = [header for header in scope["headers"] if header[0] in TOLD]
-        if is_encoded(headers):
+        headers = [header for header in scope["headers"] if header[0] in BODY_HEADERS]
+        if has_encoded_body(headers):
             await self._refuse_and_close(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, scope, receive, send)
         elif announced_length(headers) > limit:
             await self._refuse_and_close(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, scope, receive, send)
@@ -51,7 +51,7 @@ class BodyLimit:
 
     async def _refuse_and_close(self, status: int, scope: Scope, receive: Receive, send: Send) -> None:
         """The body is left unread, so the connection cannot serve another request."""
-        await self._refuse(status, scope, receive, with_headers(send, lambda _: [CLOSE]))
+        await self._refuse(status, scope, receive, with_headers(send, lambda _: [CONNECTION_CLOSE]))
 
 
 class CountedBody:
@@ -60,7 +60,7 @@ class CountedBody:
     That it must be able to bear anyhow; an exception of ours it might take for a failure of its own.
     """
 
-    def __init__(self, limit: int, refuse: Refuse, scope: Scope, receive: Receive, send: Send) -> None:
+    def __init__(self, limit: int, refuse: RefuseRequest, scope: Scope, receive: Receive, send: Send) -> None:
         self._left = limit
         self._refuse = refuse
         self._scope = scope
@@ -87,12 +87,12 @@ class CountedBody:
             await self._send(message)
 
 
-def is_encoded(headers: Iterable[Header]) -> bool:
+def has_encoded_body(headers: Iterable[Header]) -> bool:
     """A compressed body is never unpacked: a few kilobytes can become gigabytes."""
     return any(name == CONTENT_ENCODING and value.lower() != b"identity" for name, value in headers)
 
 
 def announced_length(headers: Iterable[Header]) -> int:
     """What the client says it will send; nothing odd comes this far (request_head.py)."""
-    given = (value for name, value in headers if name == CONTENT_LENGTH and LENGTH.fullmatch(value))
+    given = (value for name, value in headers if name == CONTENT_LENGTH and CONTENT_LENGTH_PATTERN.fullmatch(value))
     return int(next(given, b"0"))

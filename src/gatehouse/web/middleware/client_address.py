@@ -12,24 +12,26 @@ from typing import Final
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from gatehouse.kernel.addresses import Address, Network, contains, parse_address, source_of
-from gatehouse.web.middleware.forwarding import UnreadableChain, is_forwarded, read_chain
-from gatehouse.web.middleware.refusal import Refuse, plain_refusal
+from gatehouse.kernel.addresses import Address, Network, any_network_contains, parse_address, source_of
+from gatehouse.web.middleware.forwarding import UnreadableChain, is_forwarded, read_forwarded_chain
+from gatehouse.web.middleware.refusal import RefuseRequest, refuse_in_plain_text
 
-STATE_KEY: Final = "caller"
-PEERS_REMEMBERED: Final = 4_096  # reading an address costs more than looking it up
+CALLER_ADDRESS_KEY: Final = "caller"
+PEER_CACHE_SIZE: Final = 4_096  # reading an address costs more than looking it up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
+class CallerAddress:
     address: Address
     source: str  # as the throttles count him
     proven: bool  # False: the address is for logs and throttles, and proves nothing (R4)
     by_proxy: bool = False  # one of the operator's own proxies speaks for him
 
 
-class ClientAddress:
-    def __init__(self, app: ASGIApp, *, trusted: tuple[Network, ...] = (), refuse: Refuse = plain_refusal) -> None:
+class ClientAddressMiddleware:
+    def __init__(
+        self, app: ASGIApp, *, trusted: tuple[Network, ...] = (), refuse: RefuseRequest = refuse_in_plain_text
+    ) -> None:
         self._app = app
         self._trusted = trusted
         self._refuse = refuse
@@ -43,28 +45,28 @@ class ClientAddress:
         except UnreadableChain:
             await self._refuse(HTTPStatus.BAD_REQUEST, scope, receive, send)
             return
-        scope.setdefault("state", {})[STATE_KEY] = caller
+        scope.setdefault("state", {})[CALLER_ADDRESS_KEY] = caller
         await self._app(scope, receive, send)
 
-    def caller(self, scope: Scope) -> Caller:
+    def caller(self, scope: Scope) -> CallerAddress:
         """Who it is, by the connection's other end and the headers. Raises UnreadableChain."""
         peer = peer_of(scope)
         headers = Headers(scope=scope)
-        if not self._trusted or not contains(self._trusted, peer):
-            return a_caller(peer, proven=not is_forwarded(headers))
+        if not self._trusted or not any_network_contains(self._trusted, peer):
+            return cached_caller_address(peer, proven=not is_forwarded(headers))
         if not is_forwarded(headers):
             # Our own proxy, telling nothing about whom it speaks for; perhaps for everybody.
-            return a_caller(peer, proven=False, by_proxy=True)
-        return a_caller(self._first_untrusted(read_chain(headers)), proven=True, by_proxy=True)
+            return cached_caller_address(peer, proven=False, by_proxy=True)
+        return cached_caller_address(self._first_untrusted(read_forwarded_chain(headers)), proven=True, by_proxy=True)
 
     def _first_untrusted(self, chain: list[Address]) -> Address:
         """From the right: what stands further left anybody may have written."""
-        return next((hop for hop in reversed(chain) if not contains(self._trusted, hop)), chain[0])
+        return next((hop for hop in reversed(chain) if not any_network_contains(self._trusted, hop)), chain[0])
 
 
-@lru_cache(maxsize=PEERS_REMEMBERED)
-def a_caller(address: Address, *, proven: bool, by_proxy: bool = False) -> Caller:
-    return Caller(address=address, source=source_of(address), proven=proven, by_proxy=by_proxy)
+@lru_cache(maxsize=PEER_CACHE_SIZE)
+def cached_caller_address(address: Address, *, proven: bool, by_proxy: bool = False) -> CallerAddress:
+    return CallerAddress(address=address, source=source_of(address), proven=proven, by_proxy=by_proxy)
 
 
 def peer_of(scope: Scope) -> Address:
@@ -73,17 +75,17 @@ def peer_of(scope: Scope) -> Address:
     There is none for a Unix socket, and none for a client that was gone before it could be asked for. Both
     look alike, so neither may pass for the loopback address: we serve TCP only, and refuse.
     """
-    address = peer_at((scope.get("client") or ("", 0))[0])
+    address = cached_peer_address((scope.get("client") or ("", 0))[0])
     if address is None:
         raise UnreadableChain
     return address
 
 
-@lru_cache(maxsize=PEERS_REMEMBERED)
-def peer_at(host: str) -> Address | None:
+@lru_cache(maxsize=PEER_CACHE_SIZE)
+def cached_peer_address(host: str) -> Address | None:
     return parse_address(host.partition("%")[0])  # the zone of a link-local peer is our interface's name
 
 
-def caller_of(scope: Scope) -> Caller:
-    caller: Caller = scope["state"][STATE_KEY]
+def caller_address_of(scope: Scope) -> CallerAddress:
+    caller: CallerAddress = scope["state"][CALLER_ADDRESS_KEY]
     return caller

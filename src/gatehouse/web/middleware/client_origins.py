@@ -12,16 +12,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gatehouse.kernel.errors import Unavailable
 
-PREFLIGHT_AGE: Final = "600"  # seconds; an origin may be taken away
-HEADERS: Final = "authorization, content-type"
+CLIENT_PREFLIGHT_MAX_AGE: Final = "600"  # seconds; an origin may be taken away
+CORS_ALLOWED_HEADERS: Final = "authorization, content-type"
 
-IsRegistered = Callable[[str], Awaitable[bool]]
+IsRegisteredOrigin = Callable[[str], Awaitable[bool]]
 
 
-class ClientOrigins:
+class ClientCorsMiddleware:
     """`paths` are those the rule is for, each with its methods."""
 
-    def __init__(self, app: ASGIApp, *, paths: Mapping[str, str], is_registered: IsRegistered) -> None:
+    def __init__(self, app: ASGIApp, *, paths: Mapping[str, str], is_registered: IsRegisteredOrigin) -> None:
         self._app = app
         self._paths = paths
         self._is_registered = is_registered
@@ -33,9 +33,9 @@ class ClientOrigins:
             return
         origin = await self._origin(scope)
         if origin and scope["method"] == "OPTIONS":
-            await preflight(origin, methods)(scope, receive, send)
+            await preflight_response(origin, methods)(scope, receive, send)
         else:
-            await self._app(scope, receive, shared_with(origin, send) if origin else send)
+            await self._app(scope, receive, send_with_cors(origin, send) if origin else send)
 
     async def _origin(self, scope: Scope) -> str:
         """The caller's, if a client registered it; whether the database is there is for the endpoint to say."""
@@ -48,21 +48,21 @@ class ClientOrigins:
             return ""
 
 
-def preflight(origin: str, methods: str) -> Response:
+def preflight_response(origin: str, methods: str) -> Response:
     return Response(
         None,
         204,
         {
             "Access-Control-Allow-Origin": origin,
             "Access-Control-Allow-Methods": methods,
-            "Access-Control-Allow-Headers": HEADERS,
-            "Access-Control-Max-Age": PREFLIGHT_AGE,
+            "Access-Control-Allow-Headers": CORS_ALLOWED_HEADERS,
+            "Access-Control-Max-Age": CLIENT_PREFLIGHT_MAX_AGE,
             "Vary": "Origin",
         },
     )
 
 
-def shared_with(origin: str, send: Send) -> Send:
+def send_with_cors(origin: str, send: Send) -> Send:
     async def send_shared(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)

@@ -11,8 +11,8 @@ MAX_HOPS: Final = 32
 CHAIN_HEADERS: Final = frozenset({b"forwarded", b"x-forwarded-for"})
 BLANK: Final = " \t"
 # No escapes inside quotes: no address needs one.
-PAIR: Final = re.compile(r"""([A-Za-z]+)=(?:"([^"\\]*)"|([A-Za-z0-9!#$%&'*+.^_`|~-]+))""")
-BRACKETED: Final = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]{1,5})?")
+FORWARDED_PAIR: Final = re.compile(r"""([A-Za-z]+)=(?:"([^"\\]*)"|([A-Za-z0-9!#$%&'*+.^_`|~-]+))""")
+BRACKETED_ADDRESS: Final = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]{1,5})?")
 V4_WITH_PORT: Final = re.compile(r"([0-9.]+):[0-9]{1,5}")
 
 
@@ -24,16 +24,16 @@ def is_forwarded(headers: Headers) -> bool:
     return any(name in CHAIN_HEADERS for name, _ in headers.raw)
 
 
-def read_chain(headers: Headers) -> list[Address]:
+def read_forwarded_chain(headers: Headers) -> list[Address]:
     """The hops, the client's claim first; raises UnreadableChain for anything doubtful."""
-    standard = [forwarded_for(element) for element in elements(headers, "forwarded")]
-    customary = [node(element) for element in elements(headers, "x-forwarded-for")]
+    standard = [parse_forwarded_for(element) for element in header_elements(headers, "forwarded")]
+    customary = [parse_node(element) for element in header_elements(headers, "x-forwarded-for")]
     if standard and customary and standard != customary:
         raise UnreadableChain
     return standard or customary
 
 
-def elements(headers: Headers, name: str) -> list[str]:
+def header_elements(headers: Headers, name: str) -> list[str]:
     """The comma-separated elements of all lines of one header. A quoted comma ends up as unreadable halves."""
     found = [element.strip(BLANK) for line in headers.getlist(name) for element in line.split(",")]
     if len(found) > MAX_HOPS:
@@ -41,19 +41,19 @@ def elements(headers: Headers, name: str) -> list[str]:
     return found
 
 
-def forwarded_for(element: str) -> Address:
+def parse_forwarded_for(element: str) -> Address:
     """The node after `for=`; an element without one hides a hop, and is refused."""
-    pairs = [PAIR.fullmatch(part.strip(BLANK)) for part in element.split(";")]
+    pairs = [FORWARDED_PAIR.fullmatch(part.strip(BLANK)) for part in element.split(";")]
     named = [(pair[1].lower(), pair[2] or pair[3] or "") for pair in pairs if pair is not None]
     nodes = [value for name, value in named if name == "for"]
     if len(named) != len(pairs) or len(nodes) != 1:
         raise UnreadableChain
-    return node(nodes[0])
+    return parse_node(nodes[0])
 
 
-def node(text: str) -> Address:
+def parse_node(text: str) -> Address:
     """An address, with or without a port. `unknown` and `_hidden` are no addresses."""
-    match = BRACKETED.fullmatch(text) or V4_WITH_PORT.fullmatch(text)
+    match = BRACKETED_ADDRESS.fullmatch(text) or V4_WITH_PORT.fullmatch(text)
     address = parse_address(match[1] if match else text)
     if address is None:
         raise UnreadableChain

@@ -5,10 +5,10 @@ from http import HTTPStatus
 
 from starlette.types import Receive, Scope, Send
 
-Refuse = Callable[[int, Scope, Receive, Send], Awaitable[None]]
+RefuseRequest = Callable[[int, Scope, Receive, Send], Awaitable[None]]
 
 
-async def plain_refusal(status: int, scope: Scope, _receive: Receive, send: Send) -> None:
+async def refuse_in_plain_text(status: int, scope: Scope, _receive: Receive, send: Send) -> None:
     """The status in words. `web/errors.py` has one that speaks the endpoint's dialect."""
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008, "reason": ""})

@@ -6,7 +6,7 @@ from gatehouse.kernel.ids import new_request_id
 from gatehouse.web.middleware.answers import with_headers
 
 
-class RequestId:
+class RequestIdMiddleware:
     """Always ours, never the caller's: he could otherwise point at another request's log lines."""
 
     def __init__(self, app: ASGIApp) -> None:

@@ -29,17 +29,17 @@ def content_security_policy(*, form_action: Iterable[str] = (), images: Iterable
             "default-src 'none'",
             "script-src 'self'",
             "style-src 'self'",
-            f"img-src {sources(images)}",
+            f"img-src {policy_sources(images)}",
             "font-src 'self'",
             "connect-src 'self'",
-            f"form-action {sources(form_action)}",
+            f"form-action {policy_sources(form_action)}",
             "frame-ancestors 'none'",
             "base-uri 'none'",
         ]
     )
 
 
-def sources(extra: Iterable[str]) -> str:
+def policy_sources(extra: Iterable[str]) -> str:
     allowed = ["'self'", *extra]
     for source in allowed:
         if not source.isascii() or not source.isprintable() or any(mark in source for mark in " ;,"):
@@ -47,7 +47,7 @@ def sources(extra: Iterable[str]) -> str:
     return " ".join(allowed)
 
 
-ALWAYS: Final[tuple[Header, ...]] = (
+SECURITY_HEADERS: Final[tuple[Header, ...]] = (
     (b"content-security-policy", content_security_policy().encode()),
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -60,12 +60,12 @@ ALWAYS: Final[tuple[Header, ...]] = (
 HSTS: Final[Header] = (b"strict-transport-security", b"max-age=%d; includeSubDomains" % TWO_YEARS)
 
 
-class SecurityHeaders:
+class SecurityHeadersMiddleware:
     """Adds what the answer does not say itself: a page may bring its own policy, a static file its caching."""
 
     def __init__(self, app: ASGIApp, *, https: bool) -> None:
         self._app = app
-        self._headers = (*ALWAYS, HSTS) if https else ALWAYS
+        self._headers = (*SECURITY_HEADERS, HSTS) if https else SECURITY_HEADERS
         self._names = frozenset(name for name, _ in self._headers)
         self._without: dict[tuple[bytes, ...], tuple[Header, ...]] = {}  # a handful: answers say few of them
 

@@ -9,33 +9,33 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.interaction.dispatcher import Interactions
-from gatehouse.interaction.model import Step, proof_of_session
+from gatehouse.interaction.dispatcher import SignInFlows
+from gatehouse.interaction.model import FlowStep, proof_of_session
 from gatehouse.kernel.errors import TooMany
-from gatehouse.oauth.authorization_request import AuthorizationRequest, Parameters
-from gatehouse.oauth.authorize import Authorize, Way
+from gatehouse.oauth.authorization_request import AuthorizationRequest, AuthorizeParameters
+from gatehouse.oauth.authorize import AuthorizeService, NextStep
 from gatehouse.oauth.model import Client
-from gatehouse.oauth.occasion import KIND, ask_of
+from gatehouse.oauth.occasion import KIND, encode_request
 from gatehouse.oauth.refusals import AuthorizeRefused, NotLetIn, NotRedirected
-from gatehouse.throttle.volume import Volume
+from gatehouse.throttle.volume import RateLimiter
 from gatehouse.web import parse_form
-from gatehouse.web.browser import Browser, Browsers, is_prefetch
+from gatehouse.web.browser import Browser, BrowserSessions, is_prefetch
 from gatehouse.web.dialects import Dialect
-from gatehouse.web.middleware.client_address import caller_of
+from gatehouse.web.middleware.client_address import caller_address_of
 from gatehouse.web.oauth.client_error import ClientErrorPage
-from gatehouse.web.oauth.denied_page import DeniedPage
+from gatehouse.web.oauth.denied_page import AccessDeniedPage
 from gatehouse.web.origin import origin_of
-from gatehouse.web.pages.entrance import page_of
+from gatehouse.web.pages.entrance import step_address
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.way import carried
+from gatehouse.web.pages.way import pack_request
 from gatehouse.web.parse import BodyKind, content_type, query_pairs, raw_body
 from gatehouse.web.responses import NO_STORE, see_other
-from gatehouse.web.routes.table import Auth, Endpoint, HtmlPage, RateClass
+from gatehouse.web.routes.table import Endpoint, HtmlPage, RateClass, RequiredAuth
 
-BEGINNING: Final = "authorize"  # what is counted: sign-ins begun and kept until they end
-QUERY_LONGEST: Final = 8_000  # characters; an address must stay under what we read of one (S-19)
-TOO_LONG: Final = 414
-NOT_NOW: Final = 503
+AUTHORIZE_LIMIT_KEY: Final = "authorize"  # what is counted: sign-ins begun and kept until they end
+MAX_QUERY_LENGTH: Final = 8_000  # characters; an address must stay under what we read of one (S-19)
+URI_TOO_LONG: Final = 414
+SERVICE_UNAVAILABLE: Final = 503
 FORM_ONLY: Final = frozenset({BodyKind.FORM})
 
 
@@ -63,12 +63,12 @@ class AuthorizeEndpoint:
     def __init__(
         self,
         *,
-        authorize: Authorize,
-        interactions: Interactions,
-        browsers: Browsers,
+        authorize: AuthorizeService,
+        interactions: SignInFlows,
+        browsers: BrowserSessions,
         error_page: ClientErrorPage,
-        denied_page: DeniedPage,
-        volume: Volume,
+        denied_page: AccessDeniedPage,
+        volume: RateLimiter,
     ) -> None:
         self._authorize = authorize
         self._interactions = interactions
@@ -78,7 +78,7 @@ class AuthorizeEndpoint:
         self._volume = volume
 
     async def ask(self, request: Request) -> Response:
-        asked = Parameters(query_pairs(request))
+        asked = AuthorizeParameters(query_pairs(request))
         try:
             client = await self._authorize.client_of(asked)
         except NotRedirected as refused:
@@ -90,7 +90,9 @@ class AuthorizeEndpoint:
             page = await self._denied(request, asked, client, back) if isinstance(refused, NotLetIn) else None
             return page or see_other(back)
 
-    async def _denied(self, request: Request, asked: Parameters, client: Client, back: str) -> Response | None:
+    async def _denied(
+        self, request: Request, asked: AuthorizeParameters, client: Client, back: str
+    ) -> Response | None:
         """A page for an administrator, unless the client wants no page, or nobody looks at one."""
         if "none" in asked["prompt"].split(" ") or is_prefetch(request):
             return None
@@ -108,42 +110,44 @@ class AuthorizeEndpoint:
         they do with the GET that follows.
         """
         content_type(request, FORM_ONLY)
-        pairs = (*query_pairs(request), *parse_form.urlencoded(await raw_body(request)))
+        pairs = (*query_pairs(request), *parse_form.parse_urlencoded(await raw_body(request)))
         query = urlencode(pairs)
-        if len(query) > QUERY_LONGEST:
-            raise HTTPException(TOO_LONG)
+        if len(query) > MAX_QUERY_LENGTH:
+            raise HTTPException(URI_TOO_LONG)
         return see_other(f"{Path.AUTHORIZE}?{query}")
 
-    async def _answer(self, request: Request, asked: Parameters, client: Client) -> Response:
+    async def _answer(self, request: Request, asked: AuthorizeParameters, client: Client) -> Response:
         wanted = await self._authorize.read(asked, client)
         browser = await self._browsers.read(request)
         way = await self._authorize.way(wanted, client, browser.signed_in)
         if is_prefetch(request):
-            return Response(None, NOT_NOW, NO_STORE)
-        if way is Way.ON and browser.signed_in is not None:
+            return Response(None, SERVICE_UNAVAILABLE, NO_STORE)
+        if way is NextStep.ON and browser.signed_in is not None:
             session = browser.signed_in.session
             origin = origin_of(request, session.user_id)
             return see_other(await self._authorize.grant(wanted, client, proof_of_session(session), origin))
         address = await self._to_the_person(request, browser, wanted, way)
         return self._browsers.remember(see_other(address), browser)
 
-    async def _to_the_person(self, request: Request, browser: Browser, wanted: AuthorizationRequest, way: Way) -> str:
+    async def _to_the_person(
+        self, request: Request, browser: Browser, wanted: AuthorizationRequest, way: NextStep
+    ) -> str:
         """Begin a way through the pages; how many one source may begin is bounded (AZ-33)."""
-        wait = self._volume.admit(BEGINNING, caller_of(request.scope).source)
+        wait = self._volume.admit(AUTHORIZE_LIMIT_KEY, caller_address_of(request.scope).source)
         if wait:
             raise TooMany(wait, "sign-ins begun from one source")
-        query = carried(request.scope["query_string"])
+        query = pack_request(request.scope["query_string"])
         signed_in = browser.signed_in
-        if way is Way.CONSENT and signed_in is not None:
+        if way is NextStep.CONSENT and signed_in is not None:
             proof = proof_of_session(signed_in.session)
             handle, interaction = await self._interactions.begin_proved(
-                KIND, ask_of(wanted), proof, browser=browser.name, request=query
+                KIND, encode_request(wanted), proof, browser=browser.name, request=query
             )
-            return page_of(interaction.step, handle)
-        handle = await self._interactions.begin(KIND, ask_of(wanted), browser=browser.name, request=query)
-        if way is Way.CHOOSE:
+            return step_address(interaction.step, handle)
+        handle = await self._interactions.begin(KIND, encode_request(wanted), browser=browser.name, request=query)
+        if way is NextStep.CHOOSE:
             return f"{Path.SIGN_IN_AS}?{urlencode({'interaction': handle})}"
-        return page_of(Step.LOGIN, handle)
+        return step_address(FlowStep.LOGIN, handle)
 
     def endpoints(self) -> list[Endpoint]:
         asked = Endpoint(
@@ -155,7 +159,7 @@ class AuthorizeEndpoint:
             rate_class=RateClass.PUBLIC,
             section="interface §4.2",
             summary="Sign a person in to a client; answers by redirect",
-            auth=Auth.SESSION,
+            auth=RequiredAuth.SESSION,
             request=AuthorizeFields,
             accepts=FORM_ONLY,
             answers={200: HtmlPage, 303: None},

@@ -3,17 +3,17 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.model import Strength
+from gatehouse.accounts.model import SessionStrength
 from gatehouse.oauth.refusals import NotRedirected
 from gatehouse.web.browser import Browser
 from gatehouse.web.dialects import request_id_of
 from gatehouse.web.pages.contexts import ClientErrorContext, RegisteredTarget
-from gatehouse.web.pages.denied import Administrators
-from gatehouse.web.pages.rendering import Pages
+from gatehouse.web.pages.denied import AdministratorLookup
+from gatehouse.web.pages.rendering import PageRenderer
 
 
 class ClientErrorPage:
-    def __init__(self, *, administrators: Administrators, pages: Pages) -> None:
+    def __init__(self, *, administrators: AdministratorLookup, pages: PageRenderer) -> None:
         self._administrators = administrators
         self._pages = pages
 
@@ -24,19 +24,19 @@ class ClientErrorPage:
             application=refused.client.name if refused.client else "",
         )
         if await self._may_know(browser, refused):
-            context = told_in_full(context, refused)
+            context = with_details(context, refused)
         return self._pages.show(request, context)
 
     async def _may_know(self, browser: Browser, refused: NotRedirected) -> bool:
         if refused.client is not None and refused.client.explain_errors:
             return True
         signed_in = browser.signed_in
-        if signed_in is None or signed_in.session.strength is not Strength.FULL:
+        if signed_in is None or signed_in.session.strength is not SessionStrength.FULL:
             return False
         return await self._administrators.is_administrator(signed_in.user)
 
 
-def told_in_full(context: ClientErrorContext, refused: NotRedirected) -> ClientErrorContext:
+def with_details(context: ClientErrorContext, refused: NotRedirected) -> ClientErrorContext:
     client = refused.client
     registered = () if client is None else client.redirect_uris or client.redirect_hosts
     by_host = client is not None and not client.redirect_uris
@@ -46,12 +46,12 @@ def told_in_full(context: ClientErrorContext, refused: NotRedirected) -> ClientE
         reason=refused.detail,
         client_id="" if client is None else client.client_id,
         received=refused.received,
-        registered=tuple(compared(target, target if by_host else refused.received) for target in registered),
+        registered=tuple(compare_target(target, target if by_host else refused.received) for target in registered),
         by_host=by_host,
     )
 
 
-def compared(target: str, received: str) -> RegisteredTarget:
+def compare_target(target: str, received: str) -> RegisteredTarget:
     """What they have in common from the left, and what is other in each from there."""
     same = 0
     for ours, theirs in zip(target, received, strict=False):

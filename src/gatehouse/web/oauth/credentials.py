@@ -8,19 +8,19 @@ from urllib.parse import unquote_plus
 import msgspec
 from starlette.requests import Request
 
-from gatehouse.oauth.client_authentication import Credentials
+from gatehouse.oauth.client_authentication import ClientCredentials
 from gatehouse.oauth.errors import InvalidClient, InvalidRequest
 from gatehouse.tokens.errors import InvalidToken
-from gatehouse.web.middleware.client_address import caller_of
+from gatehouse.web.middleware.client_address import caller_address_of
 from gatehouse.web.origin import origin_of
 from gatehouse.web.parse import BodyKind, content_type, query_pairs, read_body
 
 BEARER: Final = re.compile(r"bearer +([^\s,]+)", re.ASCII | re.IGNORECASE)
 BASIC: Final = re.compile(r"basic +([A-Za-z0-9+/]+={0,2})", re.ASCII | re.IGNORECASE)
-FORM: Final = frozenset({BodyKind.FORM})
+FORM_ONLY: Final = frozenset({BodyKind.FORM})
 
 
-class ClientFields(msgspec.Struct, frozen=True, kw_only=True):
+class ClientCredentialFields(msgspec.Struct, frozen=True, kw_only=True):
     """What every body that a client sends may carry; parameters nobody knows are ignored (RFC 6749 §3.2)."""
 
     client_id: str = ""
@@ -33,7 +33,7 @@ class AccessTokenForm(msgspec.Struct, frozen=True, kw_only=True):
     access_token: str = ""
 
 
-def credentials_of(request: Request, asked: ClientFields) -> Credentials:
+def credentials_of(request: Request, asked: ClientCredentialFields) -> ClientCredentials:
     """Raise InvalidClient for a header that is doubled or cannot be read (checklist TK-24)."""
     given = request.headers.getlist("authorization")
     if len(given) > 1:
@@ -41,7 +41,7 @@ def credentials_of(request: Request, asked: ClientFields) -> Credentials:
     header = given[0] if given else ""
     bearer = BEARER.fullmatch(header)
     basic_id, basic_secrets = ("", ()) if bearer or not header else read_basic(header)
-    return Credentials(
+    return ClientCredentials(
         proof=bearer[1] if bearer else "",
         basic_id=basic_id,
         basic_secrets=basic_secrets,
@@ -49,7 +49,7 @@ def credentials_of(request: Request, asked: ClientFields) -> Credentials:
         client_secret=asked.client_secret,
         assertion_type=asked.client_assertion_type,
         assertion=asked.client_assertion,
-        source=caller_of(request.scope).source,
+        source=caller_address_of(request.scope).source,
         origin=origin_of(request, "client"),
     )
 
@@ -89,7 +89,7 @@ def bearer_of(request: Request) -> str:
 async def access_token_of(request: Request) -> str:
     """From the header, or by POST from a form (RFC 6750 §2); never from the query, and not from both places."""
     refuse_query(request, AccessTokenForm)
-    in_header, in_body = bearer_of(request), await access_token_in_body(request)
+    in_header, in_body = bearer_of(request), await access_token_in_form(request)
     if in_header and in_body:
         raise InvalidRequest("an access token in two places")
     if not in_header and not in_body:
@@ -97,12 +97,12 @@ async def access_token_of(request: Request) -> str:
     return in_header or in_body
 
 
-async def access_token_in_body(request: Request) -> str:
+async def access_token_in_form(request: Request) -> str:
     if request.method != "POST" or not await request.body() or not is_form(request):
         return ""
-    return (await read_body(request, AccessTokenForm, kinds=FORM)).access_token
+    return (await read_body(request, AccessTokenForm, kinds=FORM_ONLY)).access_token
 
 
 def is_form(request: Request) -> bool:
     given = request.headers.get("content-type", "")
-    return given.partition(";")[0].strip().lower() == BodyKind.FORM.value and bool(content_type(request, FORM))
+    return given.partition(";")[0].strip().lower() == BodyKind.FORM.value and bool(content_type(request, FORM_ONLY))

@@ -8,23 +8,23 @@ from dataclasses import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.model import SignedIn, User
+from gatehouse.accounts.model import User, UserSession
 from gatehouse.oauth.model import Client
-from gatehouse.web.browser import is_full
-from gatehouse.web.pages.consent import Owners
+from gatehouse.web.browser import is_full_session
+from gatehouse.web.pages.consent import ApplicationOwnerLookup
 from gatehouse.web.pages.contexts import AccessDeniedContext
-from gatehouse.web.pages.denied import DeniedReasons
-from gatehouse.web.pages.rendering import Pages
+from gatehouse.web.pages.denied import DenialReasons
+from gatehouse.web.pages.rendering import PageRenderer
 
 
-class DeniedPage:
-    def __init__(self, *, reasons: DeniedReasons, owners: Owners, pages: Pages) -> None:
+class AccessDeniedPage:
+    def __init__(self, *, reasons: DenialReasons, owners: ApplicationOwnerLookup, pages: PageRenderer) -> None:
         self._reasons = reasons
         self._owners = owners
         self._pages = pages
 
     async def show(
-        self, request: Request, signed_in: SignedIn | None, client: Client, return_to: str
+        self, request: Request, signed_in: UserSession | None, client: Client, return_to: str
     ) -> Response | None:
         """None for whoever is not to see it. `return_to`: the address that tells the client no."""
         if signed_in is None or client.application_id is None:
@@ -36,9 +36,9 @@ class DeniedPage:
         shown = replace(context, return_to=return_to, why=why)
         return self._pages.show(request, shown)
 
-    async def on_device(self, request: Request, signed_in: SignedIn | None, client: Client) -> Response | None:
+    async def on_device(self, request: Request, signed_in: UserSession | None, client: Client) -> Response | None:
         """For everybody, since a device has no page of its own; None when nothing refuses him."""
-        if not is_full(signed_in) or client.application_id is None:
+        if not is_full_session(signed_in) or client.application_id is None:
             return None
         user, application_id = signed_in.user, client.application_id
         if not await self._reasons.is_refused(user, application_id):

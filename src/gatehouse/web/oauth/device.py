@@ -6,40 +6,40 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.interaction.dispatcher import Interactions
-from gatehouse.interaction.model import Step, proof_of_session
+from gatehouse.interaction.dispatcher import SignInFlows
+from gatehouse.interaction.model import FlowStep, proof_of_session
 from gatehouse.kernel.errors import NotFound, TooMany
-from gatehouse.oauth.client_authentication import ClientAuthentication
-from gatehouse.oauth.device import DeviceDesk, UnknownUserCode
-from gatehouse.oauth.device_occasion import KIND, ask_of
+from gatehouse.oauth.client_authentication import ClientAuthenticator
+from gatehouse.oauth.device import DeviceAuthorization, UnknownUserCode
+from gatehouse.oauth.device_occasion import KIND, encode_device_request
 from gatehouse.oauth.model import DeviceRequest
 from gatehouse.oauth.store import ClientStore
-from gatehouse.throttle.volume import Volume
-from gatehouse.web.browser import Browser, Browsers, is_full
+from gatehouse.throttle.volume import RateLimiter
+from gatehouse.web.browser import Browser, BrowserSessions, is_full_session
 from gatehouse.web.dialects import Dialect
-from gatehouse.web.middleware.client_address import caller_of
-from gatehouse.web.oauth.credentials import ClientFields, credentials_of, refuse_query
-from gatehouse.web.oauth.denied_page import DeniedPage
-from gatehouse.web.pages.desk import Guarded, page_endpoint
-from gatehouse.web.pages.entrance import page_of
+from gatehouse.web.middleware.client_address import caller_address_of
+from gatehouse.web.oauth.credentials import ClientCredentialFields, credentials_of, refuse_query
+from gatehouse.web.oauth.denied_page import AccessDeniedPage
+from gatehouse.web.pages.desk import CsrfForm, page_endpoint
+from gatehouse.web.pages.entrance import step_address
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.rendering import Pages
+from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.sso_contexts import DeviceContext, DeviceDoneContext
-from gatehouse.web.pages.vocabulary import Problem, Trouble
+from gatehouse.web.pages.vocabulary import PageProblem, ProblemKind
 from gatehouse.web.parse import JSON_OR_FORM, read_body, read_form, read_query
-from gatehouse.web.responses import json_answer, see_other
-from gatehouse.web.routes.table import Auth, Endpoint, RateClass
+from gatehouse.web.responses import json_response, see_other
+from gatehouse.web.routes.table import Endpoint, RateClass, RequiredAuth
 
-ASKING: Final = "device"  # what is counted: requests kept until they end
+DEVICE_LIMIT_KEY: Final = "device"  # what is counted: requests kept until they end
 NOT_FOUND: Final = 404
-TOO_MANY: Final = 429
+TOO_MANY_REQUESTS: Final = 429
 
 
-class DeviceFields(ClientFields, frozen=True, kw_only=True):
+class DeviceFields(ClientCredentialFields, frozen=True, kw_only=True):
     scope: str = ""
 
 
-class DeviceCodes(msgspec.Struct, frozen=True, kw_only=True):
+class DeviceCodesResponse(msgspec.Struct, frozen=True, kw_only=True):
     device_code: str
     user_code: str
     verification_uri: str
@@ -52,17 +52,17 @@ class UserCodeQuery(msgspec.Struct, frozen=True, kw_only=True):
     user_code: str = ""
 
 
-class DeniedQuery(msgspec.Struct, frozen=True, kw_only=True):
+class DeviceDeniedQuery(msgspec.Struct, frozen=True, kw_only=True):
     client_id: str = ""
 
 
-class UserCodeForm(Guarded, frozen=True, kw_only=True):
+class UserCodeForm(CsrfForm, frozen=True, kw_only=True):
     user_code: str
 
 
 class DeviceAuthorizationEndpoint:
     def __init__(
-        self, *, authentication: ClientAuthentication, desk: DeviceDesk, volume: Volume, base_url: str
+        self, *, authentication: ClientAuthenticator, desk: DeviceAuthorization, volume: RateLimiter, base_url: str
     ) -> None:
         self._authentication = authentication
         self._desk = desk
@@ -74,12 +74,12 @@ class DeviceAuthorizationEndpoint:
         asked = await read_body(request, DeviceFields, kinds=JSON_OR_FORM)
         client = await self._authentication.by_secret(credentials_of(request, asked))
         # The name of a public client is all it takes: what one source leaves behind is bounded, as at authorize.
-        wait = self._volume.admit(ASKING, caller_of(request.scope).source)
+        wait = self._volume.admit(DEVICE_LIMIT_KEY, caller_address_of(request.scope).source)
         if wait:
             raise TooMany(wait, "devices begun from one source")
-        given = await self._desk.ask(client, asked.scope, address=str(caller_of(request.scope).address))
-        return json_answer(
-            DeviceCodes(
+        given = await self._desk.ask(client, asked.scope, address=str(caller_address_of(request.scope).address))
+        return json_response(
+            DeviceCodesResponse(
                 device_code=given.device_code,
                 user_code=given.user_code,
                 verification_uri=self._page,
@@ -101,8 +101,8 @@ class DeviceAuthorizationEndpoint:
             summary="A code for a device to show, and one for it to wait with (RFC 8628)",
             request=DeviceFields,
             accepts=JSON_OR_FORM,
-            answers={200: DeviceCodes},
-            auth=Auth.CLIENT,
+            answers={200: DeviceCodesResponse},
+            auth=RequiredAuth.CLIENT,
         )
 
 
@@ -110,12 +110,12 @@ class DevicePages:
     def __init__(
         self,
         *,
-        desk: DeviceDesk,
+        desk: DeviceAuthorization,
         clients: ClientStore,
-        interactions: Interactions,
-        browsers: Browsers,
-        denied_page: DeniedPage,
-        pages: Pages,
+        interactions: SignInFlows,
+        browsers: BrowserSessions,
+        denied_page: AccessDeniedPage,
+        pages: PageRenderer,
     ) -> None:
         self._desk = desk
         self._clients = clients
@@ -134,13 +134,13 @@ class DevicePages:
         form = await read_form(request, UserCodeForm)
         self._browsers.check_form(request, browser, form.csrf)
         try:
-            found = await self._desk.waiting(form.user_code, source=caller_of(request.scope).source)
+            found = await self._desk.waiting(form.user_code, source=caller_address_of(request.scope).source)
         except UnknownUserCode:
-            problem = Problem(what=Trouble.UNKNOWN_CODE)
+            problem = PageProblem(what=ProblemKind.UNKNOWN_CODE)
             return self._form(request, browser, form.user_code, problem, status=NOT_FOUND)
         except TooMany as closed:
-            problem = Problem(what=Trouble.THROTTLED, seconds=closed.retry_after)
-            answer = self._form(request, browser, form.user_code, problem, status=TOO_MANY)
+            problem = PageProblem(what=ProblemKind.THROTTLED, seconds=closed.retry_after)
+            answer = self._form(request, browser, form.user_code, problem, status=TOO_MANY_REQUESTS)
             answer.headers["Retry-After"] = str(closed.retry_after)
             return answer
         return see_other(await self._onward(browser, found))
@@ -148,11 +148,16 @@ class DevicePages:
     async def _onward(self, browser: Browser, found: DeviceRequest) -> str:
         """To the confirmation, by way of the sign-in for whoever has no full session (R1)."""
         signed_in = browser.signed_in
-        if not is_full(signed_in):
-            return page_of(Step.LOGIN, await self._interactions.begin(KIND, ask_of(found), browser=browser.name))
+        if not is_full_session(signed_in):
+            return step_address(
+                FlowStep.LOGIN,
+                await self._interactions.begin(KIND, encode_device_request(found), browser=browser.name),
+            )
         proof = proof_of_session(signed_in.session)
-        handle, interaction = await self._interactions.begin_proved(KIND, ask_of(found), proof, browser=browser.name)
-        return page_of(interaction.step, handle)
+        handle, interaction = await self._interactions.begin_proved(
+            KIND, encode_device_request(found), proof, browser=browser.name
+        )
+        return step_address(interaction.step, handle)
 
     async def done(self, request: Request) -> Response:
         await self._browsers.read(request)  # the page is in the language of who did it
@@ -166,7 +171,7 @@ class DevicePages:
         """The application does not let this account in: which one, and whom to ask."""
         browser = await self._browsers.read(request)
         try:
-            client = await self._clients.client(read_query(request, DeniedQuery).client_id)
+            client = await self._clients.client(read_query(request, DeviceDeniedQuery).client_id)
         except NotFound:
             return self._cancelled(request)
         denied = await self._denied_page.on_device(request, browser.signed_in, client)
@@ -180,7 +185,7 @@ class DevicePages:
         request: Request,
         browser: Browser,
         user_code: str,
-        problem: Problem | None = None,
+        problem: PageProblem | None = None,
         *,
         status: int | None = None,
     ) -> Response:

@@ -9,10 +9,10 @@ from starlette.responses import Response
 
 from gatehouse.oauth.discovery import Metadata
 from gatehouse.web.dialects import Dialect
-from gatehouse.web.responses import NOT_MODIFIED, cacheable
+from gatehouse.web.responses import NOT_MODIFIED, cacheable_response
 from gatehouse.web.routes.table import Cors, Endpoint, RateClass, StaticDocument
 
-CACHE_CONTROL: Final = "public, max-age=3600"
+METADATA_CACHE_CONTROL: Final = "public, max-age=3600"
 
 
 class DiscoveryEndpoints:
@@ -20,7 +20,9 @@ class DiscoveryEndpoints:
         self._body = msgspec.json.encode(document)
 
     async def show(self, request: Request) -> Response:
-        return cacheable(request, self._body, media_type="application/json", cache_control=CACHE_CONTROL)
+        return cacheable_response(
+            request, self._body, media_type="application/json", cache_control=METADATA_CACHE_CONTROL
+        )
 
     def endpoints(self) -> list[Endpoint]:
         openid = Endpoint(
@@ -34,7 +36,7 @@ class DiscoveryEndpoints:
             summary="The OpenID Connect configuration",
             answers={200: Metadata, NOT_MODIFIED: None},
             cors=Cors.ANYONE,
-            static=StaticDocument(body=lambda: self._body, cache_control=CACHE_CONTROL),
+            static=StaticDocument(body=lambda: self._body, cache_control=METADATA_CACHE_CONTROL),
         )
         plain = replace(
             openid,

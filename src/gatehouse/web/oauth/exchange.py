@@ -4,36 +4,36 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.oauth.exchange import AccessTokenForJwt, JwtForIdToken
+from gatehouse.oauth.exchange import IdTokenExchange, UserJwtExchange
 from gatehouse.tokens.errors import InvalidToken
 from gatehouse.web.dialects import Dialect
-from gatehouse.web.middleware.client_address import caller_of
+from gatehouse.web.middleware.client_address import caller_address_of
 from gatehouse.web.oauth.credentials import bearer_of
-from gatehouse.web.responses import json_answer
-from gatehouse.web.routes.table import Auth, Endpoint, RateClass
+from gatehouse.web.responses import json_response
+from gatehouse.web.routes.table import Endpoint, RateClass, RequiredAuth
 
 
-class IdTokenAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class IdTokenResponse(msgspec.Struct, frozen=True, kw_only=True):
     id_token: str
     expires_in: int
 
 
-class UserJwtAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class UserJwtResponse(msgspec.Struct, frozen=True, kw_only=True):
     token: str
 
 
 class ExchangeEndpoints:
-    def __init__(self, *, id_tokens: JwtForIdToken, user_jwts: AccessTokenForJwt) -> None:
+    def __init__(self, *, id_tokens: IdTokenExchange, user_jwts: UserJwtExchange) -> None:
         self._id_tokens = id_tokens
         self._user_jwts = user_jwts
 
     async def exchange(self, request: Request) -> Response:
-        caller = caller_of(request.scope)
-        given = await self._id_tokens.exchange(shown_in(request), caller.address if caller.proven else None)
-        return json_answer(IdTokenAnswer(id_token=given.id_token, expires_in=given.expires_in))
+        caller = caller_address_of(request.scope)
+        given = await self._id_tokens.exchange(required_bearer(request), caller.address if caller.proven else None)
+        return json_response(IdTokenResponse(id_token=given.id_token, expires_in=given.expires_in))
 
     async def exchange_token(self, request: Request) -> Response:
-        return json_answer(UserJwtAnswer(token=await self._user_jwts.exchange(shown_in(request))))
+        return json_response(UserJwtResponse(token=await self._user_jwts.exchange(required_bearer(request))))
 
     def endpoints(self) -> list[Endpoint]:
         return [
@@ -46,8 +46,8 @@ class ExchangeEndpoints:
                 rate_class=RateClass.TOKEN,
                 section="interface §4.2",
                 summary="An id_token for a user JWT",
-                answers={200: IdTokenAnswer},
-                auth=Auth.USER_JWT,
+                answers={200: IdTokenResponse},
+                auth=RequiredAuth.USER_JWT,
             ),
             Endpoint(
                 name="oauth.exchange_token",
@@ -58,13 +58,13 @@ class ExchangeEndpoints:
                 rate_class=RateClass.TOKEN,
                 section="interface §4.2",
                 summary="A user JWT for an access token",
-                answers={200: UserJwtAnswer},
-                auth=Auth.ACCESS_TOKEN,
+                answers={200: UserJwtResponse},
+                auth=RequiredAuth.ACCESS_TOKEN,
             ),
         ]
 
 
-def shown_in(request: Request) -> str:
+def required_bearer(request: Request) -> str:
     """The Bearer and nothing else: a token in the body is not looked at (checklist UI-08)."""
     shown = bearer_of(request)
     if not shown:

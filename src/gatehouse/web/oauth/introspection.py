@@ -6,18 +6,18 @@ from starlette.responses import Response
 
 from gatehouse.oauth.introspection import Introspection
 from gatehouse.web.dialects import Dialect
-from gatehouse.web.oauth.credentials import ClientFields, credentials_of, refuse_query
+from gatehouse.web.oauth.credentials import ClientCredentialFields, credentials_of, refuse_query
 from gatehouse.web.parse import JSON_OR_FORM, read_body
-from gatehouse.web.responses import json_answer
-from gatehouse.web.routes.table import Auth, Endpoint, RateClass
+from gatehouse.web.responses import json_response
+from gatehouse.web.routes.table import Endpoint, RateClass, RequiredAuth
 
 
-class IntrospectionFields(ClientFields, frozen=True, kw_only=True):
+class IntrospectionFields(ClientCredentialFields, frozen=True, kw_only=True):
     token: str = ""
     token_type_hint: str = ""
 
 
-class IntrospectionAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class IntrospectionResponse(msgspec.Struct, frozen=True, kw_only=True):
     active: bool
     iss: str = ""
     sub: str = ""
@@ -35,7 +35,7 @@ class IntrospectionEndpoint:
     async def tell(self, request: Request) -> Response:
         refuse_query(request, IntrospectionFields)
         asked = await read_body(request, IntrospectionFields, kinds=JSON_OR_FORM)
-        return json_answer(await self._introspection.ask(credentials_of(request, asked), asked.token))
+        return json_response(await self._introspection.ask(credentials_of(request, asked), asked.token))
 
     def endpoint(self) -> Endpoint:
         return Endpoint(
@@ -49,6 +49,6 @@ class IntrospectionEndpoint:
             summary="Whether a token of the client, or a login token of its application, is good (RFC 7662)",
             request=IntrospectionFields,
             accepts=JSON_OR_FORM,
-            answers={200: IntrospectionAnswer},
-            auth=Auth.CLIENT,
+            answers={200: IntrospectionResponse},
+            auth=RequiredAuth.CLIENT,
         )

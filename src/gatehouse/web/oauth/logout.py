@@ -10,37 +10,37 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.model import SignedIn
+from gatehouse.accounts.model import UserSession
 from gatehouse.accounts.sessions import Sessions
-from gatehouse.oauth.logout import Logout, LogoutRequest, Logouts
-from gatehouse.oauth.redirects import source_of
-from gatehouse.web.browser import Browser, Browsers, is_prefetch
+from gatehouse.oauth.logout import CheckedLogout, LogoutRequest, LogoutRequests
+from gatehouse.oauth.redirects import csp_source
+from gatehouse.web.browser import Browser, BrowserSessions, is_prefetch
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.middleware.security_headers import content_security_policy
 from gatehouse.web.origin import origin_of
 from gatehouse.web.pages.contexts import SignedOutContext
-from gatehouse.web.pages.desk import Guarded, page_endpoint
+from gatehouse.web.pages.desk import CsrfForm, page_endpoint
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.rendering import Pages
+from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.sso_contexts import SignOutContext
 from gatehouse.web.parse import FORMS, read_form, read_query
 from gatehouse.web.responses import NO_STORE, see_other
-from gatehouse.web.routes.table import Auth, Endpoint, HtmlPage, RateClass
+from gatehouse.web.routes.table import Endpoint, HtmlPage, RateClass, RequiredAuth
 
-QUERY_LONGEST: Final = 8_000  # characters; an address must stay under what we read of one (S-19)
-TOO_LONG: Final = 414
-NOT_NOW: Final = 503
+MAX_QUERY_LENGTH: Final = 8_000  # characters; an address must stay under what we read of one (S-19)
+URI_TOO_LONG: Final = 414
+SERVICE_UNAVAILABLE: Final = 503
 
 
-class Decision(StrEnum):
+class LogoutDecision(StrEnum):
     CONFIRM = "confirm"
     CANCEL = "cancel"
 
 
-class LogoutForm(Guarded, frozen=True, kw_only=True):
+class LogoutForm(CsrfForm, frozen=True, kw_only=True):
     """What the client asked is checked once more: whoever sends the form may have changed it."""
 
-    decision: Decision
+    decision: LogoutDecision
     client_id: str = ""
     post_logout_redirect_uri: str = ""
     state: str = ""
@@ -52,7 +52,9 @@ class LogoutForm(Guarded, frozen=True, kw_only=True):
 
 
 class LogoutEndpoints:
-    def __init__(self, *, logouts: Logouts, sessions: Sessions, browsers: Browsers, pages: Pages) -> None:
+    def __init__(
+        self, *, logouts: LogoutRequests, sessions: Sessions, browsers: BrowserSessions, pages: PageRenderer
+    ) -> None:
         self._logouts = logouts
         self._sessions = sessions
         self._browsers = browsers
@@ -60,7 +62,7 @@ class LogoutEndpoints:
 
     async def ask(self, request: Request) -> Response:
         if is_prefetch(request):
-            return Response(None, NOT_NOW, NO_STORE)
+            return Response(None, SERVICE_UNAVAILABLE, NO_STORE)
         asked = read_query(request, LogoutRequest)
         logout = await self._logouts.check(asked)
         browser = await self._browsers.read(request)
@@ -83,26 +85,26 @@ class LogoutEndpoints:
         """
         asked = await read_form(request, LogoutRequest)
         query = urlencode({name: value for name, value in msgspec.structs.asdict(asked).items() if value})
-        if len(query) > QUERY_LONGEST:
-            raise HTTPException(TOO_LONG)
+        if len(query) > MAX_QUERY_LENGTH:
+            raise HTTPException(URI_TOO_LONG)
         return see_other(f"{Path.LOGOUT}?{query}")
 
     async def decide(self, request: Request) -> Response:
         browser = await self._browsers.read(request)
         form = await read_form(request, LogoutForm)
         self._browsers.check_form(request, browser, form.csrf)
-        if form.decision is Decision.CANCEL:
+        if form.decision is LogoutDecision.CANCEL:
             return see_other(Path.HOME)
         logout = await self._logouts.check(form.asked())
         if browser.signed_in is not None:
             await self._end(request, browser.signed_in)
         return self._over(request, logout, leads_back=True)
 
-    async def _end(self, request: Request, signed_in: SignedIn) -> None:
+    async def _end(self, request: Request, signed_in: UserSession) -> None:
         origin = origin_of(request, signed_in.user.user_id)
         await self._sessions.end(signed_in, signed_in.session.session_id, origin)
 
-    def _over(self, request: Request, logout: Logout, *, leads_back: bool) -> Response:
+    def _over(self, request: Request, logout: CheckedLogout, *, leads_back: bool) -> Response:
         """Back to the client, if somebody vouches for the address; else a page of ours, with a link to it."""
         if logout.returns_to and leads_back:
             return self._browsers.signed_out(see_other(logout.returns_to))
@@ -111,7 +113,7 @@ class LogoutEndpoints:
         return self._browsers.signed_out(self._pages.show(request, context))
 
     def _question(
-        self, request: Request, browser: Browser, signed_in: SignedIn, asked: LogoutRequest, logout: Logout
+        self, request: Request, browser: Browser, signed_in: UserSession, asked: LogoutRequest, logout: CheckedLogout
     ) -> Response:
         context = SignOutContext(
             csrf=self._browsers.csrf(browser),
@@ -123,7 +125,7 @@ class LogoutEndpoints:
             state=asked.state,
         )
         # Browsers hold the redirects that follow a form to form-action too.
-        leads_to = [source_of(asked.post_logout_redirect_uri)] if logout.returns_to else []
+        leads_to = [csp_source(asked.post_logout_redirect_uri)] if logout.returns_to else []
         policy = {"Content-Security-Policy": content_security_policy(form_action=leads_to)}
         return self._browsers.remember(self._pages.show(request, context, headers=policy), browser)
 
@@ -137,7 +139,7 @@ class LogoutEndpoints:
             rate_class=RateClass.PUBLIC,
             section="interface R3",
             summary="Sign a person out for a client (OpenID Connect RP-Initiated Logout)",
-            auth=Auth.SESSION,
+            auth=RequiredAuth.SESSION,
             request=LogoutRequest,
             accepts=FORMS,
             answers={200: HtmlPage, 303: None},

@@ -9,24 +9,24 @@ from starlette.responses import Response
 from gatehouse.oauth.errors import InvalidRequest
 from gatehouse.oauth.revocation import Revocation
 from gatehouse.web.dialects import Dialect, OAuthFailure
-from gatehouse.web.oauth.credentials import ClientFields, credentials_of, refuse_query
+from gatehouse.web.oauth.credentials import ClientCredentialFields, credentials_of, refuse_query
 from gatehouse.web.origin import origin_of
 from gatehouse.web.parse import JSON_OR_FORM, read_body
-from gatehouse.web.responses import NO_STORE, json_answer
-from gatehouse.web.routes.table import Auth, Cors, Endpoint, RateClass
+from gatehouse.web.responses import NO_STORE, json_response
+from gatehouse.web.routes.table import Cors, Endpoint, RateClass, RequiredAuth
 
 
-class RefreshTokenFields(ClientFields, frozen=True, kw_only=True):
+class RefreshTokenFields(ClientCredentialFields, frozen=True, kw_only=True):
     refresh_token: str = ""
     token: str = ""  # the same by its name in RFC 7009 (R3)
 
 
-class TokenFields(ClientFields, frozen=True, kw_only=True):
+class RevocationFields(ClientCredentialFields, frozen=True, kw_only=True):
     token: str = ""
     token_type_hint: str = ""  # we need none
 
 
-class Revoked(msgspec.Struct, frozen=True, kw_only=True):
+class RevocationResponse(msgspec.Struct, frozen=True, kw_only=True):
     status: Literal["ok"] = "ok"
 
 
@@ -42,11 +42,11 @@ class RevocationEndpoints:
         await self._revocation.revoke_refresh_token(
             credentials_of(request, asked), asked.refresh_token or asked.token, origin_of(request, "client")
         )
-        return json_answer(Revoked())
+        return json_response(RevocationResponse())
 
     async def revoke(self, request: Request) -> Response:
-        refuse_query(request, TokenFields)
-        asked = await read_body(request, TokenFields, kinds=JSON_OR_FORM)
+        refuse_query(request, RevocationFields)
+        asked = await read_body(request, RevocationFields, kinds=JSON_OR_FORM)
         await self._revocation.revoke(credentials_of(request, asked), asked.token, origin_of(request, "client"))
         return Response(None, 200, NO_STORE)
 
@@ -63,7 +63,7 @@ class RevocationEndpoints:
                 summary="End a sign-in by its refresh token",
                 request=RefreshTokenFields,
                 accepts=JSON_OR_FORM,
-                answers={200: Revoked, 401: OAuthFailure},
+                answers={200: RevocationResponse, 401: OAuthFailure},
                 cors=Cors.CLIENTS,
             ),
             Endpoint(
@@ -75,10 +75,10 @@ class RevocationEndpoints:
                 rate_class=RateClass.TOKEN,
                 section="interface R3",
                 summary="End a sign-in by any of its tokens (RFC 7009)",
-                request=TokenFields,
+                request=RevocationFields,
                 accepts=JSON_OR_FORM,
                 answers={200: None},
-                auth=Auth.CLIENT,
+                auth=RequiredAuth.CLIENT,
                 cors=Cors.CLIENTS,
             ),
         ]

@@ -10,15 +10,15 @@ from gatehouse.oauth.issue import TokenSet
 from gatehouse.oauth.token_endpoint import TokenEndpoint, TokenRequest
 from gatehouse.oauth.vocabulary import TOKEN_PATH
 from gatehouse.web.dialects import Dialect
-from gatehouse.web.oauth.credentials import ClientFields, credentials_of, refuse_query
+from gatehouse.web.oauth.credentials import ClientCredentialFields, credentials_of, refuse_query
 from gatehouse.web.parse import JSON_OR_FORM, read_body
-from gatehouse.web.responses import json_answer
-from gatehouse.web.routes.table import Auth, Cors, Endpoint, RateClass
+from gatehouse.web.responses import json_response
+from gatehouse.web.routes.table import Cors, Endpoint, RateClass, RequiredAuth
 
-NO_CACHE: Final = {"Pragma": "no-cache"}  # beside no-store (RFC 6749 §5.1)
+PRAGMA_NO_CACHE: Final = {"Pragma": "no-cache"}  # beside no-store (RFC 6749 §5.1)
 
 
-class TokenFields(ClientFields, frozen=True, kw_only=True):
+class TokenFields(ClientCredentialFields, frozen=True, kw_only=True):
     grant_type: str = ""
     code: str = ""
     redirect_uri: str = ""
@@ -28,7 +28,7 @@ class TokenFields(ClientFields, frozen=True, kw_only=True):
     device_code: str = ""
 
 
-class TokenAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TokenResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     access_token: str
     id_token: str
     token_type: str
@@ -37,7 +37,7 @@ class TokenAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     scope: str | None = None
 
 
-class TokenEndpoints:
+class TokenHttpEndpoint:
     def __init__(self, tokens: TokenEndpoint) -> None:
         self._tokens = tokens
 
@@ -58,7 +58,7 @@ class TokenEndpoints:
                 origin=credentials.origin,
             )
         )
-        return json_answer(answer_of(given), headers=NO_CACHE)
+        return json_response(token_response(given), headers=PRAGMA_NO_CACHE)
 
     def endpoint(self) -> Endpoint:
         return Endpoint(
@@ -72,14 +72,14 @@ class TokenEndpoints:
             summary="Tokens for a code, a refresh token or a device code",
             request=TokenFields,
             accepts=JSON_OR_FORM,
-            answers={200: TokenAnswer},
-            auth=Auth.CLIENT,
+            answers={200: TokenResponse},
+            auth=RequiredAuth.CLIENT,
             cors=Cors.CLIENTS,
         )
 
 
-def answer_of(given: TokenSet) -> TokenAnswer:
-    return TokenAnswer(
+def token_response(given: TokenSet) -> TokenResponse:
+    return TokenResponse(
         access_token=given.access_token,
         id_token=given.id_token,
         token_type="Bearer",  # noqa: S106 - always (interface §4.2)

@@ -9,11 +9,11 @@ from starlette.responses import Response
 from gatehouse.oauth.userinfo import UserInfo
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.oauth.credentials import access_token_of
-from gatehouse.web.responses import json_answer
-from gatehouse.web.routes.table import Auth, Cors, Endpoint, RateClass
+from gatehouse.web.responses import json_response
+from gatehouse.web.routes.table import Cors, Endpoint, RateClass, RequiredAuth
 
 
-class UserInfoAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class UserInfoResponse(msgspec.Struct, frozen=True, kw_only=True):
     """By scope; claims that the client has mapped stand beside these."""
 
     status: Literal["ok"]
@@ -29,7 +29,7 @@ class UserInfoEndpoint:
         self._userinfo = userinfo
 
     async def tell(self, request: Request) -> Response:
-        return json_answer(await self._userinfo.about(await access_token_of(request)))
+        return json_response(await self._userinfo.about(await access_token_of(request)))
 
     def endpoint(self) -> Endpoint:
         return Endpoint(
@@ -41,7 +41,7 @@ class UserInfoEndpoint:
             rate_class=RateClass.TOKEN,
             section="interface §4.2",
             summary="What the access token tells about its owner",
-            answers={200: UserInfoAnswer},
-            auth=Auth.ACCESS_TOKEN,
+            answers={200: UserInfoResponse},
+            auth=RequiredAuth.ACCESS_TOKEN,
             cors=Cors.CLIENTS,
         )

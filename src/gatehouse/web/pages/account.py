@@ -7,25 +7,25 @@ from starlette.responses import Response
 
 from gatehouse.accounts.model import Session
 from gatehouse.accounts.own import activity
-from gatehouse.accounts.own.model import Act, Holdings
-from gatehouse.accounts.own.profile import Profile
+from gatehouse.accounts.own.model import AccountActivity, AccountDetails
+from gatehouse.accounts.own.profile import AccountProfile
 from gatehouse.accounts.second_factors.model import Passkey
-from gatehouse.admin.own_permissions import OwnOffice
+from gatehouse.admin.own_permissions import OwnPermissionsLoader
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.consent import Consents
-from gatehouse.personal_data.requests import DataDesk
-from gatehouse.web.agents import device_of
-from gatehouse.web.middleware.client_address import caller_of
+from gatehouse.personal_data.requests import DataRequests
+from gatehouse.web.agents import device_name
+from gatehouse.web.middleware.client_address import caller_address_of
 from gatehouse.web.pages import account_contexts as shown
-from gatehouse.web.pages.account_applications import connected
+from gatehouse.web.pages.account_applications import connected_applications
 from gatehouse.web.pages.account_contexts import AccountContext
-from gatehouse.web.pages.notices import Notices
-from gatehouse.web.pages.owner_desk import OwnerDesk, Visit
+from gatehouse.web.pages.notices import NoticeCookie
+from gatehouse.web.pages.owner_desk import AccountRequest, AccountView
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.rendering import Pages
-from gatehouse.web.pages.vocabulary import SAID_IN, Notice, Problem, Section
-from gatehouse.web.places import Places
+from gatehouse.web.pages.rendering import PageRenderer
+from gatehouse.web.pages.vocabulary import NOTICE_SECTIONS, AccountSection, Notice, PageProblem
+from gatehouse.web.places import GeoIpLookup
 from gatehouse.web.routes.table import Endpoint
 
 # Whether the console has anything for somebody who comes from there.
@@ -36,14 +36,14 @@ class AccountPage:
     def __init__(
         self,
         *,
-        profile: Profile,
-        data: DataDesk,
+        profile: AccountProfile,
+        data: DataRequests,
         consents: Consents,
-        permissions: OwnOffice,
-        desk: OwnerDesk,
-        pages: Pages,
-        notices: Notices,
-        places: Places,
+        permissions: OwnPermissionsLoader,
+        desk: AccountView,
+        pages: PageRenderer,
+        notices: NoticeCookie,
+        places: GeoIpLookup,
         may_administer: MayAdminister,
         clock: Clock,
         mail_is_logged: bool,
@@ -60,13 +60,20 @@ class AccountPage:
         self._clock = clock
         self._mail_is_logged = mail_is_logged
 
-    async def show(self, request: Request, visit: Visit) -> Response:
+    async def show(self, request: Request, visit: AccountRequest) -> Response:
         notice = self._notices.read(request)
         page = self._desk.show(request, await self._context(request, visit, notice=notice))
         return page if notice is None else self._notices.forget(page)
 
     async def with_problem(
-        self, request: Request, visit: Visit, section: Section, problem: Problem, *, status: int, typed: str = ""
+        self,
+        request: Request,
+        visit: AccountRequest,
+        section: AccountSection,
+        problem: PageProblem,
+        *,
+        status: int,
+        typed: str = "",
     ) -> Response:
         """The page again, with what was wrong where it was wrong."""
         context = await self._context(request, visit, problem=problem, at=section, typed=typed)
@@ -78,10 +85,10 @@ class AccountPage:
     async def _context(
         self,
         request: Request,
-        visit: Visit,
+        visit: AccountRequest,
         *,
-        problem: Problem | None = None,
-        at: Section | None = None,
+        problem: PageProblem | None = None,
+        at: AccountSection | None = None,
         typed: str = "",
         notice: Notice | None = None,
     ) -> AccountContext:
@@ -89,7 +96,7 @@ class AccountPage:
         held = await self._profile.holdings(user)
         data = await self._data.standing(user.user_id)
         lang = self._pages.language_of(request)
-        caller = caller_of(request.scope)
+        caller = caller_address_of(request.scope)
         address = caller.address if caller.proven else None  # an address that nobody proved is none
         return AccountContext(
             may_administer=await self._may_administer(user.user_id, address),
@@ -105,27 +112,27 @@ class AccountPage:
             problem=problem,
             problem_at=at,
             notice=notice,
-            notice_at=None if notice is None else SAID_IN.get(notice),
-            passkeys=passkeys(held.passkeys),
+            notice_at=None if notice is None else NOTICE_SECTIONS.get(notice),
+            passkeys=passkey_rows(held.passkeys),
             totp_since=held.overview.totp_since,
             email_code=user.email_code,
             recovery_left=held.overview.recovery_left,
             sessions=self._sessions(held, visit.session, lang),
-            applications=connected(await self._consents.of_user(user.user_id)),
+            applications=connected_applications(await self._consents.of_user(user.user_id)),
             permissions=await self._permissions.of(user.user_id, address),
-            activity=tuple(line(act) for act in activity.acts(held.records, user.user_id)),
+            activity=tuple(activity_row(act) for act in activity.activity_of(held.records, user.user_id)),
             lang=lang,
             theme=self._pages.theme_of(request),
-            data_in=tuple(shown.DataIn(name=name, state=state.value) for name, state in data.applications),
+            data_in=tuple(shown.DataRequestStatus(name=name, state=state.value) for name, state in data.applications),
             may_ask_for_data=data.may_ask,
             mail_is_logged=self._mail_is_logged,
         )
 
-    def _sessions(self, held: Holdings, current: Session, lang: str) -> tuple[shown.Session, ...]:
+    def _sessions(self, held: AccountDetails, current: Session, lang: str) -> tuple[shown.AccountSessionRow, ...]:
         return tuple(
-            shown.Session(
+            shown.AccountSessionRow(
                 session_id=session.session_id,
-                device=device_of(session.agent),
+                device=device_name(session.agent),
                 place=self._places.name(session.address, lang),
                 address=session.address,
                 created_at=session.created_at,
@@ -139,14 +146,14 @@ class AccountPage:
         return [self._desk.shown(Path.ACCOUNT, self.show, name="account.show", summary="The account page")]
 
 
-def passkeys(held: Sequence[Passkey]) -> tuple[shown.Passkey, ...]:
+def passkey_rows(held: Sequence[Passkey]) -> tuple[shown.AccountPasskeyRow, ...]:
     return tuple(
-        shown.Passkey(
+        shown.AccountPasskeyRow(
             passkey_id=passkey.passkey_id, name=passkey.name, created_at=passkey.created_at, used_at=passkey.used_at
         )
         for passkey in held
     )
 
 
-def line(act: Act) -> shown.Activity:
-    return shown.Activity(at=act.at, event=act.event, address=act.address)
+def activity_row(act: AccountActivity) -> shown.AccountActivityRow:
+    return shown.AccountActivityRow(at=act.at, event=act.event, address=act.address)

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from gatehouse.admin.own_permissions import NO_PERMISSIONS, OwnPermissions
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.vocabulary import Notice, Problem, Section, Theme
+from gatehouse.web.pages.vocabulary import AccountSection, Notice, PageProblem, Theme
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passkey:
+class AccountPasskeyRow:
     passkey_id: str
     name: str
     created_at: int
@@ -16,7 +16,7 @@ class Passkey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class AccountSessionRow:
     session_id: str
     device: str  # "Firefox on Linux"
     place: str
@@ -35,14 +35,14 @@ class ConnectedApplication:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Activity:
+class AccountActivityRow:
     at: int
     event: str  # an audit event; unknown ones are shown by their name
     address: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DataIn:
+class DataRequestStatus:
     """How far an application is with what it was asked to hand over; the words are `account.data_<state>`."""
 
     name: str
@@ -62,21 +62,21 @@ class AccountContext(PageContext):
     has_password: bool
     pending_login: str = ""  # a new address that waits for its proof
     typed: str = ""  # what was typed into the form that had the problem
-    problem: Problem | None = None
-    problem_at: Section | None = None
+    problem: PageProblem | None = None
+    problem_at: AccountSection | None = None
     notice: Notice | None = None
-    notice_at: Section | None = None
-    passkeys: tuple[Passkey, ...] = ()
+    notice_at: AccountSection | None = None
+    passkeys: tuple[AccountPasskeyRow, ...] = ()
     totp_since: int = 0
     email_code: bool = False
     recovery_left: int = 0
-    sessions: tuple[Session, ...] = ()
+    sessions: tuple[AccountSessionRow, ...] = ()
     applications: tuple[ConnectedApplication, ...] = ()
     permissions: OwnPermissions = NO_PERMISSIONS
-    activity: tuple[Activity, ...] = ()
+    activity: tuple[AccountActivityRow, ...] = ()
     lang: str = "en"  # the account's
     theme: Theme = Theme.AUTO
-    data_in: tuple[DataIn, ...] = ()
+    data_in: tuple[DataRequestStatus, ...] = ()
     may_ask_for_data: bool = False  # there are applications to ask, and nothing is under way
     mail_is_logged: bool = False
     may_administer: bool = False  # offers the console
@@ -88,4 +88,4 @@ class DeleteAccountContext(PageContext):
 
     csrf: str
     login: str
-    problem: Problem | None = None
+    problem: PageProblem | None = None

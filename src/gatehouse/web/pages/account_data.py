@@ -10,28 +10,34 @@ from starlette.responses import Response
 from gatehouse.accounts.logins import login_key
 from gatehouse.accounts.own.erasure import Erasure
 from gatehouse.accounts.own.errors import LastAdministrator
-from gatehouse.accounts.own.export import Export
-from gatehouse.personal_data.requests import DataDesk
-from gatehouse.web.browser import Browsers
+from gatehouse.accounts.own.export import DataExport
+from gatehouse.personal_data.requests import DataRequests
+from gatehouse.web.browser import BrowserSessions
 from gatehouse.web.pages.account_contexts import DeleteAccountContext
 from gatehouse.web.pages.contexts import SignInContext
-from gatehouse.web.pages.desk import NOT_YET, Guarded
-from gatehouse.web.pages.owner_desk import OwnerDesk, Visit
+from gatehouse.web.pages.desk import BAD_REQUEST, CsrfForm
+from gatehouse.web.pages.owner_desk import AccountRequest, AccountView
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.vocabulary import Notice, Problem, Trouble
+from gatehouse.web.pages.vocabulary import Notice, PageProblem, ProblemKind
 from gatehouse.web.responses import NO_STORE
 from gatehouse.web.routes.table import Endpoint
 
-MEANWHILE: Final = 409
+CONFLICT: Final = 409
 
 
-class DeleteForm(Guarded, frozen=True, kw_only=True):
+class DeleteAccountForm(CsrfForm, frozen=True, kw_only=True):
     login: str
 
 
-class DataForms:
+class PersonalDataForms:
     def __init__(
-        self, *, export: Export, data: DataDesk, erasure: Erasure, browsers: Browsers, desk: OwnerDesk
+        self,
+        *,
+        export: DataExport,
+        data: DataRequests,
+        erasure: Erasure,
+        browsers: BrowserSessions,
+        desk: AccountView,
     ) -> None:
         self._export = export
         self._data = data
@@ -39,7 +45,7 @@ class DataForms:
         self._browsers = browsers
         self._desk = desk
 
-    async def take_copy(self, request: Request, visit: Visit, form: Guarded) -> Response:  # noqa: ARG002
+    async def take_copy(self, request: Request, visit: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         data = await self._export.of(visit.user, visit.origin)
         name = f"gatehouse-{visit.user.user_id}.json"
         return Response(
@@ -48,33 +54,38 @@ class DataForms:
             media_type="application/json",
         )
 
-    async def ask_applications(self, request: Request, visit: Visit, form: Guarded) -> Response:  # noqa: ARG002
+    async def ask_applications(self, request: Request, visit: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         await self._data.ask(visit.user.user_id, visit.origin)
         return self._desk.done(Notice.DATA_ASKED)
 
-    async def ask(self, request: Request, visit: Visit) -> Response:
+    async def ask(self, request: Request, visit: AccountRequest) -> Response:
         return self._form(request, visit)
 
-    async def delete(self, request: Request, visit: Visit, form: DeleteForm) -> Response:
+    async def delete(self, request: Request, visit: AccountRequest, form: DeleteAccountForm) -> Response:
         if login_key(form.login) != visit.user.login_key:
-            return self._form(request, visit, problem=Trouble.LOGIN_DIFFERS, status=NOT_YET)
+            return self._form(request, visit, problem=ProblemKind.LOGIN_DIFFERS, status=BAD_REQUEST)
         try:
             await self._erasure.erase(visit.user, visit.origin)
         except LastAdministrator:
-            return self._form(request, visit, problem=Trouble.LAST_ADMINISTRATOR, status=MEANWHILE)
+            return self._form(request, visit, problem=ProblemKind.LAST_ADMINISTRATOR, status=CONFLICT)
         return self._gone(request, visit)
 
     def _form(
-        self, request: Request, visit: Visit, *, problem: Trouble | None = None, status: int | None = None
+        self,
+        request: Request,
+        visit: AccountRequest,
+        *,
+        problem: ProblemKind | None = None,
+        status: int | None = None,
     ) -> Response:
         context = DeleteAccountContext(
             csrf=self._desk.csrf(visit),
             login=visit.user.login or "",
-            problem=None if problem is None else Problem(what=problem),
+            problem=None if problem is None else PageProblem(what=problem),
         )
         return self._desk.show(request, context, status=status)
 
-    def _gone(self, request: Request, visit: Visit) -> Response:
+    def _gone(self, request: Request, visit: AccountRequest) -> Response:
         """The sign-in page, for nobody in particular."""
         nobody = replace(visit.browser, session=None, signed_in=None)
         context = SignInContext(
@@ -85,11 +96,11 @@ class DataForms:
     def endpoints(self) -> list[Endpoint]:
         return [
             self._desk.posted(
-                Path.EXPORT, Guarded, self.take_copy, name="account.export", summary="Everything kept about oneself"
+                Path.EXPORT, CsrfForm, self.take_copy, name="account.export", summary="Everything kept about oneself"
             ),
             self._desk.posted(
                 Path.EXPORT_ASK,
-                Guarded,
+                CsrfForm,
                 self.ask_applications,
                 name="account.export_ask",
                 summary="Ask applications what they keep about oneself",
@@ -99,7 +110,7 @@ class DataForms:
             ),
             self._desk.posted(
                 Path.DELETE,
-                DeleteForm,
+                DeleteAccountForm,
                 self.delete,
                 name="account.delete",
                 summary="Delete the account",

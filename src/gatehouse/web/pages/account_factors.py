@@ -10,7 +10,7 @@ from gatehouse.accounts.second_factors.email_code import EmailCodes
 from gatehouse.accounts.second_factors.errors import (
     BadPasskeyName,
     EmailNotVerified,
-    EnrolmentGone,
+    EnrollmentGone,
     FactorExists,
     FactorMissing,
     PasskeyRefused,
@@ -24,40 +24,40 @@ from gatehouse.accounts.second_factors.totp import Totp
 from gatehouse.kernel.errors import Refused
 from gatehouse.web.pages.account import AccountPage
 from gatehouse.web.pages.contexts import PasskeySetupContext, RecoveryCodesContext, TotpSetupContext
-from gatehouse.web.pages.desk import NOT_YET, Guarded
-from gatehouse.web.pages.owner_desk import OwnerDesk, Visit, place
+from gatehouse.web.pages.desk import BAD_REQUEST, CsrfForm
+from gatehouse.web.pages.owner_desk import AccountRequest, AccountView, section_address
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.vocabulary import Notice, Problem, Section, Trouble
+from gatehouse.web.pages.vocabulary import AccountSection, Notice, PageProblem, ProblemKind
 from gatehouse.web.responses import see_other
 from gatehouse.web.routes.table import Endpoint
 
-REFUSED: Final = 403
-MEANWHILE: Final = 409
+FORBIDDEN: Final = 403
+CONFLICT: Final = 409
 
 
 class PasskeysImpossible(Refused):
     public = "Passkeys need a host name, and this service is reached by a network address."
 
 
-class CodeForm(Guarded, frozen=True, kw_only=True):
+class TotpCodeForm(CsrfForm, frozen=True, kw_only=True):
     otp: str
 
 
-class PasskeyForm(Guarded, frozen=True, kw_only=True):
+class PasskeySetupForm(CsrfForm, frozen=True, kw_only=True):
     name: str
     credential: str
 
 
-class RenameForm(Guarded, frozen=True, kw_only=True):
+class RenamePasskeyForm(CsrfForm, frozen=True, kw_only=True):
     passkey_id: str
     name: str
 
 
-class RemoveForm(Guarded, frozen=True, kw_only=True):
+class RemovePasskeyForm(CsrfForm, frozen=True, kw_only=True):
     passkey_id: str
 
 
-class SwitchForm(Guarded, frozen=True, kw_only=True):
+class EmailCodeSwitchForm(CsrfForm, frozen=True, kw_only=True):
     on: Literal["0", "1"]
 
 
@@ -70,7 +70,7 @@ class FactorForms:
         email_codes: EmailCodes,
         recovery: RecoveryCodes,
         account: AccountPage,
-        desk: OwnerDesk,
+        desk: AccountView,
     ) -> None:
         self._totp = totp
         self._passkeys = passkeys
@@ -81,27 +81,27 @@ class FactorForms:
 
     # -- authenticator app ----------------------------------------------------------------------------
 
-    async def show_totp(self, request: Request, visit: Visit) -> Response:
+    async def show_totp(self, request: Request, visit: AccountRequest) -> Response:
         """The secret that waits for its first code; the same one as long as it waits."""
         if visit.user.sealed_totp is not None:
-            return see_other(place(Section.FACTORS))
+            return see_other(section_address(AccountSection.FACTORS))
         try:
             return await self._totp_form(request, visit)
         except EmailNotVerified:
-            return await self._problem(request, visit, Trouble.EMAIL_UNVERIFIED, status=MEANWHILE)
+            return await self._problem(request, visit, ProblemKind.EMAIL_UNVERIFIED, status=CONFLICT)
 
-    async def confirm_totp(self, request: Request, visit: Visit, form: CodeForm) -> Response:
+    async def confirm_totp(self, request: Request, visit: AccountRequest, form: TotpCodeForm) -> Response:
         if visit.user.sealed_totp is not None:
-            return see_other(place(Section.FACTORS))
+            return see_other(section_address(AccountSection.FACTORS))
         try:
             codes = await self._totp.confirm(visit.user, form.otp.strip(), origin=visit.origin, device=visit.device)
         except SecondFactorWrong:
-            return await self._totp_form(request, visit, Trouble.WRONG_CODE, status=REFUSED)
-        except EnrolmentGone:
+            return await self._totp_form(request, visit, ProblemKind.WRONG_CODE, status=FORBIDDEN)
+        except EnrollmentGone:
             return see_other(Path.TOTP)
         return self._added(request, visit, codes, Notice.TOTP_ADDED)
 
-    async def remove_totp(self, request: Request, visit: Visit, form: Guarded) -> Response:  # noqa: ARG002
+    async def remove_totp(self, request: Request, visit: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         try:
             await self._totp.remove(visit.user, origin=visit.origin, device=visit.device)
         except FactorMissing:
@@ -109,25 +109,25 @@ class FactorForms:
         return self._desk.done(Notice.TOTP_REMOVED)
 
     async def _totp_form(
-        self, request: Request, visit: Visit, trouble: Trouble | None = None, *, status: int = 200
+        self, request: Request, visit: AccountRequest, trouble: ProblemKind | None = None, *, status: int = 200
     ) -> Response:
         enrolment = await self._totp.pending(visit.user) or await self._totp.begin(visit.user)
         context = TotpSetupContext(
-            csrf=self._desk.csrf(visit), uri=enrolment.uri, secret=enrolment.secret, problem=told(trouble)
+            csrf=self._desk.csrf(visit), uri=enrolment.uri, secret=enrolment.secret, problem=problem_from(trouble)
         )
         return self._desk.show(request, context, status=status)
 
     # -- passkeys -------------------------------------------------------------------------------------
 
-    async def show_passkey(self, request: Request, visit: Visit) -> Response:
+    async def show_passkey(self, request: Request, visit: AccountRequest) -> Response:
         if not self._passkeys.are_possible:
             raise PasskeysImpossible
         try:
             return await self._passkey_form(request, visit)
         except EmailNotVerified:
-            return await self._problem(request, visit, Trouble.EMAIL_UNVERIFIED, status=MEANWHILE)
+            return await self._problem(request, visit, ProblemKind.EMAIL_UNVERIFIED, status=CONFLICT)
 
-    async def add_passkey(self, request: Request, visit: Visit, form: PasskeyForm) -> Response:
+    async def add_passkey(self, request: Request, visit: AccountRequest, form: PasskeySetupForm) -> Response:
         try:
             codes = await self._passkeys.register(
                 visit.user,
@@ -138,25 +138,25 @@ class FactorForms:
                 device=visit.device,
             )
         except (PasskeyRefused, PasskeyTaken):
-            return await self._passkey_form(request, visit, form.name, Trouble.PASSKEY_FAILED, status=REFUSED)
+            return await self._passkey_form(request, visit, form.name, ProblemKind.PASSKEY_FAILED, status=FORBIDDEN)
         except BadPasskeyName:
-            return await self._passkey_form(request, visit, form.name, Trouble.PASSKEY_NAME, status=NOT_YET)
+            return await self._passkey_form(request, visit, form.name, ProblemKind.PASSKEY_NAME, status=BAD_REQUEST)
         except TooManyPasskeys:
-            return await self._passkey_form(request, visit, form.name, Trouble.PASSKEYS_FULL, status=MEANWHILE)
+            return await self._passkey_form(request, visit, form.name, ProblemKind.PASSKEYS_FULL, status=CONFLICT)
         return self._added(request, visit, codes, Notice.PASSKEY_ADDED)
 
-    async def rename_passkey(self, request: Request, visit: Visit, form: RenameForm) -> Response:
+    async def rename_passkey(self, request: Request, visit: AccountRequest, form: RenamePasskeyForm) -> Response:
         try:
             await self._passkeys.rename(visit.user, form.passkey_id, form.name, origin=visit.origin)
         except BadPasskeyName:
-            return await self._problem(request, visit, Trouble.PASSKEY_NAME, status=NOT_YET)
+            return await self._problem(request, visit, ProblemKind.PASSKEY_NAME, status=BAD_REQUEST)
         except FactorMissing:
             return await self._meanwhile(request, visit)
         return self._desk.done(Notice.PASSKEY_RENAMED)
 
-    async def remove_passkey(self, request: Request, visit: Visit, form: RemoveForm) -> Response:
+    async def remove_passkey(self, request: Request, visit: AccountRequest, form: RemovePasskeyForm) -> Response:
         if visit.user.password_hash is None and visit.user.passkeys == 1:
-            return await self._problem(request, visit, Trouble.ONLY_WAY_IN, status=MEANWHILE)
+            return await self._problem(request, visit, ProblemKind.ONLY_WAY_IN, status=CONFLICT)
         try:
             await self._passkeys.remove(visit.user, form.passkey_id, origin=visit.origin, device=visit.device)
         except FactorMissing:
@@ -166,70 +166,85 @@ class FactorForms:
     async def _passkey_form(
         self,
         request: Request,
-        visit: Visit,
+        visit: AccountRequest,
         name: str = "",
-        trouble: Trouble | None = None,
+        trouble: ProblemKind | None = None,
         *,
         status: int = 200,
     ) -> Response:
         options = await self._passkeys.registration_options(visit.user, browser=visit.browser_digest)
         context = PasskeySetupContext(
-            csrf=self._desk.csrf(visit), passkey_options=options, name=name, problem=told(trouble)
+            csrf=self._desk.csrf(visit), passkey_options=options, name=name, problem=problem_from(trouble)
         )
         return self._desk.show(request, context, status=status)
 
     # -- codes ----------------------------------------------------------------------------------------
 
-    async def switch_email_code(self, request: Request, visit: Visit, form: SwitchForm) -> Response:
+    async def switch_email_code(self, request: Request, visit: AccountRequest, form: EmailCodeSwitchForm) -> Response:
         try:
             if form.on == "0":
                 await self._email_codes.disable(visit.user, origin=visit.origin, device=visit.device)
                 return self._desk.done(Notice.EMAIL_CODE_OFF)
             codes = await self._email_codes.enable(visit.user, origin=visit.origin, device=visit.device)
         except EmailNotVerified:
-            return await self._problem(request, visit, Trouble.EMAIL_UNVERIFIED, status=MEANWHILE)
+            return await self._problem(request, visit, ProblemKind.EMAIL_UNVERIFIED, status=CONFLICT)
         except (FactorExists, FactorMissing):
             return await self._meanwhile(request, visit)
         return self._added(request, visit, codes, Notice.EMAIL_CODE_ON)
 
-    async def renew_codes(self, request: Request, visit: Visit, form: Guarded) -> Response:  # noqa: ARG002
+    async def renew_codes(self, request: Request, visit: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         try:
             codes = await self._recovery.renew(visit.user, origin=visit.origin, device=visit.device)
         except FactorMissing:
-            return await self._problem(request, visit, Trouble.NO_FACTOR, status=MEANWHILE)
+            return await self._problem(request, visit, ProblemKind.NO_FACTOR, status=CONFLICT)
         return self._show_codes(request, visit, codes)
 
-    def _added(self, request: Request, visit: Visit, codes: Sequence[str], notice: Notice) -> Response:
+    def _added(self, request: Request, visit: AccountRequest, codes: Sequence[str], notice: Notice) -> Response:
         """The first factor brings recovery codes, which are shown now or never."""
         return self._show_codes(request, visit, codes) if codes else self._desk.done(notice)
 
-    def _show_codes(self, request: Request, visit: Visit, codes: Sequence[str]) -> Response:
+    def _show_codes(self, request: Request, visit: AccountRequest, codes: Sequence[str]) -> Response:
         context = RecoveryCodesContext(codes=tuple(codes), login=visit.user.login or visit.user.nick)
         return self._desk.show(request, context)
 
     # -- what goes wrong ------------------------------------------------------------------------------
 
-    async def _meanwhile(self, request: Request, visit: Visit) -> Response:
-        return await self._problem(request, visit, Trouble.CHANGED_MEANWHILE, status=MEANWHILE)
+    async def _meanwhile(self, request: Request, visit: AccountRequest) -> Response:
+        return await self._problem(request, visit, ProblemKind.CHANGED_MEANWHILE, status=CONFLICT)
 
-    async def _problem(self, request: Request, visit: Visit, trouble: Trouble, *, status: int) -> Response:
-        problem = Problem(what=trouble)
-        return await self._account.with_problem(request, visit, Section.FACTORS, problem, status=status)
+    async def _problem(
+        self, request: Request, visit: AccountRequest, trouble: ProblemKind, *, status: int
+    ) -> Response:
+        problem = PageProblem(what=trouble)
+        return await self._account.with_problem(request, visit, AccountSection.FACTORS, problem, status=status)
 
     def endpoints(self) -> list[Endpoint]:
         shown, posted = self._desk.shown, self._desk.posted
         return [
             shown(Path.TOTP, self.show_totp, name="totp.show", summary="Set up an authenticator app", fresh=True),
-            posted(Path.TOTP, CodeForm, self.confirm_totp, name="totp.confirm", summary="Switch it on", fresh=True),
-            posted(Path.TOTP_REMOVE, Guarded, self.remove_totp, name="totp.remove", summary="Remove it", fresh=True),
+            posted(
+                Path.TOTP, TotpCodeForm, self.confirm_totp, name="totp.confirm", summary="Switch it on", fresh=True
+            ),
+            posted(Path.TOTP_REMOVE, CsrfForm, self.remove_totp, name="totp.remove", summary="Remove it", fresh=True),
             shown(Path.PASSKEY, self.show_passkey, name="passkey.show", summary="Add a passkey", fresh=True),
             posted(
-                Path.PASSKEY, PasskeyForm, self.add_passkey, name="passkey.add", summary="Keep a passkey", fresh=True
+                Path.PASSKEY,
+                PasskeySetupForm,
+                self.add_passkey,
+                name="passkey.add",
+                summary="Keep a passkey",
+                fresh=True,
             ),
-            posted(Path.PASSKEY_RENAME, RenameForm, self.rename_passkey, name="passkey.rename", summary="Rename one"),
+            posted(
+                Path.PASSKEY_RENAME,
+                RenamePasskeyForm,
+                self.rename_passkey,
+                name="passkey.rename",
+                summary="Rename one",
+            ),
             posted(
                 Path.PASSKEY_REMOVE,
-                RemoveForm,
+                RemovePasskeyForm,
                 self.remove_passkey,
                 name="passkey.remove",
                 summary="Remove one",
@@ -237,7 +252,7 @@ class FactorForms:
             ),
             posted(
                 Path.EMAIL_CODE,
-                SwitchForm,
+                EmailCodeSwitchForm,
                 self.switch_email_code,
                 name="email_code.switch",
                 summary="Codes by e-mail on or off",
@@ -245,7 +260,7 @@ class FactorForms:
             ),
             posted(
                 Path.RECOVERY_CODES,
-                Guarded,
+                CsrfForm,
                 self.renew_codes,
                 name="recovery_codes.renew",
                 summary="New recovery codes",
@@ -254,5 +269,5 @@ class FactorForms:
         ]
 
 
-def told(trouble: Trouble | None) -> Problem | None:
-    return None if trouble is None else Problem(what=trouble)
+def problem_from(trouble: ProblemKind | None) -> PageProblem | None:
+    return None if trouble is None else PageProblem(what=trouble)

@@ -4,28 +4,28 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.sessions import Sessions
-from gatehouse.web.pages.desk import Guarded
-from gatehouse.web.pages.owner_desk import OwnerDesk, Visit
+from gatehouse.web.pages.desk import CsrfForm
+from gatehouse.web.pages.owner_desk import AccountRequest, AccountView
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.vocabulary import Notice
 from gatehouse.web.routes.table import Endpoint
 
 
-class EndForm(Guarded, frozen=True, kw_only=True):
+class EndOwnSessionForm(CsrfForm, frozen=True, kw_only=True):
     session_id: str
 
 
 class SessionForms:
-    def __init__(self, *, sessions: Sessions, desk: OwnerDesk) -> None:
+    def __init__(self, *, sessions: Sessions, desk: AccountView) -> None:
         self._sessions = sessions
         self._desk = desk
 
-    async def end_one(self, request: Request, visit: Visit, form: EndForm) -> Response:  # noqa: ARG002
+    async def end_one(self, request: Request, visit: AccountRequest, form: EndOwnSessionForm) -> Response:  # noqa: ARG002
         """One that is not there any more has ended as well: no difference is told."""
         await self._sessions.end(visit.signed_in, form.session_id, visit.origin)
         return self._desk.done(Notice.SESSION_ENDED)
 
-    async def end_others(self, request: Request, visit: Visit, form: Guarded) -> Response:  # noqa: ARG002
+    async def end_others(self, request: Request, visit: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         """Every other session, and every token whoever holds it (LG-20)."""
         await self._sessions.sign_out_everywhere(visit.user.user_id, visit.origin, keep=visit.session)
         return self._desk.done(Notice.OTHERS_ENDED)
@@ -34,7 +34,7 @@ class SessionForms:
         return [
             self._desk.posted(
                 Path.SESSION_END,
-                EndForm,
+                EndOwnSessionForm,
                 self.end_one,
                 name="account.session_end",
                 summary="Sign one device out",
@@ -42,7 +42,7 @@ class SessionForms:
             ),
             self._desk.posted(
                 Path.SESSIONS_END_OTHERS,
-                Guarded,
+                CsrfForm,
                 self.end_others,
                 name="account.sessions_end_others",
                 summary="Sign out everywhere else",

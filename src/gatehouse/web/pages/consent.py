@@ -7,26 +7,26 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.model import SignedIn
-from gatehouse.audit.model import Record
-from gatehouse.interaction.dispatcher import Interactions
-from gatehouse.interaction.errors import InteractionGone
-from gatehouse.interaction.model import Interaction, Step, proof_of, sign_in_of
+from gatehouse.accounts.model import UserSession
+from gatehouse.audit.model import AuditRecord
+from gatehouse.interaction.dispatcher import SignInFlows
+from gatehouse.interaction.errors import SignInFlowGone
+from gatehouse.interaction.model import FlowStep, SignInFlow, proof_of_flow, sign_in_id_of
 from gatehouse.oauth.consent import Consents
-from gatehouse.oauth.occasion import KIND, AuthorizeOccasion, request_of
+from gatehouse.oauth.occasion import KIND, AuthorizeSignInPurpose, decode_request
 from gatehouse.oauth.store import ClientStore
-from gatehouse.web.browser import Browser, Browsers, FormExpired
+from gatehouse.web.browser import Browser, BrowserSessions, FormExpired
 from gatehouse.web.origin import origin_of
 from gatehouse.web.pages.contexts import ConsentContext
-from gatehouse.web.pages.desk import Guarded, page_endpoint
+from gatehouse.web.pages.desk import CsrfForm, page_endpoint
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.way import Way
+from gatehouse.web.pages.way import SignInFlowPages
 from gatehouse.web.parse import read_form, read_query
 from gatehouse.web.responses import see_other
 from gatehouse.web.routes.table import Endpoint
 
 
-class Decision(StrEnum):
+class ConsentDecision(StrEnum):
     ALLOW = "allow"
     DENY = "deny"
 
@@ -35,12 +35,12 @@ class ConsentQuery(msgspec.Struct, frozen=True, kw_only=True):
     interaction: str = ""
 
 
-class ConsentForm(Guarded, frozen=True, kw_only=True):
+class ConsentForm(CsrfForm, frozen=True, kw_only=True):
     interaction: str
-    decision: Decision
+    decision: ConsentDecision
 
 
-class Owners(Protocol):
+class ApplicationOwnerLookup(Protocol):
     """The permission room's word about whose an application is."""
 
     async def owner(self, application_id: int) -> str:
@@ -52,12 +52,12 @@ class ConsentPage:
         self,
         *,
         consents: Consents,
-        owners: Owners,
-        occasion: AuthorizeOccasion,
+        owners: ApplicationOwnerLookup,
+        occasion: AuthorizeSignInPurpose,
         clients: ClientStore,
-        interactions: Interactions,
-        browsers: Browsers,
-        way: Way,
+        interactions: SignInFlows,
+        browsers: BrowserSessions,
+        way: SignInFlowPages,
     ) -> None:
         self._consents = consents
         self._owners = owners
@@ -72,10 +72,10 @@ class ConsentPage:
         handle = read_query(request, ConsentQuery).interaction
         try:
             interaction, signed_in = await self._standing(browser, handle)
-        except InteractionGone:
+        except SignInFlowGone:
             return self._way.expired(request, handle)
         destination = await self._interactions.destination(interaction)
-        wanted = request_of(interaction)
+        wanted = decode_request(interaction)
         context = ConsentContext(
             csrf=self._browsers.csrf(browser),
             interaction=handle,
@@ -94,39 +94,39 @@ class ConsentPage:
         try:
             self._browsers.check_form(request, browser, form.csrf)
             interaction, _ = await self._standing(browser, form.interaction)
-            if form.decision is Decision.ALLOW:
+            if form.decision is ConsentDecision.ALLOW:
                 return see_other(await self._allowed(request, interaction))
             await self._interactions.drop(interaction, self._denial(request, interaction))
             return see_other(self._occasion.denied(interaction))
         except FormExpired:
             return self._way.stale(request, form.interaction)
-        except InteractionGone:
+        except SignInFlowGone:
             return self._way.expired(request, form.interaction)
 
     async def _owner(self, client_id: str) -> str:
         client = await self._clients.client(client_id)
         return "" if client.application_id is None else await self._owners.owner(client.application_id)
 
-    async def _allowed(self, request: Request, interaction: Interaction) -> str:
-        wanted = request_of(interaction)
-        user_id = proof_of(interaction).user_id
+    async def _allowed(self, request: Request, interaction: SignInFlow) -> str:
+        wanted = decode_request(interaction)
+        user_id = proof_of_flow(interaction).user_id
         origin = origin_of(request, user_id)
         client = await self._clients.client(wanted.client_id)
         await self._consents.give(user_id, client, wanted.scopes, origin)
         return await self._interactions.finish(await self._interactions.agreed(interaction), origin)
 
-    def _denial(self, request: Request, interaction: Interaction) -> Record:
-        wanted, user_id = request_of(interaction), proof_of(interaction).user_id
+    def _denial(self, request: Request, interaction: SignInFlow) -> AuditRecord:
+        wanted, user_id = decode_request(interaction), proof_of_flow(interaction).user_id
         return self._consents.denial(user_id, wanted.client_id, wanted.scopes, origin_of(request, user_id))
 
-    async def _standing(self, browser: Browser, handle: str) -> tuple[Interaction, SignedIn]:
+    async def _standing(self, browser: Browser, handle: str) -> tuple[SignInFlow, UserSession]:
         """The way at this step, of the very session that this browser still has. Raises InteractionGone."""
         interaction = await self._interactions.find(handle, browser=browser.name)
         signed_in = browser.signed_in
-        if interaction.kind != KIND or interaction.step is not Step.CONSENT or signed_in is None:
-            raise InteractionGone
-        if proof_of(interaction).sign_in != sign_in_of(signed_in.session):
-            raise InteractionGone
+        if interaction.kind != KIND or interaction.step is not FlowStep.CONSENT or signed_in is None:
+            raise SignInFlowGone
+        if proof_of_flow(interaction).sign_in != sign_in_id_of(signed_in.session):
+            raise SignInFlowGone
         return interaction, signed_in
 
     def endpoints(self) -> list[Endpoint]:

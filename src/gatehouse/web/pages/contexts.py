@@ -9,7 +9,7 @@ way through a sign-in carry `interaction`. The account page has its own module, 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gatehouse.web.pages.vocabulary import MailPurpose, Method, Notice, Problem
+from gatehouse.web.pages.vocabulary import FactorMethod, MailPurpose, Notice, PageProblem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class SetupContext(PageContext):
     token: str
     login: str = ""
     nick: str = ""
-    problem: Problem | None = None
+    problem: PageProblem | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class SignInContext(PageContext):
     csrf: str
     interaction: str = ""
     login: str = ""  # typed before, or login_hint
-    problem: Problem | None = None
+    problem: PageProblem | None = None
     notice: Notice | None = None
     application: str = ""  # its name; empty when it is only about the account
     returns_to: str = ""  # the host the browser is sent back to
@@ -80,12 +80,12 @@ class SecondFactorContext(PageContext):
 
     csrf: str
     interaction: str
-    method: Method  # the one shown: the last used, or the chosen one
-    others: tuple[Method, ...] = ()
+    method: FactorMethod  # the one shown: the last used, or the chosen one
+    others: tuple[FactorMethod, ...] = ()
     application: str = ""
     sent_to: str = ""  # with EMAIL: the address, partly hidden
     passkey_options: str = ""  # with PASSKEY: JSON of PublicKeyCredentialRequestOptions
-    problem: Problem | None = None
+    problem: PageProblem | None = None
     notice: Notice | None = None
     mail_is_logged: bool = False
 
@@ -117,7 +117,7 @@ class ShortTokenContext(PageContext):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConfirmContext(PageContext):
+class ReauthenticationContext(PageContext):
     """Before an act that needs a fresh proof."""
 
     template = "confirm.html"
@@ -126,9 +126,9 @@ class ConfirmContext(PageContext):
     interaction: str
     login: str
     has_password: bool
-    methods: tuple[Method, ...] = ()  # TOTP, EMAIL or RECOVERY show a code field, PASSKEY its button
+    methods: tuple[FactorMethod, ...] = ()  # TOTP, EMAIL or RECOVERY show a code field, PASSKEY its button
     passkey_options: str = ""
-    problem: Problem | None = None
+    problem: PageProblem | None = None
     notice: Notice | None = None
 
 
@@ -144,7 +144,7 @@ class RegisterContext(PageContext):
     login: str = ""
     nick: str = ""
     domains: tuple[str, ...] = ()  # the only ones allowed; empty for any
-    problem: Problem | None = None
+    problem: PageProblem | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +184,7 @@ class InviteContext(PageContext):
     token: str
     login: str
     nick: str = ""
-    problem: Problem | None = None
+    problem: PageProblem | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +193,7 @@ class ForgotContext(PageContext):
 
     csrf: str
     login: str = ""
-    problem: Problem | None = None
+    problem: PageProblem | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +203,7 @@ class ResetContext(PageContext):
     csrf: str
     token: str
     login: str
-    problem: Problem | None = None
+    problem: PageProblem | None = None
 
 
 # -- second factors -----------------------------------------------------------------------------------
@@ -216,7 +216,7 @@ class TotpSetupContext(PageContext):
     csrf: str
     uri: str  # otpauth://…, shown as QR code
     secret: str  # base32, shown in groups of four
-    problem: Problem | None = None
+    problem: PageProblem | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,7 +226,7 @@ class PasskeySetupContext(PageContext):
     csrf: str
     passkey_options: str  # JSON of PublicKeyCredentialCreationOptions
     name: str = ""
-    problem: Problem | None = None
+    problem: PageProblem | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,7 +250,7 @@ class ExpiredContext(PageContext):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinkDeadContext(PageContext):
+class DeadLinkContext(PageContext):
     """A mailed link that was used, is too old, or was followed by a newer one: all alike."""
 
     template = "link_dead.html"
@@ -315,7 +315,7 @@ class ThrottledContext(PageContext):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WhyDenied:
+class DenialReason:
     """What only whoever administers is told."""
 
     by: str  # the words are `denied.why_<by>`
@@ -335,7 +335,7 @@ class AccessDeniedContext(PageContext):
     ask: tuple[str, ...] = ()  # whom to ask: names or addresses
     return_to: str = ""  # where the application is told `access_denied`
     on_device: bool = False  # which was told already
-    why: WhyDenied | None = None
+    why: DenialReason | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

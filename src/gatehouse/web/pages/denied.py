@@ -4,29 +4,31 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 from urllib.parse import urlencode
 
-from gatehouse.accounts.model import SignedIn, User
-from gatehouse.permissions.login import Barred, Refused
-from gatehouse.web.browser import is_full
-from gatehouse.web.console.places import Entry
-from gatehouse.web.pages.contexts import WhyDenied
+from gatehouse.accounts.model import User, UserSession
+from gatehouse.permissions.login import LoginRefusal, LoginRefusalReason
+from gatehouse.web.browser import is_full_session
+from gatehouse.web.console.places import ConsoleEntry
+from gatehouse.web.pages.contexts import DenialReason
 
-MISSING: Final[Mapping[Barred, str]] = {Barred.LOGIN_CAN: "login.can"}  # the others are not for want of a right
+MISSING_RIGHTS: Final[Mapping[LoginRefusalReason, str]] = {
+    LoginRefusalReason.LOGIN_CAN: "login.can"
+}  # the others are not for want of a right
 
 
-class Administrators(Protocol):
+class AdministratorLookup(Protocol):
     """The permission room's word about who runs the service."""
 
     async def is_administrator(self, user: User) -> bool:
         """Whether he holds can_administer."""
 
 
-class Refusals(Protocol):
-    async def refused(self, user_id: str, application_ids: Sequence[int]) -> Refused | None:
+class LoginRefusals(Protocol):
+    async def refused(self, user_id: str, application_ids: Sequence[int]) -> LoginRefusal | None:
         """What keeps him out of the first of them that does."""
 
 
-class DeniedReasons:
-    def __init__(self, *, administrators: Administrators, refusals: Refusals) -> None:
+class DenialReasons:
+    def __init__(self, *, administrators: AdministratorLookup, refusals: LoginRefusals) -> None:
         self._administrators = administrators
         self._refusals = refusals
 
@@ -38,15 +40,17 @@ class DeniedReasons:
         refused = await self._refusals.refused(user.user_id, application_ids)
         return None if refused is None else refused.application_id
 
-    async def why(self, signed_in: SignedIn | None, application_ids: Sequence[int]) -> WhyDenied | None:
+    async def why(self, signed_in: UserSession | None, application_ids: Sequence[int]) -> DenialReason | None:
         """None for everybody who does not administer, and when nothing keeps him out any more."""
-        if not is_full(signed_in) or not await self._administrators.is_administrator(signed_in.user):
+        if not is_full_session(signed_in) or not await self._administrators.is_administrator(signed_in.user):
             return None
         user_id = signed_in.user.user_id
         refused = await self._refusals.refused(user_id, application_ids)
         if refused is None:
             return None
         asked = urlencode({"user_id": user_id, "application_id": refused.application_id})
-        return WhyDenied(
-            by=refused.by.value, missing=MISSING.get(refused.by, ""), check=f"{Entry.ACCESS.path}/check?{asked}"
+        return DenialReason(
+            by=refused.by.value,
+            missing=MISSING_RIGHTS.get(refused.by, ""),
+            check=f"{ConsoleEntry.ACCESS.path}/check?{asked}",
         )

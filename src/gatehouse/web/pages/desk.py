@@ -7,30 +7,30 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.errors import BadAccount, DomainRefused, LinkDead, PasswordBreached, PasswordWeak
-from gatehouse.accounts.links import Asker
+from gatehouse.accounts.links import LinkRequester
 from gatehouse.accounts.own.errors import SameAddress
-from gatehouse.web.browser import Browser, Browsers
+from gatehouse.web.browser import Browser, BrowserSessions
 from gatehouse.web.dialects import Dialect
-from gatehouse.web.middleware.client_address import caller_of
+from gatehouse.web.middleware.client_address import caller_address_of
 from gatehouse.web.origin import origin_of
-from gatehouse.web.pages.contexts import LinkDeadContext, PageContext
+from gatehouse.web.pages.contexts import DeadLinkContext, PageContext
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.rendering import Pages
-from gatehouse.web.pages.vocabulary import Problem, Trouble
+from gatehouse.web.pages.rendering import PageRenderer
+from gatehouse.web.pages.vocabulary import PageProblem, ProblemKind
 from gatehouse.web.parse import read_form
 from gatehouse.web.routes.table import Endpoint, Handler, RateClass
 
-NOT_YET: Final = 400  # the form comes back with what is wrong
-VISITOR: Final = "visitor"  # who acts while nobody has proved who he is
+BAD_REQUEST: Final = 400  # the form comes back with what is wrong
+ANONYMOUS_ACTOR: Final = "visitor"  # who acts while nobody has proved who he is
 
 
-class Guarded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CsrfForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A form of ours: it has the fields it has, and `email_verified` is none of them (LG-19)."""
 
     csrf: str = ""
 
 
-class MailedLink(msgspec.Struct, frozen=True, kw_only=True):
+class MailedLinkQuery(msgspec.Struct, frozen=True, kw_only=True):
     token: str
 
 
@@ -38,19 +38,19 @@ class PasswordsDiffer(BadAccount):
     """The password was not typed the same way twice."""
 
 
-Form = TypeVar("Form", bound=Guarded)
+Form = TypeVar("Form", bound=CsrfForm)
 
-TROUBLES: Final = {
-    PasswordsDiffer: Trouble.PASSWORDS_DIFFER,
-    PasswordWeak: Trouble.PASSWORD_WEAK,
-    PasswordBreached: Trouble.PASSWORD_BREACHED,
-    DomainRefused: Trouble.DOMAIN_REFUSED,
-    SameAddress: Trouble.SAME_ADDRESS,
+INPUT_PROBLEMS: Final = {
+    PasswordsDiffer: ProblemKind.PASSWORDS_DIFFER,
+    PasswordWeak: ProblemKind.PASSWORD_WEAK,
+    PasswordBreached: ProblemKind.PASSWORD_BREACHED,
+    DomainRefused: ProblemKind.DOMAIN_REFUSED,
+    SameAddress: ProblemKind.SAME_ADDRESS,
 }
 
 
-class Desk:
-    def __init__(self, *, browsers: Browsers, pages: Pages) -> None:
+class PublicForms:
+    def __init__(self, *, browsers: BrowserSessions, pages: PageRenderer) -> None:
         self._browsers = browsers
         self._pages = pages
 
@@ -81,26 +81,26 @@ class Desk:
                 return await handler(request)
             except LinkDead:
                 await self._browsers.read(request)  # who is signed in reads this page too in his language
-                return self._pages.show(request, LinkDeadContext(start_again=start_again))
+                return self._pages.show(request, DeadLinkContext(start_again=start_again))
 
         return answer
 
-    def asker(self, request: Request) -> Asker:
-        return Asker(
-            source=caller_of(request.scope).source,
+    def asker(self, request: Request) -> LinkRequester:
+        return LinkRequester(
+            source=caller_address_of(request.scope).source,
             lang=self._pages.language_of(request),
-            origin=origin_of(request, VISITOR),
+            origin=origin_of(request, ANONYMOUS_ACTOR),
         )
 
 
-def refuse_if_different(password: str, repeated: str) -> None:
+def refuse_different_passwords(password: str, repeated: str) -> None:
     if password != repeated:
         raise PasswordsDiffer
 
 
-def trouble_with(error: BadAccount) -> Problem:
-    what = TROUBLES.get(type(error), Trouble.INPUT)
-    return Problem(what=what, text=error.detail)
+def problem_with(error: BadAccount) -> PageProblem:
+    what = INPUT_PROBLEMS.get(type(error), ProblemKind.INPUT)
+    return PageProblem(what=what, text=error.detail)
 
 
 def page_endpoint(method: str, path: Path, handler: Handler, *, name: str, summary: str) -> Endpoint:

@@ -7,39 +7,39 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.devices import Devices
-from gatehouse.accounts.model import Auth, User
-from gatehouse.accounts.second_factors.model import enabled
+from gatehouse.accounts.devices import DeviceCookies
+from gatehouse.accounts.model import SignInMethod, User
+from gatehouse.accounts.second_factors.model import enabled_factors
 from gatehouse.accounts.sessions import Sessions
-from gatehouse.interaction.account import KIND as ACCOUNT
-from gatehouse.interaction.dispatcher import Interactions
-from gatehouse.interaction.model import Proof, Step, proof_of_session
+from gatehouse.interaction.account import ACCOUNT_KIND as ACCOUNT
+from gatehouse.interaction.dispatcher import SignInFlows
+from gatehouse.interaction.model import FlowStep, SignInProof, proof_of_session
 from gatehouse.kernel.clock import Clock
 from gatehouse.mail.composer import Composer
-from gatehouse.mail.model import Mail, Template
-from gatehouse.web.agents import device_of
-from gatehouse.web.browser import Browser, Browsers
+from gatehouse.mail.model import MailTemplate, OutboxMail
+from gatehouse.web.agents import device_name
+from gatehouse.web.browser import Browser, BrowserSessions
 from gatehouse.web.origin import origin_of
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.responses import see_other
 
-NEWCOMER: Final = 600  # seconds after registration in which a new device is no news
-PAGES: Final = {
-    Step.LOGIN: Path.SIGN_IN,
-    Step.FACTOR: Path.SECOND_FACTOR,
-    Step.CONSENT: Path.CONSENT,
-    Step.CONFIRM: Path.CONFIRM_SIGN_IN,
+NEW_ACCOUNT_SECONDS: Final = 600  # seconds after registration in which a new device is no news
+STEP_PATHS: Final = {
+    FlowStep.LOGIN: Path.SIGN_IN,
+    FlowStep.FACTOR: Path.SECOND_FACTOR,
+    FlowStep.CONSENT: Path.CONSENT,
+    FlowStep.CONFIRM: Path.CONFIRM_SIGN_IN,
 }
 
 
-class Entrance:
+class SignInCompletion:
     def __init__(
         self,
         *,
         sessions: Sessions,
-        devices: Devices,
-        interactions: Interactions,
-        browsers: Browsers,
+        devices: DeviceCookies,
+        interactions: SignInFlows,
+        browsers: BrowserSessions,
         composer: Composer,
         clock: Clock,
     ) -> None:
@@ -52,15 +52,17 @@ class Entrance:
 
     async def first_proof(self, request: Request, browser: Browser, user: User, handle: str) -> Response:
         """The password was right: on to the second factor if the account has one, else in."""
-        if not enabled(user):
-            return await self.admit(request, browser, user, Auth.LOGIN, handle)
+        if not enabled_factors(user):
+            return await self.admit(request, browser, user, SignInMethod.LOGIN, handle)
         if handle:
             await self._interactions.proved_first(await self._interactions.find(handle, browser=browser.name), user)
         else:
             handle = await self._interactions.begin(ACCOUNT, {}, browser=browser.name, user=user)
-        return see_other(page_of(Step.FACTOR, handle))
+        return see_other(step_address(FlowStep.FACTOR, handle))
 
-    async def admit(self, request: Request, browser: Browser, user: User, auth: Auth, handle: str) -> Response:
+    async def admit(
+        self, request: Request, browser: Browser, user: User, auth: SignInMethod, handle: str
+    ) -> Response:
         """Everything was proved: a new session, never one the browser brought along (LG-01), and onward."""
         opened = await self._sessions.open(
             user,
@@ -74,33 +76,33 @@ class Entrance:
         response = see_other(await self.onward(request, browser, proof, handle))
         return self._browsers.signed_in(response, opened.secret, self._devices.issue(user.login_key or ""))
 
-    async def onward(self, request: Request, browser: Browser, proof: Proof, handle: str) -> str:
+    async def onward(self, request: Request, browser: Browser, proof: SignInProof, handle: str) -> str:
         """Where somebody goes who has proved that: on along his way, or to his account."""
         if not handle:
             return Path.ACCOUNT
         interaction = await self._interactions.find(handle, browser=browser.name)
         moved = await self._interactions.proved(interaction, proof)
-        if moved.step is Step.DONE:
+        if moved.step is FlowStep.DONE:
             return await self._interactions.finish(moved, origin_of(request, proof.user_id))
-        return page_of(moved.step, handle)
+        return step_address(moved.step, handle)
 
-    def _news(self, request: Request, browser: Browser, user: User) -> Sequence[Mail]:
+    def _news(self, request: Request, browser: Browser, user: User) -> Sequence[OutboxMail]:
         """Tell the owner when his account was entered from a browser never seen there before (S-16)."""
-        if user.login is None or self._clock.now() < user.reg_time + NEWCOMER:
+        if user.login is None or self._clock.now() < user.reg_time + NEW_ACCOUNT_SECONDS:
             return ()
         if self._devices.recognise(browser.device, user.login_key or ""):
             return ()
         address = origin_of(request, user.user_id).address
         return [
             self._composer.compose(
-                Template.NEW_DEVICE,
+                MailTemplate.NEW_DEVICE,
                 to=user.login,
                 lang=user.lang,
                 address=address,
-                device=device_of(browser.agent),
+                device=device_name(browser.agent),
             )
         ]
 
 
-def page_of(step: Step, handle: str) -> str:
-    return f"{PAGES[step]}?{urlencode({'interaction': handle})}"
+def step_address(step: FlowStep, handle: str) -> str:
+    return f"{STEP_PATHS[step]}?{urlencode({'interaction': handle})}"

@@ -4,20 +4,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.errors import BadAccount
-from gatehouse.accounts.recovery import Recovery
+from gatehouse.accounts.recovery import PasswordRecovery
 from gatehouse.web.pages.contexts import CheckMailContext, ForgotContext
-from gatehouse.web.pages.desk import NOT_YET, Desk, Guarded, page_endpoint, trouble_with
+from gatehouse.web.pages.desk import BAD_REQUEST, CsrfForm, PublicForms, page_endpoint, problem_with
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.vocabulary import MailPurpose
 from gatehouse.web.routes.table import Endpoint
 
 
-class ForgotForm(Guarded, frozen=True, kw_only=True):
+class ForgotForm(CsrfForm, frozen=True, kw_only=True):
     login: str
 
 
 class ForgotPage:
-    def __init__(self, *, recovery: Recovery, desk: Desk, mail_is_logged: bool) -> None:
+    def __init__(self, *, recovery: PasswordRecovery, desk: PublicForms, mail_is_logged: bool) -> None:
         self._recovery = recovery
         self._desk = desk
         self._mail_is_logged = mail_is_logged
@@ -33,8 +33,8 @@ class ForgotPage:
         try:
             await self._recovery.ask(form.login, self._desk.asker(request))
         except BadAccount as error:
-            context = ForgotContext(csrf=csrf, login=form.login, problem=trouble_with(error))
-            return self._desk.hand_out(request, browser, context, status=NOT_YET)
+            context = ForgotContext(csrf=csrf, login=form.login, problem=problem_with(error))
+            return self._desk.hand_out(request, browser, context, status=BAD_REQUEST)
         promised = CheckMailContext(
             csrf=csrf, purpose=MailPurpose.RESET, login=form.login, mail_is_logged=self._mail_is_logged
         )

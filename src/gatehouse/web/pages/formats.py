@@ -6,45 +6,47 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from gatehouse.web.pages.words import Words
+from gatehouse.web.pages.words import Translator
 
 MINUTE: Final = 60
 HOUR: Final = 60 * MINUTE
 DAY: Final = 24 * HOUR
-LONG_AGO: Final = 30 * DAY  # seconds after which a date says more than a number of days
-GROUP: Final = 4  # letters of a secret read at one glance
+DATE_AFTER_SECONDS: Final = 30 * DAY  # seconds after which a date says more than a number of days
+GROUP_SIZE: Final = 4  # letters of a secret read at one glance
 QUIET_ZONE: Final = 4  # modules; ISO/IEC 18004 §5.3.8
 QR_LIBRARY: Final = "segno"  # loaded with the first code: it takes 3 MB
 
 
-def moment(t: Words, at: int) -> Markup:
+def exact_time(t: Translator, at: int) -> Markup:
     """A point in time, in UTC: a page without script cannot know the reader's zone."""
     when = datetime.fromtimestamp(at, UTC)
     shown = t("time.moment", day=when.day, month=t(f"time.month_{when.month}"), year=when.year, clock=f"{when:%H:%M}")
-    return Markup('<time datetime="{}" data-exact>{}</time>').format(_stamp(when), shown)
+    return Markup('<time datetime="{}" data-exact>{}</time>').format(_utc_stamp(when), shown)
 
 
-def ago(t: Words, at: int, now: int, *, to_the_second: bool = False) -> Markup:
+def relative_time(t: Translator, at: int, now: int, *, to_the_second: bool = False) -> Markup:
     """How long before now; long ago as a date, and a moment ago in seconds where they matter."""
     past = max(0, now - at)
-    if past >= LONG_AGO:
-        return moment(t, at)
+    if past >= DATE_AFTER_SECONDS:
+        return exact_time(t, at)
     when = datetime.fromtimestamp(at, UTC)
-    return Markup('<time datetime="{}">{}</time>').format(_stamp(when), _past(t, past, to_the_second=to_the_second))
+    return Markup('<time datetime="{}">{}</time>').format(
+        _utc_stamp(when), _elapsed(t, past, to_the_second=to_the_second)
+    )
 
 
-def _stamp(when: datetime) -> str:
+def _utc_stamp(when: datetime) -> str:
     return f"{when:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _past(t: Words, past: int, *, to_the_second: bool) -> Markup:
+def _elapsed(t: Translator, past: int, *, to_the_second: bool) -> Markup:
     for unit, name in ((DAY, "time.days_ago"), (HOUR, "time.hours_ago"), (MINUTE, "time.minutes_ago")):
         if past >= unit:
             return t(name, count=past // unit)
     return t("time.seconds_ago", count=past) if past and to_the_second else t("time.just_now")
 
 
-def wait(t: Words, seconds: int) -> Markup:
+def duration(t: Translator, seconds: int) -> Markup:
     """How long to wait, never less than it is."""
     for unit, name in ((HOUR, "time.hours"), (MINUTE, "time.minutes")):
         if seconds >= unit:
@@ -52,18 +54,18 @@ def wait(t: Words, seconds: int) -> Markup:
     return t("time.seconds", count=max(1, seconds))
 
 
-def grouped(secret: str) -> str:
-    return " ".join(secret[start : start + GROUP] for start in range(0, len(secret), GROUP))
+def group_characters(secret: str) -> str:
+    return " ".join(secret[start : start + GROUP_SIZE] for start in range(0, len(secret), GROUP_SIZE))
 
 
-def foldable(address: str) -> Markup:
+def breakable_email(address: str) -> Markup:
     """An e-mail address that breaks after its @ first, where it has no room."""
     return Markup("@<wbr>").join(address.split("@"))
 
 
 def qr_code(text: str) -> Markup:
     """The text as an inline picture: always dark on light, or scanners fail in the dark theme."""
-    drawn: str = qr(text).svg_inline(
+    drawn: str = make_qr(text).svg_inline(
         border=QUIET_ZONE, dark="#000", light="#fff", omitsize=True, lineclass=None, svgclass="qr"
     )
     return Markup(drawn)  # noqa: S704 - made of our own paths, the text is in their geometry
@@ -71,9 +73,9 @@ def qr_code(text: str) -> Markup:
 
 def qr_data_uri(text: str) -> str:
     """The same as an address that a picture can have, for whoever shows it outside of our pages."""
-    uri: str = qr(text).svg_data_uri(border=QUIET_ZONE, dark="#000", light="#fff")
+    uri: str = make_qr(text).svg_data_uri(border=QUIET_ZONE, dark="#000", light="#fff")
     return uri
 
 
-def qr(text: str) -> Any:  # noqa: ANN401 - it has no types
+def make_qr(text: str) -> Any:  # noqa: ANN401 - it has no types
     return import_module(QR_LIBRARY).make_qr(text, error="m")

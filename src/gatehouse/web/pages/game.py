@@ -10,34 +10,34 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.gamesessions.model import Closing, GameSession, State
-from gatehouse.gamesessions.occasion import KIND, LINK, GameOccasion, page
-from gatehouse.interaction.dispatcher import Interactions
-from gatehouse.interaction.errors import InteractionGone
-from gatehouse.interaction.model import Step, proof_of_session
+from gatehouse.gamesessions.model import CloseStatus, GameSession, GameSessionState
+from gatehouse.gamesessions.occasion import KIND, LINK_PATH, GameSignInPurpose, page_url
+from gatehouse.interaction.dispatcher import SignInFlows
+from gatehouse.interaction.errors import SignInFlowGone
+from gatehouse.interaction.model import FlowStep, proof_of_session
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import TooMany
-from gatehouse.throttle.volume import Volume
-from gatehouse.web.browser import Browser, Browsers, is_full, is_prefetch
+from gatehouse.throttle.volume import RateLimiter
+from gatehouse.web.browser import Browser, BrowserSessions, is_full_session, is_prefetch
 from gatehouse.web.dialects import Dialect
-from gatehouse.web.middleware.client_address import caller_of
-from gatehouse.web.pages.consent import Owners
-from gatehouse.web.pages.denied import DeniedReasons
-from gatehouse.web.pages.entrance import page_of
+from gatehouse.web.middleware.client_address import caller_address_of
+from gatehouse.web.pages.consent import ApplicationOwnerLookup
+from gatehouse.web.pages.denied import DenialReasons
+from gatehouse.web.pages.entrance import step_address
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.rendering import Pages
+from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.sso_contexts import GameDeniedContext, GameEndContext
 from gatehouse.web.pages.vocabulary import GameEnd
-from gatehouse.web.pages.way import carried
+from gatehouse.web.pages.way import pack_request
 from gatehouse.web.parse import read_query
-from gatehouse.web.responses import NO_STORE, json_answer, see_other
+from gatehouse.web.responses import NO_STORE, json_response, see_other
 from gatehouse.web.routes.table import Endpoint, RateClass
 
-BEGINNING: Final = "game"  # what is counted: sign-ins begun and kept until they end
+GAME_SIGN_IN_LIMIT_KEY: Final = "game"  # what is counted: sign-ins begun and kept until they end
 NOT_FOUND: Final = 404
-NOT_NOW: Final = 503
-ENDS: Final = {Closing.SUCCESS.value: GameEnd.IN, Closing.ERROR.value: GameEnd.FAILED}
-UNTIL: Final = {  # the game has not spoken yet, or may say otherwise: its last word counts (R4, closeGsid)
+SERVICE_UNAVAILABLE: Final = 503
+ENDS_BY_CLOSING: Final = {CloseStatus.SUCCESS.value: GameEnd.IN, CloseStatus.ERROR.value: GameEnd.FAILED}
+FOLLOWED_STATES: Final = {  # the game has not spoken yet, or may say otherwise: its last word counts (R4, closeGsid)
     GameEnd.CONFIRMED: "cancelled Success Error",
     GameEnd.IN: "Error",
     GameEnd.FAILED: "Success",
@@ -48,7 +48,7 @@ class GsidQuery(msgspec.Struct, frozen=True, kw_only=True):
     gsid: str = ""
 
 
-class StateAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class GameStateResponse(msgspec.Struct, frozen=True, kw_only=True):
     """How a session stands; nothing about people."""
 
     state: str
@@ -56,7 +56,7 @@ class StateAnswer(msgspec.Struct, frozen=True, kw_only=True):
     waiting: bool
 
 
-class OverAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class GameOverResponse(msgspec.Struct, frozen=True, kw_only=True):
     state: str = "over"
 
 
@@ -64,13 +64,13 @@ class GamePages:
     def __init__(
         self,
         *,
-        occasion: GameOccasion,
-        owners: Owners,
-        reasons: DeniedReasons,
-        interactions: Interactions,
-        browsers: Browsers,
-        pages: Pages,
-        volume: Volume,
+        occasion: GameSignInPurpose,
+        owners: ApplicationOwnerLookup,
+        reasons: DenialReasons,
+        interactions: SignInFlows,
+        browsers: BrowserSessions,
+        pages: PageRenderer,
+        volume: RateLimiter,
         clock: Clock,
     ) -> None:
         self._occasion = occasion
@@ -85,39 +85,39 @@ class GamePages:
     async def open(self, request: Request, browser: Browser, gsid: str) -> Response:
         """`/?gsid=…`. Nothing else in the query counts: what the game asked for stands (checklist GS-20)."""
         if is_prefetch(request):
-            return Response(None, NOT_NOW, NO_STORE)
+            return Response(None, SERVICE_UNAVAILABLE, NO_STORE)
         if request.method == "HEAD":
             return Response(None, 200, NO_STORE)  # it answers nothing, so it begins nothing, as at authorize (AZ-30)
         try:
             return self._browsers.remember(see_other(await self._begin(request, browser, gsid)), browser)
-        except InteractionGone:
+        except SignInFlowGone:
             return self._ended(request, GameEnd.OVER)
 
     async def _begin(self, request: Request, browser: Browser, gsid: str) -> str:
         """Begin a way through the pages; how many one source may begin is bounded, as at authorize (AZ-33)."""
-        wait = self._volume.admit(BEGINNING, caller_of(request.scope).source)
+        wait = self._volume.admit(GAME_SIGN_IN_LIMIT_KEY, caller_address_of(request.scope).source)
         if wait:
             raise TooMany(wait, "sign-ins for games begun from one source")
         ask = await self._occasion.open(gsid)
-        again, signed_in = carried(page(LINK, gsid).encode()), browser.signed_in
-        if not is_full(signed_in):
+        again, signed_in = pack_request(page_url(LINK_PATH, gsid).encode()), browser.signed_in
+        if not is_full_session(signed_in):
             handle = await self._interactions.begin(KIND, ask, browser=browser.name, request=again)
-            return page_of(Step.LOGIN, handle)
+            return step_address(FlowStep.LOGIN, handle)
         proof = proof_of_session(signed_in.session)
         handle, interaction = await self._interactions.begin_proved(
             KIND, ask, proof, browser=browser.name, request=again
         )
-        return page_of(interaction.step, handle)
+        return step_address(interaction.step, handle)
 
     async def done(self, request: Request) -> Response:
         """Somebody said yes; from here on the page tells what the game says."""
         await self._browsers.read(request)  # the page is in the language of who did it
         gsid = read_query(request, GsidQuery).gsid
         session = await self._occasion.standing(gsid)
-        if session is not None and session.state is State.PENDING:
-            return see_other(page(LINK, gsid))
-        end = end_of(session)
-        return self._ended(request, end, gsid=gsid, until=UNTIL.get(end, ""))
+        if session is not None and session.state is GameSessionState.PENDING:
+            return see_other(page_url(LINK_PATH, gsid))
+        end = game_end_of(session)
+        return self._ended(request, end, gsid=gsid, until=FOLLOWED_STATES.get(end, ""))
 
     async def cancelled(self, request: Request) -> Response:
         await self._browsers.read(request)
@@ -132,7 +132,12 @@ class GamePages:
         browser = await self._browsers.read(request)
         session = await self._occasion.standing(read_query(request, GsidQuery).gsid)
         user = browser.signed_in.user if browser.signed_in else None
-        if session is None or session.state is not State.FAILED or user is None or session.user_id != user.user_id:
+        if (
+            session is None
+            or session.state is not GameSessionState.FAILED
+            or user is None
+            or session.user_id != user.user_id
+        ):
             return self._ended(request, GameEnd.OVER)
         named = self._occasion.applications(session)
         refusing = await self._reasons.refusing(user, named) or self._occasion.application(session)
@@ -147,9 +152,9 @@ class GamePages:
     async def state(self, request: Request) -> Response:
         session = await self._occasion.standing(read_query(request, GsidQuery).gsid)
         if session is None:
-            return json_answer(OverAnswer())
+            return json_response(GameOverResponse())
         waiting = session.is_waited_for(self._clock.now())
-        return json_answer(StateAnswer(state=session.stage.value, closed=session.closed, waiting=waiting))
+        return json_response(GameStateResponse(state=session.stage.value, closed=session.closed, waiting=waiting))
 
     def _ended(self, request: Request, end: GameEnd, *, gsid: str = "", until: str = "") -> Response:
         status = NOT_FOUND if end is GameEnd.OVER else None
@@ -177,8 +182,8 @@ class GamePages:
         ]
 
 
-def end_of(session: GameSession | None) -> GameEnd:
+def game_end_of(session: GameSession | None) -> GameEnd:
     """What to tell of a session that was answered; closed by the game before the delivery it is a failed one too."""
-    if session is None or (session.state is State.FAILED and session.closed != Closing.ERROR):
+    if session is None or (session.state is GameSessionState.FAILED and session.closed != CloseStatus.ERROR):
         return GameEnd.OVER
-    return ENDS.get(session.closed, GameEnd.CONFIRMED)
+    return ENDS_BY_CLOSING.get(session.closed, GameEnd.CONFIRMED)

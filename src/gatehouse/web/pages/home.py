@@ -4,7 +4,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.web.browser import Browsers
+from gatehouse.web.browser import BrowserSessions
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.pages.game import GamePages
 from gatehouse.web.pages.paths import Path
@@ -22,7 +22,7 @@ class HomeQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 class HomePage:
     def __init__(
-        self, *, browsers: Browsers, sign_in: SignInPages, short_token: ShortTokenPage, game: GamePages
+        self, *, browsers: BrowserSessions, sign_in: SignInPages, short_token: ShortTokenPage, game: GamePages
     ) -> None:
         self._browsers = browsers
         self._sign_in = sign_in

@@ -7,13 +7,13 @@ from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.invitations import Invitations
 from gatehouse.web.pages.contexts import InviteContext
 from gatehouse.web.pages.desk import (
-    NOT_YET,
-    Desk,
-    Guarded,
-    MailedLink,
+    BAD_REQUEST,
+    CsrfForm,
+    MailedLinkQuery,
+    PublicForms,
     page_endpoint,
-    refuse_if_different,
-    trouble_with,
+    problem_with,
+    refuse_different_passwords,
 )
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.vocabulary import Notice
@@ -22,7 +22,7 @@ from gatehouse.web.responses import see_other
 from gatehouse.web.routes.table import Endpoint
 
 
-class InviteForm(Guarded, frozen=True, kw_only=True):
+class InviteForm(CsrfForm, frozen=True, kw_only=True):
     token: str
     nick: str
     password: str
@@ -30,12 +30,12 @@ class InviteForm(Guarded, frozen=True, kw_only=True):
 
 
 class InvitePage:
-    def __init__(self, *, invitations: Invitations, desk: Desk) -> None:
+    def __init__(self, *, invitations: Invitations, desk: PublicForms) -> None:
         self._invitations = invitations
         self._desk = desk
 
     async def show(self, request: Request) -> Response:
-        token = read_query(request, MailedLink).token
+        token = read_query(request, MailedLinkQuery).token
         owner = await self._invitations.invited(token)
         browser = await self._desk.visitor(request)
         context = InviteContext(csrf=self._desk.csrf(browser), token=token, login=owner.login or "", nick=owner.nick)
@@ -53,13 +53,13 @@ class InvitePage:
                 token=form.token,
                 login=owner.login or "",
                 nick=form.nick,
-                problem=trouble_with(error),
+                problem=problem_with(error),
             )
-            return self._desk.hand_out(request, browser, context, status=NOT_YET)
+            return self._desk.hand_out(request, browser, context, status=BAD_REQUEST)
         return see_other(f"{Path.SIGN_IN}?notice={Notice.WELCOME}")
 
     async def _accept(self, request: Request, form: InviteForm) -> None:
-        refuse_if_different(form.password, form.repeated)
+        refuse_different_passwords(form.password, form.repeated)
         asker = self._desk.asker(request)
         await self._invitations.accept(
             form.token, nick=form.nick, password=form.password, lang=asker.lang, origin=asker.origin

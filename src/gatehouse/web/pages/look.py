@@ -7,27 +7,27 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
 
-from gatehouse.web.browser import reader_lang
+from gatehouse.web.browser import signed_in_lang
 from gatehouse.web.pages.vocabulary import Theme
 from gatehouse.web.pages.words import Languages, choose_language
 
-LANG: Final = "lang"  # the parameter
+LANG_PARAMETER: Final = "lang"  # the parameter
 UI_LOCALES: Final = "ui_locales"  # a client's, at authorize and at the sign-out (OpenID Connect Core §3.1.2.1)
 LANG_COOKIE: Final = "gh_lang"
 THEME_COOKIE: Final = "gh_theme"
-A_YEAR: Final = 365 * 24 * 3600
-THEMES: Final = {theme.value: theme for theme in Theme}
+YEAR_SECONDS: Final = 365 * 24 * 3600
+THEMES_BY_VALUE: Final = {theme.value: theme for theme in Theme}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class DisplayPreferences:
     lang: str
     theme: Theme = Theme.AUTO
     asked_for: str = ""  # the language this very address names
     query: str | None = None  # the rest of the address's query, or None where a link back here makes no sense
 
 
-class Looks:
+class DisplayPreferenceCookies:
     """Reads the look of a request, and remembers choices in cookies of their own."""
 
     def __init__(self, languages: Languages, *, https: bool) -> None:
@@ -35,7 +35,7 @@ class Looks:
         self._https = https
         self._prefix = "__Host-" if https else ""  # R8: plain names on loopback
 
-    def of(self, scope: Scope, *, account_lang: str = "", ui_locales: str = "") -> Look:
+    def of(self, scope: Scope, *, account_lang: str = "", ui_locales: str = "") -> DisplayPreferences:
         """One rule for every page, error pages too: `words.choose_language` says who comes before whom.
 
         `account_lang`: of somebody who is known but not signed in yet; `ui_locales`: of a way begun by an earlier
@@ -46,13 +46,13 @@ class Looks:
         lang = choose_language(
             available=self._languages,
             chosen=asked_for or request.cookies.get(self._prefix + LANG_COOKIE, ""),
-            account=account_lang or reader_lang(scope),
+            account=account_lang or signed_in_lang(scope),
             ui_locales=ui_locales or request.query_params.get(UI_LOCALES, ""),
             accept_language=request.headers.get("accept-language", ""),
         )
-        return Look(
+        return DisplayPreferences(
             lang=lang,
-            theme=THEMES.get(request.cookies.get(self._prefix + THEME_COOKIE, ""), Theme.AUTO),
+            theme=THEMES_BY_VALUE.get(request.cookies.get(self._prefix + THEME_COOKIE, ""), Theme.AUTO),
             asked_for=asked_for,
             query=rest if scope["method"] in ("GET", "HEAD") else None,
         )
@@ -61,7 +61,12 @@ class Looks:
         for name, value in ((LANG_COOKIE, lang), (THEME_COOKIE, theme)):
             if value is not None:
                 response.set_cookie(
-                    self._prefix + name, value, max_age=A_YEAR, secure=self._https, httponly=True, samesite="lax"
+                    self._prefix + name,
+                    value,
+                    max_age=YEAR_SECONDS,
+                    secure=self._https,
+                    httponly=True,
+                    samesite="lax",
                 )
 
     def _split(self, scope: Scope) -> tuple[str, str | None]:
@@ -70,6 +75,6 @@ class Looks:
         if not query.isascii():
             return "", None
         parts = [part for part in query.decode("ascii").split("&") if part]
-        named = [part.removeprefix(f"{LANG}=") for part in parts if part.startswith(f"{LANG}=")]
+        named = [part.removeprefix(f"{LANG_PARAMETER}=") for part in parts if part.startswith(f"{LANG_PARAMETER}=")]
         asked_for = named[-1] if named and named[-1] in set(self._languages) else ""
-        return asked_for, "&".join(part for part in parts if not part.startswith(f"{LANG}="))
+        return asked_for, "&".join(part for part in parts if not part.startswith(f"{LANG_PARAMETER}="))

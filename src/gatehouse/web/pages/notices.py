@@ -10,22 +10,22 @@ from starlette.responses import Response
 
 from gatehouse.web.pages.vocabulary import Notice
 
-NAME: Final = "gh_notice"
-LIFETIME: Final = 60  # seconds; it is read by the very next request
-NOTICES: Final = {notice.value: notice for notice in Notice}
+NOTICE_COOKIE: Final = "gh_notice"
+NOTICE_SECONDS: Final = 60  # seconds; it is read by the very next request
+NOTICES_BY_VALUE: Final = {notice.value: notice for notice in Notice}
 
 
-class Notices:
+class NoticeCookie:
     def __init__(self, *, https: bool) -> None:
         self._https = https
-        self._name = f"__Host-{NAME}" if https else NAME  # R8: plain names on loopback
+        self._name = f"__Host-{NOTICE_COOKIE}" if https else NOTICE_COOKIE  # R8: plain names on loopback
 
     def leave(self, response: Response, notice: Notice) -> Response:
-        self._set(response, notice.value, LIFETIME)
+        self._set(response, notice.value, NOTICE_SECONDS)
         return response
 
     def read(self, request: Request) -> Notice | None:
-        return NOTICES.get(request.cookies.get(self._name, ""))
+        return NOTICES_BY_VALUE.get(request.cookies.get(self._name, ""))
 
     def forget(self, response: Response) -> Response:
         self._set(response, "", 0)

@@ -12,35 +12,35 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.model import Session, SignedIn, Strength, User
+from gatehouse.accounts.model import Session, SessionStrength, User, UserSession
 from gatehouse.accounts.sessions import Sessions
-from gatehouse.audit.model import Origin
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.digests import sha256
-from gatehouse.web.agents import device_of
-from gatehouse.web.browser import Browser, Browsers
+from gatehouse.web.agents import device_name
+from gatehouse.web.browser import Browser, BrowserSessions
 from gatehouse.web.dialects import Dialect
-from gatehouse.web.middleware.client_address import caller_of
+from gatehouse.web.middleware.client_address import caller_address_of
 from gatehouse.web.origin import origin_of
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import Guarded
-from gatehouse.web.pages.notices import Notices
+from gatehouse.web.pages.desk import CsrfForm
+from gatehouse.web.pages.notices import NoticeCookie
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.rendering import Pages
-from gatehouse.web.pages.vocabulary import SAID_IN, Notice, Section
+from gatehouse.web.pages.rendering import PageRenderer
+from gatehouse.web.pages.vocabulary import NOTICE_SECTIONS, AccountSection, Notice
 from gatehouse.web.parse import read_form
 from gatehouse.web.responses import see_other
-from gatehouse.web.routes.table import Auth, Endpoint, Handler, RateClass
+from gatehouse.web.routes.table import Endpoint, Handler, RateClass, RequiredAuth
 
-Form = TypeVar("Form", bound=Guarded)
+Form = TypeVar("Form", bound=CsrfForm)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Visit:
+class AccountRequest:
     """One request of somebody who is signed in."""
 
     browser: Browser
-    signed_in: SignedIn
-    origin: Origin
+    signed_in: UserSession
+    origin: AuditOrigin
     source: str  # as throttles count it
 
     @property
@@ -53,47 +53,49 @@ class Visit:
 
     @property
     def device(self) -> str:
-        return device_of(self.browser.agent)
+        return device_name(self.browser.agent)
 
     @property
     def browser_digest(self) -> bytes:
         return sha256(self.browser.name)
 
 
-Show = Callable[[Request, Visit], Awaitable[Response]]
-Act = Callable[[Request, Visit, Form], Awaitable[Response]]
+PageHandler = Callable[[Request, AccountRequest], Awaitable[Response]]
+FormHandler = Callable[[Request, AccountRequest, Form], Awaitable[Response]]
 
 
-def place(section: Section) -> str:
+def section_address(section: AccountSection) -> str:
     return f"{Path.ACCOUNT}#{section}"
 
 
 # Where a fresh proof leads back to: a page of its own, or the part of the account page that has the button.
 # Closed, so that no request can name another address (LG-04).
-BACK_TO: Final[Mapping[str, str]] = {
+RETURN_ADDRESSES: Final[Mapping[str, str]] = {
     Path.TOTP: Path.TOTP,
     Path.PASSKEY: Path.PASSKEY,
     Path.DELETE: Path.DELETE,
-    Path.EMAIL: place(Section.EMAIL),
-    Path.PASSWORD: place(Section.PASSWORD),
-    Path.TOTP_REMOVE: place(Section.FACTORS),
-    Path.PASSKEY_REMOVE: place(Section.FACTORS),
-    Path.EMAIL_CODE: place(Section.FACTORS),
-    Path.RECOVERY_CODES: place(Section.FACTORS),
-    Path.SESSION_END: place(Section.SESSIONS),
-    Path.SESSIONS_END_OTHERS: place(Section.SESSIONS),
-    Path.APPLICATION_REVOKE: place(Section.APPLICATIONS),
+    Path.EMAIL: section_address(AccountSection.EMAIL),
+    Path.PASSWORD: section_address(AccountSection.PASSWORD),
+    Path.TOTP_REMOVE: section_address(AccountSection.FACTORS),
+    Path.PASSKEY_REMOVE: section_address(AccountSection.FACTORS),
+    Path.EMAIL_CODE: section_address(AccountSection.FACTORS),
+    Path.RECOVERY_CODES: section_address(AccountSection.FACTORS),
+    Path.SESSION_END: section_address(AccountSection.SESSIONS),
+    Path.SESSIONS_END_OTHERS: section_address(AccountSection.SESSIONS),
+    Path.APPLICATION_REVOKE: section_address(AccountSection.APPLICATIONS),
 }
 
 
-class OwnerDesk:
-    def __init__(self, *, browsers: Browsers, sessions: Sessions, pages: Pages, notices: Notices) -> None:
+class AccountView:
+    def __init__(
+        self, *, browsers: BrowserSessions, sessions: Sessions, pages: PageRenderer, notices: NoticeCookie
+    ) -> None:
         self._browsers = browsers
         self._sessions = sessions
         self._pages = pages
         self._notices = notices
 
-    def shown(self, path: Path, show: Show, *, name: str, summary: str, fresh: bool = False) -> Endpoint:
+    def shown(self, path: Path, show: PageHandler, *, name: str, summary: str, fresh: bool = False) -> Endpoint:
         """An endpoint that shows its owner something."""
 
         async def handler(request: Request) -> Response:
@@ -104,13 +106,13 @@ class OwnerDesk:
                 return self.ask_again(path)
             return await show(request, visit)
 
-        return _endpoint("GET", path, handler, name=name, summary=summary)
+        return account_endpoint("GET", path, handler, name=name, summary=summary)
 
     def posted(
         self,
         path: Path,
         into: type[Form],
-        act: Act[Form],
+        act: FormHandler[Form],
         *,
         name: str,
         summary: str,
@@ -129,15 +131,15 @@ class OwnerDesk:
                 return self.ask_again(path)
             return await act(request, visit, form)
 
-        return _endpoint("POST", path, handler, name=name, summary=summary, rate_class=rate_class)
+        return account_endpoint("POST", path, handler, name=name, summary=summary, rate_class=rate_class)
 
-    def is_fresh(self, visit: Visit) -> bool:
+    def is_fresh(self, visit: AccountRequest) -> bool:
         return self._sessions.is_fresh(visit.session)
 
     def ask_again(self, path: str) -> Response:
         return see_other(f"{Path.CONFIRM}?{urlencode({'next': path})}")
 
-    def csrf(self, visit: Visit) -> str:
+    def csrf(self, visit: AccountRequest) -> str:
         return self._browsers.csrf(visit.browser)
 
     def show(self, request: Request, context: PageContext, *, status: int | None = None) -> Response:
@@ -145,23 +147,23 @@ class OwnerDesk:
 
     def done(self, notice: Notice) -> Response:
         """Back to the part of the account page that says once what was done."""
-        return self._notices.leave(see_other(place(SAID_IN[notice])), notice)
+        return self._notices.leave(see_other(section_address(NOTICE_SECTIONS[notice])), notice)
 
-    async def _visit(self, request: Request) -> Visit | None:
+    async def _visit(self, request: Request) -> AccountRequest | None:
         """None for a stranger, and for a session that signs in to applications only (R1)."""
         browser = await self._browsers.read(request)
         signed_in = browser.signed_in
-        if signed_in is None or signed_in.session.strength is not Strength.FULL:
+        if signed_in is None or signed_in.session.strength is not SessionStrength.FULL:
             return None
-        return Visit(
+        return AccountRequest(
             browser=browser,
             signed_in=signed_in,
             origin=origin_of(request, signed_in.user.user_id),
-            source=caller_of(request.scope).source,
+            source=caller_address_of(request.scope).source,
         )
 
 
-def _endpoint(
+def account_endpoint(
     method: str,
     path: Path,
     handler: Handler,
@@ -179,6 +181,6 @@ def _endpoint(
         rate_class=rate_class,
         section="pages",
         summary=summary,
-        auth=Auth.SESSION,
+        auth=RequiredAuth.SESSION,
         hidden=True,
     )

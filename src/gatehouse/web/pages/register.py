@@ -4,23 +4,23 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.errors import BadAccount
-from gatehouse.accounts.registration import Newcomer, Registration
+from gatehouse.accounts.registration import NewAccount, SelfRegistration
 from gatehouse.web.browser import Browser
 from gatehouse.web.pages.contexts import CheckMailContext, RegisterContext
 from gatehouse.web.pages.desk import (
-    NOT_YET,
-    Desk,
-    Guarded,
+    BAD_REQUEST,
+    CsrfForm,
+    PublicForms,
     page_endpoint,
-    refuse_if_different,
-    trouble_with,
+    problem_with,
+    refuse_different_passwords,
 )
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.vocabulary import MailPurpose
 from gatehouse.web.routes.table import Endpoint
 
 
-class RegisterForm(Guarded, frozen=True, kw_only=True):
+class RegisterForm(CsrfForm, frozen=True, kw_only=True):
     interaction: str = ""
     login: str
     nick: str
@@ -29,7 +29,7 @@ class RegisterForm(Guarded, frozen=True, kw_only=True):
 
 
 class RegisterPage:
-    def __init__(self, *, registration: Registration, desk: Desk, mail_is_logged: bool) -> None:
+    def __init__(self, *, registration: SelfRegistration, desk: PublicForms, mail_is_logged: bool) -> None:
         self._registration = registration
         self._desk = desk
         self._mail_is_logged = mail_is_logged
@@ -56,8 +56,8 @@ class RegisterPage:
         return self._desk.hand_out(request, browser, context)
 
     async def _register(self, request: Request, form: RegisterForm) -> None:
-        refuse_if_different(form.password, form.repeated)
-        newcomer = Newcomer(login=form.login, nick=form.nick, password=form.password)
+        refuse_different_passwords(form.password, form.repeated)
+        newcomer = NewAccount(login=form.login, nick=form.nick, password=form.password)
         await self._registration.register(newcomer, self._desk.asker(request))
 
     def _again(self, request: Request, browser: Browser, form: RegisterForm, error: BadAccount) -> Response:
@@ -67,9 +67,9 @@ class RegisterPage:
             login=form.login,
             nick=form.nick,
             domains=self._registration.domains,
-            problem=trouble_with(error),
+            problem=problem_with(error),
         )
-        return self._desk.hand_out(request, browser, context, status=NOT_YET)
+        return self._desk.hand_out(request, browser, context, status=BAD_REQUEST)
 
     def endpoints(self) -> list[Endpoint]:
         return [

@@ -11,33 +11,41 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
 
-from gatehouse.audit.events import Event
-from gatehouse.interaction.confirming import Nearness
+from gatehouse.audit.events import AuditEvent
+from gatehouse.interaction.confirming import NetworkNearness
 from gatehouse.permissions.evaluation.gathering import SourceKind
-from gatehouse.web.branding import PLAIN, Brand
+from gatehouse.web.branding import DEFAULT_BRAND, Brand
 from gatehouse.web.pages import formats, tables
 from gatehouse.web.pages.contexts import ErrorContext, PageContext
-from gatehouse.web.pages.look import Look, Looks
+from gatehouse.web.pages.look import DisplayPreferenceCookies, DisplayPreferences
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.vocabulary import GameEnd, MailPurpose, Method, Problem, Section, Theme, Trouble
-from gatehouse.web.pages.words import FALLBACK, Languages, Words, load_languages
-from gatehouse.web.responses import HtmlMadeOffLoop, html_answer
+from gatehouse.web.pages.vocabulary import (
+    AccountSection,
+    FactorMethod,
+    GameEnd,
+    MailPurpose,
+    PageProblem,
+    ProblemKind,
+    Theme,
+)
+from gatehouse.web.pages.words import FALLBACK_LANG, Languages, Translator, load_languages
+from gatehouse.web.responses import OffLoopHtmlResponse, html_response
 from gatehouse.web.static import Assets
 
 # Templates compare with the same closed choices as handlers: a misspelt one fails the first rendering.
-CHOICES: Final[Mapping[str, object]] = {
+TEMPLATE_CHOICES: Final[Mapping[str, object]] = {
     "Path": Path,
-    "Method": Method,
-    "Section": Section,
+    "Method": FactorMethod,
+    "Section": AccountSection,
     "Theme": Theme,
     "MailPurpose": MailPurpose,
     "GameEnd": GameEnd,
-    "Nearness": Nearness,
+    "Nearness": NetworkNearness,
     "SourceKind": SourceKind,
 }
 
 
-class Pages:
+class PageRenderer:
     """`choices`: more closed choices that templates compare with. `demo`: every page says that it is one."""
 
     def __init__(
@@ -48,20 +56,20 @@ class Pages:
         languages: Languages | None = None,
         choices: Mapping[str, object] = MappingProxyType({}),
         demo: bool = False,
-        brand: Brand = PLAIN,
+        brand: Brand = DEFAULT_BRAND,
     ) -> None:
         self._assets = assets
         self._https = https
         self._demo = demo
         self._brand = brand
         self._languages = languages or load_languages()
-        self._looks = Looks(self._languages, https=https)
+        self._looks = DisplayPreferenceCookies(self._languages, https=https)
         self._choices = choices
-        self._templates = templates(assets)
+        self._templates = template_environment(assets)
 
-    def extended(self, part: str, choices: Mapping[str, object]) -> "Pages":
+    def extended(self, part: str, choices: Mapping[str, object]) -> "PageRenderer":
         """The same pages with the words of one more part, and its choices."""
-        return Pages(
+        return PageRenderer(
             self._assets,
             https=self._https,
             languages=load_languages(part),
@@ -85,7 +93,7 @@ class Pages:
         `account_lang` and `ui_locales`: see `Looks.of`, which knows who is signed in by itself.
         """
         look = self._looks.of(request.scope, account_lang=account_lang, ui_locales=ui_locales)
-        response = html_answer(self.text(context, look), status=status or context.status, headers=headers)
+        response = html_response(self.text(context, look), status=status or context.status, headers=headers)
         return self._looking(response, look)
 
     def show_off_loop(
@@ -101,15 +109,17 @@ class Pages:
         `around`: what a frame that many pages stand in has to be told.
         """
         look = self._looks.of(request.scope)
-        return self._looking(HtmlMadeOffLoop(lambda: self.text(make(), look, around), status=status), look)
+        return self._looking(OffLoopHtmlResponse(lambda: self.text(make(), look, around), status=status), look)
 
-    def _looking(self, response: Response, look: Look) -> Response:
+    def _looking(self, response: Response, look: DisplayPreferences) -> Response:
         response.headers["Content-Language"] = look.lang
         if look.asked_for:
             self._looks.remember(response, lang=look.asked_for)
         return response
 
-    def text(self, context: PageContext, look: Look, around: Mapping[str, object] = MappingProxyType({})) -> str:
+    def text(
+        self, context: PageContext, look: DisplayPreferences, around: Mapping[str, object] = MappingProxyType({})
+    ) -> str:
         told = {field.name: getattr(context, field.name) for field in fields(context)}
         return self._templates.get_template(context.template).render(self._surroundings(look), **around, **told)
 
@@ -117,7 +127,7 @@ class Pages:
         """The language a page would be shown in, for the mail or the account that comes of it."""
         return self._looks.of(request.scope).lang
 
-    def words_for(self, request: Request) -> Words:
+    def words_for(self, request: Request) -> Translator:
         """What a page would speak in, for a file that stands for one."""
         return self._languages[self.language_of(request)]
 
@@ -130,18 +140,18 @@ class Pages:
 
     def error(self, status: int, title: str, message: str, request_id: str, scope: Scope | None = None) -> str:
         """English words come from the error itself; other languages have their own for it, or for its status."""
-        look = Look(lang=FALLBACK) if scope is None else self._looks.of(scope)
+        look = DisplayPreferences(lang=FALLBACK_LANG) if scope is None else self._looks.of(scope)
         t = self._languages[look.lang]
         said = self._languages.said(look.lang, message)
         shown = ErrorContext(
             code=status,
-            title=title if look.lang == FALLBACK else t(_error_key(t, "title", status)),
+            title=title if look.lang == FALLBACK_LANG else t(_error_key(t, "title", status)),
             message=t(_error_key(t, "text", status)) if said is None else said,
             request_id=request_id,
         )
         return self.text(shown, look)
 
-    def _surroundings(self, look: Look) -> dict[str, object]:
+    def _surroundings(self, look: DisplayPreferences) -> dict[str, object]:
         t = self._languages[look.lang]
         return {
             **self._choices,
@@ -150,22 +160,22 @@ class Pages:
             "demo": self._demo,
             "brand": self._brand,
             "languages": [(lang, self._languages[lang]("language.name")) for lang in self._languages],
-            "moment": partial(formats.moment, t),
-            "ago": partial(formats.ago, t),
-            "wait": partial(formats.wait, t),
+            "moment": partial(formats.exact_time, t),
+            "ago": partial(formats.relative_time, t),
+            "wait": partial(formats.duration, t),
             "trouble": partial(self._trouble, t),
-            "happened": partial(_happened, t),
-            "granted": partial(_granted, t),
+            "happened": partial(_event_text, t),
+            "granted": partial(_scope_text, t),
         }
 
-    def _trouble(self, t: Words, problem: Problem) -> str:
-        if problem.what is Trouble.INPUT:
+    def _trouble(self, t: Translator, problem: PageProblem) -> str:
+        if problem.what is ProblemKind.INPUT:
             return t("trouble.input", text=self._languages.said(t.lang, problem.text) or problem.text)
-        return t(f"trouble.{problem.what}", wait=formats.wait(t, problem.seconds))
+        return t(f"trouble.{problem.what}", wait=formats.duration(t, problem.seconds))
 
 
 @lru_cache(maxsize=1)  # a template is compiled once in a process
-def templates(assets: Assets) -> Environment:
+def template_environment(assets: Assets) -> Environment:
     environment = Environment(
         loader=PackageLoader("gatehouse.web"),
         autoescape=True,
@@ -173,25 +183,28 @@ def templates(assets: Assets) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(CHOICES, asset=assets.address)
+    environment.globals.update(TEMPLATE_CHOICES, asset=assets.address)
     environment.filters.update(
-        foldable=formats.foldable, grouped=formats.grouped, qr_code=formats.qr_code, stackable=tables.stackable
+        foldable=formats.breakable_email,
+        grouped=formats.group_characters,
+        qr_code=formats.qr_code,
+        stackable=tables.stackable,
     )
     return environment
 
 
-def _happened(t: Words, event: str) -> str:
+def _event_text(t: Translator, event: str) -> str:
     """An audit event in the words of the locale, or else as the audit log explains it."""
     if t.knows(f"event.{event}"):
         return t(f"event.{event}")
-    return next((known.meaning for known in Event if known == event), event)
+    return next((known.meaning for known in AuditEvent if known == event), event)
 
 
-def _granted(t: Words, scope: str) -> str:
+def _scope_text(t: Translator, scope: str) -> str:
     """What an application gets by a scope, in plain words; one that has none is shown as it is."""
     return t(f"scope.{scope}") if t.knows(f"scope.{scope}") else scope
 
 
-def _error_key(t: Words, kind: str, status: int) -> str:
+def _error_key(t: Translator, kind: str, status: int) -> str:
     key = f"error.{kind}_{status}"
     return key if t.knows(key) else f"error.{kind}_other"

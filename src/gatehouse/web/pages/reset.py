@@ -4,21 +4,21 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.errors import BadAccount
-from gatehouse.accounts.recovery import Recovery
-from gatehouse.web.agents import device_of
+from gatehouse.accounts.recovery import PasswordRecovery
+from gatehouse.web.agents import device_name
 from gatehouse.web.browser import Browser
-from gatehouse.web.middleware.client_address import caller_of
+from gatehouse.web.middleware.client_address import caller_address_of
 from gatehouse.web.origin import origin_of
 from gatehouse.web.pages.contexts import ResetContext
 from gatehouse.web.pages.desk import (
-    NOT_YET,
-    VISITOR,
-    Desk,
-    Guarded,
-    MailedLink,
+    ANONYMOUS_ACTOR,
+    BAD_REQUEST,
+    CsrfForm,
+    MailedLinkQuery,
+    PublicForms,
     page_endpoint,
-    refuse_if_different,
-    trouble_with,
+    problem_with,
+    refuse_different_passwords,
 )
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.vocabulary import Notice
@@ -27,19 +27,19 @@ from gatehouse.web.responses import see_other
 from gatehouse.web.routes.table import Endpoint
 
 
-class ResetForm(Guarded, frozen=True, kw_only=True):
+class ResetForm(CsrfForm, frozen=True, kw_only=True):
     token: str
     password: str
     repeated: str
 
 
 class ResetPage:
-    def __init__(self, *, recovery: Recovery, desk: Desk) -> None:
+    def __init__(self, *, recovery: PasswordRecovery, desk: PublicForms) -> None:
         self._recovery = recovery
         self._desk = desk
 
     async def show(self, request: Request) -> Response:
-        token = read_query(request, MailedLink).token
+        token = read_query(request, MailedLinkQuery).token
         owner = await self._recovery.owner(token)
         browser = await self._desk.visitor(request)
         context = ResetContext(csrf=self._desk.csrf(browser), token=token, login=owner.login or "")
@@ -56,19 +56,19 @@ class ResetPage:
                 csrf=self._desk.csrf(browser),
                 token=form.token,
                 login=owner.login or "",
-                problem=trouble_with(error),
+                problem=problem_with(error),
             )
-            return self._desk.hand_out(request, browser, context, status=NOT_YET)
+            return self._desk.hand_out(request, browser, context, status=BAD_REQUEST)
         return see_other(f"{Path.SIGN_IN}?notice={Notice.PASSWORD_RESET}")
 
     async def _reset(self, request: Request, browser: Browser, form: ResetForm) -> None:
-        refuse_if_different(form.password, form.repeated)
+        refuse_different_passwords(form.password, form.repeated)
         await self._recovery.reset(
             form.token,
             form.password,
-            origin=origin_of(request, VISITOR),
-            device=device_of(browser.agent),
-            source=caller_of(request.scope).source,
+            origin=origin_of(request, ANONYMOUS_ACTOR),
+            device=device_name(browser.agent),
+            source=caller_address_of(request.scope).source,
             cookie=browser.device,
         )
 

@@ -10,14 +10,14 @@ from starlette.responses import Response
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.model import User
 from gatehouse.accounts.setup import Setup
-from gatehouse.audit.model import Origin
-from gatehouse.throttle.guesses import Guesses
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.throttle.guesses import AttemptLimiter
 from gatehouse.web.dialects import Dialect
-from gatehouse.web.middleware.client_address import caller_of
+from gatehouse.web.middleware.client_address import caller_address_of
 from gatehouse.web.origin import origin_of
 from gatehouse.web.pages.contexts import SetupContext, SetupDoneContext
-from gatehouse.web.pages.rendering import Pages
-from gatehouse.web.pages.vocabulary import Problem, Trouble
+from gatehouse.web.pages.rendering import PageRenderer
+from gatehouse.web.pages.vocabulary import PageProblem, ProblemKind
 from gatehouse.web.parse import read_form, read_query
 from gatehouse.web.routes.table import Endpoint, RateClass
 from gatehouse.web.same_origin import refuse_foreign_page
@@ -33,7 +33,7 @@ class SampleCommands(NamedTuple):
 NO_SAMPLES: Final = SampleCommands()
 
 
-class SetupLink(msgspec.Struct, frozen=True, kw_only=True):
+class SetupQuery(msgspec.Struct, frozen=True, kw_only=True):
     token: str = ""  # nobody comes here without the link: the page says what to do about a dead one
 
 
@@ -47,7 +47,13 @@ class SetupForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 class SetupPage:
     def __init__(
-        self, *, setup: Setup, guesses: Guesses, pages: Pages, base_url: str, samples: SampleCommands = NO_SAMPLES
+        self,
+        *,
+        setup: Setup,
+        guesses: AttemptLimiter,
+        pages: PageRenderer,
+        base_url: str,
+        samples: SampleCommands = NO_SAMPLES,
     ) -> None:
         self._setup = setup
         self._guesses = guesses
@@ -56,7 +62,7 @@ class SetupPage:
         self._samples = samples
 
     async def show(self, request: Request) -> Response:
-        link = read_query(request, SetupLink)
+        link = read_query(request, SetupQuery)
         await self._check(request, link.token)
         return self._pages.show(request, SetupContext(token=link.token))
 
@@ -65,11 +71,11 @@ class SetupPage:
         form = await read_form(request, SetupForm)
         await self._check(request, form.token)
         if form.password != form.repeated:
-            return self._again(request, form, Problem(what=Trouble.PASSWORDS_DIFFER))
+            return self._again(request, form, PageProblem(what=ProblemKind.PASSWORDS_DIFFER))
         try:
             user = await self._complete(form, origin_of(request, "setup"))
         except BadAccount as error:
-            return self._again(request, form, Problem(what=Trouble.INPUT, text=error.detail))
+            return self._again(request, form, PageProblem(what=ProblemKind.INPUT, text=error.detail))
         done = SetupDoneContext(
             nick=user.nick,
             login=user.login or "",
@@ -79,18 +85,18 @@ class SetupPage:
         )
         return self._pages.show(request, done)
 
-    async def _complete(self, form: SetupForm, origin: Origin) -> User:
+    async def _complete(self, form: SetupForm, origin: AuditOrigin) -> User:
         return await self._setup.complete(
             form.token, login=form.login, nick=form.nick, password=form.password, origin=origin
         )
 
-    def _again(self, request: Request, form: SetupForm, problem: Problem) -> Response:
+    def _again(self, request: Request, form: SetupForm, problem: PageProblem) -> Response:
         typed = SetupContext(token=form.token, login=form.login, nick=form.nick, problem=problem)
         return self._pages.show(request, typed, status=400)
 
     async def _check(self, request: Request, token: str) -> None:
         """Count guesses at the link by their source; the link itself is 256 bit."""
-        source = caller_of(request.scope).source
+        source = caller_address_of(request.scope).source
         await self._guesses.check("setup", source)
         try:
             await self._setup.check_link(token)

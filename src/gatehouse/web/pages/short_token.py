@@ -5,15 +5,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.errors import ShortTokenDead
-from gatehouse.accounts.model import Auth, Strength
+from gatehouse.accounts.model import SessionStrength, SignInMethod
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.accounts.short_tokens import ShortTokens
-from gatehouse.web.browser import Browser, Browsers
+from gatehouse.web.browser import Browser, BrowserSessions
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.origin import origin_of
 from gatehouse.web.pages.contexts import ShortTokenContext
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.rendering import Pages
+from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.parse import read_form
 from gatehouse.web.responses import see_other
 from gatehouse.web.routes.table import Endpoint, RateClass
@@ -25,7 +25,9 @@ class ShortTokenForm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShortTokenPage:
-    def __init__(self, *, tokens: ShortTokens, sessions: Sessions, browsers: Browsers, pages: Pages) -> None:
+    def __init__(
+        self, *, tokens: ShortTokens, sessions: Sessions, browsers: BrowserSessions, pages: PageRenderer
+    ) -> None:
         self._tokens = tokens
         self._sessions = sessions
         self._browsers = browsers
@@ -46,11 +48,11 @@ class ShortTokenPage:
         user = await self._tokens.spend(form.stoken, proven_address(request))
         opened = await self._sessions.open(
             user,
-            Auth.LOGIN,
+            SignInMethod.LOGIN,
             origin=origin_of(request, user.user_id),
             agent=browser.agent,
             replaces=browser.session,
-            strength=Strength.LIMITED,
+            strength=SessionStrength.LIMITED,
         )
         return self._browsers.signed_in(see_other(Path.HOME), opened.secret)
 

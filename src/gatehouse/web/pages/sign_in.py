@@ -8,32 +8,32 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.errors import SignInRefused
-from gatehouse.accounts.model import Auth
+from gatehouse.accounts.model import SignInMethod
 from gatehouse.accounts.second_factors.errors import PasskeyRefused
 from gatehouse.accounts.second_factors.passkeys import Passkeys
 from gatehouse.accounts.sessions import Sessions
-from gatehouse.accounts.sign_in import Attempt, SignIn
+from gatehouse.accounts.sign_in import PasswordAttempt, PasswordSignIn
 from gatehouse.accounts.store import AccountStore
-from gatehouse.interaction.errors import InteractionGone
+from gatehouse.interaction.errors import SignInFlowGone
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import TooMany
-from gatehouse.web.browser import Browser, Browsers, FormExpired
+from gatehouse.web.browser import Browser, BrowserSessions, FormExpired
 from gatehouse.web.dialects import Dialect
-from gatehouse.web.middleware.client_address import caller_of
+from gatehouse.web.middleware.client_address import caller_address_of
 from gatehouse.web.origin import origin_of
 from gatehouse.web.pages.contexts import SignedOutContext, SignInContext
-from gatehouse.web.pages.entrance import Entrance
+from gatehouse.web.pages.entrance import SignInCompletion
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.rendering import Pages
-from gatehouse.web.pages.vocabulary import Notice, Problem, Trouble
-from gatehouse.web.pages.way import Way
+from gatehouse.web.pages.rendering import PageRenderer
+from gatehouse.web.pages.vocabulary import Notice, PageProblem, ProblemKind
+from gatehouse.web.pages.way import SignInFlowPages
 from gatehouse.web.parse import read_form, read_query
 from gatehouse.web.routes.table import Endpoint, RateClass
 
-REFUSED: Final = 403
-TOO_MANY: Final = 429
+FORBIDDEN: Final = 403
+TOO_MANY_REQUESTS: Final = 429
 # What may have brought someone here; an address cannot make the page say anything else.
-ARRIVALS: Final = {notice.value: notice for notice in (Notice.WELCOME, Notice.PASSWORD_RESET)}
+ARRIVAL_NOTICES: Final = {notice.value: notice for notice in (Notice.WELCOME, Notice.PASSWORD_RESET)}
 
 
 class SignInQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,13 +48,13 @@ class SignInForm(msgspec.Struct, frozen=True, kw_only=True):
     password: str
 
 
-class PasskeyForm(msgspec.Struct, frozen=True, kw_only=True):
+class PasskeySignInForm(msgspec.Struct, frozen=True, kw_only=True):
     csrf: str = ""
     interaction: str = ""
     credential: str
 
 
-class PlainForm(msgspec.Struct, frozen=True, kw_only=True):
+class SignOutForm(msgspec.Struct, frozen=True, kw_only=True):
     csrf: str = ""
 
 
@@ -62,14 +62,14 @@ class SignInPages:
     def __init__(
         self,
         *,
-        sign_in: SignIn,
+        sign_in: PasswordSignIn,
         accounts: AccountStore,
         passkeys: Passkeys,
         sessions: Sessions,
-        entrance: Entrance,
-        browsers: Browsers,
-        pages: Pages,
-        way: Way,
+        entrance: SignInCompletion,
+        browsers: BrowserSessions,
+        pages: PageRenderer,
+        way: SignInFlowPages,
         register_enabled: bool,
         base_url: str,
     ) -> None:
@@ -88,8 +88,8 @@ class SignInPages:
         browser = await self._browsers.read(request)
         query = read_query(request, SignInQuery)
         try:
-            return await self.form(request, browser, query.interaction, notice=ARRIVALS.get(query.notice))
-        except InteractionGone:
+            return await self.form(request, browser, query.interaction, notice=ARRIVAL_NOTICES.get(query.notice))
+        except SignInFlowGone:
             return self._way.expired(request, query.interaction)
 
     async def submit(self, request: Request) -> Response:
@@ -100,25 +100,27 @@ class SignInPages:
             return await self._try_password(request, browser, form)
         except FormExpired:
             return self._way.stale(request, form.interaction)
-        except InteractionGone:
+        except SignInFlowGone:
             return self._way.expired(request, form.interaction)
 
     async def _try_password(self, request: Request, browser: Browser, form: SignInForm) -> Response:
         await self._way.destination(browser, form.interaction)  # whoever comes too late proves nothing in vain
-        attempt = Attempt(
+        attempt = PasswordAttempt(
             login=form.login,
             password=form.password,
-            source=caller_of(request.scope).source,
+            source=caller_address_of(request.scope).source,
             device=browser.device,
         )
         try:
             user = await self._sign_in.with_password(attempt)
         except SignInRefused:
-            problem = Problem(what=Trouble.WRONG_LOGIN)
-            return await self.form(request, browser, form.interaction, form.login, problem, status=REFUSED)
+            problem = PageProblem(what=ProblemKind.WRONG_LOGIN)
+            return await self.form(request, browser, form.interaction, form.login, problem, status=FORBIDDEN)
         except TooMany as closed:
-            problem = Problem(what=Trouble.THROTTLED, seconds=closed.retry_after)
-            answer = await self.form(request, browser, form.interaction, form.login, problem, status=TOO_MANY)
+            problem = PageProblem(what=ProblemKind.THROTTLED, seconds=closed.retry_after)
+            answer = await self.form(
+                request, browser, form.interaction, form.login, problem, status=TOO_MANY_REQUESTS
+            )
             answer.headers["Retry-After"] = str(closed.retry_after)
             return answer
         return await self._entrance.first_proof(request, browser, user, form.interaction)
@@ -126,16 +128,16 @@ class SignInPages:
     async def submit_passkey(self, request: Request) -> Response:
         """Passwordless: the passkey says whose it is and was unlocked by that person, two factors in one."""
         browser = await self._browsers.read(request)
-        form = await read_form(request, PasskeyForm)
+        form = await read_form(request, PasskeySignInForm)
         try:
             self._browsers.check_form(request, browser, form.csrf)
             return await self._try_passkey(request, browser, form)
         except FormExpired:
             return self._way.stale(request, form.interaction)
-        except InteractionGone:
+        except SignInFlowGone:
             return self._way.expired(request, form.interaction)
 
-    async def _try_passkey(self, request: Request, browser: Browser, form: PasskeyForm) -> Response:
+    async def _try_passkey(self, request: Request, browser: Browser, form: PasskeySignInForm) -> Response:
         await self._way.destination(browser, form.interaction)
         try:
             passkey = await self._passkeys.sign_in(
@@ -145,13 +147,13 @@ class SignInPages:
         except PasskeyRefused:
             user = None
         if user is None or user.blocked:
-            problem = Problem(what=Trouble.PASSKEY_FAILED)
-            return await self.form(request, browser, form.interaction, problem=problem, status=REFUSED)
-        return await self._entrance.admit(request, browser, user, Auth.PASSKEY, form.interaction)
+            problem = PageProblem(what=ProblemKind.PASSKEY_FAILED)
+            return await self.form(request, browser, form.interaction, problem=problem, status=FORBIDDEN)
+        return await self._entrance.admit(request, browser, user, SignInMethod.PASSKEY, form.interaction)
 
     async def sign_out(self, request: Request) -> Response:
         browser = await self._browsers.read(request)
-        form = await read_form(request, PlainForm)
+        form = await read_form(request, SignOutForm)
         self._browsers.check_form(request, browser, form.csrf)
         if browser.signed_in is not None:
             origin = origin_of(request, browser.signed_in.user.user_id)
@@ -164,7 +166,7 @@ class SignInPages:
         browser: Browser,
         interaction: str = "",
         login: str = "",
-        problem: Problem | None = None,
+        problem: PageProblem | None = None,
         *,
         notice: Notice | None = None,
         status: int = 200,

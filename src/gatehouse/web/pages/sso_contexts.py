@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from gatehouse.interaction.confirming import Nearness
-from gatehouse.web.pages.contexts import PageContext, WhyDenied
-from gatehouse.web.pages.vocabulary import GameEnd, Problem
+from gatehouse.interaction.confirming import NetworkNearness
+from gatehouse.web.pages.contexts import DenialReason, PageContext
+from gatehouse.web.pages.vocabulary import GameEnd, PageProblem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,7 +15,7 @@ class DeviceContext(PageContext):
 
     csrf: str
     user_code: str = ""
-    problem: Problem | None = None
+    problem: PageProblem | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class ConfirmGameContext(PageContext):
     asked_at: int
     now: int
     place: str  # where it was asked for from: a name, or else the address
-    nearness: Nearness
+    nearness: NetworkNearness
     is_waited_for: bool
     phone_link: str
     nick: str
@@ -75,7 +75,7 @@ class GameDeniedContext(PageContext):
     application: str = ""
     login: str
     ask: str = ""  # whom: the title of the project it belongs to
-    why: WhyDenied | None = None
+    why: DenialReason | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,28 +3,28 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.own.proofs import AddressProofs
-from gatehouse.accounts.registration import Registration
+from gatehouse.accounts.own.proofs import EmailVerification
+from gatehouse.accounts.registration import SelfRegistration
 from gatehouse.web.origin import origin_of
 from gatehouse.web.pages.contexts import CheckMailContext, EmailVerifiedContext, VerifyEmailContext
-from gatehouse.web.pages.desk import VISITOR, Desk, Guarded, MailedLink, page_endpoint
+from gatehouse.web.pages.desk import ANONYMOUS_ACTOR, CsrfForm, MailedLinkQuery, PublicForms, page_endpoint
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.vocabulary import MailPurpose
 from gatehouse.web.parse import read_query
 from gatehouse.web.routes.table import Endpoint
 
 
-class VerifyForm(Guarded, frozen=True, kw_only=True):
+class VerifyEmailForm(CsrfForm, frozen=True, kw_only=True):
     token: str
 
 
-class ResendForm(Guarded, frozen=True, kw_only=True):
+class ResendForm(CsrfForm, frozen=True, kw_only=True):
     login: str
 
 
 class VerifyEmailPage:
     def __init__(
-        self, *, registration: Registration, proofs: AddressProofs, desk: Desk, mail_is_logged: bool
+        self, *, registration: SelfRegistration, proofs: EmailVerification, desk: PublicForms, mail_is_logged: bool
     ) -> None:
         self._registration = registration
         self._proofs = proofs
@@ -33,15 +33,15 @@ class VerifyEmailPage:
 
     async def show(self, request: Request) -> Response:
         """Spends nothing: programs that look through mail open every link in it."""
-        token = read_query(request, MailedLink).token
+        token = read_query(request, MailedLinkQuery).token
         owner = await self._proofs.unproved(token)
         browser = await self._desk.visitor(request)
         context = VerifyEmailContext(csrf=self._desk.csrf(browser), token=token, login=owner.login or "")
         return self._desk.hand_out(request, browser, context)
 
     async def submit(self, request: Request) -> Response:
-        browser, form = await self._desk.take_back(request, VerifyForm)
-        owner = await self._proofs.verify(form.token, origin_of(request, VISITOR))
+        browser, form = await self._desk.take_back(request, VerifyEmailForm)
+        owner = await self._proofs.verify(form.token, origin_of(request, ANONYMOUS_ACTOR))
         return self._desk.hand_out(request, browser, EmailVerifiedContext(login=owner.login or ""))
 
     async def send_again(self, request: Request) -> Response:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 
-class Trouble(StrEnum):
+class ProblemKind(StrEnum):
     """Why a form comes back; the words are `trouble.<value>`."""
 
     WRONG_LOGIN = "wrong_login"  # wrong, unknown and blocked alike (LG-05)
@@ -37,8 +37,8 @@ class Trouble(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
-    what: Trouble
+class PageProblem:
+    what: ProblemKind
     seconds: int = 0
     text: str = ""
 
@@ -71,7 +71,7 @@ class Notice(StrEnum):
     ACCOUNT_DELETED = "account_deleted"
 
 
-class Method(StrEnum):
+class FactorMethod(StrEnum):
     """The second factors a person can be asked for; the words are `method.<value>`."""
 
     TOTP = "totp"
@@ -105,7 +105,7 @@ class GameEnd(StrEnum):
     OVER = "over"  # unknown, too old and answered before alike
 
 
-class Section(StrEnum):
+class AccountSection(StrEnum):
     """Parts of the account page, their anchors, and where a problem is shown."""
 
     PROFILE = "profile"
@@ -121,20 +121,20 @@ class Section(StrEnum):
 
 
 # Where on the account page it is said: beside what was changed. Whatever else there is to say stands on top.
-SAID_IN: Final[Mapping[Notice, Section]] = {
-    Notice.NICK_CHANGED: Section.PROFILE,
-    Notice.EMAIL_CHANGE_SENT: Section.EMAIL,
-    Notice.PASSWORD_CHANGED: Section.PASSWORD,
-    Notice.TOTP_ADDED: Section.FACTORS,
-    Notice.TOTP_REMOVED: Section.FACTORS,
-    Notice.PASSKEY_ADDED: Section.FACTORS,
-    Notice.PASSKEY_RENAMED: Section.FACTORS,
-    Notice.PASSKEY_REMOVED: Section.FACTORS,
-    Notice.EMAIL_CODE_ON: Section.FACTORS,
-    Notice.EMAIL_CODE_OFF: Section.FACTORS,
-    Notice.SESSION_ENDED: Section.SESSIONS,
-    Notice.OTHERS_ENDED: Section.SESSIONS,
-    Notice.APPLICATION_REVOKED: Section.APPLICATIONS,
-    Notice.LOOK_CHANGED: Section.LOOK,
-    Notice.DATA_ASKED: Section.DATA,
+NOTICE_SECTIONS: Final[Mapping[Notice, AccountSection]] = {
+    Notice.NICK_CHANGED: AccountSection.PROFILE,
+    Notice.EMAIL_CHANGE_SENT: AccountSection.EMAIL,
+    Notice.PASSWORD_CHANGED: AccountSection.PASSWORD,
+    Notice.TOTP_ADDED: AccountSection.FACTORS,
+    Notice.TOTP_REMOVED: AccountSection.FACTORS,
+    Notice.PASSKEY_ADDED: AccountSection.FACTORS,
+    Notice.PASSKEY_RENAMED: AccountSection.FACTORS,
+    Notice.PASSKEY_REMOVED: AccountSection.FACTORS,
+    Notice.EMAIL_CODE_ON: AccountSection.FACTORS,
+    Notice.EMAIL_CODE_OFF: AccountSection.FACTORS,
+    Notice.SESSION_ENDED: AccountSection.SESSIONS,
+    Notice.OTHERS_ENDED: AccountSection.SESSIONS,
+    Notice.APPLICATION_REVOKED: AccountSection.APPLICATIONS,
+    Notice.LOOK_CHANGED: AccountSection.LOOK,
+    Notice.DATA_ASKED: AccountSection.DATA,
 }

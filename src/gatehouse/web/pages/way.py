@@ -9,24 +9,24 @@ from urllib.parse import parse_qs
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.interaction.dispatcher import Interactions, request_in
+from gatehouse.interaction.dispatcher import SignInFlows, request_of_handle
 from gatehouse.interaction.model import Destination
-from gatehouse.web.browser import Browser, Browsers
-from gatehouse.web.console.places import is_own_page
+from gatehouse.web.browser import Browser, BrowserSessions
+from gatehouse.web.console.places import is_console_page
 from gatehouse.web.middleware.security_headers import content_security_policy
 from gatehouse.web.pages.contexts import ExpiredContext, PageContext
 from gatehouse.web.pages.look import UI_LOCALES
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.rendering import Pages
+from gatehouse.web.pages.rendering import PageRenderer
 
-CARRIED_LONGEST: Final = 6_000  # characters; with the rest of the address it stays under what we read of one (S-19)
-QUERY_LONGEST: Final = 8_192
-STALE: Final = 403  # what every other form is refused with that is not this session's
-NOWHERE: Final = Destination()
+MAX_PACKED_LENGTH: Final = 6_000  # characters; with the rest of the address it stays under what we read of one (S-19)
+MAX_QUERY_LENGTH: Final = 8_192
+STALE_FORM_STATUS: Final = 403  # what every other form is refused with that is not this session's
+NO_DESTINATION: Final = Destination()
 
 
-class Way:
-    def __init__(self, *, interactions: Interactions, browsers: Browsers, pages: Pages) -> None:
+class SignInFlowPages:
+    def __init__(self, *, interactions: SignInFlows, browsers: BrowserSessions, pages: PageRenderer) -> None:
         self._interactions = interactions
         self._browsers = browsers
         self._pages = pages
@@ -34,7 +34,7 @@ class Way:
     async def destination(self, browser: Browser, handle: str) -> Destination:
         """Where the way leads that this browser is on; nowhere without one. Raises InteractionGone."""
         if not handle:
-            return NOWHERE
+            return NO_DESTINATION
         interaction = await self._interactions.find(handle, browser=browser.name)
         return await self._interactions.destination(interaction)
 
@@ -63,46 +63,46 @@ class Way:
 
     def expired(self, request: Request, handle: str) -> Response:
         """No dead end: the link begins the same request anew."""
-        again = start_again(handle)
-        return self._pages.show(request, ExpiredContext(start_again=again), ui_locales=wished_in(again))
+        again = restart_address(handle)
+        return self._pages.show(request, ExpiredContext(start_again=again), ui_locales=ui_locales_in(again))
 
     def stale(self, request: Request, handle: str) -> Response:
-        return stale_page(self._pages, request, handle)
+        return stale_form_page(self._pages, request, handle)
 
 
-def stale_page(pages: Pages, request: Request, handle: str, *, otherwise: str = Path.SIGN_IN) -> Response:
+def stale_form_page(pages: PageRenderer, request: Request, handle: str, *, otherwise: str = Path.SIGN_IN) -> Response:
     """The form is from before a sign-in or sign-out, and does nothing; its request begins anew by the link."""
-    again = start_again(handle, otherwise=otherwise)
+    again = restart_address(handle, otherwise=otherwise)
     context = ExpiredContext(start_again=again, is_stale=True)
-    return pages.show(request, context, status=STALE, ui_locales=wished_in(again))
+    return pages.show(request, context, status=STALE_FORM_STATUS, ui_locales=ui_locales_in(again))
 
 
-def carried(query: bytes) -> str:
+def pack_request(query: bytes) -> str:
     """The query of an authorization request, `/?…` of a game's link or a page of the console, as a handle carries it.
 
     Nothing when it is too long for that.
     """
     packed = base64.urlsafe_b64encode(zlib.compress(query, 9)).decode().rstrip("=")
-    return packed if len(packed) <= CARRIED_LONGEST else ""
+    return packed if len(packed) <= MAX_PACKED_LENGTH else ""
 
 
-def start_again(handle: str, *, otherwise: str = Path.SIGN_IN) -> str:
+def restart_address(handle: str, *, otherwise: str = Path.SIGN_IN) -> str:
     """An address of ours, whatever the handle holds: anybody may have written it."""
-    query = _unpacked(request_in(handle))
-    if query.startswith(f"{Path.HOME}?") or is_own_page(query):
+    query = _unpack_request(request_of_handle(handle))
+    if query.startswith(f"{Path.HOME}?") or is_console_page(query):
         return query
     return f"{Path.AUTHORIZE}?{query}" if query else otherwise
 
 
-def wished_in(address: str) -> str:
+def ui_locales_in(address: str) -> str:
     """The languages a client wished for in the request that begins again there."""
     return parse_qs(address.partition("?")[2]).get(UI_LOCALES, [""])[0]
 
 
-def _unpacked(packed: str) -> str:
+def _unpack_request(packed: str) -> str:
     try:
         squeezed = base64.b64decode(packed + "=" * (-len(packed) % 4), altchars=b"-_", validate=True)
-        query = zlib.decompressobj().decompress(squeezed, QUERY_LONGEST).decode("ascii")
+        query = zlib.decompressobj().decompress(squeezed, MAX_QUERY_LENGTH).decode("ascii")
     except (binascii.Error, zlib.error, ValueError):
         return ""
     return query if query.isprintable() else ""

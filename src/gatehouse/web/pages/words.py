@@ -15,19 +15,21 @@ from typing import Final
 
 from markupsafe import Markup
 
-FALLBACK: Final = "en"
+FALLBACK_LANG: Final = "en"
 LANGUAGES: Final = ("en", "de")
 
-MAX_WISHES: Final = 512  # characters of Accept-Language or ui_locales; a longer one is nobody's real wish
-MOST_WISHES: Final = 32
-TAG: Final = re.compile(r"([A-Za-z]{2,3})(?:-[A-Za-z0-9]{1,8}){0,4}", re.ASCII)  # RFC 5646, the part we look at
-RANGE: Final = re.compile(
+MAX_PREFERENCE_LENGTH: Final = 512  # characters of Accept-Language or ui_locales; a longer one is nobody's real wish
+MAX_PREFERENCES: Final = 32
+LANGUAGE_TAG: Final = re.compile(
+    r"([A-Za-z]{2,3})(?:-[A-Za-z0-9]{1,8}){0,4}", re.ASCII
+)  # RFC 5646, the part we look at
+LANGUAGE_RANGE: Final = re.compile(
     r"([A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8}){0,4}|\*)(?:[ \t]*;[ \t]*[qQ]=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?))?",
     re.ASCII,
 )
 
 
-class Words:
+class Translator:
     """All texts in one language."""
 
     def __init__(self, lang: str, texts: Mapping[str, str]) -> None:
@@ -51,21 +53,21 @@ class Words:
 class Languages:
     """Every language there is, and the translation of what rooms say in English."""
 
-    def __init__(self, by_lang: Mapping[str, Words]) -> None:
+    def __init__(self, by_lang: Mapping[str, Translator]) -> None:
         self._by_lang = dict(by_lang)
-        known = by_lang[FALLBACK].texts
+        known = by_lang[FALLBACK_LANG].texts
         self._said = {text: key for key, text in known.items() if key.startswith("said.")}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_lang)
 
-    def __getitem__(self, lang: str) -> Words:
+    def __getitem__(self, lang: str) -> Translator:
         return self._by_lang[lang]
 
     def said(self, lang: str, english: str) -> str | None:
         """The fixed text of an error in that language; None where only the English one exists."""
         key = self._said.get(english)
-        if lang == FALLBACK:
+        if lang == FALLBACK_LANG:
             return english
         return None if key is None else self._by_lang[lang].texts[key]
 
@@ -80,25 +82,25 @@ def load_languages(*parts: str) -> Languages:
     """
     locales = files("gatehouse.web").joinpath("locales")
     spoken = [lang for lang in LANGUAGES if all(locales.joinpath(part, lang).is_dir() for part in parts)]
-    return Languages({lang: Words(lang, _read(locales, lang, parts)) for lang in spoken})
+    return Languages({lang: Translator(lang, _read_texts(locales, lang, parts)) for lang in spoken})
 
 
-def _read(locales: Traversable, lang: str, parts: Sequence[str]) -> dict[str, str]:
-    texts = _texts(locales.joinpath(f"{lang}.toml"))
+def _read_texts(locales: Traversable, lang: str, parts: Sequence[str]) -> dict[str, str]:
+    texts = _texts_of_file(locales.joinpath(f"{lang}.toml"))
     for part in parts:
         for file in locales.joinpath(part, lang).iterdir():
-            texts |= _texts(file)
+            texts |= _texts_of_file(file)
     return texts
 
 
-def _texts(file: Traversable) -> dict[str, str]:
-    return dict(_flat("", tomllib.loads(file.read_text(encoding="utf-8"))))
+def _texts_of_file(file: Traversable) -> dict[str, str]:
+    return dict(_flatten("", tomllib.loads(file.read_text(encoding="utf-8"))))
 
 
-def _flat(prefix: str, table: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def _flatten(prefix: str, table: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     for name, value in table.items():
         if isinstance(value, Mapping):
-            yield from _flat(f"{prefix}{name}.", value)
+            yield from _flatten(f"{prefix}{name}.", value)
         elif isinstance(value, str):
             yield f"{prefix}{name}", value
         else:
@@ -119,25 +121,25 @@ def choose_language(
     """
     spoken = tuple(available)
     wishes = (chosen, account, *_tags(ui_locales), *_ranges(accept_language))
-    return next((lang for wish in wishes if (lang := _match(wish, spoken))), FALLBACK)
+    return next((lang for wish in wishes if (lang := _match(wish, spoken))), FALLBACK_LANG)
 
 
 def _match(wish: str, spoken: tuple[str, ...]) -> str:
-    tag = TAG.fullmatch(wish)
+    tag = LANGUAGE_TAG.fullmatch(wish)
     language = tag[1].lower() if tag else ""
     return wish if wish in spoken else language if language in spoken else ""
 
 
 def _tags(ui_locales: str) -> list[str]:
     """Space separated, the dearest first (OpenID Connect Core §3.1.2.1)."""
-    return ui_locales.split(" ")[:MOST_WISHES] if len(ui_locales) <= MAX_WISHES else []
+    return ui_locales.split(" ")[:MAX_PREFERENCES] if len(ui_locales) <= MAX_PREFERENCE_LENGTH else []
 
 
 def _ranges(accept_language: str) -> list[str]:
     """By weight, then as written (RFC 9110 §12.5.4). `*` ends the wishes: anything will do."""
-    if len(accept_language) > MAX_WISHES:
+    if len(accept_language) > MAX_PREFERENCE_LENGTH:
         return []
-    parsed = [RANGE.fullmatch(part.strip(" \t")) for part in accept_language.split(",")[:MOST_WISHES]]
+    parsed = [LANGUAGE_RANGE.fullmatch(part.strip(" \t")) for part in accept_language.split(",")[:MAX_PREFERENCES]]
     weighed = [(match[1], float(match[2] or 1)) for match in parsed if match]
     wanted = [tag for tag, weight in sorted(weighed, key=lambda item: -item[1]) if weight > 0]
     return wanted[: wanted.index("*")] if "*" in wanted else wanted

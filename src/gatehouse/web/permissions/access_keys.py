@@ -6,16 +6,16 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.permissions.callers.credentials import ORDINARY
-from gatehouse.permissions.commands.access_keys import AccessKeys
+from gatehouse.permissions.callers.credentials import DEFAULT_POLICY
+from gatehouse.permissions.commands.access_keys import AccessKeyCommands
 from gatehouse.permissions.documents.spelling import ApplicationId
 from gatehouse.permissions.model.access_key import AccessKey
 from gatehouse.web.parse import read_json
-from gatehouse.web.permissions.app_schemas import id_of
-from gatehouse.web.permissions.credentials import Asked
-from gatehouse.web.permissions.envelope import answer, done, needed, post
-from gatehouse.web.permissions.front_desk import FrontDesk, actor_of
-from gatehouse.web.permissions.moments import moment
+from gatehouse.web.permissions.app_schemas import parse_optional_application_id
+from gatehouse.web.permissions.credentials import CredentialFields
+from gatehouse.web.permissions.envelope import data_response, ok_response, permission_endpoint, require_field
+from gatehouse.web.permissions.front_desk import RequestAuthenticator, actor_of
+from gatehouse.web.permissions.moments import iso8601
 from gatehouse.web.routes.table import Endpoint
 
 
@@ -31,7 +31,7 @@ class AccessKeyData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     last_used: object = None
 
 
-class AccessKeyRequest(Asked, frozen=True, kw_only=True):
+class AccessKeyRequest(CredentialFields, frozen=True, kw_only=True):
     action: Literal["get", "save", "delete"]
     application_id: ApplicationId | None = None  # else the one that the service JWT is of
     data: AccessKeyData | None = None
@@ -47,49 +47,55 @@ class AccessKeyEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     hash: str = ""  # in the answer to its creation only
 
 
-class AccessKeyAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class AccessKeyResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     status: str
     data: tuple[AccessKeyEntry, ...] | AccessKeyEntry | None = None  # a list for get, the new key for save
 
 
 class AccessKeyEndpoint:
-    def __init__(self, *, keys: AccessKeys, desk: FrontDesk) -> None:
+    def __init__(self, *, keys: AccessKeyCommands, desk: RequestAuthenticator) -> None:
         self._keys = keys
         self._desk = desk
 
     async def act(self, request: Request) -> Response:
         ask = await read_json(request, AccessKeyRequest)
-        visit = await self._desk.visit(request, ask, ORDINARY, application_id=id_of(ask.application_id))
-        actor, application_id = actor_of(request, visit), needed(visit.application_id, "application_id")
+        visit = await self._desk.visit(
+            request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
+        )
+        actor, application_id = actor_of(request, visit), require_field(visit.application_id, "application_id")
         match ask.action:
             case "get":
-                return answer(tuple(entry(key) for key in await self._keys.list(actor, application_id)))
+                return data_response(
+                    tuple(access_key_entry(key) for key in await self._keys.list(actor, application_id))
+                )
             case "save":
-                new = await self._keys.create(actor, application_id, needed(ask.data, "data").comment or "")
-                return answer(entry(new.key, value=new.value))
+                new = await self._keys.create(actor, application_id, require_field(ask.data, "data").comment or "")
+                return data_response(access_key_entry(new.key, value=new.value))
             case "delete":
-                await self._keys.delete(actor, application_id, needed(needed(ask.data, "data").id, "data.id"))
-                return done()
+                await self._keys.delete(
+                    actor, application_id, require_field(require_field(ask.data, "data").id, "data.id")
+                )
+                return ok_response()
 
     def endpoint(self) -> Endpoint:
-        return post(
+        return permission_endpoint(
             "accessKey",
             self.act,
             name="access_key",
             request=AccessKeyRequest,
             section="interface §4.8",
             summary="Access keys of an application: get, save, delete",
-            answers=AccessKeyAnswer,
+            answers=AccessKeyResponse,
         )
 
 
-def entry(key: AccessKey, *, value: str = "") -> AccessKeyEntry:
+def access_key_entry(key: AccessKey, *, value: str = "") -> AccessKeyEntry:
     return AccessKeyEntry(
         id=key.key_id,
         application_id=key.application_id,
         comment=key.comment,
-        created=moment(key.created_at),
-        modified=moment(key.modified_at),
-        last_used=moment(key.last_used),
+        created=iso8601(key.created_at),
+        modified=iso8601(key.modified_at),
+        last_used=iso8601(key.last_used),
         hash=value,
     )

@@ -7,24 +7,24 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.audit.model import Record, Refusal
-from gatehouse.permissions.callers.credentials import ORDINARY
-from gatehouse.permissions.callers.desk import Visit
+from gatehouse.audit.model import AuditRecord, Refusal
+from gatehouse.permissions.callers.credentials import DEFAULT_POLICY
+from gatehouse.permissions.callers.desk import AuthenticatedRequest
 from gatehouse.web.parse import read_json
-from gatehouse.web.permissions.credentials import Asked
-from gatehouse.web.permissions.envelope import answer, post
-from gatehouse.web.permissions.front_desk import FrontDesk
-from gatehouse.web.permissions.moments import moment
+from gatehouse.web.permissions.credentials import CredentialFields
+from gatehouse.web.permissions.envelope import data_response, permission_endpoint
+from gatehouse.web.permissions.front_desk import RequestAuthenticator
+from gatehouse.web.permissions.moments import iso8601
 from gatehouse.web.routes.table import Endpoint
 
-Find: TypeAlias = Callable[[Visit, str], Awaitable[Record | Refusal]]
+FindRecord: TypeAlias = Callable[[AuthenticatedRequest, str], Awaitable[AuditRecord | Refusal]]
 
 
 class ActivityData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     record_id: str
 
 
-class ActivityRequest(Asked, frozen=True, kw_only=True):
+class ActivityRequest(CredentialFields, frozen=True, kw_only=True):
     action: Literal["get"]
     data: ActivityData
 
@@ -43,39 +43,39 @@ class ActivityEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     address: str = ""  # to who administers, until it is erased
 
 
-class ActivityAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class ActivityResponse(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     data: ActivityEntry
 
 
 class ActivityEndpoint:
-    def __init__(self, *, find: Find, desk: FrontDesk) -> None:
+    def __init__(self, *, find: FindRecord, desk: RequestAuthenticator) -> None:
         """`find`: what the log has of this id for this caller, cut to what he may see (admin/seen_log.py)."""
         self._find = find
         self._desk = desk
 
     async def act(self, request: Request) -> Response:
         ask = await read_json(request, ActivityRequest)
-        visit = await self._desk.visit(request, ask, ORDINARY)
-        return answer(entry(await self._find(visit, ask.data.record_id)))
+        visit = await self._desk.visit(request, ask, DEFAULT_POLICY)
+        return data_response(activity_entry(await self._find(visit, ask.data.record_id)))
 
     def endpoint(self) -> Endpoint:
-        return post(
+        return permission_endpoint(
             "activity",
             self.act,
             name="activity",
             request=ActivityRequest,
             section="interface §4.14",
             summary="A record of the audit log, or what stands behind the id that a refused caller was told",
-            answers=ActivityAnswer,
+            answers=ActivityResponse,
         )
 
 
-def entry(found: Record | Refusal) -> ActivityEntry:
+def activity_entry(found: AuditRecord | Refusal) -> ActivityEntry:
     """Of what `shown` left of it."""
     common = ActivityEntry(
         record_id=found.record_id,
-        at=moment(found.at),
+        at=iso8601(found.at),
         event=found.event,
         subject=found.subject,
         request_id=found.request_id,

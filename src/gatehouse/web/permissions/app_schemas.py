@@ -9,11 +9,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.permissions.callers.credentials import ABOUT_APPLICATION
-from gatehouse.permissions.callers.desk import Visit
+from gatehouse.permissions.callers.desk import AuthenticatedRequest
 from gatehouse.permissions.commands.app_schemas import (
-    AppSchemas,
     RoleDraft,
     SavedSchema,
+    SchemaCommands,
     role_document,
     schema_document,
 )
@@ -22,23 +22,31 @@ from gatehouse.permissions.documents.spelling import ApplicationId
 from gatehouse.permissions.errors import AnswerTooLarge, Malformed
 from gatehouse.permissions.evaluation.weighing import model_work
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.questions.roles import RoleList, SeenRole
+from gatehouse.permissions.questions.roles import RoleList, VisibleRole
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.web.parse import read_json
-from gatehouse.web.permissions.credentials import Asked
-from gatehouse.web.permissions.envelope import Answer, answer, done, needed, post, weighed_answer, weighed_tagged
-from gatehouse.web.permissions.front_desk import FrontDesk, actor_of
-from gatehouse.web.routes.table import SCHEMA_BODY, Endpoint
+from gatehouse.web.permissions.credentials import CredentialFields
+from gatehouse.web.permissions.envelope import (
+    DataResponse,
+    data_response,
+    data_response_off_loop,
+    etag_response_off_loop,
+    ok_response,
+    permission_endpoint,
+    require_field,
+)
+from gatehouse.web.permissions.front_desk import RequestAuthenticator, actor_of
+from gatehouse.web.routes.table import SCHEMA_BODY_LIMIT, Endpoint
 
 NO_ROLE: Final = RoleDraft()
-ONE_ROLE: Final = "ask for one role at a time with roles, data.name"
-ONE_SECTION: Final = f"ask for one section with options.section, or {ONE_ROLE}"
+ONE_ROLE_HINT: Final = "ask for one role at a time with roles, data.name"
+ONE_SECTION_HINT: Final = f"ask for one section with options.section, or {ONE_ROLE_HINT}"
 
 
 SchemaSection = Literal["login", "private_data", "public_data", "roles", "secret_data"]
 
 # What an application's schema was at a version; raises NotFound.
-Past = Callable[[ApplicationModel, int], Awaitable[ApplicationModel]]
+LoadPastModel = Callable[[ApplicationModel, int], Awaitable[ApplicationModel]]
 
 
 class SchemaOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -46,14 +54,14 @@ class SchemaOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     section: SchemaSection | None = None  # get: only this one
 
 
-class SchemaRequest(Asked, frozen=True, kw_only=True):
+class SchemaRequest(CredentialFields, frozen=True, kw_only=True):
     action: Literal["get", "save"]
     application_id: ApplicationId | None = None
     data: dict[str, object] | None = None
     options: SchemaOptions = SchemaOptions()
 
 
-class RolesRequest(Asked, frozen=True, kw_only=True):
+class RolesRequest(CredentialFields, frozen=True, kw_only=True):
     action: Literal["get", "save", "delete"]
     application_id: ApplicationId | None = None
     data: RoleDraft = NO_ROLE
@@ -71,7 +79,9 @@ class SchemaDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SchemaEndpoints:
-    def __init__(self, *, schemas: AppSchemas, past: Past, roles: RoleList, desk: FrontDesk) -> None:
+    def __init__(
+        self, *, schemas: SchemaCommands, past: LoadPastModel, roles: RoleList, desk: RequestAuthenticator
+    ) -> None:
         self._schemas = schemas
         self._past = past
         self._roles = roles
@@ -79,66 +89,76 @@ class SchemaEndpoints:
 
     async def schema(self, request: Request) -> Response:
         ask = await read_json(request, SchemaRequest)
-        visit = await self._desk.visit(request, ask, ABOUT_APPLICATION, application_id=id_of(ask.application_id))
+        visit = await self._desk.visit(
+            request, ask, ABOUT_APPLICATION, application_id=parse_optional_application_id(ask.application_id)
+        )
         match ask.action:
             case "get":
                 model, version = visit.opened(Operation.SCHEMA_GET), ask.options.version
                 if version is not None:
                     model = await self._past(model, version)
-                shown = whole(model) if ask.options.section is None else part(model, ask.options.section)
-                value = Answer(status="OK", data=shown)
-                return await weighed_tagged(request, await model_work(model), value, narrower=ONE_SECTION)
+                shown = (
+                    whole_schema(model) if ask.options.section is None else schema_section(model, ask.options.section)
+                )
+                value = DataResponse(status="OK", data=shown)
+                return await etag_response_off_loop(
+                    request, await model_work(model), value, narrower=ONE_SECTION_HINT
+                )
             case "save":
                 model = visit.opened(Operation.SCHEMA_SAVE)
-                saved = await self._schemas.save(actor_of(request, visit), model, needed(ask.data, "data"))
+                saved = await self._schemas.save(actor_of(request, visit), model, require_field(ask.data, "data"))
                 return await self._saved(saved)
 
     async def roles(self, request: Request) -> Response:
         ask = await read_json(request, RolesRequest)
-        visit = await self._desk.visit(request, ask, ABOUT_APPLICATION, application_id=id_of(ask.application_id))
+        visit = await self._desk.visit(
+            request, ask, ABOUT_APPLICATION, application_id=parse_optional_application_id(ask.application_id)
+        )
         actor = actor_of(request, visit)
         match ask.action:
             case "get":
                 if ask.data.name is UNSET:
                     return await self._all_roles(visit)
-                return answer(role_record(await self._roles.one(visit, ask.data.name)))
+                return data_response(role_record(await self._roles.one(visit, ask.data.name)))
             case "save":
                 model = await self._schemas.save_role(actor, visit.opened(Operation.ROLES_SAVE), ask.data)
-                return answer(role_record(await self._roles.saved(model, str(ask.data.name))))
+                return data_response(role_record(await self._roles.saved(model, str(ask.data.name))))
             case "delete":
                 if ask.data.name is UNSET:
                     raise Malformed("data.name: which role?")
                 model = visit.opened(Operation.ROLES_SAVE)
                 await self._schemas.delete_role(actor, model, ask.data.name, ask.data.version)
-                return done()
+                return ok_response()
 
-    async def _all_roles(self, visit: Visit) -> Response:
+    async def _all_roles(self, visit: AuthenticatedRequest) -> Response:
         seen = await self._roles.all(visit)
         weight = await model_work(visit.opened(Operation.ROLE_NAMES))
-        return await weighed_answer(weight, [role_record(one) for one in seen], narrower=ONE_ROLE)
+        return await data_response_off_loop(weight, [role_record(one) for one in seen], narrower=ONE_ROLE_HINT)
 
     async def _saved(self, saved: SavedSchema) -> Response:
         """It is saved, so it is never refused: without the roles, where they are too large, which is said."""
         weight = await model_work(saved.model)
         try:
-            return await weighed_answer(weight, whole(saved.model), warnings=saved.warnings)
+            return await data_response_off_loop(weight, whole_schema(saved.model), warnings=saved.warnings)
         except AnswerTooLarge:
-            left = msgspec.structs.asdict(whole(saved.model))
+            left = msgspec.structs.asdict(whole_schema(saved.model))
             del left["roles"]
-            return await weighed_answer(weight, left, warnings=(*saved.warnings, f"roles: left out, {ONE_ROLE}"))
+            return await data_response_off_loop(
+                weight, left, warnings=(*saved.warnings, f"roles: left out, {ONE_ROLE_HINT}")
+            )
 
     def endpoints(self) -> list[Endpoint]:
         return [
-            post(
+            permission_endpoint(
                 "roles",
                 self.roles,
                 name="roles",
                 request=RolesRequest,
                 section="interface §4.9",
                 summary="Roles of an application: get (without name: all), save, delete",
-                body_limit=SCHEMA_BODY,
+                body_limit=SCHEMA_BODY_LIMIT,
             ),
-            post(
+            permission_endpoint(
                 "meta/schema",
                 self.schema,
                 name="schema",
@@ -146,17 +166,17 @@ class SchemaEndpoints:
                 section="interface §4.10",
                 summary="The schema of an application: get, save",
                 has_tag=True,
-                body_limit=SCHEMA_BODY,
+                body_limit=SCHEMA_BODY_LIMIT,
             ),
         ]
 
 
-def id_of(given: int | str | None) -> int | None:
+def parse_optional_application_id(given: int | str | None) -> int | None:
     """None asks for the application of the service JWT (R6)."""
     return None if given is None else grammar.parse_application_id(given)
 
 
-def whole(model: ApplicationModel) -> SchemaDocument:
+def whole_schema(model: ApplicationModel) -> SchemaDocument:
     schema = model.schema
     return SchemaDocument(
         application_id=schema.application_id,
@@ -167,13 +187,13 @@ def whole(model: ApplicationModel) -> SchemaDocument:
     )
 
 
-def part(model: ApplicationModel, section: SchemaSection) -> dict[str, object]:
-    found = whole(model)
+def schema_section(model: ApplicationModel, section: SchemaSection) -> dict[str, object]:
+    found = whole_schema(model)
     names = ("application_id", section, "version", "updated_at")
     return {name: getattr(found, name) for name in names}
 
 
-def role_record(seen: SeenRole) -> dict[str, object]:
+def role_record(seen: VisibleRole) -> dict[str, object]:
     if seen.users_count is None:
         return {"name": seen.role.name, "description": seen.role.description}
     return {**role_document(seen.role), "users_count": seen.users_count}

@@ -7,17 +7,17 @@ from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.permissions.callers.credentials import ABOUT_APPLICATION, ORDINARY
-from gatehouse.permissions.commands.applications import ApplicationDraft, Applications
+from gatehouse.permissions.callers.credentials import ABOUT_APPLICATION, DEFAULT_POLICY
+from gatehouse.permissions.commands.applications import ApplicationCommands, ApplicationDraft
 from gatehouse.permissions.commands.tags import TagsDraft
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.spelling import ApplicationId
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import Application
 from gatehouse.web.parse import read_json
-from gatehouse.web.permissions.credentials import Asked
-from gatehouse.web.permissions.envelope import answer, done, needed, post
-from gatehouse.web.permissions.front_desk import FrontDesk, actor_of
+from gatehouse.web.permissions.credentials import CredentialFields
+from gatehouse.web.permissions.envelope import data_response, ok_response, permission_endpoint, require_field
+from gatehouse.web.permissions.front_desk import RequestAuthenticator, actor_of
 from gatehouse.web.routes.table import Endpoint
 
 
@@ -25,13 +25,13 @@ class ApplicationOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     full: bool = False  # with settings and service_meta
 
 
-class ApplicationRequest(Asked, frozen=True, kw_only=True):
+class ApplicationRequest(CredentialFields, frozen=True, kw_only=True):
     action: Literal["get", "save", "delete"]
     data: ApplicationDraft
     options: ApplicationOptions = ApplicationOptions()
 
 
-class ApplicationTagsRequest(Asked, frozen=True, kw_only=True):
+class ApplicationTagsRequest(CredentialFields, frozen=True, kw_only=True):
     application_id: ApplicationId | None = None  # else the one that the service JWT is of
     data: TagsDraft
 
@@ -47,55 +47,57 @@ class ApplicationRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     service_meta: object = UNSET
 
 
-class ApplicationAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ApplicationResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     status: str
     data: ApplicationRecord | None = None
 
 
 class ApplicationEndpoints:
-    def __init__(self, *, applications: Applications, desk: FrontDesk) -> None:
+    def __init__(self, *, applications: ApplicationCommands, desk: RequestAuthenticator) -> None:
         self._applications = applications
         self._desk = desk
 
     async def act(self, request: Request) -> Response:
         ask = await read_json(request, ApplicationRequest)
-        named = id_of(ask.data)
+        named = draft_application_id(ask.data)
         if named is None and ask.action != "save":
             raise Malformed("data.application_id: which application?")
-        need = ABOUT_APPLICATION if ask.action == "get" else ORDINARY
+        need = ABOUT_APPLICATION if ask.action == "get" else DEFAULT_POLICY
         actor = await self._desk.actor(request, ask, need, application_id=named)
         match ask.action:
             case "get":
                 found = await self._applications.get(actor, named or 0)
-                return answer(record(found, full=ask.options.full))
+                return data_response(application_record(found, full=ask.options.full))
             case "save":
-                return answer(record(await self._applications.save(actor, ask.data), full=ask.options.full))
+                return data_response(
+                    application_record(await self._applications.save(actor, ask.data), full=ask.options.full)
+                )
             case "delete":
                 await self._applications.delete(actor, named or 0, ask.data.version)
-                return done()
+                return ok_response()
 
     async def save_tags(self, request: Request) -> Response:
         ask = await read_json(request, ApplicationTagsRequest)
         named = None if ask.application_id is None else grammar.parse_application_id(ask.application_id)
-        visit = await self._desk.visit(request, ask, ORDINARY, application_id=named)
-        application_id = needed(visit.application_id, "application_id")
+        visit = await self._desk.visit(request, ask, DEFAULT_POLICY, application_id=named)
+        application_id = require_field(visit.application_id, "application_id")
         saved = await self._applications.save_tags(actor_of(request, visit), application_id, ask.data)
-        return answer(
+        return data_response(
             {"application_id": saved.application_id, "tags": saved.service_meta["tags"], "version": saved.version}
         )
 
     def endpoints(self) -> list[Endpoint]:
         return [
-            post(
+            permission_endpoint(
                 "application",
                 self.act,
                 name="application",
                 request=ApplicationRequest,
                 section="interface §4.4",
                 summary="An application: get, save (without application_id: create), delete",
-                answers=ApplicationAnswer,
+                answers=ApplicationResponse,
             ),
-            post(
+            permission_endpoint(
                 "application/tags",
                 self.save_tags,
                 name="application_tags",
@@ -106,13 +108,13 @@ class ApplicationEndpoints:
         ]
 
 
-def id_of(draft: ApplicationDraft) -> int | None:
+def draft_application_id(draft: ApplicationDraft) -> int | None:
     if draft.application_id is UNSET or draft.application_id is None:
         return None
     return grammar.parse_application_id(draft.application_id, "data.application_id")
 
 
-def record(application: Application, *, full: bool) -> ApplicationRecord:
+def application_record(application: Application, *, full: bool) -> ApplicationRecord:
     """Never with private_key (R6)."""
     return ApplicationRecord(
         application_id=application.application_id,

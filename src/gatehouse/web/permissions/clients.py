@@ -8,23 +8,23 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin.client_drafts import ClientDraft
-from gatehouse.admin.clients import ApplicationClients, DraftedClients, MadeClient
+from gatehouse.admin.clients import ApplicationClients, ClientWithSecret, DraftedClients
 from gatehouse.oauth.client_document import ClaimEntry, TokenEntry, claim_entries, token_entry
-from gatehouse.oauth.model import Client, ClientSecret, Profile
-from gatehouse.permissions.callers.credentials import ORDINARY
+from gatehouse.oauth.model import Client, ClientProfile, ClientSecret
+from gatehouse.permissions.callers.credentials import DEFAULT_POLICY
 from gatehouse.permissions.documents.spelling import ApplicationId
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.web.parse import read_json
-from gatehouse.web.permissions.app_schemas import id_of
-from gatehouse.web.permissions.credentials import Asked
-from gatehouse.web.permissions.envelope import answer, done, post
-from gatehouse.web.permissions.front_desk import FrontDesk, actor_of
-from gatehouse.web.permissions.moments import moment
-from gatehouse.web.responses import json_answer
+from gatehouse.web.permissions.app_schemas import parse_optional_application_id
+from gatehouse.web.permissions.credentials import CredentialFields
+from gatehouse.web.permissions.envelope import data_response, ok_response, permission_endpoint
+from gatehouse.web.permissions.front_desk import RequestAuthenticator, actor_of
+from gatehouse.web.permissions.moments import iso8601
+from gatehouse.web.responses import json_response
 from gatehouse.web.routes.table import Endpoint
 
 
-class ClientRequest(Asked, frozen=True, kw_only=True):
+class ClientRequest(CredentialFields, frozen=True, kw_only=True):
     """A client's id is its maker's choice: only `create` makes one, so that no misspelt save does."""
 
     action: Literal["get", "create", "save", "delete", "rotate", "revoke"]
@@ -32,7 +32,7 @@ class ClientRequest(Asked, frozen=True, kw_only=True):
     data: ClientDraft = ClientDraft()
 
 
-class SecretEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ClientSecretEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     created: str
     ends: str = ""  # of the one before the newest
 
@@ -40,7 +40,7 @@ class SecretEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 class ClientEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     client_id: str
     name: str
-    profile: Profile
+    profile: ClientProfile
     application_id: int | None
     redirect_hosts: tuple[str, ...]
     redirect_uris: tuple[str, ...]
@@ -59,11 +59,11 @@ class ClientEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     public: bool
     created: str
     version: int
-    secrets: tuple[SecretEntry, ...]
+    secrets: tuple[ClientSecretEntry, ...]
     client_secret: str = ""  # in the answers to create and rotate only
 
 
-class ClientAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ClientResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`data` is a list for get without client_id, else the client; `revoked`: how many sign-ins revoke ended."""
 
     status: str
@@ -72,51 +72,53 @@ class ClientAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class ClientEndpoint:
-    def __init__(self, *, clients: ApplicationClients, drafted: DraftedClients, desk: FrontDesk) -> None:
+    def __init__(self, *, clients: ApplicationClients, drafted: DraftedClients, desk: RequestAuthenticator) -> None:
         self._clients = clients
         self._drafted = drafted
         self._desk = desk
 
     async def act(self, request: Request) -> Response:
         ask = await read_json(request, ClientRequest)
-        visit = await self._desk.visit(request, ask, ORDINARY, application_id=id_of(ask.application_id))
+        visit = await self._desk.visit(
+            request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
+        )
         actor, of, draft = actor_of(request, visit), visit.application_id, ask.data
         match ask.action:
             case "get":
-                return answer(await self._found(actor, of, draft.client_id))
+                return data_response(await self._found(actor, of, draft.client_id))
             case "create":
-                return answer(with_secret(await self._drafted.create(actor, of, draft)))
+                return data_response(client_entry_with_secret(await self._drafted.create(actor, of, draft)))
             case "save":
-                return answer(entry(await self._drafted.save(actor, of, draft)))
+                return data_response(client_entry(await self._drafted.save(actor, of, draft)))
             case "delete":
                 await self._clients.remove(actor, of, draft.client_id, draft.version)
-                return done()
+                return ok_response()
             case "rotate":
-                return answer(with_secret(await self._drafted.rotate(actor, of, draft.client_id)))
+                return data_response(client_entry_with_secret(await self._drafted.rotate(actor, of, draft.client_id)))
             case "revoke":
                 revoked = await self._clients.revoke_tokens(actor, of, draft.client_id)
-                return json_answer(ClientAnswer(status="OK", revoked=revoked))
+                return json_response(ClientResponse(status="OK", revoked=revoked))
 
     async def _found(
         self, actor: Actor, application_id: int | None, client_id: str
     ) -> ClientEntry | tuple[ClientEntry, ...]:
         if client_id:
-            return entry(await self._clients.get(actor, application_id, client_id))
-        return tuple(map(entry, await self._clients.list(actor, application_id)))
+            return client_entry(await self._clients.get(actor, application_id, client_id))
+        return tuple(map(client_entry, await self._clients.list(actor, application_id)))
 
     def endpoint(self) -> Endpoint:
-        return post(
+        return permission_endpoint(
             "client",
             self.act,
             name="client",
             request=ClientRequest,
             section="interface §4.14",
             summary="OAuth clients of an application: get, create, save, delete, rotate, revoke",
-            answers=ClientAnswer,
+            answers=ClientResponse,
         )
 
 
-def entry(client: Client, *, secret: str = "") -> ClientEntry:
+def client_entry(client: Client, *, secret: str = "") -> ClientEntry:
     return ClientEntry(
         client_id=client.client_id,
         name=client.name,
@@ -137,18 +139,18 @@ def entry(client: Client, *, secret: str = "") -> ClientEntry:
         may_exchange=client.may_exchange,
         require_pkce=client.require_pkce,
         public=client.public,
-        created=moment(client.created_at),
+        created=iso8601(client.created_at),
         version=client.version,
         secrets=tuple(
-            map(secret_entry, sorted(client.secrets, key=lambda one: (one.created_at, not one.expires_at)))
+            map(client_secret_entry, sorted(client.secrets, key=lambda one: (one.created_at, not one.expires_at)))
         ),
         client_secret=secret,
     )
 
 
-def with_secret(made: MadeClient) -> ClientEntry:
-    return entry(made.client, secret=made.secret)
+def client_entry_with_secret(made: ClientWithSecret) -> ClientEntry:
+    return client_entry(made.client, secret=made.secret)
 
 
-def secret_entry(secret: ClientSecret) -> SecretEntry:
-    return SecretEntry(created=moment(secret.created_at), ends=moment(secret.expires_at))
+def client_secret_entry(secret: ClientSecret) -> ClientSecretEntry:
+    return ClientSecretEntry(created=iso8601(secret.created_at), ends=iso8601(secret.expires_at))

@@ -10,19 +10,19 @@ from typing import Final
 import msgspec
 from starlette.requests import Request
 
-from gatehouse.permissions.callers.credentials import Credentials, Signed
+from gatehouse.permissions.callers.credentials import KeySignature, RequestCredentials
 from gatehouse.tokens.errors import InvalidToken
-from gatehouse.web.middleware.client_address import caller_of
+from gatehouse.web.middleware.client_address import caller_address_of
 from gatehouse.web.parse import query_pairs, raw_body
 
 BEARER: Final = re.compile(r"bearer +([^\s,]+)", re.ASCII | re.IGNORECASE)
-SHOWN: Final = frozenset(
+CREDENTIAL_HEADERS: Final = frozenset(
     {b"authorization", b"factor", b"service-jwt", b"signature", b"application-id", b"request-sign"}
 )
 TIMESTAMP: Final = re.compile(r"[1-9][0-9]{0,14}", re.ASCII)
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CredentialFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the body of every permission endpoint may carry beside its own fields."""
 
     jwt: str = ""  # this and the next two are deprecated: headers are better
@@ -32,20 +32,20 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ts: int | str = 0
 
 
-async def credentials_of(request: Request, asked: Asked) -> Credentials:
+async def credentials_of(request: Request, asked: CredentialFields) -> RequestCredentials:
     """Raise InvalidToken for a header that is doubled or cannot be read.
 
     A header that is there wins, even an empty one: what is checked is never a mixture (checklist PA-03).
     """
-    caller = caller_of(request.scope)
+    caller = caller_address_of(request.scope)
     body = await raw_body(request)
-    given = shown_in(request.scope["headers"])
-    return Credentials(
-        bearer=bearer_of(given.get(b"authorization")),
+    given = read_credential_headers(request.scope["headers"])
+    return RequestCredentials(
+        bearer=parse_bearer(given.get(b"authorization")),
         jwt=asked.jwt,
         factor=given.get(b"factor", asked.factor),
         service_jwt=given.get(b"service-jwt", asked.service_jwt),
-        signed=signed_of(request, given, asked, body) if b"signature" in given else None,
+        signed=signed_request_of(request, given, asked, body) if b"signature" in given else None,
         request_sign=given.get(b"request-sign", ""),
         body=body,
         address=caller.address if caller.proven else None,
@@ -53,18 +53,18 @@ async def credentials_of(request: Request, asked: Asked) -> Credentials:
     )
 
 
-def shown_in(headers: Iterable[tuple[bytes, bytes]]) -> Mapping[bytes, str]:
+def read_credential_headers(headers: Iterable[tuple[bytes, bytes]]) -> Mapping[bytes, str]:
     """What the request shows in its headers, in one pass over them."""
     found: dict[bytes, str] = {}
     for name, value in headers:
-        if name in SHOWN:
+        if name in CREDENTIAL_HEADERS:
             if name in found:
                 raise InvalidToken(f"two {name.decode()} headers")
-            found[name] = as_text(value)
+            found[name] = decode_header(value)
     return found
 
 
-def bearer_of(given: str | None) -> str:
+def parse_bearer(given: str | None) -> str:
     if given is None:
         return ""
     found = BEARER.fullmatch(given)
@@ -73,7 +73,7 @@ def bearer_of(given: str | None) -> str:
     return found[1]
 
 
-def as_text(header: bytes) -> str:
+def decode_header(header: bytes) -> str:
     """What a client wrote, as UTF-8 or as Latin-1."""
     try:
         return header.decode()
@@ -81,29 +81,31 @@ def as_text(header: bytes) -> str:
         return header.decode("latin-1")
 
 
-def signed_of(request: Request, given: Mapping[bytes, str], asked: Asked, body: bytes) -> Signed:
+def signed_request_of(
+    request: Request, given: Mapping[bytes, str], asked: CredentialFields, body: bytes
+) -> KeySignature:
     query = query_pairs(request)
-    return Signed(
+    return KeySignature(
         signature=given[b"signature"],
         application_id=given.get(b"application-id", ""),
         method=request.method,
         path=request.scope["raw_path"],
         query=request.scope["query_string"],
         body=body,
-        ip=the_one([value for name, value in query if name == "ip"] + [asked.ip] * bool(asked.ip)),
-        ts=seconds([value for name, value in query if name == "ts"] + [str(asked.ts)] * bool(asked.ts)),
+        ip=single_value([value for name, value in query if name == "ip"] + [asked.ip] * bool(asked.ip)),
+        ts=parse_timestamp([value for name, value in query if name == "ts"] + [str(asked.ts)] * bool(asked.ts)),
     )
 
 
-def the_one(given: list[str]) -> str:
+def single_value(given: list[str]) -> str:
     """The query or the body says it, not both in two ways."""
     if len(set(given)) != 1:
         raise InvalidToken("a Signature needs one ip and one ts")
     return given[0]
 
 
-def seconds(given: list[str]) -> int:
-    text = the_one(given)
+def parse_timestamp(given: list[str]) -> int:
+    text = single_value(given)
     if TIMESTAMP.fullmatch(text) is None:
         raise InvalidToken("ts is no Unix time")
     return int(text)

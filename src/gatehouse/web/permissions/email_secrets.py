@@ -6,20 +6,20 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.permissions.callers.credentials import ORDINARY
-from gatehouse.permissions.commands.service_tokens import EmailSecrets
+from gatehouse.permissions.callers.credentials import DEFAULT_POLICY
+from gatehouse.permissions.commands.service_tokens import EmailSecretCommands
 from gatehouse.permissions.documents.spelling import ApplicationId
 from gatehouse.permissions.model.service_token import EmailSecret
 from gatehouse.web.parse import read_json
-from gatehouse.web.permissions.app_schemas import id_of
-from gatehouse.web.permissions.credentials import Asked
-from gatehouse.web.permissions.envelope import answer, needed, post
-from gatehouse.web.permissions.front_desk import FrontDesk, actor_of
-from gatehouse.web.permissions.moments import moment
+from gatehouse.web.permissions.app_schemas import parse_optional_application_id
+from gatehouse.web.permissions.credentials import CredentialFields
+from gatehouse.web.permissions.envelope import data_response, permission_endpoint, require_field
+from gatehouse.web.permissions.front_desk import RequestAuthenticator, actor_of
+from gatehouse.web.permissions.moments import iso8601
 from gatehouse.web.routes.table import Endpoint
 
 
-class EmailSecretRequest(Asked, frozen=True, kw_only=True):
+class EmailSecretRequest(CredentialFields, frozen=True, kw_only=True):
     action: Literal["get"]
     application_id: ApplicationId | None = None
 
@@ -31,33 +31,37 @@ class EmailSecretEntry(msgspec.Struct, frozen=True, kw_only=True):
     created: str
 
 
-class EmailSecretAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class EmailSecretResponse(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     data: tuple[EmailSecretEntry, ...]
 
 
 class EmailSecretEndpoint:
-    def __init__(self, *, secrets: EmailSecrets, desk: FrontDesk) -> None:
+    def __init__(self, *, secrets: EmailSecretCommands, desk: RequestAuthenticator) -> None:
         self._secrets = secrets
         self._desk = desk
 
     async def act(self, request: Request) -> Response:
         ask = await read_json(request, EmailSecretRequest)
-        visit = await self._desk.visit(request, ask, ORDINARY, application_id=id_of(ask.application_id))
-        listed = await self._secrets.list(actor_of(request, visit), needed(visit.application_id, "application_id"))
-        return answer(tuple(map(entry, listed)))
+        visit = await self._desk.visit(
+            request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
+        )
+        listed = await self._secrets.list(
+            actor_of(request, visit), require_field(visit.application_id, "application_id")
+        )
+        return data_response(tuple(map(email_secret_entry, listed)))
 
     def endpoint(self) -> Endpoint:
-        return post(
+        return permission_endpoint(
             "emailSecret",
             self.act,
             name="email_secret",
             request=EmailSecretRequest,
             section="interface §4.14",
             summary="Secrets for `with_email` of an application, without their values: get",
-            answers=EmailSecretAnswer,
+            answers=EmailSecretResponse,
         )
 
 
-def entry(secret: EmailSecret) -> EmailSecretEntry:
-    return EmailSecretEntry(ref=secret.ref, created=moment(secret.created_at))
+def email_secret_entry(secret: EmailSecret) -> EmailSecretEntry:
+    return EmailSecretEntry(ref=secret.ref, created=iso8601(secret.created_at))

@@ -9,16 +9,16 @@ from starlette.responses import Response
 from gatehouse.permissions.callers.exchange import JwtExchange
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.parse import read_json
-from gatehouse.web.permissions.credentials import Asked, credentials_of
-from gatehouse.web.responses import json_answer
-from gatehouse.web.routes.table import Auth, Endpoint, RateClass
+from gatehouse.web.permissions.credentials import CredentialFields, credentials_of
+from gatehouse.web.responses import json_response
+from gatehouse.web.routes.table import Endpoint, RateClass, RequiredAuth
 
 
-class ExchangeJwtRequest(Asked, frozen=True, kw_only=True):
+class ExchangeJwtRequest(CredentialFields, frozen=True, kw_only=True):
     """The user JWT in `jwt`, and its factor when the new one is to have `fac` too."""
 
 
-class ExchangeJwtAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class ExchangeJwtResponse(msgspec.Struct, frozen=True, kw_only=True):
     status: Literal["OK"] = "OK"
     jwt: str
 
@@ -30,7 +30,7 @@ class ExchangeJwtEndpoint:
     async def act(self, request: Request) -> Response:
         ask = await read_json(request, ExchangeJwtRequest)
         jwt = await self._exchange.exchange(await credentials_of(request, ask))
-        return json_answer(ExchangeJwtAnswer(jwt=jwt))
+        return json_response(ExchangeJwtResponse(jwt=jwt))
 
     def endpoint(self) -> Endpoint:
         return Endpoint(
@@ -43,6 +43,6 @@ class ExchangeJwtEndpoint:
             section="interface §4.8",
             summary="A user JWT for the access key's application only",
             request=ExchangeJwtRequest,
-            answers={200: ExchangeJwtAnswer},
-            auth=Auth.ACCESS_KEY,
+            answers={200: ExchangeJwtResponse},
+            auth=RequiredAuth.ACCESS_KEY,
         )

@@ -6,18 +6,18 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.games import SeenGames
-from gatehouse.admin.model.games import ref_of
+from gatehouse.admin.games import VisibleGameSessions
+from gatehouse.admin.model.games import session_ref
 from gatehouse.gamesessions.model import GameSession
-from gatehouse.permissions.callers.credentials import ORDINARY
+from gatehouse.permissions.callers.credentials import DEFAULT_POLICY
 from gatehouse.permissions.documents.spelling import ApplicationId
 from gatehouse.permissions.rights.guard import Operation, is_open
 from gatehouse.web.parse import read_json
-from gatehouse.web.permissions.app_schemas import id_of
-from gatehouse.web.permissions.credentials import Asked
-from gatehouse.web.permissions.envelope import answer, post
-from gatehouse.web.permissions.front_desk import FrontDesk
-from gatehouse.web.permissions.moments import moment
+from gatehouse.web.permissions.app_schemas import parse_optional_application_id
+from gatehouse.web.permissions.credentials import CredentialFields
+from gatehouse.web.permissions.envelope import data_response, permission_endpoint
+from gatehouse.web.permissions.front_desk import RequestAuthenticator
+from gatehouse.web.permissions.moments import iso8601
 from gatehouse.web.routes.table import Endpoint
 
 
@@ -25,7 +25,7 @@ class GameSessionData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     ref: str  # the beginning of its gsid
 
 
-class GameSessionRequest(Asked, frozen=True, kw_only=True):
+class GameSessionRequest(CredentialFields, frozen=True, kw_only=True):
     action: Literal["get"]
     application_id: ApplicationId | None = None
     data: GameSessionData
@@ -56,53 +56,55 @@ class GameSessionEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     address: str = ""
 
 
-class GameSessionAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class GameSessionResponse(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     data: GameSessionEntry
 
 
 class GameSessionEndpoint:
-    def __init__(self, *, games: SeenGames, desk: FrontDesk) -> None:
+    def __init__(self, *, games: VisibleGameSessions, desk: RequestAuthenticator) -> None:
         self._games = games
         self._desk = desk
 
     async def act(self, request: Request) -> Response:
         ask = await read_json(request, GameSessionRequest)
-        visit = await self._desk.visit(request, ask, ORDINARY, application_id=id_of(ask.application_id))
+        visit = await self._desk.visit(
+            request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
+        )
         session = await self._games.get(visit, ask.data.ref)
-        return answer(entry(session, whole=is_open(visit.rights, Operation.ADMINISTER)))
+        return data_response(game_session_entry(session, whole=is_open(visit.rights, Operation.ADMINISTER)))
 
     def endpoint(self) -> Endpoint:
-        return post(
+        return permission_endpoint(
             "gameSession",
             self.act,
             name="game_session",
             request=GameSessionRequest,
             section="interface §4.14",
             summary="A game session while it lasts: how far it has come, and when",
-            answers=GameSessionAnswer,
+            answers=GameSessionResponse,
         )
 
 
-def entry(session: GameSession, *, whole: bool) -> GameSessionEntry:
+def game_session_entry(session: GameSession, *, whole: bool) -> GameSessionEntry:
     return GameSessionEntry(
-        ref=ref_of(session.gsid),
+        ref=session_ref(session.gsid),
         state=session.state.value,
         stage=session.stage.value,
         proof="key" if session.public_key else "location",
         code=session.code_shown,
         polls=session.polls,
-        created=moment(session.created_at),
-        ends=moment(session.ends_at),
+        created=iso8601(session.created_at),
+        ends=iso8601(session.ends_at),
         application_id=session.app_id,
         gapp_id=session.gapp_id,
-        polled=moment(session.polled_at),
-        last_seen=moment(session.last_seen),
-        opened=moment(session.opened_at),
-        signing_in=moment(session.signing_in_at),
-        confirmed=moment(session.confirmed_at),
-        delivered=moment(session.delivered_at),
-        closed=moment(session.closed_at),
+        polled=iso8601(session.polled_at),
+        last_seen=iso8601(session.last_seen),
+        opened=iso8601(session.opened_at),
+        signing_in=iso8601(session.signing_in_at),
+        confirmed=iso8601(session.confirmed_at),
+        delivered=iso8601(session.delivered_at),
+        closed=iso8601(session.closed_at),
         closed_as=session.closed,
         user_id=session.user_id if whole else "",
         address=session.address if whole else "",

@@ -7,33 +7,33 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.permissions.callers.credentials import ORDINARY
-from gatehouse.permissions.commands.groups import AccessDraft, GroupDraft, Groups
+from gatehouse.permissions.callers.credentials import DEFAULT_POLICY
+from gatehouse.permissions.commands.groups import AccessDraft, GroupCommands, GroupDraft
 from gatehouse.permissions.commands.tags import TagsDraft
 from gatehouse.permissions.documents.spelling import GroupId
 from gatehouse.permissions.errors import GroupNotFound, Malformed
-from gatehouse.permissions.model.group import USERS_MOST, Group
+from gatehouse.permissions.model.group import MAX_GROUP_USERS, Group
 from gatehouse.web.parse import read_json
-from gatehouse.web.permissions.credentials import Asked
-from gatehouse.web.permissions.envelope import answer, done, post
-from gatehouse.web.permissions.front_desk import FrontDesk
+from gatehouse.web.permissions.credentials import CredentialFields
+from gatehouse.web.permissions.envelope import data_response, ok_response, permission_endpoint
+from gatehouse.web.permissions.front_desk import RequestAuthenticator
 from gatehouse.web.routes.table import Endpoint
 
 NO_GROUP = GroupDraft()
 
 
-class GroupRequest(Asked, frozen=True, kw_only=True):
+class GroupRequest(CredentialFields, frozen=True, kw_only=True):
     action: Literal["get", "save", "delete"]
     group_id: GroupId | None = None
     data: GroupDraft = NO_GROUP
 
 
-class GroupAccessRequest(Asked, frozen=True, kw_only=True):
+class GroupAccessRequest(CredentialFields, frozen=True, kw_only=True):
     group_id: GroupId
     data: AccessDraft
 
 
-class GroupTagsRequest(Asked, frozen=True, kw_only=True):
+class GroupTagsRequest(CredentialFields, frozen=True, kw_only=True):
     group_id: GroupId
     data: TagsDraft
 
@@ -55,42 +55,44 @@ class GroupRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupEndpoints:
-    def __init__(self, *, groups: Groups, desk: FrontDesk) -> None:
+    def __init__(self, *, groups: GroupCommands, desk: RequestAuthenticator) -> None:
         self._groups = groups
         self._desk = desk
 
     async def act(self, request: Request) -> Response:
         ask = await read_json(request, GroupRequest)
-        actor = await self._desk.actor(request, ask, ORDINARY)
+        actor = await self._desk.actor(request, ask, DEFAULT_POLICY)
         match ask.action:
             case "get":
                 if not isinstance(ask.data.project_id, str):
                     raise Malformed("data.project_id: of which project?")
                 groups = await self._groups.of_project(actor, ask.data.project_id)
-                return answer(listed(groups if ask.group_id is None else only(groups, ask.group_id)))
+                return data_response(
+                    group_list(groups if ask.group_id is None else select_group(groups, ask.group_id))
+                )
             case "save":
-                return answer(record(await self._groups.save(actor, ask.group_id, ask.data)))
+                return data_response(group_record(await self._groups.save(actor, ask.group_id, ask.data)))
             case "delete":
                 if ask.group_id is None:
                     raise Malformed("group_id: which group?")
                 await self._groups.delete(actor, ask.group_id, ask.data.version)
-                return done()
+                return ok_response()
 
     async def save_access(self, request: Request) -> Response:
         ask = await read_json(request, GroupAccessRequest)
-        actor = await self._desk.actor(request, ask, ORDINARY)
+        actor = await self._desk.actor(request, ask, DEFAULT_POLICY)
         saved = await self._groups.save_access(actor, ask.group_id, ask.data)
-        return answer(record(saved))
+        return data_response(group_record(saved))
 
     async def save_tags(self, request: Request) -> Response:
         ask = await read_json(request, GroupTagsRequest)
-        actor = await self._desk.actor(request, ask, ORDINARY)
+        actor = await self._desk.actor(request, ask, DEFAULT_POLICY)
         saved = await self._groups.save_tags(actor, ask.group_id, ask.data)
-        return answer(record(saved))
+        return data_response(group_record(saved))
 
     def endpoints(self) -> list[Endpoint]:
         return [
-            post(
+            permission_endpoint(
                 "group",
                 self.act,
                 name="group",
@@ -98,7 +100,7 @@ class GroupEndpoints:
                 section="interface §4.7",
                 summary="Groups of a project: get, save, delete",
             ),
-            post(
+            permission_endpoint(
                 "group/access",
                 self.save_access,
                 name="group_access",
@@ -106,7 +108,7 @@ class GroupEndpoints:
                 section="interface §4.7",
                 summary="Who belongs to a group: conditions and users",
             ),
-            post(
+            permission_endpoint(
                 "group/tags",
                 self.save_tags,
                 name="group_tags",
@@ -117,7 +119,7 @@ class GroupEndpoints:
         ]
 
 
-def only(groups: Sequence[Group], group_id: str) -> Sequence[Group]:
+def select_group(groups: Sequence[Group], group_id: str) -> Sequence[Group]:
     """The one among those that the caller manages; of others he does not hear whether they exist."""
     found = [group for group in groups if group.group_id == group_id]
     if not found:
@@ -125,11 +127,11 @@ def only(groups: Sequence[Group], group_id: str) -> Sequence[Group]:
     return found
 
 
-def listed(groups: Sequence[Group]) -> dict[str, object]:
-    return {"groups": [record(group) for group in groups], "max_users_cnt": USERS_MOST}
+def group_list(groups: Sequence[Group]) -> dict[str, object]:
+    return {"groups": [group_record(group) for group in groups], "max_users_cnt": MAX_GROUP_USERS}
 
 
-def record(group: Group) -> GroupRecord:
+def group_record(group: Group) -> GroupRecord:
     return GroupRecord(
         id=group.group_id,
         project_id=group.project_id,

@@ -6,35 +6,35 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.permissions.callers.credentials import ORDINARY
-from gatehouse.permissions.commands.memberships import MembershipDraft, Memberships
-from gatehouse.permissions.commands.projects import ProjectDraft, Projects, settings_document
-from gatehouse.permissions.commands.publish import Publishing
+from gatehouse.permissions.callers.credentials import DEFAULT_POLICY
+from gatehouse.permissions.commands.memberships import MembershipCommands, MembershipDraft
+from gatehouse.permissions.commands.projects import ProjectCommands, ProjectDraft, settings_document
+from gatehouse.permissions.commands.publish import ProjectPublisher
 from gatehouse.permissions.commands.tags import TagsDraft
 from gatehouse.permissions.documents.spelling import Title
 from gatehouse.permissions.model.project import Project
 from gatehouse.web.parse import read_json
-from gatehouse.web.permissions.credentials import Asked
-from gatehouse.web.permissions.envelope import answer, done, post
-from gatehouse.web.permissions.front_desk import FrontDesk, actor_of
+from gatehouse.web.permissions.credentials import CredentialFields
+from gatehouse.web.permissions.envelope import data_response, ok_response, permission_endpoint
+from gatehouse.web.permissions.front_desk import RequestAuthenticator, actor_of
 from gatehouse.web.routes.table import Endpoint
 
 
-class PublishRequest(Asked, frozen=True, kw_only=True):
+class PublishRequest(CredentialFields, frozen=True, kw_only=True):
     project: Title
     user: str | None = None
 
 
-class ProjectRequest(Asked, frozen=True, kw_only=True):
+class ProjectRequest(CredentialFields, frozen=True, kw_only=True):
     action: Literal["get", "save", "delete"]
     data: ProjectDraft
 
 
-class ProjectTagsRequest(Asked, frozen=True, kw_only=True):
+class ProjectTagsRequest(CredentialFields, frozen=True, kw_only=True):
     data: TagsDraft
 
 
-class MembershipRequest(Asked, frozen=True, kw_only=True):
+class MembershipRequest(CredentialFields, frozen=True, kw_only=True):
     action: Literal["get", "save"]
     data: MembershipDraft
 
@@ -52,14 +52,19 @@ class ProjectRecord(msgspec.Struct, frozen=True, kw_only=True):
     version: int
 
 
-class ProjectAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ProjectResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     status: str
     data: ProjectRecord | None = None
 
 
 class ProjectEndpoints:
     def __init__(
-        self, *, publishing: Publishing, projects: Projects, memberships: Memberships, desk: FrontDesk
+        self,
+        *,
+        publishing: ProjectPublisher,
+        projects: ProjectCommands,
+        memberships: MembershipCommands,
+        desk: RequestAuthenticator,
     ) -> None:
         self._publishing = publishing
         self._projects = projects
@@ -68,69 +73,69 @@ class ProjectEndpoints:
 
     async def publish(self, request: Request) -> Response:
         ask = await read_json(request, PublishRequest)
-        visit = await self._desk.visit(request, ask, ORDINARY)
+        visit = await self._desk.visit(request, ask, DEFAULT_POLICY)
         project = await self._publishing.publish(actor_of(request, visit), visit.case.facts, ask.project, ask.user)
-        return answer(record(project))
+        return data_response(project_record(project))
 
     async def act(self, request: Request) -> Response:
         ask = await read_json(request, ProjectRequest)
-        actor = await self._desk.actor(request, ask, ORDINARY)
+        actor = await self._desk.actor(request, ask, DEFAULT_POLICY)
         match ask.action:
             case "get":
-                return answer(record(await self._projects.get(actor, ask.data.id)))
+                return data_response(project_record(await self._projects.get(actor, ask.data.id)))
             case "save":
-                return answer(record(await self._projects.save(actor, ask.data)))
+                return data_response(project_record(await self._projects.save(actor, ask.data)))
             case "delete":
                 await self._projects.delete(actor, ask.data.id, ask.data.version)
-                return done()
+                return ok_response()
 
     async def save_tags(self, request: Request) -> Response:
         ask = await read_json(request, ProjectTagsRequest)
-        actor = await self._desk.actor(request, ask, ORDINARY)
+        actor = await self._desk.actor(request, ask, DEFAULT_POLICY)
         saved = await self._projects.save_tags(actor, ask.data)
-        return answer(record(saved))
+        return data_response(project_record(saved))
 
     async def membership(self, request: Request) -> Response:
         ask = await read_json(request, MembershipRequest)
-        visit = await self._desk.visit(request, ask, ORDINARY)
+        visit = await self._desk.visit(request, ask, DEFAULT_POLICY)
         actor = actor_of(request, visit)
         match ask.action:
             case "get":
                 found = await self._memberships.get(actor, visit.central, ask.data.id, user_id=ask.data.user_id)
-                return answer(found)
+                return data_response(found)
             case "save":
-                return answer(await self._memberships.save(actor, visit.central, ask.data))
+                return data_response(await self._memberships.save(actor, visit.central, ask.data))
 
     def endpoints(self) -> list[Endpoint]:
         return [
-            post(
+            permission_endpoint(
                 "publish",
                 self.publish,
                 name="publish",
                 request=PublishRequest,
                 section="interface §4.6",
                 summary="Create a project with an application of its name",
-                answers=ProjectAnswer,
+                answers=ProjectResponse,
             ),
-            post(
+            permission_endpoint(
                 "project",
                 self.act,
                 name="project",
                 request=ProjectRequest,
                 section="interface §4.6",
                 summary="A project: get, save, delete",
-                answers=ProjectAnswer,
+                answers=ProjectResponse,
             ),
-            post(
+            permission_endpoint(
                 "project/tags",
                 self.save_tags,
                 name="project_tags",
                 request=ProjectTagsRequest,
                 section="interface §4.6",
                 summary="Replace the tags of a project",
-                answers=ProjectAnswer,
+                answers=ProjectResponse,
             ),
-            post(
+            permission_endpoint(
                 "project/membership",
                 self.membership,
                 name="membership",
@@ -141,7 +146,7 @@ class ProjectEndpoints:
         ]
 
 
-def record(project: Project) -> ProjectRecord:
+def project_record(project: Project) -> ProjectRecord:
     return ProjectRecord(
         id=project.project_id,
         title=project.title,

@@ -6,39 +6,39 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.permissions.callers.credentials import ORDINARY
-from gatehouse.permissions.commands.custom_keys import CustomKeys
+from gatehouse.permissions.callers.credentials import DEFAULT_POLICY
+from gatehouse.permissions.commands.custom_keys import CustomKeyCommands
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.spelling import ApplicationId
 from gatehouse.permissions.errors import KeyNotFound, Malformed
 from gatehouse.permissions.keys.files import PublishedKey
-from gatehouse.permissions.keys.published import ApplicationKeys
+from gatehouse.permissions.keys.published import ApplicationKeyDirectory
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.parse import read_json
-from gatehouse.web.permissions.app_schemas import id_of
-from gatehouse.web.permissions.credentials import Asked
-from gatehouse.web.permissions.envelope import answer, done, needed, post
-from gatehouse.web.permissions.front_desk import FrontDesk, actor_of
-from gatehouse.web.responses import NOT_MODIFIED, cacheable
+from gatehouse.web.permissions.app_schemas import parse_optional_application_id
+from gatehouse.web.permissions.credentials import CredentialFields
+from gatehouse.web.permissions.envelope import data_response, ok_response, permission_endpoint, require_field
+from gatehouse.web.permissions.front_desk import RequestAuthenticator, actor_of
+from gatehouse.web.responses import NOT_MODIFIED, cacheable_response
 from gatehouse.web.routes.table import Cors, Endpoint, RateClass
 
 CACHE_CONTROL: Final = "public, max-age=300"
 SECTION: Final = "interface §4.4"
 
 
-class KeyEntry(msgspec.Struct, frozen=True, kw_only=True):
+class PublicKeyEntry(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     data: str  # PEM
 
 
-class KeysAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class PublicKeysResponse(msgspec.Struct, frozen=True, kw_only=True):
     status: Literal["OK"] = "OK"
-    keys: tuple[KeyEntry, ...]
+    keys: tuple[PublicKeyEntry, ...]
 
 
-class KeyAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class PublicKeyResponse(msgspec.Struct, frozen=True, kw_only=True):
     status: Literal["OK"] = "OK"
-    key: KeyEntry
+    key: PublicKeyEntry
 
 
 class CustomKeyData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,19 +50,19 @@ class CustomKeyData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     created: object = None
 
 
-class CustomKeysRequest(Asked, frozen=True, kw_only=True):
+class CustomKeysRequest(CredentialFields, frozen=True, kw_only=True):
     action: Literal["get", "save", "delete"]
     application_id: ApplicationId | None = None  # else the one that the service JWT is of
     data: CustomKeyData = CustomKeyData()
 
 
-class CustomKeysAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CustomKeysResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     status: str
-    data: tuple[KeyEntry, ...] | KeyEntry | None = None  # a list for get, the new key for save
+    data: tuple[PublicKeyEntry, ...] | PublicKeyEntry | None = None  # a list for get, the new key for save
 
 
 class PublicKeyEndpoints:
-    def __init__(self, keys: ApplicationKeys) -> None:
+    def __init__(self, keys: ApplicationKeyDirectory) -> None:
         self._keys = keys
 
     async def of_application(self, request: Request) -> Response:
@@ -71,11 +71,11 @@ class PublicKeyEndpoints:
         except Malformed:
             raise KeyNotFound("no application has such an id") from None
         published = await self._keys.published(application_id)
-        return public(request, KeysAnswer(keys=tuple(entry(key) for key in published)))
+        return public_response(request, PublicKeysResponse(keys=tuple(public_key_entry(key) for key in published)))
 
     async def one(self, request: Request) -> Response:
         key = await self._keys.published_key(request.path_params["keyID"])
-        return public(request, KeyAnswer(key=entry(key)))
+        return public_response(request, PublicKeyResponse(key=public_key_entry(key)))
 
     def endpoints(self) -> list[Endpoint]:
         return [
@@ -88,7 +88,7 @@ class PublicKeyEndpoints:
                 rate_class=RateClass.KEYS,
                 section=SECTION,
                 summary="Public keys of an application",
-                answers={200: KeysAnswer, NOT_MODIFIED: None},
+                answers={200: PublicKeysResponse, NOT_MODIFIED: None},
                 cors=Cors.ANYONE,
             ),
             Endpoint(
@@ -100,48 +100,50 @@ class PublicKeyEndpoints:
                 rate_class=RateClass.KEYS,
                 section=SECTION,
                 summary="The public key that a token's kid names",
-                answers={200: KeyAnswer, NOT_MODIFIED: None},
+                answers={200: PublicKeyResponse, NOT_MODIFIED: None},
                 cors=Cors.ANYONE,
             ),
         ]
 
 
 class CustomKeyEndpoint:
-    def __init__(self, *, keys: CustomKeys, desk: FrontDesk) -> None:
+    def __init__(self, *, keys: CustomKeyCommands, desk: RequestAuthenticator) -> None:
         self._keys = keys
         self._desk = desk
 
     async def act(self, request: Request) -> Response:
         ask = await read_json(request, CustomKeysRequest)
-        visit = await self._desk.visit(request, ask, ORDINARY, application_id=id_of(ask.application_id))
-        actor, application_id = actor_of(request, visit), needed(visit.application_id, "application_id")
+        visit = await self._desk.visit(
+            request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
+        )
+        actor, application_id = actor_of(request, visit), require_field(visit.application_id, "application_id")
         match ask.action:
             case "get":
                 keys = await self._keys.list(actor, application_id)
-                return answer(tuple(KeyEntry(id=key.kid, data=key.pem) for key in keys))
+                return data_response(tuple(PublicKeyEntry(id=key.kid, data=key.pem) for key in keys))
             case "save":
                 key = await self._keys.add(actor, application_id, ask.data.public_key or ask.data.data)
-                return answer(KeyEntry(id=key.kid, data=key.pem))
+                return data_response(PublicKeyEntry(id=key.kid, data=key.pem))
             case "delete":
-                await self._keys.remove(actor, application_id, needed(ask.data.id, "data.id"))
-                return done()
+                await self._keys.remove(actor, application_id, require_field(ask.data.id, "data.id"))
+                return ok_response()
 
     def endpoint(self) -> Endpoint:
-        return post(
+        return permission_endpoint(
             "application/keys",
             self.act,
             name="application_keys",
             request=CustomKeysRequest,
             section=SECTION,
             summary="Custom public keys of an application: get, save, delete",
-            answers=CustomKeysAnswer,
+            answers=CustomKeysResponse,
         )
 
 
-def entry(key: PublishedKey) -> KeyEntry:
-    return KeyEntry(id=key.key_id, data=key.pem)
+def public_key_entry(key: PublishedKey) -> PublicKeyEntry:
+    return PublicKeyEntry(id=key.key_id, data=key.pem)
 
 
-def public(request: Request, answer: msgspec.Struct) -> Response:
+def public_response(request: Request, answer: msgspec.Struct) -> Response:
     body = msgspec.json.encode(answer)
-    return cacheable(request, body, media_type="application/json", cache_control=CACHE_CONTROL)
+    return cacheable_response(request, body, media_type="application/json", cache_control=CACHE_CONTROL)

@@ -8,15 +8,15 @@ from typing import Final
 import msgspec
 
 from gatehouse.permissions.evaluation.shapes import short_prefix
-from gatehouse.permissions.explanation.contributions import Contribution, Membership, NamedGroup
-from gatehouse.permissions.explanation.missing import Missing
+from gatehouse.permissions.explanation.contributions import ExplainedContribution, GroupReference, Membership
+from gatehouse.permissions.explanation.missing import MissingRequirement
 from gatehouse.permissions.explanation.reasons import Explanation
-from gatehouse.permissions.explanation.wording import words
+from gatehouse.permissions.explanation.wording import explanation_sentences
 from gatehouse.permissions.model.scope import Scope
-from gatehouse.permissions.questions.members import Member, Way
-from gatehouse.web.permissions.moments import moment
+from gatehouse.permissions.questions.members import FoundMember, GrantSource
+from gatehouse.web.permissions.moments import iso8601
 
-CALCULATED: Final = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would take for a formula
+FORMULA_PREFIXES: Final = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would take for a formula
 
 
 class GroupName(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +76,7 @@ class ExplanationRecord(msgspec.Struct, frozen=True, kw_only=True):
     missing: tuple[MissingFact, ...]  # the nearest first
 
 
-class ExplainAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class ExplainResponse(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     data: ExplanationRecord
     user_id: str
@@ -93,40 +93,40 @@ class MembersPage(msgspec.Struct, frozen=True, kw_only=True):
     after: str | None  # for the next page; null when there is none
 
 
-class MembersAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class MembersResponse(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     data: MembersPage
 
 
-def explained(one: Explanation) -> ExplanationRecord:
+def explanation_record(one: Explanation) -> ExplanationRecord:
     return ExplanationRecord(
         allowed=one.allowed,
         rule=str(one.rule),
         scope=scope_name(one.scope),
         in_schema=one.in_schema,
         left=one.left,
-        sentences=tuple(words(one)),
-        path=tuple(contribution(each) for each in one.contributions if each.decides),
-        overridden=tuple(contribution(each) for each in one.contributions if not each.decides),
-        missing=tuple(map(missing, one.missing)),
+        sentences=tuple(explanation_sentences(one)),
+        path=tuple(contribution_step(each) for each in one.contributions if each.decides),
+        overridden=tuple(contribution_step(each) for each in one.contributions if not each.decides),
+        missing=tuple(map(missing_fact, one.missing)),
     )
 
 
-def contribution(one: Contribution) -> PathStep:
+def contribution_step(one: ExplainedContribution) -> PathStep:
     return PathStep(
         source=one.kind.value,
         scope=scope_name(one.scope),
         value=one.value,
         role=one.role,
-        group=group_of(one.membership),
-        group_condition=condition_of(one.membership),
+        group=membership_group(one.membership),
+        group_condition=membership_condition(one.membership),
         params=one.params,
         expired=one.end.expired,
         ttl=one.end.ttl,
     )
 
 
-def missing(one: Missing) -> MissingFact:
+def missing_fact(one: MissingRequirement) -> MissingFact:
     return MissingFact(
         kind=one.kind.value,
         scope=scope_name(one.scope),
@@ -140,31 +140,31 @@ def missing(one: Missing) -> MissingFact:
     )
 
 
-def member(one: Member) -> MemberRecord:
-    return MemberRecord(user_id=one.user_id, until=one.until, path=tuple(map(way, one.path)))
+def member_record(one: FoundMember) -> MemberRecord:
+    return MemberRecord(user_id=one.user_id, until=one.until, path=tuple(map(path_step, one.path)))
 
 
-def way(one: Way) -> PathStep:
+def path_step(one: GrantSource) -> PathStep:
     return PathStep(
         source=one.kind.value,
         scope=scope_name(one.scope),
         role=one.role,
-        group=group_of(one.membership),
-        group_condition=condition_of(one.membership),
+        group=membership_group(one.membership),
+        group_condition=membership_condition(one.membership),
         expired=one.end.expired,
         ttl=one.end.ttl,
     )
 
 
-def group_of(membership: Membership | None) -> GroupName | None:
+def membership_group(membership: Membership | None) -> GroupName | None:
     return None if membership is None else group_name(membership.group)
 
 
-def condition_of(membership: Membership | None) -> str:
+def membership_condition(membership: Membership | None) -> str:
     return "" if membership is None else membership.condition
 
 
-def group_name(group: NamedGroup) -> GroupName:
+def group_name(group: GroupReference) -> GroupName:
     return GroupName(id=group.group_id, title=group.title)
 
 
@@ -174,26 +174,26 @@ def scope_name(scope: Scope) -> ScopeName:
     )
 
 
-def csv_text(members: Iterable[Member]) -> str:
+def members_csv(members: Iterable[FoundMember]) -> str:
     """One line for each way."""
     body = io.StringIO()
     writer = csv.writer(body)
     writer.writerow(("user_id", "until", "source", "scope", "role", "group_id", "group"))
     for one in members:
-        writer.writerows(lines(one))
+        writer.writerows(csv_rows(one))
     return body.getvalue()
 
 
-def lines(one: Member) -> Iterable[tuple[str, ...]]:
+def csv_rows(one: FoundMember) -> Iterable[tuple[str, ...]]:
     for each in one.path:
-        group = each.membership.group if each.membership else NamedGroup(group_id="")
+        group = each.membership.group if each.membership else GroupReference(group_id="")
         cells = (
-            *(one.user_id, moment(one.until), each.kind.value, short_prefix(each.scope)),
+            *(one.user_id, iso8601(one.until), each.kind.value, short_prefix(each.scope)),
             *(each.role, group.group_id, group.title),
         )
-        yield tuple(map(plain, cells))
+        yield tuple(map(escape_formula, cells))
 
 
-def plain(cell: str) -> str:
+def escape_formula(cell: str) -> str:
     """Other people's words never become a formula in whoever's spreadsheet opens them."""
-    return f"'{cell}" if cell.startswith(CALCULATED) else cell
+    return f"'{cell}" if cell.startswith(FORMULA_PREFIXES) else cell

@@ -8,25 +8,25 @@ from starlette.responses import Response
 
 from gatehouse.kernel.background import run_off_loop
 from gatehouse.permissions.callers.credentials import ABOUT_APPLICATION, ABOUT_ONE_PERSON
-from gatehouse.permissions.callers.desk import Desk
+from gatehouse.permissions.callers.desk import Authenticator
 from gatehouse.permissions.documents.spelling import ApplicationId
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed
-from gatehouse.permissions.questions.asked import about_whom, read_rule, read_scope
-from gatehouse.permissions.questions.check import Checks, ChecksDraft, Question, read_questions
-from gatehouse.permissions.questions.explain import ExplainDraft, Explanations
-from gatehouse.permissions.questions.members import Members, MembersDraft, MemberSearch
-from gatehouse.permissions.questions.sight import refuse_about_everybody
+from gatehouse.permissions.questions.asked import read_rule, read_scope, target_user_id
+from gatehouse.permissions.questions.check import Checks, ChecksDraft, PermissionQuestion, read_questions
+from gatehouse.permissions.questions.explain import ExplainDraft, GuardedExplainer
+from gatehouse.permissions.questions.members import MemberResults, MembersDraft, MemberSearch
+from gatehouse.permissions.questions.sight import refuse_about_everyone
 from gatehouse.web.parse import read_json
-from gatehouse.web.permissions.app_schemas import id_of
-from gatehouse.web.permissions.credentials import Asked, credentials_of
-from gatehouse.web.permissions.envelope import post, tagged, weighed_answer
+from gatehouse.web.permissions.app_schemas import parse_optional_application_id
+from gatehouse.web.permissions.credentials import CredentialFields, credentials_of
+from gatehouse.web.permissions.envelope import data_response_off_loop, etag_response, permission_endpoint
 from gatehouse.web.permissions.question_records import (
-    ExplainAnswer,
-    MembersAnswer,
+    ExplainResponse,
     MembersPage,
-    csv_text,
-    explained,
-    member,
+    MembersResponse,
+    explanation_record,
+    member_record,
+    members_csv,
 )
 from gatehouse.web.responses import NO_STORE
 from gatehouse.web.routes.table import Endpoint
@@ -34,16 +34,16 @@ from gatehouse.web.routes.table import Endpoint
 SECTION: Final = "interface §4.14"
 CSV: Final = "text/csv"
 JSON: Final = "application/json"
-NEXT_AFTER: Final = "Next-After"
-WAY_WEIGHT: Final = 10
+NEXT_AFTER_HEADER: Final = "Next-After"
+PATH_WEIGHT: Final = 10
 
 
-class CheckRequest(Asked, frozen=True, kw_only=True):
+class CheckRequest(CredentialFields, frozen=True, kw_only=True):
     application_id: ApplicationId | None = None
     data: ChecksDraft
 
 
-class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class CheckResponse(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     data: tuple[bool, ...]  # in the order of the checks
     user_id: str
@@ -51,7 +51,7 @@ class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
     max_age: int  # seconds it may be kept before asking again with If-None-Match
 
 
-class ExplainRequest(Asked, frozen=True, kw_only=True):
+class ExplainRequest(CredentialFields, frozen=True, kw_only=True):
     application_id: ApplicationId | None = None
     data: ExplainDraft
 
@@ -60,7 +60,7 @@ class MembersOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     format: Literal["json", "csv"] = "json"
 
 
-class MembersRequest(Asked, frozen=True, kw_only=True):
+class MembersRequest(CredentialFields, frozen=True, kw_only=True):
     application_id: ApplicationId | None = None
     data: MembersDraft
     options: MembersOptions = MembersOptions()
@@ -71,9 +71,9 @@ class QuestionEndpoints:
         self,
         *,
         checks: Checks,
-        explanations: Explanations,
+        explanations: GuardedExplainer,
         members: MemberSearch,
-        desk: Desk,
+        desk: Authenticator,
         max_age: int,
     ) -> None:
         self._checks = checks
@@ -85,13 +85,15 @@ class QuestionEndpoints:
     async def check(self, request: Request) -> Response:
         ask = await read_json(request, CheckRequest)
         caller = await self._desk.caller(
-            await credentials_of(request, ask), ABOUT_ONE_PERSON, application_id=id_of(ask.application_id)
+            await credentials_of(request, ask),
+            ABOUT_ONE_PERSON,
+            application_id=parse_optional_application_id(ask.application_id),
         )
-        user_id = about_whom(ask.data.user_id, caller.user_id)
+        user_id = target_user_id(ask.data.user_id, caller.user_id)
         checked = await self._checks.check(caller, user_id, read_questions(ask.data.checks))
-        return tagged(
+        return etag_response(
             request,
-            CheckAnswer(
+            CheckResponse(
                 status="OK",
                 data=checked.allowed,
                 user_id=checked.user_id,
@@ -103,86 +105,92 @@ class QuestionEndpoints:
     async def explain(self, request: Request) -> Response:
         ask = await read_json(request, ExplainRequest)
         caller = await self._desk.caller(
-            await credentials_of(request, ask), ABOUT_ONE_PERSON, application_id=id_of(ask.application_id)
+            await credentials_of(request, ask),
+            ABOUT_ONE_PERSON,
+            application_id=parse_optional_application_id(ask.application_id),
         )
-        user_id = about_whom(ask.data.user_id, caller.user_id)
-        question = Question(
+        user_id = target_user_id(ask.data.user_id, caller.user_id)
+        question = PermissionQuestion(
             rule=read_rule(ask.data.rule, "data.rule"),
             scope=read_scope(ask.data.project_id, ask.data.resource, "data"),
         )
         explanation = await self._explanations.explain(caller, user_id, question, ask.data.ip)
-        return tagged(request, ExplainAnswer(status="OK", data=explained(explanation), user_id=user_id))
+        return etag_response(
+            request, ExplainResponse(status="OK", data=explanation_record(explanation), user_id=user_id)
+        )
 
     async def members(self, request: Request) -> Response:
         ask = await read_json(request, MembersRequest)
         visit = await self._desk.receive(
-            await credentials_of(request, ask), ABOUT_APPLICATION, application_id=id_of(ask.application_id)
+            await credentials_of(request, ask),
+            ABOUT_APPLICATION,
+            application_id=parse_optional_application_id(ask.application_id),
         )
         if visit.application_id is None:
             raise Malformed("application_id: which application?")
-        refuse_about_everybody(visit)
+        refuse_about_everyone(visit)
         if visit.model is None:
             raise ApplicationNotFound
         wanted = await self._members.wanted(ask.data, tells=visit.rights.administers)
         found = await self._members.find(visit.application_id, wanted, known=visit.model)
-        if ask.options.format == "csv" or takes_only_csv(request):
-            return await run_off_loop(members_weight(found), as_csv, found)
+        if ask.options.format == "csv" or accepts_only_csv(request):
+            return await run_off_loop(members_weight(found), csv_response, found)
         weight = members_weight(found)
         page = await run_off_loop(weight, members_page, found)
-        return await weighed_answer(weight, page, narrower="ask for fewer at a time with data.limit")
+        return await data_response_off_loop(weight, page, narrower="ask for fewer at a time with data.limit")
 
     def endpoints(self) -> list[Endpoint]:
         return [
-            post(
+            permission_endpoint(
                 "check",
                 self.check,
                 name="check",
                 request=CheckRequest,
                 section=SECTION,
                 summary="Whether a user holds rules: up to 100 questions at once",
-                answers=CheckAnswer,
+                answers=CheckResponse,
                 has_tag=True,
             ),
-            post(
+            permission_endpoint(
                 "explain",
                 self.explain,
                 name="explain",
                 request=ExplainRequest,
                 section=SECTION,
                 summary="Why a user holds a rule or not",
-                answers=ExplainAnswer,
+                answers=ExplainResponse,
                 has_tag=True,
             ),
-            post(
+            permission_endpoint(
                 "members",
                 self.members,
                 name="members",
                 request=MembersRequest,
                 section=SECTION,
                 summary="Who has a rule or a role, by what path, until when; JSON or CSV",
-                answers=MembersAnswer,
+                answers=MembersResponse,
                 also_as=CSV,
             ),
         ]
 
 
-def members_page(found: Members) -> MembersPage:
-    return MembersPage(members=tuple(map(member, found.found)), after=found.after)
+def members_page(found: MemberResults) -> MembersPage:
+    return MembersPage(members=tuple(map(member_record, found.found)), after=found.after)
 
 
-def members_weight(found: Members) -> int:
-    return WAY_WEIGHT * sum(len(one.path) for one in found.found)
+def members_weight(found: MemberResults) -> int:
+    return PATH_WEIGHT * sum(len(one.path) for one in found.found)
 
 
-def takes_only_csv(request: Request) -> bool:
+def accepts_only_csv(request: Request) -> bool:
     """Whoever names both takes JSON, as everywhere else; how much he likes either is not weighed."""
     accepted = request.headers.get("accept", "").lower()
     return CSV in accepted and JSON not in accepted
 
 
-def as_csv(page: Members) -> Response:
+def csv_response(page: MemberResults) -> Response:
     """Where to go on is told in a header."""
     headers = {**NO_STORE, "Content-Disposition": 'attachment; filename="members.csv"'}
     if page.after is not None:
-        headers[NEXT_AFTER] = page.after
-    return Response(csv_text(page.found), 200, headers, media_type=CSV)
+        headers[NEXT_AFTER_HEADER] = page.after
+    return Response(members_csv(page.found), 200, headers, media_type=CSV)

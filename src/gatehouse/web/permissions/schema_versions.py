@@ -6,32 +6,32 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.model.paging import Page, wanted
+from gatehouse.admin.model.paging import Page, page_request
 from gatehouse.admin.model.schema_versions import SchemaVersionStore
 from gatehouse.permissions.callers.credentials import ABOUT_APPLICATION
 from gatehouse.permissions.documents.spelling import ApplicationId
 from gatehouse.permissions.model.schema_version import SchemaVersion
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.web.parse import read_json
-from gatehouse.web.permissions.app_schemas import id_of
-from gatehouse.web.permissions.credentials import Asked
-from gatehouse.web.permissions.envelope import answer, post
-from gatehouse.web.permissions.front_desk import FrontDesk
-from gatehouse.web.permissions.moments import moment
+from gatehouse.web.permissions.app_schemas import parse_optional_application_id
+from gatehouse.web.permissions.credentials import CredentialFields
+from gatehouse.web.permissions.envelope import data_response, permission_endpoint
+from gatehouse.web.permissions.front_desk import RequestAuthenticator
+from gatehouse.web.permissions.moments import iso8601
 from gatehouse.web.routes.table import Endpoint
 
 
-class VersionsData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SchemaVersionsData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     page: int = 1
 
 
-class VersionsRequest(Asked, frozen=True, kw_only=True):
+class SchemaVersionsRequest(CredentialFields, frozen=True, kw_only=True):
     action: Literal["get"]
     application_id: ApplicationId | None = None
-    data: VersionsData = VersionsData()
+    data: SchemaVersionsData = SchemaVersionsData()
 
 
-class ChangesEntry(msgspec.Struct, frozen=True, kw_only=True):
+class SchemaChangesEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Changes of one kind since the version before, with the first few of them named."""
 
     what: str
@@ -40,62 +40,68 @@ class ChangesEntry(msgspec.Struct, frozen=True, kw_only=True):
     names: tuple[str, ...]
 
 
-class VersionEntry(msgspec.Struct, frozen=True, kw_only=True):
+class SchemaVersionEntry(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     saved: str
     by: str  # as the audit log names him; empty where nobody knows any more
     nick: str | None
-    changes: tuple[ChangesEntry, ...]
+    changes: tuple[SchemaChangesEntry, ...]
 
 
-class VersionsPage(msgspec.Struct, frozen=True, kw_only=True):
-    versions: tuple[VersionEntry, ...]  # the newest first
+class SchemaVersionsPage(msgspec.Struct, frozen=True, kw_only=True):
+    versions: tuple[SchemaVersionEntry, ...]  # the newest first
     page: int
     total: int
 
 
-class VersionsAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class SchemaVersionsResponse(msgspec.Struct, frozen=True, kw_only=True):
     status: str
-    data: VersionsPage
+    data: SchemaVersionsPage
 
 
 class SchemaVersionsEndpoint:
-    def __init__(self, *, versions: SchemaVersionStore, desk: FrontDesk) -> None:
+    def __init__(self, *, versions: SchemaVersionStore, desk: RequestAuthenticator) -> None:
         self._versions = versions
         self._desk = desk
 
     async def get(self, request: Request) -> Response:
-        ask = await read_json(request, VersionsRequest)
-        visit = await self._desk.visit(request, ask, ABOUT_APPLICATION, application_id=id_of(ask.application_id))
+        ask = await read_json(request, SchemaVersionsRequest)
+        visit = await self._desk.visit(
+            request, ask, ABOUT_APPLICATION, application_id=parse_optional_application_id(ask.application_id)
+        )
         application = visit.opened(Operation.SCHEMA_GET).application
-        return answer(
-            versions_page(await self._versions.versions(application.application_id, wanted("", ask.data.page)))
+        return data_response(
+            schema_versions_page(
+                await self._versions.versions(application.application_id, page_request("", ask.data.page))
+            )
         )
 
     def endpoint(self) -> Endpoint:
-        return post(
+        return permission_endpoint(
             "meta/schema/versions",
             self.get,
             name="schema_versions",
-            request=VersionsRequest,
+            request=SchemaVersionsRequest,
             section="interface §4.14",
             summary="The saves of an application's schema that are kept, a page at a time: get",
-            answers=VersionsAnswer,
+            answers=SchemaVersionsResponse,
         )
 
 
-def versions_page(found: Page[SchemaVersion]) -> VersionsPage:
-    return VersionsPage(versions=tuple(map(version_entry, found.rows)), page=found.number, total=found.total)
+def schema_versions_page(found: Page[SchemaVersion]) -> SchemaVersionsPage:
+    return SchemaVersionsPage(
+        versions=tuple(map(schema_version_entry, found.rows)), page=found.number, total=found.total
+    )
 
 
-def version_entry(saved: SchemaVersion) -> VersionEntry:
-    return VersionEntry(
+def schema_version_entry(saved: SchemaVersion) -> SchemaVersionEntry:
+    return SchemaVersionEntry(
         version=saved.version,
-        saved=moment(saved.saved_at),
+        saved=iso8601(saved.saved_at),
         by=saved.actor,
         nick=saved.nick,
         changes=tuple(
-            ChangesEntry(what=one.what.value, how=one.how.value, count=one.count, names=one.names)
+            SchemaChangesEntry(what=one.what.value, how=one.how.value, count=one.count, names=one.names)
             for one in saved.changes
         ),
     )

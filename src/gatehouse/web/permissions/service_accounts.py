@@ -6,17 +6,22 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.permissions.callers.credentials import ORDINARY
-from gatehouse.permissions.commands.service_accounts import HOLDS, Listed, ServiceAccountDraft, ServiceAccounts
+from gatehouse.permissions.callers.credentials import DEFAULT_POLICY
+from gatehouse.permissions.commands.service_accounts import (
+    HOLDINGS_MEMBERS,
+    ListedServiceAccount,
+    ServiceAccountCommands,
+    ServiceAccountDraft,
+)
 from gatehouse.web.parse import read_json
-from gatehouse.web.permissions.credentials import Asked
-from gatehouse.web.permissions.envelope import answer, done, post
-from gatehouse.web.permissions.front_desk import FrontDesk, actor_of
-from gatehouse.web.permissions.moments import moment
+from gatehouse.web.permissions.credentials import CredentialFields
+from gatehouse.web.permissions.envelope import data_response, ok_response, permission_endpoint
+from gatehouse.web.permissions.front_desk import RequestAuthenticator, actor_of
+from gatehouse.web.permissions.moments import iso8601
 from gatehouse.web.routes.table import Endpoint
 
 
-class ServiceAccountRequest(Asked, frozen=True, kw_only=True):
+class ServiceAccountRequest(CredentialFields, frozen=True, kw_only=True):
     action: Literal["get", "save", "delete"]
     data: ServiceAccountDraft
 
@@ -40,44 +45,44 @@ class ServiceAccountEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
     jwt_expired: int = 0
 
 
-class ServiceAccountAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ServiceAccountResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     status: str
     data: tuple[ServiceAccountEntry, ...] | ServiceAccountEntry | None = None  # a list for get, the new one for save
 
 
 class ServiceAccountEndpoint:
-    def __init__(self, *, accounts: ServiceAccounts, desk: FrontDesk) -> None:
+    def __init__(self, *, accounts: ServiceAccountCommands, desk: RequestAuthenticator) -> None:
         self._accounts = accounts
         self._desk = desk
 
     async def act(self, request: Request) -> Response:
         ask = await read_json(request, ServiceAccountRequest)
-        visit = await self._desk.visit(request, ask, ORDINARY)
+        visit = await self._desk.visit(request, ask, DEFAULT_POLICY)
         actor = actor_of(request, visit)
         match ask.action:
             case "get":
                 listed = await self._accounts.list(actor, visit.central, ask.data.project_id)
-                return answer(tuple(entry(one) for one in listed))
+                return data_response(tuple(service_account_entry(one) for one in listed))
             case "save":
                 made = await self._accounts.create(actor, visit.central, ask.data)
-                return answer(entry(made.listed, jwt=made.jwt, ends_at=made.ends_at))
+                return data_response(service_account_entry(made.listed, jwt=made.jwt, ends_at=made.ends_at))
             case "delete":
                 await self._accounts.revoke(actor, ask.data.user_id, ask.data.version)
-                return done()
+                return ok_response()
 
     def endpoint(self) -> Endpoint:
-        return post(
+        return permission_endpoint(
             "serviceAccount",
             self.act,
             name="service_account",
             request=ServiceAccountRequest,
             section="interface §4.14",
             summary="Service accounts of a project: get, save (create, answers its JWT once), delete (revoke)",
-            answers=ServiceAccountAnswer,
+            answers=ServiceAccountResponse,
         )
 
 
-def entry(listed: Listed, *, jwt: str = "", ends_at: int = 0) -> ServiceAccountEntry:
+def service_account_entry(listed: ListedServiceAccount, *, jwt: str = "", ends_at: int = 0) -> ServiceAccountEntry:
     account = listed.account
     return ServiceAccountEntry(
         user_id=account.user_id,
@@ -87,10 +92,10 @@ def entry(listed: Listed, *, jwt: str = "", ends_at: int = 0) -> ServiceAccountE
         ip_ranges=account.ip_ranges,
         public_key=account.public_key,
         created_by=account.created_by,
-        created=moment(account.created_at),
+        created=iso8601(account.created_at),
         revoked=account.revoked,
         version=account.version,
-        **{name: listed.holds[name] for name in HOLDS if name in listed.holds},
+        **{name: listed.holds[name] for name in HOLDINGS_MEMBERS if name in listed.holds},
         jwt=jwt,
         jwt_expired=ends_at,
     )

@@ -6,20 +6,20 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.permissions.callers.credentials import ORDINARY
-from gatehouse.permissions.commands.service_tokens import ManagedServiceTokens
+from gatehouse.permissions.callers.credentials import DEFAULT_POLICY
+from gatehouse.permissions.commands.service_tokens import ServiceTokenCommands
 from gatehouse.permissions.documents.spelling import ApplicationId
 from gatehouse.permissions.model.service_token import ServiceToken
 from gatehouse.web.parse import read_json
-from gatehouse.web.permissions.app_schemas import id_of
-from gatehouse.web.permissions.credentials import Asked
-from gatehouse.web.permissions.envelope import answer, needed, post
-from gatehouse.web.permissions.front_desk import FrontDesk, actor_of
-from gatehouse.web.permissions.moments import moment
+from gatehouse.web.permissions.app_schemas import parse_optional_application_id
+from gatehouse.web.permissions.credentials import CredentialFields
+from gatehouse.web.permissions.envelope import data_response, permission_endpoint, require_field
+from gatehouse.web.permissions.front_desk import RequestAuthenticator, actor_of
+from gatehouse.web.permissions.moments import iso8601
 from gatehouse.web.routes.table import Endpoint
 
 
-class ServiceTokenRequest(Asked, frozen=True, kw_only=True):
+class ServiceTokenRequest(CredentialFields, frozen=True, kw_only=True):
     action: Literal["get"]
     application_id: ApplicationId | None = None
 
@@ -33,40 +33,44 @@ class ServiceTokenEntry(msgspec.Struct, frozen=True, kw_only=True):
     revoked: bool
 
 
-class ServiceTokenAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class ServiceTokenResponse(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     data: tuple[ServiceTokenEntry, ...]
 
 
 class ServiceTokenEndpoint:
-    def __init__(self, *, tokens: ManagedServiceTokens, desk: FrontDesk) -> None:
+    def __init__(self, *, tokens: ServiceTokenCommands, desk: RequestAuthenticator) -> None:
         self._tokens = tokens
         self._desk = desk
 
     async def act(self, request: Request) -> Response:
         ask = await read_json(request, ServiceTokenRequest)
-        visit = await self._desk.visit(request, ask, ORDINARY, application_id=id_of(ask.application_id))
-        listed = await self._tokens.list(actor_of(request, visit), needed(visit.application_id, "application_id"))
-        return answer(tuple(map(entry, listed)))
+        visit = await self._desk.visit(
+            request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
+        )
+        listed = await self._tokens.list(
+            actor_of(request, visit), require_field(visit.application_id, "application_id")
+        )
+        return data_response(tuple(map(service_token_entry, listed)))
 
     def endpoint(self) -> Endpoint:
-        return post(
+        return permission_endpoint(
             "serviceToken",
             self.act,
             name="service_token",
             request=ServiceTokenRequest,
             section="interface §4.14",
             summary="Static service JWTs of an application, without their values: get",
-            answers=ServiceTokenAnswer,
+            answers=ServiceTokenResponse,
         )
 
 
-def entry(token: ServiceToken) -> ServiceTokenEntry:
+def service_token_entry(token: ServiceToken) -> ServiceTokenEntry:
     return ServiceTokenEntry(
         jti=token.jti,
         application_id=token.application_id,
         comment=token.comment,
-        created=moment(token.created_at),
-        ends=moment(token.ends_at),
+        created=iso8601(token.created_at),
+        ends=iso8601(token.ends_at),
         revoked=token.revoked,
     )

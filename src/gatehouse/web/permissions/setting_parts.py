@@ -3,66 +3,66 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from gatehouse.admin.key_strip import Bar, Picture, Strip
-from gatehouse.admin.model.paging import wanted
-from gatehouse.admin.model.settings import MailServer, OutboxLine, SettingLine
+from gatehouse.admin.key_strip import KeyBar, KeyLineTimeline, KeyTimeline
+from gatehouse.admin.model.paging import page_request
+from gatehouse.admin.model.settings import MailServer, OutboxListItem, SettingListItem
 from gatehouse.keys.rotation import DAY
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.web.branding import Swatch
-from gatehouse.web.installation import Condition, Installation, InstallationDesk, Post
-from gatehouse.web.permissions.moments import moment
+from gatehouse.web.installation import Installation, InstallationReader, InstallationStatus, MailStatus
+from gatehouse.web.permissions.moments import iso8601
 from gatehouse.web.permissions.settings import (
-    AnyPart,
+    AnySettingsPart,
     BrandingPart,
-    ColourEntry,
+    ColorEntry,
     ConfigurationPart,
     EmailPart,
     HealthPart,
-    KeyEntry,
     KeyLineEntry,
     KeysPart,
-    LetterEntry,
-    PartData,
+    MailEntry,
+    MailServerEntry,
     PoliciesPart,
     PolicyEntry,
     RiskEntry,
     RisksPart,
-    ServerEntry,
     SettingEntry,
+    SettingsPartData,
+    SigningKeyEntry,
 )
 
 
 class SettingParts:
-    def __init__(self, desk: InstallationDesk) -> None:
+    def __init__(self, desk: InstallationReader) -> None:
         self._desk = desk
 
-    async def part(self, actor: Actor, asked: PartData) -> AnyPart:
+    async def part(self, actor: Actor, asked: SettingsPartData) -> AnySettingsPart:
         match asked.part:
             case "configuration" | "branding" | "policies" | "risks":
-                return SETTLED[asked.part](self._desk.settled(actor))
+                return STATIC_PARTS[asked.part](self._desk.settled(actor))
             case "health":
-                return health(await self._desk.condition(actor))
+                return health_part(await self._desk.condition(actor))
             case "keys":
-                return keys(await self._desk.keys.picture(actor), every=self._desk.keys.policy.every)
+                return keys_part(await self._desk.keys.picture(actor), every=self._desk.keys.policy.every)
             case "email":
-                return email(await self._desk.post(actor, wanted("", asked.page, size=asked.limit)))
+                return email_part(await self._desk.post(actor, page_request("", asked.page, size=asked.limit)))
 
 
-def configuration(installation: Installation) -> ConfigurationPart:
-    return ConfigurationPart(settings=settings(installation.lines))
+def configuration_part(installation: Installation) -> ConfigurationPart:
+    return ConfigurationPart(settings=setting_entries(installation.lines))
 
 
-def branding(installation: Installation) -> BrandingPart:
+def branding_part(installation: Installation) -> BrandingPart:
     shown = installation.swatches if installation.accent else ()
-    return BrandingPart(settings=settings(installation.branding), colours=tuple(map(colour, shown)))
+    return BrandingPart(settings=setting_entries(installation.branding), colours=tuple(map(color_entry, shown)))
 
 
-def policies(installation: Installation) -> PoliciesPart:
-    every = (PolicyEntry(name=one.name, settings=settings(one.lines)) for one in installation.policies)
+def policies_part(installation: Installation) -> PoliciesPart:
+    every = (PolicyEntry(name=one.name, settings=setting_entries(one.lines)) for one in installation.policies)
     return PoliciesPart(policies=tuple(every))
 
 
-def risks(installation: Installation) -> RisksPart:
+def risks_part(installation: Installation) -> RisksPart:
     return RisksPart(
         risks=tuple(
             RiskEntry(name=one.name, serious=one.serious, setting=one.setting, value=installation.value(one.setting))
@@ -71,12 +71,12 @@ def risks(installation: Installation) -> RisksPart:
     )
 
 
-def health(found: Condition) -> HealthPart:
+def health_part(found: InstallationStatus) -> HealthPart:
     return HealthPart(
         status=found.report.status,
         checks=found.report.checks,
         version=found.installation.version,
-        started=moment(found.installation.opened_at),
+        started=iso8601(found.installation.opened_at),
         database="SQLite" if found.installation.on_sqlite else "PostgreSQL",
         database_version=found.database.version,
         megabytes=found.megabytes,
@@ -84,38 +84,38 @@ def health(found: Condition) -> HealthPart:
         workers=found.installation.workers,
         python=found.python,
         sealed=found.seal.place if found.seal else 0,
-        sealed_at=moment(found.seal.at) if found.seal else "",
-        unsealed_since=moment(found.unsealed_since),
+        sealed_at=iso8601(found.seal.at) if found.seal else "",
+        unsealed_since=iso8601(found.unsealed_since),
     )
 
 
-def keys(picture: Picture, *, every: int) -> KeysPart:
-    return KeysPart(rotate_days=every // DAY, lines=tuple(map(key_line, picture.strips)))
+def keys_part(picture: KeyTimeline, *, every: int) -> KeysPart:
+    return KeysPart(rotate_days=every // DAY, lines=tuple(map(key_line_entry, picture.strips)))
 
 
-def email(found: Post) -> EmailPart:
+def email_part(found: MailStatus) -> EmailPart:
     return EmailPart(
-        server=server(found.server) if found.server.host else None,
+        server=mail_server_entry(found.server) if found.server.host else None,
         waiting=found.waiting.waiting,
         given_up=found.waiting.given_up,
-        oldest=moment(found.waiting.oldest_at),
+        oldest=iso8601(found.waiting.oldest_at),
         trouble=found.waiting.trouble,
-        letters=tuple(map(letter, found.found.rows)),
+        letters=tuple(map(mail_entry, found.found.rows)),
         total=found.found.total,
         page=found.found.number,
         pages=found.found.last,
     )
 
 
-def settings(lines: Iterable[SettingLine]) -> tuple[SettingEntry, ...]:
+def setting_entries(lines: Iterable[SettingListItem]) -> tuple[SettingEntry, ...]:
     return tuple(
         SettingEntry(name=one.name, value=one.value, unit=one.unit, meaning=one.meaning, source=one.source)
         for one in lines
     )
 
 
-def colour(swatch: Swatch) -> ColourEntry:
-    return ColourEntry(
+def color_entry(swatch: Swatch) -> ColorEntry:
+    return ColorEntry(
         theme=swatch.theme,
         use=swatch.use,
         colour=str(swatch.shown),
@@ -124,41 +124,43 @@ def colour(swatch: Swatch) -> ColourEntry:
     )
 
 
-def key_line(strip: Strip) -> KeyLineEntry:
-    return KeyLineEntry(purpose=strip.line.purpose, alg=strip.line.alg, keys=tuple(map(key, strip.bars)))
-
-
-def key(bar: Bar) -> KeyEntry:
-    return KeyEntry(
-        kid=bar.kid,
-        state=bar.state,
-        published=moment(bar.created_at),
-        signs_from=moment(bar.signs_from),
-        signs_until=moment(bar.signs_until),
-        verifies_until=moment(bar.verifies_until),
+def key_line_entry(strip: KeyLineTimeline) -> KeyLineEntry:
+    return KeyLineEntry(
+        purpose=strip.line.purpose, alg=strip.line.alg, keys=tuple(map(signing_key_entry, strip.bars))
     )
 
 
-def server(mail: MailServer) -> ServerEntry:
-    return ServerEntry(
+def signing_key_entry(bar: KeyBar) -> SigningKeyEntry:
+    return SigningKeyEntry(
+        kid=bar.kid,
+        state=bar.state,
+        published=iso8601(bar.created_at),
+        signs_from=iso8601(bar.signs_from),
+        signs_until=iso8601(bar.signs_until),
+        verifies_until=iso8601(bar.verifies_until),
+    )
+
+
+def mail_server_entry(mail: MailServer) -> MailServerEntry:
+    return MailServerEntry(
         host=mail.host, port=mail.port, security=mail.security, username=mail.username, sender=mail.sender
     )
 
 
-def letter(line: OutboxLine) -> LetterEntry:
-    return LetterEntry(
+def mail_entry(line: OutboxListItem) -> MailEntry:
+    return MailEntry(
         mail_id=line.mail_id,
         letter=line.template,
-        written=moment(line.created_at),
+        written=iso8601(line.created_at),
         tries=line.tries,
-        next_try=moment(line.next_try_at),
+        next_try=iso8601(line.next_try_at),
         trouble=line.trouble,
     )
 
 
-SETTLED: Final[Mapping[str, Callable[[Installation], AnyPart]]] = {
-    "configuration": configuration,
-    "branding": branding,
-    "policies": policies,
-    "risks": risks,
+STATIC_PARTS: Final[Mapping[str, Callable[[Installation], AnySettingsPart]]] = {
+    "configuration": configuration_part,
+    "branding": branding_part,
+    "policies": policies_part,
+    "risks": risks_part,
 }

@@ -8,28 +8,28 @@ from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.permissions.callers.credentials import ORDINARY
+from gatehouse.permissions.callers.credentials import DEFAULT_POLICY
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.web.health import CheckResult
 from gatehouse.web.parse import read_json
-from gatehouse.web.permissions.credentials import Asked
-from gatehouse.web.permissions.envelope import answer, post
-from gatehouse.web.permissions.front_desk import FrontDesk
+from gatehouse.web.permissions.credentials import CredentialFields
+from gatehouse.web.permissions.envelope import data_response, permission_endpoint
+from gatehouse.web.permissions.front_desk import RequestAuthenticator
 from gatehouse.web.routes.table import Endpoint
 
 
-class PartData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SettingsPartData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     part: Literal["configuration", "branding", "policies", "risks", "health", "keys", "email"]
     page: Annotated[int, Meta(ge=1, le=400_000)] = 1  # this and the next: of the letters of email
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 25
 
 
-class SettingsRequest(Asked, frozen=True, kw_only=True):
+class SettingsRequest(CredentialFields, frozen=True, kw_only=True):
     action: Literal["get"]
-    data: PartData
+    data: SettingsPartData
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True, tag_field="part", tag=""):
+class SettingsPart(msgspec.Struct, frozen=True, kw_only=True, tag_field="part", tag=""):
     """What every part has: its name."""
 
 
@@ -41,11 +41,11 @@ class SettingEntry(msgspec.Struct, frozen=True, kw_only=True):
     source: str
 
 
-class ConfigurationPart(Part, frozen=True, kw_only=True, tag="configuration"):
+class ConfigurationPart(SettingsPart, frozen=True, kw_only=True, tag="configuration"):
     settings: tuple[SettingEntry, ...]
 
 
-class ColourEntry(msgspec.Struct, frozen=True, kw_only=True):
+class ColorEntry(msgspec.Struct, frozen=True, kw_only=True):
     theme: str  # light, dark
     use: str  # link, button
     colour: str
@@ -53,9 +53,9 @@ class ColourEntry(msgspec.Struct, frozen=True, kw_only=True):
     adapted: bool
 
 
-class BrandingPart(Part, frozen=True, kw_only=True, tag="branding"):
+class BrandingPart(SettingsPart, frozen=True, kw_only=True, tag="branding"):
     settings: tuple[SettingEntry, ...]
-    colours: tuple[ColourEntry, ...]  # none as long as no accent is set
+    colours: tuple[ColorEntry, ...]  # none as long as no accent is set
 
 
 class PolicyEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +63,7 @@ class PolicyEntry(msgspec.Struct, frozen=True, kw_only=True):
     settings: tuple[SettingEntry, ...]
 
 
-class PoliciesPart(Part, frozen=True, kw_only=True, tag="policies"):
+class PoliciesPart(SettingsPart, frozen=True, kw_only=True, tag="policies"):
     policies: tuple[PolicyEntry, ...]
 
 
@@ -74,11 +74,11 @@ class RiskEntry(msgspec.Struct, frozen=True, kw_only=True):
     value: str
 
 
-class RisksPart(Part, frozen=True, kw_only=True, tag="risks"):
+class RisksPart(SettingsPart, frozen=True, kw_only=True, tag="risks"):
     risks: tuple[RiskEntry, ...]
 
 
-class HealthPart(Part, frozen=True, kw_only=True, tag="health"):
+class HealthPart(SettingsPart, frozen=True, kw_only=True, tag="health"):
     status: str
     checks: dict[str, CheckResult]
     version: str
@@ -94,7 +94,7 @@ class HealthPart(Part, frozen=True, kw_only=True, tag="health"):
     unsealed_since: str
 
 
-class KeyEntry(msgspec.Struct, frozen=True, kw_only=True):
+class SigningKeyEntry(msgspec.Struct, frozen=True, kw_only=True):
     kid: str
     state: str
     published: str
@@ -106,15 +106,15 @@ class KeyEntry(msgspec.Struct, frozen=True, kw_only=True):
 class KeyLineEntry(msgspec.Struct, frozen=True, kw_only=True):
     purpose: str
     alg: str
-    keys: tuple[KeyEntry, ...]  # the newest first
+    keys: tuple[SigningKeyEntry, ...]  # the newest first
 
 
-class KeysPart(Part, frozen=True, kw_only=True, tag="keys"):
+class KeysPart(SettingsPart, frozen=True, kw_only=True, tag="keys"):
     rotate_days: int
     lines: tuple[KeyLineEntry, ...]
 
 
-class ServerEntry(msgspec.Struct, frozen=True, kw_only=True):
+class MailServerEntry(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     port: int
     security: str
@@ -122,7 +122,7 @@ class ServerEntry(msgspec.Struct, frozen=True, kw_only=True):
     sender: str
 
 
-class LetterEntry(msgspec.Struct, frozen=True, kw_only=True):
+class MailEntry(msgspec.Struct, frozen=True, kw_only=True):
     """No address, no words: a letter is sealed until it is sent (S-03)."""
 
     mail_id: str
@@ -133,49 +133,49 @@ class LetterEntry(msgspec.Struct, frozen=True, kw_only=True):
     trouble: str
 
 
-class EmailPart(Part, frozen=True, kw_only=True, tag="email"):
-    server: ServerEntry | None
+class EmailPart(SettingsPart, frozen=True, kw_only=True, tag="email"):
+    server: MailServerEntry | None
     waiting: int
     given_up: int
     oldest: str
     trouble: str
-    letters: tuple[LetterEntry, ...]
+    letters: tuple[MailEntry, ...]
     total: int
     page: int
     pages: int
 
 
-AnyPart = ConfigurationPart | BrandingPart | PoliciesPart | RisksPart | HealthPart | KeysPart | EmailPart
+AnySettingsPart = ConfigurationPart | BrandingPart | PoliciesPart | RisksPart | HealthPart | KeysPart | EmailPart
 
 
-class SettingsAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class SettingsResponse(msgspec.Struct, frozen=True, kw_only=True):
     status: str
-    data: AnyPart
+    data: AnySettingsPart
 
 
-class Parts(Protocol):
-    async def part(self, actor: Actor, asked: PartData) -> AnyPart:
+class SettingsPartReader(Protocol):
+    async def part(self, actor: Actor, asked: SettingsPartData) -> AnySettingsPart:
         """For whoever administers; raises NoRight for anybody else."""
 
 
 class SettingsEndpoint:
-    def __init__(self, *, parts: Callable[[], Parts], desk: FrontDesk) -> None:
+    def __init__(self, *, parts: Callable[[], SettingsPartReader], desk: RequestAuthenticator) -> None:
         """`parts`: loaded when somebody asks."""
         self._parts = parts
         self._desk = desk
 
     async def act(self, request: Request) -> Response:
         ask = await read_json(request, SettingsRequest)
-        actor = await self._desk.actor(request, ask, ORDINARY)
-        return answer(await self._parts().part(actor, ask.data))
+        actor = await self._desk.actor(request, ask, DEFAULT_POLICY)
+        return data_response(await self._parts().part(actor, ask.data))
 
     def endpoint(self) -> Endpoint:
-        return post(
+        return permission_endpoint(
             "settings",
             self.act,
             name="settings",
             request=SettingsRequest,
             section="interface §4.14",
             summary="The installation: configuration, branding, policies, risks, health, signing keys, e-mail",
-            answers=SettingsAnswer,
+            answers=SettingsResponse,
         )

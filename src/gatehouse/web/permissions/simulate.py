@@ -6,35 +6,35 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.permissions.callers.credentials import ABOUT_APPLICATION, ORDINARY
-from gatehouse.permissions.callers.desk import Desk
+from gatehouse.permissions.callers.credentials import ABOUT_APPLICATION, DEFAULT_POLICY
+from gatehouse.permissions.callers.desk import Authenticator
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.spelling import ApplicationId
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed
 from gatehouse.permissions.questions.asked import read_prefix
-from gatehouse.permissions.questions.proposals import AnyProposal, OfApplication, Proposer
-from gatehouse.permissions.questions.sight import refuse_about_everybody
+from gatehouse.permissions.questions.proposals import AnyProposal, ApplicationProposal, Proposer
+from gatehouse.permissions.questions.sight import refuse_about_everyone
 from gatehouse.permissions.questions.simulate import Effect, Forecast, Simulation
 from gatehouse.web.parse import read_json
-from gatehouse.web.permissions.app_schemas import id_of
-from gatehouse.web.permissions.credentials import Asked, credentials_of
-from gatehouse.web.permissions.envelope import post, weighed_answer
+from gatehouse.web.permissions.app_schemas import parse_optional_application_id
+from gatehouse.web.permissions.credentials import CredentialFields, credentials_of
+from gatehouse.web.permissions.envelope import data_response_off_loop, permission_endpoint
 from gatehouse.web.permissions.front_desk import actor_of
-from gatehouse.web.routes.table import SCHEMA_BODY, Endpoint
+from gatehouse.web.routes.table import SCHEMA_BODY_LIMIT, Endpoint
 
-LIMIT_MOST: Final = 1_000
-CHARACTERS: Final = 40  # of a usual rule: a unit of weight
-NARROWER: Final = "ask for a section or some of the rules with data.prefix"
+MAX_PEOPLE: Final = 1_000
+CHARACTERS_PER_WEIGHT: Final = 40  # of a usual rule: a unit of weight
+SIMULATE_HINT: Final = "ask for a section or some of the rules with data.prefix"
 
 
 class SimulateData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     change: AnyProposal
     after: str = ""
-    limit: int = LIMIT_MOST  # of people; there may be fewer, and then `after` tells where to go on
+    limit: int = MAX_PEOPLE  # of people; there may be fewer, and then `after` tells where to go on
     prefix: str | None = None  # only rules that begin so; a section alone, or in front of a path
 
 
-class SimulateRequest(Asked, frozen=True, kw_only=True):
+class SimulateRequest(CredentialFields, frozen=True, kw_only=True):
     application_id: ApplicationId | None = None
     data: SimulateData
 
@@ -54,50 +54,50 @@ class ForecastRecord(msgspec.Struct, frozen=True, kw_only=True):
     after: str | None  # to go on from, when truncated
 
 
-class SimulateAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class SimulateResponse(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     data: ForecastRecord
 
 
 class SimulationEndpoint:
-    def __init__(self, *, simulation: Simulation, desk: Desk) -> None:
+    def __init__(self, *, simulation: Simulation, desk: Authenticator) -> None:
         self._simulation = simulation
         self._desk = desk
 
     async def act(self, request: Request) -> Response:
         ask = await read_json(request, SimulateRequest)
-        need = ABOUT_APPLICATION if isinstance(ask.data.change, OfApplication) else ORDINARY
+        need = ABOUT_APPLICATION if isinstance(ask.data.change, ApplicationProposal) else DEFAULT_POLICY
         visit = await self._desk.receive(
-            await credentials_of(request, ask), need, application_id=id_of(ask.application_id)
+            await credentials_of(request, ask), need, application_id=parse_optional_application_id(ask.application_id)
         )
         if visit.application_id is None:
             raise Malformed("application_id: in which application?")
-        refuse_about_everybody(visit)
+        refuse_about_everyone(visit)
         if visit.model is None:
             raise ApplicationNotFound
         by = Proposer(actor=actor_of(request, visit), model=visit.model, central=visit.central)
-        after, limit = page_of(ask.data.after, ask.data.limit)
+        after, limit = read_page(ask.data.after, ask.data.limit)
         prefix = None if ask.data.prefix is None else read_prefix(ask.data.prefix, "data.prefix")
         forecast = await self._simulation.run(ask.data.change, by, after=after, limit=limit, prefix=prefix)
-        weight = forecast.length // CHARACTERS
-        return await weighed_answer(weight, forecast_record(forecast), narrower=NARROWER)
+        weight = forecast.length // CHARACTERS_PER_WEIGHT
+        return await data_response_off_loop(weight, forecast_record(forecast), narrower=SIMULATE_HINT)
 
     def endpoint(self) -> Endpoint:
-        return post(
+        return permission_endpoint(
             "simulate",
             self.act,
             name="simulate",
             request=SimulateRequest,
             section="interface §4.14",
             summary="Who would gain and who would lose what in an application by a save, without saving",
-            answers=SimulateAnswer,
-            body_limit=SCHEMA_BODY,
+            answers=SimulateResponse,
+            body_limit=SCHEMA_BODY_LIMIT,
         )
 
 
-def page_of(after: str, limit: int) -> tuple[str, int]:
-    if not 1 <= limit <= LIMIT_MOST:
-        raise Malformed(f"data.limit: 1 to {LIMIT_MOST}")
+def read_page(after: str, limit: int) -> tuple[str, int]:
+    if not 1 <= limit <= MAX_PEOPLE:
+        raise Malformed(f"data.limit: 1 to {MAX_PEOPLE}")
     return grammar.check_user_id(after, "data.after") if after else "", limit
 
 

@@ -11,33 +11,33 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.model import Session, User
-from gatehouse.accounts.own.model import Holdings
-from gatehouse.accounts.own.profile import Profile
+from gatehouse.accounts.own.model import AccountDetails
+from gatehouse.accounts.own.profile import AccountProfile
 from gatehouse.accounts.second_factors.model import Passkey
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.oauth.consent import Consents
 from gatehouse.oauth.model import Client, Consent
-from gatehouse.permissions.callers.credentials import ORDINARY
-from gatehouse.permissions.commands.users import People
-from gatehouse.web.agents import device_of
+from gatehouse.permissions.callers.credentials import DEFAULT_POLICY
+from gatehouse.permissions.commands.users import UserLabelCommands
+from gatehouse.web.agents import device_name
 from gatehouse.web.parse import read_json
-from gatehouse.web.permissions.credentials import Asked
-from gatehouse.web.permissions.envelope import answer, post
-from gatehouse.web.permissions.front_desk import FrontDesk
-from gatehouse.web.permissions.moments import moment
-from gatehouse.web.places import Places
+from gatehouse.web.permissions.credentials import CredentialFields
+from gatehouse.web.permissions.envelope import data_response, permission_endpoint
+from gatehouse.web.permissions.front_desk import RequestAuthenticator
+from gatehouse.web.permissions.moments import iso8601
+from gatehouse.web.places import GeoIpLookup
 from gatehouse.web.routes.table import Endpoint
 
-LANG: Final = "en"  # of the names of places
+PLACE_LANG: Final = "en"  # of the names of places
 
 
-class SignsData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class UserSignInData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     user_id: str
 
 
-class SignsRequest(Asked, frozen=True, kw_only=True):
+class UserSignInRequest(CredentialFields, frozen=True, kw_only=True):
     action: Literal["get"]
-    data: SignsData
+    data: UserSignInData
 
 
 class SessionEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +49,7 @@ class SessionEntry(msgspec.Struct, frozen=True, kw_only=True):
     seen: str
 
 
-class ConnectedEntry(msgspec.Struct, frozen=True, kw_only=True):
+class ConnectedClientEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A client that knows something of him."""
 
     client_id: str
@@ -58,14 +58,14 @@ class ConnectedEntry(msgspec.Struct, frozen=True, kw_only=True):
     since: str
 
 
-class SignedInEntry(msgspec.Struct, frozen=True, kw_only=True):
+class UserSessionsEntry(msgspec.Struct, frozen=True, kw_only=True):
     sessions: tuple[SessionEntry, ...]  # the last seen first
-    connected: tuple[ConnectedEntry, ...]
+    connected: tuple[ConnectedClientEntry, ...]
 
 
-class SignedInAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class UserSessionsResponse(msgspec.Struct, frozen=True, kw_only=True):
     status: str
-    data: SignedInEntry
+    data: UserSessionsEntry
 
 
 class TotpEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,21 +88,21 @@ class MethodsEntry(msgspec.Struct, frozen=True, kw_only=True):
     recovery_left: int
 
 
-class MethodsAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class MethodsResponse(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     data: MethodsEntry
 
 
-class UserSignEndpoints:
+class UserSessionEndpoints:
     def __init__(
         self,
         *,
-        people: People,
+        people: UserLabelCommands,
         sessions: Sessions,
         consents: Consents,
-        profile: Profile,
-        places: Places,
-        desk: FrontDesk,
+        profile: AccountProfile,
+        places: GeoIpLookup,
+        desk: RequestAuthenticator,
     ) -> None:
         self._people = people
         self._sessions = sessions
@@ -114,70 +114,70 @@ class UserSignEndpoints:
     async def sessions(self, request: Request) -> Response:
         user_id = (await self._user(request)).user_id
         live, connected = await self._sessions.of_user(user_id), await self._consents.of_user(user_id)
-        return answer(signed_in(live, connected, self._places))
+        return data_response(user_sessions_entry(live, connected, self._places))
 
     async def methods(self, request: Request) -> Response:
         user = await self._user(request)
-        return answer(methods_of(user, await self._profile.holdings(user)))
+        return data_response(methods_entry(user, await self._profile.holdings(user)))
 
     async def _user(self, request: Request) -> User:
-        ask = await read_json(request, SignsRequest)
-        return await self._people.get(await self._desk.actor(request, ask, ORDINARY), ask.data.user_id)
+        ask = await read_json(request, UserSignInRequest)
+        return await self._people.get(await self._desk.actor(request, ask, DEFAULT_POLICY), ask.data.user_id)
 
     def endpoints(self) -> list[Endpoint]:
         return [
-            post(
+            permission_endpoint(
                 "user/sessions",
                 self.sessions,
                 name="user_sessions",
-                request=SignsRequest,
+                request=UserSignInRequest,
                 section="interface §4.14",
                 summary="Where somebody is signed in, and which clients know something of him: get",
-                answers=SignedInAnswer,
+                answers=UserSessionsResponse,
             ),
-            post(
+            permission_endpoint(
                 "user/methods",
                 self.methods,
                 name="user_methods",
-                request=SignsRequest,
+                request=UserSignInRequest,
                 section="interface §4.14",
                 summary="With what somebody signs in, and nothing that would do: get",
-                answers=MethodsAnswer,
+                answers=MethodsResponse,
             ),
         ]
 
 
-def signed_in(
-    sessions: Sequence[Session], connected: Sequence[tuple[Consent, Client]], places: Places
-) -> SignedInEntry:
-    return SignedInEntry(
+def user_sessions_entry(
+    sessions: Sequence[Session], connected: Sequence[tuple[Consent, Client]], places: GeoIpLookup
+) -> UserSessionsEntry:
+    return UserSessionsEntry(
         sessions=tuple(session_entry(one, places) for one in sessions),
         connected=tuple(
-            ConnectedEntry(
+            ConnectedClientEntry(
                 client_id=client.client_id,
                 name=client.name,
                 scopes=tuple(consent.scopes),
-                since=moment(consent.given_at),
+                since=iso8601(consent.given_at),
             )
             for consent, client in connected
         ),
     )
 
 
-def session_entry(session: Session, places: Places) -> SessionEntry:
+def session_entry(session: Session, places: GeoIpLookup) -> SessionEntry:
     return SessionEntry(
         session_id=session.session_id,
-        device=device_of(session.agent),
-        place=places.name(session.address, LANG),
+        device=device_name(session.agent),
+        place=places.name(session.address, PLACE_LANG),
         address=session.address,
-        created=moment(session.created_at),
-        seen=moment(session.seen_at),
+        created=iso8601(session.created_at),
+        seen=iso8601(session.seen_at),
     )
 
 
-def methods_of(user: User, held: Holdings) -> MethodsEntry:
+def methods_entry(user: User, held: AccountDetails) -> MethodsEntry:
     overview = held.overview
-    totp = TotpEntry(since=moment(overview.totp_since), used=moment(overview.totp_used_at))
+    totp = TotpEntry(since=iso8601(overview.totp_since), used=iso8601(overview.totp_used_at))
     return MethodsEntry(
         password=user.password_hash is not None,
         totp=totp if user.sealed_totp is not None else None,
@@ -191,6 +191,6 @@ def passkey_entry(passkey: Passkey) -> PasskeyEntry:
     return PasskeyEntry(
         passkey_id=passkey.passkey_id,
         name=passkey.name,
-        created=moment(passkey.created_at),
-        used=moment(passkey.used_at),
+        created=iso8601(passkey.created_at),
+        used=iso8601(passkey.used_at),
     )

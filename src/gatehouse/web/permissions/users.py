@@ -7,22 +7,22 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.model import User
-from gatehouse.permissions.callers.credentials import ORDINARY, USER_INFO
-from gatehouse.permissions.commands.users import People
+from gatehouse.permissions.callers.credentials import DEFAULT_POLICY, USER_INFO
+from gatehouse.permissions.commands.users import UserLabelCommands
 from gatehouse.web.parse import read_json
-from gatehouse.web.permissions.credentials import Asked
-from gatehouse.web.permissions.envelope import answer, post
-from gatehouse.web.permissions.front_desk import FrontDesk
-from gatehouse.web.permissions.moments import moment
-from gatehouse.web.responses import json_answer
+from gatehouse.web.permissions.credentials import CredentialFields
+from gatehouse.web.permissions.envelope import data_response, permission_endpoint
+from gatehouse.web.permissions.front_desk import RequestAuthenticator
+from gatehouse.web.permissions.moments import iso8601
+from gatehouse.web.responses import json_response
 from gatehouse.web.routes.table import Endpoint
 
 
-class InfoRequest(Asked, frozen=True, kw_only=True):
+class CallerInfoRequest(CredentialFields, frozen=True, kw_only=True):
     pass
 
 
-class InfoAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class CallerInfoResponse(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     projects: int  # that the token's owner made and that are not removed
 
@@ -31,7 +31,7 @@ class UserData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     user_id: str
 
 
-class UserRequest(Asked, frozen=True, kw_only=True):
+class UserRequest(CredentialFields, frozen=True, kw_only=True):
     action: Literal["get"]
     data: UserData
 
@@ -53,7 +53,7 @@ class UserEntry(msgspec.Struct, frozen=True, kw_only=True):
     version: int
 
 
-class UserAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class UserResponse(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     data: UserEntry
 
@@ -63,7 +63,7 @@ class UserTagsData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     tags: list[object] | None  # null takes all of them away (R6)
 
 
-class UserTagsRequest(Asked, frozen=True, kw_only=True):
+class UserTagsRequest(CredentialFields, frozen=True, kw_only=True):
     data: UserTagsData
 
 
@@ -72,58 +72,62 @@ class PurchasesData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     purchases: list[object] | None
 
 
-class PurchasesRequest(Asked, frozen=True, kw_only=True):
+class PurchasesRequest(CredentialFields, frozen=True, kw_only=True):
     data: PurchasesData
 
 
 class UserEndpoints:
-    def __init__(self, *, people: People, desk: FrontDesk) -> None:
+    def __init__(self, *, people: UserLabelCommands, desk: RequestAuthenticator) -> None:
         self._people = people
         self._desk = desk
 
     async def info(self, request: Request) -> Response:
-        ask = await read_json(request, InfoRequest, may_be_empty=True)  # credentials only, and those may be headers
+        ask = await read_json(
+            request, CallerInfoRequest, may_be_empty=True
+        )  # credentials only, and those may be headers
         visit = await self._desk.visit(request, ask, USER_INFO)
-        return json_answer(InfoAnswer(status="OK", projects=await self._people.projects(visit.caller.user_id)))
+        return json_response(
+            CallerInfoResponse(status="OK", projects=await self._people.projects(visit.caller.user_id))
+        )
 
     async def get(self, request: Request) -> Response:
         ask = await read_json(request, UserRequest)
-        actor = await self._desk.actor(request, ask, ORDINARY)
-        return answer(user_entry(await self._people.get(actor, ask.data.user_id)))
+        actor = await self._desk.actor(request, ask, DEFAULT_POLICY)
+        return data_response(user_entry(await self._people.get(actor, ask.data.user_id)))
 
     async def save_tags(self, request: Request) -> Response:
         ask = await read_json(request, UserTagsRequest)
-        actor = await self._desk.actor(request, ask, ORDINARY)
+        actor = await self._desk.actor(request, ask, DEFAULT_POLICY)
         saved = await self._people.save_tags(actor, ask.data.user_id, ask.data.tags or ())
-        return answer({"user_id": saved.user_id, "tags": sorted(saved.tags)})
+        return data_response({"user_id": saved.user_id, "tags": sorted(saved.tags)})
 
     async def save_purchases(self, request: Request) -> Response:
         ask = await read_json(request, PurchasesRequest)
-        actor = await self._desk.actor(request, ask, ORDINARY)
+        actor = await self._desk.actor(request, ask, DEFAULT_POLICY)
         saved = await self._people.save_purchases(actor, ask.data.user_id, ask.data.purchases or ())
-        return answer({"user_id": saved.user_id, "purchases": sorted(saved.purchases)})
+        return data_response({"user_id": saved.user_id, "purchases": sorted(saved.purchases)})
 
     def endpoints(self) -> list[Endpoint]:
         return [
-            post(
+            permission_endpoint(
                 "user/info",
                 self.info,
                 name="user_info",
-                request=InfoRequest,
+                request=CallerInfoRequest,
                 section="interface §4.5",
                 summary="How many projects the caller made",
-                answers=InfoAnswer,
+                answers=CallerInfoResponse,
             ),
-            post(
+            permission_endpoint(
                 "user",
                 self.get,
                 name="user",
                 request=UserRequest,
                 section="interface §4.14",
                 summary="An account: get",
-                answers=UserAnswer,
+                answers=UserResponse,
             ),
-            post(
+            permission_endpoint(
                 "user/tags",
                 self.save_tags,
                 name="user_tags",
@@ -131,7 +135,7 @@ class UserEndpoints:
                 section="interface §4.5",
                 summary="Replace the tags of an account",
             ),
-            post(
+            permission_endpoint(
                 "user/purchases",
                 self.save_purchases,
                 name="user_purchases",
@@ -150,7 +154,7 @@ def user_entry(user: User) -> UserEntry:
         lang=user.lang,
         country=user.country,
         level=user.level,
-        registered=moment(user.reg_time),
+        registered=iso8601(user.reg_time),
         email_verified=user.email_verified,
         blocked=user.blocked,
         tags=tuple(sorted(user.tags)),

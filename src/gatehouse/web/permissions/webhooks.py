@@ -6,19 +6,19 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.permissions.callers.credentials import ORDINARY
+from gatehouse.permissions.callers.credentials import DEFAULT_POLICY
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.web.parse import read_json
-from gatehouse.web.permissions.credentials import Asked
-from gatehouse.web.permissions.envelope import answer, done, post
-from gatehouse.web.permissions.front_desk import FrontDesk
-from gatehouse.web.permissions.moments import moment
+from gatehouse.web.permissions.credentials import CredentialFields
+from gatehouse.web.permissions.envelope import data_response, ok_response, permission_endpoint
+from gatehouse.web.permissions.front_desk import RequestAuthenticator
+from gatehouse.web.permissions.moments import iso8601
 from gatehouse.web.routes.table import Endpoint
-from gatehouse.webhooks.desk import Made, WebhookDraft, Webhooks
+from gatehouse.webhooks.desk import WebhookDraft, Webhooks, WebhookWithSecret
 from gatehouse.webhooks.model import Delivery, Webhook
 
 
-class WebhookRequest(Asked, frozen=True, kw_only=True):
+class WebhookRequest(CredentialFields, frozen=True, kw_only=True):
     action: Literal["get", "save", "delete", "rotate", "deliveries", "redeliver", "test"]
     data: WebhookDraft = WebhookDraft()
 
@@ -51,7 +51,7 @@ class DeliveryEntry(msgspec.Struct, frozen=True, kw_only=True, tag="delivery", t
     done: str
 
 
-class WebhookAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class WebhookResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`data` is a list for get and deliveries; a webhook for save and rotate, a delivery for redeliver and test."""
 
     status: str
@@ -59,31 +59,31 @@ class WebhookAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class WebhookEndpoint:
-    def __init__(self, *, webhooks: Webhooks, desk: FrontDesk) -> None:
+    def __init__(self, *, webhooks: Webhooks, desk: RequestAuthenticator) -> None:
         self._webhooks = webhooks
         self._desk = desk
 
     async def act(self, request: Request) -> Response:
         ask = await read_json(request, WebhookRequest)
-        actor, data = await self._desk.actor(request, ask, ORDINARY), ask.data
+        actor, data = await self._desk.actor(request, ask, DEFAULT_POLICY), ask.data
         match ask.action:
             case "get":
                 listed = (await self._webhooks.get(actor, data.webhook_id),) if data.webhook_id else None
-                return answer(tuple(map(entry, listed or await self._webhooks.list(actor))))
+                return data_response(tuple(map(webhook_entry, listed or await self._webhooks.list(actor))))
             case "save":
-                return answer(await self._saved(actor, data))
+                return data_response(await self._saved(actor, data))
             case "delete":
                 await self._webhooks.remove(actor, data.webhook_id, data.version)
-                return done()
+                return ok_response()
             case "rotate":
-                return answer(with_secret(await self._webhooks.rotate(actor, data.webhook_id)))
+                return data_response(webhook_entry_with_secret(await self._webhooks.rotate(actor, data.webhook_id)))
             case _:
-                return answer(await self._sent(actor, ask.action, data))
+                return data_response(await self._sent(actor, ask.action, data))
 
     async def _saved(self, actor: Actor, draft: WebhookDraft) -> WebhookEntry:
         if draft.webhook_id:
-            return entry(await self._webhooks.change(actor, draft))
-        return with_secret(await self._webhooks.create(actor, draft))
+            return webhook_entry(await self._webhooks.change(actor, draft))
+        return webhook_entry_with_secret(await self._webhooks.create(actor, draft))
 
     async def _sent(
         self, actor: Actor, action: Literal["deliveries", "redeliver", "test"], data: WebhookDraft
@@ -98,18 +98,18 @@ class WebhookEndpoint:
                 return delivery_entry(await self._webhooks.test(actor, data.webhook_id))
 
     def endpoint(self) -> Endpoint:
-        return post(
+        return permission_endpoint(
             "webhook",
             self.act,
             name="webhook",
             request=WebhookRequest,
             section="interface §4.14",
             summary="Webhooks (get, save, delete, rotate) and their log (deliveries, redeliver, test)",
-            answers=WebhookAnswer,
+            answers=WebhookResponse,
         )
 
 
-def entry(webhook: Webhook, *, secret: str = "") -> WebhookEntry:
+def webhook_entry(webhook: Webhook, *, secret: str = "") -> WebhookEntry:
     return WebhookEntry(
         webhook_id=webhook.webhook_id,
         url=webhook.url,
@@ -117,16 +117,16 @@ def entry(webhook: Webhook, *, secret: str = "") -> WebhookEntry:
         events=tuple(topic.value for topic in webhook.topics),
         enabled=webhook.enabled,
         created_by=webhook.created_by,
-        created=moment(webhook.created_at),
+        created=iso8601(webhook.created_at),
         version=webhook.version,
-        stopped=moment(webhook.stopped_at),
-        old_secret_until=moment(webhook.old_secret_ends_at),
+        stopped=iso8601(webhook.stopped_at),
+        old_secret_until=iso8601(webhook.old_secret_ends_at),
         secret=secret,
     )
 
 
-def with_secret(made: Made) -> WebhookEntry:
-    return entry(made.webhook, secret=made.secret)
+def webhook_entry_with_secret(made: WebhookWithSecret) -> WebhookEntry:
+    return webhook_entry(made.webhook, secret=made.secret)
 
 
 def delivery_entry(delivery: Delivery) -> DeliveryEntry:
@@ -139,7 +139,7 @@ def delivery_entry(delivery: Delivery) -> DeliveryEntry:
         status=delivery.status,
         duration_ms=delivery.duration_ms,
         trouble=delivery.trouble,
-        created=moment(delivery.created_at),
-        next_try=moment(delivery.next_try_at) if delivery.waits else "",
-        done=moment(delivery.done_at),
+        created=iso8601(delivery.created_at),
+        next_try=iso8601(delivery.next_try_at) if delivery.waits else "",
+        done=iso8601(delivery.done_at),
     )

@@ -20,13 +20,13 @@ from starlette.websockets import WebSocketClose
 
 from gatehouse.kernel.errors import TooMany
 from gatehouse.web.dialects import Dialect
-from gatehouse.web.errors import ErrorAnswers
-from gatehouse.web.middleware.body_limit import DEFAULT_LIMIT
-from gatehouse.web.middleware.client_address import caller_of
+from gatehouse.web.errors import ErrorRenderer
+from gatehouse.web.middleware.body_limit import DEFAULT_BODY_LIMIT
+from gatehouse.web.middleware.client_address import caller_address_of
 from gatehouse.web.parse import JSON_ONLY, BodyKind
 
-SCHEMA_BODY: Final = 4 * 1024 * 1024  # bytes (S-19)
-PREFLIGHT_AGE: Final = "86400"  # seconds a browser may remember the answer to a preflight
+SCHEMA_BODY_LIMIT: Final = 4 * 1024 * 1024  # bytes (S-19)
+PUBLIC_PREFLIGHT_MAX_AGE: Final = "86400"  # seconds a browser may remember the answer to a preflight
 FORBIDDEN_IN_HEADERS: Final = re.compile(rb"[\r\n\0]")
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -43,7 +43,7 @@ class RateClass(Enum):
     KEYS = "keys"
 
 
-class Auth(Enum):
+class RequiredAuth(Enum):
     """What a caller must bring; checked by the handler, told by the OpenAPI document."""
 
     NONE = "none"
@@ -66,7 +66,7 @@ class HtmlPage:
     """An answer that is a page for a person."""
 
 
-class VolumeLimiter(Protocol):
+class EndpointRateLimiter(Protocol):
     def admit(self, rate_class: RateClass, source: str) -> int:
         """Count one request; return 0 to let it pass, else the seconds after which to come back."""
 
@@ -96,8 +96,8 @@ class Endpoint:
     accepts: frozenset[BodyKind] = JSON_ONLY
     answers: Mapping[int, type | None] = field(default_factory=dict)
     also_as: str = ""  # another media type in which it answers 200
-    auth: Auth = Auth.NONE
-    body_limit: int = DEFAULT_LIMIT  # bytes
+    auth: RequiredAuth = RequiredAuth.NONE
+    body_limit: int = DEFAULT_BODY_LIMIT  # bytes
     cors: Cors = Cors.NONE
     static: StaticDocument | None = None  # what the handler answers to a GET without conditions
     hidden: bool = False  # pages and the like, not told by the OpenAPI document
@@ -109,11 +109,11 @@ class Endpoint:
             raise TypeError(f"{self.name}: {self.request} must forbid unknown fields")
 
 
-def application(
+def build_application(
     endpoints: Sequence[Endpoint],
     *,
-    limiter: VolumeLimiter,
-    errors: ErrorAnswers,
+    limiter: EndpointRateLimiter,
+    errors: ErrorRenderer,
     more_routes: Sequence[BaseRoute] = (),
     lifespan: Lifespan[None] | None = None,
 ) -> ASGIApp:
@@ -122,13 +122,13 @@ def application(
     Not Starlette's own application class: that one answers unforeseen errors outside of all middleware, so
     without security headers and request id.
     """
-    routes = mount(endpoints, limiter=limiter)
+    routes = build_routes(endpoints, limiter=limiter)
     exact = {route.path: route.app for route in routes if not route.param_convertors}
-    router = Router([*routes, *more_routes], redirect_slashes=False, default=nothing_here, lifespan=lifespan)
-    return Switchboard(exact, router, errors)
+    router = Router([*routes, *more_routes], redirect_slashes=False, default=not_found, lifespan=lifespan)
+    return PathDispatcher(exact, router, errors)
 
 
-def mount(endpoints: Iterable[Endpoint], *, limiter: VolumeLimiter) -> list[Route]:
+def build_routes(endpoints: Iterable[Endpoint], *, limiter: EndpointRateLimiter) -> list[Route]:
     """One route per path, in the order of the table; endpoints that share a path differ in their methods."""
     by_path: dict[str, list[Endpoint]] = {}
     names: set[str] = set()
@@ -137,20 +137,20 @@ def mount(endpoints: Iterable[Endpoint], *, limiter: VolumeLimiter) -> list[Rout
             raise ValueError(f"two endpoints are named {endpoint.name}")
         names.add(endpoint.name)
         by_path.setdefault(endpoint.path, []).append(endpoint)
-    return [Route(path, PathApp(sharing, limiter), name=path) for path, sharing in by_path.items()]
+    return [Route(path, PathApplication(sharing, limiter), name=path) for path, sharing in by_path.items()]
 
 
-async def nothing_here(scope: Scope, receive: Receive, send: Send) -> None:
+async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "websocket":
         await WebSocketClose()(scope, receive, send)
         return
     raise HTTPException(404)
 
 
-class Switchboard:
+class PathDispatcher:
     """Finds exact paths by one look-up and leaves patterns, WebSockets and the lifespan to the router."""
 
-    def __init__(self, exact: Mapping[str, ASGIApp], router: Router, errors: ErrorAnswers) -> None:
+    def __init__(self, exact: Mapping[str, ASGIApp], router: Router, errors: ErrorRenderer) -> None:
         self._exact = exact
         self._router = router
         self._errors = errors
@@ -168,13 +168,13 @@ class Switchboard:
             await answer(scope, receive, send)
 
 
-class PathApp:
+class PathApplication:
     """All endpoints of one path."""
 
-    def __init__(self, endpoints: Sequence[Endpoint], limiter: VolumeLimiter) -> None:
+    def __init__(self, endpoints: Sequence[Endpoint], limiter: EndpointRateLimiter) -> None:
         self._limiter = limiter
         self._first = endpoints[0]
-        self._by_method = by_method(endpoints)
+        self._by_method = endpoints_by_method(endpoints)
         self._open = any(endpoint.cors is Cors.ANYONE for endpoint in endpoints)
         self._allow = ", ".join(sorted(self._by_method))
 
@@ -193,7 +193,7 @@ class PathApp:
             raise HTTPException(404)  # a pattern's `$` lets a trailing newline pass
         if request.method not in self._by_method:
             return self._preflight_or_refuse(request)
-        wait = self._limiter.admit(endpoint.rate_class, caller_of(request.scope).source)
+        wait = self._limiter.admit(endpoint.rate_class, caller_address_of(request.scope).source)
         if wait:
             raise TooMany(wait, f"{endpoint.rate_class.value} requests from one source")
         return await endpoint.handler(request)
@@ -202,11 +202,13 @@ class PathApp:
         if not (self._open and request.method == "OPTIONS"):
             raise HTTPException(405, headers={"Allow": self._allow})
         return Response(
-            None, 204, {"Access-Control-Allow-Methods": self._allow, "Access-Control-Max-Age": PREFLIGHT_AGE}
+            None,
+            204,
+            {"Access-Control-Allow-Methods": self._allow, "Access-Control-Max-Age": PUBLIC_PREFLIGHT_MAX_AGE},
         )
 
 
-def by_method(endpoints: Iterable[Endpoint]) -> dict[str, Endpoint]:
+def endpoints_by_method(endpoints: Iterable[Endpoint]) -> dict[str, Endpoint]:
     """Who answers which method; HEAD is answered by whoever answers GET, unless one asks for it itself."""
     found: dict[str, Endpoint] = {}
     for endpoint in endpoints:
@@ -221,10 +223,10 @@ def by_method(endpoints: Iterable[Endpoint]) -> dict[str, Endpoint]:
 
 def body_limits(endpoints: Iterable[Endpoint]) -> dict[str, int]:
     """What the body-limit middleware is told: the paths whose limit is not the usual one."""
-    return {endpoint.path: endpoint.body_limit for endpoint in endpoints if endpoint.body_limit != DEFAULT_LIMIT}
+    return {endpoint.path: endpoint.body_limit for endpoint in endpoints if endpoint.body_limit != DEFAULT_BODY_LIMIT}
 
 
-def client_paths(endpoints: Iterable[Endpoint]) -> dict[str, str]:
+def client_cors_paths(endpoints: Iterable[Endpoint]) -> dict[str, str]:
     """What the middleware of client origins is told: its paths and their methods."""
     shared = [endpoint for endpoint in endpoints if endpoint.cors is Cors.CLIENTS]
     return {

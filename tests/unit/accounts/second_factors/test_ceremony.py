@@ -6,9 +6,9 @@ import pytest
 
 from gatehouse.accounts.second_factors.ceremony import WebAuthn
 from gatehouse.accounts.second_factors.errors import BadPasskeyName, FactorMissing, PasskeyRefused
-from gatehouse.accounts.second_factors.passkeys import bound, check_name, credential_id_of
+from gatehouse.accounts.second_factors.passkeys import challenge_digest, check_passkey_name, credential_id_of
 from gatehouse.accounts.second_factors.relying_party import RelyingParty
-from tests.support.authenticator import unbase
+from tests.support.authenticator import from_base64url
 from tests.support.builders import a_passkey, a_user
 
 RUBBISH = dict.fromkeys(("clientDataJSON", "attestationObject", "authenticatorData", "signature"), "AA")
@@ -31,8 +31,8 @@ def test_a_registration_asks_for_a_verified_person_and_leaves_out_what_he_has() 
     options = json.loads(CEREMONY.registration_options(user, CHALLENGE, [PASSKEY]))
     assert options["rp"] == {"name": "Gatehouse", "id": "id.example"}
     assert options["user"]["name"] == "anna@studio.example"
-    assert unbase(options["user"]["id"]) == user.user_id.encode()
-    assert unbase(options["challenge"]) == CHALLENGE
+    assert from_base64url(options["user"]["id"]) == user.user_id.encode()
+    assert from_base64url(options["challenge"]) == CHALLENGE
     assert options["attestation"] == "none"
     assert options["authenticatorSelection"]["userVerification"] == "required"
     assert options["authenticatorSelection"]["residentKey"] == "preferred"
@@ -68,11 +68,11 @@ def test_whatever_a_browser_sends_is_refused_in_words(text: str) -> None:
 def test_a_challenge_is_bound_to_browser_and_account() -> None:
     user, browser = a_user(), bytes(32)
     digests = {
-        bound(CHALLENGE, browser, user),
-        bound(CHALLENGE, browser, None),
-        bound(CHALLENGE, browser, a_user()),
-        bound(CHALLENGE, bytes([1]) * 32, user),
-        bound(bytes(32), browser, user),
+        challenge_digest(CHALLENGE, browser, user),
+        challenge_digest(CHALLENGE, browser, None),
+        challenge_digest(CHALLENGE, browser, a_user()),
+        challenge_digest(CHALLENGE, bytes([1]) * 32, user),
+        challenge_digest(bytes(32), browser, user),
     }
     assert len(digests) == 5
 
@@ -87,5 +87,5 @@ def test_a_passkey_is_named_in_one_spelling() -> None:
 @pytest.mark.parametrize("name", ["", "  ", "x" * 65, "a\nb", "\u202elaptop", "zero\u200bwidth"])
 def test_a_name_is_one_visible_line(name: str) -> None:
     with pytest.raises(BadPasskeyName):
-        check_name(name)
-    assert check_name(" Anna\u0308s Laptop ") == "Annäs Laptop"
+        check_passkey_name(name)
+    assert check_passkey_name(" Anna\u0308s Laptop ") == "Annäs Laptop"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gatehouse.accounts.second_factors.model import Factor, Overview, enabled, factors_of
-from gatehouse.accounts.second_factors.verification import ways
+from gatehouse.accounts.second_factors.model import Factor, FactorOverview, enabled_factors, factors_by_last_use
+from gatehouse.accounts.second_factors.verification import possible_factors
 from tests.support.builders import a_user
 
 ALL = a_user(sealed_totp=b"sealed", passkeys=2, email_code=True)
@@ -20,20 +20,20 @@ ALL = a_user(sealed_totp=b"sealed", passkeys=2, email_code=True)
 )
 def test_the_tags_follow_the_factors(fields: dict[str, object], factors: tuple[Factor, ...], tags: set[str]) -> None:
     user = a_user(**fields)
-    assert enabled(user) == factors
+    assert enabled_factors(user) == factors
     assert user.kept_tags == tags
 
 
 def test_the_method_last_used_comes_first() -> None:
-    assert factors_of(ALL, Overview()).methods == (Factor.TOTP, Factor.PASSKEY, Factor.EMAIL)
-    used = Overview(totp_used_at=100, passkey_used_at=200, recovery_left=3)
-    assert factors_of(ALL, used).methods == (Factor.PASSKEY, Factor.TOTP, Factor.EMAIL)
+    assert factors_by_last_use(ALL, FactorOverview()).methods == (Factor.TOTP, Factor.PASSKEY, Factor.EMAIL)
+    used = FactorOverview(totp_used_at=100, passkey_used_at=200, recovery_left=3)
+    assert factors_by_last_use(ALL, used).methods == (Factor.PASSKEY, Factor.TOTP, Factor.EMAIL)
 
 
 def test_recovery_is_offered_while_codes_are_left_and_is_never_a_factor() -> None:
-    assert factors_of(ALL, Overview(recovery_left=1)).offered[-1] is Factor.RECOVERY
-    assert Factor.RECOVERY not in factors_of(ALL, Overview()).offered
-    assert Factor.RECOVERY not in factors_of(ALL, Overview(recovery_left=1)).methods
+    assert factors_by_last_use(ALL, FactorOverview(recovery_left=1)).offered[-1] is Factor.RECOVERY
+    assert Factor.RECOVERY not in factors_by_last_use(ALL, FactorOverview()).offered
+    assert Factor.RECOVERY not in factors_by_last_use(ALL, FactorOverview(recovery_left=1)).methods
 
 
 @pytest.mark.parametrize(
@@ -51,9 +51,9 @@ def test_recovery_is_offered_while_codes_are_left_and_is_never_a_factor() -> Non
     ],
 )
 def test_the_shape_says_what_a_code_can_be(otp: str, method: Factor | None, tried: list[Factor]) -> None:
-    assert ways(ALL, otp, method) == tried
+    assert possible_factors(ALL, otp, method) == tried
 
 
 def test_a_factor_that_is_not_enabled_is_not_tried() -> None:
-    assert ways(a_user(), "123456", None) == []
-    assert ways(a_user(email_code=True), "123456", None) == [Factor.EMAIL]
+    assert possible_factors(a_user(), "123456", None) == []
+    assert possible_factors(a_user(email_code=True), "123456", None) == [Factor.EMAIL]

@@ -2,11 +2,11 @@
 
 import pytest
 
-from gatehouse.accounts.second_factors.recovery import ALPHABET, new_code, plain
+from gatehouse.accounts.second_factors.recovery import ALPHABET, new_recovery_code, normalize_recovery_code
 
 
 def test_a_code_has_fifty_bits_in_two_groups() -> None:
-    codes = {new_code() for _ in range(200)}
+    codes = {new_recovery_code() for _ in range(200)}
     assert len(codes) == 200
     assert len(ALPHABET) ** 10 == 2**50
     for code in codes:
@@ -17,7 +17,7 @@ def test_a_code_has_fifty_bits_in_two_groups() -> None:
 
 @pytest.mark.parametrize("typed", ["7k2m9-x0q1z", "7K2M9-X0Q1Z", "7k2m9x0q1z", " 7k2m9 - xoqlz ", "7k2m9-xOqIz"])
 def test_a_code_is_the_same_however_it_is_typed(typed: str) -> None:
-    assert plain(typed) == "7k2m9x0q1z"
+    assert normalize_recovery_code(typed) == "7k2m9x0q1z"
 
 
 @pytest.mark.parametrize(
@@ -35,4 +35,4 @@ def test_a_code_is_the_same_however_it_is_typed(typed: str) -> None:
     ],
 )
 def test_what_cannot_be_a_code_is_not_looked_for(typed: str) -> None:
-    assert plain(typed) is None
+    assert normalize_recovery_code(typed) is None

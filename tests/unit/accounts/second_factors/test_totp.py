@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyotp
 import pytest
 
-from gatehouse.accounts.second_factors.totp import is_code, step_of
+from gatehouse.accounts.second_factors.totp import is_six_digit_code, matching_step
 
 RFC_SECRET = base64.b32encode(b"12345678901234567890").decode()
 # RFC 6238, appendix B, the SHA-1 rows; six digits are the last six of its eight.
@@ -23,16 +23,16 @@ RFC_ROWS = [
 
 @pytest.mark.parametrize(("now", "code"), RFC_ROWS)
 def test_the_codes_of_rfc_6238_belong_to_their_steps(now: int, code: str) -> None:
-    assert step_of(RFC_SECRET, code, now) == now // 30
+    assert matching_step(RFC_SECRET, code, now) == now // 30
 
 
 @pytest.mark.parametrize(("now", "code"), RFC_ROWS[1:])  # a step before the first row's there was no time
 def test_lg_11_a_code_is_good_in_its_step_and_the_next_and_never_before(now: int, code: str) -> None:
     start = now // 30 * 30
-    assert step_of(RFC_SECRET, code, start - 1) is None
-    assert step_of(RFC_SECRET, code, start) == now // 30
-    assert step_of(RFC_SECRET, code, start + 59) == now // 30
-    assert step_of(RFC_SECRET, code, start + 60) is None
+    assert matching_step(RFC_SECRET, code, start - 1) is None
+    assert matching_step(RFC_SECRET, code, start) == now // 30
+    assert matching_step(RFC_SECRET, code, start + 59) == now // 30
+    assert matching_step(RFC_SECRET, code, start + 60) is None
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def _in_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_the_hour_that_comes_twice_is_two_hours() -> None:
     now = 1_792_892_700  # 2026-10-25 01:45 UTC, 02:45 in Berlin for the second time
     assert time.localtime(now)[3:5] == time.localtime(now - 3_600)[3:5] == (2, 45)
-    assert step_of(RFC_SECRET, pyotp.HOTP(RFC_SECRET).at(now // 30), now) == now // 30
+    assert matching_step(RFC_SECRET, pyotp.HOTP(RFC_SECRET).at(now // 30), now) == now // 30
 
 
 @pytest.mark.parametrize(
@@ -69,5 +69,5 @@ def test_the_hour_that_comes_twice_is_two_hours() -> None:
     ],
 )
 def test_lg_11_only_six_ascii_digits_are_a_code(text: str) -> None:
-    assert not is_code(text)
-    assert is_code("012345")
+    assert not is_six_digit_code(text)
+    assert is_six_digit_code("012345")

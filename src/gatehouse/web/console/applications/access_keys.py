@@ -7,22 +7,22 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.permissions.commands.access_keys import AccessKeys
+from gatehouse.permissions.commands.access_keys import AccessKeyCommands
 from gatehouse.permissions.errors import AccessKeyNotFound
-from gatehouse.permissions.model.access_key import KEYS_MOST, AccessKey
+from gatehouse.permissions.model.access_key import MAX_ACCESS_KEYS, AccessKey
 from gatehouse.permissions.rights.guard import Operation
-from gatehouse.web.console.applications.head import HERE, ApplicationHead, head, path_of
-from gatehouse.web.console.applications.shown_once import Secret, show_once
-from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
+from gatehouse.web.console.applications.head import ENTRY, ApplicationHead, application_head, application_path
+from gatehouse.web.console.applications.shown_once import CreatedSecret, render_secret
+from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.listing import csv_file, list_query
-from gatehouse.web.console.screens import Screen
+from gatehouse.web.console.listing import csv_file, read_list_query
+from gatehouse.web.console.screens import ConsoleRoute
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import Guarded
-from gatehouse.web.permissions.access_keys import entry as key_entry
+from gatehouse.web.pages.desk import CsrfForm
+from gatehouse.web.permissions.access_keys import access_key_entry as key_entry
 
-TAB: Final = "access_keys"
-COLUMNS: Final = {
+ACCESS_KEYS_TAB: Final = "access_keys"
+ACCESS_KEY_COLUMNS: Final = {
     "id": lambda key: key.key_id,
     "comment": lambda key: key.comment,
     "created": lambda key: key.created_at,
@@ -30,7 +30,7 @@ COLUMNS: Final = {
 }
 
 
-class NewKeyForm(Guarded, frozen=True, kw_only=True):
+class NewAccessKeyForm(CsrfForm, frozen=True, kw_only=True):
     comment: str = ""
 
 
@@ -43,11 +43,11 @@ class AccessKeysContext(PageContext):
     most: int
     comment: str
     call: ApiCall
-    problem: Problem | None = None
+    problem: FormProblem | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveKeyContext(PageContext):
+class RemoveAccessKeyContext(PageContext):
     template = "console/applications/remove_key.html"
 
     head: ApplicationHead
@@ -55,41 +55,45 @@ class RemoveKeyContext(PageContext):
 
 
 class AccessKeyScreens:
-    def __init__(self, *, keys: AccessKeys, desk: ConsoleDesk, base_url: str) -> None:
+    def __init__(self, *, keys: AccessKeyCommands, desk: ConsoleView, base_url: str) -> None:
         self._keys = keys
         self._desk = desk
         self._base_url = base_url
 
-    async def list(self, request: Request, guest: Guest) -> Response:
+    async def list(self, request: Request, guest: AdminRequest) -> Response:
         return await self._show(request, guest)
 
-    async def create(self, request: Request, guest: Guest, form: NewKeyForm) -> Response:
+    async def create(self, request: Request, guest: AdminRequest, form: NewAccessKeyForm) -> Response:
         model = guest.standing.opened(Operation.ACCESS_KEYS)
         application_id = model.application.application_id
         new = await self._keys.create(guest.actor, application_id, form.comment.strip())
-        secret = Secret(
+        secret = CreatedSecret(
             name="access_key",
-            tab=TAB,
-            back=path_of(application_id, TAB),
+            tab=ACCESS_KEYS_TAB,
+            back=application_path(application_id, ACCESS_KEYS_TAB),
             value=new.value,
             command=key_command(self._base_url, application_id, new.value),
         )
-        return show_once(self._desk, request, guest, model, secret)
+        return render_secret(self._desk, request, guest, model, secret)
 
-    async def create_again(self, request: Request, guest: Guest, form: NewKeyForm, problem: Problem) -> Response:
+    async def create_again(
+        self, request: Request, guest: AdminRequest, form: NewAccessKeyForm, problem: FormProblem
+    ) -> Response:
         return await self._show(request, guest, comment=form.comment, problem=problem)
 
-    async def ask_removal(self, request: Request, guest: Guest) -> Response:
+    async def ask_removal(self, request: Request, guest: AdminRequest) -> Response:
         model = guest.standing.opened(Operation.ACCESS_KEYS)
-        context = RemoveKeyContext(head=head(guest, model, TAB), key=await self._key(request, guest))
-        return self._desk.show(request, guest, HERE, context)
+        context = RemoveAccessKeyContext(
+            head=application_head(guest, model, ACCESS_KEYS_TAB), key=await self._key(request, guest)
+        )
+        return self._desk.show(request, guest, ENTRY, context)
 
-    async def remove(self, request: Request, guest: Guest, form: Guarded) -> Response:  # noqa: ARG002
+    async def remove(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         application_id = request.path_params["application_id"]
         await self._keys.delete(guest.actor, application_id, request.path_params["key_id"])
-        return self._desk.done(path_of(application_id, TAB), "key_removed")
+        return self._desk.done(application_path(application_id, ACCESS_KEYS_TAB), "key_removed")
 
-    async def _key(self, request: Request, guest: Guest) -> AccessKey:
+    async def _key(self, request: Request, guest: AdminRequest) -> AccessKey:
         keys = await self._keys.list(guest.actor, request.path_params["application_id"])
         found = next((key for key in keys if key.key_id == request.path_params["key_id"]), None)
         if found is None:
@@ -97,17 +101,17 @@ class AccessKeyScreens:
         return found
 
     async def _show(
-        self, request: Request, guest: Guest, *, comment: str = "", problem: Problem | None = None
+        self, request: Request, guest: AdminRequest, *, comment: str = "", problem: FormProblem | None = None
     ) -> Response:
         model = guest.standing.opened(Operation.ACCESS_KEYS)
         application_id = model.application.application_id
         keys = () if model.application.removed else await self._keys.list(guest.actor, application_id)
-        if problem is None and list_query(request).is_file:
-            return csv_file(f"access-keys-{application_id}", COLUMNS, keys)
+        if problem is None and read_list_query(request).is_file:
+            return csv_file(f"access-keys-{application_id}", ACCESS_KEY_COLUMNS, keys)
         context = AccessKeysContext(
-            head=head(guest, model, TAB),
+            head=application_head(guest, model, ACCESS_KEYS_TAB),
             keys=keys,
-            most=KEYS_MOST,
+            most=MAX_ACCESS_KEYS,
             comment=comment,
             call=ApiCall(
                 path="accessKey",
@@ -116,15 +120,15 @@ class AccessKeyScreens:
             ),
             problem=problem,
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         desk, path = self._desk, "/applications/{application_id:int}/access_keys"
         return [
             desk.shown(path, self.list),
-            desk.posted(path, NewKeyForm, self.create, again=self.create_again, fresh=True),
+            desk.posted(path, NewAccessKeyForm, self.create, again=self.create_again, fresh=True),
             desk.shown(f"{path}/{{key_id}}/remove", self.ask_removal, fresh=True),
-            desk.posted(f"{path}/{{key_id}}/remove", Guarded, self.remove, fresh=True),
+            desk.posted(f"{path}/{{key_id}}/remove", CsrfForm, self.remove, fresh=True),
         ]
 
 

@@ -9,21 +9,21 @@ import msgspec
 
 from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.errors import BadClient
-from gatehouse.oauth.model import SCOPES, ClaimSource, Client, Profile, TokenSettings, Told
-from gatehouse.web.console.editing import lines, typed_lines
-from gatehouse.web.pages.desk import Guarded
+from gatehouse.oauth.model import SCOPES, ClaimContent, ClaimSource, Client, ClientProfile, TokenSettings
+from gatehouse.web.console.editing import join_lines, split_lines
+from gatehouse.web.pages.desk import CsrfForm
 
 YES: Final = "yes"
 NUMBER: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
-USUAL: Final = TokenSettings()
+DEFAULT_TOKEN_SETTINGS: Final = TokenSettings()
 
 
-class ClientForm(Guarded, frozen=True, kw_only=True):
+class ClientForm(CsrfForm, frozen=True, kw_only=True):
     """Lists are a line each; a box that is not ticked is not sent."""
 
     client_id: str = ""
     client_name: str = ""
-    profile: str = Profile.OIDC.value
+    profile: str = ClientProfile.OIDC.value
     public: str = ""
     redirect_uris: str = ""
     redirect_hosts: str = ""
@@ -33,9 +33,9 @@ class ClientForm(Guarded, frozen=True, kw_only=True):
     backchannel_logout_uri: str = ""
     claims: str = ""
     jwks: str = ""
-    id_token_alg: str = USUAL.id_token_alg.value
-    access_seconds: int = USUAL.access_seconds
-    refresh_seconds: int = USUAL.refresh_seconds
+    id_token_alg: str = DEFAULT_TOKEN_SETTINGS.id_token_alg.value
+    access_seconds: int = DEFAULT_TOKEN_SETTINGS.access_seconds
+    refresh_seconds: int = DEFAULT_TOKEN_SETTINGS.refresh_seconds
     refresh_grace_seconds: str = ""
     device_grant: str = ""
     require_pkce: str = ""
@@ -56,57 +56,57 @@ def form_of(client: Client) -> ClientForm:
         client_id=client.client_id,
         client_name=client.name,
         profile=client.profile.value,
-        public=ticked(yes=client.public),
-        redirect_uris=lines(client.redirect_uris),
-        redirect_hosts=lines(client.redirect_hosts),
-        post_logout_uris=lines(client.post_logout_uris),
+        public=checkbox_value(yes=client.public),
+        redirect_uris=join_lines(client.redirect_uris),
+        redirect_hosts=join_lines(client.redirect_hosts),
+        post_logout_uris=join_lines(client.post_logout_uris),
         scopes=client.scopes,
-        origins=lines(client.origins),
+        origins=join_lines(client.origins),
         backchannel_logout_uri=client.backchannel_logout_uri,
-        claims=lines(f"{name}={one.application_id}:{one.told}" for name, one in client.claims.items()),
+        claims=join_lines(f"{name}={one.application_id}:{one.told}" for name, one in client.claims.items()),
         jwks="" if not client.jwks else msgspec.json.format(msgspec.json.encode(client.jwks), indent=2).decode(),
         id_token_alg=tokens.id_token_alg.value,
         access_seconds=tokens.access_seconds,
         refresh_seconds=tokens.refresh_seconds,
         refresh_grace_seconds="" if grace is None else str(grace),
-        device_grant=ticked(yes=client.device_grant),
-        require_pkce=ticked(yes=client.require_pkce),
-        explain_errors=ticked(yes=client.explain_errors),
-        first_party=ticked(yes=client.first_party),
-        may_exchange=ticked(yes=client.may_exchange),
+        device_grant=checkbox_value(yes=client.device_grant),
+        require_pkce=checkbox_value(yes=client.require_pkce),
+        explain_errors=checkbox_value(yes=client.explain_errors),
+        first_party=checkbox_value(yes=client.first_party),
+        may_exchange=checkbox_value(yes=client.may_exchange),
         version=client.version,
     )
 
 
 def new_client(form: ClientForm, application_id: int, *, now: int) -> Client:
-    if form.profile not in list(Profile):
+    if form.profile not in list(ClientProfile):
         raise BadClient("profile is native or oidc")
     blank = Client(
         client_id=form.client_id.strip(),
         name="",
-        profile=Profile(form.profile),
+        profile=ClientProfile(form.profile),
         application_id=application_id,
         public=form.public == YES,
         may_exchange=False,
         created_at=now,
     )
-    return replace(changed(blank, form), version=blank.version)
+    return replace(apply_form(blank, form), version=blank.version)
 
 
-def changed(client: Client, form: ClientForm) -> Client:
+def apply_form(client: Client, form: ClientForm) -> Client:
     """The client as the form wants it: what it always is stays, and its version is the one the form was made from."""
     return replace(
         client,
         name=form.client_name.strip(),
-        redirect_hosts=tuple(typed_lines(form.redirect_hosts)),
-        redirect_uris=tuple(typed_lines(form.redirect_uris)),
-        post_logout_uris=tuple(typed_lines(form.post_logout_uris)),
+        redirect_hosts=tuple(split_lines(form.redirect_hosts)),
+        redirect_uris=tuple(split_lines(form.redirect_uris)),
+        post_logout_uris=tuple(split_lines(form.post_logout_uris)),
         scopes=tuple(scope for scope in SCOPES if scope in form.scopes),
-        origins=tuple(typed_lines(form.origins)),
+        origins=tuple(split_lines(form.origins)),
         backchannel_logout_uri=form.backchannel_logout_uri.strip(),
-        claims=dict(claims_of(form)),
-        jwks=jwks_of(form.jwks),
-        token_settings=token_settings(form),
+        claims=dict(parse_claims(form)),
+        jwks=parse_jwks(form.jwks),
+        token_settings=parse_token_settings(form),
         device_grant=form.device_grant == YES,
         require_pkce=form.require_pkce == YES,
         explain_errors=form.explain_errors == YES,
@@ -116,24 +116,24 @@ def changed(client: Client, form: ClientForm) -> Client:
     )
 
 
-def claims_of(form: ClientForm) -> Iterator[tuple[str, ClaimSource]]:
+def parse_claims(form: ClientForm) -> Iterator[tuple[str, ClaimSource]]:
     """NAME=APPLICATION_ID:roles, as the command line writes them."""
-    for line in typed_lines(form.claims):
+    for line in split_lines(form.claims):
         claim, _, source = line.partition("=")
         number, _, told = source.partition(":")
-        if not claim or not NUMBER.fullmatch(number) or told not in list(Told):
-            raise BadClient(f"claims: {line} is not NAME=APPLICATION_ID:{'|'.join(Told)}")
-        yield claim, ClaimSource(application_id=int(number), told=Told(told))
+        if not claim or not NUMBER.fullmatch(number) or told not in list(ClaimContent):
+            raise BadClient(f"claims: {line} is not NAME=APPLICATION_ID:{'|'.join(ClaimContent)}")
+        yield claim, ClaimSource(application_id=int(number), told=ClaimContent(told))
 
 
-def jwks_of(text: str) -> Mapping[str, object]:
+def parse_jwks(text: str) -> Mapping[str, object]:
     try:
         return msgspec.json.decode(text, type=dict[str, object]) if text.strip() else {}
     except msgspec.DecodeError:
         raise BadClient("jwks is a JWK set, as JSON") from None
 
 
-def token_settings(form: ClientForm) -> TokenSettings:
+def parse_token_settings(form: ClientForm) -> TokenSettings:
     grace = form.refresh_grace_seconds.strip()
     if form.id_token_alg not in list(Algorithm) or (grace and not NUMBER.fullmatch(grace)):
         raise BadClient("token settings: an algorithm of the list, and seconds as a number")
@@ -145,5 +145,5 @@ def token_settings(form: ClientForm) -> TokenSettings:
     )
 
 
-def ticked(*, yes: bool) -> str:
+def checkbox_value(*, yes: bool) -> str:
     return YES if yes else ""

@@ -9,26 +9,26 @@ from starlette.responses import Response
 
 from gatehouse.admin.client_rights import administers, privileges
 from gatehouse.admin.clients import ApplicationClients
-from gatehouse.admin.model.clients import ClientBreaks, ClientLine, ClientListStore
+from gatehouse.admin.model.clients import ClientListItem, ClientListStore, ClientRemovalImpact
 from gatehouse.admin.model.paging import PAGE_SIZE, Page
 from gatehouse.kernel.clock import Clock
 from gatehouse.keys.model import Algorithm
-from gatehouse.oauth.clients import OLD_SECRET_LIVES
+from gatehouse.oauth.clients import OLD_SECRET_LIFETIME
 from gatehouse.oauth.model import SCOPES, Client
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.guard import Operation
-from gatehouse.web.console.applications.client_forms import ClientForm, changed, form_of, new_client, new_form
-from gatehouse.web.console.applications.head import HERE, ApplicationHead, head, path_of
-from gatehouse.web.console.applications.recipes import Snippet, recipe
-from gatehouse.web.console.applications.shown_once import Secret, show_once
-from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
-from gatehouse.web.console.editing import Clash, clashes
+from gatehouse.web.console.applications.client_forms import ClientForm, apply_form, form_of, new_client, new_form
+from gatehouse.web.console.applications.head import ENTRY, ApplicationHead, application_head, application_path
+from gatehouse.web.console.applications.recipes import Snippet, client_recipe
+from gatehouse.web.console.applications.shown_once import CreatedSecret, render_secret
+from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
+from gatehouse.web.console.editing import FieldConflict, field_conflicts
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.listing import csv_file, list_query
-from gatehouse.web.console.screens import Screen
+from gatehouse.web.console.listing import csv_file, read_list_query
+from gatehouse.web.console.screens import ConsoleRoute
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import Guarded
-from gatehouse.web.permissions.clients import entry as client_entry
+from gatehouse.web.pages.desk import CsrfForm
+from gatehouse.web.permissions.clients import client_entry
 
 TAB: Final = "clients"
 DAY: Final = 86_400
@@ -47,7 +47,7 @@ class ClientsContext(PageContext):
     template = "console/applications/clients.html"
 
     head: ApplicationHead
-    found: Page[ClientLine]
+    found: Page[ClientListItem]
     search: str
     call: ApiCall
 
@@ -64,12 +64,12 @@ class ClientContext(PageContext):
     scopes: Sequence[str]
     algorithms: Sequence[str]
     call: ApiCall | None = None
-    problem: Problem | None = None
-    clashes: tuple[Clash, ...] = ()
+    problem: FormProblem | None = None
+    clashes: tuple[FieldConflict, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClientActContext(PageContext):
+class ClientActionContext(PageContext):
     """Removal, a new secret, or the end of all sign-ins: what breaks, and one button."""
 
     template = "console/applications/client_act.html"
@@ -77,7 +77,7 @@ class ClientActContext(PageContext):
     head: ApplicationHead
     client: Client
     act: str
-    breaks: ClientBreaks
+    breaks: ClientRemovalImpact
     days: int
 
 
@@ -97,7 +97,7 @@ class ClientScreens:
         *,
         clients: ApplicationClients,
         lists: ClientListStore,
-        desk: ConsoleDesk,
+        desk: ConsoleView,
         clock: Clock,
         base_url: str,
     ) -> None:
@@ -107,137 +107,145 @@ class ClientScreens:
         self._clock = clock
         self._base_url = base_url
 
-    async def list(self, request: Request, guest: Guest) -> Response:
+    async def list(self, request: Request, guest: AdminRequest) -> Response:
         model = guest.standing.opened(Operation.APPLICATION_SAVE)
-        query = list_query(request)
+        query = read_list_query(request)
         application_id = model.application.application_id
         found = await self._lists.clients(application_id, query.wanted, self._clock.now())
         if query.is_file:
             return csv_file(f"clients-{application_id}", COLUMNS, found.rows)
         context = ClientsContext(
-            head=head(guest, model, TAB),
+            head=application_head(guest, model, TAB),
             found=found,
             search=query.q,
-            call=list_call(application_id, await self._clients.list(guest.actor, application_id)),
+            call=clients_call(application_id, await self._clients.list(guest.actor, application_id)),
         )
-        return self._desk.show(request, guest, HERE, context)
+        return self._desk.show(request, guest, ENTRY, context)
 
-    async def new(self, request: Request, guest: Guest) -> Response:
+    async def new(self, request: Request, guest: AdminRequest) -> Response:
         model = guest.standing.opened(Operation.APPLICATION_SAVE)
         return self._form(request, guest, model, None, new_form())
 
-    async def create(self, request: Request, guest: Guest, form: ClientForm) -> Response:
+    async def create(self, request: Request, guest: AdminRequest, form: ClientForm) -> Response:
         model = guest.standing.opened(Operation.APPLICATION_SAVE)
         client = new_client(form, model.application.application_id, now=self._clock.now())
         value = await self._clients.create(guest.actor, client)
         if value is None:
-            return self._desk.done(f"{place(client)}/recipe", "client_created")
+            return self._desk.done(f"{client_path(client)}/recipe", "client_created")
         return self._show_secret(request, guest, model, client, value)
 
-    async def create_again(self, request: Request, guest: Guest, form: ClientForm, problem: Problem) -> Response:
+    async def create_again(
+        self, request: Request, guest: AdminRequest, form: ClientForm, problem: FormProblem
+    ) -> Response:
         model = guest.standing.opened(Operation.APPLICATION_SAVE)
         return self._form(request, guest, model, None, form, problem=problem)
 
-    async def show(self, request: Request, guest: Guest) -> Response:
+    async def show(self, request: Request, guest: AdminRequest) -> Response:
         client = await self._client(request, guest)
         model = guest.standing.opened(Operation.APPLICATION_SAVE)
         return self._form(request, guest, model, client, form_of(client))
 
-    async def save(self, request: Request, guest: Guest, form: ClientForm) -> Response:
-        client = await self._clients.changeable(guest.actor, *named(request))
-        await self._clients.change(guest.actor, changed(client, form))
-        return self._desk.done(place(client), "saved")
+    async def save(self, request: Request, guest: AdminRequest, form: ClientForm) -> Response:
+        client = await self._clients.changeable(guest.actor, *requested_client(request))
+        await self._clients.change(guest.actor, apply_form(client, form))
+        return self._desk.done(client_path(client), "saved")
 
-    async def save_again(self, request: Request, guest: Guest, form: ClientForm, problem: Problem) -> Response:
+    async def save_again(
+        self, request: Request, guest: AdminRequest, form: ClientForm, problem: FormProblem
+    ) -> Response:
         client = await self._client(request, guest)
         model = guest.standing.opened(Operation.APPLICATION_SAVE)
         return self._form(request, guest, model, client, form, problem=problem)
 
-    async def recipe(self, request: Request, guest: Guest) -> Response:
+    async def recipe(self, request: Request, guest: AdminRequest) -> Response:
         client = await self._client(request, guest)
         model = guest.standing.opened(Operation.APPLICATION_SAVE)
         context = RecipeContext(
-            head=head(guest, model, TAB),
+            head=application_head(guest, model, TAB),
             client=client,
-            snippets=recipe(client, model.application, base_url=self._base_url),
-            call=api_call(client),
+            snippets=client_recipe(client, model.application, base_url=self._base_url),
+            call=client_call(client),
         )
-        return self._desk.show(request, guest, HERE, context)
+        return self._desk.show(request, guest, ENTRY, context)
 
-    async def ask_removal(self, request: Request, guest: Guest) -> Response:
-        return await self._ask(request, guest, "remove", await self._clients.changeable(guest.actor, *named(request)))
+    async def ask_removal(self, request: Request, guest: AdminRequest) -> Response:
+        return await self._ask(
+            request, guest, "remove", await self._clients.changeable(guest.actor, *requested_client(request))
+        )
 
-    async def ask_rotation(self, request: Request, guest: Guest) -> Response:
-        return await self._ask(request, guest, "rotate", await self._clients.changeable(guest.actor, *named(request)))
+    async def ask_rotation(self, request: Request, guest: AdminRequest) -> Response:
+        return await self._ask(
+            request, guest, "rotate", await self._clients.changeable(guest.actor, *requested_client(request))
+        )
 
-    async def ask_ending(self, request: Request, guest: Guest) -> Response:
+    async def ask_ending(self, request: Request, guest: AdminRequest) -> Response:
         return await self._ask(request, guest, "revoke", await self._client(request, guest))
 
-    async def remove(self, request: Request, guest: Guest, form: Guarded) -> Response:  # noqa: ARG002
-        application_id, client_id = named(request)
+    async def remove(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        application_id, client_id = requested_client(request)
         await self._clients.remove(guest.actor, application_id, client_id)
-        return self._desk.done(path_of(application_id, TAB), "client_removed")
+        return self._desk.done(application_path(application_id, TAB), "client_removed")
 
-    async def rotate(self, request: Request, guest: Guest, form: Guarded) -> Response:  # noqa: ARG002
-        client = await self._clients.changeable(guest.actor, *named(request))
-        value = await self._clients.rotate_secret(guest.actor, *named(request))
+    async def rotate(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        client = await self._clients.changeable(guest.actor, *requested_client(request))
+        value = await self._clients.rotate_secret(guest.actor, *requested_client(request))
         model = guest.standing.opened(Operation.APPLICATION_SAVE)
         return self._show_secret(request, guest, model, client, value)
 
-    async def revoke(self, request: Request, guest: Guest, form: Guarded) -> Response:  # noqa: ARG002
+    async def revoke(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         client = await self._client(request, guest)
-        await self._clients.revoke_tokens(guest.actor, *named(request))
-        return self._desk.done(place(client), "client_signed_out")
+        await self._clients.revoke_tokens(guest.actor, *requested_client(request))
+        return self._desk.done(client_path(client), "client_signed_out")
 
-    async def _ask(self, request: Request, guest: Guest, act: str, client: Client) -> Response:
+    async def _ask(self, request: Request, guest: AdminRequest, act: str, client: Client) -> Response:
         model = guest.standing.opened(Operation.APPLICATION_SAVE)
-        context = ClientActContext(
-            head=head(guest, model, TAB),
+        context = ClientActionContext(
+            head=application_head(guest, model, TAB),
             client=client,
             act=act,
             breaks=await self._lists.breaks(client.client_id, self._clock.now()),
-            days=OLD_SECRET_LIVES // DAY,
+            days=OLD_SECRET_LIFETIME // DAY,
         )
-        return self._desk.show(request, guest, HERE, context)
+        return self._desk.show(request, guest, ENTRY, context)
 
-    async def _client(self, request: Request, guest: Guest) -> Client:
-        return await self._clients.get(guest.actor, *named(request))
+    async def _client(self, request: Request, guest: AdminRequest) -> Client:
+        return await self._clients.get(guest.actor, *requested_client(request))
 
     def _show_secret(
-        self, request: Request, guest: Guest, model: ApplicationModel, client: Client, value: str
+        self, request: Request, guest: AdminRequest, model: ApplicationModel, client: Client, value: str
     ) -> Response:
-        secret = Secret(
-            name="client_secret", tab=TAB, back=f"{place(client)}/recipe", value=value, about=client.client_id
+        secret = CreatedSecret(
+            name="client_secret", tab=TAB, back=f"{client_path(client)}/recipe", value=value, about=client.client_id
         )
-        return show_once(self._desk, request, guest, model, secret)
+        return render_secret(self._desk, request, guest, model, secret)
 
     def _form(
         self,
         request: Request,
-        guest: Guest,
+        guest: AdminRequest,
         model: ApplicationModel,
         client: Client | None,
         form: ClientForm,
         *,
-        problem: Problem | None = None,
+        problem: FormProblem | None = None,
     ) -> Response:
         stored = None if client is None else form_of(client)
         stale = stored is not None and problem is not None and problem.is_conflict and form.version != stored.version
         context = ClientContext(
-            head=head(guest, model, TAB),
+            head=application_head(guest, model, TAB),
             client=client,
             form=form,
             administers=administers(guest.actor),
             locked="" if client is None or administers(guest.actor) else ", ".join(privileges(client)),
             scopes=SCOPES,
             algorithms=[alg.value for alg in Algorithm],
-            call=api_call(client) if client else None,
+            call=client_call(client) if client else None,
             problem=problem,
-            clashes=clashes(form, stored) if stale and stored is not None else (),
+            clashes=field_conflicts(form, stored) if stale and stored is not None else (),
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         desk, application = self._desk, "/applications/{application_id:int}"
         path, new = f"{application}/clients", f"{application}/new_client"  # a client may be called `new`
         one = f"{path}/{{client_id}}"
@@ -249,15 +257,15 @@ class ClientScreens:
             desk.posted(one, ClientForm, self.save, again=self.save_again, fresh=True),
             desk.shown(f"{one}/recipe", self.recipe),
             desk.shown(f"{one}/remove", self.ask_removal, fresh=True),
-            desk.posted(f"{one}/remove", Guarded, self.remove, fresh=True),
+            desk.posted(f"{one}/remove", CsrfForm, self.remove, fresh=True),
             desk.shown(f"{one}/rotate", self.ask_rotation, fresh=True),
-            desk.posted(f"{one}/rotate", Guarded, self.rotate, fresh=True),
+            desk.posted(f"{one}/rotate", CsrfForm, self.rotate, fresh=True),
             desk.shown(f"{one}/revoke", self.ask_ending, fresh=True),
-            desk.posted(f"{one}/revoke", Guarded, self.revoke, fresh=True),
+            desk.posted(f"{one}/revoke", CsrfForm, self.revoke, fresh=True),
         ]
 
 
-def list_call(application_id: int, clients: Sequence[Client]) -> ApiCall:
+def clients_call(application_id: int, clients: Sequence[Client]) -> ApiCall:
     """The answer has all of them: of more than a page of this list each one shows its own."""
     return ApiCall(
         path="client",
@@ -266,7 +274,7 @@ def list_call(application_id: int, clients: Sequence[Client]) -> ApiCall:
     )
 
 
-def api_call(client: Client) -> ApiCall:
+def client_call(client: Client) -> ApiCall:
     return ApiCall(
         path="client",
         body={
@@ -278,9 +286,9 @@ def api_call(client: Client) -> ApiCall:
     )
 
 
-def named(request: Request) -> tuple[int, str]:
+def requested_client(request: Request) -> tuple[int, str]:
     return request.path_params["application_id"], request.path_params["client_id"]
 
 
-def place(client: Client) -> str:
-    return f"{path_of(client.application_id or 0, TAB)}/{client.client_id}"
+def client_path(client: Client) -> str:
+    return f"{application_path(client.application_id or 0, TAB)}/{client.client_id}"

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.rights.guard import About, Operation, is_open
-from gatehouse.permissions.rights.secret_data import Extent, Part
-from gatehouse.web.console.desk import Guest
-from gatehouse.web.console.places import Entry
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
+from gatehouse.permissions.rights.secret_data import Extent, RecordPart
+from gatehouse.web.console.desk import AdminRequest
+from gatehouse.web.console.places import ConsoleEntry
 
-HERE: Final = Entry.APPLICATIONS
+ENTRY: Final = ConsoleEntry.APPLICATIONS
 # In their order; the words are `applications.tab_<name>`. `users` is decided by who may read everybody's roles.
 TABS: Final[Mapping[str, Operation | None]] = {
     "overview": Operation.APPLICATION_GET,
@@ -38,18 +38,18 @@ class ApplicationHead:
 
     @property
     def path(self) -> str:
-        return path_of(self.application_id)
+        return application_path(self.application_id)
 
 
-def path_of(application_id: int, tab: str = "overview") -> str:
-    base = f"{HERE.path}/{application_id}"
+def application_path(application_id: int, tab: str = "overview") -> str:
+    base = f"{ENTRY.path}/{application_id}"
     return base if tab == "overview" else f"{base}/{tab}"
 
 
-def head(guest: Guest, model: ApplicationModel, tab: str) -> ApplicationHead:
+def application_head(guest: AdminRequest, model: ApplicationModel, tab: str) -> ApplicationHead:
     """`guest` is one whose standing is about this application."""
     application = model.application
-    about = About(application_id=application.application_id, project_id=application.project_id)
+    about = GuardTarget(application_id=application.application_id, project_id=application.project_id)
     return ApplicationHead(
         application_id=application.application_id,
         name=application.name,
@@ -57,9 +57,9 @@ def head(guest: Guest, model: ApplicationModel, tab: str) -> ApplicationHead:
         removed=application.removed,
         tab=tab,
         tabs=[
-            (name, path_of(application.application_id, name))
+            (name, application_path(application.application_id, name))
             for name, operation in TABS.items()
-            if opens(guest, operation, about)
+            if is_tab_open(guest, operation, about)
         ],
         may_save=is_open(guest.rights, Operation.APPLICATION_SAVE, about) and not application.removed,
         may_remove=is_open(guest.rights, Operation.APPLICATION_DELETE, about)
@@ -68,7 +68,7 @@ def head(guest: Guest, model: ApplicationModel, tab: str) -> ApplicationHead:
     )
 
 
-def opens(guest: Guest, operation: Operation | None, about: About) -> bool:
+def is_tab_open(guest: AdminRequest, operation: Operation | None, about: GuardTarget) -> bool:
     if operation is None:
-        return guest.rights.administers or guest.rights.secret.reads[Part.ROLES] is Extent.ALL
+        return guest.rights.administers or guest.rights.secret.reads[RecordPart.ROLES] is Extent.ALL
     return is_open(guest.rights, operation, about)

@@ -8,16 +8,16 @@ from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.model.applications import ApplicationLine, ApplicationListStore, Home
+from gatehouse.admin.model.applications import ApplicationListItem, ApplicationListStore, TargetProject
 from gatehouse.admin.model.paging import Page
-from gatehouse.permissions.commands.applications import ApplicationDraft, Applications
+from gatehouse.permissions.commands.applications import ApplicationCommands, ApplicationDraft
 from gatehouse.permissions.errors import NoRight
-from gatehouse.web.console.applications.head import HERE, path_of
-from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
-from gatehouse.web.console.listing import csv_file, list_query
-from gatehouse.web.console.screens import Screen
+from gatehouse.web.console.applications.head import ENTRY, application_path
+from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
+from gatehouse.web.console.listing import csv_file, read_list_query
+from gatehouse.web.console.screens import ConsoleRoute
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.pages.desk import CsrfForm
 from gatehouse.web.parse import read_query
 
 COLUMNS: Final = {
@@ -35,7 +35,7 @@ COLUMNS: Final = {
 class ApplicationsContext(PageContext):
     template = "console/applications/list.html"
 
-    found: Page[ApplicationLine]
+    found: Page[ApplicationListItem]
     search: str
     may_create: bool
 
@@ -44,52 +44,54 @@ class ApplicationsContext(PageContext):
 class NewApplicationContext(PageContext):
     template = "console/applications/new.html"
 
-    homes: Sequence[Home]
+    homes: Sequence[TargetProject]
     form: "NewApplicationForm"
     may_stand_alone: bool
-    problem: Problem | None = None
+    problem: FormProblem | None = None
 
 
-class NewApplicationForm(Guarded, frozen=True, kw_only=True):
+class NewApplicationForm(CsrfForm, frozen=True, kw_only=True):
     name: str = ""
     description: str = ""
     project_id: str = ""
 
 
-class ApplicationLists:
-    def __init__(self, *, applications: Applications, lists: ApplicationListStore, desk: ConsoleDesk) -> None:
+class ApplicationListScreens:
+    def __init__(self, *, applications: ApplicationCommands, lists: ApplicationListStore, desk: ConsoleView) -> None:
         self._applications = applications
         self._lists = lists
         self._desk = desk
 
-    async def list(self, request: Request, guest: Guest) -> Response:
-        query = list_query(request)
+    async def list(self, request: Request, guest: AdminRequest) -> Response:
+        query = read_list_query(request)
         found = await self._lists.applications(guest.sight, query.wanted)
         if query.is_file:
             return csv_file("applications", COLUMNS, found.rows)
         context = ApplicationsContext(found=found, search=query.q, may_create=may_create(guest))
-        return self._desk.show(request, guest, HERE, context)
+        return self._desk.show(request, guest, ENTRY, context)
 
-    async def new(self, request: Request, guest: Guest) -> Response:
+    async def new(self, request: Request, guest: AdminRequest) -> Response:
         """`?project_id=` fills the field in: how other screens lead here."""
         if not may_create(guest):
             raise NoRight("he may put applications nowhere")
         return await self._new(request, guest, read_query(request, NewApplicationForm))
 
-    async def create(self, request: Request, guest: Guest, form: NewApplicationForm) -> Response:  # noqa: ARG002
+    async def create(self, request: Request, guest: AdminRequest, form: NewApplicationForm) -> Response:  # noqa: ARG002
         draft = ApplicationDraft(
             name=form.name.strip(),
             description=form.description.strip(),
             project_id=form.project_id.strip() or UNSET,
         )
         made = await self._applications.save(guest.actor, draft)
-        return self._desk.done(path_of(made.application_id), "application_created")
+        return self._desk.done(application_path(made.application_id), "application_created")
 
-    async def new_again(self, request: Request, guest: Guest, form: NewApplicationForm, problem: Problem) -> Response:
+    async def new_again(
+        self, request: Request, guest: AdminRequest, form: NewApplicationForm, problem: FormProblem
+    ) -> Response:
         return await self._new(request, guest, form, problem)
 
     async def _new(
-        self, request: Request, guest: Guest, form: NewApplicationForm, problem: Problem | None = None
+        self, request: Request, guest: AdminRequest, form: NewApplicationForm, problem: FormProblem | None = None
     ) -> Response:
         context = NewApplicationContext(
             homes=await self._lists.homes(guest.sight),
@@ -97,9 +99,9 @@ class ApplicationLists:
             may_stand_alone=guest.sight.may_create,
             problem=problem,
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         desk = self._desk
         return [
             desk.shown("/applications", self.list),
@@ -108,5 +110,5 @@ class ApplicationLists:
         ]
 
 
-def may_create(guest: Guest) -> bool:
+def may_create(guest: AdminRequest) -> bool:
     return guest.sight.may_create or bool(guest.sight.managed)

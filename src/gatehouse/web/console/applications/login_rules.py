@@ -6,87 +6,89 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.permissions.commands.app_schemas import AppSchemas
+from gatehouse.permissions.commands.app_schemas import SchemaCommands
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.web.console.api_calls import readable_schema_call
-from gatehouse.web.console.applications.head import HERE, ApplicationHead, head, path_of
-from gatehouse.web.console.applications.rule_forms import TAB, YES, leaf_document, login_leaf, said
-from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
-from gatehouse.web.console.editing import Clash, clashes
+from gatehouse.web.console.applications.head import ENTRY, ApplicationHead, application_head, application_path
+from gatehouse.web.console.applications.rule_forms import RULES_TAB, YES, checkbox_value, leaf_document, login_leaf
+from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
+from gatehouse.web.console.editing import FieldConflict, field_conflicts
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.screens import Screen
+from gatehouse.web.console.screens import ConsoleRoute
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.pages.desk import CsrfForm
 
 
-class LoginForm(Guarded, frozen=True, kw_only=True):
+class LoginRulesForm(CsrfForm, frozen=True, kw_only=True):
     can: str = ""
     cannot: str = ""
     version: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoginContext(PageContext):
+class LoginRulesContext(PageContext):
     template = "console/applications/login_rules.html"
 
     head: ApplicationHead
-    form: LoginForm
+    form: LoginRulesForm
     version: int
     call: ApiCall | None
-    problem: Problem | None = None
-    clashes: tuple[Clash, ...] = ()
+    problem: FormProblem | None = None
+    clashes: tuple[FieldConflict, ...] = ()
 
 
 class LoginRuleScreens:
-    def __init__(self, *, schemas: AppSchemas, desk: ConsoleDesk) -> None:
+    def __init__(self, *, schemas: SchemaCommands, desk: ConsoleView) -> None:
         self._schemas = schemas
         self._desk = desk
 
-    async def show(self, request: Request, guest: Guest) -> Response:
+    async def show(self, request: Request, guest: AdminRequest) -> Response:
         model = guest.standing.opened(Operation.SCHEMA_SAVE)
-        return self._login(request, guest, model, login_form(model))
+        return self._login(request, guest, model, login_rules_form(model))
 
-    async def save(self, request: Request, guest: Guest, form: LoginForm) -> Response:  # noqa: ARG002
+    async def save(self, request: Request, guest: AdminRequest, form: LoginRulesForm) -> Response:  # noqa: ARG002
         model = guest.standing.opened(Operation.SCHEMA_SAVE)
         login = {
             name: leaf_document(login_leaf(model, name)) | {"value": value == YES}
             for name, value in (("can", form.can), ("cannot", form.cannot))
         }
         await self._schemas.save(guest.actor, model, {"login": login, "version": form.version})
-        return self._desk.done(path_of(model.application.application_id, TAB), "saved")
+        return self._desk.done(application_path(model.application.application_id, RULES_TAB), "saved")
 
-    async def again(self, request: Request, guest: Guest, form: LoginForm, problem: Problem) -> Response:
+    async def again(
+        self, request: Request, guest: AdminRequest, form: LoginRulesForm, problem: FormProblem
+    ) -> Response:
         model = guest.standing.opened(Operation.SCHEMA_SAVE)
         return self._login(request, guest, model, form, problem)
 
     def _login(
         self,
         request: Request,
-        guest: Guest,
+        guest: AdminRequest,
         model: ApplicationModel,
-        form: LoginForm,
-        problem: Problem | None = None,
+        form: LoginRulesForm,
+        problem: FormProblem | None = None,
     ) -> Response:
         stale = problem is not None and problem.is_conflict and form.version != model.schema.version
-        context = LoginContext(
-            head=head(guest, model, TAB),
+        context = LoginRulesContext(
+            head=application_head(guest, model, RULES_TAB),
             form=form,
             version=model.schema.version if stale else form.version,
             call=readable_schema_call(guest.standing, model),
             problem=problem,
-            clashes=clashes(form, login_form(model)) if stale else (),
+            clashes=field_conflicts(form, login_rules_form(model)) if stale else (),
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         desk, path = self._desk, "/applications/{application_id:int}/rules/login"
-        return [desk.shown(path, self.show), desk.posted(path, LoginForm, self.save, again=self.again)]
+        return [desk.shown(path, self.show), desk.posted(path, LoginRulesForm, self.save, again=self.again)]
 
 
-def login_form(model: ApplicationModel) -> LoginForm:
-    return LoginForm(
-        can=said(value=login_leaf(model, "can").value),
-        cannot=said(value=login_leaf(model, "cannot").value),
+def login_rules_form(model: ApplicationModel) -> LoginRulesForm:
+    return LoginRulesForm(
+        can=checkbox_value(value=login_leaf(model, "can").value),
+        cannot=checkbox_value(value=login_leaf(model, "cannot").value),
         version=model.schema.version,
     )

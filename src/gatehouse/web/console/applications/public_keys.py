@@ -7,22 +7,22 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.permissions.commands.custom_keys import CustomKeys
+from gatehouse.permissions.commands.custom_keys import CustomKeyCommands
 from gatehouse.permissions.errors import KeyNotFound
-from gatehouse.permissions.model.application_key import CUSTOM_MOST, ApplicationKey
+from gatehouse.permissions.model.application_key import MAX_CUSTOM_KEYS, ApplicationKey
 from gatehouse.permissions.rights.guard import Operation, is_open
-from gatehouse.web.console.applications.head import HERE, ApplicationHead, head, path_of
-from gatehouse.web.console.applications.overview import one_ending
-from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
+from gatehouse.web.console.applications.head import ENTRY, ApplicationHead, application_head, application_path
+from gatehouse.web.console.applications.overview import normalize_newlines
+from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.listing import csv_file, list_query
-from gatehouse.web.console.screens import Screen
+from gatehouse.web.console.listing import csv_file, read_list_query
+from gatehouse.web.console.screens import ConsoleRoute
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import Guarded
-from gatehouse.web.permissions.public_keys import KeyEntry
+from gatehouse.web.pages.desk import CsrfForm
+from gatehouse.web.permissions.public_keys import PublicKeyEntry
 
-TAB: Final = "public_keys"
-COLUMNS: Final = {
+PUBLIC_KEYS_TAB: Final = "public_keys"
+PUBLIC_KEY_COLUMNS: Final = {
     "kid": lambda key: key.kid,
     "source": lambda key: key.source.value,
     "created": lambda key: key.created_at,
@@ -30,7 +30,7 @@ COLUMNS: Final = {
 }
 
 
-class NewPublicKeyForm(Guarded, frozen=True, kw_only=True):
+class NewPublicKeyForm(CsrfForm, frozen=True, kw_only=True):
     public_key: str = ""
 
 
@@ -47,7 +47,7 @@ class PublicKeysContext(PageContext):
     most: int
     typed: str
     call: ApiCall
-    problem: Problem | None = None
+    problem: FormProblem | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,68 +59,70 @@ class RemovePublicKeyContext(PageContext):
 
 
 class PublicKeyScreens:
-    def __init__(self, *, keys: CustomKeys, desk: ConsoleDesk, base_url: str) -> None:
+    def __init__(self, *, keys: CustomKeyCommands, desk: ConsoleView, base_url: str) -> None:
         self._keys = keys
         self._desk = desk
         self._base_url = base_url
 
-    async def list(self, request: Request, guest: Guest) -> Response:
+    async def list(self, request: Request, guest: AdminRequest) -> Response:
         return await self._show(request, guest)
 
-    async def add(self, request: Request, guest: Guest, form: NewPublicKeyForm) -> Response:
+    async def add(self, request: Request, guest: AdminRequest, form: NewPublicKeyForm) -> Response:
         application_id = request.path_params["application_id"]
-        await self._keys.add(guest.actor, application_id, one_ending(form.public_key).strip())
-        return self._desk.done(path_of(application_id, TAB), "key_added")
+        await self._keys.add(guest.actor, application_id, normalize_newlines(form.public_key).strip())
+        return self._desk.done(application_path(application_id, PUBLIC_KEYS_TAB), "key_added")
 
-    async def add_again(self, request: Request, guest: Guest, form: NewPublicKeyForm, problem: Problem) -> Response:
+    async def add_again(
+        self, request: Request, guest: AdminRequest, form: NewPublicKeyForm, problem: FormProblem
+    ) -> Response:
         return await self._show(request, guest, typed=form.public_key, problem=problem)
 
-    async def ask_removal(self, request: Request, guest: Guest) -> Response:
+    async def ask_removal(self, request: Request, guest: AdminRequest) -> Response:
         model = guest.standing.opened(Operation.APPLICATION_KEYS)
         keys = await self._keys.list(guest.actor, model.application.application_id)
         found = next((key for key in keys if key.kid == request.path_params["kid"]), None)
         if found is None:
             raise KeyNotFound
-        context = RemovePublicKeyContext(head=head(guest, model, TAB), key=found)
-        return self._desk.show(request, guest, HERE, context)
+        context = RemovePublicKeyContext(head=application_head(guest, model, PUBLIC_KEYS_TAB), key=found)
+        return self._desk.show(request, guest, ENTRY, context)
 
-    async def remove(self, request: Request, guest: Guest, form: Guarded) -> Response:  # noqa: ARG002
+    async def remove(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         application_id = request.path_params["application_id"]
         await self._keys.remove(guest.actor, application_id, request.path_params["kid"])
-        return self._desk.done(path_of(application_id, TAB), "key_removed")
+        return self._desk.done(application_path(application_id, PUBLIC_KEYS_TAB), "key_removed")
 
     async def _show(
-        self, request: Request, guest: Guest, *, typed: str = "", problem: Problem | None = None
+        self, request: Request, guest: AdminRequest, *, typed: str = "", problem: FormProblem | None = None
     ) -> Response:
         model = guest.standing.opened(Operation.APPLICATION_KEYS)
         application = model.application
         keys = () if application.removed else await self._keys.list(guest.actor, application.application_id)
-        if problem is None and list_query(request).is_file:
+        if problem is None and read_list_query(request).is_file:
             every = [*keys, *([application.service_key] if application.service_key else [])]
-            return csv_file(f"public-keys-{application.application_id}", COLUMNS, every)
+            return csv_file(f"public-keys-{application.application_id}", PUBLIC_KEY_COLUMNS, every)
         context = PublicKeysContext(
-            head=head(guest, model, TAB),
+            head=application_head(guest, model, PUBLIC_KEYS_TAB),
             keys=keys,
             service_key=application.service_key,
             may_service=is_open(guest.rights, Operation.SERVICE_META, guest.standing.about),
             published_at=f"{self._base_url}/api/permissions/application/publicKeys/{application.application_id}",
             house_keys_at=f"{self._base_url}/proxy/oauth/keys",
-            most=CUSTOM_MOST,
+            most=MAX_CUSTOM_KEYS,
             typed=typed,
             call=ApiCall(
                 path="application/keys",
                 body={"action": "get", "application_id": application.application_id},
-                record=[KeyEntry(id=key.kid, data=key.pem) for key in keys],
+                record=[PublicKeyEntry(id=key.kid, data=key.pem) for key in keys],
             ),
             problem=problem,
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         desk, path = self._desk, "/applications/{application_id:int}/public_keys"
         return [
             desk.shown(path, self.list),
             desk.posted(path, NewPublicKeyForm, self.add, again=self.add_again, fresh=True),
             desk.shown(f"{path}/{{kid}}/remove", self.ask_removal, fresh=True),
-            desk.posted(f"{path}/{{kid}}/remove", Guarded, self.remove, fresh=True),
+            desk.posted(f"{path}/{{kid}}/remove", CsrfForm, self.remove, fresh=True),
         ]

@@ -12,10 +12,10 @@ from urllib.parse import quote
 
 import msgspec
 
-from gatehouse.oauth.model import Client, Profile
+from gatehouse.oauth.model import Client, ClientProfile
 from gatehouse.permissions.model.application import Application
 
-NEVER_NEEDED: Final = frozenset({"trust"})
+OMITTED_SCOPES: Final = frozenset({"trust"})
 
 DISCOVERY: Final = Template("$discovery")
 ENVIRONMENT: Final = Template("""\
@@ -145,36 +145,36 @@ class Snippet:
     text: str
 
 
-def recipe(client: Client, application: Application, *, base_url: str) -> Sequence[Snippet]:
-    values = values_of(client, application, base_url)
+def client_recipe(client: Client, application: Application, *, base_url: str) -> Sequence[Snippet]:
+    values = template_values(client, application, base_url)
     wanted = {
         "discovery": Template("$discovery\n"),
         "environment": ENVIRONMENT,
-        **dict(programs(client, application)),
+        **dict(snippet_templates(client, application)),
     }
     return [Snippet(name=name, text=text.substitute(values).rstrip("\n")) for name, text in wanted.items()]
 
 
-def programs(client: Client, application: Application) -> Iterator[tuple[str, Template]]:
+def snippet_templates(client: Client, application: Application) -> Iterator[tuple[str, Template]]:
     yield "discovery", DISCOVERY
     yield "environment", ENVIRONMENT
-    if client.profile is Profile.NATIVE:
+    if client.profile is ClientProfile.NATIVE:
         yield "native", NATIVE
     else:
         yield "by_hand", BY_HAND
         yield "openid_client", OPENID_CLIENT
         yield "authlib", AUTHLIB
-    if client.profile is Profile.OIDC and not client.public:
+    if client.profile is ClientProfile.OIDC and not client.public:
         yield "mod_auth_openidc", MOD_AUTH_OPENIDC
         yield "oauth2_proxy", OAUTH2_PROXY
     yield "permissions", PERMISSIONS
-    if signs_players_in(application):
+    if has_game_login(application):
         yield "game", GAME
 
 
-def values_of(client: Client, application: Application, issuer: str) -> Mapping[str, str]:
-    redirect = redirect_of(client)
-    scope = " ".join(scope for scope in client.scopes if scope not in NEVER_NEEDED)
+def template_values(client: Client, application: Application, issuer: str) -> Mapping[str, str]:
+    redirect = example_redirect(client)
+    scope = " ".join(scope for scope in client.scopes if scope not in OMITTED_SCOPES)
     discovery = f"{issuer}/.well-known/openid-configuration"
     return {
         "issuer": issuer,
@@ -186,16 +186,16 @@ def values_of(client: Client, application: Application, issuer: str) -> Mapping[
         "application_id": str(application.application_id),
         "encoded_redirect": quote(redirect, safe=""),
         "encoded_scope": quote(scope, safe=""),
-        "issuer_text": quoted(issuer),
-        "client_id_text": quoted(client.client_id),
-        "redirect_text": quoted(redirect),
-        "scope_text": quoted(scope),
-        "discovery_text": quoted(discovery),
-        **proofs(client, is_plain=issuer.startswith("http:")),
+        "issuer_text": json_string(issuer),
+        "client_id_text": json_string(client.client_id),
+        "redirect_text": json_string(redirect),
+        "scope_text": json_string(scope),
+        "discovery_text": json_string(discovery),
+        **client_auth_values(client, is_plain=issuer.startswith("http:")),
     }
 
 
-def proofs(client: Client, *, is_plain: bool) -> Mapping[str, str]:
+def client_auth_values(client: Client, *, is_plain: bool) -> Mapping[str, str]:
     """How it proves itself: with PKCE alone when it is public. `is_plain`: without TLS, on one's own machine."""
     insecure = ", { execute: [oidc.allowInsecureRequests] }" if is_plain else ""
     if client.public:
@@ -213,17 +213,17 @@ def proofs(client: Client, *, is_plain: bool) -> Mapping[str, str]:
     }
 
 
-def redirect_of(client: Client) -> str:
+def example_redirect(client: Client) -> str:
     if client.redirect_uris:
         return client.redirect_uris[0]
     return f"https://{client.redirect_hosts[0]}/callback" if client.redirect_hosts else "http://127.0.0.1/callback"
 
 
-def quoted(text: str) -> str:
+def json_string(text: str) -> str:
     """A string as JSON, which is one in Python, JavaScript and TOML as well."""
     return msgspec.json.encode(text).decode()
 
 
-def signs_players_in(application: Application) -> bool:
+def has_game_login(application: Application) -> bool:
     game = application.settings.get("game")
     return not isinstance(game, Mapping) or game.get("enabled") is not False

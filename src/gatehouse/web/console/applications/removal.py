@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.model.applications import ApplicationBreaks, ApplicationListStore
+from gatehouse.admin.model.applications import ApplicationListStore, ApplicationRemovalImpact
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.commands.applications import Applications
+from gatehouse.permissions.commands.applications import ApplicationCommands
 from gatehouse.permissions.rights.guard import Operation
-from gatehouse.web.console.applications.head import HERE, ApplicationHead, head
-from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
-from gatehouse.web.console.screens import Screen
+from gatehouse.web.console.applications.head import ENTRY, ApplicationHead, application_head
+from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
+from gatehouse.web.console.screens import ConsoleRoute
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.pages.desk import CsrfForm
 
 
-class RemoveApplicationForm(Guarded, frozen=True, kw_only=True):
+class RemoveApplicationForm(CsrfForm, frozen=True, kw_only=True):
     name: str = ""  # typed once more
 
 
@@ -26,41 +26,41 @@ class RemoveApplicationContext(PageContext):
     template = "console/applications/remove.html"
 
     head: ApplicationHead
-    breaks: ApplicationBreaks
+    breaks: ApplicationRemovalImpact
     is_service: bool
-    problem: Problem | None = None
+    problem: FormProblem | None = None
 
 
-class ApplicationRemoval:
+class ApplicationRemovalScreens:
     def __init__(
-        self, *, applications: Applications, lists: ApplicationListStore, desk: ConsoleDesk, clock: Clock
+        self, *, applications: ApplicationCommands, lists: ApplicationListStore, desk: ConsoleView, clock: Clock
     ) -> None:
         self._applications = applications
         self._lists = lists
         self._desk = desk
         self._clock = clock
 
-    async def ask(self, request: Request, guest: Guest) -> Response:
+    async def ask(self, request: Request, guest: AdminRequest) -> Response:
         return await self._show(request, guest)
 
-    async def remove(self, request: Request, guest: Guest, form: RemoveApplicationForm) -> Response:
+    async def remove(self, request: Request, guest: AdminRequest, form: RemoveApplicationForm) -> Response:
         application = guest.standing.opened(Operation.APPLICATION_DELETE).application
         if form.name.strip() != application.name:
-            return await self._show(request, guest, Problem(text="", status=400))
+            return await self._show(request, guest, FormProblem(text="", status=400))
         await self._applications.delete(guest.actor, application.application_id)
-        return self._desk.done(HERE.path, "application_removed")
+        return self._desk.done(ENTRY.path, "application_removed")
 
-    async def _show(self, request: Request, guest: Guest, problem: Problem | None = None) -> Response:
+    async def _show(self, request: Request, guest: AdminRequest, problem: FormProblem | None = None) -> Response:
         model = guest.standing.opened(Operation.APPLICATION_DELETE)
         context = RemoveApplicationContext(
-            head=head(guest, model, "overview"),
+            head=application_head(guest, model, "overview"),
             breaks=await self._lists.breaks(model.application.application_id, guest.sight, self._clock.now()),
             is_service=model.application.is_published,
             problem=problem,
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         desk, path = self._desk, "/applications/{application_id:int}/remove"
         return [
             desk.shown(path, self.ask, fresh=True),

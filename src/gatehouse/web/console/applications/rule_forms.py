@@ -8,20 +8,20 @@ from starlette.requests import Request
 
 from gatehouse.kernel.errors import NotFound
 from gatehouse.permissions.commands.app_schemas import role_document
-from gatehouse.permissions.documents.rules import leaves, meta_entries
+from gatehouse.permissions.documents.rules import meta_entries, schema_rules
 from gatehouse.permissions.documents.trees import without_leaf
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.rule import Leaf, Rule, Section
+from gatehouse.permissions.model.rule import Rule, RuleDefinition, RuleSection
 from gatehouse.permissions.model.schema import Tree
 from gatehouse.permissions.rights.guard import Operation, is_open
-from gatehouse.web.console.applications.overview import one_ending
-from gatehouse.web.console.desk import Guest
-from gatehouse.web.console.editing import Clash, clashes
-from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.console.applications.overview import normalize_newlines
+from gatehouse.web.console.desk import AdminRequest
+from gatehouse.web.console.editing import FieldConflict, field_conflicts
+from gatehouse.web.pages.desk import CsrfForm
 
-TAB: Final = "rules"
+RULES_TAB: Final = "rules"
 YES: Final = "yes"
 
 
@@ -32,7 +32,7 @@ class RuleNotFound(NotFound):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleLine:
     rule: Rule
-    leaf: Leaf
+    leaf: RuleDefinition
     roles: int  # that say something of it
 
     @property
@@ -44,8 +44,8 @@ class RuleLine:
         return self.rule.path.rpartition(".")[0]
 
 
-class RuleForm(Guarded, frozen=True, kw_only=True):
-    section: str = Section.PRIVATE.value
+class RuleForm(CsrfForm, frozen=True, kw_only=True):
+    section: str = RuleSection.PRIVATE.value
     path: str = ""
     value: str = ""
     protected: str = ""
@@ -54,30 +54,30 @@ class RuleForm(Guarded, frozen=True, kw_only=True):
     confirmed: str = ""
 
     @property
-    def leaf(self) -> Leaf:
-        return Leaf(
+    def leaf(self) -> RuleDefinition:
+        return RuleDefinition(
             value=self.value == YES,
             protected=self.protected == YES,
-            description=one_ending(self.description).strip(),
+            description=normalize_newlines(self.description).strip(),
         )
 
 
-class ConfirmedForm(Guarded, frozen=True, kw_only=True):
+class ConfirmedForm(CsrfForm, frozen=True, kw_only=True):
     version: int = 0
     confirmed: str = ""
 
 
-def may_change(guest: Guest, model: ApplicationModel) -> bool:
+def may_change_rules(guest: AdminRequest, model: ApplicationModel) -> bool:
     """Application 1's rules are the program's own."""
     open_to_him = is_open(guest.rights, Operation.SCHEMA_SAVE, guest.standing.about)
     return open_to_him and not model.application.removed and not model.application.is_central
 
 
-def rules_of(model: ApplicationModel) -> dict[Rule, Leaf]:
-    return leaves(model.schema.private_data, model.schema.public_data)
+def rules_of(model: ApplicationModel) -> dict[Rule, RuleDefinition]:
+    return schema_rules(model.schema.private_data, model.schema.public_data)
 
 
-def lines_of(model: ApplicationModel) -> list[RuleLine]:
+def rule_lines(model: ApplicationModel) -> list[RuleLine]:
     said: dict[Rule, int] = {}
     for role in model.roles.values():
         for rule in meta_entries(role.meta):
@@ -86,36 +86,36 @@ def lines_of(model: ApplicationModel) -> list[RuleLine]:
     return sorted(found, key=lambda line: (line.rule.section, line.group, line.rule.path))
 
 
-def matches(line: RuleLine, search: str) -> bool:
+def line_matches(line: RuleLine, search: str) -> bool:
     wanted = search.strip().lower()
     return wanted in line.name.lower() or wanted in line.leaf.description.lower()
 
 
-def rule_named(name: str) -> Rule:
+def parse_rule_name(name: str) -> Rule:
     section, _, path = name.partition(".")
-    if section not in list(Section):
+    if section not in list(RuleSection):
         raise RuleNotFound
-    return Rule(Section(section), path)
+    return Rule(RuleSection(section), path)
 
 
-def named_rule(request: Request, model: ApplicationModel) -> Rule:
-    rule = rule_named(request.path_params["rule"])
+def requested_rule(request: Request, model: ApplicationModel) -> Rule:
+    rule = parse_rule_name(request.path_params["rule"])
     if rule not in rules_of(model):
         raise RuleNotFound
     return rule
 
 
-def typed_rule(form: RuleForm) -> Rule:
-    if form.section not in list(Section):
+def rule_from_form(form: RuleForm) -> Rule:
+    if form.section not in list(RuleSection):
         raise Malformed("section: private_data or public_data")
-    return Rule(Section(form.section), form.path.strip())
+    return Rule(RuleSection(form.section), form.path.strip())
 
 
-def section_of(model: ApplicationModel, section: Section) -> Tree:
-    return model.schema.private_data if section is Section.PRIVATE else model.schema.public_data
+def section_of(model: ApplicationModel, section: RuleSection) -> Tree:
+    return model.schema.private_data if section is RuleSection.PRIVATE else model.schema.public_data
 
 
-def removal_of(model: ApplicationModel, rule: Rule) -> dict[str, object]:
+def rule_removal(model: ApplicationModel, rule: Rule) -> dict[str, object]:
     """Without the rule, and without what roles say of it: a role that still named it would go on giving it."""
     section = rule.section.value
     given: dict[str, object] = {
@@ -123,11 +123,11 @@ def removal_of(model: ApplicationModel, rule: Rule) -> dict[str, object]:
         "version": model.schema.version,
     }
     if any(rule in meta_entries(role.meta) for role in model.roles.values()):
-        given["roles"] = {role.name: silenced(role, rule) for role in model.roles.values()}
+        given["roles"] = {role.name: role_without_rule(role, rule) for role in model.roles.values()}
     return given
 
 
-def silenced(role: Role, rule: Rule) -> dict[str, object]:
+def role_without_rule(role: Role, rule: Rule) -> dict[str, object]:
     said_of_section = role.meta.get(rule.section.value, {})
     if rule not in meta_entries(role.meta) or not isinstance(said_of_section, Mapping):
         return role_document(role)
@@ -135,35 +135,37 @@ def silenced(role: Role, rule: Rule) -> dict[str, object]:
     return role_document(role) | {"meta": left}
 
 
-def leaf_document(leaf: Leaf) -> dict[str, object]:
+def leaf_document(leaf: RuleDefinition) -> dict[str, object]:
     return {"value": leaf.value, "protected": leaf.protected, "description": leaf.description}
 
 
-def login_leaf(model: ApplicationModel, name: str) -> Leaf:
+def login_leaf(model: ApplicationModel, name: str) -> RuleDefinition:
     found = model.schema.login[name]
     read = found if isinstance(found, dict) else {}
-    return Leaf(
+    return RuleDefinition(
         value=read.get("value") is True,
         protected=read.get("protected") is True,
         description=str(read.get("description", "")),
     )
 
 
-def form_of(model: ApplicationModel, rule: Rule) -> RuleForm:
-    leaf = rules_of(model).get(rule, Leaf())
+def rule_form_of(model: ApplicationModel, rule: Rule) -> RuleForm:
+    leaf = rules_of(model).get(rule, RuleDefinition())
     return RuleForm(
         section=rule.section.value,
         path=rule.path,
-        value=said(value=leaf.value),
-        protected=said(value=leaf.protected),
+        value=checkbox_value(value=leaf.value),
+        protected=checkbox_value(value=leaf.protected),
         description=leaf.description,
         version=model.schema.version,
     )
 
 
-def rule_clashes(typed: RuleForm, stored: RuleForm) -> tuple[Clash, ...]:
-    return tuple(clash for clash in clashes(typed, stored) if clash.field in {"value", "protected", "description"})
+def rule_conflicts(typed: RuleForm, stored: RuleForm) -> tuple[FieldConflict, ...]:
+    return tuple(
+        clash for clash in field_conflicts(typed, stored) if clash.field in {"value", "protected", "description"}
+    )
 
 
-def said(*, value: bool) -> str:
+def checkbox_value(*, value: bool) -> str:
     return YES if value else ""

@@ -9,29 +9,29 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from gatehouse.kernel.background import HEAVY, LIGHT, run_off_loop
-from gatehouse.permissions.commands.app_schemas import AppSchemas
-from gatehouse.permissions.commands.schema_documents import whole_document
+from gatehouse.kernel.background import MAX_INLINE_WEIGHT, OFF_LOOP_WEIGHT, run_off_loop
+from gatehouse.permissions.commands.app_schemas import SchemaCommands
+from gatehouse.permissions.commands.schema_documents import full_schema_document
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.evaluation.weighing import model_work
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import Operation
-from gatehouse.web.console.applications.head import HERE, ApplicationHead, head, path_of
-from gatehouse.web.console.applications.reviews import Question, Reviews
-from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
-from gatehouse.web.console.screens import Screen
+from gatehouse.web.console.applications.head import ENTRY, ApplicationHead, application_head, application_path
+from gatehouse.web.console.applications.reviews import ConfirmationPrompt, SchemaReview
+from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
+from gatehouse.web.console.screens import ConsoleRoute
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import Guarded
-from gatehouse.web.permissions.encoding import chunks
+from gatehouse.web.pages.desk import CsrfForm
+from gatehouse.web.permissions.encoding import iter_json_chunks
 from gatehouse.web.responses import NO_STORE
 
-TAB: Final = "rules"
-PIECE: Final = 15_000  # characters: a field holds 64 KiB, and none of them is longer than four bytes
-NOT_TAKEN: Final = frozenset({"application_id", "version", "updated_at"})
+RULES_TAB: Final = "rules"
+PIECE_LENGTH: Final = 15_000  # characters: a field holds 64 KiB, and none of them is longer than four bytes
+IGNORED_FIELDS: Final = frozenset({"application_id", "version", "updated_at"})
 
 
-class ImportForm(Guarded, frozen=True, kw_only=True):
+class ImportSchemaForm(CsrfForm, frozen=True, kw_only=True):
     document: tuple[str, ...] = ()  # in pieces, where it is too long for one field
     version: int = 0
     confirmed: str = ""
@@ -42,97 +42,104 @@ class ImportForm(Guarded, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImportContext(PageContext):
+class ImportSchemaContext(PageContext):
     template = "console/applications/import.html"
 
     head: ApplicationHead
     text: str
     version: int
-    problem: Problem | None = None
+    problem: FormProblem | None = None
 
 
-class SchemaFiles:
-    def __init__(self, *, schemas: AppSchemas, reviews: Reviews, desk: ConsoleDesk) -> None:
+class SchemaFileScreens:
+    def __init__(self, *, schemas: SchemaCommands, reviews: SchemaReview, desk: ConsoleView) -> None:
         self._schemas = schemas
         self._reviews = reviews
         self._desk = desk
 
-    async def take_out(self, request: Request, guest: Guest) -> Response:  # noqa: ARG002
+    async def take_out(self, request: Request, guest: AdminRequest) -> Response:  # noqa: ARG002
         model = guest.standing.opened(Operation.SCHEMA_GET)
         name = f"schema-{model.application.application_id}-{model.schema.version}.json"
         headers = {**NO_STORE, "Content-Disposition": f'attachment; filename="{name}"'}
-        if await model_work(model) > LIGHT:
-            body = chunks(partial(whole_document, model))
+        if await model_work(model) > MAX_INLINE_WEIGHT:
+            body = iter_json_chunks(partial(full_schema_document, model))
             return StreamingResponse(body, 200, headers, media_type="application/json")
-        return Response(written(whole_document(model)), 200, headers, media_type="application/json")
+        return Response(format_document(full_schema_document(model)), 200, headers, media_type="application/json")
 
-    async def ask(self, request: Request, guest: Guest) -> Response:
+    async def ask(self, request: Request, guest: AdminRequest) -> Response:
         model = guest.standing.opened(Operation.SCHEMA_SAVE)
-        return self._form(request, guest, model, ImportForm(version=model.schema.version))
+        return self._form(request, guest, model, ImportSchemaForm(version=model.schema.version))
 
-    async def put_back(self, request: Request, guest: Guest, form: ImportForm) -> Response:
+    async def put_back(self, request: Request, guest: AdminRequest, form: ImportSchemaForm) -> Response:
         model = guest.standing.opened(Operation.SCHEMA_SAVE)
-        given = taken(await run_off_loop(HEAVY, read, form.text), guest.actor) | {"version": form.version}
-        path = path_of(model.application.application_id, TAB)
+        given = importable_part(await run_off_loop(OFF_LOOP_WEIGHT, parse_document, form.text), guest.actor) | {
+            "version": form.version
+        }
+        path = application_path(model.application.application_id, RULES_TAB)
         if form.confirmed:
             await self._schemas.save(guest.actor, model, given)
             return self._desk.done(path, "imported")
-        question = Question(
+        question = ConfirmationPrompt(
             name="import",
-            tab=TAB,
+            tab=RULES_TAB,
             action=f"{path}/import",
             back=path,
             fields=[
-                *(("document", piece) for piece in pieces(form.text)),
+                *(("document", piece) for piece in split_text(form.text)),
                 ("version", str(form.version)),
                 ("confirmed", "yes"),
             ],
         )
         return await self._reviews.show(request, guest, model, given, question)
 
-    async def again(self, request: Request, guest: Guest, form: ImportForm, problem: Problem) -> Response:
+    async def again(
+        self, request: Request, guest: AdminRequest, form: ImportSchemaForm, problem: FormProblem
+    ) -> Response:
         model = guest.standing.opened(Operation.SCHEMA_SAVE)
         return self._form(request, guest, model, form, problem)
 
     def _form(
         self,
         request: Request,
-        guest: Guest,
+        guest: AdminRequest,
         model: ApplicationModel,
-        form: ImportForm,
-        problem: Problem | None = None,
+        form: ImportSchemaForm,
+        problem: FormProblem | None = None,
     ) -> Response:
         """After a conflict the next try is about what is stored now: its differences are shown before it is saved."""
-        context = ImportContext(
-            head=head(guest, model, TAB), text=form.text, version=model.schema.version, problem=problem
+        context = ImportSchemaContext(
+            head=application_head(guest, model, RULES_TAB),
+            text=form.text,
+            version=model.schema.version,
+            problem=problem,
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         desk, path = self._desk, "/applications/{application_id:int}/rules"
         return [
             desk.shown(f"{path}/export", self.take_out),
             desk.shown(f"{path}/import", self.ask),
-            desk.posted(f"{path}/import", ImportForm, self.put_back, again=self.again),
+            desk.posted(f"{path}/import", ImportSchemaForm, self.put_back, again=self.again),
         ]
 
 
-def written(document: Mapping[str, object]) -> bytes:
+def format_document(document: Mapping[str, object]) -> bytes:
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
-def read(text: str) -> Mapping[str, object]:
+def parse_document(text: str) -> Mapping[str, object]:
     try:
         return msgspec.json.decode(text, type=dict[str, object])
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise Malformed(f"This is not the JSON of a schema: {error}") from None
 
 
-def taken(document: Mapping[str, object], actor: Actor) -> dict[str, object]:
+def importable_part(document: Mapping[str, object], actor: Actor) -> dict[str, object]:
     """What of a document is saved; system rules are for who administers (R6)."""
-    left = NOT_TAKEN if actor.rights.administers else NOT_TAKEN | {"secret_data"}
+    left = IGNORED_FIELDS if actor.rights.administers else IGNORED_FIELDS | {"secret_data"}
     return {name: value for name, value in document.items() if name not in left}
 
 
-def pieces(text: str) -> Sequence[str]:
-    return [text[start : start + PIECE] for start in range(0, len(text), PIECE)]
+def split_text(text: str) -> Sequence[str]:
+    return [text[start : start + PIECE_LENGTH] for start in range(0, len(text), PIECE_LENGTH)]

@@ -7,20 +7,20 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.permissions.commands.service_tokens import EmailSecrets, ManagedServiceTokens
+from gatehouse.permissions.commands.service_tokens import EmailSecretCommands, ServiceTokenCommands
 from gatehouse.permissions.errors import KeyNotFound
 from gatehouse.permissions.model.service_token import EmailSecret, ServiceToken
 from gatehouse.permissions.rights.guard import Operation
-from gatehouse.web.console.applications.head import HERE, ApplicationHead, head, path_of
-from gatehouse.web.console.applications.shown_once import Secret, show_once
-from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
+from gatehouse.web.console.applications.head import ENTRY, ApplicationHead, application_head, application_path
+from gatehouse.web.console.applications.shown_once import CreatedSecret, render_secret
+from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.listing import csv_file, list_query
-from gatehouse.web.console.screens import Screen
+from gatehouse.web.console.listing import csv_file, read_list_query
+from gatehouse.web.console.screens import ConsoleRoute
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import Guarded
-from gatehouse.web.permissions.email_secrets import entry as secret_entry
-from gatehouse.web.permissions.service_tokens import entry as token_entry
+from gatehouse.web.pages.desk import CsrfForm
+from gatehouse.web.permissions.email_secrets import email_secret_entry as secret_entry
+from gatehouse.web.permissions.service_tokens import service_token_entry as token_entry
 
 TAB: Final = "service_tokens"
 COLUMNS: Final = {
@@ -32,7 +32,7 @@ COLUMNS: Final = {
 }
 
 
-class NewTokenForm(Guarded, frozen=True, kw_only=True):
+class NewServiceTokenForm(CsrfForm, frozen=True, kw_only=True):
     comment: str = ""
     days: int = 0  # 0: as the settings say
 
@@ -43,16 +43,16 @@ class ServiceTokensContext(PageContext):
 
     head: ApplicationHead
     tokens: Sequence[ServiceToken]
-    form: NewTokenForm
+    form: NewServiceTokenForm
     usual_days: int
     secrets: Sequence[EmailSecret]
     call: ApiCall
     secrets_call: ApiCall
-    problem: Problem | None = None
+    problem: FormProblem | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RevokeSecretContext(PageContext):
+class RevokeEmailSecretContext(PageContext):
     template = "console/applications/revoke_secret.html"
 
     head: ApplicationHead
@@ -60,7 +60,7 @@ class RevokeSecretContext(PageContext):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RevokeTokenContext(PageContext):
+class RevokeServiceTokenContext(PageContext):
     template = "console/applications/revoke_token.html"
 
     head: ApplicationHead
@@ -71,9 +71,9 @@ class ServiceTokenScreens:
     def __init__(
         self,
         *,
-        tokens: ManagedServiceTokens,
-        email_secrets: EmailSecrets,
-        desk: ConsoleDesk,
+        tokens: ServiceTokenCommands,
+        email_secrets: EmailSecretCommands,
+        desk: ConsoleView,
         base_url: str,
         usual_days: int,
     ) -> None:
@@ -83,75 +83,79 @@ class ServiceTokenScreens:
         self._base_url = base_url
         self._usual_days = usual_days
 
-    async def list(self, request: Request, guest: Guest) -> Response:
-        return await self._show(request, guest, NewTokenForm(days=self._usual_days))
+    async def list(self, request: Request, guest: AdminRequest) -> Response:
+        return await self._show(request, guest, NewServiceTokenForm(days=self._usual_days))
 
-    async def issue(self, request: Request, guest: Guest, form: NewTokenForm) -> Response:
+    async def issue(self, request: Request, guest: AdminRequest, form: NewServiceTokenForm) -> Response:
         model = guest.standing.opened(Operation.ADMINISTER)
         application_id = model.application.application_id
         issued = await self._tokens.issue(
             guest.actor, application_id, days=form.days or None, comment=form.comment.strip()
         )
-        secret = Secret(
+        secret = CreatedSecret(
             name="service_token",
             tab=TAB,
-            back=path_of(application_id, TAB),
+            back=application_path(application_id, TAB),
             value=issued.jwt,
             command=token_command(self._base_url, issued.jwt),
         )
-        return show_once(self._desk, request, guest, model, secret)
+        return render_secret(self._desk, request, guest, model, secret)
 
-    async def issue_again(self, request: Request, guest: Guest, form: NewTokenForm, problem: Problem) -> Response:
+    async def issue_again(
+        self, request: Request, guest: AdminRequest, form: NewServiceTokenForm, problem: FormProblem
+    ) -> Response:
         return await self._show(request, guest, form, problem)
 
-    async def ask_revoking(self, request: Request, guest: Guest) -> Response:
+    async def ask_revoking(self, request: Request, guest: AdminRequest) -> Response:
         model = guest.standing.opened(Operation.ADMINISTER)
         tokens = await self._tokens.list(guest.actor, model.application.application_id)
         found = next((token for token in tokens if token.jti == request.path_params["jti"]), None)
         if found is None:
             raise KeyNotFound
-        context = RevokeTokenContext(head=head(guest, model, TAB), token=found)
-        return self._desk.show(request, guest, HERE, context)
+        context = RevokeServiceTokenContext(head=application_head(guest, model, TAB), token=found)
+        return self._desk.show(request, guest, ENTRY, context)
 
-    async def revoke(self, request: Request, guest: Guest, form: Guarded) -> Response:  # noqa: ARG002
+    async def revoke(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         application_id = request.path_params["application_id"]
         await self._tokens.revoke(guest.actor, application_id, request.path_params["jti"])
-        return self._desk.done(path_of(application_id, TAB), "token_revoked")
+        return self._desk.done(application_path(application_id, TAB), "token_revoked")
 
-    async def make_email_secret(self, request: Request, guest: Guest, form: Guarded) -> Response:  # noqa: ARG002
+    async def make_email_secret(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         model = guest.standing.opened(Operation.ADMINISTER)
         application_id = model.application.application_id
         value = await self._email_secrets.create(guest.actor, application_id)
-        secret = Secret(name="email_secret", tab=TAB, back=path_of(application_id, TAB), value=value)
-        return show_once(self._desk, request, guest, model, secret)
+        secret = CreatedSecret(name="email_secret", tab=TAB, back=application_path(application_id, TAB), value=value)
+        return render_secret(self._desk, request, guest, model, secret)
 
-    async def ask_taking(self, request: Request, guest: Guest) -> Response:
+    async def ask_taking(self, request: Request, guest: AdminRequest) -> Response:
         model = guest.standing.opened(Operation.ADMINISTER)
         secrets = await self._email_secrets.list(guest.actor, model.application.application_id)
         found = next((one for one in secrets if one.ref == request.path_params["ref"]), None)
         if found is None:
             raise KeyNotFound
-        return self._desk.show(request, guest, HERE, RevokeSecretContext(head=head(guest, model, TAB), secret=found))
+        return self._desk.show(
+            request, guest, ENTRY, RevokeEmailSecretContext(head=application_head(guest, model, TAB), secret=found)
+        )
 
-    async def take_secret(self, request: Request, guest: Guest, form: Guarded) -> Response:  # noqa: ARG002
+    async def take_secret(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         application_id = request.path_params["application_id"]
         await self._email_secrets.revoke(guest.actor, application_id, request.path_params["ref"])
-        return self._desk.done(path_of(application_id, TAB), "email_secret_revoked")
+        return self._desk.done(application_path(application_id, TAB), "email_secret_revoked")
 
     async def _show(
-        self, request: Request, guest: Guest, form: NewTokenForm, problem: Problem | None = None
+        self, request: Request, guest: AdminRequest, form: NewServiceTokenForm, problem: FormProblem | None = None
     ) -> Response:
         model = guest.standing.opened(Operation.ADMINISTER)
         application = model.application
         tokens = () if application.removed else await self._tokens.list(guest.actor, application.application_id)
         newest = sorted(tokens, key=lambda token: token.created_at, reverse=True)
-        if problem is None and list_query(request).is_file:
+        if problem is None and read_list_query(request).is_file:
             return csv_file(f"service-tokens-{application.application_id}", COLUMNS, newest)
         secrets = (
             () if application.removed else await self._email_secrets.list(guest.actor, application.application_id)
         )
         context = ServiceTokensContext(
-            head=head(guest, model, TAB),
+            head=application_head(guest, model, TAB),
             tokens=newest,
             form=form,
             usual_days=self._usual_days,
@@ -168,19 +172,19 @@ class ServiceTokenScreens:
             ),
             problem=problem,
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         desk, path = self._desk, "/applications/{application_id:int}/service_tokens"
         return [
             desk.shown(path, self.list),
-            desk.posted(path, NewTokenForm, self.issue, again=self.issue_again, fresh=True),
+            desk.posted(path, NewServiceTokenForm, self.issue, again=self.issue_again, fresh=True),
             desk.shown(f"{path}/email_secret", self.list),
-            desk.posted(f"{path}/email_secret", Guarded, self.make_email_secret, fresh=True),
+            desk.posted(f"{path}/email_secret", CsrfForm, self.make_email_secret, fresh=True),
             desk.shown(f"{path}/email_secret/{{ref}}/revoke", self.ask_taking, fresh=True),
-            desk.posted(f"{path}/email_secret/{{ref}}/revoke", Guarded, self.take_secret, fresh=True),
+            desk.posted(f"{path}/email_secret/{{ref}}/revoke", CsrfForm, self.take_secret, fresh=True),
             desk.shown(f"{path}/{{jti}}/revoke", self.ask_revoking, fresh=True),
-            desk.posted(f"{path}/{{jti}}/revoke", Guarded, self.revoke, fresh=True),
+            desk.posted(f"{path}/{{jti}}/revoke", CsrfForm, self.revoke, fresh=True),
         ]
 
 

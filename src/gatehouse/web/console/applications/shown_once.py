@@ -6,13 +6,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.web.console.applications.head import HERE, ApplicationHead, head
-from gatehouse.web.console.desk import ConsoleDesk, Guest
+from gatehouse.web.console.applications.head import ENTRY, ApplicationHead, application_head
+from gatehouse.web.console.desk import AdminRequest, ConsoleView
 from gatehouse.web.pages.contexts import PageContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Secret:
+class CreatedSecret:
     """The words are `applications.secret_<name>` and `…_text`."""
 
     name: str
@@ -24,12 +24,19 @@ class Secret:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SecretContext(PageContext):
+class ApplicationSecretContext(PageContext):
     template = "console/applications/secret.html"
 
     head: ApplicationHead
-    secret: Secret
+    secret: CreatedSecret
 
 
-def show_once(desk: ConsoleDesk, request: Request, guest: Guest, model: ApplicationModel, secret: Secret) -> Response:
-    return desk.show(request, guest, HERE, SecretContext(head=head(guest, model, secret.tab), secret=secret))
+def render_secret(
+    desk: ConsoleView, request: Request, guest: AdminRequest, model: ApplicationModel, secret: CreatedSecret
+) -> Response:
+    return desk.show(
+        request,
+        guest,
+        ENTRY,
+        ApplicationSecretContext(head=application_head(guest, model, secret.tab), secret=secret),
+    )

@@ -10,30 +10,30 @@ from starlette.responses import Response
 
 from gatehouse.admin.model.paging import Page
 from gatehouse.admin.model.schema_versions import SchemaVersionStore
-from gatehouse.admin.past_schemas import past_schema
-from gatehouse.kernel.background import HEAVY, run_off_loop
-from gatehouse.permissions.commands.app_schemas import AppSchemas
-from gatehouse.permissions.commands.schema_documents import whole_document
+from gatehouse.admin.past_schemas import schema_at_version
+from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
+from gatehouse.permissions.commands.app_schemas import SchemaCommands
+from gatehouse.permissions.commands.schema_documents import full_schema_document
 from gatehouse.permissions.documents.differences import differences
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.schema_version import Difference, PastSchema, SchemaVersion
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import Operation
-from gatehouse.web.console.applications.head import HERE, ApplicationHead, head, path_of
-from gatehouse.web.console.applications.reviews import Question, Reviews
-from gatehouse.web.console.applications.rule_forms import ConfirmedForm, may_change
-from gatehouse.web.console.applications.schema_files import taken
-from gatehouse.web.console.desk import ConsoleDesk, Guest
+from gatehouse.web.console.applications.head import ENTRY, ApplicationHead, application_head, application_path
+from gatehouse.web.console.applications.reviews import ConfirmationPrompt, SchemaReview
+from gatehouse.web.console.applications.rule_forms import ConfirmedForm, may_change_rules
+from gatehouse.web.console.applications.schema_files import importable_part
+from gatehouse.web.console.desk import AdminRequest, ConsoleView
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.listing import csv_file, list_query
-from gatehouse.web.console.screens import Screen
+from gatehouse.web.console.listing import csv_file, read_list_query
+from gatehouse.web.console.screens import ConsoleRoute
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.parse import read_query
-from gatehouse.web.permissions.app_schemas import whole
-from gatehouse.web.permissions.schema_versions import versions_page
+from gatehouse.web.permissions.app_schemas import whole_schema
+from gatehouse.web.permissions.schema_versions import schema_versions_page
 
-TAB: Final = "versions"
-COLUMNS: Final = {
+VERSIONS_TAB: Final = "versions"
+VERSION_COLUMNS: Final = {
     "version": lambda saved: saved.version,
     "saved_at": lambda saved: saved.saved_at,
     "by": lambda saved: saved.actor,
@@ -72,41 +72,41 @@ class CompareContext(PageContext):
 
 class VersionScreens:
     def __init__(
-        self, *, schemas: AppSchemas, versions: SchemaVersionStore, reviews: Reviews, desk: ConsoleDesk
+        self, *, schemas: SchemaCommands, versions: SchemaVersionStore, reviews: SchemaReview, desk: ConsoleView
     ) -> None:
         self._schemas = schemas
         self._versions = versions
         self._reviews = reviews
         self._desk = desk
 
-    async def list(self, request: Request, guest: Guest) -> Response:
+    async def list(self, request: Request, guest: AdminRequest) -> Response:
         model = guest.standing.opened(Operation.SCHEMA_GET)
-        query = list_query(request)
+        query = read_list_query(request)
         found = await self._versions.versions(model.application.application_id, query.wanted)
         if query.is_file:
-            return csv_file(f"versions-{model.application.application_id}", COLUMNS, found.rows)
+            return csv_file(f"versions-{model.application.application_id}", VERSION_COLUMNS, found.rows)
         context = VersionsContext(
-            head=head(guest, model, TAB),
+            head=application_head(guest, model, VERSIONS_TAB),
             found=found,
             current=model.schema.version,
-            may_restore=may_change(guest, model),
+            may_restore=may_change_rules(guest, model),
             call=versions_call(model, found),
         )
-        return self._desk.show(request, guest, HERE, context)
+        return self._desk.show(request, guest, ENTRY, context)
 
-    async def compare(self, request: Request, guest: Guest) -> Response:
+    async def compare(self, request: Request, guest: AdminRequest) -> Response:
         """The older one first, however they were asked for."""
         model = guest.standing.opened(Operation.SCHEMA_GET)
         query = read_query(request, CompareQuery)
         old = await self._past(guest, min(query.old, query.new))
         new = await self._past(guest, max(query.old, query.new))
         context = CompareContext(
-            head=head(guest, model, TAB),
+            head=application_head(guest, model, VERSIONS_TAB),
             old=old.saved,
             new=new.saved,
             current=model.schema.version,
-            changes=await run_off_loop(HEAVY, differences, old.model, new.model),
-            may_restore=may_change(guest, model),
+            changes=await run_off_loop(OFF_LOOP_WEIGHT, differences, old.model, new.model),
+            may_restore=may_change_rules(guest, model),
             call=ApiCall(
                 path="meta/schema",
                 body={
@@ -114,37 +114,37 @@ class VersionScreens:
                     "application_id": model.application.application_id,
                     "options": {"version": new.saved.version},
                 },
-                record=whole(new.model),
+                record=whole_schema(new.model),
             ),
         )
-        return self._desk.show(request, guest, HERE, context)
+        return self._desk.show(request, guest, ENTRY, context)
 
-    async def ask_restore(self, request: Request, guest: Guest) -> Response:
+    async def ask_restore(self, request: Request, guest: AdminRequest) -> Response:
         model = guest.standing.opened(Operation.SCHEMA_SAVE)
         past = await self._past(guest, request.path_params["version"])
-        path = path_of(model.application.application_id, TAB)
-        question = Question(
+        path = application_path(model.application.application_id, VERSIONS_TAB)
+        question = ConfirmationPrompt(
             name="restore",
-            tab=TAB,
+            tab=VERSIONS_TAB,
             action=f"{path}/{past.saved.version}/restore",
             back=path,
             fields=[("version", str(model.schema.version)), ("confirmed", "yes")],
             about=str(past.saved.version),
         )
-        given = restored(past, guest.actor) | {"version": model.schema.version}
+        given = restored_document(past, guest.actor) | {"version": model.schema.version}
         return await self._reviews.show(request, guest, model, given, question)
 
-    async def restore(self, request: Request, guest: Guest, form: ConfirmedForm) -> Response:
+    async def restore(self, request: Request, guest: AdminRequest, form: ConfirmedForm) -> Response:
         model = guest.standing.opened(Operation.SCHEMA_SAVE)
         past = await self._past(guest, request.path_params["version"])
-        await self._schemas.save(guest.actor, model, restored(past, guest.actor) | {"version": form.version})
-        return self._desk.done(path_of(model.application.application_id, TAB), "version_restored")
+        await self._schemas.save(guest.actor, model, restored_document(past, guest.actor) | {"version": form.version})
+        return self._desk.done(application_path(model.application.application_id, VERSIONS_TAB), "version_restored")
 
-    async def _past(self, guest: Guest, version: int) -> PastSchema:
+    async def _past(self, guest: AdminRequest, version: int) -> PastSchema:
         """For whoever may read the schema: going back to it shows what it was as well."""
-        return await past_schema(self._versions, guest.standing.opened(Operation.SCHEMA_GET), version)
+        return await schema_at_version(self._versions, guest.standing.opened(Operation.SCHEMA_GET), version)
 
-    def screens(self) -> Sequence[Screen]:
+    def screens(self) -> Sequence[ConsoleRoute]:
         desk, path = self._desk, "/applications/{application_id:int}/versions"
         return [
             desk.shown(path, self.list),
@@ -156,10 +156,10 @@ class VersionScreens:
 
 def versions_call(model: ApplicationModel, found: Page[SchemaVersion]) -> ApiCall:
     about = {"application_id": model.application.application_id, "data": {"page": found.number}}
-    return ApiCall(path="meta/schema/versions", body={"action": "get", **about}, record=versions_page(found))
+    return ApiCall(path="meta/schema/versions", body={"action": "get", **about}, record=schema_versions_page(found))
 
 
-def restored(past: PastSchema, actor: Actor) -> dict[str, object]:
+def restored_document(past: PastSchema, actor: Actor) -> dict[str, object]:
     """The old document, whole, as an ordinary save."""
     roles = {key: replace(role, version=1) for key, role in past.model.roles.items()}
-    return taken(whole_document(replace(past.model, roles=roles)), actor)
+    return importable_part(full_schema_document(replace(past.model, roles=roles)), actor)

@@ -73,11 +73,11 @@ def screens(application_id: int) -> dict[str, str]:
 async def measure(url: str, data: Path, kind: str) -> list[Figure]:
     settings = {"GATEHOUSE__RATES__ENABLED": "false"}
     async with running_service(url, data, clock=SystemClock(), environment=settings) as service:  # type: ignore[arg-type]
-        house = service.house
+        house = service.services
         application_id = await create_model(house.storage)
         for start in range(0, MANY_USERS, AT_ONCE):
-            await house.storage.runner.act(partial(insert_people, application_id, range(start, start + AT_ONCE)))
-        await house.storage.runner.act(analyze)
+            await house.storage.runner.write(partial(insert_people, application_id, range(start, start + AT_ONCE)))
+        await house.storage.runner.write(analyze)
         await house.administration.create(
             login=LOGIN, nick="Ada", password=PASSWORD, origin=ORIGIN, administrator=True
         )
@@ -115,12 +115,12 @@ def some_role(number: int) -> Role:
 
 def insert_people(application_id: int, numbers: range) -> Verb[None]:
     names = [name_of(number) for number in numbers]
-    yield Statement(insert(user_ids)).many([{"user_id": name} for name in names])
-    yield Statement(insert(users)).many([a_row(name) for name in names])
-    yield Statement(insert(user_tags)).many([{"user_id": name_of(n), "tag": tag_of(n)} for n in numbers])
+    yield Statement(insert(user_ids)).bulk([{"user_id": name} for name in names])
+    yield Statement(insert(users)).bulk([a_row(name) for name in names])
+    yield Statement(insert(user_tags)).bulk([{"user_id": name_of(n), "tag": tag_of(n)} for n in numbers])
     held = [an_assignment(application_id, number, n) for number in numbers if number < HOLDERS for n in range(3)]
     if held:
-        yield Statement(insert(role_assignments)).many(held)
+        yield Statement(insert(role_assignments)).bulk(held)
 
 
 def an_assignment(application_id: int, number: int, place: int) -> dict[str, object]:

@@ -61,7 +61,7 @@ def many_users(small: str, large: str, kind: str) -> list[Figure]:
 
 
 async def measure(small: str, large: str, kind: str) -> list[Figure]:
-    GarbageCollector(SystemClock()).begin()  # as the service has it
+    GarbageCollector(SystemClock()).start()  # as the service has it
     async with open_storage(small, migrate=True) as village, open_storage(large, migrate=True) as town:
         villagers = await create_model(village, FEW_USERS)
         townspeople = await create_model(town, MANY_USERS)
@@ -119,12 +119,12 @@ async def one_round(storage: Storage, application_id: int, people: int) -> Round
 async def time_list(reading: PermissionLoader, application_id: int, user_id: str) -> tuple[float, float]:
     """Seconds for reading, and for everything after it."""
     begin = perf_counter()
-    facts = await reading.facts(user_id, (application_id,))
+    facts = await reading.load_facts(user_id, (application_id,))
     if facts is None:
         raise LookupError(user_id)
-    case = await reading.case(facts)
+    case = await reading.load_input(facts)
     read = perf_counter()
-    told = render_shape(await reading.effective(case, application_id, None), Shape.LIST, DEFAULT_OPTIONS, NOW)
+    told = render_shape(await reading.evaluate(case, application_id, None), Shape.LIST, DEFAULT_OPTIONS, NOW)
     end = perf_counter()
     if len(told) < (ASSIGNED + CONDITIONAL) * RULES:
         raise LookupError(f"{user_id} holds only {len(told)} rules")
@@ -159,18 +159,18 @@ def some_role(number: int) -> Role:
 async def fill(storage: Storage, application_id: int, people: int) -> None:
     for start in range(0, people, AT_ONCE):
         chunk = range(start, min(start + AT_ONCE, people))
-        await storage.runner.act(partial(insert_people, application_id, chunk))
-    await storage.runner.act(analyze)
+        await storage.runner.write(partial(insert_people, application_id, chunk))
+    await storage.runner.write(analyze)
 
 
 def insert_people(application_id: int, numbers: range) -> Verb[None]:
     names = [name_of(number) for number in numbers]
-    yield Statement(insert(user_ids)).many([{"user_id": name} for name in names])
-    yield Statement(insert(users)).many([a_row(name) for name in names])
-    yield Statement(insert(user_tags)).many(
+    yield Statement(insert(user_ids)).bulk([{"user_id": name} for name in names])
+    yield Statement(insert(users)).bulk([a_row(name) for name in names])
+    yield Statement(insert(user_tags)).bulk(
         [{"user_id": name_of(number), "tag": tag_of(number + n)} for number in numbers for n in range(TAGS_PER_USER)]
     )
-    yield Statement(insert(role_assignments)).many(
+    yield Statement(insert(role_assignments)).bulk(
         [an_assignment(application_id, number, n) for number in numbers for n in range(ASSIGNED)]
     )
 

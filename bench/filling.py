@@ -190,13 +190,13 @@ class RowTemplates:
         }
 
     def statement(self, table: Table, number: int, *, which: str = "true") -> str:
-        values = {column.name: self._nothing(column.type) for column in table.c if not column.nullable}
+        values = {column.name: self._default_value(column.type) for column in table.c if not column.nullable}
         values |= self.tables[table]
         source = self._words.numbers.format(number)
         columns, cells = ", ".join(values), ", ".join(values.values())
         return f"INSERT INTO {table.name} ({columns}) SELECT {cells} FROM {source} WHERE {which}"  # noqa: S608 - all of it ours
 
-    def _nothing(self, kind: object) -> str:
+    def _default_value(self, kind: object) -> str:
         if isinstance(kind, JsonDocument):
             return "'{}'"
         if isinstance(kind, LargeBinary):

@@ -90,20 +90,20 @@ class FilledDatabase:
         ]
 
 
-async def sign_in(house: FilledDatabase, case: OperationCase) -> None:
-    found = await house.storage.accounts.user_by_login(login_of(case.person))
+async def sign_in(database: FilledDatabase, case: OperationCase) -> None:
+    found = await database.storage.accounts.user_by_login(login_of(case.person))
     expect(found is not None and found.user_id == case.user_id)
 
 
-async def find_session(house: FilledDatabase, case: OperationCase) -> None:
-    expect(await house.storage.sessions.find(digest_of(case.person), LATER))
+async def find_session(database: FilledDatabase, case: OperationCase) -> None:
+    expect(await database.storage.sessions.find_session(digest_of(case.person), LATER))
 
 
-async def keep_login(house: FilledDatabase, case: OperationCase) -> None:
-    expect(await house.storage.logins.keep_login(case.login(case.new), a_record(subject=case.user_id)))
+async def keep_login(database: FilledDatabase, case: OperationCase) -> None:
+    expect(await database.storage.logins.save_login(case.login(case.new), a_record(subject=case.user_id)))
 
 
-async def authorize(house: FilledDatabase, case: OperationCase) -> None:
+async def authorize(database: FilledDatabase, case: OperationCase) -> None:
     grant = a_grant(
         grant_id=id_of(case.new),
         client_id=CLIENT,
@@ -112,74 +112,78 @@ async def authorize(house: FilledDatabase, case: OperationCase) -> None:
         code=digest_of(case.new),
         code_ends_at=LATER + 60,
     )
-    expect(await house.storage.grants.begin(grant, a_record(subject=case.user_id), in_session=True))
+    expect(await database.storage.grants.create_grant(grant, a_record(subject=case.user_id), in_session=True))
 
 
-async def exchange(house: FilledDatabase, case: OperationCase) -> None:
+async def exchange(database: FilledDatabase, case: OperationCase) -> None:
     code = digest_of(case.new)
-    expect(await house.storage.grants.by_code(code))
-    taken = await house.storage.grants.take_code(code, LATER, generation=1, reused=a_record)
-    expect(taken is RedeemOutcome.TAKEN)
+    expect(await database.storage.grants.find_grant_by_code(code))
+    taken = await database.storage.grants.redeem_code(code, LATER, generation=1, reused=a_record)
+    expect(taken is RedeemOutcome.REDEEMED)
 
 
-async def refresh(house: FilledDatabase, case: OperationCase) -> None:
-    expect(await house.storage.grants.by_id(id_of(case.person), LATER))
-    turned = await house.storage.grants.turn(id_of(case.person), 1, LATER, grace=0, reused=a_record)
-    expect(turned.turn is Turning.ROTATED)
+async def refresh(database: FilledDatabase, case: OperationCase) -> None:
+    expect(await database.storage.grants.find_live_grant(id_of(case.person), LATER))
+    turned = await database.storage.grants.rotate(id_of(case.person), 1, LATER, grace=0, reused=a_record)
+    expect(turned.outcome is Turning.ROTATED)
 
 
-async def userinfo(house: FilledDatabase, case: OperationCase) -> None:
-    expect(await house.storage.grants.by_id(id_of(case.person), LATER))
+async def userinfo(database: FilledDatabase, case: OperationCase) -> None:
+    expect(await database.storage.grants.find_live_grant(id_of(case.person), LATER))
 
 
-async def get_gsid(house: FilledDatabase, case: OperationCase) -> None:
+async def get_gsid(database: FilledDatabase, case: OperationCase) -> None:
     session = a_game_session(gsid_of(case.new), options=bytes(96), location=bytes(32), ends_at=NOW + DAY)
-    await house.storage.game_sessions.register(session)
+    await database.storage.game_sessions.register_session(session)
 
 
-async def poll(house: FilledDatabase, case: OperationCase) -> None:
+async def poll(database: FilledDatabase, case: OperationCase) -> None:
     gsid = gsid_of(case.person)
-    expect(await house.storage.game_sessions.find(gsid, LATER))
-    await house.storage.game_sessions.mark([PollMark(gsid=gsid, number=1, polled_at=LATER, ends_at=NOW)], NODE)
+    expect(await database.storage.game_sessions.find_session(gsid, LATER))
+    await database.storage.game_sessions.record_polls(
+        [PollMark(gsid=gsid, number=1, polled_at=LATER, ends_at=NOW)], NODE
+    )
 
 
-async def confirm(house: FilledDatabase, case: OperationCase) -> None:
+async def confirm(database: FilledDatabase, case: OperationCase) -> None:
     entry = a_record(subject=case.user_id)
-    store, gsid = house.storage.game_sessions, gsid_of(case.person)
-    expect(await store.confirm(gsid, LATER, user_id=case.user_id, rev=0, auth="login", entry=entry))
+    store, gsid = database.storage.game_sessions, gsid_of(case.person)
+    expect(await store.confirm_session(gsid, LATER, user_id=case.user_id, rev=0, auth="login", entry=entry))
 
 
-async def take_answer(house: FilledDatabase, case: OperationCase) -> None:
+async def take_answer(database: FilledDatabase, case: OperationCase) -> None:
     login = case.login(case.new + 1, stoken=digest_of(case.new))
     entry = a_record(subject=case.user_id)
     turn = PollId(number=2, node=NODE)
-    expect(await house.storage.game_sessions.take(gsid_of(case.person), turn, LATER, login, entry))
+    expect(await database.storage.game_sessions.take_answer(gsid_of(case.person), turn, LATER, login, entry))
 
 
-async def effective_list(house: FilledDatabase, case: OperationCase) -> None:
-    told = render_shape(await effective_permissions(house, case), Shape.LIST, DEFAULT_OPTIONS, NOW)
+async def effective_list(database: FilledDatabase, case: OperationCase) -> None:
+    told = render_shape(await effective_permissions(database, case), Shape.LIST, DEFAULT_OPTIONS, NOW)
     expect(len(told) >= RULES)
 
 
-async def check(house: FilledDatabase, case: OperationCase) -> None:
-    neighbour = replace(case, person=(case.person + 1) % house.people)  # nobody has read his list
+async def check(database: FilledDatabase, case: OperationCase) -> None:
+    neighbour = replace(case, person=(case.person + 1) % database.people)  # nobody has read his list
     rule = Rule(RuleSection.PRIVATE, f"area{neighbour.person % ROLES}.rule7")
-    expect((await effective_permissions(house, neighbour)).allows(ROOT, rule))
+    expect((await effective_permissions(database, neighbour)).allows(ROOT, rule))
 
 
-async def effective_permissions(house: FilledDatabase, case: OperationCase) -> EffectivePermissions:
-    facts = await house.reading.facts(case.user_id, (house.application_id,))
+async def effective_permissions(database: FilledDatabase, case: OperationCase) -> EffectivePermissions:
+    facts = await database.reading.load_facts(case.user_id, (database.application_id,))
     if facts is None:
         raise OperationFailed(case)
-    return await house.reading.effective(await house.reading.case(facts), house.application_id, None)
+    return await database.reading.evaluate(await database.reading.load_input(facts), database.application_id, None)
 
 
-async def count_waiting(house: FilledDatabase, _case: OperationCase) -> None:
-    expect(await house.storage.game_sessions.pending(LATER, PENDING_MOST) >= min(house.people, PENDING_MOST))
+async def count_waiting(database: FilledDatabase, _case: OperationCase) -> None:
+    expect(
+        await database.storage.game_sessions.count_pending(LATER, PENDING_MOST) >= min(database.people, PENDING_MOST)
+    )
 
 
-async def sweep_nothing(house: FilledDatabase, _case: OperationCase) -> None:
-    await house.storage.sweep(NOW - 1)
+async def sweep_nothing(database: FilledDatabase, _case: OperationCase) -> None:
+    await database.storage.sweep(NOW - 1)
 
 
 def expect(truth: object) -> None:
@@ -231,7 +235,7 @@ async def filled_database(stack: AsyncExitStack, url: str, people: int) -> Fille
     async with open_storage(url, migrate=True) as empty:  # closed again: filling wants the database for itself
         await install_central(empty)
         application = await create_application(empty, *(some_role(number) for number in range(ROLES)))
-        await empty.oauth.create(a_client(CLIENT), a_record())
+        await empty.clients.create_client(a_client(CLIENT), a_record())
     await fill_database(url, application.application_id, people)
     storage = await stack.enter_async_context(open_storage(url, migrate=False))
     return FilledDatabase(
@@ -247,19 +251,19 @@ def some_role(number: int) -> Role:
     return a_role(f"role{number}", meta={"private_data": {f"area{number}": rules}})
 
 
-async def one_round(house: FilledDatabase) -> dict[str, float]:
+async def one_round(database: FilledDatabase) -> dict[str, float]:
     """Microseconds of each operation."""
-    cases = house.cases()
-    hot = {name: await time_each(house, operation, cases) for name, operation in OPERATIONS.items()}
-    return hot | {name: await time_each(house, duty, cases[:1]) for name, duty in DUTIES.items()}
+    cases = database.cases()
+    hot = {name: await time_each(database, operation, cases) for name, operation in OPERATIONS.items()}
+    return hot | {name: await time_each(database, duty, cases[:1]) for name, duty in DUTIES.items()}
 
 
-async def time_each(house: FilledDatabase, operation: Operation, cases: Sequence[OperationCase]) -> float:
+async def time_each(database: FilledDatabase, operation: Operation, cases: Sequence[OperationCase]) -> float:
     """The median: what else the machine does in between hits few of them."""
     taken = []
     for case in cases:
         begin = perf_counter()
-        await operation(house, case)
+        await operation(database, case)
         taken.append(perf_counter() - begin)
     return median(taken) * 1e6
 

@@ -55,13 +55,13 @@ async def measure(url: str, kind: str) -> list[Figure]:
 
 async def fill(opened: Storage) -> str:
     users = [a_user() for _ in range(USERS)]
-    await asyncio.gather(*(opened.accounts.create(user, a_record()) for user in users))
+    await asyncio.gather(*(opened.accounts.create_user(user, a_record()) for user in users))
     return users[USERS // 2].user_id
 
 
 async def one_round(opened: Storage, known: str) -> tuple[float, float, float]:
     def write() -> Awaitable[object]:
-        return opened.accounts.create(a_user(), a_record())
+        return opened.accounts.create_user(a_user(), a_record())
 
     return (
         await rate(write, callers=1),

@@ -43,7 +43,7 @@ class LoadConnection(asyncio.Protocol):
         status = self._parser.get_status_code()
         if status != OK:
             self._load.fail(f"the server answered {status}")
-        elif self._load.answered() and self._transport is not None:
+        elif self._load.count_answer() and self._transport is not None:
             self._ask(self._transport)
 
     def _ask(self, transport: asyncio.Transport) -> None:
@@ -62,7 +62,7 @@ class Load:
         self._number += 1
         return self._number
 
-    def answered(self) -> bool:
+    def count_answer(self) -> bool:
         """Count one; True while there is to be another."""
         self._answers += 1
         now = perf_counter()

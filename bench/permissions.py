@@ -89,8 +89,8 @@ def cached_list(reading: PermissionLoader, facts: Facts) -> tuple[str, ...]:
     """From facts that were just read to the list, when nothing has changed."""
 
     async def answer() -> tuple[str, ...]:
-        case = await reading.case(facts)
-        return await reading.rendered(case, await reading.effective(case, APPLICATION, None), Shape.LIST, OPTIONS)
+        case = await reading.load_input(facts)
+        return await reading.render_list(case, await reading.evaluate(case, APPLICATION, None), Shape.LIST, OPTIONS)
 
     try:
         answer().send(None)

@@ -75,7 +75,7 @@ class Workspace:
     def postgres(self) -> str:
         """Only where there is a cluster."""
         assert self.cluster is not None  # noqa: S101 - asked before
-        return self.cluster.create_database_now()
+        return self.cluster.create_database_sync()
 
     def databases(self) -> Iterator[tuple[str, Callable[[], str]]]:
         """The name of each kind that is here, and what makes an empty one."""

@@ -86,10 +86,12 @@ class Contender:
     seconds: float = SECONDS
     endpoints: dict[str, str]
 
-    def signed_in(self) -> "Contender":
+    def sign_in(self) -> "Contender":
         person = PersonInBrowser(self.issuer)
-        person.visit(self.authorize, until=REDIRECT)
-        person.visit(self.authorize, until=REDIRECT)  # whatever the first one changes of the session is changed now
+        person.open_address(self.authorize, until=REDIRECT)
+        person.open_address(
+            self.authorize, until=REDIRECT
+        )  # whatever the first one changes of the session is changed now
         cookie = person.client.build_request("GET", self.authorize).headers["cookie"]
         person.client.close()
         return replace(self, cookie=cookie)
@@ -302,7 +304,7 @@ def discover_contender(
         secret=secret,
         scratch=scratch,
         endpoints={key: value for key, value in endpoints.items() if isinstance(value, str)},
-    ).signed_in()
+    ).sign_in()
 
 
 def limits(figures: Iterable[Figure]) -> Iterator[Figure]:

@@ -92,22 +92,22 @@ class LoadRun:
         self._begin = 0.0
         self._seconds = seconds
 
-    def begins(self) -> None:
+    def start(self) -> None:
         self._begin = self._begin or perf_counter()
 
-    def has_time(self) -> bool:
+    def count_round(self) -> bool:
         """Count a round; True while there is to be another."""
         self._rounds += 1
-        if self.taken() >= self._seconds:
+        if self.elapsed() >= self._seconds:
             self.finish()
         return not self.done.done()
 
-    def taken(self) -> float:
+    def elapsed(self) -> float:
         return perf_counter() - self._begin
 
     def finish(self) -> None:
         if not self.done.done():
-            self.done.set_result(self._rounds / self.taken())
+            self.done.set_result(self._rounds / self.elapsed())
 
     def fail(self, trouble: Exception) -> None:
         if not self.done.done():
@@ -115,34 +115,34 @@ class LoadRun:
 
 
 def flow(ask: Requests, run: LoadRun) -> Script:
-    run.begins()
+    run.start()
     while True:
         tokens_in((yield ask.redeem((yield ask.authorize))))
-        if not run.has_time():
+        if not run.count_round():
             return
 
 
 def refresh(ask: Requests, run: LoadRun) -> Script:
     answer = yield ask.redeem((yield ask.authorize))
-    run.begins()
+    run.start()
     while True:
         answer = yield ask.refresh(answer)
-        if not run.has_time():
+        if not run.count_round():
             return
 
 
 def collect(ask: Requests, run: LoadRun, redemptions: list[bytes]) -> Script:
-    run.begins()
-    while len(redemptions) < CODES and run.taken() < COLLECTING:
+    run.start()
+    while len(redemptions) < CODES and run.elapsed() < COLLECTING:
         redemptions.append(ask.redeem((yield ask.authorize)))
     run.finish()
 
 
 def redeem(run: LoadRun, redemptions: list[bytes]) -> Script:
-    run.begins()
+    run.start()
     while redemptions:
         tokens_in((yield redemptions.pop()))
-        if not run.has_time():
+        if not run.count_round():
             return
     run.finish()
 
@@ -157,7 +157,7 @@ class OAuthConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is one in all but name
-        self._go_on(lambda: next(self._script))
+        self._step(lambda: next(self._script))
 
     def data_received(self, data: bytes) -> None:
         self._parser.feed_data(data)
@@ -175,9 +175,9 @@ class OAuthConnection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         answer, self._answer = self._answer, OAuthResponse()
         answer.status = self._parser.get_status_code()
-        self._go_on(lambda: self._script.send(answer))
+        self._step(lambda: self._script.send(answer))
 
-    def _go_on(self, step: Callable[[], bytes]) -> None:
+    def _step(self, step: Callable[[], bytes]) -> None:
         try:
             request = step()
         except StopIteration:

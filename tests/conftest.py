@@ -62,9 +62,9 @@ def sqlite_url(tmp_path: Path) -> str:
 @pytest.fixture
 def postgres_url(postgres_cluster: PostgresCluster) -> Iterator[str]:
     """An empty database."""
-    url = postgres_cluster.create_database_now()
+    url = postgres_cluster.create_database_sync()
     yield url
-    postgres_cluster.drop_now(url)
+    postgres_cluster.drop_sync(url)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

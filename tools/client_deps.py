@@ -146,25 +146,25 @@ CLIENT_PROGRAMS: Final = (
         name="OAuth clients of Node",
         find=find_node_clients,
         download=InstallMethod(
-            words="Node registry, tests/interop/clients/package-lock.json", take=install_node_clients
+            description="Node registry, tests/interop/clients/package-lock.json", install=install_node_clients
         ),
     ),
     Program(
         name="OAuth clients of Python",
         find=find_python_clients,
         download=InstallMethod(
-            words="Python registry, tests/interop/clients/requirements.txt", take=install_python_clients
+            description="Python registry, tests/interop/clients/requirements.txt", install=install_python_clients
         ),
     ),
     Program(
         name="optional go-oidc",
         find=find_go_client,
-        download=InstallMethod(words="built from tests/interop/clients/go-oidc", take=build_go_client),
+        download=InstallMethod(description="built from tests/interop/clients/go-oidc", install=build_go_client),
     ),
     Program(
         name="optional Nimbus (Java)",
         find=find_java_client,
-        download=InstallMethod(words="built from tests/interop/clients/nimbus", take=build_java_client),
+        download=InstallMethod(description="built from tests/interop/clients/nimbus", install=build_java_client),
     ),
     Program(
         name="optional mod_auth_openidc",
@@ -177,7 +177,9 @@ CLIENT_PROGRAMS: Final = (
     Program(
         name="TypeScript",
         find=find_typescript,
-        download=InstallMethod(words="Node registry, tests/game_clients/package-lock.json", take=install_typescript),
+        download=InstallMethod(
+            description="Node registry, tests/game_clients/package-lock.json", install=install_typescript
+        ),
     ),
     Program(name="optional C++ with libcurl", find=find_cpp, system_package="g++ libcurl4-openssl-dev"),
     Program(
@@ -190,12 +192,12 @@ CLIENT_PROGRAMS: Final = (
 PEER_PROGRAM: Final = Program(
     name="oidc-provider",
     find=find_peer,
-    download=InstallMethod(words="Node registry, bench/oidc_provider/package-lock.json", take=install_peer),
+    download=InstallMethod(description="Node registry, bench/oidc_provider/package-lock.json", install=install_peer),
 )
 PYTHON_PEER_PROGRAM: Final = Program(
     name="django-oauth-toolkit",
     find=find_python_peer,
     download=InstallMethod(
-        words="Python registry, bench/django_oauth_toolkit/requirements.txt", take=install_python_peer
+        description="Python registry, bench/django_oauth_toolkit/requirements.txt", install=install_python_peer
     ),
 )

@@ -34,8 +34,8 @@ class CouldNotGet(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallMethod:
-    words: str
-    take: Callable[[], None]
+    description: str
+    install: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,15 +53,15 @@ def ensure_installed(program: Program) -> None:
         return
     reasons = []
     for way in install_methods(program):
-        say(f"installing {program.name} ({way.words})")
+        say(f"installing {program.name} ({way.description})")
         try:
-            way.take()
+            way.install()
         except CouldNotGet as trouble:
-            reasons.append(f"{way.words}: {trouble}")
+            reasons.append(f"{way.description}: {trouble}")
             continue
         if program.find() is not None:
             return
-        reasons.append(f"{way.words}: installed, but too old or not able to run here")
+        reasons.append(f"{way.description}: installed, but too old or not able to run here")
     why = "; ".join(reasons) or "only root can install it"
     say(f"COULD NOT GET {program.name}, its tests will not run: {why}")
 
@@ -69,7 +69,7 @@ def ensure_installed(program: Program) -> None:
 def install_methods(program: Program) -> Iterator[InstallMethod]:
     package = program.system_package
     if package and os.geteuid() == 0 and shutil.which("apt-get") is not None:
-        yield InstallMethod(words=f"system package {package}", take=lambda: install_system_package(package))
+        yield InstallMethod(description=f"system package {package}", install=lambda: install_system_package(package))
     if program.download is not None:
         yield program.download
 

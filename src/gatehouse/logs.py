@@ -126,10 +126,10 @@ class AccessLogWriter:
     def __init__(self) -> None:
         self._out: BinaryIO | None = None
 
-    def write_to(self, out: BinaryIO | None) -> None:
+    def set_output(self, out: BinaryIO | None) -> None:
         self._out = out
 
-    def tell(self, line: AccessLogLine) -> None:
+    def write(self, line: AccessLogLine) -> None:
         if self._out is None:  # for a person to read, or not configured: as all the others
             fields = msgspec.structs.asdict(line)
             told = {name: fields[name] for name in ("endpoint", "method", "status", "ms", "source")}
@@ -147,7 +147,7 @@ def configure(*, dev: bool = False, level: str = "info", stream: BinaryIO | None
     stderr = stream or sys.stderr.buffer
     out = cast("BinaryIO", BestEffortStream(stderr))
     told = logging.getLevelNamesMapping()[level.upper()] <= logging.INFO
-    access_log.write_to(out if told and not dev else None)
+    access_log.set_output(out if told and not dev else None)
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -156,7 +156,7 @@ def configure(*, dev: bool = False, level: str = "info", stream: BinaryIO | None
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             format_exception,
             redact,
-            *_renderers(dev=dev, colours=stderr.isatty()),
+            *_renderers(dev=dev, colors=stderr.isatty()),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.BytesLoggerFactory(out),
@@ -204,9 +204,9 @@ def _printable(key: str, value: object) -> object:
     return value if isinstance(value, int | float | None) else clean_value(str(value))
 
 
-def _renderers(*, dev: bool, colours: bool) -> list[Processor]:
+def _renderers(*, dev: bool, colors: bool) -> list[Processor]:
     if dev:
-        return [structlog.dev.ConsoleRenderer(colors=colours), _encode_line]
+        return [structlog.dev.ConsoleRenderer(colors=colors), _encode_line]
     return [_as_json]
 
 

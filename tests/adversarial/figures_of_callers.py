@@ -43,16 +43,16 @@ class MeasuredInstallation:
     """Who calls the process."""
 
     target: Target
-    house: Services  # beside it, as a command has it
+    services: Services  # beside it, as a command has it
     user_id: str
     secret: str
     application_id: int
     owner: dict[str, str]
-    visitor: dict[str, str]
+    stranger: dict[str, str]
 
     async def code(self) -> str:
         """One that the client may redeem."""
-        code, now = secrets.token_urlsafe(32), self.house.clock.now()
+        code, now = secrets.token_urlsafe(32), self.services.clock.now()
         grant = a_grant(
             client_id=A_CLIENT,
             user_id=self.user_id,
@@ -62,7 +62,7 @@ class MeasuredInstallation:
             code_ends_at=now + 60,
             ends_at=now + 90 * DAY,
         )
-        assert await self.house.storage.grants.begin(grant, a_record(AuditEvent.GRANT_MADE))
+        assert await self.services.storage.grants.create_grant(grant, a_record(AuditEvent.GRANT_MADE))
         return code
 
     async def access_key(self) -> str:
@@ -95,12 +95,12 @@ async def measured_installation(target: Target) -> AsyncIterator[MeasuredInstall
         )
         yield MeasuredInstallation(
             target=target,
-            house=house,
+            services=house,
             user_id=OWNER,
             secret=await house.clients.create(client, ORIGIN) or "",
             application_id=shop.application_id,
             owner=headers_of(jwts[0]),
-            visitor=headers_of(jwts[1]),
+            stranger=headers_of(jwts[1]),
         )
 
 
@@ -141,7 +141,7 @@ async def guessed_proofs(world: MeasuredInstallation) -> AsyncIterator[Figure]:
             ),
         )
     tried = count_with_status(answers, 401)
-    most = GUESS_LIMIT.free + AT_ONCE + (time.perf_counter() - began) / GUESS_LIMIT.delay
+    most = GUESS_LIMIT.free_attempts + AT_ONCE + (time.perf_counter() - began) / GUESS_LIMIT.first_delay
     yield Figure("TK-29", f"of {number} guessed proofs from one source, looked at", tried, round(most), "proofs")
     async with client_of(world.target.node, address=ITS_OWN) as client:
         served = [
@@ -185,7 +185,7 @@ async def one_principal(world: MeasuredInstallation) -> AsyncIterator[Figure]:
             )
         )
         others = [
-            await world.target.client.post(f"{API}/user/info", headers=world.visitor, json={}) for _ in range(OTHERS)
+            await world.target.client.post(f"{API}/user/info", headers=world.stranger, json={}) for _ in range(OTHERS)
         ]
         let_in = count_with_status(await flood, 200)
     bound = a_minute * (1 + (time.perf_counter() - began) / 60)
@@ -238,7 +238,7 @@ def use_of(key: str, world: MeasuredInstallation) -> bytes:
 
 async def use_fails(connection: RawConnection, request: bytes) -> bool:
     connection.send(request)
-    return (await connection.answer()).status != httpx2.codes.OK
+    return (await connection.read_response()).status != httpx2.codes.OK
 
 
 async def last_used(world: MeasuredInstallation) -> str:

@@ -69,19 +69,19 @@ async def shared_connection(target: Target) -> AsyncIterator[Figure]:
                     mixed += answers != [(OWNER, 1 + one % 7), (STRANGER, 1 + one % 5)]
                 whole = check_request(world, world.owner, 3, one)
                 connection.send(whole[: 1 + one % (len(whole) - 1)])  # and is gone in the middle of it
-                connection.leave()
+                connection.abort()
     yield Figure("HT-20", f"of {number:,} pairs on shared connections, answered with another's", mixed, 0, "pairs")
 
 
 async def ask_both(connection: RawConnection, world: MeasuredInstallation, number: int) -> list[tuple[str, int]]:
     """Whose answer came, and to how many questions."""
     asked = check_request(world, world.owner, 1 + number % 7, number)
-    asked += check_request(world, world.visitor, 1 + number % 5, number + 1)
+    asked += check_request(world, world.stranger, 1 + number % 5, number + 1)
     cut = number % len(asked)  # another place each time
     connection.send(asked[:cut])
-    await connection.sent()
+    await connection.drain()
     connection.send(asked[cut:])
-    told = [json.loads((await connection.answer()).body) for _ in range(2)]
+    told = [json.loads((await connection.read_response()).body) for _ in range(2)]
     return [(one["user_id"], len(one["data"])) for one in told]
 
 
@@ -148,7 +148,7 @@ async def open_sockets(
             connection = raw_connection(target.node.port)
             made = await connection.__aenter__()
             made.send(b"GET " + path + UPGRADE + b"\r\n")
-            status = (await made.answer()).status
+            status = (await made.read_response()).status
             assert status in (101, 429), status
             if status == 101:
                 opened.append(made)
@@ -189,7 +189,7 @@ async def frames(target: Target) -> AsyncIterator[Figure]:
         for connection in slow:
             connection.send(b"GET " + PATH.encode() + b"x" + UPGRADE)  # the last line never comes
         for connection in slow:
-            await connection.rest(within=HEAD_WITHIN * 2)
+            await connection.read_to_end(within=HEAD_WITHIN * 2)
     taken = time.perf_counter() - began
     yield Figure("WS-07", f"until {number} handshakes without an end are closed", taken, HEAD_WITHIN, "s")
     yield Figure("WS-07", "memory after them", target.memory() - before, 5, "MB")
@@ -199,9 +199,9 @@ async def expect_close(target: Target, piece: bytes, times: int, code: int) -> N
     [path] = await sessions(target, 1)
     async with raw_connection(target.node.port) as connection:
         connection.send(b"GET " + path + UPGRADE + b"\r\n")
-        assert (await connection.answer()).status == 101
+        assert (await connection.read_response()).status == 101
         flooding = asyncio.create_task(flood_connection(connection, piece, times))
-        assert close_frame_code(await connection.rest()) == code
+        assert close_frame_code(await connection.read_to_end()) == code
         await flooding
 
 
@@ -223,14 +223,14 @@ async def stopping(target: Target) -> AsyncIterator[Figure]:
         writing = [await stack.enter_async_context(raw_connection(target.node.port)) for _ in range(writes)]
         for connection in writing:  # each is begun: the service waits for what it has to say
             connection.send(head_of(GET_GSID, b"{}") + b"Expect: 100-continue\r\n\r\n")
-            assert (await connection.answer()).status == 100
+            assert (await connection.read_response()).status == 100
         await wait_until_held(target, polls)
         began = time.perf_counter()
         target.node.process.send(signal.SIGTERM)
         told = [await connection.answer() for connection in polling]
         for connection in writing:
             connection.send(b"{}")
-        written = [await connection.answer() for connection in writing]
+        written = [await connection.read_response() for connection in writing]
         code = await asyncio.to_thread(target.node.process.wait, EXIT_WITHIN * 2)
         taken = time.perf_counter() - began
     assert code == 0

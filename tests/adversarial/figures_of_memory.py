@@ -16,7 +16,7 @@ async def many_applications(target: Target) -> AsyncIterator[Figure]:
     """MM-02, whole."""
     number = scaled(APPLICATIONS)
     async with measured_installation(target) as world:
-        storage = world.house.storage
+        storage = world.services.storage
         ids = [await an_application(storage, rules=RULES, roles=1, name=f"Shop {n}") for n in range(number)]
         await ask_each(world, ids)
         cached, settled = await cache_of(target), target.memory()

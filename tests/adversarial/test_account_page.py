@@ -54,7 +54,7 @@ async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[RunningSe
 
 
 async def create(service: RunningService, login: str = LOGIN, *, administrator: bool = False) -> User:
-    return await service.house.administration.create(
+    return await service.services.administration.create(
         login=login, nick="Anna", password=PASSWORD, origin=TEST_ORIGIN, administrator=administrator
     )
 
@@ -68,7 +68,7 @@ async def anna(service: RunningService) -> User:
 async def at_home(service: RunningService, login: str = LOGIN) -> AsyncIterator[AccountBrowser]:
     someone = AccountBrowser(service)
     try:
-        await someone.come_home(login)
+        await someone.sign_in_and_open_account(login)
         yield someone
     finally:
         await someone.client.aclose()
@@ -81,7 +81,7 @@ async def resident(service: RunningService, anna: User) -> AsyncIterator[Account
 
 
 async def now(service: RunningService, user: User) -> User:
-    return await service.house.storage.accounts.user(user.user_id)
+    return await service.services.storage.accounts.user(user.user_id)
 
 
 # -- LG-20: everything is dead on every node at the answer ---------------------------------------------
@@ -123,10 +123,10 @@ async def test_lg_20_every_session_and_token_is_dead_on_the_other_node_at_the_an
         asked = {"login": LOGIN, "password": PASSWORD, "factor": "f", "short_token": "1"}
         told = (await here.client.post("/proxy/api/login", json=asked)).json()
         assert await elsewhere.is_signed_in()
-        assert await there.house.storage.runner.survey(lambda: good_tokens(anna.user_id)) == 1
+        assert await there.services.storage.runner.snapshot_read(lambda: good_tokens(anna.user_id)) == 1
         await ending(here, resident, anna)
         assert not await elsewhere.is_signed_in()
-        assert await there.house.storage.runner.survey(lambda: good_tokens(anna.user_id)) == 0
+        assert await there.services.storage.runner.snapshot_read(lambda: good_tokens(anna.user_id)) == 0
         assert (await there.client.get(f"/?stoken={told['stoken']}")).status_code == 403
         assert await is_refused(there, claims_of(told["jwt"]))
 
@@ -134,7 +134,7 @@ async def test_lg_20_every_session_and_token_is_dead_on_the_other_node_at_the_an
 async def is_refused(node: RunningService, claims: dict[str, Any]) -> bool:
     """A user JWT with an older epoch than its user's is refused everywhere (R2), and one of nobody too."""
     try:
-        user = await node.house.storage.accounts.user(claims["uid"])
+        user = await node.services.storage.accounts.user(claims["uid"])
     except UserNotFound:
         return True
     return bool(claims["rev"] < user.rev)
@@ -148,7 +148,7 @@ async def test_lg_20_a_session_that_works_on_one_node_works_on_the_other_until_t
     async with at_home(here) as resident:
         cookie = {"Cookie": f"gh_session={resident.cookies['gh_session']}"}
         assert (await there.client.get("/account", headers=cookie)).status_code == 200
-        await resident.send("/account/sessions/end-others")
+        await resident.post_with_csrf("/account/sessions/end-others")
         assert (await there.client.get("/account", headers=cookie)).status_code == 200
         await resident.get("/account")
         await resident.submit("/sign-out")
@@ -171,7 +171,7 @@ async def test_lg_28_sessions_are_listed_and_ended_on_all_nodes_after_a_fresh_pr
         assert asked.headers["location"] == "/confirm?next=%2Faccount%2Fsessions%2Fend"
         assert await stolen.is_signed_in()
         await resident.confirm(password=PASSWORD)
-        await resident.do("/account/sessions/end")
+        await resident.submit_and_read_notice("/account/sessions/end")
         assert not await stolen.is_signed_in()
         assert await resident.is_signed_in()
 
@@ -204,8 +204,8 @@ async def test_lg_24_after_the_account_is_deleted_the_browser_forgets_it(
 
 async def test_op_14_nobody_gets_a_copy_of_somebody_else(service: RunningService, resident: AccountBrowser) -> None:
     bob = await create(service, "bob@studio.example")
-    assert (await resident.send("/account/export", user_id=bob.user_id)).status_code == 400
-    written = await resident.send("/account/export")
+    assert (await resident.post_with_csrf("/account/export", user_id=bob.user_id)).status_code == 400
+    written = await resident.post_with_csrf("/account/export")
     assert "bob@" not in written.text
     assert (await service.client.post("/account/export")).headers["location"] == "/sign-in"
 
@@ -217,7 +217,7 @@ async def test_op_14_the_person_is_gone_from_every_table_and_others_are_not(
     async with at_home(service, "bob@studio.example") as other:
         await resident.get("/account/delete")
         await resident.submit("/account/delete", login=LOGIN)
-        rows = await read_all_tables(service.house.storage)
+        rows = await read_all_tables(service.services.storage)
         assert tables_that_mention(rows, "anna@") == set()
         assert tables_that_mention(rows, anna.user_id) == {"user_ids", "audit_events"}
         assert tables_that_mention(rows, "bob@") == {"users", "audit_events"}
@@ -232,14 +232,14 @@ async def test_lg_01_a_fresh_proof_changes_the_session_id_and_kills_the_old_one(
     service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
     before = resident.cookies["gh_session"]
-    (listed,) = await service.house.storage.sessions.of_user(anna.user_id, service.clock.now())
+    (listed,) = await service.services.storage.sessions.sessions_of_user(anna.user_id, service.clock.now())
     await service.clock.advance(STALE)
     await resident.get("/confirm?next=/account/totp")
     await resident.submit("/confirm", password=PASSWORD)
     assert resident.cookies["gh_session"] != before
     old = await service.client.get("/account", headers={"Cookie": f"gh_session={before}"})
     assert old.headers["location"] == "/sign-in"
-    (renewed,) = await service.house.storage.sessions.of_user(anna.user_id, service.clock.now())
+    (renewed,) = await service.services.storage.sessions.sessions_of_user(anna.user_id, service.clock.now())
     assert (renewed.session_id, renewed.created_at, renewed.ends_at) == (
         listed.session_id,
         listed.created_at,
@@ -325,7 +325,7 @@ async def test_lg_19_no_form_says_that_an_address_is_verified_or_names_a_field_i
     before = await now(service, anna)
     for path, fields in FORMS.items():
         for more in ({"email_verified": "true"}, {"user_id": "1"}, {"rev": "0"}, {"tags": "staff"}):
-            assert (await resident.send(path, **fields, **more)).status_code == 400, path
+            assert (await resident.post_with_csrf(path, **fields, **more)).status_code == 400, path
     assert await now(service, anna) == before
 
 
@@ -334,7 +334,7 @@ async def test_lg_19_no_spelling_takes_over_somebody_elses_address(
     service: RunningService, resident: AccountBrowser, anna: User, taken: str
 ) -> None:
     bob = await create(service, "bob@studio.example")
-    await resident.do("/account/email", login=taken)
+    await resident.submit_and_read_notice("/account/email", login=taken)
     (letter,) = await new_messages(service)
     assert letter.to == "bob@studio.example"
     assert "/verify-email" not in letter.text
@@ -344,7 +344,7 @@ async def test_lg_19_no_spelling_takes_over_somebody_elses_address(
 async def test_lg_19_the_new_address_counts_only_after_its_own_proof_and_the_old_one_is_told(
     service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
-    await resident.do("/account/email", login="anna@new.example")
+    await resident.submit_and_read_notice("/account/email", login="anna@new.example")
     waiting = await now(service, anna)
     assert (waiting.login, waiting.email_verified) == (LOGIN, False)
     await resident.get(await link_in_new_message(service))
@@ -361,11 +361,11 @@ HOSTILE: Final = "\"><script>alert(1)</script>{{7*7}}${7*7}'"
 async def test_lg_21_whatever_a_person_calls_things_is_shown_escaped_and_never_evaluated(
     service: RunningService, resident: AccountBrowser
 ) -> None:
-    await resident.do("/account/profile", nick=HOSTILE[:64])
+    await resident.submit_and_read_notice("/account/profile", nick=HOSTILE[:64])
     intruder = AccountBrowser(service, agent=f"Firefox/1 {HOSTILE}")
-    await intruder.come_home()
+    await intruder.sign_in_and_open_account()
     await intruder.client.aclose()
-    await resident.do("/account/email", login="{{7*7}}@new.example")
+    await resident.submit_and_read_notice("/account/email", login="{{7*7}}@new.example")
     page = (await resident.get("/account")).text
     typed = (await resident.submit("/account/email", login=HOSTILE)).text
     for shown in (page, typed):

@@ -50,12 +50,12 @@ async def anna(service: RunningService) -> User:
 
 
 async def create(service: RunningService, login: str) -> User:
-    administration = service.house.administration
+    administration = service.services.administration
     return await administration.create(login=login, nick="Somebody", password=PASSWORD, origin=OURS)
 
 
 async def now(service: RunningService, user: User) -> User:
-    return await service.house.storage.accounts.user(user.user_id)
+    return await service.services.storage.accounts.user(user.user_id)
 
 
 async def ask(visitor: HttpBrowser, path: str, login: str) -> httpx2.Response:
@@ -116,7 +116,7 @@ async def test_lg_05_registering_hashes_one_password_for_known_and_unknown(
 
 def counted(service: RunningService) -> Iterator[object]:
     """The hashes and checks under way from here on; ends with what was done."""
-    passwords, done = service.house.passwords, []
+    passwords, done = service.services.passwords, []
     run = passwords._run
 
     async def counting(work: object) -> object:
@@ -179,7 +179,7 @@ async def test_lg_15_it_is_dead_after_a_change_of_address(
 ) -> None:
     link = await reset_link(service, visitor)
     moved = replace(anna, login="anna@elsewhere.example")
-    await service.house.storage.runner.act(partial(update_user, moved))
+    await service.services.storage.runner.write(partial(update_user, moved))
     assert (await choose(visitor, link)).status_code == 403
     assert (await now(service, anna)).password_hash == anna.password_hash
 
@@ -187,10 +187,10 @@ async def test_lg_15_it_is_dead_after_a_change_of_address(
 async def test_lg_15_a_second_factor_is_still_asked_for(
     service: RunningService, visitor: HttpBrowser, anna: User
 ) -> None:
-    totp = account_services(service.house).totp
-    enrolment = await totp.begin(anna)
+    totp = account_services(service.services).totp
+    enrolment = await totp.begin_enrollment(anna)
     app = pyotp.TOTP(enrolment.secret)
-    await totp.confirm(anna, app.generate_otp(service.clock.now() // 30), origin=OURS)
+    await totp.confirm_enrollment(anna, app.generate_otp(service.clock.now() // 30), origin=OURS)
     await new_messages(service)
     assert (await choose(visitor, await reset_link(service, visitor))).status_code == 303
     assert "gh_session" not in visitor.cookies
@@ -267,9 +267,9 @@ async def test_lg_17_a_nul_ends_no_password(service: RunningService, visitor: Ht
     link = await reset_link(service, visitor)
     assert (await choose(visitor, link, "abcdefghijk\0x and more")).status_code == 400  # refused centrally (S-19)
     assert await now(service, anna) == anna
-    kept = await service.house.passwords.hash("abc\0x")
-    assert await service.house.passwords.matches("abc\0x", kept)
-    assert not await service.house.passwords.matches("abc\0y", kept)
+    kept = await service.services.passwords.hash("abc\0x")
+    assert await service.services.passwords.matches("abc\0x", kept)
+    assert not await service.services.passwords.matches("abc\0y", kept)
 
 
 @pytest.mark.parametrize(("size", "status"), [(1_025, 400), (100_000, 400), (2**20, 413)])
@@ -301,7 +301,7 @@ async def test_lg_19_nobody_registers_a_spelling_of_someone_elses_address(
     service: RunningService, visitor: HttpBrowser, anna: User, spelling: str
 ) -> None:
     await ask(visitor, "/register", spelling)
-    assert [user.user_id for user in await service.house.storage.accounts.all_users()] == [anna.user_id]
+    assert [user.user_id for user in await service.services.storage.accounts.all_users()] == [anna.user_id]
     assert await now(service, anna) == anna
     assert (await visitor.sign_in(ANNA, NEW)).status_code == 403
 
@@ -314,7 +314,7 @@ async def test_lg_19_what_only_looks_like_the_address_is_no_address(
 ) -> None:
     for path in ("/register", "/forgot", "/verify-email/again"):
         assert (await ask(visitor, path, spelling)).status_code == 400
-    assert [user.user_id for user in await service.house.storage.accounts.all_users()] == [anna.user_id]
+    assert [user.user_id for user in await service.services.storage.accounts.all_users()] == [anna.user_id]
     assert await new_messages(service) == []
 
 
@@ -325,14 +325,14 @@ async def test_lg_19_no_body_says_that_an_address_is_verified(
     await visitor.get("/register")
     form = {"login": BOB, "nick": "Bob", "password": NEW, "repeated": NEW, field: "true"}
     assert (await visitor.post("/register", **form)).status_code == 400
-    assert await service.house.storage.accounts.user_by_login(login_key(BOB)) is None
+    assert await service.services.storage.accounts.user_by_login(login_key(BOB)) is None
 
 
 async def test_lg_19_the_flag_is_false_until_the_mailed_proof(service: RunningService, visitor: HttpBrowser) -> None:
     await ask(visitor, "/register", BOB)
     link = await link_in_new_message(service)
     await visitor.sign_in(BOB, NEW)
-    made = await service.house.storage.accounts.user_by_login(login_key(BOB))
+    made = await service.services.storage.accounts.user_by_login(login_key(BOB))
     assert made is not None
     assert not made.email_verified
     assert "email_verified" not in made.tag_text

@@ -85,7 +85,7 @@ def copy_of(template: Path | str, directory: Path, request: pytest.FixtureReques
     if isinstance(template, Path):
         return copy_sqlite(template, directory)
     cluster: PostgresCluster = request.getfixturevalue("postgres_cluster")
-    return cluster.create_database_now(template=template)
+    return cluster.create_database_sync(template=template)
 
 
 def template_of(url: str) -> Path | str:
@@ -121,10 +121,10 @@ async def operate(url: str, data: Path, caller: Caller, *, rounds: int) -> tuple
             for _ in range(ROUND // 2):
                 made = await access_key(service, caller, "save", {})
                 await access_key(service, caller, "delete", {"id": made["id"]})
-            await service.house.sealer.seal_all()
-            end = await service.house.storage.audit.chain_end()
+            await service.services.audit_sealer.seal_all()
+            end = await service.services.storage.audit.chain_end()
             seals.append(end.last_place)
-            heads.append((await service.house.verification().verify()).head)
+            heads.append((await service.services.audit_verification().verify()).head)
     return seals, heads
 
 
@@ -147,7 +147,7 @@ class Victim:
 
     @property
     def gatehouse(self) -> CommandLine:
-        return self.place.commands()
+        return self.place.command_line()
 
     def tamper(self, *statements: str) -> None:
         for statement in statements:
@@ -155,7 +155,7 @@ class Victim:
 
     def problems(self, *options: str | Path) -> list[str]:
         """What verification finds: it exits 1 if that is anything."""
-        finished = self.gatehouse.try_("audit", "verify", *options, "--json")
+        finished = self.gatehouse.run("audit", "verify", *options, "--json")
         found: list[str] = finished.json()["problems"]
         assert finished.code == (1 if found else 0), finished.err
         return found
@@ -167,16 +167,18 @@ class Victim:
     async def _go_on(self) -> None:
         async with self.opened() as house:
             await note(house)
-            await house.sealer.seal_all()
+            await house.audit_sealer.seal_all()
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Services]:
-        async with open_services(self.place.loaded(), clock=SystemClock(), serving=False) as house:
+        async with open_services(self.place.load_settings(), clock=SystemClock(), serving=False) as house:
             yield house
 
 
 async def note(house: Services) -> None:
-    await house.storage.accounts.note(house.recorder.record(AuditEvent.USER_CHANGED, ORIGIN, subject="1000000001"))
+    await house.storage.accounts.add_record(
+        house.recorder.record(AuditEvent.USER_CHANGED, ORIGIN, subject="1000000001")
+    )
 
 
 @pytest.fixture
@@ -196,7 +198,7 @@ def victim_of(log: SealedLog, template: Path | str, request: pytest.FixtureReque
     yield Victim(log=log, place=InstallationPaths(data=data, url=url, environment=ENVIRONMENT))
     if not url.startswith("sqlite:"):
         cluster: PostgresCluster = request.getfixturevalue("postgres_cluster")
-        cluster.drop_now(url)
+        cluster.drop_sync(url)
 
 
 # -- every tampering, and where it is found -------------------------------------------------------------
@@ -297,7 +299,7 @@ def test_op_04_a_log_that_went_on_after_it_was_cut_tells_the_gap_for_ever(
         victim.go_on()
     [told] = victim.gatehouse.json("audit", "show", "--event", "audit.broken")
     assert told["place"] == log.end + 1
-    assert f"it goes on at record {log.end + 1}" in victim.gatehouse.try_("doctor").out
+    assert f"it goes on at record {log.end + 1}" in victim.gatehouse.run("doctor").out
 
 
 def test_op_04_a_log_that_was_not_touched_is_sound_and_stays_so(victim: Victim) -> None:
@@ -452,8 +454,8 @@ def test_op_04_a_replaced_database_that_went_on_is_found_by_a_noted_head(older_v
             for number in range(log.old_end + 1, log.end + 5):
                 await note(house)
                 if number in log.seals:
-                    await house.sealer.seal_all()
-            await house.sealer.seal_all()
+                    await house.audit_sealer.seal_all()
+            await house.audit_sealer.seal_all()
 
     run_in_thread(go_on())
     assert older_victim.problems() == []
@@ -479,7 +481,9 @@ def test_op_04_a_noted_head_that_was_made_up_is_told(victim: Victim) -> None:
     forged = ".".join((version, installation, str(int(place) - 1), link, mac))
     [problem] = victim.problems("--head", forged)
     assert problem == f"this was not made by this installation, or was changed: {forged}"
-    assert "neither a head nor a file" in victim.gatehouse.refused("audit", "verify", "--head", "gh1.nothing", code=2)
+    assert "neither a head nor a file" in victim.gatehouse.expect_failure(
+        "audit", "verify", "--head", "gh1.nothing", code=2
+    )
 
 
 def test_op_04_a_restored_backup_is_sound_and_older_than_the_noted_head(victim: Victim, tmp_path: Path) -> None:

@@ -35,12 +35,12 @@ async def house() -> AsyncIterator[EchoServer]:
 async def test_ht_02_ten_gigabytes_are_refused_before_a_byte_of_them_is_read(house: EchoServer) -> None:
     async with raw_connection(house.port) as connection:
         connection.send(POST + b"Content-Length: 10000000000\r\n\r\n")
-        answer = await connection.answer()
+        answer = await connection.read_response()
         assert answer.status == 413
         assert answer.header("connection") == "close"
-        assert await connection.rest() == b""
+        assert await connection.read_to_end() == b""
     assert house.echo.started == []
-    await house.is_empty()
+    await house.wait_until_no_connections()
 
 
 async def test_ht_02_an_endless_chunked_body_is_cut_off_at_the_limit(house: EchoServer) -> None:
@@ -49,9 +49,9 @@ async def test_ht_02_an_endless_chunked_body_is_cut_off_at_the_limit(house: Echo
         connection.send(POST + b"Transfer-Encoding: chunked\r\n\r\n")
         for _ in range(300):
             connection.send(chunk)
-        assert (await connection.answer()).status == 413
-        assert await connection.rest() == b""
-    await house.is_empty()
+        assert (await connection.read_response()).status == 413
+        assert await connection.read_to_end() == b""
+    await house.wait_until_no_connections()
     assert house.echo.left == ["/echo"]
     assert house.echo.bodies_read == 0
 
@@ -60,39 +60,39 @@ async def test_ht_02_what_comes_after_413_is_thrown_away_and_not_taken_for_reque
     body = GET * 10_000
     async with raw_connection(house.port) as connection:
         connection.send(POST + b"Content-Length: %d\r\n\r\n" % len(body))
-        assert (await connection.answer()).status == 413
+        assert (await connection.read_response()).status == 413
         connection.send(body + GET * 10)
-        assert await connection.rest() == b""
-        await connection.sent()
-        await house.has_read()
-    await house.is_empty()
+        assert await connection.read_to_end() == b""
+        await connection.drain()
+        await house.wait_until_read()
+    await house.wait_until_no_connections()
     assert house.echo.started == ["/echo"]  # the one of has_read
 
 
 async def test_ht_02_who_goes_on_sending_after_413_is_cut_off(house: EchoServer) -> None:
     async with raw_connection(house.port) as connection:
         connection.send(POST + b"Content-Length: 10000000000\r\n\r\n" + b"b" * 100_000)
-        assert (await connection.answer()).status == 413
+        assert (await connection.read_response()).status == 413
         assert len(house.server.server_state.connections) == 1
         await house.clock.advance(LIMITS.linger)
-        await house.is_empty()
+        await house.wait_until_no_connections()
 
 
 async def test_ht_02_an_answer_given_before_the_body_has_come_ends_the_connection(house: EchoServer) -> None:
     async with raw_connection(house.port) as connection:
         connection.send(b"POST /unread HTTP/1.1\r\n" + HOST + b"Content-Length: 100\r\n\r\nhalf")
-        answer = await connection.answer()
+        answer = await connection.read_response()
         assert answer.body == b"unread"
         assert answer.header("connection") == "close"  # else the client's next request would get no answer
-        assert await connection.rest() == b""
-    await house.is_empty()
+        assert await connection.read_to_end() == b""
+    await house.wait_until_no_connections()
 
 
 async def test_an_answer_to_a_body_that_is_there_leaves_the_connection_open(house: EchoServer) -> None:
     async with raw_connection(house.port) as connection:
         for _ in range(2):
             connection.send(b"POST /unread HTTP/1.1\r\n" + HOST + b"Content-Length: 5\r\n\r\nwhole")
-            answer = await connection.answer()
+            answer = await connection.read_response()
             assert (answer.body, answer.header("connection")) == (b"unread", None)
 
 
@@ -100,8 +100,8 @@ async def test_an_answer_to_a_body_that_is_there_leaves_the_connection_open(hous
 async def test_ht_07_a_compressed_body_is_refused_unread(house: EchoServer, encoding: bytes) -> None:
     async with raw_connection(house.port) as connection:
         connection.send(POST + b"Content-Encoding: " + encoding + b"\r\nContent-Length: 5\r\n\r\nhello")
-        assert (await connection.answer()).status == 415
-        assert await connection.rest() == b""
+        assert (await connection.read_response()).status == 415
+        assert await connection.read_to_end() == b""
     assert house.echo.started == []
 
 
@@ -111,13 +111,13 @@ async def test_ht_03_r_18_a_hundred_clients_dripping_header_bytes_are_all_droppe
         for byte in b"GET ":
             for connection in slow:
                 connection.send(bytes([byte]))
-            await house.has_read()
+            await house.wait_until_read()
             await house.clock.advance(LIMITS.head / 4)
-        statuses = [(await connection.answer()).status for connection in slow]
+        statuses = [(await connection.read_response()).status for connection in slow]
         assert statuses == [408] * 100
-        assert [await connection.rest() for connection in slow] == [b""] * 100
+        assert [await connection.read_to_end() for connection in slow] == [b""] * 100
         assert request_seen_by_app(await send_request(house.port, GET))["path"] == "/echo"
-    await house.is_empty()
+    await house.wait_until_no_connections()
 
 
 @pytest.mark.parametrize("nothing", [b"", b"\r\n\r\n\r\n"])
@@ -126,9 +126,9 @@ async def test_ht_03_r_18_a_connection_that_never_begins_a_request_is_closed_sil
 ) -> None:
     async with raw_connection(house.port) as connection:
         connection.send(nothing)
-        await house.has_read()
+        await house.wait_until_read()
         await house.clock.advance(LIMITS.head)
-        assert await connection.rest() == b""
+        assert await connection.read_to_end() == b""
 
 
 @pytest.mark.parametrize("framing", [b"Content-Length: 1000\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n"])
@@ -139,34 +139,34 @@ async def test_ht_03_r_18_a_body_that_drips_is_dropped_and_the_application_told(
         connection.send(POST + framing)
         for _ in range(3):
             connection.send(b"1\r\n1\r\n")
-            await house.has_read()
+            await house.wait_until_read()
             await house.clock.advance(LIMITS.body / 3)
-        assert (await connection.answer()).status == 408
-        assert await connection.rest() == b""
+        assert (await connection.read_response()).status == 408
+        assert await connection.read_to_end() == b""
         await wait_until(lambda: house.echo.left == ["/echo"])
-    await house.is_empty()
+    await house.wait_until_no_connections()
 
 
 async def test_ht_03_a_body_just_in_time_is_served(house: EchoServer) -> None:
     async with raw_connection(house.port) as connection:
         connection.send(POST + b"Content-Length: 10\r\n\r\nfirst")
-        await house.has_read()
+        await house.wait_until_read()
         await house.clock.advance(LIMITS.body - 1)
         connection.send(b"after")
-        assert request_seen_by_app(await connection.answer())["body"] == "firstafter"
+        assert request_seen_by_app(await connection.read_response())["body"] == "firstafter"
 
 
 async def test_ht_03_an_idle_connection_is_closed_and_a_used_one_kept(house: EchoServer) -> None:
     async with raw_connection(house.port) as connection:
         for _ in range(3):
             connection.send(GET)
-            await connection.answer()
+            await connection.read_response()
             await house.clock.advance(LIMITS.idle - 1)
         connection.send(b"\r\n")  # no request, no reprieve
-        await house.has_read()
+        await house.wait_until_read()
         await house.clock.advance(1)
-        assert await connection.rest() == b""
-    await house.is_empty()
+        assert await connection.read_to_end() == b""
+    await house.wait_until_no_connections()
 
 
 async def test_ht_03_a_held_request_is_not_hurried_by_any_deadline(house: EchoServer) -> None:
@@ -175,7 +175,7 @@ async def test_ht_03_a_held_request_is_not_hurried_by_any_deadline(house: EchoSe
         await wait_until(lambda: house.echo.started == ["/hold"])
         await house.clock.advance(10 * LIMITS.idle)
         house.echo.released.set()
-        assert (await connection.answer()).body == b"released"
+        assert (await connection.read_response()).body == b"released"
 
 
 async def test_ht_03_a_head_that_comes_too_late_behind_a_held_request_is_not_served(house: EchoServer) -> None:
@@ -184,11 +184,11 @@ async def test_ht_03_a_head_that_comes_too_late_behind_a_held_request_is_not_ser
         await wait_until(lambda: house.echo.started == ["/hold"])
         await house.clock.advance(LIMITS.head)
         connection.send(b"ho HTTP/1.1\r\n" + HOST + b"\r\n")
-        await house.has_read()
+        await house.wait_until_read()
         house.echo.released.set()
-        assert (await connection.answer()).body == b"released"
-        assert (await connection.answer()).status == 408
-        assert await connection.rest() == b""
+        assert (await connection.read_response()).body == b"released"
+        assert (await connection.read_response()).status == 408
+        assert await connection.read_to_end() == b""
     assert house.echo.bodies_read == 1  # the one of has_read
 
 
@@ -214,7 +214,7 @@ async def test_ht_03_r_18_a_client_that_does_not_read_a_big_answer_is_dropped(ho
         await house.clock.advance(LIMITS.drain - 1)
         assert is_stuck(house)
         await house.clock.advance(1)
-        await house.is_empty()
+        await house.wait_until_no_connections()
     finally:
         house.echo.released.set()  # let the application stop pouring
         client.close()
@@ -250,7 +250,7 @@ async def test_ht_03_a_closed_connection_does_not_wait_for_ever_for_its_reader(h
         await house.clock.advance(LIMITS.idle)
         assert unsent(house)
         await house.clock.advance(LIMITS.drain)
-        await house.is_empty()
+        await house.wait_until_no_connections()
     finally:
         client.close()
 
@@ -271,20 +271,20 @@ async def test_ht_03_our_own_slowness_in_reading_is_not_held_against_the_client(
         connection.send(b"GET /write HTTP/1.1\r\n" + HOST + b"\r\n")
         connection.send(POST + b"Content-Length: 200000\r\n\r\n" + body)
         await wait_until(lambda: house.echo.started == ["/write"])
-        await house.has_read()
+        await house.wait_until_read()
         await house.clock.advance(3 * LIMITS.body)
         house.echo.released.set()
-        assert (await connection.answer()).body == b"written"
-        assert request_seen_by_app(await connection.answer())["body"] == body.decode()
+        assert (await connection.read_response()).body == b"written"
+        assert request_seen_by_app(await connection.read_response())["body"] == body.decode()
 
 
 async def drip(connection: RawConnection, data: bytes) -> None:
     for start in range(len(data)):
         connection.send(data[start : start + 1])
-        await connection.sent()
+        await connection.drain()
 
 
 async def test_ht_03_a_slow_client_within_its_time_is_served_byte_by_byte(house: EchoServer) -> None:
     async with raw_connection(house.port) as connection:
         await drip(connection, POST + b"Content-Length: 5\r\n\r\nhello")
-        assert request_seen_by_app(await connection.answer())["body"] == "hello"
+        assert request_seen_by_app(await connection.read_response())["body"] == "hello"

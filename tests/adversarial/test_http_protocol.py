@@ -24,12 +24,12 @@ async def refused(house: EchoServer, request: bytes, *, status: int = 400) -> Ra
     """Assert that this request gets that status and is never run, and that nothing after it is answered."""
     async with raw_connection(house.port) as connection:
         connection.send(request + GET)
-        answer = await connection.answer()
+        answer = await connection.read_response()
         assert answer.status == status
         assert answer.header("connection") == "close"
-        assert await connection.rest() == b""
+        assert await connection.read_to_end() == b""
     assert house.echo.bodies_read == 0
-    await house.is_empty()
+    await house.wait_until_no_connections()
     return answer
 
 
@@ -132,12 +132,12 @@ async def test_ht_04_trailers_never_reach_the_headers_and_are_bounded(house: Ech
     request = LINE + HOST + CHUNKED + b"\r\n5\r\nhello\r\n0\r\n"
     async with raw_connection(house.port) as connection:
         connection.send(request + b"Authorization: Bearer stolen\r\n\r\n")
-        seen = request_seen_by_app(await connection.answer())
+        seen = request_seen_by_app(await connection.read_response())
     assert seen["body"] == "hello"
     assert "authorization" not in str(seen["headers"])
     async with raw_connection(house.port) as connection:
         connection.send(request + b"T: t\r\n" * 10_000 + b"\r\n")
-        assert (await connection.answer()).status == 400
+        assert (await connection.read_response()).status == 400
 
 
 async def test_ht_04_honest_bodies_of_both_kinds_arrive_whole(house: EchoServer) -> None:
@@ -145,8 +145,8 @@ async def test_ht_04_honest_bodies_of_both_kinds_arrive_whole(house: EchoServer)
     chunked = LINE + HOST + CHUNKED + b"\r\n" + b"1;e=1\r\nc\r\n" * 5_000 + b"0\r\n\r\n"
     async with raw_connection(house.port) as connection:
         connection.send(sized + chunked)
-        assert request_seen_by_app(await connection.answer())["body"] == "s" * 100_000
-        assert request_seen_by_app(await connection.answer())["body"] == "c" * 5_000
+        assert request_seen_by_app(await connection.read_response())["body"] == "s" * 100_000
+        assert request_seen_by_app(await connection.read_response())["body"] == "c" * 5_000
 
 
 @pytest.mark.parametrize(
@@ -180,25 +180,25 @@ async def test_ht_05_a_head_just_within_the_limits_is_served(house: EchoServer) 
     fields = b"X: " + b"v" * 16_000 + b"\r\n" + b"Y: z\r\n" * 30
     async with raw_connection(house.port) as connection:
         connection.send(b"GET " + url + b" HTTP/1.1\r\n" + HOST + fields + b"\r\n")
-        assert len(str(request_seen_by_app(await connection.answer())["headers"])) > 16_000
+        assert len(str(request_seen_by_app(await connection.read_response())["headers"])) > 16_000
 
 
 async def test_ht_05_a_long_head_does_not_count_against_the_body_that_comes_later(house: EchoServer) -> None:
     url = b"/echo?" + b"q" * 8_000
     async with raw_connection(house.port) as connection:
         connection.send(b"POST " + url + b" HTTP/1.1\r\n" + HOST + CHUNKED + b"X: " + b"v" * 15_000 + b"\r\n\r\n")
-        await house.has_read()
+        await house.wait_until_read()
         connection.send(ONE_CHUNK)
-        assert request_seen_by_app(await connection.answer())["body"] == "hello"
+        assert request_seen_by_app(await connection.read_response())["body"] == "hello"
 
 
 async def test_ht_05_a_long_pipelined_body_does_not_count_against_the_next_head(house: EchoServer) -> None:
     async with raw_connection(house.port) as connection:
         body = LINE + HOST + b"Content-Length: 60000\r\n\r\n" + b"b" * 60_000
         connection.send(body + b"GET /ec")
-        assert request_seen_by_app(await connection.answer())["body"] == "b" * 60_000
+        assert request_seen_by_app(await connection.read_response())["body"] == "b" * 60_000
         connection.send(b"ho HTTP/1.1\r\n" + HOST + b"\r\n")
-        assert request_seen_by_app(await connection.answer())["path"] == "/echo"
+        assert request_seen_by_app(await connection.read_response())["path"] == "/echo"
 
 
 @pytest.mark.parametrize(
@@ -234,16 +234,16 @@ async def test_ht_19_other_versions_of_http_are_refused_as_such(house: EchoServe
 async def test_ht_19_http_1_0_without_a_host_is_served_once(house: EchoServer) -> None:
     async with raw_connection(house.port) as connection:
         connection.send(b"GET /echo HTTP/1.0\r\n\r\n" + GET)
-        answer = await connection.answer()
+        answer = await connection.read_response()
         assert request_seen_by_app(answer)["path"] == "/echo"
         assert answer.header("connection") == "close"
-        assert await connection.rest() == b""
+        assert await connection.read_to_end() == b""
 
 
 async def test_ht_19_the_value_of_host_is_never_looked_at(house: EchoServer) -> None:
     async with raw_connection(house.port) as connection:
         connection.send(b"GET /echo HTTP/1.1\r\nHost: user:secret@evil.example\r\n\r\n")
-        assert request_seen_by_app(await connection.answer())["path"] == "/echo"
+        assert request_seen_by_app(await connection.read_response())["path"] == "/echo"
 
 
 async def test_ht_11_connect_is_refused_and_what_follows_is_not_read(house: EchoServer) -> None:
@@ -255,19 +255,19 @@ async def test_ht_24_expect_100_continue_is_answered_when_the_body_is_wanted(hou
     head = LINE + HOST + b"Expect: 100-continue\r\nContent-Length: 5\r\n\r\n"
     async with raw_connection(house.port) as connection:
         connection.send(head)
-        assert (await connection.answer()).status == 100
+        assert (await connection.read_response()).status == 100
         connection.send(b"hello")
-        assert request_seen_by_app(await connection.answer())["body"] == "hello"
+        assert request_seen_by_app(await connection.read_response())["body"] == "hello"
 
 
 async def test_ht_24_an_expected_body_that_nobody_wants_ends_the_connection(house: EchoServer) -> None:
     head = b"POST /unread HTTP/1.1\r\n" + HOST + b"Expect: 100-continue\r\nContent-Length: 5\r\n\r\n"
     async with raw_connection(house.port) as connection:
         connection.send(head)
-        assert (await connection.answer()).body == b"unread"
-        assert await connection.rest() == b""
+        assert (await connection.read_response()).body == b"unread"
+        assert await connection.read_to_end() == b""
         connection.send(GET)  # would have been taken for the body, or for a request
-    await house.is_empty()
+    await house.wait_until_no_connections()
     assert house.echo.started == ["/unread"]
 
 
@@ -285,11 +285,11 @@ async def test_ht_24_an_upgrade_is_ignored_and_its_body_is_no_second_request(
     )
     async with raw_connection(house.port) as connection:
         connection.send(head + smuggled + head)
-        assert request_seen_by_app(await connection.answer())["body"] == smuggled.decode()
-        await house.has_read()
+        assert request_seen_by_app(await connection.read_response())["body"] == smuggled.decode()
+        await house.wait_until_read()
         connection.send(smuggled + GET)  # the body in a later packet than the head
-        assert request_seen_by_app(await connection.answer())["body"] == smuggled.decode()
-        assert request_seen_by_app(await connection.answer())["method"] == "GET"
+        assert request_seen_by_app(await connection.read_response())["body"] == smuggled.decode()
+        assert request_seen_by_app(await connection.read_response())["method"] == "GET"
     assert "/smuggled" not in house.echo.started
 
 
@@ -298,17 +298,17 @@ async def test_a_websocket_leaves_http_and_its_deadlines_behind() -> None:
     async with echo_server(ws="tests.support.echo:Takeover") as house:
         async with raw_connection(house.port) as connection:
             connection.send(handshake)
-            assert (await connection.answer()).status == 101
+            assert (await connection.read_response()).status == 101
             await house.clock.advance(1_000)
             connection.send(b"any bytes at all")
-            assert (await connection.answer()).status == 102
+            assert (await connection.read_response()).status == 102
         async with raw_connection(house.port) as connection:
             connection.send(b"GET /hold HTTP/1.1\r\n" + HOST + b"\r\n" + handshake)
-            await house.has_read()
+            await house.wait_until_read()
             house.echo.released.set()
-            assert (await connection.answer()).body == b"released"
+            assert (await connection.read_response()).body == b"released"
             assert (
-                request_seen_by_app(await connection.answer())["path"] == "/ws"
+                request_seen_by_app(await connection.read_response())["path"] == "/ws"
             )  # a request behind another cannot take over
 
 
@@ -322,5 +322,5 @@ async def test_ht_19_a_websocket_handshake_is_held_to_the_same_rules(missing: by
 async def test_s_11_header_names_with_an_underscore_are_dropped(house: EchoServer) -> None:
     async with raw_connection(house.port) as connection:
         connection.send(LINE + HOST + b"X_Forwarded_For: 10.0.0.1\r\nX-Kept: \t yes \t\r\n\r\n")
-        seen = request_seen_by_app(await connection.answer())
+        seen = request_seen_by_app(await connection.read_response())
     assert seen["headers"] == [["host", "gatehouse.example"], ["x-kept", "yes"]]

@@ -46,10 +46,10 @@ async def test_ht_20_pipelined_requests_of_two_users_never_mix(house: EchoServer
             both = request_of("alice", number) + request_of("bob", number)
             cut = number % len(both)  # another place in every round
             connection.send(both[:cut])
-            await connection.sent()
+            await connection.drain()
             connection.send(both[cut:])
-            assert belongs_to(request_seen_by_app(await connection.answer()), "alice", number)
-            assert belongs_to(request_seen_by_app(await connection.answer()), "bob", number)
+            assert belongs_to(request_seen_by_app(await connection.read_response()), "alice", number)
+            assert belongs_to(request_seen_by_app(await connection.read_response()), "bob", number)
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ async def test_a_connection_that_ends_is_let_go_of_at_once_with_all_its_requests
             await wait_until(lambda: bool(connections))
             [made] = [weakref.ref(one) for one in connections]
             connection.send(sent)
-            await house.has_read()
+            await house.wait_until_read()
         await wait_until(lambda: made() is None)
 
 
@@ -77,8 +77,8 @@ async def test_ht_20_a_request_aborted_halfway_leaves_nothing_to_the_next_user(h
         async with raw_connection(house.port) as connection:
             whole = request_of("alice", number)
             connection.send(request_of("bob", number) + whole[: number % len(whole)])
-            assert belongs_to(request_seen_by_app(await connection.answer()), "bob", number)
-            connection.leave()
+            assert belongs_to(request_seen_by_app(await connection.read_response()), "bob", number)
+            connection.abort()
     assert house.echo.bodies_read == ROUNDS  # not one of the aborted ones was taken for whole
 
 
@@ -86,7 +86,7 @@ async def test_ht_20_a_hundred_requests_sent_at_once_are_answered_in_their_order
     async with raw_connection(house.port) as connection:
         connection.send(b"".join(request_of("alice", number) for number in range(100)))
         for number in range(100):
-            assert belongs_to(request_seen_by_app(await connection.answer()), "alice", number)
+            assert belongs_to(request_seen_by_app(await connection.read_response()), "alice", number)
 
 
 async def test_ht_20_reading_goes_on_after_pipelined_requests_that_nobody_read(house: EchoServer) -> None:
@@ -94,32 +94,32 @@ async def test_ht_20_reading_goes_on_after_pipelined_requests_that_nobody_read(h
         connection.send(b"GET /write HTTP/1.1\r\n" + HOST + b"\r\nGET /unread HTTP/1.1\r\n" + HOST + b"\r\n")
         await wait_until(lambda: house.echo.started == ["/write"])
         house.echo.released.set()
-        assert (await connection.answer()).body == b"written"
-        assert (await connection.answer()).body == b"unread"
+        assert (await connection.read_response()).body == b"written"
+        assert (await connection.read_response()).body == b"unread"
         connection.send(GET)
-        assert request_seen_by_app(await connection.answer())["path"] == "/echo"
+        assert request_seen_by_app(await connection.read_response())["path"] == "/echo"
 
 
 async def test_ht_20_a_flood_of_pipelined_requests_is_cut_off_after_those_that_may_queue() -> None:
     async with echo_server(ProtocolLimits(pipelined=5)) as house, raw_connection(house.port) as connection:
         connection.send(HELD + GET * 1_000)
-        await house.has_read()
+        await house.wait_until_read()
         house.echo.released.set()
-        statuses = [(await connection.answer()).status for _ in range(7)]
+        statuses = [(await connection.read_response()).status for _ in range(7)]
         assert statuses == [200] * 6 + [400]
-        assert await connection.rest() == b""
+        assert await connection.read_to_end() == b""
 
 
 async def test_ht_20_a_malformed_request_does_not_take_the_answer_of_the_one_before_it(house: EchoServer) -> None:
     async with raw_connection(house.port) as connection:
         connection.send(HELD + request_of("bob", 1) + MALFORMED + GET)
         await wait_until(lambda: house.echo.started == ["/hold"])
-        await house.has_read()
+        await house.wait_until_read()
         house.echo.released.set()
-        assert (await connection.answer()).body == b"released"
-        assert belongs_to(request_seen_by_app(await connection.answer()), "bob", 1)
-        assert (await connection.answer()).status == 400
-        assert await connection.rest() == b""
+        assert (await connection.read_response()).body == b"released"
+        assert belongs_to(request_seen_by_app(await connection.read_response()), "bob", 1)
+        assert (await connection.read_response()).status == 400
+        assert await connection.read_to_end() == b""
 
 
 async def test_ht_20_a_queued_request_whose_body_goes_wrong_is_never_run(house: EchoServer) -> None:
@@ -127,10 +127,10 @@ async def test_ht_20_a_queued_request_whose_body_goes_wrong_is_never_run(house: 
     async with raw_connection(house.port) as connection:
         connection.send(HELD + broken)
         await wait_until(lambda: house.echo.started == ["/hold"])
-        await house.has_read()
+        await house.wait_until_read()
         house.echo.released.set()
-        assert (await connection.answer()).body == b"released"
-        assert (await connection.answer()).status == 400
+        assert (await connection.read_response()).body == b"released"
+        assert (await connection.read_response()).status == 400
     assert house.echo.started == ["/hold", "/echo"]  # /echo is the one of has_read
     assert house.echo.bodies_read == 1
 
@@ -141,7 +141,7 @@ async def test_ht_20_a_body_that_goes_wrong_under_a_started_answer_cuts_it_off(h
         connection.send(head)
         await wait_until(lambda: house.echo.started == ["/big"])
         connection.send(b"nonsense\r\n")
-        received = await connection.rest()
+        received = await connection.read_to_end()
         house.echo.released.set()
         assert received.count(b"HTTP/1.1 ") == 1
         assert not received.endswith(b"0\r\n\r\n")
@@ -151,7 +151,7 @@ async def test_ht_20_a_held_request_hears_that_its_client_left_though_another_is
     async with raw_connection(house.port) as connection:
         connection.send(HELD + GET)
         await wait_until(lambda: house.echo.started == ["/hold"])
-        connection.leave()
+        connection.abort()
         await wait_until(lambda: house.echo.left == ["/hold"])
-    await house.is_empty()
+    await house.wait_until_no_connections()
     assert house.echo.bodies_read == 0  # the queued one died with its connection

@@ -254,7 +254,9 @@ async def test_ht_17_no_caller_can_make_the_figures_grow() -> None:
 
 async def test_ht_17_figures_and_details_are_not_public() -> None:
     readiness = Readiness({}, clock=MovableClock())
-    health = HealthEndpoints(readiness=readiness, metrics=Metrics([]), gate=allow_bearer("operations-token"))
+    health = HealthEndpoints(
+        readiness=readiness, metrics=Metrics([]), details_allowed=allow_bearer("operations-token")
+    )
     app = SampleAsgiApp(endpoints=health.endpoints()).app()
     assert (await call_app(app, "GET", "/metrics")).status == 401
     assert (await call_app(app, "GET", "/readyz")).json() == {"status": "ok"}

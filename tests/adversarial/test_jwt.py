@@ -70,7 +70,7 @@ async def refused(desk: TokenSetup, token: str, kind: type[Claims]) -> None:
         await desk.verifier.verify(token, kind)
     if kind in (GeneratedServiceClaims, StaticServiceClaims):
         with pytest.raises(InvalidToken):
-            await desk.verifier.verify_service(token)
+            await desk.verifier.verify_service_jwt(token)
 
 
 async def valid(desk: TokenSetup, kind: type[Claims]) -> str:
@@ -97,7 +97,7 @@ async def test_a_service_jwt_for_calls_outside_is_accepted_back_as_nothing(aud: 
         with pytest.raises(InvalidToken):
             await desk.verifier.verify(token, kind)
     with pytest.raises(InvalidToken):
-        await desk.verifier.verify_service(token)
+        await desk.verifier.verify_service_jwt(token)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ async def test_ui_18_a_kid_we_could_not_have_given_is_refused_unasked(
     await refused(
         desk, forge(kind, header={"alg": str(kind.algs[0])}, payload=payload_for(kind) | {"kid": kid}), kind
     )
-    assert (desk.store.loads, desk.applications.asked) == (loads, 0)
+    assert (desk.store.loads, desk.applications.lookups) == (loads, 0)
 
 
 @every_class
@@ -485,7 +485,7 @@ async def test_ui_25_ten_thousand_random_kids_read_no_keys_from_the_store(desk: 
         with pytest.raises(InvalidToken):
             await desk.verifier.verify(f"{message}.{signature}", RefreshClaims)
     assert desk.store.loads == loads
-    assert desk.applications.asked == 0
+    assert desk.applications.lookups == 0
     assert len(desk.keyring._opened) == len(desk.store.stored.keys)
 
 

@@ -33,10 +33,10 @@ async def test_ht_23_who_leaves_at_any_byte_leaves_a_whole_write_or_none(install
             for request in (half[:place], whole):  # neither waits for an answer
                 async with raw_connection(port) as connection:
                     connection.send(request)
-                    await connection.sent()
+                    await connection.drain()
     # The server has stopped: whatever it had begun is done, or is not.
     async with open_storage(installed_url, migrate=False) as storage:
         project = (await storage.projects.project(PROJECT)).project
-        told = await storage.audit.newest(1_000, f"project {PROJECT}", AuditEvent.PROJECT_CHANGED.value)
+        told = await storage.audit.newest_records(1_000, f"project {PROJECT}", AuditEvent.PROJECT_CHANGED.value)
     assert project.description in ("", "whole")
     assert 1 <= len(told) == project.version - 1 <= len(places)

@@ -43,7 +43,7 @@ async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[RunningSe
 
 @pytest.fixture
 async def anna(service: RunningService) -> User:
-    return await service.house.administration.create(
+    return await service.services.administration.create(
         login="anna@studio.example", nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
 
@@ -101,7 +101,7 @@ async def test_ht_13_nothing_that_authorize_or_logout_reflect_splits_a_header(
     bye = "https://shop.example/bye"
     shelf = await an_oidc_client(service, post_logout_uris=(bye,), explain_errors=True)
     visitor = HttpBrowser(service)
-    tokens = await shelf.tokens(shelf.code_in(await shelf.walk(visitor, anna.login or "")))
+    tokens = await shelf.tokens(shelf.code_from(await shelf.walk_authorize(visitor, anna.login or "")))
     cookie = "; ".join(f"{name}={value}" for name, value in visitor.cookies.items())
     await visitor.client.aclose()
     leaving = {"id_token_hint": tokens["id_token"], "post_logout_redirect_uri": bye, "client_id": "shelf"}
@@ -228,7 +228,7 @@ async def rows_of(service: RunningService, table: Table) -> int:
     def verb() -> Verb[int]:
         return int((yield counted())[0].found)
 
-    return await service.house.storage.runner.survey(verb)
+    return await service.services.storage.runner.snapshot_read(verb)
 
 
 async def rows(service: RunningService) -> dict[str, int]:

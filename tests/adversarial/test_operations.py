@@ -47,7 +47,7 @@ def place(migrated_url: str, tmp_path: Path) -> InstallationPaths:
 
 @pytest.fixture
 def gatehouse(place: InstallationPaths) -> CommandLine:
-    return place.commands()
+    return place.command_line()
 
 
 # -- OP-03 ----------------------------------------------------------------------------------------------
@@ -83,10 +83,10 @@ async def held_in(place: InstallationPaths) -> tuple[list[PrivateKey], bytes, by
             for value in row:
                 found.extend((value if isinstance(value, bytes) else str(value).encode()) + b"\n")
 
-    async with open_services(place.loaded(), clock=SystemClock(), serving=False) as house:
-        await house.storage.runner.survey(partial(dump_rows, put))
-        kids = [key.kid for key in (await house.storage.keys.load()).keys]
-        opened = [await house.keyring.verifying(kid, house.clock.now()) for kid in kids]
+    async with open_services(place.load_settings(), clock=SystemClock(), serving=False) as house:
+        await house.storage.runner.snapshot_read(partial(dump_rows, put))
+        kids = [key.kid for key in (await house.storage.keys.load_keys()).keys]
+        opened = [await house.keyring.verification_key(kid, house.clock.now()) for kid in kids]
         return [key.private for key in opened if key is not None], house.instance_key, bytes(found)
 
 
@@ -154,7 +154,7 @@ class Load:
         self.acknowledged: list[str] = []
 
     async def run(self) -> None:
-        async with open_services(self._place.loaded(), clock=SystemClock(), serving=False) as house:
+        async with open_services(self._place.load_settings(), clock=SystemClock(), serving=False) as house:
             await asyncio.gather(*(self._create(house.administration, line) for line in range(4)))
 
     def stop(self) -> None:
@@ -217,7 +217,7 @@ async def test_op_05_a_backup_under_load_restores_all_that_was_acknowledged_and_
 
     revoked = gatehouse.json("user", "block", before[0])["rev"]
     gatehouse("user", "unblock", before[0])
-    there = elsewhere.commands()
+    there = elsewhere.command_line()
     await asyncio.to_thread(there, "restore", file)
     with Node(data=elsewhere.data, environment=elsewhere.settings) as node:
         assert (await ask(node, "/readyz")).status_code == 200
@@ -244,17 +244,17 @@ async def until(node: Node, path: str, status: int) -> None:
 
 async def test_op_08_without_its_database_the_service_is_alive_not_ready_and_recovers_alone(tmp_path: Path) -> None:
     with PostgresCluster() as cluster:
-        place = InstallationPaths(data=tmp_path, url=cluster.create_database_now(), environment=UNLIMITED)
+        place = InstallationPaths(data=tmp_path, url=cluster.create_database_sync(), environment=UNLIMITED)
         with Node(data=place.data, environment=place.settings) as node:
-            gatehouse = place.commands()
+            gatehouse = place.command_line()
             assert gatehouse("healthcheck", "--port", str(node.port)) == "ready\n"
             for mode in ("fast", "immediate"):
                 cluster.stop(mode)
                 await until(node, "/readyz", 503)
                 assert (await ask(node, "/healthz")).status_code == 200
                 assert (await ask(node, "/proxy/oauth/keys")).status_code == 200, "what is in memory is served"
-                assert "HTTP 503" in gatehouse.refused("healthcheck", "--port", str(node.port))
-                assert "cannot reach PostgreSQL" in gatehouse.refused("key", "list")
+                assert "HTTP 503" in gatehouse.expect_failure("healthcheck", "--port", str(node.port))
+                assert "cannot reach PostgreSQL" in gatehouse.expect_failure("key", "list")
                 cluster.start()
                 await until(node, "/readyz", 200)
             assert gatehouse("healthcheck", "--port", str(node.port)) == "ready\n"
@@ -273,7 +273,7 @@ async def test_op_12_an_administrator_is_made_offline_on_record_and_closes_setup
     assert (record["event"], record["details"]) == ("user.created", {"administrator": True})
     assert record["actor"].startswith("cli:")
     assert len(gatehouse.json("audit", "show", "--event", "setup.closed")) == 1
-    assert "`gatehouse admin create` makes another" in gatehouse.refused("admin", "setup-link")
+    assert "`gatehouse admin create` makes another" in gatehouse.expect_failure("admin", "setup-link")
 
     with Node(data=place.data, environment=place.settings) as node:
         assert (await ask(node, f"/setup?{link}")).status_code == 403
@@ -347,7 +347,7 @@ async def test_op_13_no_debug_switch_is_taken_and_no_test_endpoint_is_there(
     place: InstallationPaths, gatehouse: CommandLine
 ) -> None:
     for variable in ("GATEHOUSE__SERVER__DEBUG", "GATEHOUSE__DEBUG", "GATEHOUSE__TEST__CLOCK"):
-        assert "no such setting" in gatehouse.refused("key", "list", environment={variable: "1"}, code=78)
+        assert "no such setting" in gatehouse.expect_failure("key", "list", environment={variable: "1"}, code=78)
     switches: Mapping[str, str] = {"DEBUG": "1", "GATEHOUSE_DEBUG": "1", "STARLETTE_DEBUG": "1", **UNLIMITED}
     with Node(data=place.data, environment={**place.settings, **switches}) as node:
         for path in ("/debug", "/test", "/__debug__/", "/_test/clock", "/proxy/api/test"):

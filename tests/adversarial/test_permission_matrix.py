@@ -167,7 +167,7 @@ def about(path: str, action: str, **data: object) -> Ask:
 
 def of_user(action: str, **data: object) -> Ask:
     async def ask(world: World, place: Place, _opens: bool) -> Request:  # noqa: FBT001
-        user = {"user_id": world.studio.visitor.user_id}
+        user = {"user_id": world.studio.stranger.user_id}
         return "meta/data", {"action": action, "application_id": place.application_id, "data": {**user, **data}}
 
     return ask
@@ -214,7 +214,7 @@ async def delete_application(world: World, place: Place, opens: bool) -> Request
     """Who may is given one to remove that nobody needs."""
     number = place.application_id
     if opens:
-        storage = world.studio.service.house.storage
+        storage = world.studio.service.services.storage
         name = f"Spare {next(world.numbers)}"
         number = (await create_application(storage, name=name, project_id=place.project_id)).application_id
     return "application", {"action": "delete", "data": {"application_id": number}}
@@ -226,7 +226,7 @@ async def delete_group(world: World, place: Place, opens: bool) -> Request:  # n
         number = next(world.numbers)
         group_id = f"{number:024x}"
         spare = a_group(group_id, f"Spare {number}", project_id=place.project_id)
-        await world.studio.service.house.storage.groups.create_group(spare, [a_record()])
+        await world.studio.service.services.storage.groups.create_group(spare, [a_record()])
     return "group", {"action": "delete", "group_id": group_id}
 
 
@@ -245,7 +245,7 @@ async def publish_project(world: World, _place: Place, _opens: bool) -> Request:
 
 async def project_access(world: World, place: Place, _opens: bool) -> Request:  # noqa: FBT001
     access = {place.project_id: {"private_data": {f"x{next(world.numbers)}": {"value": True}}}}
-    data = {"user_id": world.studio.visitor.user_id, "private_data": {"projectAccess": access}}
+    data = {"user_id": world.studio.stranger.user_id, "private_data": {"projectAccess": access}}
     return "meta/data", {"action": "save", "application_id": place.application_id, "data": data}
 
 
@@ -261,7 +261,7 @@ async def info(_world: World, _place: Place, _opens: bool) -> Request:  # noqa: 
 
 def of_account(path: str, fields: str) -> Ask:
     async def ask(world: World, _place: Place, _opens: bool) -> Request:  # noqa: FBT001
-        return path, {"data": {"user_id": world.studio.visitor.user_id, fields: []}}
+        return path, {"data": {"user_id": world.studio.stranger.user_id, fields: []}}
 
     return ask
 
@@ -372,7 +372,7 @@ async def holder(
 
 async def a_place(studio: Studio, title: str, group_id: str) -> Place:
     """Nobody's secret_data opens anything in it by default."""
-    storage = studio.service.house.storage
+    storage = studio.service.services.storage
     project = await publish(storage, a_project(title), owners=[studio.owner.user_id])
     made = await create_application(storage, name="Application", project_id=project.project_id)
     await storage.applications.edit_schema(
@@ -399,14 +399,14 @@ async def by_condition(studio: Studio, rule: str, here: Place) -> Asker:
         meta={"private_data": {rule: {"value": True}}},
         condition=parse_condition({"uid": [who.user_id]}),
     )
-    storage = studio.service.house.storage
+    storage = studio.service.services.storage
     await storage.applications.edit_schema(1, lambda model: set_fields(roles={**model.roles, role.key: role})(model))
     return Asker(name=f"{rule} by condition", person=who, rights=frozenset({f"root:{rule}"}), place=here)
 
 
 async def by_group(studio: Studio, here: Place) -> Asker:
     """Rules of the application's own that are named like Central's, granted to his group: they open nothing."""
-    storage, who = studio.service.house.storage, await create_person_with(studio)
+    storage, who = studio.service.services.storage, await create_person_with(studio)
     names = [f"project.{rule}" for rule in PROJECT_RULES] + ["can_administer", "app.can_modify_schema"]
     role = a_role("namesake", here.application_id, meta={"private_data": holdings_with_rules(*names).private_data})
     await storage.applications.edit_schema(
@@ -420,7 +420,7 @@ async def by_group(studio: Studio, here: Place) -> Asker:
 
 
 async def a_world(studio: Studio) -> World:
-    storage = studio.service.house.storage
+    storage = studio.service.services.storage
     await add_passkey_to(studio, studio.owner)
     here = await a_place(studio, "Here", "a" * 24)
     there = await a_place(studio, "There", "b" * 24)
@@ -448,7 +448,7 @@ async def a_world(studio: Studio) -> World:
         await by_group(studio, here),
         *[await by_condition(studio, rule, here) for rule in (*ROOT_RULES, "can_administer")],
     ]
-    await write_user_record(studio, studio.visitor, here.application_id)
+    await write_user_record(studio, studio.stranger, here.application_id)
     await storage.projects.edit_project(fallen.project_id, set_project_fields(removed=True))
     return World(studio=studio, askers=askers)
 

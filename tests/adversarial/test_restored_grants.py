@@ -66,12 +66,12 @@ class Load:
         await browser.client.aclose()
 
     async def _sign_in(self, browser: HttpBrowser) -> None:
-        tokens = await self._client.tokens(self._client.code_in(await self._client.walk(browser, LOGIN)))
+        tokens = await self._client.tokens(self._client.code_from(await self._client.walk_authorize(browser, LOGIN)))
         again = success_body(await self._client.refresh(tokens["refresh_token"]))
         self.issued.access += [tokens["access_token"], again["access_token"]]
         self.issued.refresh.append(again["refresh_token"])
         self.issued.jwts.append(success_body(await exchange(self._client, again["access_token"]))["token"])
-        self.issued.codes.append(self._client.code_in(await self._client.walk(browser, LOGIN)))
+        self.issued.codes.append(self._client.code_from(await self._client.walk_authorize(browser, LOGIN)))
 
 
 async def exchange(client: RelyingPartyClient, access_token: str) -> httpx2.Response:
@@ -113,7 +113,7 @@ def place(migrated_url: str, tmp_path: Path) -> InstallationPaths:
 @pytest.fixture(params=["the same database", "another machine"])
 def restored(place: InstallationPaths, tmp_path: Path, request: pytest.FixtureRequest) -> InstallationPaths:
     """Where the backup is restored: over what is there, or into an empty database of the other kind."""
-    place.commands()("key", "list")  # makes the master key
+    place.command_line()("key", "list")  # makes the master key
     if request.param == "the same database":
         return place
     kind = "postgres" if place.url.startswith("sqlite:") else "sqlite"
@@ -142,7 +142,7 @@ async def backed_up_while_busy(place: InstallationPaths, file: Path, loads: Sequ
     for _ in range(BACKUPS_MOST):
         before = sum(len(load.issued.codes) for load in loads)
         file.unlink(missing_ok=True)  # noqa: ASYNC240 - a moment
-        await asyncio.to_thread(place.commands(), "backup", file)
+        await asyncio.to_thread(place.command_line(), "backup", file)
         if sum(len(load.issued.codes) for load in loads) > before:
             return
     raise AssertionError("nobody got a code while a backup was made")
@@ -153,7 +153,7 @@ async def test_op_05_r_23_nothing_that_clients_held_before_a_restore_works_after
 ) -> None:
     file, clock = tmp_path / "backup.gz", MovableClock(SystemClock().now())
     async with serving(place, clock) as service:
-        await service.house.administration.create(login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN)
+        await service.services.administration.create(login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN)
         web, shelf, tv = await clients_of(service)
         browser = HttpBrowser(service)
         await browser.sign_in(LOGIN)
@@ -173,7 +173,7 @@ async def test_op_05_r_23_nothing_that_clients_held_before_a_restore_works_after
         assert (await ask_permissions(web, loads[2].issued.jwts[0])).status_code == 200
         await browser.client.aclose()
 
-    await asyncio.to_thread(restored.commands(), "restore", file, "--replace")
+    await asyncio.to_thread(restored.command_line(), "restore", file, "--replace")
     async with serving(restored, clock) as service:
         for load, client in zip(loads, (web, shelf) * LINES, strict=True):
             await nothing_works(replace(client, service=service), load.issued)

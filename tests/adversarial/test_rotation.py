@@ -37,14 +37,14 @@ async def log_in_and_verify(service: RunningService, user: User) -> str:
 async def test_op_06_r_24_signing_keys_rotate_under_load_without_one_token_that_fails(
     migrated_url: str, tmp_path: Path
 ) -> None:
-    async with running_service(migrated_url, tmp_path) as service, housekeeping(service.house):
-        user = await service.house.administration.create(
+    async with running_service(migrated_url, tmp_path) as service, housekeeping(service.services):
+        user = await service.services.administration.create(
             login="anna@studio.example", nick="Anna", password=PASSWORD, origin=OPERATOR
         )
         before = await log_in_and_verify(service, user)
         seen: set[str] = set()
         for _ in range(ROUNDS):
-            rotation = service.house.rotation.rotate(RSA, origin=OPERATOR, manner=RotationMode.AT_ONCE)
+            rotation = service.services.key_rotation.rotate(RSA, origin=OPERATOR, mode=RotationMode.AT_ONCE)
             *kids, _ = await asyncio.gather(*(log_in_and_verify(service, user) for _ in range(4)), rotation)
             seen.update(map(str, kids))
         assert await log_in_and_verify(service, user) != before
@@ -61,10 +61,10 @@ class Shop:
         self._rounds: asyncio.Queue[None] = asyncio.Queue()
 
     async def run(self) -> None:
-        token = (await self._client.tokens(await self._client.granted(self._user)))["refresh_token"]
+        token = (await self._client.tokens(await self._client.issue_code(self._user)))["refresh_token"]
         while not self._stop:
             token = success_body(await self._client.refresh(token))["refresh_token"]
-            other = await self._client.tokens(await self._client.granted(self._user))
+            other = await self._client.tokens(await self._client.issue_code(self._user))
             body = {"client_id": self._client.client.client_id, "client_secret": self._client.secret}
             revoked = await self._client.service.client.post(REVOKE, data={**body, "token": other["access_token"]})
             assert revoked.status_code == 200, revoked.text
@@ -94,7 +94,7 @@ async def test_op_06_a_client_secret_rotates_under_load_without_one_failed_reque
 ) -> None:
     unlimited = {"GATEHOUSE__RATES__ENABLED": "false"}
     async with running_service(migrated_url, tmp_path, environment=unlimited) as service:
-        anna = await service.house.administration.create(
+        anna = await service.services.administration.create(
             login="anna@studio.example", nick="Anna", password=PASSWORD, origin=OPERATOR
         )
         client = first = await kind(service)
@@ -104,7 +104,7 @@ async def test_op_06_a_client_secret_rotates_under_load_without_one_failed_reque
                 working.create_task(shop.run())
             for _ in range(ROUNDS):
                 await all_have(shops, 1)
-                secret = await service.house.clients.rotate_secret(client.client.client_id, OPERATOR)
+                secret = await service.services.clients.rotate_secret(client.client.client_id, OPERATOR)
                 await all_have(shops, 2)  # by the old one still
                 for shop in shops:
                     shop.learns(secret)
@@ -113,7 +113,7 @@ async def test_op_06_a_client_secret_rotates_under_load_without_one_failed_reque
                 await service.clock.advance(1)
             for shop in shops:
                 shop.stop()
-        code = await client.granted(anna)
+        code = await client.issue_code(anna)
         assert (await first.redeem(code)).status_code == 401
         assert success_body(await client.redeem(code))
 
@@ -123,14 +123,14 @@ async def test_op_06_the_former_secret_of_a_client_ends_on_its_second(
     migrated_url: str, tmp_path: Path, kind: Callable[[RunningService], Awaitable[RelyingPartyClient]]
 ) -> None:
     async with running_service(migrated_url, tmp_path) as service:
-        anna = await service.house.administration.create(
+        anna = await service.services.administration.create(
             login="anna@studio.example", nick="Anna", password=PASSWORD, origin=OPERATOR
         )
         old = await kind(service)
-        new = replace(old, secret=await service.house.clients.rotate_secret(old.client.client_id, OPERATOR))
+        new = replace(old, secret=await service.services.clients.rotate_secret(old.client.client_id, OPERATOR))
         await service.clock.advance(OLD_SECRET_LIFETIME - 1)
         for client in (old, new):
-            assert success_body(await client.redeem(await client.granted(anna)))
+            assert success_body(await client.redeem(await client.issue_code(anna)))
         await service.clock.advance(1)
-        assert oauth_error(await old.redeem(await old.granted(anna))) == (401, "invalid_client")
-        assert success_body(await new.redeem(await new.granted(anna)))
+        assert oauth_error(await old.redeem(await old.issue_code(anna))) == (401, "invalid_client")
+        assert success_body(await new.redeem(await new.issue_code(anna)))

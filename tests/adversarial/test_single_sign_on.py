@@ -54,7 +54,7 @@ async def nodes(installed_url: str, tmp_path: Path) -> AsyncIterator[Nodes]:
 
 @pytest.fixture
 async def anna(nodes: Nodes) -> User:
-    return await nodes.here.house.administration.create(
+    return await nodes.here.services.administration.create(
         login=LOGIN, nick="Anna", password=PASSWORD, origin=TEST_ORIGIN
     )
 
@@ -63,7 +63,7 @@ async def anna(nodes: Nodes) -> User:
 async def resident(nodes: Nodes, anna: User) -> AsyncIterator[AccountBrowser]:
     """Anna, on the one node."""
     someone = AccountBrowser(nodes.here)
-    await someone.come_home(anna.login or "")
+    await someone.sign_in_and_open_account(anna.login or "")
     yield someone
     await someone.client.aclose()
 
@@ -110,10 +110,10 @@ class Held:
 
 async def held_by(nodes: Nodes, here: RelyingPartyClient, visitor: HttpBrowser) -> Held:
     """Signed in on the one node, with a browser of the person."""
-    tokens = await here.tokens(here.code_in(await here.walk(visitor, LOGIN)))
+    tokens = await here.tokens(here.code_from(await here.walk_authorize(visitor, LOGIN)))
     bearer = {"Authorization": f"Bearer {tokens['access_token']}"}
     exchanged = success_body(await nodes.here.client.post("/proxy/oauth/exchangeToken", headers=bearer))["token"]
-    code = here.code_in(await here.walk(visitor, LOGIN))
+    code = here.code_from(await here.walk_authorize(visitor, LOGIN))
     return Held(there=replace(here, service=nodes.there), tokens=tokens, exchanged=exchanged, code=code)
 
 
@@ -145,21 +145,21 @@ Out = Callable[[Studio, AccountBrowser], Awaitable[None]]
 
 
 async def withdraw_consent(_: Studio, resident: AccountBrowser) -> None:
-    await resident.do(REVOKE, "sky")
+    await resident.submit_and_read_notice(REVOKE, "sky")
 
 
 async def remove_application(studio: Studio, _: AccountBrowser) -> None:
     gone = {"action": "delete", "data": {"application_id": studio.shop.application_id}}
-    await studio.ok("application", gone, studio.owner.headers)
+    await studio.expect_ok("application", gone, studio.owner.headers)
 
 
 async def remove_project(studio: Studio, _: AccountBrowser) -> None:
     gone = {"action": "delete", "data": {"id": studio.shop.project_id}}
-    await studio.ok("project", gone, studio.owner.headers)
+    await studio.expect_ok("project", gone, studio.owner.headers)
 
 
 async def remove_client(studio: Studio, _: AccountBrowser) -> None:
-    await studio.service.house.clients.remove("sky", ORIGIN)
+    await studio.service.services.clients.remove("sky", ORIGIN)
 
 
 @pytest.mark.parametrize("out", [withdraw_consent, remove_application, remove_project, remove_client])
@@ -197,7 +197,7 @@ async def test_lg_28_what_clients_have_is_listed_and_ended_on_all_nodes_after_a_
         assert asked.headers["location"] == "/confirm?next=%2Faccount%2Fapplications%2Frevoke"
         await held.works()
         assert (await resident.confirm(password=PASSWORD)).headers["location"] == "/account#applications"
-        await resident.do(REVOKE, f'value="{client_id}"')
+        await resident.submit_and_read_notice(REVOKE, f'value="{client_id}"')
         await held.is_dead()
         assert name not in await connected(resident)
         if other is not None:
@@ -228,8 +228,8 @@ SUPPORT: Final = {
 async def test_lg_23_no_client_is_kept_under_a_name_that_deceives(nodes: Nodes, profile: ClientProfile) -> None:
     for name in DECEPTIVE:
         with pytest.raises(BadClient):
-            await nodes.here.house.clients.create(named(profile, name), ORIGIN)
-    assert await nodes.here.house.storage.oauth.clients() == []
+            await nodes.here.services.clients.create(named(profile, name), ORIGIN)
+    assert await nodes.here.services.storage.clients.clients() == []
 
 
 def named(profile: ClientProfile, name: str) -> Client:

@@ -51,7 +51,7 @@ async def test_op_07_held_requests_are_answered_and_writes_finish_before_the_end
         writes = [await stack.enter_async_context(raw_connection(house.port)) for _ in range(10)]
         idle = await stack.enter_async_context(raw_connection(house.port))
         idle.send(GET)
-        request_seen_by_app(await idle.answer())
+        request_seen_by_app(await idle.read_response())
         for poll in polls:
             poll.send(HOLD)
         for write in writes:
@@ -59,15 +59,15 @@ async def test_op_07_held_requests_are_answered_and_writes_finish_before_the_end
         await wait_until(lambda: len(house.echo.started) == 61)
         port = house.port
         ending = asyncio.create_task(house.server.shutdown())
-        answers = [await poll.answer() for poll in polls]
+        answers = [await poll.read_response() for poll in polls]
         assert {answer.body for answer in answers} == {b"RETRY"}
         assert {answer.header("connection") for answer in answers} == {"close"}
-        assert await idle.rest() == b""
+        assert await idle.read_to_end() == b""
         assert not ending.done()
         with pytest.raises(ConnectionRefusedError):
             await asyncio.open_connection("127.0.0.1", port)
         house.echo.released.set()
-        assert {(await write.answer()).body for write in writes} == {b"written"}
+        assert {(await write.read_response()).body for write in writes} == {b"written"}
         await ending
         assert house.server.server_state.tasks == set()
 
@@ -84,8 +84,8 @@ async def test_op_07_a_signal_answers_held_requests_and_ends_the_process_cleanly
             for path in ("/hold", "/write"):
                 await asyncio.to_thread(process.wait_for_line, f"^begun {path}$", process.stdout)
             process.send(number)
-            assert (await poll.answer()).body == b"RETRY"
-            assert (await write.answer()).body == b"written"
+            assert (await poll.read_response()).body == b"RETRY"
+            assert (await write.read_response()).body == b"written"
         assert await asyncio.to_thread(process.wait) == 0
         assert process.stdout[-1] == "clean\n"
         assert ready[2].startswith("uvloop")

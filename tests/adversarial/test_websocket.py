@@ -33,10 +33,10 @@ class Record:
     gone_by_client: list[bool] = field(default_factory=list)
     times_released: int = 0
 
-    def gone(self, *, by_client: bool) -> None:
+    def on_closed(self, *, by_client: bool) -> None:
         self.gone_by_client.append(by_client)
 
-    def released(self) -> None:
+    def on_released(self) -> None:
         self.times_released += 1
 
 
@@ -108,7 +108,7 @@ async def test_ws_07_a_client_that_breaks_the_rules_is_told_which_and_closed(
 ) -> None:
     async with raw_websocket(house.server.port, b"/ws") as connection:
         connection.send(sent)
-        assert close_frame_code(await connection.rest()) == code
+        assert close_frame_code(await connection.read_to_end()) == code
     record = await house.record()
     await wait_until(lambda: record.times_released == 1)
     assert record.gone_by_client == [False]  # we ended it
@@ -129,7 +129,7 @@ async def test_ws_07_a_client_that_breaks_the_rules_is_told_which_and_closed(
 async def test_what_keeps_to_the_rules_is_let_be(house: House, sent: bytes) -> None:
     async with raw_websocket(house.server.port, b"/ws") as connection:
         connection.send(sent + websocket_frame(CLOSE, (1000).to_bytes(2)))
-        assert close_frame_code(await connection.rest()) == 1000
+        assert close_frame_code(await connection.read_to_end()) == 1000
     assert (await house.record()).gone_by_client == [True]
 
 
@@ -153,7 +153,7 @@ async def test_ws_07_a_flood_ends_the_connection_and_takes_no_memory(
     before = resident()
     async with raw_websocket(house.server.port, b"/ws") as connection:
         flooding = asyncio.create_task(flood_connection(connection, piece, times))
-        assert close_frame_code(await connection.rest()) == code
+        assert close_frame_code(await connection.read_to_end()) == code
         await house.clock.advance(2 * ROUND)  # we listen no longer than that
         async with asyncio.timeout(SOCKET_TIMEOUT):
             await flooding
@@ -179,7 +179,7 @@ async def test_ws_07_a_handshake_that_does_not_come_to_its_end_is_not_waited_for
         await wait_until(lambda: len(house.server.server_state.connections) == 1)
         await send_request(house.server.port, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         await house.clock.advance(10)
-        assert (await connection.answer()).status == 408
+        assert (await connection.read_response()).status == 408
 
 
 @pytest.mark.parametrize("header", [b"X: " + b"x" * 9_000, b"Sec-WebSocket-Version: 12", b"Sec-WebSocket-Key: short"])
@@ -187,8 +187,8 @@ async def test_ws_07_a_handshake_that_is_none_is_answered_and_closed(house: Hous
     async with raw_connection(house.server.port) as connection:
         connection.send(b"GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n")
         connection.send(KEY + header + b"\r\n\r\n")
-        assert 400 <= (await connection.answer()).status < 500
-        assert await connection.rest() == b""
+        assert 400 <= (await connection.read_response()).status < 500
+        assert await connection.read_to_end() == b""
     assert house.records == []
 
 
@@ -196,9 +196,9 @@ async def test_a_client_that_does_not_wait_for_the_answer_to_its_handshake_is_no
     async with raw_connection(house.server.port) as connection:
         connection.send(b"GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" + KEY)
         connection.send(b"\r\n" + websocket_frame(CLOSE, (1000).to_bytes(2)))
-        assert (await connection.answer()).status == 101
+        assert (await connection.read_response()).status == 101
         connection.send(websocket_frame(CLOSE, (1001).to_bytes(2)))
-        assert close_frame_code(await connection.rest()) == 1001
+        assert close_frame_code(await connection.read_to_end()) == 1001
 
 
 async def test_ws_05_pings_come_every_five_seconds_and_ten_without_an_answer_are_the_end(house: House) -> None:
@@ -208,7 +208,7 @@ async def test_ws_05_pings_come_every_five_seconds_and_ten_without_an_answer_are
         assert record.gone_by_client == []
         await house.clock.advance(ROUND)
         assert record.gone_by_client == [True]
-        assert await connection.rest() == b"\x89\x00" * 2
+        assert await connection.read_to_end() == b"\x89\x00" * 2
     await wait_until(lambda: record.times_released == 1)
 
 
@@ -238,7 +238,7 @@ async def test_a_client_that_does_not_read_is_cut_off(house: House) -> None:
         record = await house.record()
         assert record.socket is not None
         for _ in range(10_000):
-            record.socket.tell(b"x" * 1_000)
+            record.socket.send_text(b"x" * 1_000)
         await wait_until(lambda: record.times_released == 1)
         assert record.gone_by_client == [True]
 
@@ -247,13 +247,13 @@ async def test_a_client_that_does_not_answer_our_close_is_cut_off(house: House) 
     async with raw_websocket(house.server.port, b"/ws") as connection:
         record = await house.record()
         assert record.socket is not None
-        record.socket.end(4410, "over", b"last word")
-        record.socket.tell(b"nothing more")
-        record.socket.end(1000, "twice")
+        record.socket.close(4410, "over", b"last word")
+        record.socket.send_text(b"nothing more")
+        record.socket.close(1000, "twice")
         assert record.gone_by_client == [False]
         await house.clock.advance(2 * ROUND)
         await wait_until(lambda: record.times_released == 1)
-        assert await connection.rest() == b"\x81\x09last word\x88\x06\x11\x3aover"
+        assert await connection.read_to_end() == b"\x81\x09last word\x88\x06\x11\x3aover"
     assert record.gone_by_client == [False]
 
 
@@ -261,9 +261,9 @@ async def test_a_client_that_answers_our_close_is_gone_at_once(house: House) -> 
     async with raw_websocket(house.server.port, b"/ws") as connection:
         record = await house.record()
         assert record.socket is not None
-        record.socket.end(4410, "over")
+        record.socket.close(4410, "over")
         connection.send(websocket_frame(TEXT, b"too late") + websocket_frame(CLOSE, (4410).to_bytes(2)))
-        assert close_frame_code(await connection.rest()) == 4410
+        assert close_frame_code(await connection.read_to_end()) == 4410
         await wait_until(lambda: record.times_released == 1)
     assert record.gone_by_client == [False]
 
@@ -273,4 +273,4 @@ async def test_no_other_path_takes_sockets(house: House) -> None:
         connection.send(
             b"GET /other HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" + KEY + b"\r\n"
         )
-        assert (await connection.answer()).status == 403
+        assert (await connection.read_response()).status == 403

@@ -65,7 +65,7 @@ async def test_lg_05_known_and_unknown_addresses_take_as_long(
     service: RunningService, path: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     timing = await measure_pairs(service, path, samples=SAMPLES, warm_up=WARM_UP)
-    database = service.house.settings.database.url.reveal().partition(":")[0]
+    database = service.services.settings.database.url.reveal().partition(":")[0]
     with capsys.disabled():
         sys.stdout.write(f"\n{path:<22} {database:<12} {timing}\n")
     assert abs(timing.share) <= TOLERANCE
@@ -96,22 +96,22 @@ async def measure_pairs(service: RunningService, path: str, *, samples: int, war
     )
 
 
-async def send_attempt(visitor: HttpBrowser, path: str, login: str) -> httpx2.Response:
+async def send_attempt(browser: HttpBrowser, path: str, login: str) -> httpx2.Response:
     if path == LOGIN:
-        answer = await visitor.client.post(path, json={"login": login, "password": NEW})
+        answer = await browser.client.post(path, json={"login": login, "password": NEW})
         assert answer.json() == {"status": "LOGINERROR"}
         return answer
     more = {"nick": "Somebody", "password": NEW, "repeated": NEW} if path == "/register" else {}
-    return await visitor.post(path, login=login, **more)
+    return await browser.post(path, login=login, **more)
 
 
 async def people_of(service: RunningService, number: int) -> list[str]:
     """Accounts as registration leaves them, all with one password."""
-    hashed = await service.house.passwords.hash("correct horse battery staple")
+    hashed = await service.services.passwords.hash("correct horse battery staple")
     logins = [f"known{one:04}@studio.example" for one in range(number)]
     for one, login in enumerate(logins):
         user = User(user_id=str(2_000_000_000 + one), login=login, nick="Known", password_hash=hashed, reg_time=1)
-        await service.house.storage.accounts.create(user, a_record())
+        await service.services.storage.accounts.create_user(user, a_record())
     return logins
 
 
@@ -142,15 +142,15 @@ async def test_tk_27_a_wrong_secret_takes_as_long_wherever_it_differs(
 
 async def comparisons(service: RunningService) -> Mapping[str, tuple[Check, str]]:
     """The very methods that the token and the revoke endpoint ask, each with what would be right."""
-    known = client_secrets(service.house)
+    known = client_secrets(service.services)
     native, oidc = await a_native_client(service), await an_oidc_client(service)
     source = "192.0.2.1"
 
     async def proves(given: str) -> bool:
-        return await known.made_proof(native.client, given, native.redirect_uri, source=source)
+        return await known.is_correct_proof(native.client, given, native.redirect_uri, source=source)
 
     async def knows(relying: RelyingPartyClient, given: str) -> bool:
-        return await known.is_known(relying.client, given, source=source)
+        return await known.is_correct_secret(relying.client, given, source=source)
 
     return {
         "proof": (proves, native_proof(native.redirect_uri, native.secret)),

@@ -20,7 +20,7 @@ async def test_a_user_comes_back_as_it_was_kept(storage: Storage) -> None:
         email_verified=True,
         sealed_totp=b"\x00sealed",
     )
-    await storage.accounts.create(user, a_record())
+    await storage.accounts.create_user(user, a_record())
     assert await storage.accounts.user(user.user_id) == user
     assert await storage.accounts.user_by_login(user.login_key or "") == user
 
@@ -32,30 +32,30 @@ async def test_an_unknown_user_is_not_found(storage: Storage) -> None:
 
 
 async def test_a_login_belongs_to_one_account_in_all_its_spellings(storage: Storage) -> None:
-    await storage.accounts.create(a_user(login="Anna@Studio.Example"), a_record())
+    await storage.accounts.create_user(a_user(login="Anna@Studio.Example"), a_record())
     with pytest.raises(LoginTaken):
-        await storage.accounts.create(a_user(login="anna@studio.example"), a_record())
+        await storage.accounts.create_user(a_user(login="anna@studio.example"), a_record())
 
 
 async def test_a_refused_account_leaves_nothing_behind(storage: Storage) -> None:
-    await storage.accounts.create(a_user(login="anna@studio.example"), a_record())
+    await storage.accounts.create_user(a_user(login="anna@studio.example"), a_record())
     other = a_user(login="anna@studio.example", tags=frozenset({"x"}))
     with pytest.raises(LoginTaken):
-        await storage.accounts.create(other, a_record())
-    await storage.accounts.create(replace(other, login="other@studio.example"), a_record())
-    assert len(await storage.audit.unsealed(10)) == 2
+        await storage.accounts.create_user(other, a_record())
+    await storage.accounts.create_user(replace(other, login="other@studio.example"), a_record())
+    assert len(await storage.audit.unsealed_records(10)) == 2
 
 
 async def test_a_user_id_is_never_given_twice(storage: Storage) -> None:
     user = a_user()
-    await storage.accounts.create(user, a_record())
+    await storage.accounts.create_user(user, a_record())
     with pytest.raises(UserIdTaken):
-        await storage.accounts.create(replace(user, login="other@studio.example"), a_record())
+        await storage.accounts.create_user(replace(user, login="other@studio.example"), a_record())
 
 
 async def test_of_many_racing_for_one_login_exactly_one_gets_it(storage: Storage) -> None:
     answers = await asyncio.gather(
-        *(storage.accounts.create(a_user(login="anna@studio.example"), a_record()) for _ in range(12)),
+        *(storage.accounts.create_user(a_user(login="anna@studio.example"), a_record()) for _ in range(12)),
         return_exceptions=True,
     )
     assert sorted(type(answer).__name__ for answer in answers) == ["LoginTaken"] * 11 + ["NoneType"]
@@ -63,7 +63,7 @@ async def test_of_many_racing_for_one_login_exactly_one_gets_it(storage: Storage
 
 async def test_blocking_raises_the_revocation_epoch_every_time(storage: Storage) -> None:
     user = a_user()
-    await storage.accounts.create(user, a_record())
+    await storage.accounts.create_user(user, a_record())
     first = await storage.accounts.set_blocked(user.user_id, a_record(), blocked=True, now=NOW)
     again = await storage.accounts.set_blocked(user.user_id, a_record(), blocked=True, now=NOW)
     set_back = await storage.accounts.set_blocked(user.user_id, a_record(), blocked=True, now=NOW - 3_600)
@@ -74,7 +74,7 @@ async def test_blocking_raises_the_revocation_epoch_every_time(storage: Storage)
 async def test_blocking_nobody_is_not_found_and_not_recorded(storage: Storage) -> None:
     with pytest.raises(UserNotFound):
         await storage.accounts.set_blocked("1000000009", a_record(), blocked=True, now=NOW)
-    assert await storage.audit.unsealed(10) == []
+    assert await storage.audit.unsealed_records(10) == []
 
 
 async def test_a_new_setup_link_kills_the_one_before(storage: Storage) -> None:
@@ -89,14 +89,14 @@ async def test_a_setup_link_ends_at_its_time(storage: Storage) -> None:
     assert await storage.accounts.setup_link_is_open(b"link", NOW + 4)
     assert not await storage.accounts.setup_link_is_open(b"link", NOW + 5)
     with pytest.raises(SetupLinkDead):
-        await storage.accounts.set_up(b"link", a_user(), _records(), NOW + 5)
+        await storage.accounts.complete_setup(b"link", a_user(), _records(), NOW + 5)
 
 
 async def test_of_many_racing_with_one_setup_link_exactly_one_becomes_administrator(storage: Storage) -> None:
     await storage.accounts.put_setup_link(a_setup_link(b"link"), a_record())
     users = [a_user() for _ in range(12)]
     answers = await asyncio.gather(
-        *(storage.accounts.set_up(b"link", user, _records(), NOW) for user in users), return_exceptions=True
+        *(storage.accounts.complete_setup(b"link", user, _records(), NOW) for user in users), return_exceptions=True
     )
     winners = [user for user, answer in zip(users, answers, strict=True) if answer is None]
     assert len(winners) == 1
@@ -106,15 +106,15 @@ async def test_of_many_racing_with_one_setup_link_exactly_one_becomes_administra
 
 async def test_an_administrator_made_another_way_closes_setup_too(storage: Storage) -> None:
     await storage.accounts.put_setup_link(a_setup_link(b"link"), a_record())
-    await storage.accounts.create(a_user(), a_record(), administrator=True)
+    await storage.accounts.create_user(a_user(), a_record(), administrator=True)
     assert not await storage.accounts.setup_link_is_open(b"link", NOW)
     with pytest.raises(SetupClosed):
-        await storage.accounts.set_up(b"link", a_user(), _records(), NOW)
+        await storage.accounts.complete_setup(b"link", a_user(), _records(), NOW)
 
 
 async def test_setup_stays_closed_for_ever(storage: Storage) -> None:
     await storage.accounts.put_setup_link(a_setup_link(b"link"), a_record())
-    await storage.accounts.set_up(b"link", a_user(), _records(), NOW)
+    await storage.accounts.complete_setup(b"link", a_user(), _records(), NOW)
     with pytest.raises(SetupClosed):
         await storage.accounts.put_setup_link(a_setup_link(b"other"), a_record())
 

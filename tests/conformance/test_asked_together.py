@@ -37,15 +37,15 @@ def read(statement: Statement, name: str) -> Verb[str | None]:
 
 async def noted(storage: Storage, name: str) -> bool:
     verb = partial(note, name)
-    return await storage.runner.act(verb, at_once=verb)
+    return await storage.runner.write(verb, single_statement=verb)
 
 
 async def found(storage: Storage, name: str, statement: Statement = READ) -> str | None:
-    return await storage.runner.look(partial(read, statement, name))
+    return await storage.runner.read(partial(read, statement, name))
 
 
 def numbered(statement: Statement) -> BatchedStatement:
-    together = statement.for_many_askers
+    together = statement.for_batch
     assert together is not None
     return together
 
@@ -92,11 +92,11 @@ async def test_whoever_asks_in_the_same_moment_shares_one_round_trip(migrated_po
         async def connecting() -> AsyncIterator[Counting]:
             yield counting
 
-        together = StatementBatcher(connecting, most=1, patience=LOCK_TIMEOUT)
+        together = StatementBatcher(connecting, max_workers=1, queue_timeout=LOCK_TIMEOUT)
         await asyncio.gather(
-            *(together.ask(numbered(NOTE), {"name": f"fact {n}", "value": str(n)}) for n in range(20))
+            *(together.execute(numbered(NOTE), {"name": f"fact {n}", "value": str(n)}) for n in range(20))
         )
-        answers = await asyncio.gather(*(together.ask(numbered(READ), {"of": f"fact {n}"}) for n in range(21)))
+        answers = await asyncio.gather(*(together.execute(numbered(READ), {"of": f"fact {n}"}) for n in range(21)))
         assert counting.groups == [20, 21]
         assert [[row.value for row in rows] for rows in answers] == [*([str(n)] for n in range(20)), []]
 
@@ -115,9 +115,9 @@ async def test_a_connection_is_not_kept_for_ever_however_much_is_asked(
             taken += 1
             yield connection
 
-        together = StatementBatcher(connecting, most=1, patience=LOCK_TIMEOUT)
-        noted = together.ask(numbered(NOTE), {"name": "fact", "value": "so"})
-        await asyncio.gather(noted, *(together.ask(numbered(one), {"of": "fact"}) for one in (READ, HOLD)))
+        together = StatementBatcher(connecting, max_workers=1, queue_timeout=LOCK_TIMEOUT)
+        noted = together.execute(numbered(NOTE), {"name": "fact", "value": "so"})
+        await asyncio.gather(noted, *(together.execute(numbered(one), {"of": "fact"}) for one in (READ, HOLD)))
     assert taken == 2
 
 
@@ -183,7 +183,7 @@ async def test_who_leaves_takes_no_answer_from_those_who_asked_with_him(migrated
 
 
 async def test_who_is_not_taken_along_in_time_is_told_so(migrated_postgres_url: str) -> None:
-    limits = PoolLimits(least=1, most=2, acquire_seconds=0.2)
+    limits = PoolLimits(min_size=1, max_size=2, acquire_seconds=0.2)
     async with a_fact_to_hold(migrated_postgres_url, limits) as (storage, holding, watcher):
         async with asyncio.timeout(LOCK_TIMEOUT), holding():
             waiting = asyncio.create_task(found(storage, "locked", HOLD))  # the one carrier there may be

@@ -37,7 +37,7 @@ class TestKey:
     def sign(self, message: bytes) -> tuple[str, bytes]:
         return "k1", self._key.sign(message)
 
-    async def is_ours(self, kid: str, message: bytes, signature: bytes) -> bool:
+    async def is_valid_signature(self, kid: str, message: bytes, signature: bytes) -> bool:
         try:
             self._key.public_key().verify(signature, message)
         except InvalidSignature:
@@ -54,7 +54,7 @@ NOTES = HeadExporter(key=AUDIT_KEY, installation="0123456789abcdef")
 
 @pytest.fixture
 async def storage(storage: Storage) -> Storage:
-    await storage.audit.move_head(HeadSwap(before=None, after=BOX.close(ChainHead(at=NOW))))
+    await storage.audit.swap_head(HeadSwap(before=None, after=BOX.encode(ChainHead(at=NOW))))
     return storage
 
 
@@ -62,7 +62,7 @@ def sealer(storage: Storage, clock: MovableClock | None = None) -> Sealer:
     return Sealer(
         store=storage.audit,
         key=KEY,
-        box=BOX,
+        head_codec=BOX,
         recorder=RECORDER,
         mac_key=AUDIT_KEY,
         clock=clock or MovableClock(NOW),
@@ -74,37 +74,37 @@ async def verify(storage: Storage) -> VerificationResult:
 
 
 def verification(store: AuditStorage) -> ChainVerifier:
-    return ChainVerifier(store=store, mac_key=AUDIT_KEY, key=KEY, box=BOX, notes=NOTES)
+    return ChainVerifier(store=store, mac_key=AUDIT_KEY, key=KEY, head_codec=BOX, head_exporter=NOTES)
 
 
 async def forget(storage: Storage, at: int) -> int:
-    return await Retention(store=storage.audit, key=KEY, box=BOX).forget_before(at)
+    return await Retention(store=storage.audit, key=KEY, head_codec=BOX).delete_before(at)
 
 
 async def record(storage: Storage, count: int, subject: str = "1000000001") -> None:
     for _ in range(count):
-        await storage.accounts.note(a_record(subject=subject, login="anna@studio.example"))
+        await storage.accounts.add_record(a_record(subject=subject, login="anna@studio.example"))
 
 
 async def tamper(storage: Storage, statement: Callable[..., BoundStatement], **parameters: object) -> None:
     def verb() -> Verb[None]:
         yield statement(**parameters)
 
-    await storage.runner.act(verb)
+    await storage.runner.write(verb)
 
 
 async def test_a_change_and_its_record_commit_together(storage: Storage) -> None:
     entry = a_record()
-    await storage.accounts.create(a_user(login="anna@studio.example"), entry)
-    assert await storage.audit.find(entry.record_id) == entry
+    await storage.accounts.create_user(a_user(login="anna@studio.example"), entry)
+    assert await storage.audit.find_record(entry.record_id) == entry
 
 
 async def test_a_refused_change_leaves_no_record(storage: Storage) -> None:
-    await storage.accounts.create(a_user(login="anna@studio.example"), a_record())
+    await storage.accounts.create_user(a_user(login="anna@studio.example"), a_record())
     refused = a_record()
     with pytest.raises(LoginTaken):
-        await storage.accounts.create(a_user(login="anna@studio.example"), refused)
-    assert await storage.audit.find(refused.record_id) is None
+        await storage.accounts.create_user(a_user(login="anna@studio.example"), refused)
+    assert await storage.audit.find_record(refused.record_id) is None
 
 
 async def test_sealed_records_form_a_chain_that_verifies(storage: Storage) -> None:
@@ -127,13 +127,13 @@ async def test_sealers_that_race_leave_one_chain(storage: Storage) -> None:
 
 async def test_appending_what_was_sealed_meanwhile_changes_nothing(storage: Storage) -> None:
     await record(storage, 2)
-    records = await storage.audit.unsealed(10)
+    records = await storage.audit.unsealed_records(10)
     await sealer(storage).seal_all()
     head = (await storage.audit.chain_end()).head
-    before = HeadSwap(before=head, after=BOX.close(ChainHead(at=NOW)))
+    before = HeadSwap(before=head, after=BOX.encode(ChainHead(at=NOW)))
     late = Seal(place=4, at=NOW, link=b"x", kid="k1", signature=b"x")
     with pytest.raises((SealedMeanwhile, Conflict)):
-        await storage.audit.append([record.record_id for record in records], late, before)
+        await storage.audit.append_to_chain([record.record_id for record in records], late, before)
     assert (await verify(storage)).problems == ()
 
 
@@ -179,7 +179,7 @@ async def test_a_cut_off_end_is_missed(storage: Storage) -> None:
 
 async def test_a_record_changed_before_it_was_sealed_stays_outside_and_is_named(storage: Storage) -> None:
     await record(storage, 2)
-    victim = (await storage.audit.unsealed(10))[0]
+    victim = (await storage.audit.unsealed_records(10))[0]
     change = Statement(
         update(audit_events).where(audit_events.c.record_id == bindparam("of")).values(event=bindparam("event"))
     )
@@ -194,7 +194,7 @@ async def test_erasing_deletes_the_personal_part_and_the_chain_still_verifies(st
     await sealer(storage).seal_all()
     entry = RECORDER.record(AuditEvent.USER_ERASED, ORIGIN, subject="installation")
     assert await storage.audit.erase_personal("1000000001", entry) == 2
-    kept = await storage.audit.newest(10, "1000000001", "")
+    kept = await storage.audit.newest_records(10, "1000000001", "")
     assert [(one.personal, one.salt, one.subject) for one in kept] == [(None, None, "1000000001")] * 2
     assert (await verify(storage)).problems == ()
 
@@ -220,20 +220,20 @@ async def test_retention_forgets_whole_batches_and_the_rest_still_verifies(
 async def test_refusals_are_found_by_the_id_their_caller_saw_and_only_the_newest_are_kept(storage: Storage) -> None:
     refusals = [RECORDER.refusal("gsid.violation", ORIGIN, reason=f"r{n}", subject="g") for n in range(7)]
     for refusal in refusals:
-        await storage.audit.refuse(refusal, kept=5)
-    assert [await storage.audit.find(one.record_id) for one in refusals] == [None, None, *refusals[2:]]
+        await storage.audit.add_refusal(refusal, kept=5)
+    assert [await storage.audit.find_record(one.record_id) for one in refusals] == [None, None, *refusals[2:]]
 
 
 async def test_newest_records_come_first_and_can_be_narrowed(storage: Storage) -> None:
     old = replace(a_record(subject="1000000001"), at=NOW - 10)
     new = a_record(AuditEvent.USER_BLOCKED, subject="1000000001")
     for entry in (old, new, a_record(subject="1000000002")):
-        await storage.accounts.note(entry)
-    assert [one.record_id for one in await storage.audit.newest(10, "1000000001", "")] == [
+        await storage.accounts.add_record(entry)
+    assert [one.record_id for one in await storage.audit.newest_records(10, "1000000001", "")] == [
         new.record_id,
         old.record_id,
     ]
-    assert [one.record_id for one in await storage.audit.newest(10, "", "user.blocked")] == [new.record_id]
+    assert [one.record_id for one in await storage.audit.newest_records(10, "", "user.blocked")] == [new.record_id]
 
 
 async def test_what_a_running_service_seals_meanwhile_is_no_damage(storage: Storage) -> None:

@@ -27,20 +27,22 @@ from tests.support.command_line import InstallationPaths
 @asynccontextmanager
 async def opened(url: str, data: Path) -> AsyncIterator[Services]:
     place = InstallationPaths(data=data, url=url)
-    async with open_services(place.loaded(), clock=SystemClock(), serving=False) as house:
+    async with open_services(place.load_settings(), clock=SystemClock(), serving=False) as house:
         yield house
 
 
 async def note(house: Services) -> None:
-    await house.storage.accounts.note(house.recorder.record(AuditEvent.USER_CHANGED, ORIGIN, subject="1000000001"))
+    await house.storage.accounts.add_record(
+        house.recorder.record(AuditEvent.USER_CHANGED, ORIGIN, subject="1000000001")
+    )
 
 
 async def test_a_new_installation_has_a_head_from_the_start(migrated_url: str, tmp_path: Path) -> None:
     async with opened(migrated_url, tmp_path) as house:
-        head = HeadCodec(house.masters).open((await house.storage.audit.chain_end()).head)
+        head = HeadCodec(house.masters).decode((await house.storage.audit.chain_end()).head)
         assert head is not None
         assert (head.place, head.begins, head.unlinked) == (0, 1, 0)
-        assert (await house.verification().verify()).problems == ()
+        assert (await house.audit_verification().verify()).problems == ()
 
 
 async def test_processes_that_start_together_make_one_key_and_one_head(migrated_url: str, tmp_path: Path) -> None:
@@ -56,24 +58,24 @@ async def test_an_installation_from_before_gets_a_head_at_its_first_start(
     migrated_url: str, tmp_path: Path, forgotten: int
 ) -> None:
     async with opened(migrated_url, tmp_path) as house:
-        await house.sealer.seal_all()
+        await house.audit_sealer.seal_all()
         for _ in range(3):
             await note(house)
-            await house.sealer.seal_all()
+            await house.audit_sealer.seal_all()
         if forgotten:
-            assert await house.retention.forget_before(house.clock.now() + 1) > 0
+            assert await house.audit_retention.delete_before(house.clock.now() + 1) > 0
             await note(house)
-            await house.sealer.seal_all()
+            await house.audit_sealer.seal_all()
         await make_older(house)
     async with opened(migrated_url, tmp_path) as house:
-        assert (await house.verification().verify()).problems == ()
+        assert (await house.audit_verification().verify()).problems == ()
         await note(house)
-        await house.sealer.seal_all()
-        assert (await house.verification().verify()).problems == ()
+        await house.audit_sealer.seal_all()
+        assert (await house.audit_verification().verify()).problems == ()
         await cut(house, AUDIT_HEAD)
-        assert len((await house.verification().verify()).problems) > 0
+        assert len((await house.audit_verification().verify()).problems) > 0
     async with opened(migrated_url, tmp_path) as house:  # no second head is made
-        assert len((await house.verification().verify()).problems) > 0
+        assert len((await house.audit_verification().verify()).problems) > 0
 
 
 async def make_older(house: Services) -> None:
@@ -88,13 +90,13 @@ async def make_older(house: Services) -> None:
         yield from set_value(INSTANCE_KEY, b64encode(sealed).decode())
         yield Statement(delete(installation).where(installation.c.name == AUDIT_HEAD))()
         resign = update(audit_seals).where(audit_seals.c.place == bindparam("of"))
-        yield Statement(resign.values(signature=bindparam("signed"))).many(seals)
+        yield Statement(resign.values(signature=bindparam("signed"))).bulk(seals)
 
-    await house.storage.runner.act(verb)
+    await house.storage.runner.write(verb)
 
 
 async def cut(house: Services, name: str) -> None:
     def verb() -> Verb[None]:
         yield Statement(delete(installation).where(installation.c.name == name))()
 
-    await house.storage.runner.act(verb)
+    await house.storage.runner.write(verb)

@@ -50,7 +50,7 @@ async def contents(storage: Storage) -> Held:
         assert len(rows) <= CHUNK_ROWS
         held.setdefault(table, []).extend(map(tuple, rows))
 
-    await storage.runner.survey(partial(dump_rows, put))
+    await storage.runner.snapshot_read(partial(dump_rows, put))
     return held
 
 
@@ -66,7 +66,7 @@ def written(value: Any) -> Any:
 
 async def restore(storage: Storage, held: Held, *, replace: bool = False, now: int = NOW) -> ArchiveEnd:
     entry = a_record(AuditEvent.RESTORED, subject="installation")
-    return await storage.runner.act(
+    return await storage.runner.write(
         partial(restore_rows, partial(chunks, held), RestoreFence(now=now), entry, replace=replace)
     )
 
@@ -84,7 +84,7 @@ async def test_every_row_is_read_once_however_many_there_are(storage: Storage) -
     tags = frozenset(f"tag-{number:04}" for number in range(2 * CHUNK_ROWS + 1))
     users = [a_user(tags=tags), a_user(tags=frozenset({"ä", "tag-0000"}), sealed_totp=b"\x00\xff", meta={"a": "ü"})]
     for user in users:
-        await storage.accounts.create(user, a_record())
+        await storage.accounts.create_user(user, a_record())
     held = await contents(storage)
     assert len(column(held, "user_tags", "tag")) == 2 * CHUNK_ROWS + 3
     assert set(column(held, "user_tags", "tag")) == tags | {"ä"}
@@ -93,10 +93,10 @@ async def test_every_row_is_read_once_however_many_there_are(storage: Storage) -
 
 async def test_what_was_read_is_put_back_as_it_was(storage: Storage) -> None:
     user = a_user(tags=frozenset({"x"}), sealed_totp=b"\x00\xff", meta={"a": 'ü "quoted"'}, email_verified=True)
-    await storage.accounts.create(user, a_record(login="anna@studio.example"))
-    await storage.oauth.create(a_client(), a_record())
+    await storage.accounts.create_user(user, a_record(login="anna@studio.example"))
+    await storage.clients.create_client(a_client(), a_record())
     before = await contents(storage)
-    await storage.accounts.create(a_user(), a_record())
+    await storage.accounts.create_user(a_user(), a_record())
     assert await restore(storage, before, replace=True) == CLOSING
     after = await contents(storage)
     for table in before.keys() - {"users", "audit_events", "installation"}:
@@ -104,11 +104,11 @@ async def test_what_was_read_is_put_back_as_it_was(storage: Storage) -> None:
     assert set(before["audit_events"]) < set(after["audit_events"])
     restored = await storage.accounts.user(user.user_id)
     assert (restored.meta, restored.tags, restored.sealed_totp) == (user.meta, user.tags, user.sealed_totp)
-    assert (await storage.oauth.client("web")).secrets == a_client().secrets
+    assert (await storage.clients.client("web")).secrets == a_client().secrets
 
 
 async def test_a_database_that_holds_anything_is_left_alone_unless_told(storage: Storage) -> None:
-    await storage.installation.state("base_url", "https://login.studio.example")
+    await storage.installation.set_value("base_url", "https://login.studio.example")
     before = await contents(storage)
     with pytest.raises(DatabaseNotEmpty, match="installation"):
         await restore(storage, {"user_ids": [("1",)]})
@@ -126,7 +126,7 @@ async def test_a_database_that_holds_anything_is_left_alone_unless_told(storage:
 async def test_rows_that_cannot_be_leave_everything_as_it_was(
     storage: Storage, rows: Held, error: type[Exception]
 ) -> None:
-    await storage.accounts.create(a_user(), a_record())
+    await storage.accounts.create_user(a_user(), a_record())
     before = await contents(storage)
     with pytest.raises(error):
         await restore(storage, rows, replace=True)
@@ -135,7 +135,7 @@ async def test_rows_that_cannot_be_leave_everything_as_it_was(
 
 
 async def test_a_file_that_turns_out_damaged_at_its_end_leaves_everything_as_it_was(storage: Storage) -> None:
-    await storage.accounts.create(a_user(), a_record())
+    await storage.accounts.create_user(a_user(), a_record())
     before = await contents(storage)
 
     def damaged() -> Generator[ArchiveRows, None, ArchiveEnd]:
@@ -144,7 +144,7 @@ async def test_a_file_that_turns_out_damaged_at_its_end_leaves_everything_as_it_
 
     verb = partial(restore_rows, damaged, RestoreFence(now=NOW), a_record(AuditEvent.RESTORED), replace=True)
     with pytest.raises(BackupDamaged):
-        await storage.runner.act(verb)
+        await storage.runner.write(verb)
     assert await contents(storage) == before
 
 
@@ -152,7 +152,7 @@ async def test_every_revocation_epoch_ends_above_any_that_was_given_out(storage:
     """R3: a token issued after the backup carries a rev of before the restore, also when clocks ran ahead."""
     old, recent, ahead = a_user(rev=0), a_user(rev=(NOW - 5) * 1_000), a_user(rev=(NOW + 7_200) * 1_000)
     for user in (old, recent, ahead):
-        await storage.accounts.create(user, a_record())
+        await storage.accounts.create_user(user, a_record())
     before = await contents(storage)
     blocked = [
         await storage.accounts.set_blocked(user.user_id, a_record(), blocked=True, now=NOW + 30)
@@ -180,9 +180,9 @@ async def test_what_could_be_used_once_is_spent_and_what_was_under_way_is_gone(s
 async def test_the_record_of_the_cut_commits_with_it_and_numbers_go_on(storage: Storage) -> None:
     refusals = [(number, f"r{number}", NOW, "e", "why", "s", "", "{}", "{}") for number in (3, 7)]
     await restore(storage, {"audit_refusals": refusals})
-    assert [one.event for one in await storage.audit.unsealed(9)] == ["installation.restored"]
+    assert [one.event for one in await storage.audit.unsealed_records(9)] == ["installation.restored"]
     refusal = RECORDER.refusal("game.poll", ORIGIN, reason="no", subject="s")
-    await storage.audit.refuse(refusal, kept=100)
+    await storage.audit.add_refusal(refusal, kept=100)
     assert column(await contents(storage), "audit_refusals", "position") == [3, 7, 8]
 
 
@@ -195,5 +195,5 @@ async def test_no_version_of_projects_and_groups_ever_comes_again(storage: Stora
 
 async def test_a_timeline_is_left_to_the_database_it_belongs_to(storage: Storage) -> None:
     await restore(storage, {"installation": [("timeline", "7"), ("base_url", "https://login.studio.example")]})
-    assert await storage.installation.fact("timeline") is None
-    assert await storage.installation.fact("base_url") == "https://login.studio.example"
+    assert await storage.installation.value("timeline") is None
+    assert await storage.installation.value("base_url") == "https://login.studio.example"

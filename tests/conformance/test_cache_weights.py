@@ -113,8 +113,8 @@ async def save(storage: Storage, tree: Tree, roles: list[Role]) -> None:
 async def compiled_whole(storage: Storage) -> ApplicationModel:
     model = (await storage.permissions.application_models([SHOP]))[SHOP]
     compiled = compiled_model(model)
-    for says in (compiled.schema, *(role.says for role in compiled.roles.values())):
-        assert len(says.texts) == len(says.yes)
+    for says in (compiled.schema, *(role.verdicts for role in compiled.roles.values())):
+        assert len(says.sorted_texts) == len(says.yes)
     return model
 
 
@@ -161,9 +161,9 @@ async def test_mm_02_weight_of_the_cache_is_what_people_and_lists_in_it_allocate
     async def listed(person: str) -> None:
         facts = await world.permissions.facts(person, (SHOP,))
         assert facts is not None
-        case = await reading.case(facts)
-        effective = await reading.effective(case, SHOP, None)
-        assert len(await reading.rendered(case, effective, Shape.LIST, DEFAULT_OPTIONS)) == 1_000
+        case = await reading.load_input(facts)
+        effective = await reading.evaluate(case, SHOP, None)
+        assert len(await reading.render_list(case, effective, Shape.LIST, DEFAULT_OPTIONS)) == 1_000
 
     await listed(people[0])
     weight, before = reading.cache_weight, allocated()
@@ -186,5 +186,5 @@ async def test_mm_02_weight_of_projects_is_what_they_allocate(world: Storage) ->
     before = allocated()
     structure = await world.permissions.structure(["mind_games"], [SHOP])
     assert compiled_structure(structure) is not compiled_structure(first)
-    assert compiled_structure(structure).connecting(SHOP) is not None
+    assert compiled_structure(structure).connecting_projects(SHOP) is not None
     assert_honest(structure_weight(structure), before)

@@ -14,12 +14,12 @@ SILENT = 15  # seconds after which a node's word is not good any more
 
 
 async def a_session(storage: Storage, gsid: str = "g1") -> str:
-    await storage.game_sessions.register(a_game_session(gsid))
+    await storage.game_sessions.register_session(a_game_session(gsid))
     return gsid
 
 
 async def found(storage: Storage, gsid: str) -> GameSession:
-    session = await storage.game_sessions.find(gsid, NOW)
+    session = await storage.game_sessions.find_session(gsid, NOW)
     assert session is not None
     return session
 
@@ -27,14 +27,14 @@ async def found(storage: Storage, gsid: str) -> GameSession:
 async def test_a_socket_is_a_sign_of_life(storage: Storage) -> None:
     gsid = await a_session(storage)
     assert (await found(storage, gsid)).last_seen == 0
-    await storage.game_sessions.watch(gsid, "here", NOW + 3)
+    await storage.game_sessions.add_socket_node(gsid, "here", NOW + 3)
     assert (await found(storage, gsid)).last_seen == NOW + 3
 
 
 async def test_many_are_seen_at_once_and_no_others(storage: Storage) -> None:
     gsids = [await a_session(storage, f"g{n}") for n in range(50)]
     other = await a_session(storage, "other")
-    await storage.game_sessions.seen(gsids, "here", NOW + 5)
+    await storage.game_sessions.record_presence(gsids, "here", NOW + 5)
     assert {(await found(storage, gsid)).last_seen for gsid in gsids} == {NOW + 5}
     assert (await found(storage, other)).last_seen == 0
 
@@ -43,7 +43,7 @@ async def is_heard(storage: Storage, heard: list[str]) -> None:
     """Until notices come: PostgreSQL begins to listen a little later than it is told to."""
     async with asyncio.timeout(RESPONSE_TIMEOUT):
         while "now" not in heard:
-            await storage.runner.act(wake)
+            await storage.runner.write(wake)
 
 
 def wake() -> Verb[None]:
@@ -53,51 +53,52 @@ def wake() -> Verb[None]:
 async def test_the_end_of_the_last_socket_is_counted_and_told(storage: Storage) -> None:
     gsid = await a_session(storage)
     heard: list[str] = []
-    forget = storage.game_sessions.listen(heard.append)
+    forget = storage.game_sessions.listen_for_changes(heard.append)
     await is_heard(storage, heard)
-    await storage.game_sessions.watch(gsid, "here", NOW)
-    assert await storage.game_sessions.unwatch(gsid, "here", NOW + 1)
+    await storage.game_sessions.add_socket_node(gsid, "here", NOW)
+    assert await storage.game_sessions.remove_socket_node(gsid, "here", NOW + 1)
     await wait_until(lambda: gsid in heard)
     forget()
     assert (await found(storage, gsid)).cancels == 1
-    await storage.game_sessions.watch(gsid, "here", NOW + 2)
-    assert await storage.game_sessions.unwatch(gsid, "here", NOW + 3)
+    await storage.game_sessions.add_socket_node(gsid, "here", NOW + 2)
+    assert await storage.game_sessions.remove_socket_node(gsid, "here", NOW + 3)
     assert (await found(storage, gsid)).cancels == 2
 
 
 async def test_a_socket_at_another_node_keeps_it(storage: Storage) -> None:
     gsid = await a_session(storage)
-    await storage.game_sessions.watch(gsid, "here", NOW)
-    await storage.game_sessions.watch(gsid, "there", NOW)
-    assert not await storage.game_sessions.unwatch(gsid, "here", NOW + 1)
+    await storage.game_sessions.add_socket_node(gsid, "here", NOW)
+    await storage.game_sessions.add_socket_node(gsid, "there", NOW)
+    assert not await storage.game_sessions.remove_socket_node(gsid, "here", NOW + 1)
     assert (await found(storage, gsid)).cancels == 0
-    assert await storage.game_sessions.unwatch(gsid, "there", NOW + 1)
+    assert await storage.game_sessions.remove_socket_node(gsid, "there", NOW + 1)
     assert (await found(storage, gsid)).cancels == 1
 
 
 async def test_a_node_that_fell_silent_keeps_nothing_and_one_that_speaks_does(storage: Storage) -> None:
     for gsid, kept in ((await a_session(storage, "g1"), False), (await a_session(storage, "g2"), True)):
-        await storage.game_sessions.watch(gsid, "here", NOW)
-        await storage.game_sessions.watch(gsid, "there", NOW)
+        await storage.game_sessions.add_socket_node(gsid, "here", NOW)
+        await storage.game_sessions.add_socket_node(gsid, "there", NOW)
         if kept:
-            await storage.game_sessions.seen([gsid], "there", NOW + SILENT - 5)
-        assert await storage.game_sessions.unwatch(gsid, "here", NOW + SILENT) is not kept
+            await storage.game_sessions.record_presence([gsid], "there", NOW + SILENT - 5)
+        assert await storage.game_sessions.remove_socket_node(gsid, "here", NOW + SILENT) is not kept
 
 
 async def test_what_is_over_is_not_cancelled(storage: Storage) -> None:
     gsid = await a_session(storage)
-    await storage.game_sessions.watch(gsid, "here", NOW)
-    assert not await storage.game_sessions.unwatch(gsid, "here", NOW + 120)
-    assert not await storage.game_sessions.unwatch("unknown", "here", NOW)
+    await storage.game_sessions.add_socket_node(gsid, "here", NOW)
+    assert not await storage.game_sessions.remove_socket_node(gsid, "here", NOW + 120)
+    assert not await storage.game_sessions.remove_socket_node("unknown", "here", NOW)
 
 
 async def test_of_two_nodes_that_leave_at_once_at_least_one_cancels(storage: Storage) -> None:
     for number in range(10):
         gsid = await a_session(storage, f"g{number}")
-        await storage.game_sessions.watch(gsid, "here", NOW)
-        await storage.game_sessions.watch(gsid, "there", NOW)
+        await storage.game_sessions.add_socket_node(gsid, "here", NOW)
+        await storage.game_sessions.add_socket_node(gsid, "there", NOW)
         answers = await asyncio.gather(
-            storage.game_sessions.unwatch(gsid, "here", NOW), storage.game_sessions.unwatch(gsid, "there", NOW)
+            storage.game_sessions.remove_socket_node(gsid, "here", NOW),
+            storage.game_sessions.remove_socket_node(gsid, "there", NOW),
         )
         assert any(answers)
 
@@ -105,15 +106,15 @@ async def test_of_two_nodes_that_leave_at_once_at_least_one_cancels(storage: Sto
 async def test_last_seen_never_goes_back(storage: Storage) -> None:
     gsid = await a_session(storage)
     for at in (NOW + 5, NOW + 4):
-        await storage.game_sessions.seen([gsid], "here", at)
+        await storage.game_sessions.record_presence([gsid], "here", at)
     assert (await found(storage, gsid)).last_seen == NOW + 5
 
 
 async def test_a_node_that_ends_is_forgotten_and_cancels_nothing(storage: Storage) -> None:
     gsid = await a_session(storage)
     for node in ("here", "there"):
-        await storage.game_sessions.watch(gsid, node, NOW)
-    await storage.game_sessions.forget("here")
+        await storage.game_sessions.add_socket_node(gsid, node, NOW)
+    await storage.game_sessions.forget_node("here")
     assert (await found(storage, gsid)).cancels == 0
-    assert await storage.game_sessions.unwatch(gsid, "there", NOW)
+    assert await storage.game_sessions.remove_socket_node(gsid, "there", NOW)
     assert (await found(storage, gsid)).cancels == 1

@@ -43,19 +43,19 @@ def a_turn(number: int = 1, node: str = "here") -> PollId:
 @pytest.fixture
 async def anna(storage: Storage) -> User:
     user = a_user()
-    await storage.accounts.create(user, a_record())
-    await storage.game_sessions.register(a_game_session())
+    await storage.accounts.create_user(user, a_record())
+    await storage.game_sessions.register_session(a_game_session())
     return user
 
 
 async def confirmed(storage: Storage, user: User, gsid: str = "g1") -> bool:
-    return await storage.game_sessions.confirm(
+    return await storage.game_sessions.confirm_session(
         gsid, NOW, user_id=user.user_id, rev=user.rev, auth="login", entry=a_record(subject=user.user_id)
     )
 
 
 async def found(storage: Storage, gsid: str = "g1", now: int = NOW) -> GameSession:
-    session = await storage.game_sessions.find(gsid, now)
+    session = await storage.game_sessions.find_session(gsid, now)
     assert session is not None
     return session
 
@@ -63,15 +63,15 @@ async def found(storage: Storage, gsid: str = "g1", now: int = NOW) -> GameSessi
 @pytest.mark.usefixtures("anna")
 async def test_a_session_is_found_as_it_was_registered_while_it_lasts(storage: Storage) -> None:
     assert await found(storage, now=NOW + 119) == a_game_session()
-    assert await storage.game_sessions.find("g1", NOW + 120) is None
-    assert await storage.game_sessions.find("g2", NOW) is None
+    assert await storage.game_sessions.find_session("g1", NOW + 120) is None
+    assert await storage.game_sessions.find_session("g2", NOW) is None
 
 
 @pytest.mark.usefixtures("anna")
 async def test_marks_only_move_on_and_number_polls_of_the_holder_alone(storage: Storage) -> None:
-    await storage.game_sessions.mark([a_mark(3, NOW + 50)], "here")
-    await storage.game_sessions.mark([a_mark(2, NOW + 10)], "here")
-    await storage.game_sessions.mark([a_mark(9, NOW + 60)], "there")
+    await storage.game_sessions.record_polls([a_mark(3, NOW + 50)], "here")
+    await storage.game_sessions.record_polls([a_mark(2, NOW + 10)], "here")
+    await storage.game_sessions.record_polls([a_mark(9, NOW + 60)], "there")
     session = await found(storage)
     assert (session.polls, session.holder, session.polled_at, session.ends_at) == (3, "here", NOW + 60, NOW + 180)
 
@@ -80,15 +80,15 @@ async def test_marks_only_move_on_and_number_polls_of_the_holder_alone(storage: 
 async def test_a_claim_is_numbered_after_all_that_is_known_and_told_when_asked(storage: Storage) -> None:
     store, told = storage.game_sessions, asyncio.Queue[str]()
     numbers = [
-        await store.claim(a_mark(4), "there", tell=False),
-        await store.claim(a_mark(2, NOW + 50), "here", tell=False),
-        await store.claim(a_mark(2), "there", tell=False),
+        await store.claim_session(a_mark(4), "there", tell=False),
+        await store.claim_session(a_mark(2, NOW + 50), "here", tell=False),
+        await store.claim_session(a_mark(2), "there", tell=False),
     ]
     session = await found(storage)
     assert numbers == [4, 5, 6]
     assert (session.polls, session.holder, session.polled_at, session.ends_at) == (6, "there", NOW + 50, NOW + 170)
-    end = store.listen(told.put_nowait)
-    assert await store.claim(a_mark(1, gsid="gone"), "here", tell=True) == 1
+    end = store.listen_for_changes(told.put_nowait)
+    assert await store.claim_session(a_mark(1, gsid="gone"), "here", tell=True) == 1
     while await told.get() != "gone":
         pass
     end()
@@ -97,10 +97,13 @@ async def test_a_claim_is_numbered_after_all_that_is_known_and_told_when_asked(s
 async def test_marks_of_many_sessions_in_any_order_do_not_block_each_other(storage: Storage) -> None:
     names = [f"g{n}" for n in range(20)]
     for name in names:
-        await storage.game_sessions.register(a_game_session(name))
+        await storage.game_sessions.register_session(a_game_session(name))
     there = [a_mark(1, gsid=name) for name in names]
     await asyncio.gather(
-        *(storage.game_sessions.mark(order, "here") for order in (there, there[::-1], there[10:] + there[:10]))
+        *(
+            storage.game_sessions.record_polls(order, "here")
+            for order in (there, there[::-1], there[10:] + there[:10])
+        )
     )
     assert {(await found(storage, name)).polls for name in names} == {1}
 
@@ -108,11 +111,11 @@ async def test_marks_of_many_sessions_in_any_order_do_not_block_each_other(stora
 @pytest.mark.usefixtures("anna")
 async def test_the_stages_are_told_once_each(storage: Storage) -> None:
     told: asyncio.Queue[str] = asyncio.Queue()
-    end = storage.game_sessions.listen(told.put_nowait)
-    await storage.game_sessions.register(a_game_session("last"))
+    end = storage.game_sessions.listen_for_changes(told.put_nowait)
+    await storage.game_sessions.register_session(a_game_session("last"))
     stages = [(await found(storage)).stage]
     for signing_in in (False, False, True, True):
-        await storage.game_sessions.move("g1", NOW, signing_in=signing_in)
+        await storage.game_sessions.record_progress("g1", NOW, signing_in=signing_in)
         stages.append((await found(storage)).stage)
     assert stages == [
         SignInStage.WAITING,
@@ -121,7 +124,7 @@ async def test_the_stages_are_told_once_each(storage: Storage) -> None:
         SignInStage.SIGNING_IN,
         SignInStage.SIGNING_IN,
     ]
-    await storage.game_sessions.move("last", NOW, signing_in=False)
+    await storage.game_sessions.record_progress("last", NOW, signing_in=False)
     heard = [await told.get()]
     while heard[-1] != "last":  # PostgreSQL tells a little later, and in order
         heard.append(await told.get())
@@ -142,16 +145,18 @@ async def test_nobody_confirms_with_an_account_that_changed_meanwhile(storage: S
 
 
 async def test_a_confirmed_session_is_taken_once_with_its_tokens_and_record(storage: Storage, anna: User) -> None:
-    assert not await storage.game_sessions.take("g1", a_turn(1), NOW, a_login(anna), a_record())
+    assert not await storage.game_sessions.take_answer("g1", a_turn(1), NOW, a_login(anna), a_record())
     await confirmed(storage, anna)
     takes = [
-        storage.game_sessions.take("g1", a_turn(1), NOW, a_login(anna, bytes([n])), a_record(subject=f"take {n}"))
+        storage.game_sessions.take_answer(
+            "g1", a_turn(1), NOW, a_login(anna, bytes([n])), a_record(subject=f"take {n}")
+        )
         for n in range(5)
     ]
     outcomes = await asyncio.gather(*takes)
     assert sorted(outcomes) == [False] * 4 + [True]
     winner = outcomes.index(True)
-    live = [await storage.logins.live_token(bytes([n]), NOW) is not None for n in range(5)]
+    live = [await storage.logins.live_login_token(bytes([n]), NOW) is not None for n in range(5)]
     assert live == [n == winner for n in range(5)]
     assert (await found(storage)).state is GameSessionState.DELIVERED
 
@@ -161,24 +166,24 @@ async def test_an_older_poll_than_the_newest_known_takes_nothing_nor_any_of_a_no
 ) -> None:
     store = storage.game_sessions
     await confirmed(storage, anna)
-    assert await store.claim(a_mark(7), "there", tell=False) == 7
-    await store.mark([a_mark(9)], "here")  # numbered before the claim, and stored after it
+    assert await store.claim_session(a_mark(7), "there", tell=False) == 7
+    await store.record_polls([a_mark(9)], "here")  # numbered before the claim, and stored after it
     for older in (a_turn(6, "there"), a_turn(7), a_turn(9)):
-        assert not await store.take("g1", older, NOW, a_login(anna), a_record())
-    assert await store.take("g1", a_turn(7, "there"), NOW, a_login(anna), a_record())
+        assert not await store.take_answer("g1", older, NOW, a_login(anna), a_record())
+    assert await store.take_answer("g1", a_turn(7, "there"), NOW, a_login(anna), a_record())
 
 
 async def test_a_block_between_confirmation_and_taking_leaves_nothing_to_take(storage: Storage, anna: User) -> None:
     await confirmed(storage, anna)
     await storage.accounts.set_blocked(anna.user_id, a_record(), blocked=True, now=NOW)
-    assert not await storage.game_sessions.take("g1", a_turn(1), NOW, a_login(anna), a_record())
+    assert not await storage.game_sessions.take_answer("g1", a_turn(1), NOW, a_login(anna), a_record())
     assert (await found(storage)).state is GameSessionState.CONFIRMED
 
 
 async def test_what_failed_stays_failed_with_its_first_record(storage: Storage, anna: User) -> None:
     first, second = a_refusal(), a_refusal()
-    assert await storage.game_sessions.fail("g1", NOW, first, KEPT)
-    assert not await storage.game_sessions.fail("g1", NOW, second, KEPT)
+    assert await storage.game_sessions.fail_session("g1", NOW, first, KEPT)
+    assert not await storage.game_sessions.fail_session("g1", NOW, second, KEPT)
     assert not await confirmed(storage, anna)
     session = await found(storage)
     assert (session.state, session.failure, session.stage) == (
@@ -186,37 +191,37 @@ async def test_what_failed_stays_failed_with_its_first_record(storage: Storage, 
         first.record_id,
         SignInStage.CANCELLED,
     )
-    assert await storage.audit.find(first.record_id) == first
-    assert await storage.audit.find(second.record_id) is None
+    assert await storage.audit.find_record(first.record_id) == first
+    assert await storage.audit.find_record(second.record_id) is None
 
 
 async def test_closing_before_the_delivery_ends_it_and_after_it_only_notes_the_word(
     storage: Storage, anna: User
 ) -> None:
     store = storage.game_sessions
-    await store.register(a_game_session("g2"))
+    await store.register_session(a_game_session("g2"))
     early, late = a_refusal(), a_refusal()
-    assert await store.close("g2", NOW, CloseStatus.ERROR, early, KEPT)
+    assert await store.close_session("g2", NOW, CloseStatus.ERROR, early, KEPT)
     assert (await found(storage, "g2")).failure == early.record_id
     await confirmed(storage, anna)
-    assert await store.take("g1", a_turn(1), NOW, a_login(anna), a_record())
+    assert await store.take_answer("g1", a_turn(1), NOW, a_login(anna), a_record())
     for closing in (CloseStatus.ERROR, CloseStatus.SUCCESS):
-        assert await store.close("g1", NOW + 5, closing, late, KEPT)
+        assert await store.close_session("g1", NOW + 5, closing, late, KEPT)
     session = await found(storage)
     assert (session.state, session.closed, session.closed_at) == (GameSessionState.DELIVERED, "Success", NOW + 5)
-    assert await storage.audit.find(late.record_id) is None
-    assert not await store.close("g3", NOW, CloseStatus.ERROR, late, KEPT)
+    assert await storage.audit.find_record(late.record_id) is None
+    assert not await store.close_session("g3", NOW, CloseStatus.ERROR, late, KEPT)
 
 
 async def test_waiting_sessions_are_counted_and_ended_ones_swept(storage: Storage, anna: User) -> None:
     store = storage.game_sessions
     for n in range(2, 5):
-        await store.register(a_game_session(f"g{n}", ends_at=NOW + n))
-    await store.fail("g4", NOW, a_refusal(), KEPT)
-    assert await store.pending(NOW, 9) == 3
-    assert await store.pending(NOW, 2) == 2
-    assert await store.pending(NOW + 2, 9) == 2
+        await store.register_session(a_game_session(f"g{n}", ends_at=NOW + n))
+    await store.fail_session("g4", NOW, a_refusal(), KEPT)
+    assert await store.count_pending(NOW, 9) == 3
+    assert await store.count_pending(NOW, 2) == 2
+    assert await store.count_pending(NOW + 2, 9) == 2
     await storage.sweep(NOW + 60)
-    assert await store.find("g2", 0) is None
-    assert await store.find("g1", 0) is not None
+    assert await store.find_session("g2", 0) is None
+    assert await store.find_session("g1", 0) is not None
     assert anna

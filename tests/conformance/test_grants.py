@@ -28,14 +28,14 @@ REUSED = a_record(AuditEvent.CODE_REUSED)
 
 async def anna_and_web(storage: Storage) -> User:
     anna = a_user(user_id=ANNA, tags=frozenset({"staff"}))
-    await storage.accounts.create(anna, a_record())
-    await storage.oauth.create(a_client("web"), a_record())
+    await storage.accounts.create_user(anna, a_record())
+    await storage.clients.create_client(a_client("web"), a_record())
     return anna
 
 
 async def begun(storage: Storage, **fields: Any) -> Grant:
     grant = a_grant(grant_id=racers.GRANT, code=racers.CODE, **fields)
-    assert await storage.grants.begin(grant, a_record(AuditEvent.GRANT_MADE))
+    assert await storage.grants.create_grant(grant, a_record(AuditEvent.GRANT_MADE))
     return grant
 
 
@@ -45,26 +45,29 @@ async def anna(storage: Storage) -> User:
 
 
 async def events(storage: Storage) -> list[str]:
-    return [one.event for one in await storage.audit.unsealed(100)]
+    return [one.event for one in await storage.audit.unsealed_records(100)]
 
 
 async def take(storage: Storage, now: int = NOW + 1, generation: int = 1) -> RedeemOutcome:
-    return await storage.grants.take_code(
+    return await storage.grants.redeem_code(
         racers.CODE, now, generation=generation, reused=lambda: a_record(AuditEvent.CODE_REUSED)
     )
 
 
 async def turn(storage: Storage, generation: int, now: int, grace: int = 0) -> RotationResult:
     record = a_record(AuditEvent.REFRESH_REUSED)
-    return await storage.grants.turn(racers.GRANT, generation, now, grace=grace, reused=lambda: record)
+    return await storage.grants.rotate(racers.GRANT, generation, now, grace=grace, reused=lambda: record)
 
 
 async def test_a_grant_comes_back_with_its_user_its_client_and_both_secrets(storage: Storage, anna: User) -> None:
     newer = a_client_secret(secret=b"2", created_at=NOW + 1)
-    await storage.oauth.rotate_secret("web", newer, a_record(), old_ends_at=NOW + 9)
+    await storage.clients.rotate_secret("web", newer, a_record(), old_ends_at=NOW + 9)
     grant = await begun(storage, wanted_claims=("email",), code_challenge="c", session_id="s9")
-    client = await storage.oauth.client("web")
-    for found in (await storage.grants.by_code(racers.CODE), await storage.grants.by_id(racers.GRANT, NOW)):
+    client = await storage.clients.client("web")
+    for found in (
+        await storage.grants.find_grant_by_code(racers.CODE),
+        await storage.grants.find_live_grant(racers.GRANT, NOW),
+    ):
         assert found is not None
         assert found.grant == grant
         assert found.user == anna
@@ -73,9 +76,9 @@ async def test_a_grant_comes_back_with_its_user_its_client_and_both_secrets(stor
 
 
 async def test_a_client_without_secrets_is_found_too(storage: Storage, anna: User) -> None:
-    await storage.oauth.create(replace(a_client("app", public=True), secrets=()), a_record())
+    await storage.clients.create_client(replace(a_client("app", public=True), secrets=()), a_record())
     await begun(storage, client_id="app", user_id=anna.user_id)
-    found = await storage.grants.by_id(racers.GRANT, NOW)
+    found = await storage.grants.find_live_grant(racers.GRANT, NOW)
     assert found is not None
     assert found.client.secrets == ()
 
@@ -83,11 +86,11 @@ async def test_a_client_without_secrets_is_found_too(storage: Storage, anna: Use
 @pytest.mark.usefixtures("anna")
 async def test_a_grant_is_not_kept_when_the_user_is_blocked_or_his_rev_moved_on(storage: Storage) -> None:
     for grant in (a_grant(rev=1), a_grant(user_id="2")):
-        assert not await storage.grants.begin(grant, a_record(AuditEvent.GRANT_MADE))
-        assert await storage.grants.by_code(b"code") is None
+        assert not await storage.grants.create_grant(grant, a_record(AuditEvent.GRANT_MADE))
+        assert await storage.grants.find_grant_by_code(b"code") is None
     await storage.accounts.set_blocked(ANNA, a_record(), blocked=True, now=NOW)
     blocked = await storage.accounts.user(ANNA)
-    assert not await storage.grants.begin(a_grant(rev=blocked.rev), a_record(AuditEvent.GRANT_MADE))
+    assert not await storage.grants.create_grant(a_grant(rev=blocked.rev), a_record(AuditEvent.GRANT_MADE))
     assert AuditEvent.GRANT_MADE.value not in await events(storage)
 
 
@@ -96,23 +99,25 @@ async def test_a_grant_that_needs_consent_is_kept_while_all_of_it_is_allowed(sto
     grant = a_grant(scopes=("openid", "email"))
 
     async def begin() -> bool:
-        return await storage.grants.begin(grant, a_record(AuditEvent.GRANT_MADE), consented=True)
+        return await storage.grants.create_grant(grant, a_record(AuditEvent.GRANT_MADE), consented=True)
 
     assert not await begin()
     allowed = Consent(user_id=ANNA, client_id="web", scopes=("openid", "profile"), given_at=NOW)
-    await storage.consents.give(allowed, a_record())
+    await storage.consents.add_consent(allowed, a_record())
     assert not await begin()
-    await storage.consents.give(replace(allowed, scopes=("email",)), a_record())
+    await storage.consents.add_consent(replace(allowed, scopes=("email",)), a_record())
     assert await begin()
-    assert await storage.consents.withdraw(ANNA, "web", NOW, a_record())
+    assert await storage.consents.withdraw_consent(ANNA, "web", NOW, a_record())
     grant = a_grant(scopes=("openid",), code=b"another")
     assert not await begin()
     assert (await events(storage)).count(AuditEvent.GRANT_MADE.value) == 1
 
 
 async def signed_in_and_allowed(storage: Storage, anna: User) -> None:
-    await storage.sessions.open(a_session(anna, b"cookie", session_id="s1"), a_record(), replaces=None)
-    await storage.consents.give(Consent(user_id=ANNA, client_id="web", scopes=SCOPES, given_at=NOW), a_record())
+    await storage.sessions.open_session(a_session(anna, b"cookie", session_id="s1"), a_record(), replaces=None)
+    await storage.consents.add_consent(
+        Consent(user_id=ANNA, client_id="web", scopes=SCOPES, given_at=NOW), a_record()
+    )
 
 
 WHATEVER_IS_ASKED = [{}, {"in_session": True}, {"consented": True}, {"in_session": True, "consented": True}]
@@ -125,14 +130,14 @@ async def test_a_grant_is_kept_with_its_record_or_not_at_all(
     await signed_in_and_allowed(storage, anna)
     grant = a_grant(session_id="s1", nonce="n", wanted_claims=("email",))
     entry = a_record(AuditEvent.GRANT_MADE)
-    assert await storage.grants.begin(grant, entry, **asked)
-    found = await storage.grants.by_id(grant.grant_id, NOW)
+    assert await storage.grants.create_grant(grant, entry, **asked)
+    found = await storage.grants.find_live_grant(grant.grant_id, NOW)
     assert found is not None
     assert found.grant == grant
-    assert await storage.audit.find(entry.record_id) == entry
+    assert await storage.audit.find_record(entry.record_id) == entry
     with pytest.raises(Conflict):  # a record of that id is there already
-        await storage.grants.begin(a_grant(session_id="s1", code=b"other"), entry, **asked)
-    assert await storage.grants.by_code(b"other") is None
+        await storage.grants.create_grant(a_grant(session_id="s1", code=b"other"), entry, **asked)
+    assert await storage.grants.find_grant_by_code(b"other") is None
 
 
 @pytest.mark.parametrize("asked", WHATEVER_IS_ASKED)
@@ -146,8 +151,8 @@ async def test_a_grant_that_has_lost_its_ground_is_not_kept_nor_recorded(
     if "consented" in asked:
         lost.append(a_grant(session_id="s1", client_id="other"))
     for grant in lost:
-        assert not await storage.grants.begin(grant, a_record(AuditEvent.GRANT_MADE), **asked)
-        assert await storage.grants.by_code(b"code") is None
+        assert not await storage.grants.create_grant(grant, a_record(AuditEvent.GRANT_MADE), **asked)
+        assert await storage.grants.find_grant_by_code(b"code") is None
     assert AuditEvent.GRANT_MADE.value not in await events(storage)
 
 
@@ -155,22 +160,22 @@ async def test_a_grant_that_has_lost_its_ground_is_not_kept_nor_recorded(
 async def test_no_grant_outlives_a_withdrawal_of_the_same_moment(storage: Storage) -> None:
     allowed = Consent(user_id=ANNA, client_id="web", scopes=SCOPES, given_at=NOW)
     for number in range(10):
-        await storage.consents.give(allowed, a_record())
+        await storage.consents.add_consent(allowed, a_record())
         grants = [a_grant(code=bytes([number, one])) for one in range(4)]
-        begun = (storage.grants.begin(grant, a_record(), consented=True) for grant in grants)
-        await asyncio.gather(*begun, storage.consents.withdraw(ANNA, "web", NOW, a_record()))
-        assert [await storage.grants.by_id(grant.grant_id, NOW) for grant in grants] == [None] * 4
+        begun = (storage.grants.create_grant(grant, a_record(), consented=True) for grant in grants)
+        await asyncio.gather(*begun, storage.consents.withdraw_consent(ANNA, "web", NOW, a_record()))
+        assert [await storage.grants.find_live_grant(grant.grant_id, NOW) for grant in grants] == [None] * 4
 
 
 @pytest.mark.usefixtures("anna")
 async def test_a_code_is_taken_once_and_the_second_taker_revokes_what_the_first_one_got(storage: Storage) -> None:
     await begun(storage)
-    assert await take(storage) is RedeemOutcome.TAKEN
-    found = await storage.grants.by_id(racers.GRANT, NOW + 1)
+    assert await take(storage) is RedeemOutcome.REDEEMED
+    found = await storage.grants.find_live_grant(racers.GRANT, NOW + 1)
     assert found is not None
     assert (found.grant.generation, found.grant.refreshed_at, found.grant.code_taken_at) == (1, NOW + 1, NOW + 1)
     assert await take(storage, NOW + 30) is RedeemOutcome.REUSED
-    assert await storage.grants.by_id(racers.GRANT, NOW + 30) is None
+    assert await storage.grants.find_live_grant(racers.GRANT, NOW + 30) is None
     assert await take(storage, NOW + 31) is RedeemOutcome.REUSED
     assert (await events(storage)).count(AuditEvent.CODE_REUSED.value) == 1
 
@@ -181,11 +186,11 @@ async def test_a_code_is_gone_at_its_end_after_five_failures_or_when_it_never_wa
     await begun(storage)
     assert await take(storage, NOW + 60) is RedeemOutcome.GONE
     for _ in range(4):
-        await storage.grants.fail_code(racers.CODE, most=5)
-    found = await storage.grants.by_code(racers.CODE)
+        await storage.grants.count_code_failure(racers.CODE, most=5)
+    found = await storage.grants.find_grant_by_code(racers.CODE)
     assert found is not None
     assert (found.grant.code_failures, found.grant.code_ends_at) == (4, NOW + 60)
-    await storage.grants.fail_code(racers.CODE, most=5)
+    await storage.grants.count_code_failure(racers.CODE, most=5)
     assert await take(storage) is RedeemOutcome.GONE
     assert AuditEvent.CODE_REUSED.value not in await events(storage)
 
@@ -195,8 +200,8 @@ async def test_failures_after_the_code_was_taken_change_nothing(storage: Storage
     await begun(storage)
     await take(storage)
     for _ in range(9):
-        await storage.grants.fail_code(racers.CODE, most=5)
-    assert await storage.grants.by_id(racers.GRANT, NOW + 1) is not None
+        await storage.grants.count_code_failure(racers.CODE, most=5)
+    assert await storage.grants.find_live_grant(racers.GRANT, NOW + 1) is not None
 
 
 @pytest.mark.usefixtures("anna")
@@ -204,10 +209,10 @@ async def test_a_refresh_token_turns_into_the_next_one(storage: Storage) -> None
     await begun(storage)
     await take(storage)
     assert await turn(storage, 1, NOW + 5) == RotationResult(
-        turn=RotationOutcome.ROTATED, generation=2, refreshed_at=NOW + 5
+        outcome=RotationOutcome.ROTATED, generation=2, refreshed_at=NOW + 5
     )
     assert await turn(storage, 2, NOW + 6) == RotationResult(
-        turn=RotationOutcome.ROTATED, generation=3, refreshed_at=NOW + 6
+        outcome=RotationOutcome.ROTATED, generation=3, refreshed_at=NOW + 6
     )
 
 
@@ -216,9 +221,9 @@ async def test_a_rotated_refresh_token_ends_the_family_with_its_record(storage: 
     await begun(storage)
     await take(storage)
     await turn(storage, 1, NOW + 5)
-    assert (await turn(storage, 1, NOW + 5)).turn is RotationOutcome.REUSED
-    assert (await turn(storage, 2, NOW + 6)).turn is RotationOutcome.GONE
-    assert await storage.grants.by_id(racers.GRANT, NOW + 6) is None
+    assert (await turn(storage, 1, NOW + 5)).outcome is RotationOutcome.REUSED
+    assert (await turn(storage, 2, NOW + 6)).outcome is RotationOutcome.GONE
+    assert await storage.grants.find_live_grant(racers.GRANT, NOW + 6) is None
     assert (await events(storage)).count(AuditEvent.REFRESH_REUSED.value) == 1
 
 
@@ -228,10 +233,10 @@ async def test_within_the_grace_the_one_before_the_newest_is_repeated_and_no_oth
     await take(storage)
     await turn(storage, 1, NOW + 5, grace=10)
     for now in (NOW + 5, NOW + 14):
-        repeated = RotationResult(turn=RotationOutcome.REPEATED, generation=2, refreshed_at=NOW + 5)
+        repeated = RotationResult(outcome=RotationOutcome.REPEATED, generation=2, refreshed_at=NOW + 5)
         assert await turn(storage, 1, now, grace=10) == repeated
     await turn(storage, 2, NOW + 14, grace=10)
-    assert (await turn(storage, 1, NOW + 14, grace=10)).turn is RotationOutcome.REUSED
+    assert (await turn(storage, 1, NOW + 14, grace=10)).outcome is RotationOutcome.REUSED
 
 
 @pytest.mark.usefixtures("anna")
@@ -240,19 +245,19 @@ async def test_after_the_grace_a_repeat_is_reuse(storage: Storage, now: int) -> 
     await begun(storage)
     await take(storage)
     await turn(storage, 1, NOW + 5, grace=10)
-    assert (await turn(storage, 1, now, grace=10)).turn is RotationOutcome.REUSED
+    assert (await turn(storage, 1, now, grace=10)).outcome is RotationOutcome.REUSED
 
 
 @pytest.mark.usefixtures("anna")
 async def test_a_number_that_was_never_given_is_gone_and_ends_nothing(storage: Storage) -> None:
     await begun(storage)
     await take(storage)
-    assert (await turn(storage, 7, NOW + 5)).turn is RotationOutcome.GONE
-    assert await storage.grants.by_id(racers.GRANT, NOW + 5) is not None
+    assert (await turn(storage, 7, NOW + 5)).outcome is RotationOutcome.GONE
+    assert await storage.grants.find_live_grant(racers.GRANT, NOW + 5) is not None
 
 
 async def raise_rev(storage: Storage) -> None:
-    await storage.sessions.revoke(ANNA, a_record(AuditEvent.SIGNED_OUT_EVERYWHERE), keep=None, now=NOW)
+    await storage.sessions.revoke_user(ANNA, a_record(AuditEvent.SIGNED_OUT_EVERYWHERE), keep=None, now=NOW)
 
 
 async def promote(storage: Storage) -> None:
@@ -260,7 +265,7 @@ async def promote(storage: Storage) -> None:
     for timeline in ("1", "2"):
         record = a_record(AuditEvent.PROMOTED)
         noted = partial(record_timeline, timeline, lossless=False, epoch=NOW * 1_000, entry=record)
-        await storage.runner.act(noted)
+        await storage.runner.write(noted)
 
 
 async def block(storage: Storage) -> None:
@@ -268,15 +273,15 @@ async def block(storage: Storage) -> None:
 
 
 async def remove_client(storage: Storage) -> None:
-    await storage.oauth.remove("web", a_record(AuditEvent.CLIENT_REMOVED))
+    await storage.clients.remove_client("web", a_record(AuditEvent.CLIENT_REMOVED))
 
 
 async def revoke(storage: Storage) -> None:
-    assert await storage.grants.revoke(racers.GRANT, NOW + 2, a_record(AuditEvent.GRANT_REVOKED))
+    assert await storage.grants.revoke_grant(racers.GRANT, NOW + 2, a_record(AuditEvent.GRANT_REVOKED))
 
 
 async def revoke_client(storage: Storage) -> None:
-    assert await storage.grants.revoke_client("web", NOW + 2, a_record(AuditEvent.GRANT_REVOKED)) == 1
+    assert await storage.grants.revoke_client_grants("web", NOW + 2, a_record(AuditEvent.GRANT_REVOKED)) == 1
 
 
 @pytest.mark.usefixtures("anna")
@@ -285,9 +290,9 @@ async def test_a_dead_grant_gives_nothing_any_more(storage: Storage, end: Any) -
     await begun(storage)
     await take(storage)
     await end(storage)
-    assert await storage.grants.by_id(racers.GRANT, NOW + 2) is None
-    assert (await turn(storage, 1, NOW + 2)).turn is RotationOutcome.GONE
-    assert not await storage.grants.revoke(racers.GRANT, NOW + 3, a_record(AuditEvent.GRANT_REVOKED))
+    assert await storage.grants.find_live_grant(racers.GRANT, NOW + 2) is None
+    assert (await turn(storage, 1, NOW + 2)).outcome is RotationOutcome.GONE
+    assert not await storage.grants.revoke_grant(racers.GRANT, NOW + 3, a_record(AuditEvent.GRANT_REVOKED))
 
 
 @pytest.mark.usefixtures("anna")
@@ -302,9 +307,9 @@ async def test_the_code_of_a_dead_grant_is_gone(storage: Storage, end: Any) -> N
 async def test_a_family_ends_at_its_end(storage: Storage) -> None:
     await begun(storage)
     await take(storage)
-    assert await storage.grants.by_id(racers.GRANT, NOW + 90 * DAY - 1) is not None
-    assert await storage.grants.by_id(racers.GRANT, NOW + 90 * DAY) is None
-    assert (await turn(storage, 1, NOW + 90 * DAY)).turn is RotationOutcome.GONE
+    assert await storage.grants.find_live_grant(racers.GRANT, NOW + 90 * DAY - 1) is not None
+    assert await storage.grants.find_live_grant(racers.GRANT, NOW + 90 * DAY) is None
+    assert (await turn(storage, 1, NOW + 90 * DAY)).outcome is RotationOutcome.GONE
 
 
 @pytest.mark.usefixtures("anna")
@@ -323,12 +328,12 @@ async def test_the_sweep_takes_what_has_ended_and_codes_nobody_came_for(storage:
         a_grant(code=b"revoked", code_taken_at=NOW, revoked_at=NOW - 2 * DAY),
     ]
     for grant in (*kept, *gone):
-        await storage.grants.begin(grant, a_record(AuditEvent.GRANT_MADE))
+        await storage.grants.create_grant(grant, a_record(AuditEvent.GRANT_MADE))
     await storage.sweep(NOW)
     for grant in kept:
-        assert await storage.grants.by_id(grant.grant_id, NOW) is not None
+        assert await storage.grants.find_live_grant(grant.grant_id, NOW) is not None
     for grant in gone:
-        assert await storage.grants.by_code(grant.code or b"") is None
+        assert await storage.grants.find_grant_by_code(grant.code or b"") is None
 
 
 async def test_one_code_is_taken_by_one_of_many_processes(migrated_url: str) -> None:
@@ -336,7 +341,7 @@ async def test_one_code_is_taken_by_one_of_many_processes(migrated_url: str) -> 
         await anna_and_web(storage)
         await begun(storage)
         assert race(racers.take_code, migrated_url) == {WON: 1, "REUSED": TRIES - 1}
-        assert await storage.grants.by_id(racers.GRANT, NOW + 1) is None
+        assert await storage.grants.find_live_grant(racers.GRANT, NOW + 1) is None
         assert (await events(storage)).count(AuditEvent.CODE_REUSED.value) == 1
 
 
@@ -366,6 +371,6 @@ async def test_failures_of_many_processes_are_all_counted(migrated_url: str) -> 
         await anna_and_web(storage)
         await begun(storage)
         assert race(racers.fail_code, migrated_url) == {WON: TRIES}
-        found = await storage.grants.by_code(racers.CODE)
+        found = await storage.grants.find_grant_by_code(racers.CODE)
         assert found is not None
         assert found.grant.code_failures == TRIES

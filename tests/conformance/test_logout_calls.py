@@ -19,23 +19,23 @@ URI = "https://shop.example/out"
 @pytest.fixture
 async def anna(storage: Storage) -> User:
     user = a_user()
-    await storage.accounts.create(user, a_record())
-    await storage.oauth.create(a_client(backchannel_logout_uri=URI), a_record())
-    await storage.oauth.create(a_client("silent"), a_record())
+    await storage.accounts.create_user(user, a_record())
+    await storage.clients.create_client(a_client(backchannel_logout_uri=URI), a_record())
+    await storage.clients.create_client(a_client("silent"), a_record())
     return user
 
 
 async def sign_in(storage: Storage, user: User, session: str = "s1", **fields: object) -> str:
     """A session with a grant of the client web; returns the grant's id."""
     digest = session.encode()
-    await storage.sessions.open(a_session(user, digest, session_id=session), a_record(), replaces=None)
+    await storage.sessions.open_session(a_session(user, digest, session_id=session), a_record(), replaces=None)
     return await grant(storage, user, session_id=session, **fields)
 
 
 async def grant(storage: Storage, user: User, **fields: object) -> str:
     made = a_grant(user_id=user.user_id, rev=user.rev, code=None, scopes=("openid",))
     kept = replace(made, **fields)  # type: ignore[arg-type]
-    assert await storage.grants.begin(kept, a_record(AuditEvent.GRANT_MADE))
+    assert await storage.grants.create_grant(kept, a_record(AuditEvent.GRANT_MADE))
     return kept.grant_id
 
 
@@ -45,7 +45,7 @@ async def calls(storage: Storage) -> list[tuple[str, str, str]]:
 
 
 async def claimed(storage: Storage, now: int = NOW) -> list[LogoutCall]:
-    return list(await storage.logout_calls.claim(now, most=10, lease=60))
+    return list(await storage.logout_calls.claim_calls(now, most=10, lease=60))
 
 
 async def test_the_end_of_a_session_ends_its_grants_and_tells_each_client_once(storage: Storage, anna: User) -> None:
@@ -54,12 +54,12 @@ async def test_the_end_of_a_session_ends_its_grants_and_tells_each_client_once(s
     await grant(storage, anna, client_id="silent")
     other = await sign_in(storage, anna, "s2")
     offline = await grant(storage, anna, scopes=("openid", "offline_access"))
-    assert await storage.sessions.end(anna.user_id, "s1", a_record())
+    assert await storage.sessions.end_session(anna.user_id, "s1", a_record())
     assert await calls(storage) == [("web", "s1", URI)]
-    assert await storage.grants.by_id(first, NOW) is None
-    assert await storage.grants.by_id(other, NOW) is not None
-    assert await storage.grants.by_id(offline, NOW) is not None
-    assert not await storage.sessions.end(anna.user_id, "s1", a_record())
+    assert await storage.grants.find_live_grant(first, NOW) is None
+    assert await storage.grants.find_live_grant(other, NOW) is not None
+    assert await storage.grants.find_live_grant(offline, NOW) is not None
+    assert not await storage.sessions.end_session(anna.user_id, "s1", a_record())
     assert len(await calls(storage)) == 1
 
 
@@ -67,7 +67,7 @@ async def test_the_end_of_everything_tells_of_every_session_and_only_once(storag
     await sign_in(storage, anna)
     await sign_in(storage, anna, "s2", scopes=("openid", "offline_access"))
     await asyncio.gather(
-        *(storage.sessions.revoke(anna.user_id, a_record(), keep=b"s1", now=NOW) for _ in range(4)),
+        *(storage.sessions.revoke_user(anna.user_id, a_record(), keep=b"s1", now=NOW) for _ in range(4)),
         storage.accounts.set_blocked(anna.user_id, a_record(), blocked=True, now=NOW),
     )
     assert await calls(storage) == [("web", "s1", URI), ("web", "s2", URI)]
@@ -77,13 +77,13 @@ async def test_a_session_in_the_place_of_another_of_the_same_person_goes_by_its_
     storage: Storage, anna: User
 ) -> None:
     kept = await sign_in(storage, anna)
-    again = await storage.sessions.open(a_session(anna, b"again"), a_record(), replaces=b"s1")
+    again = await storage.sessions.open_session(a_session(anna, b"again"), a_record(), replaces=b"s1")
     assert again.session_id == "s1"
-    assert await storage.sessions.find(b"s1", NOW) is None
-    assert await storage.grants.by_id(kept, NOW) is not None
+    assert await storage.sessions.find_session(b"s1", NOW) is None
+    assert await storage.grants.find_live_grant(kept, NOW) is not None
     assert await calls(storage) == []
     # The old cookie once more, as after a double click: it is gone, and a new id is nobody else's.
-    twice = await storage.sessions.open(a_session(anna, b"twice"), a_record(), replaces=b"s1")
+    twice = await storage.sessions.open_session(a_session(anna, b"twice"), a_record(), replaces=b"s1")
     assert twice.session_id != "s1"
 
 
@@ -91,25 +91,25 @@ async def test_a_session_in_the_place_of_another_persons_ends_what_that_one_was_
     storage: Storage, anna: User
 ) -> None:
     bob = a_user()
-    await storage.accounts.create(bob, a_record())
+    await storage.accounts.create_user(bob, a_record())
     ended = await sign_in(storage, anna)
-    opened = await storage.sessions.open(a_session(bob, b"bob"), a_record(), replaces=b"s1")
+    opened = await storage.sessions.open_session(a_session(bob, b"bob"), a_record(), replaces=b"s1")
     assert opened.session_id != "s1"
-    assert await storage.grants.by_id(ended, NOW) is None
+    assert await storage.grants.find_live_grant(ended, NOW) is None
     assert await calls(storage) == [("web", "s1", URI)]
 
 
 async def test_a_removed_client_is_not_called(storage: Storage, anna: User) -> None:
     await sign_in(storage, anna)
-    await storage.oauth.remove("web", a_record())
-    await storage.sessions.end(anna.user_id, "s1", a_record())
+    await storage.clients.remove_client("web", a_record())
+    await storage.sessions.end_session(anna.user_id, "s1", a_record())
     assert await calls(storage) == []
 
 
 async def test_each_call_is_given_to_one_caller_until_its_lease_is_over(storage: Storage, anna: User) -> None:
     await sign_in(storage, anna)
     await sign_in(storage, anna, "s2")
-    await storage.sessions.revoke(anna.user_id, a_record(), keep=None, now=NOW)
+    await storage.sessions.revoke_user(anna.user_id, a_record(), keep=None, now=NOW)
     rounds = await asyncio.gather(*(claimed(storage) for _ in range(5)))
     assert sorted(call.session_id for calls in rounds for call in calls) == ["s1", "s2"]
     assert await claimed(storage, NOW + 59) == []
@@ -118,25 +118,25 @@ async def test_each_call_is_given_to_one_caller_until_its_lease_is_over(storage:
 
 async def test_whoever_lost_a_call_to_another_changes_nothing(storage: Storage, anna: User) -> None:
     await sign_in(storage, anna)
-    await storage.sessions.end(anna.user_id, "s1", a_record())
+    await storage.sessions.end_session(anna.user_id, "s1", a_record())
     (slow,) = await claimed(storage)
     (quick,) = await claimed(storage, NOW + 60)
-    recorded = len(await storage.audit.unsealed(50))
-    await storage.logout_calls.delivered(slow, a_record(AuditEvent.LOGOUT_TOLD))
-    await storage.logout_calls.put_off(slow, "slow", NOW)
-    assert len(await storage.audit.unsealed(50)) == recorded
+    recorded = len(await storage.audit.unsealed_records(50))
+    await storage.logout_calls.mark_delivered(slow, a_record(AuditEvent.LOGOUT_TOLD))
+    await storage.logout_calls.schedule_retry(slow, "slow", NOW)
+    assert len(await storage.audit.unsealed_records(50)) == recorded
     (held,) = await storage.logout_calls.all_calls()
     assert (held.trouble, held.next_try_at) == ("", NOW + 120)
-    await storage.logout_calls.delivered(quick, a_record(AuditEvent.LOGOUT_TOLD))
+    await storage.logout_calls.mark_delivered(quick, a_record(AuditEvent.LOGOUT_TOLD))
     assert list(await storage.logout_calls.all_calls()) == []
-    assert len(await storage.audit.unsealed(50)) == recorded + 1
+    assert len(await storage.audit.unsealed_records(50)) == recorded + 1
 
 
 async def test_a_call_that_is_given_up_is_kept_for_a_while_and_not_made_again(storage: Storage, anna: User) -> None:
     await sign_in(storage, anna)
-    await storage.sessions.end(anna.user_id, "s1", a_record())
+    await storage.sessions.end_session(anna.user_id, "s1", a_record())
     (call,) = await claimed(storage)
-    await storage.logout_calls.give_up(call, "answered 503", a_record(AuditEvent.LOGOUT_GIVEN_UP))
+    await storage.logout_calls.give_up_call(call, "answered 503", a_record(AuditEvent.LOGOUT_GIVEN_UP))
     assert await claimed(storage, NOW + 10**6) == []
     await storage.sweep(NOW + 86_400)
     assert [call.trouble for call in await storage.logout_calls.all_calls()] == ["answered 503"]
@@ -147,9 +147,9 @@ async def test_a_call_that_is_given_up_is_kept_for_a_while_and_not_made_again(st
 async def test_no_grant_comes_of_a_session_that_has_ended(storage: Storage, anna: User) -> None:
     await sign_in(storage, anna)
     made = a_grant(user_id=anna.user_id, rev=anna.rev, code=None, session_id="s1")
-    assert await storage.grants.begin(made, a_record(AuditEvent.GRANT_MADE), in_session=True)
-    await storage.sessions.end(anna.user_id, "s1", a_record())
-    assert not await storage.grants.begin(
+    assert await storage.grants.create_grant(made, a_record(AuditEvent.GRANT_MADE), in_session=True)
+    await storage.sessions.end_session(anna.user_id, "s1", a_record())
+    assert not await storage.grants.create_grant(
         replace(made, grant_id="late"), a_record(AuditEvent.GRANT_MADE), in_session=True
     )
 
@@ -157,12 +157,14 @@ async def test_no_grant_comes_of_a_session_that_has_ended(storage: Storage, anna
 async def test_a_grant_that_races_a_sign_out_is_ended_with_it_or_never_made(storage: Storage, anna: User) -> None:
     for number in range(10):
         session = f"race{number}"
-        await storage.sessions.open(a_session(anna, session.encode(), session_id=session), a_record(), replaces=None)
+        await storage.sessions.open_session(
+            a_session(anna, session.encode(), session_id=session), a_record(), replaces=None
+        )
         made = a_grant(
             grant_id=session, user_id=anna.user_id, rev=anna.rev, code=None, session_id=session, scopes=("openid",)
         )
         await asyncio.gather(
-            storage.grants.begin(made, a_record(AuditEvent.GRANT_MADE), in_session=True),
-            storage.sessions.end(anna.user_id, session, a_record()),
+            storage.grants.create_grant(made, a_record(AuditEvent.GRANT_MADE), in_session=True),
+            storage.sessions.end_session(anna.user_id, session, a_record()),
         )
-        assert await storage.grants.by_id(session, NOW) is None
+        assert await storage.grants.find_live_grant(session, NOW) is None

@@ -113,16 +113,16 @@ async def test_tk_90_grants_made_before_they_named_their_last_attempt_are_refres
 ) -> None:
     async with open_storage(migrated_url, migrate=False) as storage:
         user = a_user()
-        await storage.accounts.create(user, a_record())
-        await storage.oauth.create(a_client(), a_record())
-        await storage.grants.begin(a_grant(grant_id="g1", user_id=user.user_id, rev=user.rev), a_record())
+        await storage.accounts.create_user(user, a_record())
+        await storage.clients.create_client(a_client(), a_record())
+        await storage.grants.create_grant(a_grant(grant_id="g1", user_id=user.user_id, rev=user.rev), a_record())
     await on(migrated_url, become_first)
     async with open_storage(migrated_url, migrate=True) as storage:
-        holder = await storage.grants.by_id("g1", NOW)
+        holder = await storage.grants.find_live_grant("g1", NOW)
         assert holder is not None
         assert holder.grant.attempt == ""
-        turned = await storage.grants.turn("g1", 0, NOW, grace=0, reused=a_record)
-        assert (turned.turn, turned.generation) == (RotationOutcome.ROTATED, 1)
+        turned = await storage.grants.rotate("g1", 0, NOW, grace=0, reused=a_record)
+        assert (turned.outcome, turned.generation) == (RotationOutcome.ROTATED, 1)
     assert await on(migrated_url, differences) == []
 
 
@@ -164,7 +164,7 @@ async def test_op_09_two_nodes_that_start_together_on_nothing_are_one_service(
         first.kill()
         second.kill()
     async with open_services_on(postgres_url, tmp_path) as house:
-        lines = [key.line for key in (await house.storage.keys.load()).keys]
+        lines = [key.line for key in (await house.storage.keys.load_keys()).keys]
         assert len(lines) == len(set(lines)) > 0
 
 

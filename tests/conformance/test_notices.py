@@ -73,7 +73,7 @@ class Ear:
         marker = next(self._markers)
         async with asyncio.timeout(LOCK_TIMEOUT):
             while marker not in self._heard:
-                await self._storage.runner.act(partial(wake, marker))
+                await self._storage.runner.write(partial(wake, marker))
                 await self._something()  # the marker, or the word that we were not listening yet
         heard = [payload for payload in self._heard if not payload.startswith("marker")]
         self._heard.clear()
@@ -97,16 +97,16 @@ async def another_process(verb: str, url: str) -> None:
 async def carry_out(verb: str, url: str) -> None:
     async with open_storage(url, migrate=False) as storage:
         with suppress(Refused):
-            await storage.runner.act(globals()[verb])
+            await storage.runner.write(globals()[verb])
 
 
 async def test_a_listener_in_the_same_process_hears_what_was_committed_and_nothing_else(storage: Storage) -> None:
     ear = Ear(storage)
     await ear.so_far()
     with pytest.raises(Refused):
-        await storage.runner.act(think_better_of_it)
+        await storage.runner.write(think_better_of_it)
     assert await ear.so_far() == []
-    await storage.runner.act(write_and_wake)
+    await storage.runner.write(write_and_wake)
     assert await ear.so_far() == [NEWS]
 
 
@@ -132,7 +132,7 @@ async def test_no_node_hears_before_the_commit(migrated_postgres_url: str) -> No
         ear = Ear(here)
         await ear.so_far()
         await holder.execute("SELECT pg_advisory_lock($1)", LOCK)
-        waking = asyncio.create_task(there.runner.act(wake_and_wait))
+        waking = asyncio.create_task(there.runner.write(wake_and_wait))
         await wait_for_lock_waiters(holder)
         assert await ear.so_far() == []
         await holder.execute("SELECT pg_advisory_unlock($1)", LOCK)
@@ -149,7 +149,7 @@ async def test_a_listener_is_told_to_look_again_after_the_server_was_restarted(
         await asyncio.to_thread(postgres_cluster.restart)
         await ear.until(MISSED_PAYLOAD)
         await ear.so_far()  # it may come before the connection is back, and again when it is
-        await storage.runner.act(write_and_wake)
+        await storage.runner.write(write_and_wake)
         assert await ear.so_far() == [NEWS]
 
 
@@ -168,7 +168,7 @@ async def test_a_server_that_vanishes_without_a_word_is_noticed(
         os.kill(deaf, signal.SIGSTOP)  # as a host that lost its network: the connection is open and says nothing
         try:
             await ear.until(MISSED_PAYLOAD)
-            await storage.runner.act(write_and_wake)
+            await storage.runner.write(write_and_wake)
             assert await ear.so_far() == [NEWS]
         finally:
             os.kill(deaf, signal.SIGCONT)

@@ -25,21 +25,21 @@ async def test_a_client_comes_back_as_it_was_kept(storage: Storage) -> None:
         explain_errors=True,
         first_party=True,
     )
-    await storage.oauth.create(client, a_record())
-    assert await storage.oauth.client("web") == client
-    assert list(await storage.oauth.clients()) == [client]
+    await storage.clients.create_client(client, a_record())
+    assert await storage.clients.client("web") == client
+    assert list(await storage.clients.clients()) == [client]
 
 
 async def test_an_unknown_client_is_not_found(storage: Storage) -> None:
     with pytest.raises(ClientNotFound):
-        await storage.oauth.client("nobody")
+        await storage.clients.client("nobody")
 
 
 async def test_a_removed_client_is_not_found(storage: Storage) -> None:
-    await storage.oauth.create(a_client(removed=True), a_record())
+    await storage.clients.create_client(a_client(removed=True), a_record())
     with pytest.raises(ClientNotFound):
-        await storage.oauth.client("web")
-    assert list(await storage.oauth.clients()) == []
+        await storage.clients.client("web")
+    assert list(await storage.clients.clients()) == []
 
 
 async def test_the_clients_of_an_application_are_its_own_with_their_secrets(storage: Storage) -> None:
@@ -50,28 +50,28 @@ async def test_the_clients_of_an_application_are_its_own_with_their_secrets(stor
         a_client(client_id="nobodys"),
         a_client(client_id="removed", application_id=7, removed=True),
     ):
-        await storage.oauth.create(client, a_record())
-    assert list(await storage.oauth.clients_of(7)) == ours
+        await storage.clients.create_client(client, a_record())
+    assert list(await storage.clients.clients_of_application(7)) == ours
 
 
 async def test_of_many_racing_for_one_client_id_exactly_one_gets_it(storage: Storage) -> None:
     answers = await asyncio.gather(
-        *(storage.oauth.create(a_client(), a_record()) for _ in range(8)), return_exceptions=True
+        *(storage.clients.create_client(a_client(), a_record()) for _ in range(8)), return_exceptions=True
     )
     assert sorted(type(answer).__name__ for answer in answers) == ["ClientExists"] * 7 + ["NoneType"]
     with pytest.raises(ClientExists):
-        await storage.oauth.create(a_client(), a_record())
+        await storage.clients.create_client(a_client(), a_record())
 
 
 async def test_a_rotated_secret_leaves_the_old_one_an_end(storage: Storage) -> None:
-    await storage.oauth.create(a_client(), a_record())
-    await storage.oauth.rotate_secret(
+    await storage.clients.create_client(a_client(), a_record())
+    await storage.clients.rotate_secret(
         "web", a_client_secret(secret=b"2", created_at=NOW + 1), a_record(), old_ends_at=9
     )
-    await storage.oauth.rotate_secret(
+    await storage.clients.rotate_secret(
         "web", a_client_secret(secret=b"3", created_at=NOW + 2), a_record(), old_ends_at=8
     )
-    secrets = (await storage.oauth.client("web")).secrets
+    secrets = (await storage.clients.client("web")).secrets
     assert [(secret.secret, secret.expires_at, secret.kind) for secret in secrets] == [
         (b"2", 8, SecretKind.SHA256),
         (b"3", 0, SecretKind.SHA256),
@@ -79,43 +79,43 @@ async def test_a_rotated_secret_leaves_the_old_one_an_end(storage: Storage) -> N
 
 
 async def test_the_one_before_the_newest_stays_however_quickly_they_follow_each_other(storage: Storage) -> None:
-    await storage.oauth.create(a_client(), a_record())
+    await storage.clients.create_client(a_client(), a_record())
     names = [b"1", b"2", b"3", b"4", b"5"]
     for name in names:
         secret = a_client_secret(secret=name, created_at=NOW)
-        await storage.oauth.rotate_secret("web", secret, a_record(), old_ends_at=NOW + 60)
-    kept = (await storage.oauth.client("web")).secrets
+        await storage.clients.rotate_secret("web", secret, a_record(), old_ends_at=NOW + 60)
+    kept = (await storage.clients.client("web")).secrets
     assert {(one.secret, one.expires_at) for one in kept} == {(b"4", NOW + 60), (b"5", 0)}
 
 
 async def test_never_more_than_two_secrets_live_however_many_rotate_at_once(storage: Storage) -> None:
-    await storage.oauth.create(a_client(), a_record())
+    await storage.clients.create_client(a_client(), a_record())
     await asyncio.gather(
         *(
-            storage.oauth.rotate_secret(
+            storage.clients.rotate_secret(
                 "web", a_client_secret(secret=bytes([n]), created_at=NOW + n), a_record(), old_ends_at=NOW + 60
             )
             for n in range(10)
         )
     )
-    secrets = (await storage.oauth.client("web")).secrets
+    secrets = (await storage.clients.client("web")).secrets
     assert len(secrets) == 2
     assert sorted(secret.slot for secret in secrets) == [1, 2]
 
 
 async def test_rotating_an_unknown_client_is_not_found_and_not_recorded(storage: Storage) -> None:
     with pytest.raises(ClientNotFound):
-        await storage.oauth.rotate_secret("nobody", a_client_secret(), a_record(), old_ends_at=1)
-    assert await storage.audit.unsealed(10) == []
+        await storage.clients.rotate_secret("nobody", a_client_secret(), a_record(), old_ends_at=1)
+    assert await storage.audit.unsealed_records(10) == []
 
 
 async def test_a_removed_client_loses_its_secrets_and_its_id_stays_spent(storage: Storage) -> None:
-    await storage.oauth.create(a_client(), a_record())
-    await storage.oauth.remove("web", a_record())
+    await storage.clients.create_client(a_client(), a_record())
+    await storage.clients.remove_client("web", a_record())
     with pytest.raises(ClientNotFound):
-        await storage.oauth.client("web")
+        await storage.clients.client("web")
     with pytest.raises(ClientExists):
-        await storage.oauth.create(a_client(), a_record())
+        await storage.clients.create_client(a_client(), a_record())
     with pytest.raises(ClientNotFound):
-        await storage.oauth.remove("web", a_record())
-    assert len(await storage.audit.unsealed(10)) == 2
+        await storage.clients.remove_client("web", a_record())
+    assert len(await storage.audit.unsealed_records(10)) == 2

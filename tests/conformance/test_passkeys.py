@@ -34,7 +34,7 @@ async def sign_in(
 ) -> Passkey:
     options = await bench.passkeys.sign_in_options(browser=BROWSER, user=user)
     answer = authenticator.get(options, **lies)
-    return await bench.passkeys.sign_in(answer, browser=BROWSER, origin=ORIGIN, user=user)
+    return await bench.passkeys.authenticate(answer, browser=BROWSER, origin=ORIGIN, user=user)
 
 
 async def test_a_passkey_is_kept_as_it_was_made(bench: SecondFactorSetup) -> None:
@@ -44,16 +44,16 @@ async def test_a_passkey_is_kept_as_it_was_made(bench: SecondFactorSetup) -> Non
     assert (kept.transports, kept.sign_count) == (("internal", "hybrid"), 0)
     assert (kept.created_at, kept.used_at) == (bench.clock.now(), 0)
     assert user.passkeys == 1
-    assert user.kept_tags >= {"2step", "2step_passkey"}
+    assert user.system_tags >= {"2step", "2step_passkey"}
     assert await bench.events(user) == ["factor.added"]
-    assert len(await bench.letters()) == 1
+    assert len(await bench.new_messages()) == 1
 
 
 async def test_the_first_passkey_brings_recovery_codes_and_the_second_none(bench: SecondFactorSetup) -> None:
-    user = await bench.person()
+    user = await bench.create_person()
     assert len(await bench.register(user, Authenticator(BASE_URL))) == 10
     assert await bench.register(user, Authenticator(BASE_URL)) == ()
-    assert (await bench.now(user)).passkeys == 2
+    assert (await bench.reload(user)).passkeys == 2
 
 
 async def test_a_passkey_signs_in_without_a_password(bench: SecondFactorSetup) -> None:
@@ -72,11 +72,11 @@ async def test_a_passkey_is_a_second_factor(bench: SecondFactorSetup) -> None:
     assert (await sign_in(bench, authenticator, user)).user_id == user.user_id
     # An authenticator that was named to need not say whose it is.
     assert (await sign_in(bench, authenticator, user, user_handle=None)).user_id == user.user_id
-    assert (await bench.second_factors.of(user)).methods == (Factor.PASSKEY,)
+    assert (await bench.second_factors.load_factors(user)).methods == (Factor.PASSKEY,)
 
 
 async def test_an_authenticator_that_does_not_count_signs_in_again_and_again(bench: SecondFactorSetup) -> None:
-    user = await bench.person()
+    user = await bench.create_person()
     authenticator = Authenticator(BASE_URL, counts=False)
     await bench.register(user, authenticator)
     for _ in range(3):
@@ -99,11 +99,11 @@ LIES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("lie", [*LIES, {"kind": "webauthn.get"}])
 async def test_a_registration_with_a_lie_in_it_is_refused(bench: SecondFactorSetup, lie: dict[str, Any]) -> None:
-    user = await bench.person()
+    user = await bench.create_person()
     with pytest.raises(PasskeyRefused):
         await bench.register(user, Authenticator(BASE_URL), **lie)
-    assert await bench.now(user) == user
-    assert await bench.letters() == []
+    assert await bench.reload(user) == user
+    assert await bench.new_messages() == []
 
 
 @pytest.mark.parametrize("passwordless", [True, False])
@@ -125,14 +125,15 @@ async def test_an_answer_is_good_once(bench: SecondFactorSetup) -> None:
     user, authenticator = await bench.with_passkey()
     answer = authenticator.get(await bench.passkeys.sign_in_options(browser=BROWSER))
     answers = await asyncio.gather(
-        *(bench.passkeys.sign_in(answer, browser=BROWSER, origin=ORIGIN) for _ in range(6)), return_exceptions=True
+        *(bench.passkeys.authenticate(answer, browser=BROWSER, origin=ORIGIN) for _ in range(6)),
+        return_exceptions=True,
     )
     assert sorted(type(one).__name__ for one in answers) == ["Passkey", *["PasskeyRefused"] * 5]
     assert await bench.events(user) == ["factor.added"]  # a replay is no sign of a copy
 
 
 async def test_a_registration_is_good_once(bench: SecondFactorSetup) -> None:
-    user = await bench.person()
+    user = await bench.create_person()
     options = await bench.passkeys.registration_options(user, browser=BROWSER)
     for authenticator, refused in ((Authenticator(BASE_URL), False), (Authenticator(BASE_URL), True)):
         answer = authenticator.create(options)
@@ -148,7 +149,7 @@ async def test_a_challenge_ends_after_five_minutes(bench: SecondFactorSetup) -> 
     options = await bench.passkeys.sign_in_options(browser=BROWSER)
     await bench.clock.advance(CHALLENGE_LIFETIME)
     with pytest.raises(PasskeyRefused):
-        await bench.passkeys.sign_in(authenticator.get(options), browser=BROWSER, origin=ORIGIN)
+        await bench.passkeys.authenticate(authenticator.get(options), browser=BROWSER, origin=ORIGIN)
 
 
 async def test_a_challenge_is_answered_by_the_browser_that_got_it_and_others_do_not_burn_it(
@@ -157,17 +158,17 @@ async def test_a_challenge_is_answered_by_the_browser_that_got_it_and_others_do_
     user, authenticator = await bench.with_passkey()
     answer = authenticator.get(await bench.passkeys.sign_in_options(browser=BROWSER))
     with pytest.raises(PasskeyRefused):
-        await bench.passkeys.sign_in(answer, browser=OTHER_BROWSER, origin=ORIGIN)
+        await bench.passkeys.authenticate(answer, browser=OTHER_BROWSER, origin=ORIGIN)
     with pytest.raises(PasskeyRefused):  # nor does it turn a passwordless answer into a second factor
-        await bench.passkeys.sign_in(answer, browser=BROWSER, origin=ORIGIN, user=user)
-    assert await bench.passkeys.sign_in(answer, browser=BROWSER, origin=ORIGIN)
+        await bench.passkeys.authenticate(answer, browser=BROWSER, origin=ORIGIN, user=user)
+    assert await bench.passkeys.authenticate(answer, browser=BROWSER, origin=ORIGIN)
 
 
 async def test_two_tabs_of_one_browser_both_sign_in(bench: SecondFactorSetup) -> None:
     _, authenticator = await bench.with_passkey()
     tabs = [await bench.passkeys.sign_in_options(browser=BROWSER) for _ in range(2)]
     for options in tabs:
-        assert await bench.passkeys.sign_in(authenticator.get(options), browser=BROWSER, origin=ORIGIN)
+        assert await bench.passkeys.authenticate(authenticator.get(options), browser=BROWSER, origin=ORIGIN)
 
 
 async def test_a_challenge_for_one_ceremony_is_no_good_in_the_other(bench: SecondFactorSetup) -> None:
@@ -175,7 +176,7 @@ async def test_a_challenge_for_one_ceremony_is_no_good_in_the_other(bench: Secon
     asked = json.loads(await bench.passkeys.registration_options(user, browser=BROWSER))
     signed = authenticator.get(json.dumps({"challenge": asked["challenge"], "rpId": asked["rp"]["id"]}))
     with pytest.raises(PasskeyRefused):
-        await bench.passkeys.sign_in(signed, browser=BROWSER, origin=ORIGIN, user=user)
+        await bench.passkeys.authenticate(signed, browser=BROWSER, origin=ORIGIN, user=user)
 
 
 async def test_someone_elses_passkey_is_no_second_factor(bench: SecondFactorSetup) -> None:
@@ -228,25 +229,25 @@ async def test_a_counter_that_does_not_go_up_is_refused_and_recorded(bench: Seco
 
 async def test_a_credential_belongs_to_one_account(bench: SecondFactorSetup) -> None:
     _, authenticator = await bench.with_passkey()
-    other = await bench.person()
+    other = await bench.create_person()
     with pytest.raises(PasskeyTaken):
         await bench.register(other, authenticator)
-    assert await bench.now(other) == other
-    assert (await bench.second_factors.of(other)).recovery_left == 0
+    assert await bench.reload(other) == other
+    assert (await bench.second_factors.load_factors(other)).recovery_left == 0
 
 
 async def test_an_account_has_at_most_twenty(bench: SecondFactorSetup) -> None:
-    user = await bench.person()
+    user = await bench.create_person()
     for _ in range(MAX_PASSKEYS):
         await bench.register(user, Authenticator(BASE_URL))
     with pytest.raises(TooManyPasskeys):
         await bench.register(user, Authenticator(BASE_URL))
-    assert (await bench.now(user)).passkeys == MAX_PASSKEYS
+    assert (await bench.reload(user)).passkeys == MAX_PASSKEYS
 
 
 async def test_a_passkey_is_renamed_by_its_owner_only(bench: SecondFactorSetup) -> None:
     user, _ = await bench.with_passkey()
-    other = await bench.person()
+    other = await bench.create_person()
     (kept,) = await bench.passkeys.of_user(user.user_id)
     with pytest.raises(FactorMissing):
         await bench.passkeys.rename(other, kept.passkey_id, "Mine", origin=ORIGIN)
@@ -260,7 +261,7 @@ async def test_a_passkey_is_renamed_by_its_owner_only(bench: SecondFactorSetup) 
 
 async def test_a_removed_passkey_is_dead(bench: SecondFactorSetup) -> None:
     user, authenticator = await bench.with_passkey()
-    other = await bench.person()
+    other = await bench.create_person()
     (kept,) = await bench.passkeys.of_user(user.user_id)
     with pytest.raises(FactorMissing):
         await bench.passkeys.remove(other, kept.passkey_id, origin=ORIGIN)
@@ -269,5 +270,5 @@ async def test_a_removed_passkey_is_dead(bench: SecondFactorSetup) -> None:
         await sign_in(bench, authenticator)
     with pytest.raises(FactorMissing):
         await bench.passkeys.remove(user, kept.passkey_id, origin=ORIGIN)
-    assert (await bench.now(user)).passkeys == 0
+    assert (await bench.reload(user)).passkeys == 0
     assert await bench.events(user) == ["factor.added", "factor.removed"]

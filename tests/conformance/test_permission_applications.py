@@ -83,7 +83,7 @@ async def structure_version(storage: Storage) -> int:
 async def test_ids_begin_at_50001_and_none_is_given_twice(world: Storage) -> None:
     made = [(await create_application(world, name=name)).application_id for name in ("A", "B")]
     assert made == [50_001, 50_002]
-    await world.runner.act(lambda: reserve_id(60_000))
+    await world.runner.write(lambda: reserve_id(60_000))
     assert (await create_application(world, name="C")).application_id == 60_001
 
 
@@ -167,13 +167,13 @@ async def test_names_are_unique_in_a_project_among_live_applications(world: Stor
 
 async def test_an_edit_is_kept_with_its_records_and_the_next_version(world: Storage) -> None:
     before = await create_application(world)
-    count = len(await world.audit.unsealed(100))
+    count = len(await world.audit.unsealed_records(100))
     edited = await world.applications.edit_application(
         SHOP, set_fields(application_id=7, name="Store", settings={"a": [1]}, created_at=1, version=40)
     )
     assert edited == replace(before, name="Store", settings={"a": [1]}, version=2)
     assert await world.applications.application(SHOP) == edited
-    assert len(await world.audit.unsealed(100)) == count + 1
+    assert len(await world.audit.unsealed_records(100)) == count + 1
 
 
 async def test_a_refused_edit_leaves_everything_as_it_was(world: Storage) -> None:
@@ -280,10 +280,10 @@ async def test_holders_are_distinct_users_with_an_unexpired_assignment_anywhere(
     await world.user_records.edit_record(SHOP, ANNA, set_fields(scopes=anna), NOW)
     bob = {P: holdings_with(Assignment(role="moderator", end=ttl))}
     await world.user_records.edit_record(SHOP, BOB, set_fields(scopes=bob), NOW)
-    assert await world.applications.role_holders(SHOP, NOW) == {"moderator": 2}
-    assert await world.applications.role_holders(SHOP, NOW - 1) == {"moderator": 2, "guest": 1}
-    assert await world.applications.holders_of(SHOP, {"guest", "nobody"}, NOW - 1) == {"guest": 1}
-    assert await world.applications.holders_of(SHOP, set(), NOW) == {}
+    assert await world.applications.count_role_holders(SHOP, NOW) == {"moderator": 2}
+    assert await world.applications.count_role_holders(SHOP, NOW - 1) == {"moderator": 2, "guest": 1}
+    assert await world.applications.count_holders_of_roles(SHOP, {"guest", "nobody"}, NOW - 1) == {"guest": 1}
+    assert await world.applications.count_holders_of_roles(SHOP, set(), NOW) == {}
 
 
 @pytest.mark.parametrize(("sorted_most", "order"), [(9, "cab"), (2, "abc")], ids=("few", "many"))
@@ -316,10 +316,10 @@ async def test_people_with_something_in_an_application_are_listed_a_page_at_a_ti
 
 
 async def test_records_are_kept_with_what_they_tell_of(world: Storage) -> None:
-    before = len(await world.audit.unsealed(100))
+    before = len(await world.audit.unsealed_records(100))
     await create_application(world)
     await world.applications.edit_schema(SHOP, set_fields())
-    assert len(await world.audit.unsealed(100)) == before + 2
+    assert len(await world.audit.unsealed_records(100)) == before + 2
 
 
 # -- versions of schemas ------------------------------------------------------------------------------
@@ -396,7 +396,7 @@ async def test_mm_01_versions_are_bounded_by_bytes_and_those_that_are_kept_are_r
         saved = await world.applications.edit_schema(SHOP, becoming_rules(tree))
     versions = SchemaVersionStorage(world.runner)
     page = await versions.versions(SHOP, PageRequest(size=MAX_VERSIONS))
-    stored = await world.runner.look(stored_bytes)
+    stored = await world.runner.read(stored_bytes)
     assert MAX_VERSION_BYTES / 2 < stored <= MAX_VERSION_BYTES
     assert (page.rows[0].version, page.total < saves) == (saves + 1, True)
     assert (await versions.version(shop, saves + 1)).model == saved

@@ -157,8 +157,8 @@ async def test_the_project_of_a_group_nothing_names_keeps_its_version(world: Sto
 
 
 async def test_records_are_kept_with_what_they_tell_of(world: Storage) -> None:
-    before = len(await world.audit.unsealed(100))
+    before = len(await world.audit.unsealed_records(100))
     await world.groups.create_group(a_group(), [a_record()])
     await world.groups.edit_group(GROUP, set_fields())
     await world.groups.delete_group(GROUP, [a_record(), a_record()])
-    assert len(await world.audit.unsealed(100)) == before + 4
+    assert len(await world.audit.unsealed_records(100)) == before + 4

@@ -107,7 +107,7 @@ async def test_the_use_of_a_key_is_remembered_once_in_a_while_and_never_goes_bac
     await world.application_keys.add_access_key(an_access_key(), ())
 
     async def used(now: int, not_before: int) -> int:
-        await world.application_keys.used_access_key("key", now, not_before)
+        await world.application_keys.record_access_key_use("key", now, not_before)
         return (await world.application_keys.access_keys(SHOP))[0].last_used
 
     assert await used(NOW, NOW - 60) == NOW
@@ -195,18 +195,22 @@ async def test_service_tokens_are_listed_oldest_first_revoked_ones_too(world: St
 
 async def test_a_service_token_issued_before_the_epoch_is_not_found(world: Storage) -> None:
     await world.application_keys.add_service_token(TOKEN, ())
-    await world.installation.state(EPOCH, str(NOW * 1_000 + 999))
+    await world.installation.set_value(EPOCH, str(NOW * 1_000 + 999))
     assert await found_token(world) == TOKEN
-    await world.installation.state(EPOCH, str((NOW + 1) * 1_000))
+    await world.installation.set_value(EPOCH, str((NOW + 1) * 1_000))
     assert await world.application_keys.service_token("jti") is None
 
 
 @REMOVALS
 async def test_an_application_is_live_until_it_or_its_project_is_removed(world: Storage, what: str) -> None:
     keys = world.application_keys
-    assert (await keys.is_live(SHOP), await keys.is_live(1), await keys.is_live(99)) == (True, True, False)
+    assert (
+        await keys.is_application_live(SHOP),
+        await keys.is_application_live(1),
+        await keys.is_application_live(99),
+    ) == (True, True, False)
     await remove(world, what)
-    assert (await keys.is_live(SHOP), await keys.is_live(1)) == (False, True)
+    assert (await keys.is_application_live(SHOP), await keys.is_application_live(1)) == (False, True)
 
 
 # -- service accounts ---------------------------------------------------------------------------------
@@ -263,7 +267,7 @@ async def test_a_revoked_service_account_has_no_good_token(world: Storage) -> No
 
 
 async def test_records_are_kept_with_what_they_tell_of(world: Storage) -> None:
-    before = len(await world.audit.unsealed(100))
+    before = len(await world.audit.unsealed_records(100))
     one = [a_record()]
     await world.application_keys.add_access_key(an_access_key(), [a_record()])
     await world.application_keys.delete_access_key(SHOP, "key", [a_record()])
@@ -273,4 +277,4 @@ async def test_records_are_kept_with_what_they_tell_of(world: Storage) -> None:
     await world.application_keys.revoke_service_token(50_001, "jti", [a_record()])
     await world.service_accounts.create_service_account(a_service_account(), [], [a_record()])
     await world.service_accounts.revoke_service_account("77", NOW, one)
-    assert len(await world.audit.unsealed(100)) == before + 8
+    assert len(await world.audit.unsealed_records(100)) == before + 8

@@ -153,7 +153,10 @@ async def test_an_author_may_have_so_many_projects_removed_ones_included(world: 
         await publish(world, a_project(title), limit=2)
     await publish(world, a_project("C", author=BOB), limit=2)
     await world.projects.edit_project("a", set_project_fields(removed=True))
-    assert (await world.projects.authored(ANNA), await world.projects.authored(BOB)) == (1, 1)
+    assert (
+        await world.projects.count_authored_projects(ANNA),
+        await world.projects.count_authored_projects(BOB),
+    ) == (1, 1)
     with pytest.raises(LimitReached):
         await publish(world, a_project("D"), limit=2)
     await publish(world, a_project("D"), limit=3)
@@ -291,9 +294,9 @@ async def central_roles(storage: Storage) -> list[object]:
 
 
 async def test_edits_are_kept_with_their_records(world: Storage) -> None:
-    before = len(await world.audit.unsealed(100))
+    before = len(await world.audit.unsealed_records(100))
     await publish(world, records=lambda _: [a_record(), a_record()])
     await world.projects.edit_project("mind_games", set_project_fields())
     users = {ANNA: set_fields(scopes={P: holdings_with(OWNER)})}
     await world.projects.edit_members("mind_games", MembershipChange(project=set_project_fields(), users=users), NOW)
-    assert len(await world.audit.unsealed(100)) == before + 5
+    assert len(await world.audit.unsealed_records(100)) == before + 5

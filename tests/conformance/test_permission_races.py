@@ -76,7 +76,7 @@ async def test_of_many_who_race_no_more_win_than_may(world: Storage, migrated_ur
     }
     outcomes = run_races(list(races), migrated_url)
     assert outcomes == {act.__name__: {WON: most, why: TRIES - most} for act, (most, why) in races.items()}
-    assert await world.applications.role_holders(SHOP, NOW) == {"few": 3}
+    assert await world.applications.count_role_holders(SHOP, NOW) == {"few": 3}
     assert len(await world.application_keys.access_keys(SHOP)) == 2
 
 
@@ -149,7 +149,7 @@ async def test_the_last_seat_goes_to_the_one_whose_check_came_first(world: Stora
     second = world.user_records.edit_record(SHOP, OWNERS[3], taken, NOW)
     outcomes = await run_interleaved(world, migrated_url, first, second)
     assert [type(outcome).__name__ for outcome in outcomes] == ["UserRecord", "RoleFull"]
-    assert await world.applications.role_holders(SHOP, NOW) == {"few": 3}
+    assert await world.applications.count_role_holders(SHOP, NOW) == {"few": 3}
 
 
 async def test_a_schema_is_saved_on_top_of_the_save_before_it(world: Storage, migrated_url: str) -> None:

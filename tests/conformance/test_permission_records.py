@@ -230,13 +230,13 @@ async def test_roles_of_other_applications_are_no_ownership(world: Storage) -> N
 
 async def test_the_last_owner_cannot_delete_his_account(world: Storage) -> None:
     with pytest.raises(LastOwner):
-        await world.profile.erase(ANNA, a_record(), even_last_administrator=True, now=NOW)
+        await world.profile.erase_user(ANNA, a_record(), even_last_administrator=True, now=NOW)
     anna = await world.accounts.user(ANNA)
     provisions = ProvisionStorage(world.runner)
     with pytest.raises(LastOwner):
-        await provisions.carry_out([RemoveUser(anna)], (), setup_closed=None, now=NOW)
+        await provisions.write_changes([RemoveUser(anna)], (), setup_closed=None, now=NOW)
     await edit(world, BOB, {P: holdings_with(OWNER)}, application=1)
-    await world.profile.erase(ANNA, a_record(), even_last_administrator=True, now=NOW)
+    await world.profile.erase_user(ANNA, a_record(), even_last_administrator=True, now=NOW)
     assert await world.permissions.facts(ANNA, [1]) is None
 
 
@@ -247,7 +247,7 @@ async def test_an_account_that_ends_leaves_nothing_it_held(world: Storage) -> No
     await world.groups.create_group(a_group(users=(BOB, ANNA)), ())
     await edit(world, BOB, {ROOT: holdings_with("guest"), P: holdings_with("guest", private_data=TREE)})
     before = (await world.permissions.structure([], [])).version
-    await world.profile.erase(BOB, a_record(), even_last_administrator=True, now=NOW)
+    await world.profile.erase_user(BOB, a_record(), even_last_administrator=True, now=NOW)
     assert tables_that_mention(await read_all_tables(world), BOB) <= {"user_ids", "audit_events"}
     assert (await world.groups.group(GROUP)).users == (ANNA,)
     assert (await world.permissions.structure([], [])).version == before + 1
@@ -257,7 +257,7 @@ async def test_a_service_account_that_is_removed_frees_its_name(world: Storage) 
     await world.service_accounts.create_service_account(a_service_account(), [], ())
     provisions = ProvisionStorage(world.runner)
     user = await world.accounts.user("77")
-    await provisions.carry_out([RemoveUser(user)], (), setup_closed=None, now=NOW)
+    await provisions.write_changes([RemoveUser(user)], (), setup_closed=None, now=NOW)
     assert await world.service_accounts.service_accounts("mind_games") == []
     await world.service_accounts.create_service_account(a_service_account("78"), [], ())
 
@@ -265,19 +265,19 @@ async def test_a_service_account_that_is_removed_frees_its_name(world: Storage) 
 async def test_every_way_to_make_or_unmake_an_administrator_shows_in_the_version(world: Storage) -> None:
     provisions = ProvisionStorage(world.runner)
     kept = a_user()
-    await world.accounts.create(kept, a_record(), administrator=True)
+    await world.accounts.create_user(kept, a_record(), administrator=True)
     assert (await record_of(world, kept.user_id, 1)).version == 1
     user = a_user()
-    await provisions.carry_out([AddUser(user, administrator=True)], (), setup_closed=None, now=NOW)
+    await provisions.write_changes([AddUser(user, administrator=True)], (), setup_closed=None, now=NOW)
     held = await record_of(world, user.user_id, 1)
     assert (held.version, held.scopes) == (1, {ROOT: holdings_with("administrator")})
-    await provisions.carry_out(
+    await provisions.write_changes(
         [ChangeUser(user, administrator=False, ends_tokens=False)], (), setup_closed=None, now=NOW
     )
     held = await record_of(world, user.user_id, 1)
     assert (held.version, held.scopes) == (2, {})
     user = await world.accounts.user(user.user_id)
-    await provisions.carry_out(
+    await provisions.write_changes(
         [ChangeUser(user, administrator=False, ends_tokens=False)], (), setup_closed=None, now=NOW
     )
     assert (await record_of(world, user.user_id, 1)).version == 2  # nothing was written
@@ -328,7 +328,7 @@ async def test_an_owner_with_an_end_is_not_the_one_who_must_stay(world: Storage)
     with pytest.raises(LastOwner):
         await edit(world, ANNA, {}, application=1)
     with pytest.raises(LastOwner):
-        await world.profile.erase(ANNA, a_record(), even_last_administrator=True, now=NOW)
+        await world.profile.erase_user(ANNA, a_record(), even_last_administrator=True, now=NOW)
     assert (await edit(world, BOB, {}, application=1)).scopes == {}
     await edit(world, BOB, {P: holdings_with(OWNER)}, application=1)
     assert (await edit(world, ANNA, {P: ending}, application=1)).scopes == {P: ending}

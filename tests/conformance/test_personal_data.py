@@ -61,21 +61,21 @@ async def fill(storage: Storage) -> None:
 
 
 async def ask(storage: Storage, user_id: str = ANNA, now: int = NOW) -> str:
-    return await storage.personal_data.ask_export(user_id, a_record(AuditEvent.DATA_ASKED, user_id), now)
+    return await storage.personal_data.request_export(user_id, a_record(AuditEvent.DATA_ASKED, user_id), now)
 
 
 async def erase(storage: Storage, user_id: str = ANNA) -> None:
     entry = a_record(AuditEvent.USER_ERASED, user_id)
-    await storage.profile.erase(user_id, entry, even_last_administrator=False, now=NOW)
+    await storage.profile.erase_user(user_id, entry, even_last_administrator=False, now=NOW)
 
 
 async def only(storage: Storage, name: str) -> DataRequest:
-    [request] = await storage.personal_data.requests(name)
+    [request] = await storage.personal_data.find_requests(name)
     return request
 
 
 async def done(storage: Storage, call: ClaimedCall, sealed: bytes | None = None) -> bool:
-    return await storage.personal_data.answered(
+    return await storage.personal_data.complete_call(
         call, sealed, a_record(AuditEvent.DATA_ANSWERED, call.user_id), NOW + 5
     )
 
@@ -89,14 +89,14 @@ def urls(calls: Any) -> list[str]:
 
 async def test_an_export_goes_to_every_address_that_tells_and_a_removal_to_those_that_remove(world: Storage) -> None:
     request = await only(world, await ask(world))
-    assert (request.errand, request.user_id, request.created_at) == (DataJobKind.EXPORT, ANNA, NOW)
+    assert (request.kind, request.user_id, request.created_at) == (DataJobKind.EXPORT, ANNA, NOW)
     assert urls(request.calls) == [
         *("forum.example/characters", "forum.example/fetch", "shop.example/characters", "shop.example/fetch"),
     ]
     assert {call.application for call in request.calls} == {"Shop", "Forum"}
     await erase(world, BOB)
     removal = await only(world, BOB)
-    assert (removal.errand, urls(removal.calls)) == (
+    assert (removal.kind, urls(removal.calls)) == (
         DataJobKind.REMOVAL,
         ["forum.example/remove", "shop.example/remove"],
     )
@@ -110,20 +110,20 @@ async def test_removed_applications_and_those_of_removed_projects_are_not_asked(
     assert urls((await only(world, await ask(world))).calls) == ["forum.example/characters", "forum.example/fetch"]
     await world.projects.edit_project("mind_games", set_project_fields(removed=True))
     assert await ask(world, BOB) == ""
-    assert not await world.personal_data.has_sources()
+    assert not await world.personal_data.has_export_sources()
 
 
 async def test_asking_again_finds_what_is_under_way_and_asks_anew_once_all_is_collected(world: Storage) -> None:
     first, again = await asyncio.gather(ask(world), ask(world))
     assert first == again
-    for call in await world.personal_data.claim(NOW, LEASE, 9):
+    for call in await world.personal_data.claim_due_calls(NOW, LEASE, 9):
         assert await done(world, call, b"sealed")
     assert await ask(world) == first, "there are answers to collect"
-    for answer in await world.personal_data.answers(ANNA, NOW):
-        await world.personal_data.collected(answer)
-    assert await world.personal_data.answers(ANNA, NOW) == []
+    for answer in await world.personal_data.uncollected_answers(ANNA, NOW):
+        await world.personal_data.delete_answer(answer)
+    assert await world.personal_data.uncollected_answers(ANNA, NOW) == []
     assert await ask(world) != first
-    assert len(await world.personal_data.requests(ANNA)) == 2
+    assert len(await world.personal_data.find_requests(ANNA)) == 2
 
 
 async def test_nobody_is_asked_about_an_account_that_is_not_there(world: Storage) -> None:
@@ -134,10 +134,10 @@ async def test_nobody_is_asked_about_an_account_that_is_not_there(world: Storage
 async def test_without_addresses_nothing_is_kept_of_asking(storage: Storage) -> None:
     await install_central(storage)
     await a_person(storage, ANNA)
-    assert not await storage.personal_data.has_sources()
+    assert not await storage.personal_data.has_export_sources()
     assert await ask(storage) == ""
     await erase(storage)
-    assert await storage.personal_data.requests(ANNA) == []
+    assert await storage.personal_data.find_requests(ANNA) == []
 
 
 # -- erasing ------------------------------------------------------------------------------------------
@@ -149,31 +149,31 @@ async def test_an_erasure_that_does_not_happen_asks_nobody(world: Storage) -> No
     with pytest.raises(LastOwner):
         await erase(world, ANNA)
     taken = a_record(AuditEvent.USER_ERASED, BOB)
-    await world.accounts.note(taken)
+    await world.accounts.add_record(taken)
     with pytest.raises(Conflict):  # the record's id is taken: the last write of the verb fails
-        await world.profile.erase(BOB, taken, even_last_administrator=False, now=NOW)
+        await world.profile.erase_user(BOB, taken, even_last_administrator=False, now=NOW)
     assert (await world.accounts.user(BOB)).user_id == BOB
-    assert [await world.personal_data.requests(user_id) for user_id in (ANNA, BOB)] == [[], []]
-    assert await world.personal_data.claim(NOW, LEASE, 9) == []
+    assert [await world.personal_data.find_requests(user_id) for user_id in (ANNA, BOB)] == [[], []]
+    assert await world.personal_data.claim_due_calls(NOW, LEASE, 9) == []
 
 
 async def test_with_the_account_goes_what_was_fetched_for_its_owner(world: Storage) -> None:
     await ask(world)
-    held = await world.personal_data.claim(NOW, LEASE, 9)
+    held = await world.personal_data.claim_due_calls(NOW, LEASE, 9)
     assert await done(world, held[0], b"what is kept")
     assert tables_that_mention(await read_all_tables(world), "what is kept") == {"gdpr_calls"}
     await erase(world)
     assert tables_that_mention(await read_all_tables(world), "what is kept") == set()
     request = await only(world, ANNA)
-    assert request.errand is DataJobKind.REMOVAL
+    assert request.kind is DataJobKind.REMOVAL
     assert await done(world, held[1], b"too late")
-    assert await world.personal_data.answers(ANNA, NOW) == []
+    assert await world.personal_data.uncollected_answers(ANNA, NOW) == []
 
 
 async def test_an_account_that_a_file_removes_is_removed_in_applications_too(world: Storage) -> None:
     user = await world.accounts.user(ANNA)
-    await world.runner.act(partial(delete_user, user, NOW))
-    assert (await only(world, ANNA)).errand is DataJobKind.REMOVAL
+    await world.runner.write(partial(delete_user, user, NOW))
+    assert (await only(world, ANNA)).kind is DataJobKind.REMOVAL
 
 
 # -- calls --------------------------------------------------------------------------------------------
@@ -181,22 +181,24 @@ async def test_an_account_that_a_file_removes_is_removed_in_applications_too(wor
 
 async def test_a_call_is_nobody_elses_until_its_lease_ends_and_then_goes_on_elsewhere(world: Storage) -> None:
     await erase(world)
-    first = await world.personal_data.claim(NOW, LEASE, 9)
+    first = await world.personal_data.claim_due_calls(NOW, LEASE, 9)
     assert (len(first), {call.tries for call in first}) == (2, {1})
-    assert await world.personal_data.claim(NOW + LEASE - 1, LEASE, 9) == []
-    again = await world.personal_data.claim(NOW + LEASE, LEASE, 9)
+    assert await world.personal_data.claim_due_calls(NOW + LEASE - 1, LEASE, 9) == []
+    again = await world.personal_data.claim_due_calls(NOW + LEASE, LEASE, 9)
     assert sorted(call.url for call in again) == sorted(call.url for call in first)
     assert {call.tries for call in again} == {2}
 
 
 async def test_who_lost_a_call_to_somebody_else_changes_nothing_about_it(world: Storage) -> None:
     await erase(world)
-    slow = (await world.personal_data.claim(NOW, LEASE, 1))[0]
-    [quick] = [call for call in await world.personal_data.claim(NOW + LEASE, LEASE, 9) if call.url == slow.url]
-    await world.personal_data.put_off(slow, "too late", NOW)
-    await world.personal_data.give_up(slow, "too late", a_record(AuditEvent.DATA_GIVEN_UP, ANNA), NOW)
+    slow = (await world.personal_data.claim_due_calls(NOW, LEASE, 1))[0]
+    [quick] = [
+        call for call in await world.personal_data.claim_due_calls(NOW + LEASE, LEASE, 9) if call.url == slow.url
+    ]
+    await world.personal_data.reschedule_call(slow, "too late", NOW)
+    await world.personal_data.fail_call(slow, "too late", a_record(AuditEvent.DATA_GIVEN_UP, ANNA), NOW)
     assert await done(world, slow)
-    assert await world.personal_data.claim(NOW + LEASE, LEASE, 9) == []
+    assert await world.personal_data.claim_due_calls(NOW + LEASE, LEASE, 9) == []
     [state] = [call for call in (await only(world, ANNA)).calls if call.url == quick.url]
     assert (state.state, state.trouble) == (CallState.WAITING, "")
     assert await done(world, quick)
@@ -204,15 +206,15 @@ async def test_who_lost_a_call_to_somebody_else_changes_nothing_about_it(world: 
 
 async def test_no_address_is_in_two_hands_at_once_and_the_longest_due_goes_first(world: Storage) -> None:
     await erase(world, ANNA)
-    await world.runner.act(partial(personal_data.request_removal, BOB, NOW + 1))
-    first = await world.personal_data.claim(NOW + 9, LEASE, 9)
+    await world.runner.write(partial(personal_data.request_removal, BOB, NOW + 1))
+    first = await world.personal_data.claim_due_calls(NOW + 9, LEASE, 9)
     assert [(call.user_id, call.url) for call in first] == [
         (ANNA, "https://forum.example/remove"),
         (ANNA, "https://shop.example/remove"),
     ]
-    assert await world.personal_data.claim(NOW + 9, LEASE, 9) == []
+    assert await world.personal_data.claim_due_calls(NOW + 9, LEASE, 9) == []
     await done(world, first[0])
-    assert [(call.user_id, call.url) for call in await world.personal_data.claim(NOW + 9, LEASE, 9)] == [
+    assert [(call.user_id, call.url) for call in await world.personal_data.claim_due_calls(NOW + 9, LEASE, 9)] == [
         (BOB, "https://forum.example/remove")
     ]
 
@@ -220,7 +222,7 @@ async def test_no_address_is_in_two_hands_at_once_and_the_longest_due_goes_first
 async def test_of_many_who_want_the_calls_each_goes_to_one_and_each_address_to_one(world: Storage) -> None:
     await ask(world)
     await ask(world, BOB)
-    batches = await asyncio.gather(*(world.personal_data.claim(NOW, LEASE, 3) for _ in range(8)))
+    batches = await asyncio.gather(*(world.personal_data.claim_due_calls(NOW, LEASE, 3) for _ in range(8)))
     claimed = [call.url for batch in batches for call in batch]
     assert (len(claimed), len(set(claimed))) == (4, 4)
 
@@ -235,34 +237,34 @@ async def test_between_processes_too_an_address_is_called_by_one(migrated_url: s
 
 async def test_what_was_put_off_is_due_at_its_time_and_keeps_its_trouble(world: Storage) -> None:
     await erase(world)
-    for call in await world.personal_data.claim(NOW, LEASE, 9):
-        await world.personal_data.put_off(call, "answered 503", NOW + 60)
+    for call in await world.personal_data.claim_due_calls(NOW, LEASE, 9):
+        await world.personal_data.reschedule_call(call, "answered 503", NOW + 60)
     request = await only(world, ANNA)
     assert {(call.state, call.trouble, call.next_try_at) for call in request.calls} == {
         (CallState.WAITING, "answered 503", NOW + 60)
     }
-    assert await world.personal_data.claim(NOW + 59, LEASE, 9) == []
-    assert {call.tries for call in await world.personal_data.claim(NOW + 60, LEASE, 9)} == {2}
+    assert await world.personal_data.claim_due_calls(NOW + 59, LEASE, 9) == []
+    assert {call.tries for call in await world.personal_data.claim_due_calls(NOW + 60, LEASE, 9)} == {2}
 
 
 async def test_what_was_given_up_is_never_due_and_on_record(world: Storage) -> None:
     await erase(world)
-    for call in await world.personal_data.claim(NOW, LEASE, 9):
-        await world.personal_data.give_up(call, "answered 500", a_record(AuditEvent.DATA_GIVEN_UP, ANNA), NOW + 7)
+    for call in await world.personal_data.claim_due_calls(NOW, LEASE, 9):
+        await world.personal_data.fail_call(call, "answered 500", a_record(AuditEvent.DATA_GIVEN_UP, ANNA), NOW + 7)
     request = await only(world, ANNA)
     assert request.is_settled
     assert {(call.state, call.trouble, call.done_at) for call in request.calls} == {
         (CallState.FAILED, "answered 500", NOW + 7)
     }
-    assert await world.personal_data.claim(NOW + 10**7, LEASE, 9) == []
-    events = [record.event for record in await world.audit.newest(9, ANNA, "")]
+    assert await world.personal_data.claim_due_calls(NOW + 10**7, LEASE, 9) == []
+    events = [record.event for record in await world.audit.newest_records(9, ANNA, "")]
     assert events.count("user.data_given_up") == 2
 
 
 async def test_calls_of_an_application_removed_meanwhile_are_given_up(world: Storage) -> None:
     await erase(world)
     await world.applications.edit_application(50_001, set_fields(removed=True))
-    assert urls(await world.personal_data.claim(NOW, LEASE, 9)) == ["forum.example/remove"]
+    assert urls(await world.personal_data.claim_due_calls(NOW, LEASE, 9)) == ["forum.example/remove"]
     [dead] = [call for call in (await only(world, ANNA)).calls if call.state is CallState.FAILED]
     assert (dead.application, dead.trouble) == ("Shop", "the application was removed")
 
@@ -272,20 +274,20 @@ async def test_calls_of_an_application_removed_meanwhile_are_given_up(world: Sto
 
 async def test_answers_are_kept_until_they_are_collected_or_the_request_ends(world: Storage) -> None:
     await ask(world)
-    calls = await world.personal_data.claim(NOW, LEASE, 9)
+    calls = await world.personal_data.claim_due_calls(NOW, LEASE, 9)
     for number, call in enumerate(calls):
         assert await done(world, call, bytes([number]))
-    kept = await world.personal_data.answers(ANNA, NOW)
+    kept = await world.personal_data.uncollected_answers(ANNA, NOW)
     assert sorted(answer.sealed for answer in kept) == [bytes([number]) for number in range(4)]
-    await world.personal_data.collected(kept[0])
-    assert len(await world.personal_data.answers(ANNA, NOW)) == 3
-    assert await world.personal_data.answers(BOB, NOW) == []
-    assert await world.personal_data.answers(ANNA, NOW + 7 * DAY) == []
-    await world.runner.act(partial(sweep_small_tables, NOW + 7 * DAY - 1))
-    assert len(await world.personal_data.requests(ANNA)) == 1
-    await world.runner.act(partial(sweep_small_tables, NOW + 7 * DAY))
-    assert await world.personal_data.requests(ANNA) == []
-    assert await world.personal_data.claim(NOW + 8 * DAY, LEASE, 9) == []
+    await world.personal_data.delete_answer(kept[0])
+    assert len(await world.personal_data.uncollected_answers(ANNA, NOW)) == 3
+    assert await world.personal_data.uncollected_answers(BOB, NOW) == []
+    assert await world.personal_data.uncollected_answers(ANNA, NOW + 7 * DAY) == []
+    await world.runner.write(partial(sweep_small_tables, NOW + 7 * DAY - 1))
+    assert len(await world.personal_data.find_requests(ANNA)) == 1
+    await world.runner.write(partial(sweep_small_tables, NOW + 7 * DAY))
+    assert await world.personal_data.find_requests(ANNA) == []
+    assert await world.personal_data.claim_due_calls(NOW + 8 * DAY, LEASE, 9) == []
 
 
 async def test_answers_that_grow_too_large_together_are_not_kept(
@@ -294,7 +296,7 @@ async def test_answers_that_grow_too_large_together_are_not_kept(
     assert MAX_ANSWER_BYTES > 10**6
     monkeypatch.setattr(personal_data, "MAX_ANSWER_BYTES", 10)
     await ask(world)
-    calls = await world.personal_data.claim(NOW, LEASE, 9)
+    calls = await world.personal_data.claim_due_calls(NOW, LEASE, 9)
     assert await done(world, calls[0], b"x" * 6)
     assert not await done(world, calls[1], b"x" * 5)
     assert await done(world, calls[1], b"x" * 4)

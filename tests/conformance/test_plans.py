@@ -64,7 +64,9 @@ def within(value: object) -> Iterator[Statement]:
 def scanned(connection: apsw.Connection, statement: Statement, large: frozenset[str] = LARGE) -> set[str]:
     compiled = statement.for_sqlite
     try:
-        plan = connection.execute(f"EXPLAIN QUERY PLAN {compiled.sql}", [None] * len(compiled.places)).fetchall()
+        plan = connection.execute(
+            f"EXPLAIN QUERY PLAN {compiled.sql}", [None] * len(compiled.parameter_order)
+        ).fetchall()
     except apsw.SQLError:  # PostgreSQL's alone
         return set()
     return {line[3].split()[1] for line in plan if line[3].startswith("SCAN ")} & large

@@ -83,13 +83,13 @@ async def guess(service: RunningService) -> int:
 async def test_who_gets_no_connection_in_time_is_told_so_and_the_next_one_gets_it(
     migrated_postgres_url: str,
 ) -> None:
-    limits = PoolLimits(least=1, most=1, acquire_seconds=0.2)
+    limits = PoolLimits(min_size=1, max_size=1, acquire_seconds=0.2)
     async with (
         postgres_session(migrated_postgres_url) as holder,
         open_storage(migrated_postgres_url, migrate=False, limits=limits) as storage,
     ):
         await holder.execute("SELECT pg_advisory_lock($1)", LOCK)
-        waiting = asyncio.create_task(storage.runner.act(wait_for_lock))
+        waiting = asyncio.create_task(storage.runner.write(wait_for_lock))
         await wait_for_lock_waiters(holder)
         async with asyncio.timeout(LOCK_TIMEOUT):
             with pytest.raises(Unavailable):
@@ -100,9 +100,9 @@ async def test_who_gets_no_connection_in_time_is_told_so_and_the_next_one_gets_i
 
 
 async def test_a_process_opens_no_more_connections_than_it_may(migrated_postgres_url: str) -> None:
-    limits = PoolLimits(least=0, most=3)
+    limits = PoolLimits(min_size=0, max_size=3)
     async with open_storage(migrated_postgres_url, migrate=False, limits=limits) as storage:
-        await asyncio.gather(*(storage.accounts.create(a_user(), a_record()) for _ in range(40)))
+        await asyncio.gather(*(storage.accounts.create_user(a_user(), a_record()) for _ in range(40)))
         async with postgres_session(migrated_postgres_url) as watcher:
             assert await watcher.fetchval(f"SELECT count(*) {OURS}") == 3
 
@@ -128,36 +128,36 @@ async def test_a_first_statement_that_does_everything_is_committed_by_itself(mig
 
         async def act(*more: str, trouble: Exception | None = None) -> str:
             verb = partial(note_once, "first", *more, trouble=trouble)
-            return await storage.runner.act(verb, at_once=verb)
+            return await storage.runner.write(verb, single_statement=verb)
 
         assert await act() == "at once"
-        assert await storage.installation.fact("first") == "1"
+        assert await storage.installation.value("first") == "1"
         with pytest.raises(ValueError, match="second thoughts"):
             await act("a", "b", trouble=ValueError("second thoughts"))
-        assert await storage.installation.fact("a") is None
+        assert await storage.installation.value("a") is None
         assert await act("a", "b") == "after all"
-        assert await storage.installation.fact("b") == "1"
+        assert await storage.installation.value("b") == "1"
 
 
 async def test_a_verb_that_goes_on_after_such_a_statement_is_a_mistake_of_ours(migrated_postgres_url: str) -> None:
     async with open_storage(migrated_postgres_url, migrate=False) as storage:
         with pytest.raises(RuntimeError, match="went on"):
-            await storage.runner.act(note_twice, at_once=note_twice)
+            await storage.runner.write(note_twice, single_statement=note_twice)
 
 
 async def test_a_connection_that_comes_back_brings_no_transaction_along(migrated_postgres_url: str) -> None:
     """We leave it as it is; but what was cut short in the middle is rolled back."""
     async with (
         postgres_session(migrated_postgres_url) as holder,
-        open_storage(migrated_postgres_url, migrate=False, limits=PoolLimits(most=1)) as storage,
+        open_storage(migrated_postgres_url, migrate=False, limits=PoolLimits(max_size=1)) as storage,
     ):
         await holder.execute("SELECT pg_advisory_lock($1)", LOCK)
-        waiting = asyncio.create_task(storage.runner.act(write_and_wait))
+        waiting = asyncio.create_task(storage.runner.write(write_and_wait))
         await wait_for_lock_waiters(holder)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
-        assert await storage.installation.fact("cut short") is None
-        assert await storage.runner.act(partial(note_once, "whole")) == "at once"
+        assert await storage.installation.value("cut short") is None
+        assert await storage.runner.write(partial(note_once, "whole")) == "at once"
         await holder.execute("SELECT pg_advisory_unlock($1)", LOCK)
         assert await holder.fetchval("SELECT value FROM installation WHERE name = 'whole'") == "1"
 
@@ -174,7 +174,7 @@ async def test_a_read_that_is_the_victim_of_a_deadlock_is_repeated(migrated_post
         open_storage(migrated_postgres_url, migrate=False) as storage,
     ):
         await other.execute("SET deadlock_timeout = '20s'")  # so that not this one is the victim
-        for read in (storage.runner.look, storage.runner.survey):
+        for read in (storage.runner.read, storage.runner.snapshot_read):
             async with other.transaction():
                 await other.execute("LOCK TABLE users IN ACCESS EXCLUSIVE MODE")
                 reading = asyncio.create_task(read(look_at_two))  # has installation, and wants users
@@ -195,7 +195,7 @@ async def test_a_connection_whose_server_has_said_good_bye_is_not_used_again(
         await administrator.execute(f"SELECT pg_terminate_backend(pid) {OURS}")
         await road.server_has_closed.wait()
         await run_ready_tasks()  # its last word is in asyncpg's hands now
-        await until_it_works(lambda: storage.accounts.create(a_user(), a_record()))
+        await until_it_works(lambda: storage.accounts.create_user(a_user(), a_record()))
 
 
 async def test_a_server_that_answers_no_more_does_not_keep_us_from_closing(
@@ -204,7 +204,7 @@ async def test_a_server_that_answers_no_more_does_not_keep_us_from_closing(
     async with half_open_proxy(postgres_cluster.port) as road, AsyncExitStack() as stack:
         opened = open_storage(at_port(road.port, migrated_postgres_url), migrate=False)
         storage = await stack.enter_async_context(opened)
-        await storage.accounts.note(a_record())
+        await storage.accounts.add_record(a_record())
         async with asyncio.timeout(PoolLimits().statement_seconds):
             await stack.aclose()
 
@@ -215,8 +215,8 @@ async def test_a_statement_about_every_row_may_take_longer_than_others(migrated_
 
     async with open_storage(migrated_postgres_url, migrate=False, limits=IMPATIENT) as storage:
         with pytest.raises(Unavailable, match=r"(?i)timeout"):
-            await storage.runner.act(lambda: wait(patience=None))
-        assert await storage.runner.act(lambda: wait(patience=LOCK_TIMEOUT))
+            await storage.runner.write(lambda: wait(patience=None))
+        assert await storage.runner.write(lambda: wait(patience=LOCK_TIMEOUT))
 
 
 async def test_who_is_told_to_end_while_the_server_is_silent_does_so(migrated_postgres_url: str) -> None:
@@ -225,7 +225,7 @@ async def test_who_is_told_to_end_while_the_server_is_silent_does_so(migrated_po
         open_storage(migrated_postgres_url, migrate=False, limits=IMPATIENT) as storage,
     ):
         await holder.execute("SELECT pg_advisory_lock($1)", LOCK)
-        waiting = asyncio.create_task(storage.runner.act(wait_for_lock))
+        waiting = asyncio.create_task(storage.runner.write(wait_for_lock))
         await wait_for_lock_waiters(holder)
         with silenced([row["pid"] for row in await holder.fetch(f"SELECT pid {OURS}")]):
             waiting.cancel()
@@ -257,10 +257,10 @@ async def test_a_primary_that_turns_read_only_is_unavailable_for_as_long_as_it_i
         await administrator.execute(f"SELECT pg_terminate_backend(pid) {OURS}")
         await until_it_works(storage.accounts.setup_is_closed)  # over a new connection, which may only read
         with pytest.raises(Unavailable, match="ReadOnly"):
-            await storage.accounts.note(a_record())
+            await storage.accounts.add_record(a_record())
         await administrator.execute("SET default_transaction_read_only = off")
         await administrator.execute(f"ALTER DATABASE {database} RESET default_transaction_read_only")
-        await until_it_works(lambda: storage.accounts.create(a_user(), a_record()))
+        await until_it_works(lambda: storage.accounts.create_user(a_user(), a_record()))
 
 
 # -- a standby
@@ -269,17 +269,17 @@ async def test_a_primary_that_turns_read_only_is_unavailable_for_as_long_as_it_i
 async def test_a_standby_that_takes_over_is_found_without_a_restart(tmp_path: Path) -> None:
     before, after = a_user(), a_user()
     with PostgresCluster() as primary, Standby(primary) as standby:
-        await standby.follow_closely()
+        await standby.make_synchronous()
         database = database_name(await primary.create_database())
         hosts = f"{LOOPBACK}:{standby.port},{LOOPBACK}:{primary.port}"  # the standby first: it must be passed over
         url = f"postgresql://{ADMINISTRATOR}@{hosts}/{database}?target_session_attrs=read-write"
         async with running_service(url, tmp_path) as service:
-            accounts = service.house.storage.accounts
-            await accounts.create(before, a_record())
+            accounts = service.services.storage.accounts
+            await accounts.create_user(before, a_record())
             await asyncio.to_thread(primary.stop, "immediate")
             assert await guess(service) == 503
             await standby.promote()
-            await until_it_works(lambda: accounts.create(after, a_record()))
+            await until_it_works(lambda: accounts.create_user(after, a_record()))
             assert await guess(service) == 403
             assert {user.user_id for user in await accounts.all_users()} == {before.user_id, after.user_id}
 
@@ -330,8 +330,8 @@ async def test_the_service_is_ready_behind_pgbouncer_and_hears_notices_past_it(
     async with running_service(pooled_url, tmp_path, environment=environment) as service:
         assert (await service.client.get("/healthz")).status_code == 200
         assert await guess(service) == 403
-        service.house.storage.runner.listen("things", heard.put_nowait)
-        await service.house.storage.runner.act(wake)
+        service.services.storage.runner.listen("things", heard.put_nowait)
+        await service.services.storage.runner.write(wake)
         async with asyncio.timeout(LOCK_TIMEOUT):
             assert await heard.get() in ("news", MISSED_PAYLOAD)
 
@@ -344,14 +344,14 @@ def limits_in_force() -> Verb[tuple[str, ...]]:
 
 
 async def test_a_transaction_that_writes_has_limits_and_leaves_none_behind(migrated_postgres_url: str) -> None:
-    limits = PoolLimits(least=1, most=1, idle_transaction_seconds=7, lock_seconds=8, statement_seconds=9)
+    limits = PoolLimits(min_size=1, max_size=1, idle_transaction_seconds=7, lock_seconds=8, statement_seconds=9)
     async with open_storage(migrated_postgres_url, migrate=False, limits=limits) as storage:
-        assert await storage.runner.act(limits_in_force) == ("7s", "8s", "9s")
-        assert await storage.runner.look(limits_in_force) == ("0", "0", "0")
-        assert await storage.runner.survey(limits_in_force) == ("10min", "0", "0")
+        assert await storage.runner.write(limits_in_force) == ("7s", "8s", "9s")
+        assert await storage.runner.read(limits_in_force) == ("0", "0", "0")
+        assert await storage.runner.snapshot_read(limits_in_force) == ("10min", "0", "0")
         with pytest.raises(LookupError):
-            await storage.runner.act(failing)
-        assert await storage.runner.look(limits_in_force) == ("0", "0", "0")
+            await storage.runner.write(failing)
+        assert await storage.runner.read(limits_in_force) == ("0", "0", "0")
 
 
 def failing() -> Verb[None]:
@@ -372,8 +372,8 @@ async def test_a_lock_that_is_not_given_in_time_makes_the_write_unavailable_and_
     ):
         await holder.execute("SELECT pg_advisory_lock($1)", LOCK)
         with pytest.raises(Unavailable, match="lock timeout"):
-            await storage.runner.act(write_and_wait)
-        assert await storage.installation.fact("half") is None
+            await storage.runner.write(write_and_wait)
+        assert await storage.installation.value("half") is None
 
 
 async def test_a_process_that_stands_still_between_two_statements_loses_its_transaction(
@@ -391,6 +391,6 @@ async def test_a_process_that_stands_still_between_two_statements_loses_its_tran
             yield INSERT_FACT(name="other half", value="done")
 
         with pytest.raises(Unavailable):
-            await storage.runner.act(write_and_stand_still)
+            await storage.runner.write(write_and_stand_still)
         assert await watcher.fetch("SELECT name FROM installation WHERE name LIKE '%half'") == []
-        await storage.installation.state("later", "works")
+        await storage.installation.set_value("later", "works")

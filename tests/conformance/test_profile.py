@@ -30,7 +30,7 @@ def entry_about(user: User, event: AuditEvent = AuditEvent.PROFILE_CHANGED) -> A
 
 async def a_person(storage: Storage, *, administrator: bool = False) -> User:
     user = a_user(password_hash="old")
-    await storage.accounts.create(user, entry_about(user, AuditEvent.USER_CREATED), administrator=administrator)
+    await storage.accounts.create_user(user, entry_about(user, AuditEvent.USER_CREATED), administrator=administrator)
     return user
 
 
@@ -45,14 +45,16 @@ async def now(storage: Storage, user: User) -> User:
 
 async def ask_for(storage: Storage, user: User, login: str = NEW, digest: bytes = b"link") -> EmailChange:
     link = EmailLink(kind=LinkKind.CHANGE, digest=digest, created_at=NOW, expires_at=ENDS)
-    await storage.profile.put_change(user, link, login, entry_about(user), ())
-    change = await storage.profile.change(digest, NOW)
+    await storage.profile.save_email_change(user, link, login, entry_about(user), ())
+    change = await storage.profile.find_email_change(digest, NOW)
     assert change is not None
     return change
 
 
 async def take_over(storage: Storage, change: EmailChange, digest: bytes = b"link", at: int = NOW) -> None:
-    await storage.profile.take_over(digest, change, entry_about(change.owner, AuditEvent.EMAIL_CHANGED), (), at)
+    await storage.profile.apply_email_change(
+        digest, change, entry_about(change.owner, AuditEvent.EMAIL_CHANGED), (), at
+    )
 
 
 # -- what there is ------------------------------------------------------------------------------------
@@ -62,26 +64,26 @@ async def test_holdings_are_everything_that_is_kept_beside_the_account(storage: 
     await storage.passkeys.add_passkey(a_passkey(user_id=anna.user_id), [b"1", b"2"], entry_about(anna), ())
     await open_session(storage, a_session(anna))
     await ask_for(storage, anna)
-    held = await storage.profile.holdings(anna.user_id, NOW)
+    held = await storage.profile.account_details(anna.user_id, NOW)
     assert [key.name for key in held.passkeys] == ["Laptop"]
     assert [session.digest for session in held.sessions] == [b"cookie"]
     assert (held.overview.recovery_left, held.pending_login) == (2, NEW)
     assert {record.subject for record in held.records} == {anna.user_id}
-    assert (await storage.profile.holdings(anna.user_id, ENDS)).pending_login == ""
+    assert (await storage.profile.account_details(anna.user_id, ENDS)).pending_login == ""
 
 
 async def test_holdings_hold_the_newest_records_and_everything_holds_all(storage: Storage, anna: User) -> None:
     for second in range(MAX_ACTIVITY_SHOWN + 5):
-        await storage.profile.note(replace(entry_about(anna), at=NOW + second))
-    times = [record.at for record in (await storage.profile.holdings(anna.user_id, NOW)).records]
+        await storage.profile.add_record(replace(entry_about(anna), at=NOW + second))
+    times = [record.at for record in (await storage.profile.account_details(anna.user_id, NOW)).records]
     assert times == [NOW + second for second in range(MAX_ACTIVITY_SHOWN + 4, 4, -1)]
-    everything = await storage.profile.everything(anna.user_id, NOW)
-    assert len(everything.holdings.records) == MAX_ACTIVITY_SHOWN + 6
+    everything = await storage.profile.personal_records(anna.user_id, NOW)
+    assert len(everything.details.records) == MAX_ACTIVITY_SHOWN + 6
 
 
 async def test_everything_names_the_roles(storage: Storage) -> None:
     admin = await a_person(storage, administrator=True)
-    (role,) = (await storage.profile.everything(admin.user_id, NOW)).roles
+    (role,) = (await storage.profile.personal_records(admin.user_id, NOW)).roles
     assert (role.application_id, role.role, role.project_id, role.ends_at) == (1, "administrator", "", 0)
 
 
@@ -89,12 +91,12 @@ async def test_name_and_language_are_set_and_recorded(storage: Storage, anna: Us
     await storage.profile.set_nick(anna.user_id, "Änne", entry_about(anna))
     await storage.profile.set_lang(anna.user_id, "de", entry_about(anna))
     assert await now(storage, anna) == replace(anna, nick="Änne", lang="de", version=3)
-    assert len(await storage.audit.newest(9, anna.user_id, AuditEvent.PROFILE_CHANGED)) == 2
+    assert len(await storage.audit.newest_records(9, anna.user_id, AuditEvent.PROFILE_CHANGED)) == 2
     nobody = a_user()
     for change in (storage.profile.set_nick, storage.profile.set_lang):
         with pytest.raises(UserNotFound):
             await change(nobody.user_id, "de", entry_about(nobody))
-    assert await storage.audit.newest(9, nobody.user_id, "") == []
+    assert await storage.audit.newest_records(9, nobody.user_id, "") == []
 
 
 # -- another address ----------------------------------------------------------------------------------
@@ -105,7 +107,7 @@ async def test_of_many_with_one_link_one_takes_the_address_over(storage: Storage
     answers = await asyncio.gather(*(take_over(storage, change) for _ in range(5)), return_exceptions=True)
     assert [answer for answer in answers if not isinstance(answer, LinkDead)] == [None]
     assert await now(storage, anna) == replace(anna, login=NEW, email_verified=True, version=2)
-    assert await storage.profile.change(b"link", NOW) is None
+    assert await storage.profile.find_email_change(b"link", NOW) is None
 
 
 async def test_of_two_accounts_that_want_one_address_one_gets_it(storage: Storage, anna: User) -> None:
@@ -115,7 +117,7 @@ async def test_of_two_accounts_that_want_one_address_one_gets_it(storage: Storag
     with pytest.raises(LinkDead):
         await take_over(storage, second, b"other")
     assert (await now(storage, bob)).login == bob.login
-    assert await storage.profile.change(b"other", NOW) is not None
+    assert await storage.profile.find_email_change(b"other", NOW) is not None
 
 
 async def test_a_change_is_dead_when_replaced_expired_or_its_account_is_another_one_now(
@@ -123,14 +125,14 @@ async def test_a_change_is_dead_when_replaced_expired_or_its_account_is_another_
 ) -> None:
     older = await ask_for(storage, anna)
     await ask_for(storage, anna, digest=b"newer")
-    assert await storage.profile.change(b"link", NOW) is None
-    assert await storage.profile.change(b"newer", ENDS) is None
+    assert await storage.profile.find_email_change(b"link", NOW) is None
+    assert await storage.profile.find_email_change(b"newer", ENDS) is None
     with pytest.raises(LinkDead):
         await take_over(storage, older)
     with pytest.raises(LinkDead):
         await take_over(storage, older, b"newer", ENDS)
-    await storage.sessions.revoke(anna.user_id, entry_about(anna), keep=None, now=NOW)
-    assert await storage.profile.change(b"newer", NOW) is None
+    await storage.sessions.revoke_user(anna.user_id, entry_about(anna), keep=None, now=NOW)
+    assert await storage.profile.find_email_change(b"newer", NOW) is None
     with pytest.raises(LinkDead):
         await take_over(storage, older, b"newer")
     assert (await now(storage, anna)).login == anna.login
@@ -151,14 +153,14 @@ async def test_a_new_password_keeps_one_session_and_ends_everything_else(storage
         await open_session(storage, a_session(anna, digest))
     await ask_for(storage, anna)
     await storage.profile.set_password(anna, "new", entry_about(anna), (), keep=b"mine", now=NOW)
-    assert await storage.sessions.find(b"mine", NOW) is not None
-    assert await storage.sessions.find(b"other", NOW) is None
-    assert await storage.profile.change(b"link", NOW) is None
+    assert await storage.sessions.find_session(b"mine", NOW) is not None
+    assert await storage.sessions.find_session(b"other", NOW) is None
+    assert await storage.profile.find_email_change(b"link", NOW) is None
     assert (await now(storage, anna)).password_hash == "new"
 
 
 async def test_whoever_was_thrown_out_meanwhile_sets_no_password(storage: Storage, anna: User) -> None:
-    await storage.sessions.revoke(anna.user_id, entry_about(anna), keep=None, now=NOW)
+    await storage.sessions.revoke_user(anna.user_id, entry_about(anna), keep=None, now=NOW)
     with pytest.raises(UserChanged):
         await storage.profile.set_password(anna, "new", entry_about(anna), (), keep=b"mine", now=NOW)
     assert (await now(storage, anna)).password_hash == "old"
@@ -168,16 +170,18 @@ async def test_of_many_proofs_of_one_session_one_gives_it_another_secret(storage
     await open_session(storage, a_session(anna))
     answers = await asyncio.gather(
         *(
-            storage.profile.prove_again(b"cookie", bytes([n]), SignInMethod.PASSKEY, entry_about(anna), NOW + 9)
+            storage.profile.rotate_session_secret(
+                b"cookie", bytes([n]), SignInMethod.PASSKEY, entry_about(anna), NOW + 9
+            )
             for n in range(5)
         )
     )
     assert sorted(answers) == [False, False, False, False, True]
     fresh = bytes([answers.index(True)])
-    found = await storage.sessions.find(fresh, NOW + 9)
+    found = await storage.sessions.find_session(fresh, NOW + 9)
     assert found is not None
     assert found.session == replace(a_session(anna), digest=fresh, auth=SignInMethod.PASSKEY, proved_at=NOW + 9)
-    assert await storage.sessions.find(b"cookie", NOW + 9) is None
+    assert await storage.sessions.find_session(b"cookie", NOW + 9) is None
 
 
 # -- the end ------------------------------------------------------------------------------------------
@@ -189,15 +193,15 @@ async def test_an_erased_person_leaves_a_spent_id_and_records_without_personal_p
     await storage.passkeys.add_passkey(a_passkey(user_id=anna.user_id), [b"1"], entry_about(anna), ())
     await open_session(storage, a_session(anna))
     await ask_for(storage, anna)
-    await storage.profile.erase(
+    await storage.profile.erase_user(
         anna.user_id, entry_about(anna, AuditEvent.USER_ERASED), even_last_administrator=False, now=NOW
     )
     rows = await read_all_tables(storage)
     assert tables_that_mention(rows, anna.user_id) == {"user_ids", "audit_events"}
-    records = await storage.audit.newest(9, anna.user_id, "")
+    records = await storage.audit.newest_records(9, anna.user_id, "")
     assert [record.personal for record in records if record.event != AuditEvent.USER_ERASED] == [None, None, None]
     with pytest.raises(UserNotFound):
-        await storage.profile.erase(anna.user_id, entry_about(anna), even_last_administrator=False, now=NOW)
+        await storage.profile.erase_user(anna.user_id, entry_about(anna), even_last_administrator=False, now=NOW)
 
 
 async def test_letters_that_wait_go_with_the_person_and_those_of_others_stay(storage: Storage, anna: User) -> None:
@@ -209,21 +213,21 @@ async def test_letters_that_wait_go_with_the_person_and_those_of_others_stay(sto
     await storage.passkeys.add_passkey(key, [b"1"], entry_about(anna), mails[:1])
     await storage.passkeys.remove_passkey(anna.user_id, key.credential_id, entry_about(anna), mails[1:2])
     await storage.registration.send_link(anna, link, entry_about(anna), mails[2:3])
-    await storage.registration.registered_again(anna, entry_about(anna), mails[3:4])
-    await storage.sessions.open(a_session(anna), entry_about(anna), replaces=None, mails=mails[4:5])
+    await storage.registration.record_repeated_registration(anna, entry_about(anna), mails[3:4])
+    await storage.sessions.open_session(a_session(anna), entry_about(anna), replaces=None, mails=mails[4:5])
     await storage.second_factors.put_email_code(anna.user_id, b"c", mails[5:6], now=NOW, expires_at=ENDS)
     await storage.profile.set_password(anna, "new", entry_about(anna), mails[6:7], keep=b"", now=NOW)
     await storage.second_factors.put_email_code(other.user_id, b"c", mails[7:], now=NOW, expires_at=ENDS)
-    assert (await storage.mail.waiting()).waiting == len(mails)
-    await storage.profile.erase(anna.user_id, entry_about(anna), even_last_administrator=False, now=NOW)
-    assert [claim.mail for claim in await storage.mail.claim(NOW, 60, 9)] == mails[7:]
+    assert (await storage.mail.outbox_status()).waiting == len(mails)
+    await storage.profile.erase_user(anna.user_id, entry_about(anna), even_last_administrator=False, now=NOW)
+    assert [claim.mail for claim in await storage.mail.claim_due(NOW, 60, 9)] == mails[7:]
 
 
 async def test_of_the_last_two_administrators_who_go_at_once_one_stays(storage: Storage) -> None:
     pair = [await a_person(storage, administrator=True) for _ in range(2)]
     answers = await asyncio.gather(
         *(
-            storage.profile.erase(one.user_id, entry_about(one), even_last_administrator=False, now=NOW)
+            storage.profile.erase_user(one.user_id, entry_about(one), even_last_administrator=False, now=NOW)
             for one in pair
         ),
         return_exceptions=True,
@@ -231,7 +235,7 @@ async def test_of_the_last_two_administrators_who_go_at_once_one_stays(storage: 
     assert sorted(type(answer).__name__ for answer in answers) == ["LastAdministrator", "NoneType"]
     left = pair[[isinstance(answer, LastAdministrator) for answer in answers].index(True)]
     assert await now(storage, left) == left
-    await storage.profile.erase(left.user_id, entry_about(left), even_last_administrator=True, now=NOW)
+    await storage.profile.erase_user(left.user_id, entry_about(left), even_last_administrator=True, now=NOW)
 
 
 async def test_the_last_administrator_left_is_found_by_the_one_whose_check_came_second(
@@ -256,7 +260,7 @@ async def test_of_the_last_two_administrators_one_blocked_and_one_taken_at_once_
     other = (
         storage.accounts.set_blocked(bert.user_id, entry_about(bert), blocked=True, now=NOW)
         if second == "block"
-        else storage.profile.erase(bert.user_id, entry_about(bert), even_last_administrator=False, now=NOW)
+        else storage.profile.erase_user(bert.user_id, entry_about(bert), even_last_administrator=False, now=NOW)
     )
     answers = await asyncio.gather(blocking, other, return_exceptions=True)
     assert [type(answer).__name__ for answer in answers].count("LastAdministrator") == 1

@@ -14,12 +14,12 @@ EPOCH = NOW * 1_000
 async def notice(storage: Storage, timeline: str, *, lossless: bool = False) -> bool:
     entry = a_record(AuditEvent.PROMOTED, subject="installation")
     noted = partial(record_timeline, timeline, lossless=lossless, epoch=EPOCH, entry=entry)
-    return await storage.runner.act(noted)
+    return await storage.runner.write(noted)
 
 
 async def test_the_first_and_the_same_timeline_change_nothing(storage: Storage) -> None:
     user = a_user()
-    await storage.accounts.create(user, a_record())
+    await storage.accounts.create_user(user, a_record())
     assert [await notice(storage, "00000001") for _ in range(2)] == [False, False]
     assert (await storage.accounts.user(user.user_id)).rev == user.rev
 
@@ -27,7 +27,7 @@ async def test_the_first_and_the_same_timeline_change_nothing(storage: Storage) 
 async def test_another_timeline_ends_every_token_exactly_once(storage: Storage) -> None:
     old, ahead = a_user(), a_user(rev=EPOCH + 5)
     for user in (old, ahead):
-        await storage.accounts.create(user, a_record())
+        await storage.accounts.create_user(user, a_record())
     await storage.accounts.put_setup_link(a_setup_link(b"link"), a_record())
     await notice(storage, "00000001")
     assert await storage.accounts.setup_link_is_open(b"link", NOW)
@@ -36,14 +36,14 @@ async def test_another_timeline_ends_every_token_exactly_once(storage: Storage) 
     assert (await storage.accounts.user(old.user_id)).rev == EPOCH
     assert not await storage.accounts.setup_link_is_open(b"link", NOW)  # it may have been taken
     assert (await storage.accounts.user(ahead.user_id)).rev == EPOCH + 6
-    assert [one.event for one in await storage.audit.newest(9, "", "installation.promoted")] == [
+    assert [one.event for one in await storage.audit.newest_records(9, "", "installation.promoted")] == [
         "installation.promoted"
     ]
 
 
 async def test_a_synchronous_standby_has_lost_nothing(storage: Storage) -> None:
     user = a_user()
-    await storage.accounts.create(user, a_record())
+    await storage.accounts.create_user(user, a_record())
     await notice(storage, "00000001")
     assert not await notice(storage, "00000002", lossless=True)
     assert (await storage.accounts.user(user.user_id)).rev == user.rev

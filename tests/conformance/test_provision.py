@@ -55,7 +55,7 @@ async def provisions(storage: Storage) -> ProvisionStorage:
 
 
 async def with_application_1(storage: Storage) -> ProvisionStorage:
-    await storage.permissions.install(central.application(NOW), central.schema(NOW), central.roles())
+    await storage.permissions.install_central(central.application(NOW), central.schema(NOW), central.roles())
     return ProvisionStorage(storage.runner)
 
 
@@ -69,15 +69,15 @@ async def second(sqlite_template: Path, tmp_path: Path) -> AsyncIterator[Provisi
 
 
 async def do(provisions: ProvisionStorage, *acts: Write, records: Sequence[AuditRecord] = ()) -> None:
-    await provisions.carry_out(acts, records, setup_closed=None, now=NOW)
+    await provisions.write_changes(acts, records, setup_closed=None, now=NOW)
 
 
 async def stored(provisions: ProvisionStorage) -> StoredState:
-    return await provisions.state(ReadScope(all_users=True), NOW)
+    return await provisions.read_state(ReadScope(all_users=True), NOW)
 
 
 async def events(storage: Storage) -> Counter[str]:
-    return Counter(record.event for record in await storage.audit.unsealed(100))
+    return Counter(record.event for record in await storage.audit.unsealed_records(100))
 
 
 async def test_the_state_is_what_was_carried_out(provisions: ProvisionStorage) -> None:
@@ -100,7 +100,7 @@ async def test_of_many_accounts_only_those_in_scope_and_the_administrators_are_r
     scope = ReadScope(
         user_ids=frozenset({by_id.user_id, "5"}), login_keys=frozenset({by_login.login_key or "", "x@y"})
     )
-    state = await provisions.state(scope, NOW)
+    state = await provisions.read_state(scope, NOW)
     assert {user.user_id for user in state.users} == {boss.user_id, by_id.user_id, by_login.user_id}
     assert state.retired_user_ids == frozenset()
 
@@ -119,7 +119,7 @@ async def test_everything_is_carried_out_or_nothing(provisions: ProvisionStorage
             records=[a_record()],
         )
     assert await stored(provisions) == before
-    assert await storage.audit.unsealed(10) == []
+    assert await storage.audit.unsealed_records(10) == []
 
 
 async def test_a_record_that_was_changed_meanwhile_stops_everything(provisions: ProvisionStorage) -> None:
@@ -145,10 +145,10 @@ async def test_a_record_that_was_changed_meanwhile_stops_everything(provisions: 
 async def test_a_secret_that_is_rotated_meanwhile_is_not_lost(provisions: ProvisionStorage, storage: Storage) -> None:
     client = a_client()
     await do(provisions, AddClient(client))
-    await storage.oauth.rotate_secret("web", a_client_secret(secret=b"2"), a_record(), old_ends_at=NOW + 60)
+    await storage.clients.rotate_secret("web", a_client_secret(secret=b"2"), a_record(), old_ends_at=NOW + 60)
     with pytest.raises(ClientChanged):
         await do(provisions, ChangeClient(replace(client, name="New")))
-    assert len((await storage.oauth.client("web")).secrets) == 2
+    assert len((await storage.clients.client("web")).secrets) == 2
 
 
 async def test_a_removed_account_is_gone_with_all_it_had_and_its_id_stays_spent(
@@ -162,7 +162,7 @@ async def test_a_removed_account_is_gone_with_all_it_had_and_its_id_stays_spent(
         await storage.accounts.user(gone.user_id)
     assert await storage.permissions.root_roles(1, gone.user_id, NOW) == []
     scope = ReadScope(user_ids=frozenset({gone.user_id, boss.user_id}))
-    assert (await provisions.state(scope, NOW)).retired_user_ids == {gone.user_id}
+    assert (await provisions.read_state(scope, NOW)).retired_user_ids == {gone.user_id}
     with pytest.raises(UserIdTaken):
         await do(provisions, AddUser(gone, administrator=False))
     await do(provisions, AddUser(replace(gone, user_id="77"), administrator=False))  # nothing is left to collide with
@@ -174,7 +174,7 @@ async def test_a_removed_client_is_gone_and_its_id_stays_spent(
     await do(provisions, AddClient(a_client()))
     await do(provisions, ChangeClient(a_client(removed=True)))
     with pytest.raises(ClientNotFound):
-        await storage.oauth.client("web")
+        await storage.clients.client("web")
     state = await stored(provisions)
     assert (state.clients, state.removed_client_ids) == ((), {"web"})
 
@@ -229,7 +229,7 @@ async def test_whoever_may_take_the_role_waits_for_the_one_who_is_at_it(migrated
 async def test_the_role_is_given_again_after_it_has_expired(provisions: ProvisionStorage, storage: Storage) -> None:
     user = a_user()
     await do(provisions, AddUser(user, administrator=True))
-    await storage.runner.act(partial(expire_roles, NOW - 1))
+    await storage.runner.write(partial(expire_roles, NOW - 1))
     assert (await stored(provisions)).administrators == frozenset()
     await do(provisions, ChangeUser(user, administrator=True, ends_tokens=False))
     assert (await stored(provisions)).administrators == {user.user_id}
@@ -259,13 +259,13 @@ async def test_an_unchanged_totp_secret_keeps_count_of_the_codes_it_has_seen(
 ) -> None:
     user = a_user(sealed_totp=b"first")
     await do(provisions, AddUser(user, administrator=False))
-    await storage.runner.act(partial(see_step, 55))
+    await storage.runner.write(partial(see_step, 55))
     await do(provisions, ChangeUser(replace(user, nick="New"), administrator=None, ends_tokens=False))
-    assert await storage.runner.look(last_step) == 55
+    assert await storage.runner.read(last_step) == 55
     await do(
         provisions, ChangeUser(replace(user, sealed_totp=b"second", version=2), administrator=None, ends_tokens=True)
     )
-    assert await storage.runner.look(last_step) == 0
+    assert await storage.runner.read(last_step) == 0
     assert (await storage.accounts.user(user.user_id)).sealed_totp == b"second"
 
 
@@ -306,7 +306,7 @@ async def test_a_file_whose_last_record_is_bad_changes_nothing(
     with pytest.raises(Unfit, match=r"clients\[1\]: a client needs a redirect URI or host"):
         await bench.apply(users=[ANNA, BOB], clients=[WEB, {**SHOP, "redirect_uris": []}])
     assert await stored(provisions) == StoredState()
-    assert await storage.audit.unsealed(10) == []
+    assert await storage.audit.unsealed_records(10) == []
     assert not await storage.accounts.setup_is_closed()
 
 
@@ -325,8 +325,8 @@ async def test_an_export_makes_an_equal_installation(
 ) -> None:
     bench = ProvisionSetup(provisions)
     await bench.apply(users=[ANNA, BOB], clients=[WEB, SHOP])
-    await storage.oauth.rotate_secret(
-        "web", bench.clients.kept_secret(a_client(), "next"), a_record(), old_ends_at=NOW + 60
+    await storage.clients.rotate_secret(
+        "web", bench.clients.stored_secret(a_client(), "next"), a_record(), old_ends_at=NOW + 60
     )
     document = await bench.export()
     assert plan_lines(await bench.apply(**document, prune=True)) == []
@@ -353,11 +353,11 @@ class Held(ProvisionStorage):
         super().__init__(storage.runner)
         self._gate: asyncio.Barrier | None = gate
 
-    async def carry_out(self, *args: object, **kwargs: object) -> None:
+    async def write_changes(self, *args: object, **kwargs: object) -> None:
         gate, self._gate = self._gate, None
         if gate is not None:
             await gate.wait()
-        await super().carry_out(*args, **kwargs)
+        await super().write_changes(*args, **kwargs)
 
 
 async def test_two_who_apply_one_file_at_once_both_succeed_and_make_everything_once(

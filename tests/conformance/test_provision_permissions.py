@@ -43,7 +43,7 @@ async def bench(storage: Storage) -> ProvisionSetup:
 
 
 async def a_bench_on(storage: Storage) -> ProvisionSetup:
-    await storage.permissions.install(central.application(NOW), central.schema(NOW), central.roles())
+    await storage.permissions.install_central(central.application(NOW), central.schema(NOW), central.roles())
     return ProvisionSetup(ProvisionStorage(storage.runner))
 
 
@@ -57,14 +57,14 @@ async def second(sqlite_template: Path, tmp_path: Path) -> AsyncIterator[Provisi
 
 
 async def stored(storage: Storage) -> StoredState:
-    return await ProvisionStorage(storage.runner).state(EVERYTHING, NOW)
+    return await ProvisionStorage(storage.runner).read_state(EVERYTHING, NOW)
 
 
 async def holds(storage: Storage, user_id: str, application_id: int, scope: Scope, rule: Rule) -> bool:
     reading = PermissionLoader(store=storage.permissions, clock=MovableClock(NOW), cache_bytes=0)
     facts = await storage.permissions.facts(user_id, (application_id,))
     assert facts is not None
-    held = await reading.effective(await reading.case(facts), application_id, None)
+    held = await reading.evaluate(await reading.load_input(facts), application_id, None)
     return held.allows(scope, rule)
 
 
@@ -106,7 +106,7 @@ async def test_an_installation_that_is_the_same_has_the_same_records(
     """Not only what an export tells: what decisions are made from."""
     await bench.apply(**RICH)
     await second.apply(**await bench.export())
-    here, there = (await stored(storage)).world, (await second.state()).world
+    here, there = (await stored(storage)).permissions, (await second.state()).permissions
     assert {place: one.scopes for place, one in here.records.items() if one.scopes} == {
         place: one.scopes for place, one in there.records.items() if one.scopes
     }
@@ -120,10 +120,10 @@ async def test_an_installation_that_is_the_same_has_the_same_records(
 
 async def test_what_a_plan_foresees_is_what_is_stored_then(bench: ProvisionSetup, storage: Storage) -> None:
     """Later sections of a file are planned on it; so it is to be exact, also where one act takes others along."""
-    first = without_versions(await bench.foreseen(**RICH))
+    first = without_versions(await bench.predicted_state(**RICH))
     await bench.apply(**RICH)
     # Ids and keys that are made up differ from plan to plan; those that the file names do not.
-    stored_then = without_versions((await stored(storage)).world)
+    stored_then = without_versions((await stored(storage)).permissions)
     assert set(first["applications"]) == set(stored_then["applications"])
     narrower = {
         "users": [RICH["users"][0], RICH["users"][1]],
@@ -135,9 +135,9 @@ async def test_what_a_plan_foresees_is_what_is_stored_then(bench: ProvisionSetup
         "groups": [{"project_id": "mg", "title": "Staff"}],
         "prune": True,
     }
-    then = without_versions(await bench.foreseen(**narrower))
+    then = without_versions(await bench.predicted_state(**narrower))
     await bench.apply(**narrower)
-    assert without_versions((await stored(storage)).world) == then
+    assert without_versions((await stored(storage)).permissions) == then
 
 
 def without_versions(world: PermissionState) -> dict[str, Any]:
@@ -466,7 +466,7 @@ async def test_what_is_held_where_nothing_is_any_more_is_neither_told_nor_touche
     assert plan_lines(await bench.plan(**document, prune=True)) == []
     emptied = {"private_data": {"projectAccess": None}}
     await bench.apply(applications=[{**shop, "users": {"1001": emptied}}])
-    record = (await stored(storage)).world.record(50001, "1001")
+    record = (await stored(storage)).permissions.record(50001, "1001")
     assert set(record.scopes) == {ROOT, Scope("other")}
 
 
@@ -477,11 +477,11 @@ class Overtaken(ProvisionStorage):
         super().__init__(storage.runner)
         self._act = act
 
-    async def carry_out(self, *args: object, **kwargs: object) -> None:
+    async def write_changes(self, *args: object, **kwargs: object) -> None:
         act, self._act = self._act, None
         if act is not None:
             await act()
-        await super().carry_out(*args, **kwargs)
+        await super().write_changes(*args, **kwargs)
 
 
 async def test_changes_of_others_that_meet_a_file_are_kept(bench: ProvisionSetup, storage: Storage) -> None:
@@ -508,7 +508,7 @@ async def test_changes_of_others_that_meet_a_file_are_kept(bench: ProvisionSetup
     ]
     project = (await storage.projects.project("mg")).project
     assert (project.title, project.description) == ("Renamed", "New")
-    record = (await stored(storage)).world.record(50001, "1001")
+    record = (await stored(storage)).permissions.record(50001, "1001")
     assert (record.login, record.scopes) == ({"can": {"value": False}}, {})
 
 
@@ -550,6 +550,6 @@ async def test_somebody_may_be_a_member_of_several_projects_of_one_file(
         ],
     }
     await bench.apply(**file)
-    record = (await stored(storage)).world.record(1, "1001")
+    record = (await stored(storage)).permissions.record(1, "1001")
     assert {scope.project_id for scope in record.scopes} == {"one", "two"}
     assert plan_lines(await bench.apply(**file)) == []

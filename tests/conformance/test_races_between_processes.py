@@ -19,7 +19,7 @@ async def test_one_setup_link_makes_one_administrator(migrated_url: str) -> None
     assert outcomes[WON] == 1
     assert outcomes["SetupLinkDead"] + outcomes["SetupClosed"] == TRIES - 1
     async with open_storage(migrated_url, migrate=False) as storage:
-        events = Counter(one.event for one in await storage.audit.unsealed(100))
+        events = Counter(one.event for one in await storage.audit.unsealed_records(100))
     assert events == {"user.created": 2, "setup.closed": 1}  # one of the two records the link itself
 
 
@@ -37,36 +37,36 @@ async def test_one_client_id_is_given_once(migrated_url: str) -> None:
 
 async def test_two_secrets_at_most(migrated_url: str) -> None:
     async with open_storage(migrated_url, migrate=False) as storage:
-        await storage.oauth.create(a_client(), a_record())
+        await storage.clients.create_client(a_client(), a_record())
         assert race(racers.rotate_client_secret, migrated_url) == {WON: TRIES}
-        assert len((await storage.oauth.client("web")).secrets) == 2
+        assert len((await storage.clients.client("web")).secrets) == 2
 
 
 async def test_no_guess_is_lost(migrated_url: str) -> None:
     assert race(racers.guess, migrated_url) == {WON: TRIES}
     async with open_storage(migrated_url, migrate=False) as storage:
-        limit = AttemptLimit(free=TRIES + 1, delay=5)
-        assert await storage.throttle.failed([("anna", limit)], NOW) == NOW + 5
+        limit = AttemptLimit(free_attempts=TRIES + 1, first_delay=5)
+        assert await storage.throttle.record_failures([("anna", limit)], NOW) == NOW + 5
 
 
 async def test_lg_06_no_more_passwords_are_checked_at_once_than_one_after_the_other(migrated_url: str) -> None:
     async with open_storage(migrated_url, migrate=False) as storage:
         anna = a_user(login="anna@studio.example", password_hash=await FAST_PASSWORDS.hash("right"))
-        await storage.accounts.create(anna, a_record())
-    allowed = {"SignInRefused": ACCOUNT_LIMIT.free, "TooMany": TRIES - ACCOUNT_LIMIT.free}
+        await storage.accounts.create_user(anna, a_record())
+    allowed = {"SignInRefused": ACCOUNT_LIMIT.free_attempts, "TooMany": TRIES - ACCOUNT_LIMIT.free_attempts}
     assert race(racers.guess_password_of_anna, migrated_url) == allowed
     assert race(racers.guess_password_of_nobody, migrated_url) == allowed
 
 
 async def test_lg_10_one_password_at_many_accounts_is_checked_no_more_often_at_once(migrated_url: str) -> None:
     outcomes = race(racers.try_one_password_everywhere, migrated_url, each=30)
-    assert outcomes == {"SignInRefused": SOURCE_LIMIT.free, "TooMany": 4 * 30 - SOURCE_LIMIT.free}
+    assert outcomes == {"SignInRefused": SOURCE_LIMIT.free_attempts, "TooMany": 4 * 30 - SOURCE_LIMIT.free_attempts}
 
 
 async def test_the_answer_of_a_game_session_is_taken_once_by_the_newest_poll_of_all_nodes(migrated_url: str) -> None:
     async with open_storage(migrated_url, migrate=False) as storage:
-        await storage.accounts.create(a_user(user_id=racers.RACED_USER), a_record())
-        await storage.game_sessions.register(a_game_session(racers.GSID))
+        await storage.accounts.create_user(a_user(user_id=racers.RACED_USER), a_record())
+        await storage.game_sessions.register_session(a_game_session(racers.GSID))
     assert race(racers.confirm_game, migrated_url) == {WON: 1, "SecondFactorWrong": TRIES - 1}
     outcomes = run_races([racers.claim_game, racers.take_game_answer], migrated_url, racers=4, each=5)
     assert outcomes == {
@@ -74,5 +74,5 @@ async def test_the_answer_of_a_game_session_is_taken_once_by_the_newest_poll_of_
         "take_game_answer": {f"taken by {TRIES}": 1, "SecondFactorWrong": TRIES - 1},
     }
     async with open_storage(migrated_url, migrate=False) as storage:
-        events = Counter(one.event for one in await storage.audit.unsealed(100))
+        events = Counter(one.event for one in await storage.audit.unsealed_records(100))
     assert (events["game.confirmed"], events["login.done"]) == (1, 1)

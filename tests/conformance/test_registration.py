@@ -34,7 +34,7 @@ async def verify(storage: Storage, digest: bytes, now: int) -> None:
 
 async def accept(storage: Storage, digest: bytes, now: int) -> None:
     entry = a_record(AuditEvent.INVITATION_ACCEPTED)
-    await storage.registration.accept(digest, "Chosen", "$new", entry, now, lang="de")
+    await storage.registration.accept_invitation(digest, "Chosen", "$new", entry, now, lang="de")
 
 
 async def reset(storage: Storage, digest: bytes, now: int) -> None:
@@ -46,7 +46,7 @@ SPENDING: dict[LinkKind, Spend] = {LinkKind.VERIFY: verify, LinkKind.INVITE: acc
 
 async def someone(storage: Storage, **fields: Any) -> User:
     user = a_user(**fields)
-    await storage.accounts.create(user, a_record())
+    await storage.accounts.create_user(user, a_record())
     return user
 
 
@@ -55,7 +55,7 @@ async def mail_to(storage: Storage, user: User, link: EmailLink) -> None:
 
 
 async def waiting(storage: Storage) -> int:
-    return (await storage.mail.waiting()).waiting
+    return (await storage.mail.outbox_status()).waiting
 
 
 @pytest.fixture(params=list(SPENDING))
@@ -67,9 +67,9 @@ async def test_a_link_names_its_owner_and_looking_takes_nothing(storage: Storage
     user = await someone(storage)
     await mail_to(storage, user, a_link(kind))
     for _ in range(2):
-        assert await storage.registration.owner(kind, b"link", NOW) == user
+        assert await storage.registration.find_link_owner(kind, b"link", NOW) == user
     for other in SPENDING.keys() - {kind}:
-        assert await storage.registration.owner(other, b"link", NOW) is None
+        assert await storage.registration.find_link_owner(other, b"link", NOW) is None
     assert await waiting(storage) == 1
 
 
@@ -79,15 +79,15 @@ async def test_a_link_is_spent_once_by_one_of_many(storage: Storage, kind: LinkK
         *(SPENDING[kind](storage, b"link", NOW) for _ in range(12)), return_exceptions=True
     )
     assert sorted(type(answer).__name__ for answer in answers) == ["LinkDead"] * 11 + ["NoneType"]
-    assert await storage.registration.owner(kind, b"link", NOW) is None
+    assert await storage.registration.find_link_owner(kind, b"link", NOW) is None
 
 
 async def test_a_link_ends_at_its_time(storage: Storage, kind: LinkKind) -> None:
     user = await someone(storage)
     await mail_to(storage, user, a_link(kind))
     last = NOW + HALF_AN_HOUR - 1
-    assert await storage.registration.owner(kind, b"link", last) == user
-    assert await storage.registration.owner(kind, b"link", last + 1) is None
+    assert await storage.registration.find_link_owner(kind, b"link", last) == user
+    assert await storage.registration.find_link_owner(kind, b"link", last + 1) is None
     with pytest.raises(LinkDead):
         await SPENDING[kind](storage, b"link", last + 1)
     assert await storage.accounts.user(user.user_id) == user
@@ -100,23 +100,23 @@ async def test_a_newer_link_of_a_kind_ends_the_older_and_no_other(storage: Stora
     await mail_to(storage, bystander, a_link(kind, b"bystander"))
     await mail_to(storage, user, a_link(kind, b"old"))
     await mail_to(storage, user, a_link(kind, b"new"))
-    assert await storage.registration.owner(kind, b"old", NOW) is None
-    assert await storage.registration.owner(kind, b"new", NOW) == user
-    assert await storage.registration.owner(kind, b"bystander", NOW) == bystander
+    assert await storage.registration.find_link_owner(kind, b"old", NOW) is None
+    assert await storage.registration.find_link_owner(kind, b"new", NOW) == user
+    assert await storage.registration.find_link_owner(kind, b"bystander", NOW) == bystander
     for other in SPENDING.keys() - {kind}:
-        assert await storage.registration.owner(other, b"other", NOW) == user
+        assert await storage.registration.find_link_owner(other, b"other", NOW) == user
 
 
 async def test_a_link_dies_with_the_address_it_was_mailed_to(storage: Storage, kind: LinkKind) -> None:
     user = await someone(storage)
     await mail_to(storage, user, a_link(kind))
     moved = replace(user, login="elsewhere@studio.example")
-    await storage.runner.act(partial(update_user, moved))
-    assert await storage.registration.owner(kind, b"link", NOW) is None
+    await storage.runner.write(partial(update_user, moved))
+    assert await storage.registration.find_link_owner(kind, b"link", NOW) is None
     with pytest.raises(LinkDead):
         await SPENDING[kind](storage, b"link", NOW)
     # Nothing was taken: whoever gets his address back gets his link back, until it ends.
-    await storage.runner.act(partial(update_user, replace(user, version=2)))
+    await storage.runner.write(partial(update_user, replace(user, version=2)))
     await SPENDING[kind](storage, b"link", NOW)
 
 
@@ -124,13 +124,13 @@ async def test_a_link_opens_nothing_for_someone_blocked(storage: Storage, kind: 
     user = await someone(storage)
     await mail_to(storage, user, a_link(kind))
     await storage.accounts.set_blocked(user.user_id, a_record(), blocked=True, now=NOW)
-    assert await storage.registration.owner(kind, b"link", NOW) is None
+    assert await storage.registration.find_link_owner(kind, b"link", NOW) is None
     with pytest.raises(LinkDead):
         await SPENDING[kind](storage, b"link", NOW)
 
 
 async def test_an_unknown_link_is_dead(storage: Storage, kind: LinkKind) -> None:
-    assert await storage.registration.owner(kind, b"guess", NOW) is None
+    assert await storage.registration.find_link_owner(kind, b"guess", NOW) is None
     with pytest.raises(LinkDead):
         await SPENDING[kind](storage, b"guess", NOW)
 
@@ -138,32 +138,32 @@ async def test_an_unknown_link_is_dead(storage: Storage, kind: LinkKind) -> None
 async def test_a_refused_spending_leaves_no_record_and_no_mail(storage: Storage, kind: LinkKind) -> None:
     with pytest.raises(LinkDead):
         await SPENDING[kind](storage, b"guess", NOW)
-    assert await storage.audit.unsealed(10) == []
+    assert await storage.audit.unsealed_records(10) == []
     assert await waiting(storage) == 0
 
 
 async def test_registering_keeps_account_link_letter_and_record_together(storage: Storage) -> None:
     user = a_user(password_hash="$hash")
-    await storage.registration.register(user, a_link(LinkKind.VERIFY), a_record(), [a_mail()])
+    await storage.registration.create_with_link(user, a_link(LinkKind.VERIFY), a_record(), [a_mail()])
     assert await storage.registration.user_by_login(user.login_key or "") == user
-    assert await storage.registration.owner(LinkKind.VERIFY, b"link", NOW) == user
-    assert (await waiting(storage), len(await storage.audit.unsealed(10))) == (1, 1)
+    assert await storage.registration.find_link_owner(LinkKind.VERIFY, b"link", NOW) == user
+    assert (await waiting(storage), len(await storage.audit.unsealed_records(10))) == (1, 1)
 
 
 async def test_registering_a_login_that_is_taken_changes_nothing(storage: Storage) -> None:
     known = await someone(storage, login="anna@studio.example")
     second = a_user(login="ANNA@studio.example")
     with pytest.raises(LoginTaken):
-        await storage.registration.register(second, a_link(LinkKind.VERIFY), a_record(), [a_mail()])
+        await storage.registration.create_with_link(second, a_link(LinkKind.VERIFY), a_record(), [a_mail()])
     assert await storage.registration.user_by_login("anna@studio.example") == known
-    assert await storage.registration.owner(LinkKind.VERIFY, b"link", NOW) is None
-    assert (await waiting(storage), len(await storage.audit.unsealed(10))) == (0, 1)
+    assert await storage.registration.find_link_owner(LinkKind.VERIFY, b"link", NOW) is None
+    assert (await waiting(storage), len(await storage.audit.unsealed_records(10))) == (0, 1)
 
 
 async def test_of_many_who_register_one_login_one_gets_it(storage: Storage) -> None:
     answers = await asyncio.gather(
         *(
-            storage.registration.register(
+            storage.registration.create_with_link(
                 a_user(login="anna@studio.example"), a_link(LinkKind.VERIFY, bytes([n])), a_record(), [a_mail()]
             )
             for n in range(12)
@@ -178,9 +178,9 @@ async def test_registering_again_ends_what_would_confirm_the_address_and_tells_t
     user = await someone(storage)
     await mail_to(storage, user, a_link(LinkKind.VERIFY))
     await mail_to(storage, user, a_link(LinkKind.RESET))
-    await storage.registration.registered_again(user, a_record(AuditEvent.REGISTERED_AGAIN), [a_mail()])
-    assert await storage.registration.owner(LinkKind.VERIFY, b"link", NOW) is None
-    assert await storage.registration.owner(LinkKind.RESET, b"link", NOW) == user
+    await storage.registration.record_repeated_registration(user, a_record(AuditEvent.REGISTERED_AGAIN), [a_mail()])
+    assert await storage.registration.find_link_owner(LinkKind.VERIFY, b"link", NOW) is None
+    assert await storage.registration.find_link_owner(LinkKind.RESET, b"link", NOW) == user
     assert await storage.accounts.user(user.user_id) == user
     assert await waiting(storage) == 3
 
@@ -199,7 +199,7 @@ async def test_accepting_sets_name_and_first_password_and_ends_every_link(storag
     await accept(storage, b"link", NOW)
     after = await storage.accounts.user(user.user_id)
     assert after == replace(user, nick="Chosen", password_hash="$new", lang="de", email_verified=True, version=2)
-    assert [await storage.registration.owner(kind, b"link", NOW) for kind in SPENDING] == [None, None, None]
+    assert [await storage.registration.find_link_owner(kind, b"link", NOW) for kind in SPENDING] == [None, None, None]
 
 
 async def test_an_invitation_never_replaces_a_password(storage: Storage) -> None:
@@ -213,17 +213,17 @@ async def test_an_invitation_never_replaces_a_password(storage: Storage) -> None
 async def test_a_reset_replaces_the_password_and_ends_everything_of_the_user(storage: Storage) -> None:
     user, bystander = await someone(storage, password_hash="$old"), await someone(storage)
     for owner in (user, bystander):
-        await storage.sessions.open(a_session(owner), a_record(), replaces=None)
+        await storage.sessions.open_session(a_session(owner), a_record(), replaces=None)
         await mail_to(storage, owner, a_link(LinkKind.VERIFY, owner.user_id.encode()))
     await mail_to(storage, user, a_link())
     await reset(storage, b"link", NOW)
     after = await storage.accounts.user(user.user_id)
     assert after == replace(user, password_hash="$new", email_verified=True, version=2, rev=after.rev)
     assert after.rev > user.rev
-    assert await storage.sessions.of_user(user.user_id, NOW) == []
-    assert await storage.registration.owner(LinkKind.VERIFY, user.user_id.encode(), NOW) is None
-    assert len(await storage.sessions.of_user(bystander.user_id, NOW)) == 1
-    assert await storage.registration.owner(LinkKind.VERIFY, bystander.user_id.encode(), NOW) == bystander
+    assert await storage.sessions.sessions_of_user(user.user_id, NOW) == []
+    assert await storage.registration.find_link_owner(LinkKind.VERIFY, user.user_id.encode(), NOW) is None
+    assert len(await storage.sessions.sessions_of_user(bystander.user_id, NOW)) == 1
+    assert await storage.registration.find_link_owner(LinkKind.VERIFY, bystander.user_id.encode(), NOW) == bystander
 
 
 async def test_a_reset_keeps_second_factors(storage: Storage) -> None:
@@ -236,12 +236,12 @@ async def test_a_reset_keeps_second_factors(storage: Storage) -> None:
 async def test_pretending_leaves_no_letter_no_record_and_no_link_that_opens_anything(
     storage: Storage, kind: LinkKind
 ) -> None:
-    await storage.registration.pretend(a_user(), a_link(kind), a_record(), [a_mail()])
-    await storage.registration.pretend(a_user(), a_link(kind, b"again"), a_record(), [a_mail()])
+    await storage.registration.simulate_send(a_user(), a_link(kind), a_record(), [a_mail()])
+    await storage.registration.simulate_send(a_user(), a_link(kind, b"again"), a_record(), [a_mail()])
     assert await waiting(storage) == 0
-    assert await storage.audit.unsealed(10) == []
+    assert await storage.audit.unsealed_records(10) == []
     for digest in (b"link", b"again"):
-        assert await storage.registration.owner(kind, digest, NOW) is None
+        assert await storage.registration.find_link_owner(kind, digest, NOW) is None
         with pytest.raises(LinkDead):
             await SPENDING[kind](storage, digest, NOW)
 
@@ -256,13 +256,13 @@ async def test_an_allowance_is_exact_under_races_and_starts_anew(storage: Storag
     clock = MovableClock(NOW)
     allowance = Quota(store=storage.throttle, clock=clock)
     anna = [ThrottleSubject(("letter-to", "anna"), quota_limit(5, 60))]
-    answers = await asyncio.gather(*(allowance.take(anna) for _ in range(20)))
+    answers = await asyncio.gather(*(allowance.consume(anna) for _ in range(20)))
     assert sorted(answers) == [False] * 15 + [True] * 5
-    assert await allowance.take([ThrottleSubject(("letter-to", "bob"), quota_limit(5, 60))])
+    assert await allowance.consume([ThrottleSubject(("letter-to", "bob"), quota_limit(5, 60))])
     await clock.advance(59)
-    assert not await allowance.take(anna)
+    assert not await allowance.consume(anna)
     await clock.advance(1)
-    assert await allowance.take(anna)
+    assert await allowance.consume(anna)
 
 
 def a_session(user: User) -> Session:

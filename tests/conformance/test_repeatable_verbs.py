@@ -25,10 +25,10 @@ from tests.support.permission_builders import an_access_key, create_application
 @pytest.fixture
 async def anna(storage: Storage) -> User:
     user = a_user()
-    await storage.accounts.create(user, a_record())
-    await storage.oauth.create(a_client(), a_record())
-    await storage.grants.begin(a_grant(grant_id="g1", user_id=user.user_id, rev=user.rev), a_record())
-    await storage.game_sessions.register(a_game_session())
+    await storage.accounts.create_user(user, a_record())
+    await storage.clients.create_client(a_client(), a_record())
+    await storage.grants.create_grant(a_grant(grant_id="g1", user_id=user.user_id, rev=user.rev), a_record())
+    await storage.game_sessions.register_session(a_game_session())
     return user
 
 
@@ -53,19 +53,19 @@ async def test_tk_90_a_code_and_a_refresh_token_taken_by_the_run_before_are_take
     storage: Storage, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs_twice(storage, monkeypatch)
-    assert await storage.grants.take_code(b"code", NOW, generation=1, reused=unwanted) is RedeemOutcome.TAKEN
-    turned = await storage.grants.turn("g1", 1, NOW + 5, grace=0, reused=unwanted)
-    assert (turned.turn, turned.generation, turned.refreshed_at) == (RotationOutcome.ROTATED, 2, NOW + 5)
-    holder = await storage.grants.by_id("g1", NOW)
+    assert await storage.grants.redeem_code(b"code", NOW, generation=1, reused=unwanted) is RedeemOutcome.REDEEMED
+    turned = await storage.grants.rotate("g1", 1, NOW + 5, grace=0, reused=unwanted)
+    assert (turned.outcome, turned.generation, turned.refreshed_at) == (RotationOutcome.ROTATED, 2, NOW + 5)
+    holder = await storage.grants.find_live_grant("g1", NOW)
     assert holder is not None
     assert (holder.user, holder.grant.generation) == (anna, 2)
 
 
 @pytest.mark.usefixtures("anna")
 async def test_tk_90_what_another_has_taken_is_still_reused(storage: Storage) -> None:
-    assert await storage.grants.take_code(b"code", NOW, generation=1, reused=a_record) is RedeemOutcome.TAKEN
-    assert await storage.grants.take_code(b"code", NOW, generation=1, reused=a_record) is RedeemOutcome.REUSED
-    assert await storage.grants.by_id("g1", NOW) is None
+    assert await storage.grants.redeem_code(b"code", NOW, generation=1, reused=a_record) is RedeemOutcome.REDEEMED
+    assert await storage.grants.redeem_code(b"code", NOW, generation=1, reused=a_record) is RedeemOutcome.REUSED
+    assert await storage.grants.find_live_grant("g1", NOW) is None
 
 
 @pytest.mark.usefixtures("anna")
@@ -74,30 +74,30 @@ async def test_tk_90_revocations_assertions_and_secrets_of_the_run_before_are_do
 ) -> None:
     with monkeypatch.context() as patch:
         runs_twice(storage, patch)
-        await storage.oauth.create(a_client("other"), a_record())
-        await storage.oauth.rotate_secret("web", a_client_secret(secret=b"new"), a_record(), old_ends_at=NOW + 60)
+        await storage.clients.create_client(a_client("other"), a_record())
+        await storage.clients.rotate_secret("web", a_client_secret(secret=b"new"), a_record(), old_ends_at=NOW + 60)
         assert await storage.grants.spend_assertion(b"digest", "web", NOW, ends_at=NOW + 60)
-        assert await storage.grants.revoke("g1", NOW, a_record())
+        assert await storage.grants.revoke_grant("g1", NOW, a_record())
     assert not await storage.grants.spend_assertion(b"digest", "web", NOW, ends_at=NOW + 60)
-    assert not await storage.grants.revoke("g1", NOW, a_record())
-    secrets = (await storage.oauth.client("web")).secrets
+    assert not await storage.grants.revoke_grant("g1", NOW, a_record())
+    secrets = (await storage.clients.client("web")).secrets
     assert sorted((secret.secret, secret.expires_at) for secret in secrets) == [(b"digest", NOW + 60), (b"new", 0)]
 
 
 async def test_tk_90_a_device_code_taken_by_the_run_before_is_taken(
     storage: Storage, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await storage.device_requests.ask(a_request())
-    await storage.device_requests.approve("BCDFGHJK", granted(anna, "g2"), NOW, a_record())
+    await storage.device_requests.create_request(a_request())
+    await storage.device_requests.approve_request("BCDFGHJK", granted(anna, "g2"), NOW, a_record())
     request: DeviceRequest | None
-    request, _ = await storage.device_requests.poll(b"device", NOW)
+    request, _ = await storage.device_requests.record_poll(b"device", NOW)
     assert request is not None
     with monkeypatch.context() as patch:
         runs_twice(storage, patch)
-        holder = await storage.device_requests.take(request, NOW, generation=1)
+        holder = await storage.device_requests.redeem_request(request, NOW, generation=1)
     assert holder is not None
     assert (holder.user, holder.grant.generation) == (anna, 1)
-    assert await storage.device_requests.take(request, NOW, generation=1) is None
+    assert await storage.device_requests.redeem_request(request, NOW, generation=1) is None
 
 
 async def test_ak_90_an_access_key_added_by_the_run_before_takes_one_place(
@@ -115,28 +115,28 @@ async def test_gs_90_an_answer_taken_by_the_run_before_is_taken_and_given_back_o
     storage: Storage, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = storage.game_sessions
-    await store.claim(a_mark(), "here", tell=False)
+    await store.claim_session(a_mark(), "here", tell=False)
     with monkeypatch.context() as patch:
         runs_twice(storage, patch)
         assert await confirmed(storage, anna)
-        assert await store.take("g1", a_turn(), NOW, a_login(anna), a_record())
-        await store.give_back("g1", a_turn(), a_login(anna), a_record())
+        assert await store.take_answer("g1", a_turn(), NOW, a_login(anna), a_record())
+        await store.return_answer("g1", a_turn(), a_login(anna), a_record())
     session = await found(storage)
     assert (session.state, session.delivered_at, session.polls) == (GameSessionState.CONFIRMED, 0, 2)
-    assert await storage.logins.live_token(b"token", NOW) is None
+    assert await storage.logins.live_login_token(b"token", NOW) is None
     # The same poll never gets it again, should its take come late; the next one does.
-    assert not await store.take("g1", a_turn(), NOW, a_login(anna), a_record())
-    assert await store.take("g1", a_turn(2), NOW, a_login(anna, b"other"), a_record())
-    await store.give_back("g1", a_turn(), a_login(anna), a_record())  # of one that has nothing
+    assert not await store.take_answer("g1", a_turn(), NOW, a_login(anna), a_record())
+    assert await store.take_answer("g1", a_turn(2), NOW, a_login(anna, b"other"), a_record())
+    await store.return_answer("g1", a_turn(), a_login(anna), a_record())  # of one that has nothing
     assert (await found(storage)).state is GameSessionState.DELIVERED
 
 
 async def test_gs_33_only_a_session_that_is_not_over_is_extended(storage: Storage, anna: User) -> None:
     store = storage.game_sessions
-    await store.claim(a_mark(), "here", tell=False)
+    await store.claim_session(a_mark(), "here", tell=False)
     assert await confirmed(storage, anna)
-    assert await store.take("g1", a_turn(), NOW, a_login(anna), a_record())
+    assert await store.take_answer("g1", a_turn(), NOW, a_login(anna), a_record())
     ends_at = (await found(storage)).ends_at
-    await store.mark([a_mark(2, NOW + 100)], "here")
-    await store.claim(a_mark(3, NOW + 110), "there", tell=False)
+    await store.record_polls([a_mark(2, NOW + 100)], "here")
+    await store.claim_session(a_mark(3, NOW + 110), "there", tell=False)
     assert (await found(storage)).ends_at == ends_at

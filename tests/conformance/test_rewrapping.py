@@ -44,7 +44,7 @@ def url(migrated_url: str) -> str:
 async def house_under(url: str, data: Path, *keys: str) -> AsyncIterator[Services]:
     given = {MASTER: keys[0], PREVIOUS: ",".join(keys[1:])}
     place = InstallationPaths(data=data, url=url, environment={name: value for name, value in given.items() if value})
-    async with open_services(place.loaded(), clock=SystemClock(), serving=False) as house:
+    async with open_services(place.load_settings(), clock=SystemClock(), serving=False) as house:
         yield house
 
 
@@ -56,7 +56,7 @@ async def house(url: str, tmp_path: Path) -> AsyncIterator[Services]:
             await before.clients.create(a_client(client_id), ORIGIN)
         user = a_user()
         sealed = before.masters.seal(b"secret", purpose=f"totp:{user.user_id}")
-        await before.storage.accounts.create(a_user(user_id=user.user_id, sealed_totp=sealed), a_record())
+        await before.storage.accounts.create_user(a_user(user_id=user.user_id, sealed_totp=sealed), a_record())
     async with house_under(url, tmp_path, NEW, OLD) as after:
         yield after
 
@@ -93,33 +93,33 @@ async def test_it_goes_on_where_it_was_stopped(house: Services, monkeypatch: pyt
 
 def every_secret() -> Verb[Sequence[Row]]:
     """From the database itself: clients are remembered by their version, which moving a seal does not change."""
-    return (yield from CLIENT_SECRETS.page(b"none begins like this", None, 100))
+    return (yield from CLIENT_SECRETS.read_page(b"none begins like this", None, 100))
 
 
 async def test_a_secret_replaced_meanwhile_stays(house: Services) -> None:
     primary = rewrapping.primary_key_prefix(house.masters)
-    rows = await house.storage.runner.survey(partial(CLIENT_SECRETS.page, primary, None, 10))
+    rows = await house.storage.runner.snapshot_read(partial(CLIENT_SECRETS.read_page, primary, None, 10))
     moved = [one for row in rows if (one := rewrap_row(CLIENT_SECRETS, row, house.masters)) is not None]
     fresh = (await house.clients.list())[0]
-    await house.storage.oauth.rotate_secret(
-        fresh.client_id, house.clients.kept_secret(fresh, "first"), a_record(), old_ends_at=1
+    await house.storage.clients.rotate_secret(
+        fresh.client_id, house.clients.stored_secret(fresh, "first"), a_record(), old_ends_at=1
     )
-    await house.storage.oauth.rotate_secret(
-        fresh.client_id, house.clients.kept_secret(fresh, "second"), a_record(), old_ends_at=1
+    await house.storage.clients.rotate_secret(
+        fresh.client_id, house.clients.stored_secret(fresh, "second"), a_record(), old_ends_at=1
     )
-    before = (await house.storage.oauth.client(fresh.client_id)).secrets
+    before = (await house.storage.clients.client(fresh.client_id)).secrets
     assert {secret.kind for secret in before} == {SecretKind.SEALED}
-    await house.storage.runner.act(partial(CLIENT_SECRETS.move, moved, a_record()))
-    kept = {(row.client_id, row.slot): row.secret for row in await house.storage.runner.survey(every_secret)}
+    await house.storage.runner.write(partial(CLIENT_SECRETS.save_rewrapped, moved, a_record()))
+    kept = {(row.client_id, row.slot): row.secret for row in await house.storage.runner.snapshot_read(every_secret)}
     assert {secret.slot: secret.secret for secret in before} == {
         slot: held for (client_id, slot), held in kept.items() if client_id == fresh.client_id
     }
 
 
 async def test_a_damaged_secret_is_left_counted_and_holds_up_no_other(house: Services) -> None:
-    kept = house.clients.kept_secret(a_client("d"), "text")
+    kept = house.clients.stored_secret(a_client("d"), "text")
     broken = replace(kept, secret=kept.secret[:1] + bytes(8) + kept.secret[9:])
-    await house.storage.oauth.create(replace(a_client("d"), secrets=(broken,)), a_record())
+    await house.storage.clients.create_client(replace(a_client("d"), secrets=(broken,)), a_record())
     outcome = await rewrap_all(house, ORIGIN)
     assert outcome.left == {"client_secrets": 1}
     assert outcome.moved["client_secrets"] == 3
@@ -155,10 +155,10 @@ async def test_access_keys_and_private_keys_of_applications_open_under_the_new_k
 async def test_the_head_of_the_audit_log_moves_with_the_master_key(house: Services, url: str, tmp_path: Path) -> None:
     await forget_records_of_builders(house)
     await rewrap_all(house, ORIGIN)
-    await house.sealer.seal_all()
-    noted = (await house.verification().verify()).head
+    await house.audit_sealer.seal_all()
+    noted = (await house.audit_verification().verify()).head
     async with house_under(url, tmp_path, NEW) as after:
-        verdict = await after.verification().verify(after.head_notes.find(noted))
+        verdict = await after.audit_verification().verify(after.head_notes.parse_all(noted))
     assert verdict.problems == ()
     assert verdict.records > 0
 
@@ -169,4 +169,4 @@ async def forget_records_of_builders(house: Services) -> None:
     def forget() -> Verb[None]:
         yield Statement(delete(audit_events))()
 
-    await house.storage.runner.act(forget)
+    await house.storage.runner.write(forget)

@@ -16,7 +16,7 @@ LOST = "SecondFactorWrong"
 
 
 async def an_account(storage: Storage, **fields: object) -> None:
-    await storage.accounts.create(a_user(user_id=RACED_USER, **fields), a_record())
+    await storage.accounts.create_user(a_user(user_id=RACED_USER, **fields), a_record())
 
 
 async def test_lg_11_one_totp_step_is_accepted_once(storage: Storage, migrated_url: str) -> None:
@@ -26,13 +26,13 @@ async def test_lg_11_one_totp_step_is_accepted_once(storage: Storage, migrated_u
 
 async def test_one_recovery_code_is_used_once_and_recorded_once(storage: Storage, migrated_url: str) -> None:
     await an_account(storage, sealed_totp=b"sealed")
-    await storage.second_factors.renew_codes(
+    await storage.second_factors.replace_recovery_codes(
         RACED_USER, [b"code", b"other"], a_record(AuditEvent.RECOVERY_CODES_MADE), ()
     )
     assert race(racers.use_recovery_code, migrated_url) == {WON: 1, LOST: TRIES - 1}
-    events = Counter(one.event for one in await storage.audit.unsealed(100))
+    events = Counter(one.event for one in await storage.audit.unsealed_records(100))
     assert events["factor.recovery_code_used"] == 1
-    assert (await storage.second_factors.overview(RACED_USER)).recovery_left == 1
+    assert (await storage.second_factors.factor_overview(RACED_USER)).recovery_left == 1
 
 
 async def test_one_mailed_code_is_taken_once(storage: Storage, migrated_url: str) -> None:
@@ -61,7 +61,7 @@ async def test_one_value_of_a_counter_is_accepted_once(storage: Storage, migrate
     await an_account(storage)
     await storage.passkeys.add_passkey(a_passkey(user_id=RACED_USER), [], a_record(AuditEvent.FACTOR_ADDED), ())
     assert race(racers.use_passkey, migrated_url) == {WON: 1, LOST: TRIES - 1}
-    events = Counter(one.event for one in await storage.audit.unsealed(100))
+    events = Counter(one.event for one in await storage.audit.unsealed_records(100))
     assert events["factor.passkey_suspected"] == TRIES - 1
 
 
@@ -79,5 +79,5 @@ async def test_the_first_factor_of_many_at_once_brings_the_codes(storage: Storag
     await an_account(storage)
     assert race(racers.add_passkey, migrated_url) == {WON: TRIES}
     assert (
-        await storage.second_factors.overview(RACED_USER)
+        await storage.second_factors.factor_overview(RACED_USER)
     ).recovery_left == 1  # each brought one; only the first one's is kept

@@ -34,71 +34,73 @@ def bench(storage: Storage) -> SecondFactorSetup:
 
 
 async def test_a_secret_counts_for_nothing_until_it_is_confirmed(bench: SecondFactorSetup) -> None:
-    user = await bench.person()
-    enrolment = await bench.totp.begin(user)
-    assert await bench.totp.pending(user) == enrolment
-    assert await bench.now(user) == user
+    user = await bench.create_person()
+    enrolment = await bench.totp.begin_enrollment(user)
+    assert await bench.totp.pending_enrollment(user) == enrolment
+    assert await bench.reload(user) == user
     assert enrolment.uri.startswith(f"otpauth://totp/Gatehouse:{user.user_id}%40studio.example?secret=")
     assert len(enrolment.secret) == 32
     assert enrolment.secret not in repr(enrolment)
 
 
 async def test_the_first_code_makes_it_a_factor_and_brings_recovery_codes(bench: SecondFactorSetup) -> None:
-    user = await bench.person()
-    codes = await bench.totp.confirm(user, bench.code_of(await bench.totp.begin(user)), origin=ORIGIN)
-    after = await bench.now(user)
-    assert after.kept_tags >= {"2step", "2step_totp"}
+    user = await bench.create_person()
+    codes = await bench.totp.confirm_enrollment(
+        user, bench.code_of(await bench.totp.begin_enrollment(user)), origin=ORIGIN
+    )
+    after = await bench.reload(user)
+    assert after.system_tags >= {"2step", "2step_totp"}
     assert len(set(codes)) == 10
-    found = await bench.second_factors.of(after)
+    found = await bench.second_factors.load_factors(after)
     assert (found.methods, found.totp_since, found.recovery_left) == ((Factor.TOTP,), bench.clock.now(), 10)
     assert await bench.events(user) == ["factor.added"]
-    assert [letter.to for letter in await bench.letters()] == [user.login]
-    assert await bench.totp.pending(user) is None
+    assert [letter.to for letter in await bench.new_messages()] == [user.login]
+    assert await bench.totp.pending_enrollment(user) is None
 
 
 async def test_a_wrong_code_confirms_nothing_and_can_be_mended(bench: SecondFactorSetup) -> None:
-    user = await bench.person()
-    enrolment = await bench.totp.begin(user)
+    user = await bench.create_person()
+    enrolment = await bench.totp.begin_enrollment(user)
     with pytest.raises(SecondFactorWrong):
-        await bench.totp.confirm(user, wrong_code(bench.code_of(enrolment)), origin=ORIGIN)
-    assert (await bench.now(user)).sealed_totp is None
-    assert await bench.letters() == []
-    assert await bench.totp.confirm(user, bench.code_of(enrolment), origin=ORIGIN)
+        await bench.totp.confirm_enrollment(user, wrong_code(bench.code_of(enrolment)), origin=ORIGIN)
+    assert (await bench.reload(user)).sealed_totp is None
+    assert await bench.new_messages() == []
+    assert await bench.totp.confirm_enrollment(user, bench.code_of(enrolment), origin=ORIGIN)
 
 
 async def test_an_enrolment_ends_after_its_time_and_with_the_next_one(bench: SecondFactorSetup) -> None:
-    user = await bench.person()
-    first = await bench.totp.begin(user)
-    second = await bench.totp.begin(user)
+    user = await bench.create_person()
+    first = await bench.totp.begin_enrollment(user)
+    second = await bench.totp.begin_enrollment(user)
     with pytest.raises(SecondFactorWrong):
-        await bench.totp.confirm(user, bench.code_of(first), origin=ORIGIN)
+        await bench.totp.confirm_enrollment(user, bench.code_of(first), origin=ORIGIN)
     await bench.clock.advance(ENROLLMENT_LIFETIME)
     with pytest.raises(EnrollmentGone):
-        await bench.totp.confirm(user, bench.code_of(second), origin=ORIGIN)
+        await bench.totp.confirm_enrollment(user, bench.code_of(second), origin=ORIGIN)
 
 
 async def test_many_beginning_at_once_end_with_one_secret(bench: SecondFactorSetup) -> None:
-    user = await bench.person()
-    begun = await asyncio.gather(*(bench.totp.begin(user) for _ in range(8)))
-    assert await bench.totp.pending(user) in begun
+    user = await bench.create_person()
+    begun = await asyncio.gather(*(bench.totp.begin_enrollment(user) for _ in range(8)))
+    assert await bench.totp.pending_enrollment(user) in begun
 
 
 async def test_an_enrolment_is_confirmed_once(bench: SecondFactorSetup) -> None:
-    user = await bench.person()
-    code = bench.code_of(await bench.totp.begin(user))
+    user = await bench.create_person()
+    code = bench.code_of(await bench.totp.begin_enrollment(user))
     answers = await asyncio.gather(
-        *(bench.totp.confirm(user, code, origin=ORIGIN) for _ in range(8)), return_exceptions=True
+        *(bench.totp.confirm_enrollment(user, code, origin=ORIGIN) for _ in range(8)), return_exceptions=True
     )
     assert sorted(type(answer).__name__ for answer in answers) == ["EnrolmentGone"] * 7 + ["tuple"]
 
 
 async def test_only_the_secret_that_was_checked_is_confirmed(bench: SecondFactorSetup, storage: Storage) -> None:
-    user = await bench.person()
-    await bench.totp.begin(user)
+    user = await bench.create_person()
+    await bench.totp.begin_enrollment(user)
     store = storage.second_factors
     with pytest.raises(EnrollmentGone):
         await store.confirm_totp(user.user_id, b"another", 1, [], entry=a_record(), mails=(), now=bench.clock.now())
-    assert await bench.totp.pending(user) is not None
+    assert await bench.totp.pending_enrollment(user) is not None
 
 
 async def test_lg_11_a_code_is_accepted_once(bench: SecondFactorSetup) -> None:
@@ -110,11 +112,11 @@ async def test_lg_11_a_code_is_accepted_once(bench: SecondFactorSetup) -> None:
 
 
 async def test_lg_11_the_code_that_confirmed_the_secret_is_spent(bench: SecondFactorSetup) -> None:
-    user = await bench.person()
-    code = bench.code_of(await bench.totp.begin(user))
-    await bench.totp.confirm(user, code, origin=ORIGIN)
+    user = await bench.create_person()
+    code = bench.code_of(await bench.totp.begin_enrollment(user))
+    await bench.totp.confirm_enrollment(user, code, origin=ORIGIN)
     with pytest.raises(SecondFactorWrong):
-        await bench.second_factors.verify(await bench.now(user), code, origin=ORIGIN)
+        await bench.second_factors.verify(await bench.reload(user), code, origin=ORIGIN)
 
 
 async def test_lg_11_the_previous_step_is_accepted_once_and_not_after_the_current_one(
@@ -153,7 +155,9 @@ async def test_lg_11_every_refusal_has_the_same_words(bench: SecondFactorSetup) 
 
 async def test_a_code_of_a_secret_that_was_replaced_meanwhile_is_refused(bench: SecondFactorSetup) -> None:
     before, app = await bench.with_totp()
-    await bench.totp.confirm(before, bench.code_of(await bench.totp.begin(before)), origin=ORIGIN)
+    await bench.totp.confirm_enrollment(
+        before, bench.code_of(await bench.totp.begin_enrollment(before)), origin=ORIGIN
+    )
     await bench.clock.advance(60)
     with pytest.raises(SecondFactorWrong):
         await bench.second_factors.verify(before, code_at(app, bench.clock), origin=ORIGIN)
@@ -161,18 +165,18 @@ async def test_a_code_of_a_secret_that_was_replaced_meanwhile_is_refused(bench: 
 
 async def test_removing_totp_is_told_and_takes_the_recovery_codes_along(bench: SecondFactorSetup) -> None:
     user, app = await bench.with_totp()
-    await bench.letters()
+    await bench.new_messages()
     await bench.totp.remove(user, origin=ORIGIN)
-    after = await bench.now(user)
+    after = await bench.reload(user)
     assert not after.has_second_factor
-    assert (await bench.second_factors.of(after)).recovery_left == 0
+    assert (await bench.second_factors.load_factors(after)).recovery_left == 0
     assert await bench.events(user) == ["factor.added", "factor.removed"]
-    assert len(await bench.letters()) == 1
+    assert len(await bench.new_messages()) == 1
     with pytest.raises(SecondFactorWrong):  # also for a caller who read the account before
         await bench.second_factors.verify(user, code_at(app, bench.clock), origin=ORIGIN)
     with pytest.raises(FactorMissing):
         await bench.totp.remove(user, origin=ORIGIN)
-    assert len(await bench.letters()) == 0
+    assert len(await bench.new_messages()) == 0
 
 
 # -- codes by e-mail ----------------------------------------------------------------------------------
@@ -180,7 +184,7 @@ async def test_removing_totp_is_told_and_takes_the_recovery_codes_along(bench: S
 
 async def test_a_mailed_code_proves_its_owner_once(bench: SecondFactorSetup) -> None:
     user = await bench.with_email_code()
-    assert user.kept_tags >= {"2step", "2step_email"}
+    assert user.system_tags >= {"2step", "2step_email"}
     code = await bench.mailed_code(user)
     assert await bench.second_factors.verify(user, code, Factor.EMAIL, origin=ORIGIN) is Factor.EMAIL
     with pytest.raises(SecondFactorWrong):
@@ -225,7 +229,7 @@ async def test_a_mailed_code_is_one_users_and_one_addresss(bench: SecondFactorSe
 
 
 async def test_codes_go_to_verified_addresses_and_are_switched_on_once(bench: SecondFactorSetup) -> None:
-    user = await bench.person()
+    user = await bench.create_person()
     with pytest.raises(EmailNotVerified):
         await bench.email_codes.enable(replace(user, email_verified=False), origin=ORIGIN)
     with pytest.raises(FactorMissing):
@@ -241,7 +245,7 @@ async def test_a_code_under_way_ends_with_the_factor(bench: SecondFactorSetup) -
     code = await bench.mailed_code(user)
     await bench.email_codes.disable(user, origin=ORIGIN)
     assert not await bench.email_codes.spend(user, code)
-    assert not (await bench.now(user)).has_second_factor
+    assert not (await bench.reload(user)).has_second_factor
     assert await bench.events(user) == ["factor.added", "factor.removed"]
     with pytest.raises(FactorMissing):
         await bench.email_codes.disable(user, origin=ORIGIN)
@@ -250,7 +254,7 @@ async def test_a_code_under_way_ends_with_the_factor(bench: SecondFactorSetup) -
 async def test_six_digits_are_tried_as_totp_and_then_as_a_mailed_code(bench: SecondFactorSetup) -> None:
     user, app = await bench.with_totp()
     await bench.email_codes.enable(user, origin=ORIGIN)
-    user = await bench.now(user)
+    user = await bench.reload(user)
     mailed = await bench.mailed_code(user)
     with pytest.raises(SecondFactorWrong):
         await bench.second_factors.verify(user, mailed, Factor.TOTP, origin=ORIGIN)
@@ -262,57 +266,63 @@ async def test_six_digits_are_tried_as_totp_and_then_as_a_mailed_code(bench: Sec
 
 
 async def test_a_recovery_code_stands_in_once_and_is_told(bench: SecondFactorSetup) -> None:
-    user = await bench.person()
-    first, second, *_ = await bench.totp.confirm(user, bench.code_of(await bench.totp.begin(user)), origin=ORIGIN)
-    user = await bench.now(user)
-    await bench.letters()
+    user = await bench.create_person()
+    first, second, *_ = await bench.totp.confirm_enrollment(
+        user, bench.code_of(await bench.totp.begin_enrollment(user)), origin=ORIGIN
+    )
+    user = await bench.reload(user)
+    await bench.new_messages()
     typed = first.upper().replace("-", " ")
     assert await bench.second_factors.verify(user, typed, origin=ORIGIN, device="Firefox on Linux") is Factor.RECOVERY
     with pytest.raises(SecondFactorWrong):
         await bench.second_factors.verify(user, first, origin=ORIGIN)
-    assert (await bench.second_factors.of(user)).recovery_left == 9
+    assert (await bench.second_factors.load_factors(user)).recovery_left == 9
     assert await bench.events(user) == ["factor.added", "factor.recovery_code_used"]
-    (letter,) = await bench.letters()
+    (letter,) = await bench.new_messages()
     assert "Firefox on Linux" in letter.text
     assert await bench.second_factors.verify(user, second, Factor.RECOVERY, origin=ORIGIN) is Factor.RECOVERY
 
 
 async def test_a_recovery_code_is_its_owners(bench: SecondFactorSetup) -> None:
-    anna, bob = await bench.person(), await bench.with_email_code()
-    code, *_ = await bench.totp.confirm(anna, bench.code_of(await bench.totp.begin(anna)), origin=ORIGIN)
+    anna, bob = await bench.create_person(), await bench.with_email_code()
+    code, *_ = await bench.totp.confirm_enrollment(
+        anna, bench.code_of(await bench.totp.begin_enrollment(anna)), origin=ORIGIN
+    )
     assert not await bench.recovery.spend(bob, code, origin=ORIGIN)
     assert await bench.recovery.spend(anna, code, origin=ORIGIN)
 
 
 async def test_new_codes_replace_all_of_the_old_ones(bench: SecondFactorSetup) -> None:
-    user = await bench.person()
-    old = await bench.totp.confirm(user, bench.code_of(await bench.totp.begin(user)), origin=ORIGIN)
+    user = await bench.create_person()
+    old = await bench.totp.confirm_enrollment(
+        user, bench.code_of(await bench.totp.begin_enrollment(user)), origin=ORIGIN
+    )
     await bench.recovery.spend(user, old[0], origin=ORIGIN)
     new = await bench.recovery.renew(user, origin=ORIGIN)
-    assert (await bench.second_factors.of(user)).recovery_left == 10
+    assert (await bench.second_factors.load_factors(user)).recovery_left == 10
     assert [await bench.recovery.spend(user, code, origin=ORIGIN) for code in old] == [False] * 10
     assert [await bench.recovery.spend(user, code, origin=ORIGIN) for code in new] == [True] * 10
     assert (await bench.events(user)).count("factor.recovery_codes_made") == 1
 
 
 async def test_without_a_factor_there_are_no_codes(bench: SecondFactorSetup) -> None:
-    user = await bench.person()
+    user = await bench.create_person()
     with pytest.raises(FactorMissing):
         await bench.recovery.renew(user, origin=ORIGIN)
-    assert (await bench.second_factors.of(user)).recovery_left == 0
+    assert (await bench.second_factors.load_factors(user)).recovery_left == 0
     assert await bench.events(user) == []
 
 
 async def test_a_second_factor_brings_codes_only_when_none_are_left(bench: SecondFactorSetup) -> None:
-    user = await bench.person()
+    user = await bench.create_person()
     codes = await bench.email_codes.enable(user, origin=ORIGIN)
-    enrolment = await bench.totp.begin(user)
-    assert await bench.totp.confirm(user, bench.code_of(enrolment), origin=ORIGIN) == ()
+    enrolment = await bench.totp.begin_enrollment(user)
+    assert await bench.totp.confirm_enrollment(user, bench.code_of(enrolment), origin=ORIGIN) == ()
     assert await bench.recovery.spend(user, codes[0], origin=ORIGIN)
     for code in codes[1:]:
         await bench.recovery.spend(user, code, origin=ORIGIN)
-    enrolment = await bench.totp.begin(user)
-    assert len(await bench.totp.confirm(user, bench.code_of(enrolment), origin=ORIGIN)) == 10
+    enrolment = await bench.totp.begin_enrollment(user)
+    assert len(await bench.totp.confirm_enrollment(user, bench.code_of(enrolment), origin=ORIGIN)) == 10
 
 
 async def test_codes_stay_as_long_as_one_factor_does(bench: SecondFactorSetup) -> None:
@@ -321,11 +331,11 @@ async def test_codes_stay_as_long_as_one_factor_does(bench: SecondFactorSetup) -
     user, authenticator = await bench.with_passkey(user)
     await bench.totp.remove(user, origin=ORIGIN)
     await bench.email_codes.disable(user, origin=ORIGIN)
-    assert (await bench.second_factors.of(user)).recovery_left == 10
+    assert (await bench.second_factors.load_factors(user)).recovery_left == 10
     (passkey,) = await bench.passkeys.of_user(user.user_id)
     assert passkey.credential_id == authenticator.credential_id
     await bench.passkeys.remove(user, passkey.passkey_id, origin=ORIGIN)
-    assert (await bench.second_factors.of(user)).recovery_left == 0
+    assert (await bench.second_factors.load_factors(user)).recovery_left == 0
 
 
 # -- guesses ------------------------------------------------------------------------------------------
@@ -350,7 +360,7 @@ async def test_lg_13_ten_wrong_codes_of_any_kind_lock_every_kind_for_a_while(ben
         with pytest.raises(SecondFactorWrong):
             await bench.second_factors.verify(user, otp, origin=ORIGIN)
     # Someone who comes with the right password again reads the account again; the count is not his to clear.
-    user = await bench.now(user)
+    user = await bench.reload(user)
     for otp in (code_at(app, bench.clock), NONE):
         with pytest.raises(TooMany) as caught:
             await bench.second_factors.verify(user, otp, origin=ORIGIN)
@@ -372,7 +382,7 @@ async def test_another_account_is_not_locked_with_it(bench: SecondFactorSetup) -
     user, app = await bench.with_totp()
     for _ in range(10):
         with pytest.raises(SecondFactorWrong):
-            await bench.second_factors.verify(await bench.person(), "000000", origin=ORIGIN)
+            await bench.second_factors.verify(await bench.create_person(), "000000", origin=ORIGIN)
     assert await bench.second_factors.verify(user, code_at(app, bench.clock), origin=ORIGIN) is Factor.TOTP
 
 
@@ -383,16 +393,16 @@ async def test_lg_20_a_reset_removes_everything_and_ends_what_was_issued(bench: 
     user, _ = await bench.with_totp()
     await bench.email_codes.enable(user, origin=ORIGIN)
     user, _ = await bench.with_passkey(user)
-    await bench.totp.begin(user)
-    await bench.letters()
+    await bench.totp.begin_enrollment(user)
+    await bench.new_messages()
     await bench.second_factors.reset(user, origin=ORIGIN)
-    after = await bench.now(user)
+    after = await bench.reload(user)
     assert not after.has_second_factor
     assert after.rev > user.rev
-    assert (await bench.second_factors.of(after)).offered == ()
-    assert await bench.totp.pending(after) is None
+    assert (await bench.second_factors.load_factors(after)).accepted_factors == ()
+    assert await bench.totp.pending_enrollment(after) is None
     assert "factor.all_removed" in await bench.events(user)
-    assert len(await bench.letters()) == 3
+    assert len(await bench.new_messages()) == 3
     with pytest.raises(UserNotFound):
         await bench.second_factors.reset(a_user(), origin=ORIGIN)
 
@@ -400,35 +410,37 @@ async def test_lg_20_a_reset_removes_everything_and_ends_what_was_issued(bench: 
 async def test_a_save_of_the_account_that_was_read_before_undoes_no_factor(
     bench: SecondFactorSetup, storage: Storage
 ) -> None:
-    before = await bench.person()
-    await bench.totp.confirm(before, bench.code_of(await bench.totp.begin(before)), origin=ORIGIN)
+    before = await bench.create_person()
+    await bench.totp.confirm_enrollment(
+        before, bench.code_of(await bench.totp.begin_enrollment(before)), origin=ORIGIN
+    )
     with pytest.raises(UserChanged):
-        await storage.runner.act(lambda: update_user(before))
-    assert (await bench.now(before)).has_second_factor
-    before = await bench.now(before)
+        await storage.runner.write(lambda: update_user(before))
+    assert (await bench.reload(before)).has_second_factor
+    before = await bench.reload(before)
     await bench.totp.remove(before, origin=ORIGIN)
     with pytest.raises(UserChanged):  # nor does it bring back one that was removed
-        await storage.runner.act(lambda: update_user(before))
+        await storage.runner.write(lambda: update_user(before))
 
 
 async def test_codes_go_when_a_save_of_the_account_takes_its_last_factor(
     bench: SecondFactorSetup, storage: Storage
 ) -> None:
     user, _ = await bench.with_totp()
-    await storage.runner.act(lambda: update_user(replace(user, sealed_totp=None)))
-    assert (await bench.second_factors.of(user)).recovery_left == 0
+    await storage.runner.write(lambda: update_user(replace(user, sealed_totp=None)))
+    assert (await bench.second_factors.load_factors(user)).recovery_left == 0
     user, _ = await bench.with_totp()
-    await storage.runner.act(lambda: update_user(replace(user, nick="Other")))
-    assert (await bench.second_factors.of(user)).recovery_left == 10
+    await storage.runner.write(lambda: update_user(replace(user, nick="Other")))
+    assert (await bench.second_factors.load_factors(user)).recovery_left == 10
 
 
 async def test_the_factor_used_last_is_asked_for_first(bench: SecondFactorSetup) -> None:
     user, app = await bench.with_totp()
     user, _ = await bench.with_passkey(user)
-    assert (await bench.second_factors.of(user)).methods == (Factor.TOTP, Factor.PASSKEY)
+    assert (await bench.second_factors.load_factors(user)).methods == (Factor.TOTP, Factor.PASSKEY)
     await bench.clock.advance(60)
     await bench.second_factors.verify(user, code_at(app, bench.clock), origin=ORIGIN)
-    assert (await bench.second_factors.of(user)).methods == (Factor.TOTP, Factor.PASSKEY)
+    assert (await bench.second_factors.load_factors(user)).methods == (Factor.TOTP, Factor.PASSKEY)
 
 
 async def test_nothing_is_added_to_an_account_that_is_not_there(bench: SecondFactorSetup) -> None:
@@ -436,5 +448,7 @@ async def test_nothing_is_added_to_an_account_that_is_not_there(bench: SecondFac
     with pytest.raises(UserNotFound):
         await bench.email_codes.enable(nobody, origin=ORIGIN)
     with pytest.raises(UserNotFound):
-        await bench.totp.confirm(nobody, bench.code_of(await bench.totp.begin(nobody)), origin=ORIGIN)
-    assert await bench.letters() == []
+        await bench.totp.confirm_enrollment(
+            nobody, bench.code_of(await bench.totp.begin_enrollment(nobody)), origin=ORIGIN
+        )
+    assert await bench.new_messages() == []

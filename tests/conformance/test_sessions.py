@@ -34,34 +34,34 @@ def a_session(user: User, digest: bytes = b"cookie", **fields: object) -> Sessio
 @pytest.fixture
 async def anna(storage: Storage) -> User:
     user = a_user(tags=frozenset({"staff"}))
-    await storage.accounts.create(user, a_record())
+    await storage.accounts.create_user(user, a_record())
     return user
 
 
 async def open_session(storage: Storage, session: Session, replaces: bytes | None = None) -> None:
-    await storage.sessions.open(session, a_record(AuditEvent.SIGNED_IN), replaces=replaces)
+    await storage.sessions.open_session(session, a_record(AuditEvent.SIGNED_IN), replaces=replaces)
 
 
 async def test_a_session_is_found_with_its_whole_account(storage: Storage, anna: User) -> None:
     session = a_session(anna)
     await open_session(storage, session)
-    assert await storage.sessions.find(b"cookie", NOW) == UserSession(session=session, user=anna)
-    assert await storage.sessions.find(b"other", NOW) is None
+    assert await storage.sessions.find_session(b"cookie", NOW) == UserSession(session=session, user=anna)
+    assert await storage.sessions.find_session(b"other", NOW) is None
 
 
 async def test_it_ends_when_idle_too_long_and_at_its_last_hour(storage: Storage, anna: User) -> None:
     await open_session(storage, a_session(anna))
-    assert await storage.sessions.find(b"cookie", NOW + 99) is not None
-    assert await storage.sessions.find(b"cookie", NOW + 100) is None
-    await storage.sessions.seen(b"cookie", NOW + 99, NOW + 5_000)
-    assert await storage.sessions.find(b"cookie", NOW + 999) is not None
-    assert await storage.sessions.find(b"cookie", NOW + 1_000) is None
+    assert await storage.sessions.find_session(b"cookie", NOW + 99) is not None
+    assert await storage.sessions.find_session(b"cookie", NOW + 100) is None
+    await storage.sessions.update_last_seen(b"cookie", NOW + 99, NOW + 5_000)
+    assert await storage.sessions.find_session(b"cookie", NOW + 999) is not None
+    assert await storage.sessions.find_session(b"cookie", NOW + 1_000) is None
 
 
 async def test_being_seen_earlier_than_known_changes_nothing(storage: Storage, anna: User) -> None:
     await open_session(storage, a_session(anna))
-    await storage.sessions.seen(b"cookie", NOW - 5, NOW + 9_999)
-    found = await storage.sessions.find(b"cookie", NOW)
+    await storage.sessions.update_last_seen(b"cookie", NOW - 5, NOW + 9_999)
+    found = await storage.sessions.find_session(b"cookie", NOW)
     assert found is not None
     assert found.session.idle_ends_at == NOW + 100
 
@@ -69,56 +69,56 @@ async def test_being_seen_earlier_than_known_changes_nothing(storage: Storage, a
 async def test_a_new_session_ends_the_one_it_replaces(storage: Storage, anna: User) -> None:
     await open_session(storage, a_session(anna, b"old"))
     await open_session(storage, a_session(anna, b"new"), replaces=b"old")
-    assert await storage.sessions.find(b"old", NOW) is None
-    assert [session.digest for session in await storage.sessions.of_user(anna.user_id, NOW)] == [b"new"]
+    assert await storage.sessions.find_session(b"old", NOW) is None
+    assert [session.digest for session in await storage.sessions.sessions_of_user(anna.user_id, NOW)] == [b"new"]
 
 
 async def test_blocking_ends_every_session_at_once(storage: Storage, anna: User) -> None:
     await open_session(storage, a_session(anna))
     await storage.accounts.set_blocked(anna.user_id, a_record(AuditEvent.USER_BLOCKED), blocked=True, now=NOW)
-    assert await storage.sessions.find(b"cookie", NOW) is None
+    assert await storage.sessions.find_session(b"cookie", NOW) is None
     await storage.accounts.set_blocked(anna.user_id, a_record(AuditEvent.USER_UNBLOCKED), blocked=False, now=NOW)
-    assert await storage.sessions.find(b"cookie", NOW) is None
+    assert await storage.sessions.find_session(b"cookie", NOW) is None
 
 
 async def test_revoking_ends_all_but_the_one_to_keep(storage: Storage, anna: User) -> None:
     for digest in (b"here", b"there", b"phone"):
         await open_session(storage, a_session(anna, digest))
-    rev = await storage.sessions.revoke(anna.user_id, a_record(), keep=b"here", now=NOW)
+    rev = await storage.sessions.revoke_user(anna.user_id, a_record(), keep=b"here", now=NOW)
     assert rev > anna.rev
-    assert [session.digest for session in await storage.sessions.of_user(anna.user_id, NOW)] == [b"here"]
-    kept = await storage.sessions.find(b"here", NOW)
+    assert [session.digest for session in await storage.sessions.sessions_of_user(anna.user_id, NOW)] == [b"here"]
+    kept = await storage.sessions.find_session(b"here", NOW)
     assert kept is not None
     assert kept.user.rev == rev
 
 
 async def test_nobody_keeps_someone_elses_session(storage: Storage, anna: User) -> None:
     bob = a_user()
-    await storage.accounts.create(bob, a_record())
+    await storage.accounts.create_user(bob, a_record())
     await open_session(storage, a_session(bob, b"bob"))
-    await storage.sessions.revoke(anna.user_id, a_record(), keep=b"bob", now=NOW)
-    assert await storage.sessions.find(b"bob", NOW) is not None
-    assert not await storage.sessions.end(anna.user_id, b"bob".hex(), a_record())
-    assert await storage.sessions.find(b"bob", NOW) is not None
+    await storage.sessions.revoke_user(anna.user_id, a_record(), keep=b"bob", now=NOW)
+    assert await storage.sessions.find_session(b"bob", NOW) is not None
+    assert not await storage.sessions.end_session(anna.user_id, b"bob".hex(), a_record())
+    assert await storage.sessions.find_session(b"bob", NOW) is not None
 
 
 async def test_one_session_can_be_ended_by_its_name(storage: Storage, anna: User) -> None:
     await open_session(storage, a_session(anna))
-    assert await storage.sessions.end(anna.user_id, b"cookie".hex(), a_record(AuditEvent.SIGNED_OUT))
-    assert not await storage.sessions.end(anna.user_id, b"cookie".hex(), a_record(AuditEvent.SIGNED_OUT))
-    assert await storage.sessions.find(b"cookie", NOW) is None
-    assert len(await storage.audit.newest(9, "", "session.ended")) == 1
+    assert await storage.sessions.end_session(anna.user_id, b"cookie".hex(), a_record(AuditEvent.SIGNED_OUT))
+    assert not await storage.sessions.end_session(anna.user_id, b"cookie".hex(), a_record(AuditEvent.SIGNED_OUT))
+    assert await storage.sessions.find_session(b"cookie", NOW) is None
+    assert len(await storage.audit.newest_records(9, "", "session.ended")) == 1
 
 
 async def test_a_session_opened_while_everything_is_revoked_never_survives_it(storage: Storage, anna: User) -> None:
     await asyncio.gather(
         *(open_session(storage, a_session(anna, bytes([n]))) for n in range(10)),
-        storage.sessions.revoke(anna.user_id, a_record(), keep=None, now=NOW),
+        storage.sessions.revoke_user(anna.user_id, a_record(), keep=None, now=NOW),
         *(open_session(storage, a_session(anna, bytes([n]))) for n in range(10, 20)),
     )
-    assert await storage.sessions.of_user(anna.user_id, NOW) == []
+    assert await storage.sessions.sessions_of_user(anna.user_id, NOW) == []
 
 
 async def test_revoking_nobody_is_not_found(storage: Storage) -> None:
     with pytest.raises(UserNotFound):
-        await storage.sessions.revoke("1000000009", a_record(), keep=None, now=NOW)
+        await storage.sessions.revoke_user("1000000009", a_record(), keep=None, now=NOW)

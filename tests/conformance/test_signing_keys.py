@@ -12,13 +12,13 @@ from tests.support.keys import first_keys
 
 async def test_of_nodes_that_decide_from_one_reading_one_saves_and_records_it(storage: Storage) -> None:
     made = first_keys()
-    await storage.keys.save(made, seen=0, entry=a_record(AuditEvent.KEY_MADE))
-    seen = (await storage.keys.load()).version
+    await storage.keys.save_keys(made, seen=0, entry=a_record(AuditEvent.KEY_MADE))
+    seen = (await storage.keys.load_keys()).version
     ended = [replace(made[0], signs_until=NOW + n) for n in range(1, 6)]
-    saves = [storage.keys.save([key], seen=seen, entry=a_record(AuditEvent.KEY_ROTATED)) for key in ended]
+    saves = [storage.keys.save_keys([key], seen=seen, entry=a_record(AuditEvent.KEY_ROTATED)) for key in ended]
     outcomes = await asyncio.gather(*saves, return_exceptions=True)
     assert sorted(type(one).__name__ for one in outcomes) == [KeysChanged.__name__] * 4 + ["NoneType"]
-    kept = await storage.keys.load()
+    kept = await storage.keys.load_keys()
     assert kept.version == seen + 1
     assert next(key for key in kept.keys if key.kid == made[0].kid) == ended[outcomes.index(None)]
-    assert [one.event for one in await storage.audit.unsealed(10)].count(AuditEvent.KEY_ROTATED) == 1
+    assert [one.event for one in await storage.audit.unsealed_records(10)].count(AuditEvent.KEY_ROTATED) == 1

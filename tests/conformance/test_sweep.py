@@ -12,7 +12,7 @@ INSERT = Statement(insert(login_tokens))
 
 
 def tokens(number: int, ends_at: int) -> Verb[None]:
-    yield INSERT.many(
+    yield INSERT.bulk(
         [
             {"digest": b"%d-%d" % (ends_at, n), "user_id": "1", "rev": 0, "application_id": 0, "ends_at": ends_at}
             for n in range(number)
@@ -25,7 +25,7 @@ def kept() -> Verb[int]:
 
 
 async def test_more_than_one_transaction_takes_is_removed_in_several(storage: Storage) -> None:
-    await storage.runner.act(lambda: tokens(2 * BATCH_ROWS + 1, NOW))
-    await storage.runner.act(lambda: tokens(3, NOW + 1))
+    await storage.runner.write(lambda: tokens(2 * BATCH_ROWS + 1, NOW))
+    await storage.runner.write(lambda: tokens(3, NOW + 1))
     await storage.sweep(NOW)
-    assert await storage.runner.look(kept) == 3
+    assert await storage.runner.read(kept) == 3

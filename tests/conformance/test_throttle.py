@@ -7,11 +7,11 @@ from gatehouse.storage.opening import Storage
 from gatehouse.throttle.model import AttemptLimit
 from tests.support.builders import NOW
 
-LIMIT = AttemptLimit(free=3, delay=30, longest=100, window=1_000)
+LIMIT = AttemptLimit(free_attempts=3, first_delay=30, max_delay=100, window=1_000)
 
 
 async def failures(storage: Storage, count: int, now: int = NOW) -> list[int]:
-    return [await storage.throttle.failed([("anna", LIMIT)], now) for _ in range(count)]
+    return [await storage.throttle.record_failures([("anna", LIMIT)], now) for _ in range(count)]
 
 
 async def test_the_door_closes_for_longer_with_every_failure_up_to_a_limit(storage: Storage) -> None:
@@ -21,8 +21,8 @@ async def test_the_door_closes_for_longer_with_every_failure_up_to_a_limit(stora
 
 
 async def test_every_failure_of_many_at_once_counts(storage: Storage) -> None:
-    limit = AttemptLimit(free=30, delay=7)
-    answers = await asyncio.gather(*(storage.throttle.failed([("anna", limit)], NOW) for _ in range(30)))
+    limit = AttemptLimit(free_attempts=30, first_delay=7)
+    answers = await asyncio.gather(*(storage.throttle.record_failures([("anna", limit)], NOW) for _ in range(30)))
     assert sorted(answers) == [0] * 29 + [NOW + 7]
 
 
@@ -33,30 +33,30 @@ async def test_a_new_window_starts_from_nothing(storage: Storage) -> None:
 
 async def test_success_forgets(storage: Storage) -> None:
     await failures(storage, 5)
-    await storage.throttle.clear(["anna"])
+    await storage.throttle.clear_failures(["anna"])
     assert await storage.throttle.blocked_until(["anna"]) == 0
     assert await failures(storage, 2) == [0, 0]
 
 
 async def test_several_are_counted_together_and_the_longest_block_is_told(storage: Storage) -> None:
-    short, long = AttemptLimit(free=1, delay=5), AttemptLimit(free=1, delay=50)
-    assert await storage.throttle.failed([("pair", short), ("account", long)], NOW) == NOW + 50
+    short, long = AttemptLimit(free_attempts=1, first_delay=5), AttemptLimit(free_attempts=1, first_delay=50)
+    assert await storage.throttle.record_failures([("pair", short), ("account", long)], NOW) == NOW + 50
     assert await storage.throttle.blocked_until(["pair", "source"]) == NOW + 5
     assert await storage.throttle.blocked_until(["pair", "account"]) == NOW + 50
-    await storage.throttle.clear(["account", "pair"])
+    await storage.throttle.clear_failures(["account", "pair"])
     assert await storage.throttle.blocked_until(["pair", "account"]) == 0
 
 
 async def test_callers_that_count_the_same_subjects_crosswise_never_deadlock(storage: Storage) -> None:
-    limit = AttemptLimit(free=1_000)
+    limit = AttemptLimit(free_attempts=1_000)
     pairs = [[("a", limit), ("b", limit)], [("b", limit), ("a", limit)]]
-    assert set(await asyncio.gather(*(storage.throttle.failed(pairs[n % 2], NOW) for n in range(40)))) == {0}
+    assert set(await asyncio.gather(*(storage.throttle.record_failures(pairs[n % 2], NOW) for n in range(40)))) == {0}
 
 
 async def begun(storage: Storage, *subjects: str, now: int = NOW, limit: AttemptLimit = LIMIT) -> int:
     """0 when the guess may be made, else the seconds to wait."""
     try:
-        await storage.throttle.begin([(subject, limit) for subject in subjects], now)
+        await storage.throttle.begin_attempts([(subject, limit) for subject in subjects], now)
     except TooMany as refused:
         return refused.retry_after
     return 0
@@ -70,21 +70,21 @@ async def test_a_guess_counts_before_it_is_made_and_the_last_one_closes_the_door
 
 
 async def test_of_many_at_once_no_more_begin_than_the_limit_allows(storage: Storage) -> None:
-    limit = AttemptLimit(free=7, delay=9)
+    limit = AttemptLimit(free_attempts=7, first_delay=9)
     answers = await asyncio.gather(*(begun(storage, "anna", limit=limit) for _ in range(30)))
     assert sorted(answers) == [0] * 7 + [9] * 23
 
 
 async def test_who_is_refused_for_one_subject_counts_for_none_and_hears_the_longest_wait(storage: Storage) -> None:
     await failures(storage, 4)
-    await storage.throttle.failed([("zoe", AttemptLimit(free=1, delay=90))], NOW)
+    await storage.throttle.record_failures([("zoe", AttemptLimit(free_attempts=1, first_delay=90))], NOW)
     assert [await begun(storage, "anna", "bob", "zoe") for _ in range(5)] == [90] * 5
     assert [await begun(storage, "bob") for _ in range(4)] == [0, 0, 0, 30]
 
 
 async def test_a_guess_taken_back_opens_the_door_it_had_closed(storage: Storage) -> None:
     assert [await begun(storage, "anna") for _ in range(4)] == [0, 0, 0, 30]
-    await storage.throttle.take_back([("anna", LIMIT)], NOW)
+    await storage.throttle.undo_attempts([("anna", LIMIT)], NOW)
     assert [await begun(storage, "anna") for _ in range(2)] == [0, 30]
 
 
@@ -92,10 +92,10 @@ async def test_far_beyond_the_limit_too_only_what_that_guess_had_closed_is_opene
     await failures(storage, 3)
     assert await begun(storage, "anna", now=NOW + 30) == 0
     assert await begun(storage, "anna", now=NOW + 31) == 59
-    await storage.throttle.take_back([("anna", LIMIT)], NOW + 30)
+    await storage.throttle.undo_attempts([("anna", LIMIT)], NOW + 30)
     assert await begun(storage, "anna", now=NOW + 31) == 0
     assert await begun(storage, "anna", now=NOW + 91) == 0  # a slow first one is still under way
-    await storage.throttle.take_back([("anna", LIMIT)], NOW + 31)
+    await storage.throttle.undo_attempts([("anna", LIMIT)], NOW + 31)
     assert await begun(storage, "anna", now=NOW + 91) == 100
 
 
@@ -103,28 +103,28 @@ async def test_a_guess_of_a_window_that_is_over_is_not_taken_from_the_next(stora
     assert await begun(storage, "anna") == 0
     later = NOW + LIMIT.window
     assert [await begun(storage, "anna", now=later) for _ in range(2)] == [0, 0]
-    await storage.throttle.take_back([("anna", LIMIT)], NOW)
+    await storage.throttle.undo_attempts([("anna", LIMIT)], NOW)
     assert [await begun(storage, "anna", now=later) for _ in range(2)] == [0, 30]
 
 
 async def test_what_is_forgiven_is_forgotten_while_the_shared_count_loses_one(storage: Storage) -> None:
     assert [await begun(storage, "anna", "office") for _ in range(3)] == [0, 0, 0]
-    await storage.throttle.take_back([("office", LIMIT)], NOW, forgiven=["anna"])
+    await storage.throttle.undo_attempts([("office", LIMIT)], NOW, forgiven=["anna"])
     assert [await begun(storage, "anna") for _ in range(4)] == [0, 0, 0, 30]
     assert [await begun(storage, "office") for _ in range(2)] == [0, 30]
 
 
 async def test_nothing_to_take_back_is_no_harm(storage: Storage) -> None:
-    await storage.throttle.take_back([("anna", LIMIT)], NOW, forgiven=["bob"])
+    await storage.throttle.undo_attempts([("anna", LIMIT)], NOW, forgiven=["bob"])
     assert [await begun(storage, "anna") for _ in range(4)] == [0, 0, 0, 30]
 
 
 async def test_guessing_and_being_right_crosswise_never_deadlocks(storage: Storage) -> None:
-    limit = AttemptLimit(free=1_000)
+    limit = AttemptLimit(free_attempts=1_000)
 
     async def be_right(first: str, second: str) -> None:
-        await storage.throttle.begin([(first, limit), (second, limit)], NOW)
-        await storage.throttle.take_back([(first, limit)], NOW, forgiven=[second])
+        await storage.throttle.begin_attempts([(first, limit), (second, limit)], NOW)
+        await storage.throttle.undo_attempts([(first, limit)], NOW, forgiven=[second])
 
     await asyncio.gather(*(be_right(*(("a", "b") if n % 2 else ("b", "a"))) for n in range(40)))
     assert await storage.throttle.blocked_until(["a", "b"]) == 0

@@ -40,20 +40,20 @@ def a_delivery(webhook: Webhook) -> Delivery:
 
 async def test_who_has_lost_a_delivery_to_somebody_else_changes_nothing(storage: Storage) -> None:
     store = storage.webhooks
-    webhook = await store.create(a_webhook(), a_record(AuditEvent.WEBHOOK_CREATED))
+    webhook = await store.create_webhook(a_webhook(), a_record(AuditEvent.WEBHOOK_CREATED))
     delivery = a_delivery(webhook)
-    await store.enqueue(delivery, a_record(AuditEvent.WEBHOOK_REDELIVERED))
-    [late] = await store.claim(webhook.webhook_id, NOW, lease=50, most=4)
-    assert await store.claim(webhook.webhook_id, NOW + 49, lease=50, most=4) == []
-    [holder] = await store.claim(webhook.webhook_id, NOW + 50, lease=50, most=4)
+    await store.enqueue_delivery(delivery, a_record(AuditEvent.WEBHOOK_REDELIVERED))
+    [late] = await store.claim_deliveries(webhook.webhook_id, NOW, lease=50, most=4)
+    assert await store.claim_deliveries(webhook.webhook_id, NOW + 49, lease=50, most=4) == []
+    [holder] = await store.claim_deliveries(webhook.webhook_id, NOW + 50, lease=50, most=4)
     stopped = a_record(AuditEvent.WEBHOOK_STOPPED)
-    assert not await store.give_up(late, FAILED, NOW + 51, most=1, entry=stopped)
-    await store.put_off(late, FAILED, NOW + 900)
-    await store.delivered(late, ARRIVED, NOW + 51)
+    assert not await store.give_up_delivery(late, FAILED, NOW + 51, most=1, entry=stopped)
+    await store.schedule_retry(late, FAILED, NOW + 900)
+    await store.mark_delivered(late, ARRIVED, NOW + 51)
     kept = await store.delivery(webhook.webhook_id, delivery.delivery_id)
     assert (kept.state, kept.status, kept.held_until) == (DeliveryState.WAITING, 0, NOW + 100)
-    await store.delivered(holder, ARRIVED, NOW + 52)
-    assert not await store.give_up(holder, FAILED, NOW + 53, most=1, entry=stopped)
+    await store.mark_delivered(holder, ARRIVED, NOW + 52)
+    assert not await store.give_up_delivery(holder, FAILED, NOW + 53, most=1, entry=stopped)
     kept = await store.delivery(webhook.webhook_id, delivery.delivery_id)
     assert (kept.state, kept.status, kept.done_at) == (DeliveryState.DELIVERED, 204, NOW + 52)
     assert (await store.webhook(webhook.webhook_id)).enabled
@@ -61,8 +61,8 @@ async def test_who_has_lost_a_delivery_to_somebody_else_changes_nothing(storage:
 
 async def test_of_those_who_read_for_a_webhook_at_once_one_keeps_what_it_read(storage: Storage) -> None:
     store = storage.webhooks
-    webhook = await store.create(a_webhook(), a_record(AuditEvent.WEBHOOK_CREATED))
-    kept = await asyncio.gather(*(store.follow(webhook, 7, [a_delivery(webhook)]) for _ in range(5)))
+    webhook = await store.create_webhook(a_webhook(), a_record(AuditEvent.WEBHOOK_CREATED))
+    kept = await asyncio.gather(*(store.enqueue_and_advance(webhook, 7, [a_delivery(webhook)]) for _ in range(5)))
     assert sorted(kept) == [False, False, False, False, True]
     assert len(await store.deliveries(webhook.webhook_id, None, 9)) == 1
     assert (await store.webhook(webhook.webhook_id)).place == 7
@@ -71,7 +71,8 @@ async def test_of_those_who_read_for_a_webhook_at_once_one_keeps_what_it_read(st
 async def test_webhooks_that_are_made_at_once_are_all_made_or_told_to_try_again(storage: Storage) -> None:
     store = storage.webhooks
     made = await asyncio.gather(
-        *(store.create(a_webhook(), a_record(AuditEvent.WEBHOOK_CREATED)) for _ in range(6)), return_exceptions=True
+        *(store.create_webhook(a_webhook(), a_record(AuditEvent.WEBHOOK_CREATED)) for _ in range(6)),
+        return_exceptions=True,
     )
     assert all(isinstance(one, Webhook | Conflict) for one in made)
     assert len(await store.webhooks()) == sum(isinstance(one, Webhook) for one in made) > 0

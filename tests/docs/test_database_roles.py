@@ -106,11 +106,11 @@ def roles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Roles]:
         psql(cluster.url(), "--command=CREATE DATABASE gatehouse")
         psql(cluster.url("gatehouse"), f"--set=secrets={secrets}", f"--file={DEPLOY / 'postgresql-roles.sql'}")
         owner, runtime = f"postgresql://gatehouse_owner@{place}", f"postgresql://gatehouse@{place}"
-        gatehouse = InstallationPaths(data=data, url=runtime).commands()
-        before_migration = gatehouse.refused("admin", "setup-link")
+        gatehouse = InstallationPaths(data=data, url=runtime).command_line()
+        before_migration = gatehouse.expect_failure("admin", "setup-link")
         migration = [sys.executable, "-m", "gatehouse.storage.migrations"]
         subprocess.run(migration, input=owner.encode(), check=True)
-        before_grants = gatehouse.refused("admin", "setup-link")
+        before_grants = gatehouse.expect_failure("admin", "setup-link")
         psql(owner, "--set=ON_ERROR_STOP=1", f"--file={DEPLOY / 'postgresql-grants.sql'}")
         yield Roles(runtime_url=runtime, before_migration=before_migration, before_grants=before_grants)
 

@@ -82,7 +82,7 @@ class ClientPool:
         self.seed = seed
         self.storm = storm
         self.patience = patience
-        self.unheard = 0  # requests that reached nobody, and so are no operations
+        self.unreached = 0  # requests that reached nobody, and so are no operations
         self.over = asyncio.Event()
         self.lost: list[tuple[FaultClient, CheckedRequest, Operation]] = []
         self._clients: list[FaultClient] = []
@@ -98,7 +98,7 @@ class ClientPool:
         for client, ask, first in lost:
             await client.ask(ask, repeats=first.number)
 
-    async def leave(self) -> None:
+    async def close(self) -> None:
         for client in self._clients:
             await client.http.aclose()
 
@@ -118,28 +118,28 @@ class FaultClient:
         return self.crew.over.is_set()
 
     async def ask(self, ask: CheckedRequest, *, node: int | None = None, repeats: int = 0) -> CheckedReply:
-        reply = await self._once(ask, node, repeats)
+        reply = await self._ask_once(ask, node, repeats)
         if self.crew.storm and ask.op in WRITES and ask.repeatable and not repeats:
             for _ in range(2):
                 await asyncio.sleep(STORM_SECONDS)
-                await self._once(ask, None, reply.operation.number)
+                await self._ask_once(ask, None, reply.operation.number)
         return reply
 
-    async def _once(self, ask: CheckedRequest, node: int | None, repeats: int) -> CheckedReply:
+    async def _ask_once(self, ask: CheckedRequest, node: int | None, repeats: int) -> CheckedReply:
         """At a node that listens: whoever reached nobody has asked nothing."""
         while True:
-            place = self._next() if node is None else node
+            place = self._next_node() if node is None else node
             try:
-                return await self._at(place, ask, repeats)
+                return await self._ask_node(place, ask, repeats)
             except httpx2.ConnectError:
-                self.crew.unheard += 1
+                self.crew.unreached += 1
                 await asyncio.sleep(NODE_GONE)
 
-    def _next(self) -> int:
+    def _next_node(self) -> int:
         self._turn = (self._turn + 1) % len(self.crew.nodes)
         return self._turn
 
-    async def _at(self, place: int, ask: CheckedRequest, repeats: int) -> CheckedReply:
+    async def _ask_node(self, place: int, ask: CheckedRequest, repeats: int) -> CheckedReply:
         loop = asyncio.get_running_loop()
         began = loop.time()
         answer, note = None, ""

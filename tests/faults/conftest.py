@@ -38,7 +38,7 @@ def disk() -> Iterator[FaultyDisk]:
 async def storage(disk: FaultyDisk, migrated_sqlite_url: str) -> AsyncIterator[Storage]:
     """SQLite on that disk, its -wal file begun: the first write into one is synced twice."""
     async with open_storage(migrated_sqlite_url, migrate=False) as opened:
-        await opened.installation.state("begun", "yes")
+        await opened.installation.set_value("begun", "yes")
         disk.done.clear()
         yield opened
 
@@ -55,7 +55,7 @@ def ledger(
     recorder.close()
     told = f"{request.node.name}: seed {ledger.seed}, {len(recorder.operations):,} operations"
     if request.node.stash.get(CALL_FAILED, False):
-        told += f"; its history is {ledger.keep(request.node.nodeid)}"
+        told += f"; its history is {ledger.save_history(request.node.nodeid)}"
     record_property(SUMMARY_PROPERTY, told)
 
 

@@ -35,7 +35,7 @@ class FaultyDisk(apsw.VFS):
         return FaultyFile(self, name, flags)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def hold_syncs(self) -> Iterator[None]:
         """A sync that begins inside ends with the block."""
         self._syncing.clear()
         self._may_sync.clear()

@@ -48,7 +48,7 @@ class HealthCheckingProxy:
         elif self._failed[port] >= FALL:
             self.ready.discard(port)
 
-    async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def handle_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._carrying.add(asyncio.current_task())
         with suppress(ConnectionError, asyncio.IncompleteReadError):
             head = await reader.readuntil(b"\r\n\r\n")
@@ -94,7 +94,7 @@ def length_of(head: bytes) -> int:
 @asynccontextmanager
 async def proxy_before(nodes: Sequence[Node]) -> AsyncIterator[HealthCheckingProxy]:
     front = HealthCheckingProxy(nodes)
-    server = await asyncio.start_server(front.carry, LOOPBACK, 0)
+    server = await asyncio.start_server(front.handle_connection, LOOPBACK, 0)
     front.address = f"http://{LOOPBACK}:{server.sockets[0].getsockname()[1]}"
     watching = asyncio.create_task(front.watch())
     try:

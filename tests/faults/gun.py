@@ -23,22 +23,22 @@ class SimultaneousSender:
         self._nodes = nodes
         self._each = each
         self._stack = AsyncExitStack()
-        self._barrels: list[tuple[int, RawConnection]] = []
+        self._connections: list[tuple[int, RawConnection]] = []
         self.spreads: list[float] = []  # seconds between the first and the last request of each round
 
     async def __aenter__(self) -> Self:
         for _ in range(self._each):
             for place, node in enumerate(self._nodes):
-                self._barrels.append((place, await self._stack.enter_async_context(raw_connection(node.port))))
+                self._connections.append((place, await self._stack.enter_async_context(raw_connection(node.port))))
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
-    async def fire(self, client: FaultClient, asks: Sequence[CheckedRequest]) -> list[Operation]:
+    async def send_together(self, client: FaultClient, asks: Sequence[CheckedRequest]) -> list[Operation]:
         """All at once, one a connection; what came of each."""
         loop = asyncio.get_running_loop()
-        shots = [(barrel, ask, request_bytes(ask)) for barrel, ask in zip(self._barrels, asks, strict=False)]
+        shots = [(barrel, ask, request_bytes(ask)) for barrel, ask in zip(self._connections, asks, strict=False)]
         begins = []
         for (_, connection), _, data in shots:
             begins.append(loop.time())
@@ -47,16 +47,16 @@ class SimultaneousSender:
         return list(
             await asyncio.gather(
                 *(
-                    self._heard(client, place, connection, ask, began)
+                    self._judge_response(client, place, connection, ask, began)
                     for ((place, connection), ask, _), began in zip(shots, begins, strict=True)
                 )
             )
         )
 
-    async def _heard(
+    async def _judge_response(
         self, client: FaultClient, place: int, connection: RawConnection, ask: CheckedRequest, began: float
     ) -> Operation:
-        answer = httpx_response(await connection.answer())
+        answer = httpx_response(await connection.read_response())
         heard = judge_answer(ask, answer)
         return self._crew.recorder.write(
             Operation(

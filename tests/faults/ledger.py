@@ -32,7 +32,7 @@ class RunRecord:
     rounds: int  # at least so many faults
     seconds: float  # and for at least so long
 
-    def keep(self, test_id: str) -> Path:
+    def save_history(self, test_id: str) -> Path:
         """Save the history of a run that failed, by a name that tells its seed."""
         SAVED_HISTORIES.mkdir(exist_ok=True)
         name = re.sub(r"[^A-Za-z0-9_.-]+", "-", test_id.rpartition("/")[2])

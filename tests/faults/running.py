@@ -59,7 +59,7 @@ class FaultRun:
         self.starts.extend(seconds_of_work(node.process.pid) for node in nodes)
 
     @asynccontextmanager
-    async def gone(self, what: str) -> AsyncIterator[None]:
+    async def record_outage(self, what: str) -> AsyncIterator[None]:
         """The block is a time in which that was certainly gone (I12)."""
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -120,7 +120,7 @@ async def run_under_load(
         front = None if place.front is None else await stack.enter_async_context(place.front(nodes))
         asked = addresses(nodes) if front is None else [front.address]
         crew = ClientPool(asked, ledger.recorder, ledger.seed, storm=place.storm, patience=place.patience)
-        stack.push_async_callback(crew.leave)
+        stack.push_async_callback(crew.close)
         run = FaultRun(nodes=nodes, crew=crew, ledger=ledger, front=front)
         stack.push_async_callback(run.kill, *nodes)
         await run.start(*nodes)
@@ -142,7 +142,7 @@ async def run_clients(run: FaultRun, workloads: Sequence[Workload], nemesis: Nem
             run.crew.over.set()
     await run.crew.ask_again()
     for workload in workloads:
-        await workload.last(run.crew)
+        await workload.finish(run.crew)
 
 
 async def measure(run: FaultRun) -> None:

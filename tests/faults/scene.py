@@ -75,7 +75,7 @@ class RelyingClient:
 class FaultSetup:
     """`house` is open only while the scene is set: later the nodes are alone."""
 
-    house: Services
+    services: Services
     url: str
     data: Path
     owner: Person
@@ -96,68 +96,68 @@ def nodes_of(url: str, data: Path, *, flags: Sequence[Sequence[str]], **settings
 @asynccontextmanager
 async def fault_setup(url: str, data: Path, base_url: str) -> AsyncIterator[FaultSetup]:
     loaded = load_test_settings(url, data, port=ANY_PORT, GATEHOUSE__SERVER__BASE_URL=base_url)
-    async with open_services(loaded, clock=SystemClock(), serving=False, founding=True) as house:
+    async with open_services(loaded, clock=SystemClock(), serving=False, initialize=True) as house:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(builders, "RECORDER", house.recorder)  # what the builders record is to be verified too
             yield await fill_installation(house, url, data)
 
 
-async def fill_installation(house: Services, url: str, data: Path) -> FaultSetup:
-    boss = await with_password(house, "boss")
-    await write_user_record(house, boss.user_id, 1, scopes={ROOT: holdings_with("administrator")})
-    owner = await create_person(house)
-    await publish(house.storage, a_project(), owners=[owner.user_id])
+async def fill_installation(services: Services, url: str, data: Path) -> FaultSetup:
+    boss = await with_password(services, "boss")
+    await write_user_record(services, boss.user_id, 1, scopes={ROOT: holdings_with("administrator")})
+    owner = await create_person(services)
+    await publish(services.storage, a_project(), owners=[owner.user_id])
     return FaultSetup(
-        house=house,
+        services=services,
         url=url,
         data=data,
         owner=owner,
         administrator=boss.login or "",
-        relying=await create_relying_client(house),
+        relying=await create_relying_client(services),
     )
 
 
-async def with_password(house: Services, nick: str) -> User:
+async def with_password(services: Services, nick: str) -> User:
     login = f"{nick}@studio.example"
-    return await house.administration.create(login=login, nick=nick, password=PASSWORD, origin=ORIGIN)
+    return await services.administration.create(login=login, nick=nick, password=PASSWORD, origin=ORIGIN)
 
 
-async def create_person(house: Services, **fields: Any) -> Person:
-    user = await a_person(house.storage, new_user_id(), **fields)
-    return Person(user=user, jwt=await house.user_tokens.issue(user, auth="login", factor=FACTOR))
+async def create_person(services: Services, **fields: Any) -> Person:
+    user = await a_person(services.storage, new_user_id(), **fields)
+    return Person(user=user, jwt=await services.user_tokens.issue(user, auth="login", factor=FACTOR))
 
 
-async def write_user_record(house: Services, user_id: str, application_id: int, **fields: Any) -> None:
+async def write_user_record(services: Services, user_id: str, application_id: int, **fields: Any) -> None:
     """Write a record past every check."""
-    await house.storage.user_records.edit_record(application_id, user_id, set_fields(**fields), NOW)
+    await services.storage.user_records.edit_record(application_id, user_id, set_fields(**fields), NOW)
 
 
-async def publishers(house: Services, number: int, limit: int) -> Sequence[Person]:
+async def publishers(services: Services, number: int, limit: int) -> Sequence[Person]:
     """People who may publish so many projects each, with the second factor that takes."""
-    found = [await create_person(house) for _ in range(number)]
+    found = [await create_person(services) for _ in range(number)]
     for one in found:
         await write_user_record(
-            house, one.user_id, 1, scopes={ROOT: holdings_with_rules("can_create_projects", params=str(limit))}
+            services, one.user_id, 1, scopes={ROOT: holdings_with_rules("can_create_projects", params=str(limit))}
         )
         passkey = a_passkey(user_id=one.user_id, credential_id=one.user_id.encode())
-        await house.storage.passkeys.add_passkey(passkey, (), a_record(AuditEvent.FACTOR_ADDED), ())
+        await services.storage.passkeys.add_passkey(passkey, (), a_record(AuditEvent.FACTOR_ADDED), ())
     return found
 
 
-async def create_project_application(house: Services, name: str, *roles: str) -> int:
+async def create_project_application(services: Services, name: str, *roles: str) -> int:
     """In the owner's project."""
-    made = await create_application(house.storage, *roles, name=name, project_id=PROJECT)
+    made = await create_application(services.storage, *roles, name=name, project_id=PROJECT)
     return made.application_id
 
 
-async def create_relying_client(house: Services) -> RelyingClient:
+async def create_relying_client(services: Services) -> RelyingClient:
     client = OAuthClient(
         client_id="shelf",
         name="Shelf",
-        created_at=house.clock.now(),
+        created_at=services.clock.now(),
         profile=ClientProfile.OIDC,
         redirect_uris=(REDIRECT,),
         first_party=True,
         may_exchange=False,
     )
-    return RelyingClient(client_id="shelf", secret=await house.clients.create(client, ORIGIN) or "")
+    return RelyingClient(client_id="shelf", secret=await services.clients.create(client, ORIGIN) or "")

@@ -30,7 +30,7 @@ async def two_nodes(
     [first] = nodes_of(url, data, flags=[DEV])
     [second] = nodes_of(url, data, flags=[DEV], base_url=first.base_url, **settings_of_second)
     async with fault_setup(url, data, first.base_url) as scene:
-        world = await token_scenario(scene.house)
+        world = await token_scenario(scene.services)
     with first, second:
         yield first, second, world
 

@@ -61,7 +61,7 @@ async def place_on(pair: Pair, data: Path, **settings: str) -> RunSetup:
 async def fail_over(run: FaultRun, pair: Pair) -> None:
     primary, standby = pair
     await asyncio.to_thread(primary.stop, "immediate")
-    async with run.gone("database"):
+    async with run.record_outage("database"):
         await asyncio.sleep(0.5)
     await standby.promote()
 
@@ -74,7 +74,7 @@ async def test_r_06_failover_to_a_synchronous_standby_loses_nothing_and_nobody_s
         await fail_over(run, pair)
         await run.progress()
 
-    await pair[1].follow_closely()
+    await pair[1].make_synchronous()
     place = await place_on(pair, tmp_path, GATEHOUSE__DATABASE__STANDBY_SYNCHRONOUS="true")
     await run_under_load(place, usual_workloads(), promote, ledger)
 

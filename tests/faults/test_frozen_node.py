@@ -83,7 +83,7 @@ async def test_op_85_a_node_stopped_inside_a_save_blocks_the_others_for_seconds_
     with urls_of(kind, postgres_cluster, url) as environment:
         first, second = nodes_of(url, tmp_path, flags=[DEV] * 2, **environment, **LETS_GO_SOON)
         async with fault_setup(url, tmp_path, first.base_url) as scene:
-            begun, other = [await create_project_application(scene.house, name) for name in ("Begun", "Other")]
+            begun, other = [await create_project_application(scene.services, name) for name in ("Begun", "Other")]
         with first, second:
             async with stopped_inside_a_save(first, begun, scene.owner, url) as (save, watcher):
                 async with asyncio.timeout(GOES_ON_WITHIN):
@@ -105,7 +105,7 @@ async def test_op_86_a_save_that_waits_too_long_for_a_lock_is_told_to_come_again
     quick = {"GATEHOUSE__DATABASE__LOCK_SECONDS": "1"}
     [node] = nodes_of(url, tmp_path, flags=[DEV], **quick)
     async with fault_setup(url, tmp_path, node.base_url) as scene:
-        number = await create_project_application(scene.house, "Locked")
+        number = await create_project_application(scene.services, "Locked")
     with node:
         async with postgres_session(url) as watcher, watcher.transaction():
             await watcher.execute("SELECT 1 FROM application_schemas WHERE application_id = $1 FOR UPDATE", number)

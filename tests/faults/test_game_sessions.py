@@ -53,7 +53,7 @@ async def polling(node: Node, gsid: str, where: str, url: str) -> AsyncIterator[
 
 
 async def found_in(storage: Storage, gsid: str) -> GameSession:
-    found = await storage.game_sessions.find(gsid, 0)
+    found = await storage.game_sessions.find_session(gsid, 0)
     assert found is not None
     return found
 
@@ -61,14 +61,14 @@ async def found_in(storage: Storage, gsid: str) -> GameSession:
 async def somebody(url: str) -> User:
     async with open_storage(url, migrate=False) as storage:
         user = a_user()
-        await storage.accounts.create(user, a_record())
+        await storage.accounts.create_user(user, a_record())
         return user
 
 
 async def confirm(url: str, gsid: str, user: User) -> None:
     async with open_storage(url, migrate=False) as storage:
         found = await found_in(storage, gsid)
-        assert await storage.game_sessions.confirm(
+        assert await storage.game_sessions.confirm_session(
             gsid, found.created_at, user_id=user.user_id, rev=user.rev, auth="login", entry=a_record()
         )
 
@@ -96,7 +96,7 @@ async def test_op_07_a_signal_answers_held_polls_with_retry_and_loses_no_session
         gsid, where = await registered(node)
         async with polling(node, gsid, where, migrated_url) as poll:
             node.process.send(signal.SIGTERM)
-            answer = await poll.answer()
+            answer = await poll.read_response()
             assert (answer.status, json.loads(answer.body)["status"]) == (200, "RETRY")
         assert await asyncio.to_thread(node.process.wait, 35.0) == 0
         node.start()
@@ -110,7 +110,7 @@ async def test_a_poll_at_one_node_is_woken_by_a_login_at_another(migrated_postgr
         gsid, where = await registered(here)
         async with polling(there, gsid, where, migrated_postgres_url) as poll:
             await confirm(migrated_postgres_url, gsid, user)
-            assert json.loads((await poll.answer()).body)["status"] == "OK"
+            assert json.loads((await poll.read_response()).body)["status"] == "OK"
 
 
 async def test_of_many_polls_at_two_nodes_one_gets_the_answer(migrated_postgres_url: str, tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ async def test_of_many_polls_at_two_nodes_one_gets_the_answer(migrated_postgres_
 
 
 async def status_of(poll: RawConnection) -> str:
-    status: str = json.loads((await poll.answer()).body)["status"]
+    status: str = json.loads((await poll.read_response()).body)["status"]
     return status
 
 

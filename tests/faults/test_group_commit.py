@@ -45,8 +45,8 @@ def write_and_wake() -> Verb[None]:
 @asynccontextmanager
 async def one_group(disk: FaultyDisk, storage: Storage, *acts: Act) -> AsyncIterator[list[asyncio.Task[None]]]:
     """The acts wait together while an earlier write is held on the disk; its end lets them into one commit."""
-    with disk.held():
-        earlier = asyncio.create_task(storage.accounts.note(a_record()))
+    with disk.hold_syncs():
+        earlier = asyncio.create_task(storage.accounts.add_record(a_record()))
         await asyncio.to_thread(disk.wait_until_syncing)
         waiting = [asyncio.create_task(act) for act in acts]
         await run_ready_tasks()
@@ -62,19 +62,19 @@ async def outcomes(waiting: list[asyncio.Task[None]]) -> list[type]:
 async def test_every_answer_follows_a_sync_of_all_that_was_written(disk: FaultyDisk, storage: Storage) -> None:
     for _ in range(3):
         disk.done.clear()
-        await storage.accounts.create(a_user(), a_record())
+        await storage.accounts.create_user(a_user(), a_record())
         assert "write db-wal" in disk.done
         assert disk.done[-1] == "sync db-wal"
 
 
 async def test_the_connection_that_writes_waits_for_the_disk(storage: Storage) -> None:
-    assert await storage.runner.act(partial(pragma, "journal_mode")) == "wal"
-    assert await storage.runner.act(partial(pragma, "synchronous")) == SYNCHRONOUS_FULL
+    assert await storage.runner.write(partial(pragma, "journal_mode")) == "wal"
+    assert await storage.runner.write(partial(pragma, "synchronous")) == SYNCHRONOUS_FULL
 
 
 async def test_no_answer_leaves_while_the_disk_is_still_at_it(disk: FaultyDisk, storage: Storage) -> None:
-    with disk.held():
-        answer = asyncio.create_task(storage.accounts.note(a_record()))
+    with disk.hold_syncs():
+        answer = asyncio.create_task(storage.accounts.add_record(a_record()))
         await asyncio.to_thread(disk.wait_until_syncing)
         await run_ready_tasks()
         assert not answer.done()
@@ -84,8 +84,8 @@ async def test_no_answer_leaves_while_the_disk_is_still_at_it(disk: FaultyDisk, 
 async def test_no_listener_hears_of_it_either(disk: FaultyDisk, storage: Storage) -> None:
     heard: list[str] = []
     storage.runner.listen("things", heard.append)
-    with disk.held():
-        answer = asyncio.create_task(storage.runner.act(write_and_wake))
+    with disk.hold_syncs():
+        answer = asyncio.create_task(storage.runner.write(write_and_wake))
         await asyncio.to_thread(disk.wait_until_syncing)
         await run_ready_tasks()
         assert heard == []
@@ -103,13 +103,13 @@ async def test_a_listener_that_raises_does_not_stop_the_writer(storage: Storage)
 
     storage.runner.listen("things", fail)
     async with asyncio.timeout(PATIENCE):
-        await storage.runner.act(write_and_wake)
-        await storage.accounts.note(a_record())
+        await storage.runner.write(write_and_wake)
+        await storage.accounts.add_record(a_record())
     assert [str(one) for one in complaints] == ["not today"]
 
 
 async def test_what_waits_together_is_synced_once(disk: FaultyDisk, storage: Storage) -> None:
-    acts = [storage.accounts.create(a_user(), a_record()) for _ in range(20)]
+    acts = [storage.accounts.create_user(a_user(), a_record()) for _ in range(20)]
     async with one_group(disk, storage, *acts) as waiting:
         disk.done.clear()
     assert await outcomes(waiting) == [NoneType] * 20
@@ -118,12 +118,14 @@ async def test_what_waits_together_is_synced_once(disk: FaultyDisk, storage: Sto
 
 async def test_a_refusal_disturbs_none_of_its_neighbours(disk: FaultyDisk, storage: Storage) -> None:
     users = [a_user(login=login) for login in ("anna@studio.example", "anna@studio.example", "bob@studio.example")]
-    async with one_group(disk, storage, *(storage.accounts.create(user, a_record()) for user in users)) as waiting:
+    async with one_group(
+        disk, storage, *(storage.accounts.create_user(user, a_record()) for user in users)
+    ) as waiting:
         pass
     assert await outcomes(waiting) == [NoneType, LoginTaken, NoneType]
-    assert len(await storage.audit.unsealed(10)) == 3
+    assert len(await storage.audit.unsealed_records(10)) == 3
     # Nothing is left of the refused one, not even its id.
-    await storage.accounts.create(replace(users[1], login="eve@studio.example"), a_record())
+    await storage.accounts.create_user(replace(users[1], login="eve@studio.example"), a_record())
 
 
 @pytest.mark.parametrize("failure", [apsw.FullError, apsw.IOError])
@@ -131,22 +133,22 @@ async def test_when_the_commit_fails_nobody_in_the_group_is_told_anything_else(
     disk: FaultyDisk, storage: Storage, failure: type[apsw.Error]
 ) -> None:
     logins = ("anna@studio.example", "anna@studio.example", "bob@studio.example")
-    acts = [storage.accounts.create(a_user(login=login), a_record()) for login in logins]
+    acts = [storage.accounts.create_user(a_user(login=login), a_record()) for login in logins]
     async with one_group(disk, storage, *acts) as waiting:
         disk.write_failure = failure
     assert await outcomes(waiting) == [Unavailable] * 3
-    assert [one.event for one in await storage.audit.unsealed(10)] == ["user.created"]  # the earlier write's
+    assert [one.event for one in await storage.audit.unsealed_records(10)] == ["user.created"]  # the earlier write's
     disk.write_failure = None
-    await storage.accounts.create(a_user(login="anna@studio.example"), a_record())
+    await storage.accounts.create_user(a_user(login="anna@studio.example"), a_record())
 
 
 def brief(storage: Storage, user: User) -> Act:
     """As what is done on the event loop up to its commit."""
-    return storage.runner.act(partial(create_user, user, a_record()), brief=True)
+    return storage.runner.write(partial(create_user, user, a_record()), inline=True)
 
 
 async def test_no_answer_to_a_brief_verb_leaves_before_its_sync_either(disk: FaultyDisk, storage: Storage) -> None:
-    with disk.held():
+    with disk.hold_syncs():
         answer = asyncio.create_task(brief(storage, a_user()))
         await asyncio.to_thread(disk.wait_until_syncing)
         await run_ready_tasks()
@@ -159,7 +161,7 @@ async def test_brief_verbs_share_a_group_with_long_ones_and_a_refusal_is_nobody_
     disk: FaultyDisk, storage: Storage
 ) -> None:
     anna, again, bob = (a_user(login=login) for login in ("anna@a.example", "anna@a.example", "bob@a.example"))
-    acts = [brief(storage, anna), brief(storage, again), storage.accounts.create(bob, a_record())]
+    acts = [brief(storage, anna), brief(storage, again), storage.accounts.create_user(bob, a_record())]
     async with one_group(disk, storage, *acts) as waiting:
         disk.done.clear()
     assert await outcomes(waiting) == [NoneType, LoginTaken, NoneType]
@@ -207,13 +209,13 @@ async def test_closing_finishes_what_waits(migrated_sqlite_url: str) -> None:
 
 async def test_a_caller_who_leaves_takes_nobody_along(disk: FaultyDisk, storage: Storage) -> None:
     users = [a_user() for _ in range(3)]
-    acts = [storage.accounts.create(user, a_record()) for user in users]
+    acts = [storage.accounts.create_user(user, a_record()) for user in users]
     async with one_group(disk, storage, *acts) as waiting:
         waiting[1].cancel()
     assert await outcomes(waiting) == [NoneType, asyncio.CancelledError, NoneType]
     for user in users:  # he may have left after his write had begun; so it is always finished, record and all
         assert await storage.accounts.user(user.user_id) == user
-    assert len(await storage.audit.unsealed(10)) == 4
+    assert len(await storage.audit.unsealed_records(10)) == 4
 
 
 async def test_a_disk_that_fails_while_nothing_is_written_does_not_end_the_writer(
@@ -221,7 +223,7 @@ async def test_a_disk_that_fails_while_nothing_is_written_does_not_end_the_write
 ) -> None:
     beside = connect(sqlite_path(migrated_sqlite_url))  # as the command line: its write makes the writer look
     beside.execute("BEGIN IMMEDIATE; INSERT INTO installation VALUES ('x', 'y')")
-    with disk.held():
+    with disk.hold_syncs():
         committing = asyncio.create_task(asyncio.to_thread(beside.execute, "COMMIT"))
         await asyncio.to_thread(disk.wait_until_syncing)
         disk.read_failure = apsw.IOError
@@ -230,7 +232,7 @@ async def test_a_disk_that_fails_while_nothing_is_written_does_not_end_the_write
     await committing
     beside.close()
     async with asyncio.timeout(PATIENCE):
-        await storage.accounts.create(a_user(), a_record())
+        await storage.accounts.create_user(a_user(), a_record())
 
 
 async def test_r_14_fifty_writers_in_five_processes_and_a_long_reader_never_meet_a_locked_database(
@@ -254,11 +256,11 @@ async def test_r_14_the_log_beside_the_database_shrinks_again_once_a_long_reader
         reader.execute("BEGIN; SELECT count(*) FROM attempts").fetchall()
         long = [log_size(path)]
         while long[-1] < 4 * 2**20:
-            await asyncio.gather(*(storage.accounts.create(a_user(), a_record()) for _ in range(100)))
+            await asyncio.gather(*(storage.accounts.create_user(a_user(), a_record()) for _ in range(100)))
             long.append(log_size(path))
         reader.close()
         for _ in range(3):
-            await storage.accounts.create(a_user(), a_record())
+            await storage.accounts.create_user(a_user(), a_record())
         assert log_size(path) <= 2**20
 
 
@@ -269,7 +271,7 @@ def log_size(path: str) -> int:
 async def test_a_closed_database_is_one_whole_file(migrated_sqlite_url: str, tmp_path: Path) -> None:
     user = a_user()
     async with open_storage(migrated_sqlite_url, migrate=False) as storage:
-        await storage.accounts.create(user, a_record())
+        await storage.accounts.create_user(user, a_record())
     copied = shutil.copy(sqlite_path(migrated_sqlite_url), tmp_path / "copied.db")
     async with open_storage(f"sqlite:///{copied}", migrate=False) as storage:
         assert await storage.accounts.user(user.user_id) == user
@@ -280,4 +282,4 @@ async def test_a_write_after_the_end_is_refused_and_not_left_waiting(migrated_sq
         pass
     async with asyncio.timeout(PATIENCE):
         with pytest.raises(Unavailable):
-            await storage.accounts.note(a_record())
+            await storage.accounts.add_record(a_record())

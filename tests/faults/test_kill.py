@@ -30,7 +30,7 @@ async def test_kill_9_loses_nothing_acknowledged_on_either_side_of_http(
                 assert (await send_request(node.port, setup_request(setup_token(node)))).status == 200
             guessing = asyncio.create_task(guessers.guess(node.port))
             await asyncio.to_thread(writer.wait_for_line, "^kept 50 ", writer.stdout)
-            await guessers.until(403, more=10)
+            await guessers.wait_for_answers(403, more=10)
             node.kill()
             writer.kill()
             await guessing

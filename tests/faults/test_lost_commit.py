@@ -64,7 +64,7 @@ async def service(proxy: PostgresProxy, installed_postgres_url: str, tmp_path: P
 
 @pytest.fixture
 async def anna(service: RunningService) -> User:
-    return await service.house.administration.create(
+    return await service.services.administration.create(
         login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
 
@@ -75,7 +75,7 @@ async def web(service: RunningService) -> RelyingPartyClient:
 
 
 async def events(service: RunningService, event: str) -> int:
-    return sum(one.event == event for one in await service.house.storage.audit.unsealed(1_000))
+    return sum(one.event == event for one in await service.services.storage.audit.unsealed_records(1_000))
 
 
 @both
@@ -99,10 +99,10 @@ async def test_r_90_gs_90_a_game_whose_poll_could_not_be_answered_gets_its_answe
     monkeypatch.setattr(postgres, "SETTLE_SECONDS", 0.2)
     game = await register_game(service, factor="f")
     await approve_in_storage(game, anna)
-    proxy.cut_commit_of(TAKE, stays_away=True)
+    proxy.cut_commit_of(TAKE, then_refuse=True)
     assert (await game.poll()).status_code == 503
     assert proxy.cuts == 1
-    proxy.away = False
+    proxy.refuses_connections = False
     answer = (await poll_ended_session(game)).json()
     assert (answer["status"], answer["user_id"]) == ("OK", anna.user_id)
     assert await events(service, "game_session.returned") == 1
@@ -113,7 +113,7 @@ async def test_r_90_gs_90_a_game_whose_poll_could_not_be_answered_gets_its_answe
 async def test_r_90_tk_90_a_code_gives_its_tokens_and_only_once(
     proxy: PostgresProxy, web: RelyingPartyClient, anna: User, *, early: bool
 ) -> None:
-    code = await web.granted(anna)
+    code = await web.issue_code(anna)
     proxy.cut_commit_of(TAKE_CODE, early=early)
     tokens = await web.tokens(code)
     assert proxy.cuts == 1
@@ -126,7 +126,7 @@ async def test_r_90_tk_90_a_code_gives_its_tokens_and_only_once(
 async def test_r_90_tk_90_a_refresh_without_a_grace_window_gives_the_next_token(
     service: RunningService, proxy: PostgresProxy, web: RelyingPartyClient, anna: User, *, early: bool
 ) -> None:
-    assert service.house.settings.oauth.refresh_grace_seconds == 0
+    assert service.services.settings.oauth.refresh_grace_seconds == 0
     tokens = await given(web, anna)
     proxy.cut_commit_of(ROTATE, early=early)
     refreshed = success_body(await web.refresh(tokens["refresh_token"]))
@@ -155,8 +155,8 @@ async def test_r_90_tk_90_a_device_code_gives_its_tokens(
 ) -> None:
     tv = await a_public_client(service, "tv", redirect_uris=(), device_grant=True)
     asked = await ask_for_device(tv)
-    store, now = service.house.storage.device_requests, service.clock.now()
-    request = await store.by_user_code(asked["user_code"].replace("-", ""), now)
+    store, now = service.services.storage.device_requests, service.clock.now()
+    request = await store.find_pending_request(asked["user_code"].replace("-", ""), now)
     assert request is not None
     grant = a_grant(
         client_id="tv",
@@ -168,7 +168,7 @@ async def test_r_90_tk_90_a_device_code_gives_its_tokens(
         created_at=now,
         ends_at=request.ends_at,
     )
-    assert await store.approve(request.user_code, grant, now, a_record())
+    assert await store.approve_request(request.user_code, grant, now, a_record())
     proxy.cut_commit_of(TAKE_DEVICE, early=early)
     assert success_body(await poll_with_device(tv, asked["device_code"]))["refresh_token"]
     assert proxy.cuts == 1
@@ -181,10 +181,10 @@ async def test_r_90_ak_90_an_access_key_is_shown_and_takes_one_of_two_places(
 ) -> None:
     studio: Studio = await a_studio(service)
     proxy.cut_commit_of(ADD_KEY, early=early)
-    made = await studio.ok("accessKey", asking("save", studio.shop), studio.owner.headers)
+    made = await studio.expect_ok("accessKey", asking("save", studio.shop), studio.owner.headers)
     assert proxy.cuts == 1
     assert await read_with(studio, made["data"]["hash"]) == 200
-    listed = await studio.ok("accessKey", asking("get", studio.shop), studio.owner.headers)
+    listed = await studio.expect_ok("accessKey", asking("get", studio.shop), studio.owner.headers)
     assert len(listed["data"]) == 1
 
 
@@ -194,8 +194,8 @@ async def test_r_90_tk_90_a_rotated_client_secret_is_shown_and_the_one_before_st
 ) -> None:
     shelf = await an_oidc_client(service)
     proxy.cut_commit_of(ADD_SECRET, early=early)
-    secret = await service.house.clients.rotate_secret(shelf.client.client_id, ORIGIN)
+    secret = await service.services.clients.rotate_secret(shelf.client.client_id, ORIGIN)
     assert proxy.cuts == 1
     for known in (secret, shelf.secret):
-        answer: httpx2.Response = await replace(shelf, secret=known).redeem(await shelf.granted(anna))
+        answer: httpx2.Response = await replace(shelf, secret=known).redeem(await shelf.issue_code(anna))
         assert answer.status_code == 200

@@ -37,17 +37,17 @@ def two_nodes(url: str, data: Path, proxy: PostgresProxy) -> Iterator[tuple[Node
 
 
 def cut(proxy: PostgresProxy) -> None:
-    proxy.away = True
+    proxy.refuses_connections = True
     proxy.cut_all()
 
 
 def drop(proxy: PostgresProxy) -> None:
-    proxy.deaf = True
+    proxy.drops_notices = True
 
 
 def swallow(proxy: PostgresProxy) -> None:
     """The connection is open and says nothing; so are new ones."""
-    proxy.silent = True
+    proxy.drops_responses = True
 
 
 @pytest.mark.parametrize("lose", sample([cut, drop, swallow], swallow))
@@ -61,17 +61,17 @@ async def test_r_91_gs_91_a_poll_held_where_no_notices_come_is_answered_within_s
             lose(proxy)
             await confirm(migrated_postgres_url, gsid, user)
             async with asyncio.timeout(WITHIN):
-                assert json.loads((await poll.answer()).body)["status"] == "OK"
+                assert json.loads((await poll.read_response()).body)["status"] == "OK"
 
 
 async def test_r_91_gs_91_a_node_that_never_heard_anything_answers_held_polls(
     migrated_postgres_url: str, tmp_path: Path, proxy: PostgresProxy
 ) -> None:
-    proxy.away = True
+    proxy.refuses_connections = True
     user = await somebody(migrated_postgres_url)
     with two_nodes(migrated_postgres_url, tmp_path, proxy) as (here, there):
         gsid, where = await registered(here)
         async with polling(there, gsid, where, migrated_postgres_url) as poll:
             await confirm(migrated_postgres_url, gsid, user)
             async with asyncio.timeout(WITHIN):
-                assert json.loads((await poll.answer()).body)["status"] == "OK"
+                assert json.loads((await poll.read_response()).body)["status"] == "OK"

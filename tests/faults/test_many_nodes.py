@@ -60,7 +60,7 @@ def town(data: Path, where: str) -> Iterator[Town]:
     with ExitStack() as stack:
         machines = stack.enter_context(machine_network(NODES)) if where == "namespaces" else HERE
         primary = stack.enter_context(PostgresCluster(address=machines.here))
-        database = database_name(primary.create_database_now())
+        database = database_name(primary.create_database_sync())
         standby = stack.enter_context(DeployedStandby(primary, address=machines.here))
         base_url, port = proxy_address()
         hosts = ",".join(f"{machines.here}:{server.port}" for server in (primary, standby))
@@ -145,7 +145,7 @@ async def until_ready(nodes: Collection[str]) -> None:
 async def test_three_nodes_are_one_service_whatever_happens_to_one_of_them(where: str, tmp_path: Path) -> None:
     require_program(NGINX)
     with town(tmp_path, where) as here:
-        await here.standby.follow_closely()
+        await here.standby.make_synchronous()
         async with (
             here.browser() as anna,
             here.browser() as game,

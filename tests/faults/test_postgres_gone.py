@@ -62,9 +62,9 @@ async def test_an_immediate_restart_loses_nothing_acknowledged_and_is_told_as_50
         for _ in range(rounds):
             more = len(acknowledged_ids(writer)) + 50
             await asyncio.to_thread(writer.wait_for_line, f"^kept {more} ", writer.stdout)
-            await guessers.until(403, more=10)
+            await guessers.wait_for_answers(403, more=10)
             await asyncio.to_thread(cluster.restart, "immediate")
-        await guessers.until(403, more=10)
+        await guessers.wait_for_answers(403, more=10)
         writer.kill()
         node.kill()
         await guessing

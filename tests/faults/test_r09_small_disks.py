@@ -107,9 +107,9 @@ async def test_r_09_a_log_that_nobody_can_write_keeps_nobody_from_being_served(
 def test_r_09_a_backup_that_finds_no_room_says_so_and_leaves_nothing(
     installed_sqlite_url: str, tmp_path: Path, disk: SmallDisk
 ) -> None:
-    gatehouse = InstallationPaths(data=tmp_path, url=installed_sqlite_url).commands()
+    gatehouse = InstallationPaths(data=tmp_path, url=installed_sqlite_url).command_line()
     disk.fill()
-    assert "No space left" in gatehouse.refused("backup", disk.root / "backup.gz")
+    assert "No space left" in gatehouse.expect_failure("backup", disk.root / "backup.gz")
     disk.free()
     assert list(disk.root.iterdir()) == []
     gatehouse("backup", disk.root / "backup.gz")

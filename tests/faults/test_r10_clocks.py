@@ -111,7 +111,7 @@ async def a_shop(url: str, data: Path) -> Shop:
                 code_ends_at=now + 60,
                 ends_at=now + 90 * DAY,
             )
-            assert await house.storage.grants.begin(grant, a_record())
+            assert await house.storage.grants.create_grant(grant, a_record())
         return Shop(secret or "")
 
 

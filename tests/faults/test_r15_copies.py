@@ -22,11 +22,11 @@ async def test_r_15_a_backup_made_during_writes_has_all_that_was_acknowledged_an
         await asyncio.to_thread(writer.wait_for_line, "^kept 100 ", writer.stdout)
         kept = acknowledged_ids(writer)
         shutil.copy(sqlite_path(installed_sqlite_url), copied)
-        gatehouse = InstallationPaths(data=tmp_path, url=installed_sqlite_url).commands()
+        gatehouse = InstallationPaths(data=tmp_path, url=installed_sqlite_url).command_line()
         await asyncio.to_thread(gatehouse, "backup", tmp_path / "backup.gz")
         writer.kill()
     restored = InstallationPaths(data=tmp_path, url=f"sqlite:///{elsewhere}")
-    await asyncio.to_thread(restored.commands(), "restore", tmp_path / "backup.gz")
+    await asyncio.to_thread(restored.command_line(), "restore", tmp_path / "backup.gz")
     async with open_services_on(restored.url, tmp_path) as house:
         await every_account_has_one_record(house, kept)
     async with open_storage(f"sqlite:///{copied}", migrate=False) as storage:

@@ -41,7 +41,7 @@ async def service(installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[
 
 @pytest.fixture
 async def anna(service: RunningService) -> User:
-    return await service.house.administration.create(
+    return await service.services.administration.create(
         login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
 
@@ -52,7 +52,7 @@ async def test_r_16_a_held_poll_takes_no_thread_and_no_connection_and_one_approv
     games = [await register_game(service) for _ in range(MANY)]
     async with postgres_session(installed_postgres_url) as watcher:
         before = threading.active_count()
-        polls = [game.polling() for game in games]
+        polls = [game.start_poll() for game in games]
         await wait_until_held(service, MANY)
         looked = looks_of(service)
         await service.clock.advance(20)
@@ -62,7 +62,7 @@ async def test_r_16_a_held_poll_takes_no_thread_and_no_connection_and_one_approv
         assert await watcher.fetchval(BUSY) == 0
         await approve_in_storage(games[7], anna)
         assert (await polls[7]).json()["status"] == "OK"
-        assert len(service.game.waiters) == MANY - 1
+        assert len(service.games.waiters) == MANY - 1
         assert len(looked) <= 2  # his own
     ends = [timer.due for timer in service.clock._timers if not timer.cancelled and timer.due <= POLL_HOLD_SECONDS]
     assert len(ends) == MANY - 1
@@ -75,7 +75,7 @@ async def test_r_16_a_held_poll_takes_no_thread_and_no_connection_and_one_approv
 def looks_of(service: RunningService) -> list[object]:
     """Every question to the database about a game session from now on."""
     made: list[object] = []
-    store: Any = service.house.storage.game_sessions
+    store: Any = service.services.storage.game_sessions
     find = type(store).find
 
     async def noted(gsid: str, now: int) -> Any:
@@ -97,7 +97,7 @@ async def test_r_17_sockets_that_flap_write_next_to_nothing_and_leave_no_descrip
             await flap(service, games)
         await wait_until(lambda: descriptors() <= before)
         assert len(writes) <= 3 * len(games)  # of fifty comings and fifty goings
-        assert len(service.game.presence) == 0
+        assert len(service.games.presence) == 0
 
 
 async def flap(service: RunningService, games: list[Any]) -> None:
@@ -116,7 +116,7 @@ def descriptors() -> int:
 
 def writes_of(service: RunningService) -> list[object]:
     made: list[object] = []
-    runner: Any = service.house.storage.runner
+    runner: Any = service.services.storage.runner
     act = runner.act
 
     async def noted(make: object, **options: object) -> Any:

@@ -51,7 +51,7 @@ async def test_r_18_a_peer_whose_network_is_gone_is_let_go_of_within_a_minute() 
             with WatchedProcess(command) as peer:
                 await asyncio.to_thread(peer.wait_until_started, "^waiting$", peer.stdout)
                 await wait_until(lambda: sorted(echo.started) == sorted(PATHS))
-                machine.vanish()
+                machine.cut_link()
                 async with asyncio.timeout(NOTICED_WITHIN):
                     while server.server_state.connections:  # noqa: ASYNC110 - the kernel tells nobody else
                         await asyncio.sleep(GLANCE)

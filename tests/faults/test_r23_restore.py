@@ -55,10 +55,10 @@ class Studio:
         anna = await self.person("anna")
         for name in ("taken", "waiting"):
             await self._grant(anna, name)
-        assert await self.take("taken") is RedeemOutcome.TAKEN
+        assert await self.take("taken") is RedeemOutcome.REDEEMED
         ends = self._house.clock.now() + DAY
         session = a_session(await self._house.storage.accounts.user(anna), idle_ends_at=ends, ends_at=ends)
-        await self._house.storage.sessions.open(session, self._record(AuditEvent.SIGNED_IN), replaces=None)
+        await self._house.storage.sessions.open_session(session, self._record(AuditEvent.SIGNED_IN), replaces=None)
         await self._house.storage.accounts.put_setup_link(
             SetupLink(digest=b"link", created_at=1, expires_at=self._house.clock.now() + DAY),
             self._record(AuditEvent.SETUP_LINK_MADE),
@@ -73,24 +73,28 @@ class Studio:
         return {user.nick for user in await self._house.storage.accounts.all_users()}
 
     async def take(self, name: str) -> RedeemOutcome:
-        return await self._house.storage.grants.take_code(
+        return await self._house.storage.grants.redeem_code(
             sha256(name), self._house.clock.now(), generation=1, reused=lambda: self._record(AuditEvent.CODE_REUSED)
         )
 
     async def turn(self, name: str) -> RotationOutcome:
         reused = self._record(AuditEvent.REFRESH_REUSED)
         now = self._house.clock.now()
-        return (await self._house.storage.grants.turn(grant_id(name), 1, now, grace=0, reused=lambda: reused)).turn
+        return (
+            await self._house.storage.grants.rotate(grant_id(name), 1, now, grace=0, reused=lambda: reused)
+        ).outcome
 
     async def end(self) -> None:
         """What ends after the moment that is gone back to."""
         now = self._house.clock.now()
-        assert await self.take("waiting") is RedeemOutcome.TAKEN
-        assert await self._house.storage.grants.revoke(grant_id("taken"), now, self._record(AuditEvent.GRANT_REVOKED))
-        [session] = [await self._house.storage.sessions.find(b"cookie", now)]
+        assert await self.take("waiting") is RedeemOutcome.REDEEMED
+        assert await self._house.storage.grants.revoke_grant(
+            grant_id("taken"), now, self._record(AuditEvent.GRANT_REVOKED)
+        )
+        [session] = [await self._house.storage.sessions.find_session(b"cookie", now)]
         assert session is not None
         ended = session.session
-        assert await self._house.storage.sessions.end(
+        assert await self._house.storage.sessions.end_session(
             ended.user_id, ended.session_id, self._record(AuditEvent.SIGNED_OUT)
         )
 
@@ -100,7 +104,7 @@ class Studio:
         works = {
             "code": await self.take("waiting") is not RedeemOutcome.GONE,
             "refresh token": await self.turn("taken") is not RotationOutcome.GONE,
-            "session": await storage.sessions.find(b"cookie", now) is not None,
+            "session": await storage.sessions.find_session(b"cookie", now) is not None,
             "link": await storage.accounts.setup_link_is_open(b"link", now),
         }
         return [name for name, does in works.items() if does]
@@ -115,7 +119,7 @@ class Studio:
             code_ends_at=now + DAY,
             ends_at=now + 90 * DAY,
         )
-        assert await self._house.storage.grants.begin(grant, self._record(AuditEvent.GRANT_MADE))
+        assert await self._house.storage.grants.create_grant(grant, self._record(AuditEvent.GRANT_MADE))
 
     def _record(self, event: AuditEvent) -> AuditRecord:
         return self._house.recorder.record(event, TEST, subject="studio")
@@ -133,12 +137,12 @@ async def test_r_23_a_restore_to_an_earlier_moment_keeps_what_was_and_revives_no
         async with open_services_on(url, tmp_path) as house:
             studio = Studio(house)
             await studio.furnish()
-            await asyncio.to_thread(copy.take)  # while it serves
+            await asyncio.to_thread(copy.mark_for_recovery)  # while it serves
             await studio.person("bob")
-            await original.name_this_moment(MOMENT)
+            await original.create_restore_point(MOMENT)
             await studio.end()
             await studio.person("carol")
-            await original.name_this_moment("later")
+            await original.create_restore_point("later")
     await asyncio.to_thread(copy.start)
     restored = copy.url(database_name(url))
     with Node(data=tmp_path, database_url=restored, environment=FAST_SETTINGS) as node:

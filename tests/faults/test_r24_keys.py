@@ -93,7 +93,7 @@ async def test_r_24_a_rotation_killed_in_the_middle_costs_no_token_and_is_finish
     with Node(data=tmp_path, database_url=url, environment=UNLIMITED) as node:
         async with probing(node) as prober, open_storage(url, migrate=False) as storage:
             for _ in range(rounds):
-                seen = (await storage.keys.load()).version
+                seen = (await storage.keys.load_keys()).version
                 with command(place, "key", "rotate", "--now") as rotating:
                     await until_changed(storage, seen)
                     rotating.kill()
@@ -101,7 +101,7 @@ async def test_r_24_a_rotation_killed_in_the_middle_costs_no_token_and_is_finish
         assert len(prober.kids) > 1
         assert node.terminate() == 0
     async with open_services_on(url, tmp_path) as house:
-        keys, now = (await house.storage.keys.load()).keys, house.clock.now()
+        keys, now = (await house.storage.keys.load_keys()).keys, house.clock.now()
         signing = Counter(key.line for key in keys if key_state(key, now) is KeyState.SIGNING)
         assert signing == dict.fromkeys((key.line for key in keys), 1)  # one of each line, however it was left
         assert [one.event for one in await verified_audit_log(house)].count("key.rotated") >= 5
@@ -109,7 +109,7 @@ async def test_r_24_a_rotation_killed_in_the_middle_costs_no_token_and_is_finish
 
 async def until_changed(storage: Storage, seen: int) -> None:
     async with asyncio.timeout(60):
-        while (await storage.keys.load()).version == seen:  # noqa: ASYNC110 - somebody else writes it
+        while (await storage.keys.load_keys()).version == seen:  # noqa: ASYNC110 - somebody else writes it
             await asyncio.sleep(0.001)
 
 
@@ -156,12 +156,12 @@ async def seal_many(url: str, data: Path) -> None:
         ]
 
         def put() -> Verb[None]:
-            yield PUT_SECRET.many(rows)
+            yield PUT_SECRET.bulk(rows)
 
-        await house.storage.runner.act(partial(put))
+        await house.storage.runner.write(partial(put))
 
 
 @asynccontextmanager
 async def house_under(place: InstallationPaths) -> AsyncIterator[Services]:
-    async with open_services(place.loaded(), clock=SystemClock(), serving=False) as house:
+    async with open_services(place.load_settings(), clock=SystemClock(), serving=False) as house:
         yield house

@@ -29,7 +29,7 @@ async def furnish(house: Services) -> None:
     await house.administration.create(login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test"))
     for client_id in ("hit", "spared"):
         await house.clients.create(a_client(client_id), ORIGIN)
-    await house.sealer.seal_all()
+    await house.audit_sealer.seal_all()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ async def damage(url: str, data: Path) -> Damage:
     """A private key, a client's secret and an audit record lose a bit each, while nothing runs."""
     async with open_services_on(url, data) as house:
         await furnish(house)
-        kid = next(key.kid for key in (await house.storage.keys.load()).keys if key.alg == "ES256")
-        [record] = await house.storage.audit.newest(1, "", "user.created")
+        kid = next(key.kid for key in (await house.storage.keys.load_keys()).keys if key.alg == "ES256")
+        [record] = await house.storage.audit.newest_records(1, "", "user.created")
     await flip_bit(url, "signing_keys", "sealed_private", f"kid = '{kid}'", at=90)
     await flip_bit(url, "client_secrets", "secret", "client_id = 'hit'", at=90)
     await flip_bit(url, "audit_events", "mac", f"record_id = '{record.record_id}'", at=3)
@@ -56,7 +56,7 @@ async def test_r_25_a_key_a_secret_and_a_record_that_lost_a_bit_are_named_and_al
     url: str, tmp_path: Path
 ) -> None:
     hit = await damage(url, tmp_path)
-    gatehouse = InstallationPaths(data=tmp_path, url=url).commands()
+    gatehouse = InstallationPaths(data=tmp_path, url=url).command_line()
     with Node(data=tmp_path, database_url=url, environment=FAST_SETTINGS | {"GATEHOUSE__LOG__LEVEL": "info"}) as node:
         alarm = node.process.wait_for_line("signing key refused", node.process.stderr)
         assert hit.kid in alarm.string
@@ -67,10 +67,10 @@ async def test_r_25_a_key_a_secret_and_a_record_that_lost_a_bit_are_named_and_al
         assert httpx2.post(f"{node.address}/proxy/api/login", json=body, timeout=30).json()["status"] == "OK"
         assert [redeem(node, client) for client in ("hit", "spared")] == [(401, "invalid_client")] * 2
         assert httpx2.get(f"{node.address}/readyz").status_code == 200
-    verdict = gatehouse.try_("audit", "verify")
+    verdict = gatehouse.run("audit", "verify")
     assert verdict.code == 1
     assert f"record {hit.place} " in verdict.err
-    told = gatehouse.try_("doctor")
+    told = gatehouse.run("doctor")
     assert told.code == 1
     assert f"{hit.kid} cannot be used" in told.out
 
@@ -95,7 +95,7 @@ async def test_r_25_pages_of_the_database_that_are_garbage_are_told_as_unavailab
         answer = httpx2.post(f"{node.address}/proxy/api/login", json=body, timeout=30)
         assert answer.status_code == 503
         assert httpx2.get(f"{node.address}{KEYS}").status_code == 200
-    told = InstallationPaths(data=tmp_path, url=installed_sqlite_url).commands().try_("doctor")
+    told = InstallationPaths(data=tmp_path, url=installed_sqlite_url).command_line().run("doctor")
     assert told.code == 1
     assert "SQLite finds damage" in told.out
 

@@ -61,25 +61,27 @@ class Arena:
     async def code(self, client: FaultClient, gun: SimultaneousSender, _n: int) -> list[Operation]:
         code = await request_code(client, self.relying)
         assert code is not None
-        return await gun.fire(client, [redeem_request(self.relying, code)] * 2 * EACH)
+        return await gun.send_together(client, [redeem_request(self.relying, code)] * 2 * EACH)
 
     async def token(self, client: FaultClient, gun: SimultaneousSender, _n: int) -> list[Operation]:
         code = await request_code(client, self.relying)
         assert code is not None
         reply = await client.ask(redeem_request(self.relying, code))
-        return await gun.fire(client, [refresh_request(self.relying, reply.json["refresh_token"])] * 2 * EACH)
+        return await gun.send_together(
+            client, [refresh_request(self.relying, reply.json["refresh_token"])] * 2 * EACH
+        )
 
     async def answer(self, client: FaultClient, gun: SimultaneousSender, _n: int) -> list[Operation]:
         registered = await register_game(client)
         assert registered is not None
         gsid, ask = registered
         assert await approve_game(client, gsid)
-        return await gun.fire(client, [ask] * 2 * EACH)
+        return await gun.send_together(client, [ask] * 2 * EACH)
 
     async def key(self, client: FaultClient, gun: SimultaneousSender, n: int) -> list[Operation]:
         """One is there; of the others one more may come."""
         await client.ask(self._adding_key(f"{n} before"))
-        fired = await gun.fire(client, [self._adding_key(f"{n} {one}") for one in range(2 * EACH)])
+        fired = await gun.send_together(client, [self._adding_key(f"{n} {one}") for one in range(2 * EACH)])
         about = {"application_id": self.keyed}
         listed = await client.ask(
             permission_request(Act.READ, "", "accessKey", {"action": "get", **about}, self.owner)
@@ -99,7 +101,7 @@ class Arena:
         return permission_request(*(Act.ADD, f"keys:{self.keyed}", "accessKey", body, self.owner), value=comment)
 
     async def seat(self, client: FaultClient, gun: SimultaneousSender, _n: int) -> list[Operation]:
-        fired = await gun.fire(client, [self._sitting(who, "one") for who in self.people])
+        fired = await gun.send_together(client, [self._sitting(who, "one") for who in self.people])
         for who in self.people:
             await client.ask(self._sitting(who))
         return fired
@@ -119,7 +121,7 @@ class Arena:
             permission_request(*(Act.ADD, f"projects:{who.user_id}", "publish", {"project": title}, who), value=title)
             for title in (f"p {n} {one}" for one in range(2 * EACH))
         ]
-        return await gun.fire(client, asks)
+        return await gun.send_together(client, asks)
 
     async def name(self, client: FaultClient, gun: SimultaneousSender, n: int) -> list[Operation]:
         body = {"action": "save", "data": {"name": f"Wanted {n}", "project_id": PROJECT}}
@@ -127,14 +129,14 @@ class Arena:
             permission_request(*(Act.ADD, f"name:{n}", "application", body, self.owner), value=str(one))
             for one in range(2 * EACH)
         ]
-        return await gun.fire(client, asks)
+        return await gun.send_together(client, asks)
 
     async def password(self, client: FaultClient, gun: SimultaneousSender, n: int) -> list[Operation]:
         login = sorted(self.logins.people)[n // KINDS % len(self.logins.people)]
-        return await gun.fire(client, [self.logins.logging_in(login)] * 2 * EACH)
+        return await gun.send_together(client, [self.logins.login_request(login)] * 2 * EACH)
 
     async def guess(self, client: FaultClient, gun: SimultaneousSender, _n: int) -> list[Operation]:
-        return await gun.fire(client, [self.logins.guessing() for _ in range(2 * EACH)])
+        return await gun.send_together(client, [self.logins.guess_request() for _ in range(2 * EACH)])
 
     @property
     def races(
@@ -153,7 +155,7 @@ async def test_r_12_of_requests_that_start_together_at_two_nodes_as_many_win_as_
     async with fault_setup(installed_postgres_url, tmp_path, nodes[0].base_url) as scene:
         await logins.prepare(scene)
         arena = Arena(scene, logins)
-        await arena.furnish(scene.house)
+        await arena.furnish(scene.services)
     crew = ClientPool(addresses(nodes), ledger.recorder, ledger.seed)
     lost: Counter[str] = Counter()
     with nodes[0], nodes[1]:
@@ -165,7 +167,7 @@ async def test_r_12_of_requests_that_start_together_at_two_nodes_as_many_win_as_
                 fired = await race(client, gun, number)
                 if surely and sum(one.ok for one in fired) != 1:
                     lost[race.__name__] += 1
-        await crew.leave()
+        await crew.close()
     history = ledger.recorder.operations
     assert lost == {}
     limits = {"keys": 2, "seats": 1, "projects": 1, "name": 1, GUESSES: FREE}

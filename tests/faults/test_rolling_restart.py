@@ -31,7 +31,7 @@ async def test_r_26_a_rolling_restart_fails_no_request_but_polls_that_are_asked_
     run = await run_under_load(place, [*usual_workloads(), Games()], restart, ledger)
     failed = [one for one in run.crew.recorder.operations if one.result is Result.INFO and one.op is not Act.DELIVER]
     assert [describe(one) for one in failed] == []
-    assert run.crew.unheard == 0
+    assert run.crew.unreached == 0
 
 
 async def until_ready(front: HealthCheckingProxy | None, port: int) -> None:

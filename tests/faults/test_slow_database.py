@@ -53,7 +53,7 @@ class Doors:
             poll.cancel()
         await asyncio.gather(*polls, return_exceptions=True)
 
-    async def last(self, crew: ClientPool) -> None:
+    async def finish(self, crew: ClientPool) -> None:
         """Nothing is left."""
 
     def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all

@@ -27,12 +27,12 @@ async def test_a_write_that_has_begun_is_finished_and_nobody_is_told_of_an_error
         guessing = asyncio.create_task(guessers.guess(node.port))
         async with raw_connection(node.port) as connection:
             connection.send(head + b"\r\nExpect: 100-continue\r\n\r\n")
-            assert (await connection.answer()).status == 100  # the service waits for the form
-            await guessers.until(403, more=5)
+            assert (await connection.read_response()).status == 100  # the service waits for the form
+            await guessers.wait_for_answers(403, more=5)
             node.process.send(signal.SIGTERM)
             await asyncio.to_thread(node.process.wait_for_line, "Shutting down", node.process.stderr)
             connection.send(body)
-            assert (await connection.answer()).status == 200
+            assert (await connection.read_response()).status == 200
         assert await asyncio.to_thread(node.process.wait, GONE_WITHIN) == 0
         await guessing
     assert {answer.status for answer in guessers.answers} == {403}

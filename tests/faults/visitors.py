@@ -41,30 +41,30 @@ class Guessers:
         """Ends when the server is gone."""
         with suppress(ConnectionError, asyncio.IncompleteReadError):
             for address in self._addresses:
-                await self._visit(port, address)
+                await self._guess_from(port, address)
 
-    async def until(self, status: int, *, more: int) -> None:
+    async def wait_for_answers(self, status: int, *, more: int) -> None:
         """Wait until that many more were answered so."""
-        wanted = self._having(status) + more
+        wanted = self._count_status(status) + more
         async with asyncio.timeout(PATIENCE), self._answered:
-            await self._answered.wait_for(lambda: self._having(status) >= wanted)
+            await self._answered.wait_for(lambda: self._count_status(status) >= wanted)
 
-    async def _visit(self, port: int, address: str) -> None:
+    async def _guess_from(self, port: int, address: str) -> None:
         connection = RawConnection(*await asyncio.open_connection(LOOPBACK, port, local_addr=(address, 0)))
         try:
             for _ in range(GUESSES):
                 connection.send(get_request("/setup?token=guess"))
-                await self._take(address, await connection.answer())
+                await self._record_answer(address, await connection.read_response())
         finally:
             await connection.close()
 
-    async def _take(self, address: str, answer: RawResponse) -> None:
+    async def _record_answer(self, address: str, answer: RawResponse) -> None:
         self.counted[address] += answer.status == 403
         async with self._answered:
             self.answers.append(answer)
             self._answered.notify_all()
 
-    def _having(self, status: int) -> int:
+    def _count_status(self, status: int) -> int:
         return sum(answer.status == status for answer in self.answers)
 
 
@@ -72,10 +72,10 @@ def loopback_addresses() -> Iterator[str]:
     return (f"127.{1 + number // 62_500}.{number // 250 % 250}.{1 + number % 250}" for number in count())
 
 
-async def every_guess_was_counted(house: Services, guessers: Guessers) -> None:
+async def every_guess_was_counted(services: Services, guessers: Guessers) -> None:
     for address, counted in guessers.counted.items():
-        limit = AttemptLimit(free=counted + 1)  # so that one more closes the door, if all of them are there
-        guesses = AttemptLimiter(store=house.storage.throttle, limit=limit, clock=house.clock)
-        await guesses.failed("setup", address)
+        limit = AttemptLimit(free_attempts=counted + 1)  # so that one more closes the door, if all of them are there
+        guesses = AttemptLimiter(store=services.storage.throttle, limit=limit, clock=services.clock)
+        await guesses.record_failure("setup", address)
         with pytest.raises(TooMany):
-            await guesses.check("setup", address)
+            await guesses.refuse_blocked("setup", address)

@@ -32,10 +32,12 @@ def acknowledged_ids(process: WatchedProcess) -> list[str]:
     return [kept[1] for line in process.stdout if (kept := ACKNOWLEDGED_LINE.fullmatch(line))]
 
 
-async def every_account_has_one_record(house: Services, kept: list[str]) -> None:
-    there = [user.user_id for user in await house.storage.accounts.all_users()]
+async def every_account_has_one_record(services: Services, kept: list[str]) -> None:
+    there = [user.user_id for user in await services.storage.accounts.all_users()]
     assert set(kept) <= set(there)
-    recorded = Counter(record.subject for record in await verified_audit_log(house) if record.event == "user.created")
+    recorded = Counter(
+        record.subject for record in await verified_audit_log(services) if record.event == "user.created"
+    )
     assert recorded == Counter(there)
 
 
@@ -46,17 +48,17 @@ async def run_writers(url: str, data: Path) -> None:
             writers.create_task(keep_writing(house, numbers))
 
 
-async def keep_writing(house: Services, numbers: "count[int]") -> None:
+async def keep_writing(services: Services, numbers: "count[int]") -> None:
     while True:
         try:
-            await make_account(house, numbers)
+            await make_account(services, numbers)
         except Unavailable:
             print("unavailable", flush=True)  # noqa: T201 - and it asks again at once
 
 
-async def make_account(house: Services, numbers: "count[int]") -> None:
+async def make_account(services: Services, numbers: "count[int]") -> None:
     login = f"{secrets.token_hex(8)}@studio.example"
-    user = await house.administration.create(
+    user = await services.administration.create(
         login=login, nick="Anna", password=None, origin=AuditOrigin(actor="writer")
     )
     print(f"kept {next(numbers)} {user.user_id}", flush=True)  # noqa: T201

@@ -30,14 +30,14 @@ class SteppedService:
         """One that no step had before, in any life of the machine."""
         return next(self._numbers)
 
-    def do(self, step: Coroutine[Any, Any, T]) -> T:
+    def run(self, step: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(step)
 
     def now(self) -> int:
         return self.service.clock.now()
 
     def wait(self, seconds: int) -> None:
-        self.do(self.service.clock.advance(seconds))
+        self.run(self.service.clock.advance(seconds))
 
 
 @contextmanager

@@ -253,7 +253,7 @@ header_value = near(
 def test_ht_25_no_header_value_makes_the_service_fail(installed_sqlite_url: str, tmp_path: Path) -> None:
     with stepped_service(installed_sqlite_url, tmp_path) as bench:
         for method, path in PATHS:
-            bench.do(bench.service.client.request(method, path))  # what is loaded when it is first wanted is loaded
+            bench.run(bench.service.client.request(method, path))  # what is loaded when it is first wanted is loaded
 
         @seed(SEED)
         @examples(150)
@@ -265,7 +265,7 @@ def test_ht_25_no_header_value_makes_the_service_fail(installed_sqlite_url: str,
         def search(asked: tuple[str, str], headers: dict[str, bytes], body: bytes) -> None:
             method, path = asked
             content = body if method == "POST" else None
-            answer = bench.do(bench.service.client.request(method, path, headers=headers, content=content))
+            answer = bench.run(bench.service.client.request(method, path, headers=headers, content=content))
             assert answer.status_code < 500
             assert answer.elapsed.total_seconds() < LONGEST
 

@@ -55,7 +55,7 @@ class GameSessions(RuleBasedStateMachine):
         return self.ground.bench.now()
 
     def do(self, step: Any) -> Any:
-        return self.ground.bench.do(step)
+        return self.ground.bench.run(step)
 
     def chosen(self, number: int) -> Session:
         return self.sessions[number % len(self.sessions)]
@@ -156,7 +156,9 @@ class GameSessions(RuleBasedStateMachine):
     @invariant()
     def each_lasts_as_long_as_it_may_and_was_answered_once_at_most(self) -> None:
         for session in self.sessions:
-            found = self.do(self.ground.bench.service.house.storage.game_sessions.find(session.game.gsid, self.now))
+            found = self.do(
+                self.ground.bench.service.services.storage.game_sessions.find_session(session.game.gsid, self.now)
+            )
             assert (found is not None) == session.lasts(self.now)
             assert found is None or found.state == session.state
             assert session.delivered <= 1
@@ -164,39 +166,39 @@ class GameSessions(RuleBasedStateMachine):
 
 async def held_out(game: Game) -> httpx2.Response:
     """A poll that is held until its time is over."""
-    poll = game.polling()
+    poll = game.start_poll()
     while not poll.done():  # more than once only where it was not held yet when the time had passed
         waiting = asyncio.create_task(wait_until_held(game.service))
         await asyncio.wait({poll, waiting}, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
-        await game.service.game.pulse.flush()  # which it does by itself within a second
+        await game.service.games.write_behind.flush()  # which it does by itself within a second
         await game.service.clock.advance(HOLD)
         await asyncio.wait({poll}, timeout=A_MOMENT)
     answer = await poll
-    await game.service.game.pulse.flush()
+    await game.service.games.write_behind.flush()
     return answer
 
 
 async def two_polls(game: Game, user: User) -> list[dict[str, Any]]:
-    older = game.polling()
+    older = game.start_poll()
     await wait_until_held(game.service)
-    newer = game.polling()
+    newer = game.start_poll()
     first = await older
     assert await confirmed(game, user)
     answers = [first.json(), (await newer).json()]
-    await game.service.game.pulse.flush()
+    await game.service.games.write_behind.flush()
     return answers
 
 
 async def confirmed(game: Game, user: User) -> bool:
-    store = game.service.house.storage.game_sessions
+    store = game.service.services.storage.game_sessions
     entry = a_record(subject=user.user_id)
-    return await store.confirm(
+    return await store.confirm_session(
         game.gsid, game.service.clock.now(), user_id=user.user_id, rev=user.rev, auth="login", entry=entry
     )
 
 
 def test_gs_12_gs_15_a_game_session_does_what_its_model_says(fuzzed_url: str, tmp_path: Path) -> None:
     with stepped_service(fuzzed_url, tmp_path) as bench:
-        ground = Ground(bench=bench, anna=bench.do(a_person(bench.service.house.storage)))
+        ground = Ground(bench=bench, anna=bench.run(a_person(bench.service.services.storage)))
         run_machine(type("Sessions", (GameSessions,), {"ground": ground}), short=8, steps=15)

@@ -62,8 +62,8 @@ class GroupsAndRoles(RuleBasedStateMachine):
 
     @initialize()
     def a_new_application(self) -> None:
-        storage = self.bench.service.house.storage
-        self.application = self.bench.do(
+        storage = self.bench.service.services.storage
+        self.application = self.bench.run(
             create_application(storage, name=f"Shop {self.bench.number()}", project_id=PROJECT)
         ).application_id
         self.model = Model()
@@ -73,10 +73,10 @@ class GroupsAndRoles(RuleBasedStateMachine):
         return {"application_id": self.application}
 
     def ok(self, path: str, body: dict[str, Any]) -> Any:
-        return self.bench.do(self.studio.ok(path, body, self.studio.owner.headers))
+        return self.bench.run(self.studio.expect_ok(path, body, self.studio.owner.headers))
 
     def refused(self, status: int, path: str, body: dict[str, Any]) -> None:
-        self.bench.do(self.studio.refused(status, path, body, self.studio.owner.headers))
+        self.bench.run(self.studio.expect_error(status, path, body, self.studio.owner.headers))
 
     @rule(name=role_name, rules=some_rules)
     def save_role(self, name: str, rules: frozenset[str]) -> None:
@@ -181,7 +181,7 @@ class GroupsAndRoles(RuleBasedStateMachine):
 
 def test_gr_08_ro_18_groups_and_roles_do_what_their_model_says(fuzzed_url: str, tmp_path: Path) -> None:
     with stepped_service(fuzzed_url, tmp_path) as bench:
-        studio = bench.do(a_studio(bench.service))
+        studio = bench.run(a_studio(bench.service))
         for person in PEOPLE:
-            bench.do(a_person(bench.service.house.storage, person))
+            bench.run(a_person(bench.service.services.storage, person))
         run_machine(type("Rights", (GroupsAndRoles,), {"bench": bench, "studio": studio}), short=6, steps=15)

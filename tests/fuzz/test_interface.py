@@ -127,9 +127,9 @@ async def a_stage(service: RunningService) -> Stage:
     studio = await a_studio(service)
     owner = studio.owner.headers
     made = {"action": "save", "data": {"project_id": PROJECT, "title": "Testers"}}
-    group = (await studio.ok("group", made, owner))["data"]["id"]
+    group = (await studio.expect_ok("group", made, owner))["data"]["id"]
     role = {"action": "save", "application_id": studio.shop.application_id, "data": {"name": "moderator"}}
-    await studio.ok("roles", role, owner)
+    await studio.expect_ok("roles", role, owner)
     client = await a_native_client(service)
     headers = {
         "nobody": {},
@@ -182,7 +182,7 @@ async def while_time_goes_by(service: RunningService, command: Sequence[str]) ->
         while not ended.done():
             with suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(ended), A_MOMENT)
-            if len(service.game.waiters):
+            if len(service.games.waiters):
                 await service.clock.advance(HELD)
     finally:
         if child.returncode is None:

@@ -66,7 +66,7 @@ class Ground:
 
     def next_person(self) -> User:
         self.numbers[0] += 1
-        return self.bench.do(a_person(self.bench.service.house.storage, str(self.numbers[0])))
+        return self.bench.run(a_person(self.bench.service.services.storage, str(self.numbers[0])))
 
 
 class RefreshFamilies(RuleBasedStateMachine):
@@ -82,7 +82,7 @@ class RefreshFamilies(RuleBasedStateMachine):
         return self.ground.bench.now()
 
     def do(self, step: Any) -> Any:
-        return self.ground.bench.do(step)
+        return self.ground.bench.run(step)
 
     def chosen(self, number: int) -> Family:
         return self.families[number % len(self.families)]
@@ -91,7 +91,7 @@ class RefreshFamilies(RuleBasedStateMachine):
     @rule(person=st.integers(0, PEOPLE - 1))
     def sign_in(self, person: int) -> None:
         web = self.ground.web
-        tokens = self.do(web.tokens(self.do(web.granted(self.people[person]))))
+        tokens = self.do(web.tokens(self.do(web.issue_code(self.people[person]))))
         family = Family(
             person=person,
             begun=self.now,
@@ -163,8 +163,8 @@ class RefreshFamilies(RuleBasedStateMachine):
 
     @rule(person=st.integers(0, PEOPLE - 1))
     def sign_out_everywhere(self, person: int) -> None:
-        house, user_id = self.ground.bench.service.house, self.people[person].user_id
-        self.do(house.storage.sessions.revoke(user_id, a_record(), keep=None, now=self.now))
+        house, user_id = self.ground.bench.service.services, self.people[person].user_id
+        self.do(house.storage.sessions.revoke_user(user_id, a_record(), keep=None, now=self.now))
         self.people[person] = self.do(house.storage.accounts.user(user_id))
         for family in self.families:
             family.dead = family.dead or family.person == person
@@ -199,8 +199,8 @@ def test_tk_11_a_refresh_family_does_what_its_model_says(fuzzed_url: str, tmp_pa
     with stepped_service(fuzzed_url, tmp_path) as bench:
         ground = Ground(
             bench=bench,
-            web=bench.do(a_native_client(bench.service)),
-            stranger=bench.do(an_oidc_client(bench.service)),
+            web=bench.run(a_native_client(bench.service)),
+            stranger=bench.run(an_oidc_client(bench.service)),
         )
         machine = type("Families", (RefreshFamilies,), {"ground": ground})
         run_machine(machine, short=6, steps=15)

@@ -55,7 +55,7 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GameStudio]:
     home = tmp_path_factory.mktemp("studio")
     place = InstallationPaths(data=home / "data", url=f"sqlite:///{home / 'gatehouse.db'}")
     with Node(data=place.data, environment=place.settings) as node:
-        commands = place.commands()
+        commands = place.command_line()
         described = home / "game.yaml"
         described.write_text("applications: [{application_id: 50010, name: Sky Raiders}]")
         commands("apply", described)

@@ -24,7 +24,7 @@ def test_the_browser_is_opened_at_the_link(game: Game, desktop: Desktop, word: s
         scripted_responder(ScriptedReply(held=True)) as service,
         game.start(service.address, word, environment=desktop.environment),
     ):
-        assert desktop.opened() == [f"{service.address}/?gsid={GSID}"]
+        assert desktop.wait_for_open() == [f"{service.address}/?gsid={GSID}"]
 
 
 def test_without_a_browser_the_sign_in_goes_on(game: Game, desktop: Desktop) -> None:

@@ -68,7 +68,7 @@ def test_a_program_of_the_guide_is_built_and_signs_a_player_in(
     path = f"{desktop.environment['PATH']}:{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
     environment = {"PATH": path, "HOME": str(copied), "GATEHOUSE": studio.base_url, "FACTOR": "one-device"}
     with WatchedProcess(["bash", "-euc", script], cwd=copied, environment=environment) as shell, Player() as player:
-        (link,) = desktop.opened()
+        (link,) = desktop.wait_for_open()
         player.confirm(link)
         shell.wait_for_line(f"^(Hello|Welcome aboard), {NICK}", shell.stdout)
 
@@ -77,7 +77,7 @@ def test_the_record_of_a_refused_game_is_found_as_the_guide_says(studio: GameStu
     words = blocks("console")[1].strip().removeprefix("$ gatehouse ").split()
     example = [sys.executable, "-B", str(CLIENTS / "python" / "example.py"), studio.base_url, "50010", "one-device"]
     with WatchedProcess(example, environment=desktop.environment) as playing, Player() as player:
-        (link,) = desktop.opened()
+        (link,) = desktop.wait_for_open()
         player.decide(player.open(link), "cancel")
         record = playing.wait_for_line("^Not signed in: refused (.+)$", playing.stderr)[1]
     assert studio.commands(*(record if word == "ID" else word for word in words))

@@ -81,9 +81,9 @@ def test_a_client_polls_as_the_rules_say(game: Game) -> None:
     delayed, backed_off, _, blocked = gaps[6:]
     assert min(delayed, backed_off, blocked) >= 1.0
     registration = {"app_id": 50001, "factor": "f1", "code": "1", "qr": "1", "distr": "eu"}
-    assert service.asked[0].body == registration
+    assert service.calls[0].body == registration
     assert all(one.body == {"gsid": GSID, "states": "1"} for one in polls)
-    assert all(one.query == f"location={LOCATION}" for one in service.asked[1:])
+    assert all(one.query == f"location={LOCATION}" for one in service.calls[1:])
     assert service.closings == [{"gsid": GSID, "status": "Success"}]
 
 
@@ -164,7 +164,7 @@ def test_patience_ends_the_wait_for_an_answer_that_never_comes_to_its_end(game: 
     ):
         services = (begins_so, goes_on_so, last)
         told = game.play(",".join(service.address for service in services), "patience=1")
-        began = [service.asked[0].at for service in services]
+        began = [service.calls[0].at for service in services]
     assert told["outcome"].split() == ["unreachable", "unreachable", "refused"]
     assert max(later - sooner for sooner, later in pairwise(began)) < PATIENCE_OVER
     assert goes_on_so.closings == [{"gsid": GSID, "status": "Error"}]
@@ -187,7 +187,7 @@ def test_a_client_follows_no_redirect(game: Game) -> None:
         with scripted_responder(registered=away) as service:
             told = game.play(",".join(service.address for _ in away))
         assert told["outcome"].split() == ["unreachable"] * len(away)
-        assert elsewhere.asked == []
+        assert elsewhere.calls == []
 
 
 def test_a_client_talks_over_tls_or_to_its_own_machine(game: Game) -> None:
@@ -197,7 +197,7 @@ def test_a_client_talks_over_tls_or_to_its_own_machine(game: Game) -> None:
 def test_a_client_refuses_a_certificate_nobody_vouches_for(game: Game, self_signed: ssl.SSLContext) -> None:
     with scripted_responder(tls=self_signed) as service:
         assert game.play(service.address)["outcome"] == "unreachable"
-    assert service.asked == []
+    assert service.calls == []
 
 
 def test_a_refused_registration_names_its_record(game: Game) -> None:

@@ -51,7 +51,7 @@ class Certifier:
     back_channel: StubServer  # where the client hears of people who signed out
     logins: list[str] = field(default_factory=list)  # one entry for each time the sign-in form was filled in
 
-    async def signs_in(self, **changes: str) -> SignedIn:
+    async def sign_in(self, **changes: str) -> SignedIn:
         """The whole flow, everything verified; a field given as "" is left out."""
         nonce = changes.pop("nonce", token_urlsafe(16))
         verifier = changes.pop("code_verifier", "")
@@ -59,7 +59,7 @@ class Certifier:
         assert answer.keys() == {"code", "state", "iss"}, answer
         tokens = await self.client.tokens(answer["code"], code_verifier=verifier)
         assert tokens["token_type"] == "Bearer"
-        claims = await self.verified(tokens["id_token"], access_token=tokens["access_token"])
+        claims = await self.verify_id_token(tokens["id_token"], access_token=tokens["access_token"])
         assert claims.get("nonce", "") == nonce
         return SignedIn(tokens=tokens, claims=claims)
 
@@ -67,7 +67,7 @@ class Certifier:
         """Walk the person through authorize and its pages; what comes back to the client."""
         state = token_urlsafe(8)
         fields = self.client.authorize_fields(**{"response_mode": "", "scope": "openid", "state": state, **changes})
-        answer = await self.walked(await self.person.get(f"{AUTHORIZE}?{httpx2.QueryParams(fields)}"))
+        answer = await self.walk_to_client(await self.person.get(f"{AUTHORIZE}?{httpx2.QueryParams(fields)}"))
         assert answer["state"] == state
         assert answer["iss"] == self.service.base_url
         return answer
@@ -78,7 +78,7 @@ class Certifier:
         page = await self.person.get(f"{AUTHORIZE}?{httpx2.QueryParams(fields)}")
         return await self.person.follow() if page.is_redirect else page
 
-    async def walked(self, page: httpx2.Response) -> dict[str, str]:
+    async def walk_to_client(self, page: httpx2.Response) -> dict[str, str]:
         for _ in range(STEPS_MOST):
             if page.is_redirect and page.headers["location"].startswith(self.client.redirect_uri):
                 return query_of(page.headers["location"])
@@ -93,7 +93,7 @@ class Certifier:
             self.logins.append(fields["login"])
         return await self.person.post(form_action(page), **fields)
 
-    async def verified(self, token: str, *, access_token: str | None = None) -> dict[str, Any]:
+    async def verify_id_token(self, token: str, *, access_token: str | None = None) -> dict[str, Any]:
         """The claims of a token of ours, checked as OpenID Connect Core §3.1.3.7 says."""
         keys = KeySet.import_key_set((await self.service.client.get("/proxy/oauth/keys")).json())
         header = header_of(token)
@@ -127,14 +127,14 @@ class Certifier:
             page = await self.person.get(page.headers["location"].removeprefix(self.service.base_url))
         return page
 
-    async def ends_here(self, page: httpx2.Response) -> None:
+    async def expect_signed_out_page(self, page: httpx2.Response) -> None:
         """The person is told on a page of the service that he is signed out, asked for his word or not."""
         if (await self.person.client.get("/account")).is_success:
             page = await self.person.post(form_action(page), **{**form_answers(page, "", ""), "decision": "confirm"})
         assert not page.is_redirect
         assert not await self.is_signed_in()
 
-    async def stays_here(self, page: httpx2.Response) -> None:
+    async def expect_no_redirect(self, page: httpx2.Response) -> None:
         """An error or a question, but no way back to the client."""
         assert page.status_code in (200, 400)
         assert "location" not in page.headers

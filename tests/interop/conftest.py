@@ -52,7 +52,7 @@ def gatehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatehouseNod
     home: Path = tmp_path_factory.mktemp("gatehouse")
     place = InstallationPaths(data=home / "data", url=f"sqlite:///{home / 'gatehouse.db'}")
     with Node(data=place.data, environment=place.settings) as node:
-        commands = place.commands()
+        commands = place.command_line()
         words = ("user", "create", "--login", LOGIN, "--nick", NICK, "--password-stdin")
         user_id = commands(*words, stdin=PASSWORD).strip()
         yield GatehouseNode(issuer=node.base_url, commands=commands, user_id=user_id)

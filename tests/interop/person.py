@@ -24,7 +24,7 @@ class PersonInBrowser:
         self.client = httpx2.Client(headers=agent, timeout=20, verify=NO_TRUST_STORE)
         self.forms: list[str] = []  # what was filled in on the way: names of the fields that matter
 
-    def visit(self, address: str, *, until: str | None = None) -> httpx2.Response:
+    def open_address(self, address: str, *, until: str | None = None) -> httpx2.Response:
         """The page at the end of the way, which is none of ours; or the redirect to `until`, not followed."""
         page = self.client.get(address)
         for _ in range(STEPS_MOST):

@@ -61,7 +61,7 @@ def command(gatehouse: GatehouseNode, registered: RegisteredClient, port: int, p
 def test_apache_signs_in_verifies_refreshes_and_survives_new_keys(
     apache: str, gatehouse: GatehouseNode, person: PersonInBrowser
 ) -> None:
-    page = person.visit(f"{apache}/page")
+    page = person.open_address(f"{apache}/page")
     assert page.text == "the page"
     assert page.headers["x-sub"] == gatehouse.user_id
     assert page.headers["x-email"] == LOGIN, "read from userinfo"
@@ -71,7 +71,7 @@ def test_apache_signs_in_verifies_refreshes_and_survives_new_keys(
     refreshed = page
     for _ in range(TRIES):
         token = refreshed.headers["x-access-token"]
-        refreshed = person.visit(f"{apache}/callback?refresh={apache}/page&access_token={token}")
+        refreshed = person.open_address(f"{apache}/callback?refresh={apache}/page&access_token={token}")
         assert refreshed.text == "the page"
         assert refreshed.headers["x-access-token"] != token
         if key_of(refreshed) != key_of(page):
@@ -79,7 +79,7 @@ def test_apache_signs_in_verifies_refreshes_and_survives_new_keys(
     assert key_of(refreshed) != key_of(page)
 
     person.client.cookies.delete("mod_auth_openidc_session")
-    anew = person.visit(f"{apache}/page")
+    anew = person.open_address(f"{apache}/page")
     assert anew.headers["x-sub"] == gatehouse.user_id
     assert person.forms == ["password", "decision"], "asked again for nothing"
 
@@ -94,6 +94,6 @@ def test_apache_with_a_wrong_secret_lets_nobody_in(gatehouse: GatehouseNode, per
     registered = gatehouse.register("apache-wrong", "--redirect-uri", f"http://{LOOPBACK}:{port}/callback")
     wrong = RegisteredClient(client_id=registered.client_id, client_secret="a secret of somebody else")
     with serving(gatehouse, wrong, port) as process:
-        page = person.visit(f"http://{LOOPBACK}:{port}/page")
+        page = person.open_address(f"http://{LOOPBACK}:{port}/page")
         assert "the page" not in page.text
         process.wait_for_line("invalid_client", process.stdout)

@@ -37,7 +37,7 @@ def test_git_gets_an_access_token_for_a_password(
         process.stdin.write(f"protocol=http\nhost={gatehouse.issuer.removeprefix('http://')}\n\n")
         process.stdin.close()
         address = next(word for line in process.stderr for word in line.split() if word.startswith("http"))
-        assert person.visit(address).status_code == 200
+        assert person.open_address(address).status_code == 200
         assert process.stdout is not None
         told = dict(line.rstrip("\n").split("=", 1) for line in process.stdout)
         assert process.wait(PATIENCE) == 0, process.stderr.read()

@@ -33,7 +33,7 @@ AUTHENTICATOR = {
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def anna(service: RunningService) -> User:
-    return await service.house.administration.create(
+    return await service.services.administration.create(
         login=LOGIN, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
 
@@ -47,7 +47,7 @@ async def either(browser: Browser, request: pytest.FixtureRequest) -> AsyncItera
 
 
 async def now(service: RunningService, user: User) -> User:
-    return await service.house.storage.accounts.user(user.user_id)
+    return await service.services.storage.accounts.user(user.user_id)
 
 
 def complaints_of(page: Page) -> list[str]:
@@ -194,7 +194,7 @@ async def test_a_passkey_is_made_and_used_as_second_step_and_instead_of_a_passwo
 
 
 async def proved_by(service: RunningService, user: User) -> SignInMethod:
-    (session,) = await service.house.storage.sessions.of_user(user.user_id, service.clock.now())
+    (session,) = await service.services.storage.sessions.sessions_of_user(user.user_id, service.clock.now())
     return session.auth
 
 

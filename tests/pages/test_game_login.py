@@ -24,7 +24,7 @@ OVER = "This sign-in is over"
 
 @pytest_asyncio.fixture(autouse=True, loop_scope="session")
 async def anna(service: RunningService) -> User:
-    return await service.house.administration.create(
+    return await service.services.administration.create(
         login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
 
@@ -56,7 +56,7 @@ async def open_link(page: Page, game: Game) -> None:
 async def test_beside_the_game_the_question_is_plain_and_a_yes_leads_back(
     service: RunningService, either: Page, anna: User, picture: Camera
 ) -> None:
-    application = await create_application(service.house.storage, name="Sky Raiders")
+    application = await create_application(service.services.storage, name="Sky Raiders")
     game = await register_game(service, app_id=application.application_id, code="1")
     await service.clock.advance(12)
     await open_link(either, game)
@@ -79,7 +79,7 @@ async def test_beside_the_game_the_question_is_plain_and_a_yes_leads_back(
 async def test_far_from_the_game_a_number_is_picked_with_the_keyboard_alone(
     service: RunningService, page: Page, anna: User, picture: Camera
 ) -> None:
-    application = await create_application(service.house.storage, name="Sky Raiders")
+    application = await create_application(service.services.storage, name="Sky Raiders")
     game = await register_game_elsewhere(service, app_id=application.application_id, code="1")
     await page.goto(f"{service.base_url}/?gsid={game.gsid}")
     await expect(page.get_by_label("E-mail")).to_be_focused()
@@ -94,7 +94,7 @@ async def test_far_from_the_game_a_number_is_picked_with_the_keyboard_alone(
     await expect(page.get_by_role("radio", checked=True)).to_have_count(0)
     await picture(page, "game-login-far", width=760)
     offered = [await one.get_attribute("value") for one in await numbers.all()]
-    place = offered.index(game.told["code"])
+    place = offered.index(game.answer["code"])
     while not await numbers.first.evaluate("radio => radio === document.activeElement"):
         await page.keyboard.press("Tab")
     await page.keyboard.press("Space")
@@ -114,7 +114,7 @@ async def test_far_from_the_game_a_yes_without_a_number_is_not_sent_and_a_wrong_
     await either.get_by_role("button", name=YES).click()
     await expect(either.get_by_role("alert")).to_contain_text(WARNING)
     for number in await either.get_by_role("radio").all():
-        if await number.get_attribute("value") != game.told["code"]:
+        if await number.get_attribute("value") != game.answer["code"]:
             await number.check()
     await either.get_by_role("button", name=YES).click()
     await expect(either.get_by_role("heading", name="That is not the number")).to_be_visible()

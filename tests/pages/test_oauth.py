@@ -62,7 +62,7 @@ class Shop:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def anna(service: RunningService) -> User:
-    return await service.house.administration.create(
+    return await service.services.administration.create(
         login=LOGIN, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
 

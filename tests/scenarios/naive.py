@@ -43,7 +43,7 @@ class NaiveEvaluation:
         return verdict
 
     def left(self, scope: Scope, rule: Rule) -> int:
-        moments = sorted({end.shown(self.world.now) for end in self._all_ends()} - {0})
+        moments = sorted({end.ends_at(self.world.now) for end in self._all_ends()} - {0})
         for moment in moments:
             if moment > self.world.now and not NaiveEvaluation(self.world, moment).holds(scope, rule):
                 return moment - self.world.now
@@ -52,7 +52,7 @@ class NaiveEvaluation:
     def roles(self, scope: Scope) -> set[str]:
         if self._application_is_gone() or not self._is_let_in(scope):
             return set()
-        return {role.name for role in self._given(scope)}
+        return {role.name for role in self._assigned_roles(scope)}
 
     def params(self, scope: Scope, rule: Rule) -> list[str]:
         merged: list[str] = []
@@ -67,13 +67,13 @@ class NaiveEvaluation:
         if scope.is_root:
             yield [{"private_data": model.schema.private_data, "public_data": model.schema.public_data}]
             yield [role.meta for role in self._default_roles()]
-            yield [role.meta for role in (*self._given(scope), *self._conditional())]
+            yield [role.meta for role in (*self._assigned_roles(scope), *self._conditional())]
         else:
-            yield [role.meta for role in self._given(scope)]
+            yield [role.meta for role in self._assigned_roles(scope)]
         yield [self._living_entries(scope)]
 
     def _true_sources(self, scope: Scope, rule: Rule) -> Iterator[tuple[Any, str]]:
-        roles = [*self._given(scope)]
+        roles = [*self._assigned_roles(scope)]
         if scope.is_root:
             roles = [*self._default_roles(), *roles, *self._conditional()]
         sources = [*((role.meta, role.params) for role in roles), (self._living_entries(scope), "")]
@@ -93,7 +93,7 @@ class NaiveEvaluation:
         ]
         return sorted(roles, key=lambda role: role.name.lower())
 
-    def _given(self, scope: Scope) -> list[Role]:
+    def _assigned_roles(self, scope: Scope) -> list[Role]:
         """Assignments as stored, then grants by group."""
         keys = [one.role for one in self._holdings(scope).roles if self._lives(one.end)]
         revoked: set[str] = set()

@@ -48,13 +48,13 @@ def test_every_scenario_is_evaluated_as_the_naive_reading_of_the_rules_would(nam
     for scope in scopes:
         held = effective.rules(scope)
         assert sorted(held) == [rule for rule in rules if naive.holds(scope, rule)]
-        assert {one.role.name for one in effective.assigned(scope).values()} == naive.roles(scope)
+        assert {one.role.name for one in effective.granted_roles(scope).values()} == naive.roles(scope)
         for rule in rules:
             allowed = naive.allows(scope, rule)
             assert world.allows(scope, rule) is allowed
-            assert world.explained(f"{place(scope)}{rule}").allowed is allowed
+            assert world.explain_rule(f"{place(scope)}{rule}").allowed is allowed
             if rule in held:
-                assert held[rule].left(world.now) == naive.left(scope, rule)
+                assert held[rule].seconds_left(world.now) == naive.left(scope, rule)
     assert list(render_shape(effective, Shape.LIST_SHORT, ShapeOptions(), world.now)) == list_short(
         naive, scopes, rules
     )
@@ -80,9 +80,9 @@ def found(what: str, expected: Any, world: Scenario, scenario: Mapping[str, Any]
         case ["expired", *settings]:
             return effective.first_end(world.now, selected_scopes(effective, some_options(settings)))
         case ["until"]:
-            return effective.until
+            return effective.valid_until
         case ["scopes"]:
-            return [place(scope).rstrip("/") or "root" for scope in effective.scopes]
+            return [place(scope).rstrip("/") or "root" for scope in effective.nonempty_scopes]
         case ["allows"]:
             return [text for text in expected if world.allows(*parse_rule(text))]
         case ["denies"]:
@@ -92,18 +92,20 @@ def found(what: str, expected: Any, world: Scenario, scenario: Mapping[str, Any]
         case ["decided_by"]:
             return {text: deciding(world, text) for text in expected}
         case ["words"]:
-            return {text: explanation_sentences(world.explained(text, scenario.get("holders"))) for text in expected}
+            return {
+                text: explanation_sentences(world.explain_rule(text, scenario.get("holders"))) for text in expected
+            }
         case _:
             raise AssertionError(f"nothing is known of {what}")
 
 
 def lacks(world: Scenario, scenario: Mapping[str, Any], text: str) -> list[str]:
-    missing = world.explained(text, scenario.get("holders")).missing
+    missing = world.explain_rule(text, scenario.get("holders")).missing
     return [f"{one.kind} {one.role}".strip() for one in missing]
 
 
 def deciding(world: Scenario, text: str) -> list[str]:
-    return [f"{one.kind} {one.role}".strip() for one in world.explained(text).contributions if one.decides]
+    return [f"{one.kind} {one.role}".strip() for one in world.explain_rule(text).contributions if one.decides]
 
 
 def some_options(settings: list[str]) -> ShapeOptions:

@@ -39,9 +39,9 @@ class Scenario:
         return evaluate(self.model, self.facts, self.structure, now=self.now, address=self.address)
 
     def allows(self, scope: Scope, rule: Rule) -> bool:
-        return any(self.effective().holding(self.structure, scope, rule))
+        return any(self.effective().scopes_holding(self.structure, scope, rule))
 
-    def explained(self, text: str, holders: Mapping[str, int] | None = None) -> Explanation:
+    def explain_rule(self, text: str, holders: Mapping[str, int] | None = None) -> Explanation:
         scope, rule = parse_rule(text)
         return explain_rule(
             *(self.model, self.facts, self.structure, scope, rule),

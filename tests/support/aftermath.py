@@ -31,24 +31,24 @@ def dump_database(url: str) -> list[bytes]:
 async def open_services_on(url: str, data: Path) -> AsyncIterator[Services]:
     """The rooms over this database, as a command opens them."""
     async with open_services(
-        load_test_settings(url, data, port=ANY_PORT), clock=SystemClock(), serving=False, founding=True
+        load_test_settings(url, data, port=ANY_PORT), clock=SystemClock(), serving=False, initialize=True
     ) as house:
         yield house
 
 
-async def administrator_logins(house: Services) -> list[str]:
+async def administrator_logins(services: Services) -> list[str]:
     """The logins of all who hold that role."""
-    now = house.clock.now()
+    now = services.clock.now()
     return [
         user.login or ""
-        for user in await house.storage.accounts.all_users()
-        if ADMINISTRATOR_ROLE in await house.storage.permissions.root_roles(CENTRAL_APPLICATION, user.user_id, now)
+        for user in await services.storage.accounts.all_users()
+        if ADMINISTRATOR_ROLE in await services.storage.permissions.root_roles(CENTRAL_APPLICATION, user.user_id, now)
     ]
 
 
-async def verified_audit_log(house: Services) -> list[AuditRecord]:
+async def verified_audit_log(services: Services) -> list[AuditRecord]:
     """Every record, in order; the chain was verified and holds them all."""
-    await house.sealer.seal_all()
-    verdict = await house.verification().verify()
+    await services.audit_sealer.seal_all()
+    verdict = await services.audit_verification().verify()
     assert (verdict.problems, verdict.unsealed) == ((), 0)
-    return list(await house.storage.audit.records_from(1, MAX_RECORDS))
+    return list(await services.storage.audit.records_from(1, MAX_RECORDS))

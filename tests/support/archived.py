@@ -18,7 +18,7 @@ class ArchivingCluster(PostgresCluster):
             "full_page_writes": "on",  # what a copy of a running server needs
         }
 
-    async def name_this_moment(self, name: str) -> None:
+    async def create_restore_point(self, name: str) -> None:
         async with postgres_session(self.url()) as server:
             await server.execute(f"SELECT pg_create_restore_point('{name}')")
             await server.execute("SELECT pg_switch_wal()")
@@ -27,17 +27,17 @@ class ArchivingCluster(PostgresCluster):
 class RestoredCluster(PostgresCluster):
     """A copy of the server as it is when `take` is called; started, it is as that was at the moment of that name."""
 
-    def __init__(self, original: ArchivingCluster, moment: str) -> None:
+    def __init__(self, original: ArchivingCluster, restore_point: str) -> None:
         super().__init__()
         self._original = original
         self._settings = {
             **self._settings,
             "restore_command": f"cp {original.archive}/%f %p",
-            "recovery_target_name": moment,
+            "recovery_target_name": restore_point,
             "recovery_target_action": "promote",
         }
 
-    def take(self) -> None:
+    def mark_for_recovery(self) -> None:
         (self.data / "recovery.signal").touch()
 
     def _initialise(self, data: Path) -> None:

@@ -31,7 +31,7 @@ class Authenticator:
         """Answer PublicKeyCredentialCreationOptions with attestation "none"."""
         asked = json.loads(options)
         self.user_handle = from_base64url(asked["user"]["id"])
-        told = self._told("webauthn.create", asked["challenge"], lies)
+        told = self._client_data("webauthn.create", asked["challenge"], lies)
         credential = len(self.credential_id).to_bytes(2, "big") + self.credential_id + self._public_key()
         data = self._data(asked["rp"]["id"], ATTESTED, lies) + bytes(16) + credential
         attestation = cbor2.dumps({"fmt": "none", "attStmt": {}, "authData": data})
@@ -42,7 +42,7 @@ class Authenticator:
     def get(self, options: str, **lies: Any) -> str:
         """Answer PublicKeyCredentialRequestOptions."""
         asked = json.loads(options)
-        told = self._told("webauthn.get", asked["challenge"], lies)
+        told = self._client_data("webauthn.get", asked["challenge"], lies)
         self.counter += self._counts
         data = self._data(asked["rpId"], 0, lies)
         signature = self._key.sign(data + hashlib.sha256(told).digest(), ec.ECDSA(SHA256()))
@@ -54,7 +54,7 @@ class Authenticator:
         }
         return self._answer(response, told)
 
-    def _told(self, kind: str, challenge: str, lies: dict[str, Any]) -> bytes:
+    def _client_data(self, kind: str, challenge: str, lies: dict[str, Any]) -> bytes:
         collected = {
             "type": lies.get("kind", kind),
             "challenge": lies.get("challenge", challenge),

@@ -93,7 +93,7 @@ class ApplicationKeysInMemory:
         live = [key for key in self.keys if key.application_id not in self.removed]
         return next((key for key in live if key.digest == digest), None)
 
-    async def used_access_key(self, key_id: str, now: int, not_before: int) -> None:
+    async def record_access_key_use(self, key_id: str, now: int, not_before: int) -> None:
         [place] = [place for place, key in enumerate(self.keys) if key.key_id == key_id]
         if self.keys[place].last_used < not_before:
             self.keys[place] = replace(self.keys[place], last_used=now)
@@ -119,7 +119,7 @@ class UnlimitedGuesses:
     async def blocked_until(self, _subjects: Sequence[str]) -> int:
         return 0
 
-    async def begin(self, subjects: Sequence[tuple[str, AttemptLimit]], _now: int) -> None:
+    async def begin_attempts(self, subjects: Sequence[tuple[str, AttemptLimit]], _now: int) -> None:
         self.counted += len(subjects)
 
 
@@ -133,7 +133,7 @@ class GrantsInMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallerSetup:
-    desk: TokenSetup
+    tokens: TokenSetup
     permissions: PermissionsInMemory
     keys: ApplicationKeysInMemory
     grants: GrantsInMemory
@@ -143,10 +143,10 @@ class CallerSetup:
     async def user_jwt(self, **changes: object) -> str:
         """Of the person, bound to FACTOR unless it is told otherwise."""
         claims = {"fac": factor_digest(FACTOR, "salt"), "exp": NOW + 90 * DAY, **changes}
-        return await self.desk.signer.sign(example_claims(UserJwtClaims, **claims))
+        return await self.tokens.signer.sign(example_claims(UserJwtClaims, **claims))
 
     async def exchanged_jwt(self, **changes: object) -> str:
-        return await self.desk.signer.sign(example_claims(ExchangedUserClaims, **changes))
+        return await self.tokens.signer.sign(example_claims(ExchangedUserClaims, **changes))
 
     async def robot_jwt(self, **changes: object) -> str:
         claims = {
@@ -157,16 +157,16 @@ class CallerSetup:
             "exp": NOW + 90 * DAY,
             **changes,
         }
-        return await self.desk.signer.sign(example_claims(ServiceAccountClaims, **claims))
+        return await self.tokens.signer.sign(example_claims(ServiceAccountClaims, **claims))
 
     async def service_jwt(self, application_id: int = APPLICATION, **changes: object) -> str:
         """A static one that is kept, so it counts."""
         jti = f"of {application_id}"
         self.keys.tokens[jti] = ServiceToken(jti=jti, application_id=application_id, created_at=NOW, ends_at=NOW)
         claims = {"aud": str(application_id), "jti": jti, "exp": NOW + 90 * DAY, **changes}
-        return await self.desk.signer.sign(example_claims(StaticServiceClaims, **claims))
+        return await self.tokens.signer.sign(example_claims(StaticServiceClaims, **claims))
 
-    def change(self, user_id: str = PERSON, **changes: Any) -> None:
+    def change_facts(self, user_id: str = PERSON, **changes: Any) -> None:
         """Something about the user is no longer as it was."""
         self.permissions.facts_of[user_id] = replace(self.permissions.facts_of[user_id], **changes)
 
@@ -188,14 +188,14 @@ async def caller_setup(*, per_minute: int = 1_000_000) -> AsyncIterator[CallerSe
             store=permissions,  # type: ignore[arg-type]
             user_jwts=CallerJwtVerifier(desk.verifier),
             service_jwts=ServiceJwtVerifier(store=keys, verifier=desk.verifier),  # type: ignore[arg-type]
-            keys=AccessKeyVerifier(store=keys, masters=master_keys(), guesses=guesses, clock=desk.clock),  # type: ignore[arg-type]
+            access_keys=AccessKeyVerifier(store=keys, masters=master_keys(), limiter=guesses, clock=desk.clock),  # type: ignore[arg-type]
             grants=grants,
             volume=RateLimiter({PRINCIPAL_RATE_CLASS: RateLimit(per_minute)}, clock=desk.clock),
             clock=desk.clock,
             grace=30 * DAY,
         )
         yield CallerSetup(
-            desk=desk, permissions=permissions, keys=keys, grants=grants, attempts=attempts, callers=callers
+            tokens=desk, permissions=permissions, keys=keys, grants=grants, attempts=attempts, callers=callers
         )
 
 
@@ -244,9 +244,9 @@ class RequestSigner:
     application_id: str = str(APPLICATION)
     ip: str = CLIENT
     ts: int = NOW
-    changed: dict[str, Any] = field(default_factory=dict)  # after it was signed
+    tampered: dict[str, Any] = field(default_factory=dict)  # after it was signed
 
-    def signed(self) -> KeySignature:
+    def sign(self) -> KeySignature:
         honest = KeySignature(
             signature="",
             application_id=self.application_id,
@@ -258,4 +258,4 @@ class RequestSigner:
             ts=self.ts,
         )
         signature = hmac_sha256(self.key.encode(), honest.message).hex()
-        return replace(replace(honest, signature=signature), **self.changed)
+        return replace(replace(honest, signature=signature), **self.tampered)

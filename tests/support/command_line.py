@@ -71,7 +71,7 @@ class CommandLine:
     options: Sequence[str | Path]
     environment: Mapping[str, str] = field(default_factory=dict)
 
-    def try_(
+    def run(
         self, *words: str | Path, stdin: str = "", environment: Mapping[str, str] = NO_ENVIRONMENT
     ) -> CommandResult:
         """Run the command, whatever comes of it."""
@@ -85,16 +85,18 @@ class CommandLine:
 
     def __call__(self, *words: str | Path, stdin: str = "", environment: Mapping[str, str] = NO_ENVIRONMENT) -> str:
         """Run a command that must succeed; what it printed."""
-        finished = self.try_(*words, stdin=stdin, environment=environment)
+        finished = self.run(*words, stdin=stdin, environment=environment)
         assert finished.code == 0, f"{words}: {finished.out}{finished.err}"
         return finished.out
 
     def json(self, *words: str | Path, stdin: str = "", environment: Mapping[str, str] = NO_ENVIRONMENT) -> Any:
         return json.loads(self(*words, "--json", stdin=stdin, environment=environment))
 
-    def refused(self, *words: str | Path, environment: Mapping[str, str] = NO_ENVIRONMENT, code: int = 1) -> str:
+    def expect_failure(
+        self, *words: str | Path, environment: Mapping[str, str] = NO_ENVIRONMENT, code: int = 1
+    ) -> str:
         """Run a command that must fail; what it said."""
-        finished = self.try_(*words, environment=environment)
+        finished = self.run(*words, environment=environment)
         assert finished.code == code, f"{words}: {finished.out}{finished.err}"
         assert "Traceback" not in finished.err
         return finished.err
@@ -112,11 +114,11 @@ class InstallationPaths:
     def settings(self) -> dict[str, str]:
         return {**FAST_SETTINGS, "GATEHOUSE__DATABASE__URL": self.url, **self.environment}
 
-    def loaded(self) -> LoadedSettings:
+    def load_settings(self) -> LoadedSettings:
         """For a test that opens the house itself."""
         return load(data=self.data, config=None, dev=True, environment=self.settings, flags={})
 
-    def commands(self) -> CommandLine:
+    def command_line(self) -> CommandLine:
         return CommandLine(("--dev", "--data", self.data), self.settings)
 
 

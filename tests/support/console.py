@@ -92,7 +92,7 @@ async def apply_document(service: RunningService, document: str = STUDIO) -> Non
     """Make the installation what the document says, as `gatehouse apply` does."""
     asked = read_entries(read_document(Template(document).substitute(NAMES).encode(), ".yaml"), SECTIONS)
     terms = Options(secrets=SecretResolver(environment={}, read_file=lambda _: b""), allow_weak=True)
-    await build_provisioning(service.house).apply(asked, terms, ORIGIN)
+    await build_provisioning(service.services).apply(asked, terms, ORIGIN)
 
 
 def login_of(user_id: str) -> str:
@@ -110,17 +110,17 @@ class ConsoleBrowsers:
 
     def __init__(self, service: RunningService) -> None:
         self._service = service
-        self._inside: list[HttpBrowser] = []
+        self._browsers: list[HttpBrowser] = []
 
     async def __call__(self, user_id: str) -> HttpBrowser:
         """One more, signed in by that person."""
         visitor = HttpBrowser(self._service)
-        self._inside.append(visitor)
+        self._browsers.append(visitor)
         await visitor.sign_in(login_of(user_id))
         return visitor
 
-    async def leave(self) -> None:
-        for visitor in self._inside:
+    async def close(self) -> None:
+        for visitor in self._browsers:
             await visitor.client.aclose()
 
 
@@ -133,9 +133,9 @@ async def sign_in_to_console(service: RunningService, page: Page, user_id: str, 
     await page.wait_for_url(f"**{path}")
 
 
-async def post_form(visitor: HttpBrowser, path: str, **fields: str | Sequence[str]) -> httpx2.Response:
+async def post_form(browser: HttpBrowser, path: str, **fields: str | Sequence[str]) -> httpx2.Response:
     """A form whose rows are lists: the guard and the version of the page last seen, and these fields."""
-    assert visitor.page is not None
-    hidden = {name: value for name, value in hidden_fields(visitor.page.text).items() if name in ("csrf", "version")}
-    visitor.page = await visitor.client.post(path, data={**hidden, **fields})
-    return visitor.page
+    assert browser.page is not None
+    hidden = {name: value for name, value in hidden_fields(browser.page.text).items() if name in ("csrf", "version")}
+    browser.page = await browser.client.post(path, data={**hidden, **fields})
+    return browser.page

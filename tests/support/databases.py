@@ -24,7 +24,7 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def postgres_template(postgres_cluster: PostgresCluster) -> str:
-    url = postgres_cluster.create_database_now()
+    url = postgres_cluster.create_database_sync()
     run_in_thread(run_in_child(url))
     return url
 
@@ -36,9 +36,9 @@ def migrated_sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
 
 @pytest.fixture
 def migrated_postgres_url(postgres_cluster: PostgresCluster, postgres_template: str) -> Iterator[str]:
-    url = postgres_cluster.create_database_now(template=postgres_template)
+    url = postgres_cluster.create_database_sync(template=postgres_template)
     yield url
-    postgres_cluster.drop_now(url)
+    postgres_cluster.drop_sync(url)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -69,7 +69,7 @@ def installed_sqlite_template(sqlite_template: Path, dev_key: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def installed_postgres_template(postgres_cluster: PostgresCluster, postgres_template: str, dev_key: Path) -> str:
-    url = postgres_cluster.create_database_now(template=postgres_template)
+    url = postgres_cluster.create_database_sync(template=postgres_template)
     run_in_thread(bootstrap_database(url, dev_key.parent))
     return url
 
@@ -85,9 +85,9 @@ def installed_postgres_url(
     postgres_cluster: PostgresCluster, installed_postgres_template: str, tmp_path: Path, dev_key: Path
 ) -> Iterator[str]:
     shutil.copy(dev_key, tmp_path)
-    url = postgres_cluster.create_database_now(template=installed_postgres_template)
+    url = postgres_cluster.create_database_sync(template=installed_postgres_template)
     yield url
-    postgres_cluster.drop_now(url)
+    postgres_cluster.drop_sync(url)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -78,7 +78,7 @@ async def running_demo(url: str, data: Path) -> AsyncIterator[Demo]:
     secrets = await seed(loaded, clock)
     assert secrets is not None
     async with open_services(loaded, clock=clock, serving=True) as house:
-        await house.sealer.seal_all()
+        await house.audit_sealer.seal_all()
         served = build_app(house, stopping=stopping, demo=True)
         async with serve_in_loop(
             served.app, port=port, clock=clock, stopping=stopping, static_documents=served.static_documents

@@ -30,7 +30,7 @@ class EchoApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._lifespan(receive, send)
             return
         self.started.append(scope["path"])
         match scope["path"]:
@@ -39,22 +39,22 @@ class EchoApp:
             case "/page":
                 await send_response(send, BLOCK[:30_000])
             case "/big":
-                await self._pour(send)
+                await self._stream(send)
             case "/hold":
-                await self._hold(receive, send)
+                await self._wait_for_release(receive, send)
             case "/write":
                 await self.released.wait()
                 await send_response(send, b"written")
             case _:
-                await self._tell(scope, receive, send)
+                await self._echo(scope, receive, send)
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await send({"type": "lifespan.shutdown.complete"})
 
-    async def _tell(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _echo(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = b""
         more = True
         while more:
@@ -73,14 +73,14 @@ class EchoApp:
         }
         await send_response(send, json.dumps(told).encode())
 
-    async def _pour(self, send: Send) -> None:
+    async def _stream(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         while not self.released.is_set():
             await send({"type": "http.response.body", "body": BLOCK, "more_body": True})
             await asyncio.sleep(0)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _hold(self, receive: Receive, send: Send) -> None:
+    async def _wait_for_release(self, receive: Receive, send: Send) -> None:
         """Until the service ends, the test releases it, or the client leaves."""
         await receive()
         waits = {
@@ -141,11 +141,11 @@ class EchoServer:
     def port(self) -> int:
         return self.server.port
 
-    async def has_read(self) -> None:
+    async def wait_until_read(self) -> None:
         """Return when the server has seen all that was sent so far: it has since answered somebody else."""
         await send_request(self.port, GET)
 
-    async def is_empty(self) -> None:
+    async def wait_until_no_connections(self) -> None:
         """Return when every connection is gone."""
         await wait_until(lambda: not self.server.server_state.connections)
 

@@ -18,7 +18,7 @@ Ending = Callable[[RunningService, AccountBrowser, User], Awaitable[None]]
 
 
 async def block(node: RunningService, _: AccountBrowser, user: User) -> None:
-    await node.house.administration.block(user.user_id, TEST_ORIGIN)
+    await node.services.administration.block(user.user_id, TEST_ORIGIN)
 
 
 async def delete(_: RunningService, resident: AccountBrowser, __: User) -> None:
@@ -27,19 +27,21 @@ async def delete(_: RunningService, resident: AccountBrowser, __: User) -> None:
 
 
 async def change_password(_: RunningService, resident: AccountBrowser, __: User) -> None:
-    await resident.do("/account/password", current=PASSWORD, password=NEW_PASSWORD, repeated=NEW_PASSWORD)
+    await resident.submit_and_read_notice(
+        "/account/password", current=PASSWORD, password=NEW_PASSWORD, repeated=NEW_PASSWORD
+    )
 
 
 async def sign_out_everywhere(node: RunningService, _: AccountBrowser, user: User) -> None:
-    await account_services(node.house).sessions.sign_out_everywhere(user.user_id, TEST_ORIGIN)
+    await account_services(node.services).sessions.sign_out_everywhere(user.user_id, TEST_ORIGIN)
 
 
 async def end_others(_: RunningService, resident: AccountBrowser, __: User) -> None:
-    assert (await resident.send("/account/sessions/end-others")).status_code == 303
+    assert (await resident.post_with_csrf("/account/sessions/end-others")).status_code == 303
 
 
 async def reset_factors(node: RunningService, _: AccountBrowser, user: User) -> None:
-    await account_services(node.house).factors.reset(user, origin=TEST_ORIGIN)
+    await account_services(node.services).second_factors.reset(user, origin=TEST_ORIGIN)
 
 
 ENDINGS: Final[tuple[Ending, ...]] = (

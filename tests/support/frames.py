@@ -31,6 +31,6 @@ async def flood_connection(connection: RawConnection, piece: bytes, times: int) 
     try:
         for _ in range(times):
             connection.send(piece)
-            await connection.sent()
+            await connection.drain()
     except ConnectionError:
         pass

@@ -442,7 +442,7 @@ def gallery() -> ASGIApp:
     pages = PageRenderer(assets, https=False, languages=languages_with_pseudo())
 
     async def show(request: Request) -> Response:
-        return pages.show(request, STATES[request.path_params["state"]], status=200)
+        return pages.render(request, STATES[request.path_params["state"]], status=200)
 
     async def echo(request: Request) -> Response:
         sent = escape(json.dumps(dict(parse_urlencoded(await request.body()))))

@@ -29,7 +29,7 @@ class Game:
     service: RunningService
     gsid: str
     location: str
-    told: Mapping[str, Any]
+    answer: Mapping[str, Any]
     headers: Mapping[str, str] = field(default_factory=dict)  # sent along with every request
 
     async def poll(self, *, by_address: bool = False, **fields: object) -> httpx2.Response:
@@ -41,7 +41,7 @@ class Game:
             timeout=60,
         )
 
-    def polling(self, **fields: Any) -> "asyncio.Task[httpx2.Response]":
+    def start_poll(self, **fields: Any) -> "asyncio.Task[httpx2.Response]":
         """A poll under way; `held` tells when the service holds it."""
         return asyncio.create_task(self.poll(**fields))
 
@@ -71,18 +71,18 @@ def game_from_response(service: RunningService, answer: httpx2.Response) -> Game
     assert answer.status_code == 200, answer.text
     told = answer.json()
     location = answer.headers["location"].partition("location=")[2]
-    return Game(service=service, gsid=told["gsid"], location=location, told=told)
+    return Game(service=service, gsid=told["gsid"], location=location, answer=told)
 
 
 async def wait_until_held(service: RunningService, number: int = 1) -> None:
     """Until so many polls are held; a hang is the test's own time limit."""
-    while len(service.game.waiters) < number or not service.game.waiters.all_numbered():  # noqa: ASYNC110
+    while len(service.games.waiters) < number or not service.games.waiters.all_numbered():  # noqa: ASYNC110
         await asyncio.sleep(0.001)
 
 
 async def poll_ended_session(game: Game, **fields: Any) -> httpx2.Response:
     """A poll of a session that is over."""
-    return await advance_through_delay(game.service, game.polling(**fields))
+    return await advance_through_delay(game.service, game.start_poll(**fields))
 
 
 async def advance_through_delay(service: RunningService, polling: "asyncio.Task[httpx2.Response]") -> httpx2.Response:
@@ -96,14 +96,14 @@ async def advance_through_delay(service: RunningService, polling: "asyncio.Task[
 
 async def wait_until_marks_stored(game: Game) -> None:
     """Until what its polls moved is stored; the clock may have jumped ahead of that."""
-    while game.service.game.pulse.newest(game.gsid):  # noqa: ASYNC110
+    while game.service.games.write_behind.newest_poll_number(game.gsid):  # noqa: ASYNC110
         await asyncio.sleep(0.001)
 
 
 async def approve_in_storage(game: Game, user: User) -> None:
     """What the page does when somebody says yes, without the page."""
-    store, now = game.service.house.storage.game_sessions, game.service.clock.now()
-    assert await store.confirm(
+    store, now = game.service.services.storage.game_sessions, game.service.clock.now()
+    assert await store.confirm_session(
         game.gsid, now, user_id=user.user_id, rev=user.rev, auth="login", entry=a_record(subject=user.user_id)
     )
 
@@ -114,21 +114,21 @@ async def refusal_reason(service: RunningService, answer: httpx2.Response, statu
     told = answer.json()
     assert told.keys() == {"status", "error"}
     assert told["status"] == "ERROR"
-    found = await service.house.storage.audit.find(told["error"])
+    found = await service.services.storage.audit.find_record(told["error"])
     assert isinstance(found, Refusal), told
     return found.reason
 
 
 async def confirm_in_browser(
-    visitor: HttpBrowser, game: Game, *, login: str = ANNA, decision: str = "confirm"
+    browser: HttpBrowser, game: Game, *, login: str = ANNA, decision: str = "confirm"
 ) -> httpx2.Response:
     """Open the link, sign in if asked to, and decide."""
-    page = await visitor.get(f"/?gsid={game.gsid}")
+    page = await browser.get(f"/?gsid={game.gsid}")
     while page.status_code == 303:
-        page = await visitor.follow()
+        page = await browser.follow()
     if page.url.path == "/sign-in":
-        await visitor.post("/sign-in", login=login, password=PASSWORD)
-        page = await visitor.follow()
+        await browser.post("/sign-in", login=login, password=PASSWORD)
+        page = await browser.follow()
     assert page.url.path == "/sign-in/confirm", page.text
-    await visitor.post("/sign-in/confirm", decision=decision)
-    return await visitor.follow()
+    await browser.post("/sign-in/confirm", decision=decision)
+    return await browser.follow()

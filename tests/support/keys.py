@@ -27,25 +27,25 @@ class KeysInMemory:
         self.loads = 0
         self.versions_read = 0
 
-    async def load(self) -> StoredKeys:
+    async def load_keys(self) -> StoredKeys:
         self.loads += 1
         found = self.stored
         await asyncio.sleep(0)  # like a real one, lets others run
         return found
 
-    async def version(self) -> int:
+    async def keys_version(self) -> int:
         self.versions_read += 1
         await asyncio.sleep(0)
         return self.stored.version
 
-    async def save(self, keys: Sequence[SigningKey], *, seen: int, entry: AuditRecord) -> None:
+    async def save_keys(self, keys: Sequence[SigningKey], *, seen: int, entry: AuditRecord) -> None:
         if seen != self.stored.version:
             raise KeysChanged
         kept = {key.kid: key for key in self.stored.keys} | {key.kid: key for key in keys}
         self.stored = StoredKeys(version=seen + 1, keys=tuple(kept.values()))
         self.saves.append((entry.event, entry.actor))
 
-    def put(self, *keys: SigningKey) -> None:
+    def replace_keys(self, *keys: SigningKey) -> None:
         """Change records behind the service's back, as someone with the database would."""
         kept = {key.kid: key for key in self.stored.keys} | {key.kid: key for key in keys}
         self.stored = StoredKeys(version=self.stored.version + 1, keys=tuple(kept.values()))

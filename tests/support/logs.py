@@ -16,7 +16,7 @@ class LogStream(io.BytesIO):
     def lines(self) -> list[bytes]:
         return self.getvalue().splitlines()
 
-    def only(self) -> dict[str, Any]:
+    def only_line(self) -> dict[str, Any]:
         (line,) = self.lines()
         decoded: dict[str, Any] = msgspec.json.decode(line)
         return decoded
@@ -32,7 +32,7 @@ def capture_logs() -> Iterator[LogStream]:
         yield stream
     finally:
         structlog.reset_defaults()
-        logs.access_log.write_to(None)
+        logs.access_log.set_output(None)
         structlog.contextvars.clear_contextvars()
         root.handlers[:] = kept
         root.setLevel(level)

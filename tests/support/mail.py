@@ -49,7 +49,7 @@ def a_mail(**fields: Any) -> OutboxMail:
 
 
 def a_composer(clock: Clock) -> Composer:
-    return Composer(sealing=master_keys(), base_url=BASE_URL, name="Gatehouse", clock=clock)
+    return Composer(sealer=master_keys(), base_url=BASE_URL, name="Gatehouse", clock=clock)
 
 
 def values_of(template: MailTemplate, **other: str) -> dict[str, str]:
@@ -64,7 +64,7 @@ def composed_mail(clock: Clock, template: MailTemplate = MailTemplate.VERIFY, to
 def a_message(
     clock: Clock, template: MailTemplate = MailTemplate.VERIFY, *, lang: str = "en", **other: str
 ) -> Message:
-    return a_composer(clock).letter(template, to=TO, lang=lang, **values_of(template, **other))
+    return a_composer(clock).render(template, to=TO, lang=lang, **values_of(template, **other))
 
 
 @dataclass(slots=True)
@@ -79,14 +79,14 @@ class OutboxInMemory:
     """An OutboxStore that keeps its promises for as long as the process lives."""
 
     def __init__(self, *mails: OutboxMail) -> None:
-        self.kept = {mail.mail_id: QueuedMail(mail, mail.created_at) for mail in mails}
+        self.queued = {mail.mail_id: QueuedMail(mail, mail.created_at) for mail in mails}
         self.leases: list[int] = []
 
-    async def queue(self, mails: Sequence[OutboxMail]) -> None:
-        self.kept |= {mail.mail_id: QueuedMail(mail, mail.created_at) for mail in mails}
+    async def queue_mails(self, mails: Sequence[OutboxMail]) -> None:
+        self.queued |= {mail.mail_id: QueuedMail(mail, mail.created_at) for mail in mails}
 
-    async def claim(self, now: int, lease: int, limit: int) -> Sequence[ClaimedMail]:
-        due = [kept for kept in self.kept.values() if 0 < kept.next_try_at <= now]
+    async def claim_due(self, now: int, lease: int, limit: int) -> Sequence[ClaimedMail]:
+        due = [kept for kept in self.queued.values() if 0 < kept.next_try_at <= now]
         due = sorted(due, key=lambda kept: kept.next_try_at)[:limit]
         for kept in due:
             kept.next_try_at = now + lease
@@ -94,20 +94,20 @@ class OutboxInMemory:
         self.leases.append(lease)
         return [ClaimedMail(mail=kept.mail, tries=kept.tries) for kept in due]
 
-    async def sent(self, mail_id: str) -> None:
-        self.kept.pop(mail_id, None)
+    async def delete_sent(self, mail_id: str) -> None:
+        self.queued.pop(mail_id, None)
 
-    async def failed(self, claim: ClaimedMail, trouble: str, next_try_at: int) -> None:
-        kept = self.kept[claim.mail.mail_id]
+    async def record_failure(self, claim: ClaimedMail, trouble: str, next_try_at: int) -> None:
+        kept = self.queued[claim.mail.mail_id]
         if kept.tries == claim.tries:
             kept.trouble, kept.next_try_at = trouble, next_try_at
 
-    async def waiting(self) -> OutboxStatus:
-        waiting = [kept for kept in self.kept.values() if kept.next_try_at]
+    async def outbox_status(self) -> OutboxStatus:
+        waiting = [kept for kept in self.queued.values() if kept.next_try_at]
         oldest = min(waiting, key=lambda kept: kept.mail.created_at, default=None)
         return OutboxStatus(
             waiting=len(waiting),
-            given_up=len(self.kept) - len(waiting),
+            given_up=len(self.queued) - len(waiting),
             oldest_at=oldest.mail.created_at if oldest else 0,
             trouble=oldest.trouble if oldest else "",
         )
@@ -123,8 +123,8 @@ class Mailbox:
     connections: int = 0
     encrypted: bool = False
     signed_in: str = ""
-    answers: Callable[[str], str] = lambda _: "250 OK"
-    data_answer: str = "250 OK"
+    recipient_reply: Callable[[str], str] = lambda _: "250 OK"
+    data_reply: str = "250 OK"
 
     async def handle_EHLO(  # noqa: N802 - aiosmtpd's name
         self, _server: SMTP, session: Session, _envelope: Envelope, hostname: str, responses: list[str]
@@ -136,20 +136,20 @@ class Mailbox:
     async def handle_RCPT(  # noqa: N802
         self, _server: SMTP, _session: Session, envelope: Envelope, address: str, _options: list[str]
     ) -> str:
-        answer = self.answers(address)
+        answer = self.recipient_reply(address)
         if answer.startswith("2"):
             envelope.rcpt_tos.append(address)
         return answer
 
     async def handle_DATA(self, _server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802
-        if self.data_answer.startswith("2"):
+        if self.data_reply.startswith("2"):
             assert isinstance(envelope.content, bytes)
             message = message_from_bytes(envelope.content, policy=modern)
             assert isinstance(message, EmailMessage)
             self.taken.append(message)
             self.recipients += envelope.rcpt_tos
             self.signed_in = str(session.auth_data or "")
-        return self.data_answer
+        return self.data_reply
 
     def authenticate(
         self, _server: SMTP, _session: Session, _envelope: Envelope, _mechanism: str, given: LoginPassword

@@ -38,7 +38,7 @@ class Machine:
     command: tuple[str, ...]  # before whatever is to run there
     link: str = ""  # our end of its cable
 
-    def vanish(self) -> None:
+    def cut_link(self) -> None:
         """Nothing comes from there or gets there any more, and nobody is told."""
         subprocess.run([str(require_program(NAMESPACES)), "link", "set", self.link, "down"], check=True)
 

@@ -66,29 +66,29 @@ class RelyingPartyClient:
         """Walk a new browser through authorize and its pages; returns the code."""
         visitor = HttpBrowser(self.service)
         try:
-            return self.code_in(await self.walk(visitor, login, password, **changes))
+            return self.code_from(await self.walk_authorize(visitor, login, password, **changes))
         finally:
             await visitor.client.aclose()
 
-    async def walk(self, visitor: HttpBrowser, login: str, password: str = PASSWORD, **changes: str) -> str:
+    async def walk_authorize(self, browser: HttpBrowser, login: str, password: str = PASSWORD, **changes: str) -> str:
         """The same with a browser of yours; returns the address the client gets it back at."""
-        page = await visitor.get(self.authorize_path(**changes))
+        page = await browser.get(self.authorize_path(**changes))
         for _ in range(MAX_STEPS):
             if page.is_redirect:
                 location = page.headers["location"]
                 if location.startswith(self.redirect_uri):
                     return str(location)
-                page = await visitor.get(location.removeprefix(self.service.base_url))
+                page = await browser.get(location.removeprefix(self.service.base_url))
             else:
-                page = await visitor.post(form_action(page), **form_answers(page, login, password))
+                page = await browser.post(form_action(page), **form_answers(page, login, password))
         raise AssertionError(f"never came back: {page.status_code} {page.text}")
 
-    def code_in(self, location: str) -> str:
+    def code_from(self, location: str) -> str:
         answer = query_of(location)
         assert "code" in answer, answer
         return answer["code"]
 
-    async def granted(self, user: User, **changes: Any) -> str:
+    async def issue_code(self, user: User, **changes: Any) -> str:
         """A code of this user, straight into storage; `changes` are fields of its grant."""
         code = token_urlsafe(32)
         now = self.service.clock.now()
@@ -103,7 +103,7 @@ class RelyingPartyClient:
             code_ends_at=now + 60,
             ends_at=now + 90 * DAY,
         )
-        assert await self.service.house.storage.grants.begin(
+        assert await self.service.services.storage.grants.create_grant(
             replace(grant, **changes), a_record(AuditEvent.GRANT_MADE)
         )
         return code
@@ -161,8 +161,8 @@ async def a_public_client(service: RunningService, client_id: str = "app", **fie
 
 async def a_relying_party(service: RunningService, client_id: str, **fields: Any) -> RelyingPartyClient:
     client = Client(**{"client_id": client_id, "name": "Web shop", "created_at": service.clock.now(), **fields})
-    secret = await service.house.clients.create(client, ORIGIN)
-    kept = await service.house.storage.oauth.client(client_id)
+    secret = await service.services.clients.create(client, ORIGIN)
+    kept = await service.services.storage.clients.client(client_id)
     return RelyingPartyClient(service=service, client=kept, secret=secret or "", redirect_uri=REDIRECT)
 
 

@@ -39,29 +39,29 @@ class ReceivedRequest:
 class StubServer:
     """A server of one answer; `say` makes it from the request, and may wait."""
 
-    say: Callable[[ReceivedRequest], bytes] = lambda _: NO_CONTENT
+    respond: Callable[[ReceivedRequest], bytes] = lambda _: NO_CONTENT
     pause: Callable[[], asyncio.Future[object]] | None = None
     received: list[ReceivedRequest] = field(default_factory=list)
     connections: int = 0
-    at_once: int = 0
-    most_at_once: int = 0
+    open_connections: int = 0
+    max_open_connections: int = 0
     port: int = 0
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
-        self.at_once += 1
-        self.most_at_once = max(self.most_at_once, self.at_once)
+        self.open_connections += 1
+        self.max_open_connections = max(self.max_open_connections, self.open_connections)
         try:
             request = await read_request(reader)
             self.received.append(request)
             if self.pause is not None:
                 await self.pause()
-            writer.write(self.say(request))
+            writer.write(self.respond(request))
             await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
         finally:
-            self.at_once -= 1
+            self.open_connections -= 1
             writer.close()
 
 
@@ -87,10 +87,10 @@ class StubResolver:
 
     def __init__(self, **answers: Sequence[Sequence[str]]) -> None:
         self._answers = {name.replace("_", "."): list(rounds) for name, rounds in answers.items()}
-        self.asked: list[str] = []
+        self.lookups: list[str] = []
 
-    async def addresses(self, host: str, port: int) -> Sequence[Address]:  # noqa: ARG002
-        self.asked.append(host)
+    async def resolve(self, host: str, port: int) -> Sequence[Address]:  # noqa: ARG002
+        self.lookups.append(host)
         rounds = self._answers.get(host)
         if rounds is None:
             raise Unreachable(host)

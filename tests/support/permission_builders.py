@@ -116,12 +116,12 @@ def raise_in_edit(error: Exception) -> Change[Any]:
 
 
 async def install_central(storage: Storage) -> None:
-    await storage.permissions.install(central.application(NOW), central.schema(NOW), central.roles())
+    await storage.permissions.install_central(central.application(NOW), central.schema(NOW), central.roles())
 
 
 async def a_person(storage: Storage, user_id: str = "1000000001", **fields: Any) -> User:
     user = a_user(user_id=user_id, login=f"{user_id}@studio.example", **fields)
-    await storage.accounts.create(user, a_record())
+    await storage.accounts.create_user(user, a_record())
     return user
 
 
@@ -142,4 +142,4 @@ async def publish(
 ) -> Project:
     made = project or a_project()
     users = [a_user_record(owner, {Scope(made.project_id): ["project_owner"]}) for owner in owners]
-    return await storage.projects.publish(made, new, limit, users, records)
+    return await storage.projects.publish_project(made, new, limit, users, records)

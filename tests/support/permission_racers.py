@@ -104,7 +104,7 @@ async def add_condition(storage: Storage, n: int) -> None:
         condition = GroupCondition(title="mine", condition=parse_condition({"tag": f"t{n}"}))
         return EditResult(replace(state, conditions=(condition,)), [a_record()])
 
-    await storage.groups.edit_access(made.group_id, change)
+    await storage.groups.edit_group_access(made.group_id, change)
 
 
 async def take_service_account_name(storage: Storage, _n: int) -> None:
@@ -189,7 +189,7 @@ async def leave_by_membership(storage: Storage, project: str, owner: str) -> Non
 
 
 async def leave_for_good(storage: Storage, _project: str, owner: str) -> None:
-    await storage.profile.erase(owner, a_record(), even_last_administrator=True, now=NOW)
+    await storage.profile.erase_user(owner, a_record(), even_last_administrator=True, now=NOW)
 
 
 async def end_or_give_role(storage: Storage, n: int) -> None:
@@ -219,7 +219,7 @@ async def come_and_go(storage: Storage, _n: int) -> None:
 
     acts = [
         storage.user_records.edit_record(SHOP, user.user_id, set_fields(scopes={P: holdings_with("guest")}), NOW),
-        storage.profile.erase(user.user_id, a_record(), even_last_administrator=True, now=NOW),
+        storage.profile.erase_user(user.user_id, a_record(), even_last_administrator=True, now=NOW),
         storage.groups.edit_group(GROUP, join),
     ]
     SystemRandom().shuffle(acts)
@@ -245,7 +245,7 @@ async def leave_project_while_given(storage: Storage, n: int) -> None:
 
 
 async def claim_data_call(storage: Storage, _n: int) -> None:
-    if not await storage.personal_data.claim(NOW, 300, 1):
+    if not await storage.personal_data.claim_due_calls(NOW, 300, 1):
         raise NotFound
 
 

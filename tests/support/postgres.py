@@ -57,7 +57,7 @@ class PostgresCluster:
         self._names = count(1)
         self._directory: Path | None = None
         self._server: WatchedProcess | None = None
-        self._clerk = DatabaseAdmin()
+        self._admin = DatabaseAdmin()
 
     def __enter__(self) -> Self:
         self.start()
@@ -88,7 +88,7 @@ class PostgresCluster:
         self._server.wait_until_started(self.ready, self._server.stderr)
 
     def stop(self, mode: StopMode = "fast") -> None:
-        self._clerk.leave()
+        self._admin.close()
         if self._server is not None:
             self._server.stop(STOP_SIGNALS[mode])
 
@@ -98,7 +98,7 @@ class PostgresCluster:
 
     def remove(self) -> None:
         """Stop at once and delete everything."""
-        self._clerk.leave()
+        self._admin.close()
         if self._server is not None:
             self._server.kill()
         if self._directory is not None:
@@ -112,21 +112,21 @@ class PostgresCluster:
 
     async def create_database(self, template: str | None = None) -> str:
         """The URL of a new database: empty, or a copy of the one at the template URL (then unused by all)."""
-        return await asyncio.to_thread(self.create_database_now, template)
+        return await asyncio.to_thread(self.create_database_sync, template)
 
     async def drop(self, url: str) -> None:
         """Drop the database at this URL, whoever is connected."""
-        await asyncio.to_thread(self.drop_now, url)
+        await asyncio.to_thread(self.drop_sync, url)
 
-    def create_database_now(self, template: str | None = None) -> str:
+    def create_database_sync(self, template: str | None = None) -> str:
         """`create_database` where nothing can be awaited, such as a fixture for both kinds of tests."""
         name = f"test_{next(self._names)}"
         source = "template0" if template is None else database_name(template)
-        self._clerk.execute(self.url(), f"CREATE DATABASE {name} TEMPLATE {source} STRATEGY FILE_COPY")
+        self._admin.execute(self.url(), f"CREATE DATABASE {name} TEMPLATE {source} STRATEGY FILE_COPY")
         return self.url(name)
 
-    def drop_now(self, url: str) -> None:
-        self._clerk.execute(self.url(), f"DROP DATABASE IF EXISTS {database_name(url)} WITH (FORCE)")
+    def drop_sync(self, url: str) -> None:
+        self._admin.execute(self.url(), f"DROP DATABASE IF EXISTS {database_name(url)} WITH (FORCE)")
 
     def _initialise(self, data: Path) -> None:
         command = [str(self._programs / "initdb"), "--pgdata", str(data), "--username", ADMINISTRATOR]
@@ -148,7 +148,7 @@ class DatabaseAdmin:
     def execute(self, url: str, statement: str) -> None:
         self._thread.submit(self._runner.run, self._execute(url, statement)).result()
 
-    def leave(self) -> None:
+    def close(self) -> None:
         self._thread.submit(self._close).result()
 
     async def _execute(self, url: str, statement: str) -> None:

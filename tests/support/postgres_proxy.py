@@ -21,53 +21,53 @@ class PostgresProxy:
     def __init__(self, server_port: int) -> None:
         self.port = 0
         self.cuts = 0
-        self.deaf = False
-        self.silent = False
-        self.away = False
+        self.drops_notices = False
+        self.drops_responses = False
+        self.refuses_connections = False
         self._server_port = server_port
-        self._wanted = ""  # a part of the statement whose commit is cut
+        self._statement_part = ""  # a part of the statement whose commit is cut
         self._early = False
-        self._stays_away = False
+        self._then_refuse = False
         self._links: set[ProxiedConnection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def cut_commit_of(self, part_of_statement: str, *, early: bool = False, stays_away: bool = False) -> None:
+    def cut_commit_of(self, part_of_statement: str, *, early: bool = False, then_refuse: bool = False) -> None:
         """Once: forward it, and close the connection instead of bringing the answer.
 
         `early`: the connection is closed as soon as the commit was sent, so that it may still be under way.
         `stays_away`: nobody gets in any more after that.
         """
-        self._wanted, self._early, self._stays_away = part_of_statement, early, stays_away
+        self._statement_part, self._early, self._then_refuse = part_of_statement, early, then_refuse
 
     def cut_all(self) -> None:
         for link in tuple(self._links):
             link.close()
 
-    async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self.away:
+    async def handle_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.refuses_connections:
             writer.close()
             return
         there_reader, there_writer = await asyncio.open_connection(LOOPBACK, self._server_port)
         link = ProxiedConnection(self, client=writer, server=there_writer)
         self._links.add(link)
-        for carrying in (link.bring(reader), link.bring_back(there_reader)):
+        for carrying in (link.forward_to_server(reader), link.forward_to_client(there_reader)):
             self._tasks.add(asyncio.create_task(carrying))
 
-    def is_wanted(self, sql: str) -> bool:
-        return bool(self._wanted) and self._wanted in sql
+    def matches(self, sql: str) -> bool:
+        return bool(self._statement_part) and self._statement_part in sql
 
-    def commit_is_sent(self, link: "ProxiedConnection") -> None:
+    def on_commit_sent(self, link: "ProxiedConnection") -> None:
         link.is_cut = True
-        self._wanted = ""
+        self._statement_part = ""
         self.cuts += 1
-        if self._stays_away:
-            self.away = True
+        if self._then_refuse:
+            self.refuses_connections = True
         if self._early:
             link.close_client()
 
-    def left(self, link: "ProxiedConnection") -> None:
+    def on_connection_closed(self, link: "ProxiedConnection") -> None:
         self._links.discard(link)
-        if link.is_cut and self.away:
+        if link.is_cut and self.refuses_connections:
             self.cut_all()
 
     async def close(self) -> None:
@@ -90,9 +90,9 @@ class ProxiedConnection:
         self._holds_wanted = False
         self._is_committing = False
 
-    async def bring(self, reader: asyncio.StreamReader) -> None:
+    async def forward_to_server(self, reader: asyncio.StreamReader) -> None:
         with suppress(ConnectionError, asyncio.IncompleteReadError):
-            await self._bring_startup(reader)
+            await self._forward_startup(reader)
             while True:
                 kind, body = await read_message(reader)
                 sql = self._statement(kind, body)
@@ -102,11 +102,11 @@ class ProxiedConnection:
                 if self._is_committing and kind in (b"Q", b"S"):  # with Sync a statement by itself is committed
                     await self._server.drain()
                     self._is_committing = False
-                    self._proxy.commit_is_sent(self)
+                    self._proxy.on_commit_sent(self)
         if not self.is_cut:
             self._server.close()
 
-    async def _bring_startup(self, reader: asyncio.StreamReader) -> None:
+    async def _forward_startup(self, reader: asyncio.StreamReader) -> None:
         """The only messages without a kind; the first may ask for TLS, which is declined by the server."""
         while True:
             head = await reader.readexactly(LENGTH)
@@ -134,12 +134,12 @@ class ProxiedConnection:
         if sql.startswith(("COMMIT", "ROLLBACK")):
             self._in_transaction = False
             return self._holds_wanted and sql.startswith("COMMIT")
-        if self._proxy.is_wanted(sql):
+        if self._proxy.matches(sql):
             self._holds_wanted = True
             return not self._in_transaction
         return False
 
-    async def bring_back(self, reader: asyncio.StreamReader) -> None:
+    async def forward_to_client(self, reader: asyncio.StreamReader) -> None:
         with suppress(ConnectionError, asyncio.IncompleteReadError):
             first = await reader.readexactly(1)
             if first == b"N":  # no TLS
@@ -149,7 +149,7 @@ class ProxiedConnection:
                 body = await reader.readexactly(struct.unpack("!I", await reader.readexactly(LENGTH))[0] - LENGTH)
                 if self.is_cut:
                     break  # the server has answered: what was sent is committed
-                if not (self._proxy.silent or (self._proxy.deaf and first == NOTIFICATION)):
+                if not (self._proxy.drops_responses or (self._proxy.drops_notices and first == NOTIFICATION)):
                     self._client.write(first + struct.pack("!I", len(body) + LENGTH) + body)
                 first = await reader.readexactly(1)
         self.close()
@@ -160,7 +160,7 @@ class ProxiedConnection:
     def close(self) -> None:
         self._client.close()
         self._server.close()
-        self._proxy.left(self)
+        self._proxy.on_connection_closed(self)
 
 
 async def read_message(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
@@ -171,7 +171,7 @@ async def read_message(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
 @asynccontextmanager
 async def postgres_proxy(server_port: int) -> AsyncIterator[PostgresProxy]:
     proxy = PostgresProxy(server_port)
-    server = await asyncio.start_server(proxy.carry, LOOPBACK, 0)
+    server = await asyncio.start_server(proxy.handle_connection, LOOPBACK, 0)
     proxy.port = server.sockets[0].getsockname()[1]
     try:
         yield proxy

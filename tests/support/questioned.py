@@ -61,7 +61,7 @@ async def put_roles(studio: Studio, *roles: Role, **schema: Any) -> None:
         new = set_fields(**{**rules, **schema})(state.schema).state
         return set_fields(schema=new, roles={role.key: role for role in roles})(state)
 
-    await studio.service.house.storage.applications.edit_schema(studio.shop.application_id, change)
+    await studio.service.services.storage.applications.edit_schema(studio.shop.application_id, change)
 
 
 async def set_user_roles(
@@ -78,7 +78,7 @@ async def set_user_holdings(studio: Studio, user_id: str, held: Mapping[Scope, S
 
 
 async def write_record(studio: Studio, record: UserRecord) -> None:
-    await studio.service.house.storage.user_records.edit_record(
+    await studio.service.services.storage.user_records.edit_record(
         record.application_id, record.user_id, lambda _: EditResult(record, ()), studio.service.clock.now()
     )
 
@@ -86,14 +86,14 @@ async def write_record(studio: Studio, record: UserRecord) -> None:
 async def put_group(studio: Studio, *users: str, conditions: Sequence[Mapping[str, object]] = ()) -> None:
     rows = tuple(GroupCondition(title="rule", condition=parse_condition(one)) for one in conditions)
     group = a_group(project_id=PROJECT, users=users, conditions=rows)
-    await studio.service.house.storage.groups.create_group(group, ())
+    await studio.service.services.storage.groups.create_group(group, ())
 
 
 async def grant_roles_to_group(studio: Studio, *roles: str, action: GrantAction = GrantAction.GRANT) -> None:
     """The project gives the group these roles of the shop."""
     grants = (GroupGrant(group_id=GROUP, roles=roles, action=action),)
     settings = ProjectSettings(services={studio.shop.application_id: grants})
-    await studio.service.house.storage.projects.edit_project(PROJECT, set_project_fields(settings=settings))
+    await studio.service.services.storage.projects.edit_project(PROJECT, set_project_fields(settings=settings))
 
 
 async def create_staff(studio: Studio, user_id: str = STAFF) -> Person:

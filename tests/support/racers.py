@@ -48,27 +48,27 @@ FAST_PASSWORDS: Final = Passwords(PasswordCost(memory_kib=64, time_cost=1, worke
 
 async def take_setup_link(storage: Storage, _n: int) -> None:
     records = {"created": a_record(), "closed": a_record(AuditEvent.SETUP_CLOSED)}
-    await storage.accounts.set_up(b"link", a_user(), records, NOW)
+    await storage.accounts.complete_setup(b"link", a_user(), records, NOW)
 
 
 async def take_login(storage: Storage, _n: int) -> None:
-    await storage.accounts.create(a_user(login="anna@studio.example"), a_record())
+    await storage.accounts.create_user(a_user(login="anna@studio.example"), a_record())
 
 
 async def take_user_id(storage: Storage, n: int) -> None:
-    await storage.accounts.create(a_user(user_id="1000000001", login=f"{id(storage)}-{n}@x.example"), a_record())
+    await storage.accounts.create_user(a_user(user_id="1000000001", login=f"{id(storage)}-{n}@x.example"), a_record())
 
 
 async def take_client_id(storage: Storage, _n: int) -> None:
-    await storage.oauth.create(a_client(), a_record())
+    await storage.clients.create_client(a_client(), a_record())
 
 
 async def rotate_client_secret(storage: Storage, n: int) -> None:
-    await storage.oauth.rotate_secret("web", a_client_secret(created_at=NOW + n), a_record(), old_ends_at=NOW + 9)
+    await storage.clients.rotate_secret("web", a_client_secret(created_at=NOW + n), a_record(), old_ends_at=NOW + 9)
 
 
 async def guess(storage: Storage, _n: int) -> None:
-    await storage.throttle.failed([("anna", AttemptLimit(free=10_000))], NOW)
+    await storage.throttle.record_failures([("anna", AttemptLimit(free_attempts=10_000))], NOW)
 
 
 async def guess_password_of_anna(storage: Storage, _n: int) -> None:
@@ -88,25 +88,27 @@ async def sign_in(storage: Storage, *, login: str, source: str) -> None:
     door = PasswordSignIn(
         store=storage.accounts,
         passwords=FAST_PASSWORDS,
-        guesses=AttemptLimiter(store=storage.throttle, limit=AttemptLimit(), clock=clock),
-        devices=DeviceCookies(key=bytes(32), clock=clock),
+        limiter=AttemptLimiter(store=storage.throttle, limit=AttemptLimit(), clock=clock),
+        device_cookies=DeviceCookies(key=bytes(32), clock=clock),
         tally=SignInTally(store=storage.tallies, clock=clock),
     )
-    await door.with_password(PasswordAttempt(login=login, password="wrong", source=source))
+    await door.verify(PasswordAttempt(login=login, password="wrong", source=source))
 
 
 async def claim_mail(storage: Storage, _n: int) -> None:
-    if not await storage.mail.claim(NOW, 300, 1):
+    if not await storage.mail.claim_due(NOW, 300, 1):
         raise NotFound
 
 
 async def spend_totp_step(storage: Storage, _n: int) -> None:
-    expect_true(await storage.second_factors.spend_step(RACED_USER, b"sealed", 100))
+    expect_true(await storage.second_factors.spend_totp_step(RACED_USER, b"sealed", 100))
 
 
 async def use_recovery_code(storage: Storage, _n: int) -> None:
     expect_true(
-        await storage.second_factors.use_code(RACED_USER, b"code", a_record(AuditEvent.RECOVERY_CODE_USED), (), NOW)
+        await storage.second_factors.use_recovery_code(
+            RACED_USER, b"code", a_record(AuditEvent.RECOVERY_CODE_USED), (), NOW
+        )
     )
 
 
@@ -133,21 +135,23 @@ async def add_passkey(storage: Storage, _n: int) -> None:
 
 async def take_code(storage: Storage, _n: int) -> None:
     record = a_record(AuditEvent.CODE_REUSED)
-    expect_outcome((await storage.grants.take_code(CODE, NOW, generation=1, reused=lambda: record)).name, won="TAKEN")
+    expect_outcome(
+        (await storage.grants.redeem_code(CODE, NOW, generation=1, reused=lambda: record)).name, won="TAKEN"
+    )
 
 
 async def fail_code(storage: Storage, _n: int) -> None:
-    await storage.grants.fail_code(CODE, most=5)
+    await storage.grants.count_code_failure(CODE, most=5)
 
 
 async def turn_refresh_token(storage: Storage, _n: int) -> None:
-    turned = await storage.grants.turn(GRANT, 1, NOW, grace=0, reused=lambda: a_record(AuditEvent.REFRESH_REUSED))
-    expect_outcome(turned.turn.name, won="ROTATED")
+    turned = await storage.grants.rotate(GRANT, 1, NOW, grace=0, reused=lambda: a_record(AuditEvent.REFRESH_REUSED))
+    expect_outcome(turned.outcome.name, won="ROTATED")
 
 
 async def turn_refresh_token_with_grace(storage: Storage, _n: int) -> None:
-    turned = await storage.grants.turn(GRANT, 1, NOW, grace=10, reused=lambda: a_record(AuditEvent.REFRESH_REUSED))
-    expect_outcome(f"{turned.turn.name} {turned.generation}", won="ROTATED 2")
+    turned = await storage.grants.rotate(GRANT, 1, NOW, grace=10, reused=lambda: a_record(AuditEvent.REFRESH_REUSED))
+    expect_outcome(f"{turned.outcome.name} {turned.generation}", won="ROTATED 2")
 
 
 async def spend_assertion(storage: Storage, _n: int) -> None:
@@ -156,7 +160,7 @@ async def spend_assertion(storage: Storage, _n: int) -> None:
 
 async def claim_game(storage: Storage, n: int) -> None:
     mark = PollMark(gsid=GSID, number=1, polled_at=NOW, ends_at=NOW + 120)
-    POLL_NUMBERS[n] = await storage.game_sessions.claim(mark, NODE, tell=False)
+    POLL_NUMBERS[n] = await storage.game_sessions.claim_session(mark, NODE, tell=False)
     raise RaceOutcome(str(POLL_NUMBERS[n]))
 
 
@@ -175,7 +179,7 @@ async def take_game_answer(storage: Storage, n: int) -> None:
         now=NOW,
     )
     turn = PollId(number=POLL_NUMBERS[n], node=NODE)
-    expect_true(await storage.game_sessions.take(GSID, turn, NOW, login, a_record(AuditEvent.LOGGED_IN)))
+    expect_true(await storage.game_sessions.take_answer(GSID, turn, NOW, login, a_record(AuditEvent.LOGGED_IN)))
     raise RaceOutcome(f"taken by {turn.number}")
 
 
@@ -183,7 +187,9 @@ async def confirm_game(storage: Storage, _n: int) -> None:
     user = await storage.accounts.user(RACED_USER)
     entry = a_record(AuditEvent.GAME_CONFIRMED)
     expect_true(
-        await storage.game_sessions.confirm(GSID, NOW, user_id=RACED_USER, rev=user.rev, auth="login", entry=entry)
+        await storage.game_sessions.confirm_session(
+            GSID, NOW, user_id=RACED_USER, rev=user.rev, auth="login", entry=entry
+        )
     )
 
 

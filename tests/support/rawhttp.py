@@ -30,12 +30,12 @@ class RawConnection:
     def send(self, data: bytes) -> None:
         self._writer.write(data)
 
-    async def sent(self) -> None:
+    async def drain(self) -> None:
         """Wait until the sending side has room again."""
         async with asyncio.timeout(RESPONSE_TIMEOUT):
             await self._writer.drain()
 
-    async def answer(self) -> RawResponse:
+    async def read_response(self) -> RawResponse:
         async with asyncio.timeout(RESPONSE_TIMEOUT):
             head = (await self._reader.readuntil(b"\r\n\r\n")).decode("ascii")
             lines = head.removesuffix("\r\n\r\n").split("\r\n")
@@ -56,14 +56,14 @@ class RawConnection:
         await self._reader.readline()
         return body
 
-    async def rest(self, *, within: float = RESPONSE_TIMEOUT) -> bytes:
+    async def read_to_end(self, *, within: float = RESPONSE_TIMEOUT) -> bytes:
         """Everything up to the end of the connection; a reset is an end too."""
         async with asyncio.timeout(within):
             with suppress(ConnectionError):
                 return await self._reader.read()
             return b""
 
-    def leave(self) -> None:
+    def abort(self) -> None:
         """Reset the connection, as a client does that dies."""
         self._writer.transport.abort()
 
@@ -86,4 +86,4 @@ async def send_request(port: int, request: bytes) -> RawResponse:
     """One request on a connection of its own."""
     async with raw_connection(port) as connection:
         connection.send(request)
-        return await connection.answer()
+        return await connection.read_response()

@@ -18,7 +18,7 @@ PROBLEM: Final = re.compile(r'role="alert" class="problem">([^<]+)<')
 
 
 class AccountBrowser(HttpBrowser):
-    async def come_home(self, login: str = LOGIN, password: str = PASSWORD) -> httpx2.Response:
+    async def sign_in_and_open_account(self, login: str = LOGIN, password: str = PASSWORD) -> httpx2.Response:
         """Sign in, and look at the account page."""
         await self.sign_in(login, password)
         return await self.follow()
@@ -32,7 +32,7 @@ class AccountBrowser(HttpBrowser):
         self.page = await self.client.post(path, data={**hidden_fields(found[0]), **fields})
         return self.page
 
-    async def send(self, path: str, **fields: str) -> httpx2.Response:
+    async def post_with_csrf(self, path: str, **fields: str) -> httpx2.Response:
         """Send fields that no form of ours holds, with the right csrf value."""
         await self.get("/account")
         assert self.page is not None
@@ -40,7 +40,7 @@ class AccountBrowser(HttpBrowser):
         self.page = await self.client.post(path, data={"csrf": csrf, **fields})
         return self.page
 
-    async def do(self, path: str, holding: str = "", **fields: str) -> str:
+    async def submit_and_read_notice(self, path: str, holding: str = "", **fields: str) -> str:
         """Send a form of the account page and return what is said to have been done."""
         await self.get("/account")
         answer = await self.submit(path, holding, **fields)

@@ -41,33 +41,33 @@ class SecondFactorSetup:
     passkeys: Passkeys
     second_factors: SecondFactors
 
-    async def person(self, **fields: object) -> User:
+    async def create_person(self, **fields: object) -> User:
         user = a_user(email_verified=True, **fields)
-        await self.storage.accounts.create(user, a_record())
+        await self.storage.accounts.create_user(user, a_record())
         return user
 
-    async def now(self, user: User) -> User:
+    async def reload(self, user: User) -> User:
         """The account as it is kept now."""
         return await self.storage.accounts.user(user.user_id)
 
     async def with_totp(self) -> tuple[User, pyotp.TOTP]:
         """Someone with TOTP, set up a minute ago, and his app."""
-        user = await self.person()
-        enrolment = await self.totp.begin(user)
-        await self.totp.confirm(user, self.code_of(enrolment), origin=ORIGIN)
+        user = await self.create_person()
+        enrolment = await self.totp.begin_enrollment(user)
+        await self.totp.confirm_enrollment(user, self.code_of(enrolment), origin=ORIGIN)
         await self.clock.advance(60)
-        return await self.now(user), pyotp.TOTP(enrolment.secret)
+        return await self.reload(user), pyotp.TOTP(enrolment.secret)
 
     async def with_email_code(self) -> User:
-        user = await self.person()
+        user = await self.create_person()
         await self.email_codes.enable(user, origin=ORIGIN)
-        return await self.now(user)
+        return await self.reload(user)
 
     async def with_passkey(self, user: User | None = None) -> tuple[User, Authenticator]:
-        user = user or await self.person()
+        user = user or await self.create_person()
         authenticator = Authenticator(BASE_URL)
         await self.register(user, authenticator)
-        return await self.now(user), authenticator
+        return await self.reload(user), authenticator
 
     async def register(self, user: User, authenticator: Authenticator, **lies: object) -> tuple[str, ...]:
         options = await self.passkeys.registration_options(user, browser=BROWSER)
@@ -76,21 +76,21 @@ class SecondFactorSetup:
 
     async def mailed_code(self, user: User) -> str:
         """Have a code sent and read it."""
-        await self.letters()
+        await self.new_messages()
         await self.email_codes.send(user, origin=ORIGIN)
-        (letter,) = await self.letters()
+        (letter,) = await self.new_messages()
         found = re.search(r"\b[0-9]{6}\b", letter.text)
         assert found is not None
         return found.group()
 
-    async def letters(self) -> list[Message]:
+    async def new_messages(self) -> list[Message]:
         """What has been put into the outbox since the last look."""
-        claims = await self.storage.mail.claim(self.clock.now(), 10**9, 100)
+        claims = await self.storage.mail.claim_due(self.clock.now(), 10**9, 100)
         return [open_message(claim.mail) for claim in claims]
 
     async def events(self, user: User) -> list[str]:
         """What the audit log says of him since his account was made; by name, for a second has no order."""
-        newest = await self.storage.audit.newest(100, user.user_id, "")
+        newest = await self.storage.audit.newest_records(100, user.user_id, "")
         return sorted(record.event for record in newest)
 
     def code_of(self, enrolment: TotpEnrollment, *, steps: int = 0) -> str:
@@ -115,15 +115,15 @@ def wrong_code(code: str) -> str:
 def second_factor_setup(storage: Storage) -> SecondFactorSetup:
     clock = MovableClock()
     store = storage.second_factors
-    composer = Composer(sealing=master_keys(), base_url=BASE_URL, name="Gatehouse", clock=clock)
+    composer = Composer(sealer=master_keys(), base_url=BASE_URL, name="Gatehouse", clock=clock)
     telling = AccountNotifier(recorder=Recorder(mac_key=AUDIT_KEY, clock=clock), composer=composer)
-    recovery = RecoveryCodes(store=store, key=CODE_KEY, telling=telling, clock=clock)
+    recovery = RecoveryCodes(store=store, key=CODE_KEY, notifier=telling, clock=clock)
     totp = Totp(
-        store=store, masters=master_keys(), recovery=recovery, telling=telling, clock=clock, issuer="Gatehouse"
+        store=store, masters=master_keys(), recovery=recovery, notifier=telling, clock=clock, issuer="Gatehouse"
     )
     guesses = AttemptLimiter(store=storage.throttle, limit=AttemptLimit(), clock=clock)
     email_codes = EmailCodes(
-        store=store, key=CODE_KEY, recovery=recovery, guesses=guesses, telling=telling, clock=clock
+        store=store, key=CODE_KEY, recovery=recovery, limiter=guesses, notifier=telling, clock=clock
     )
     return SecondFactorSetup(
         storage=storage,
@@ -135,7 +135,7 @@ def second_factor_setup(storage: Storage) -> SecondFactorSetup:
             store=storage.passkeys,
             party=RelyingParty(name="Gatehouse", origin=BASE_URL, host="id.studio.example"),
             recovery=recovery,
-            telling=telling,
+            notifier=telling,
             clock=clock,
         ),
         second_factors=SecondFactors(
@@ -143,8 +143,8 @@ def second_factor_setup(storage: Storage) -> SecondFactorSetup:
             totp=totp,
             email_codes=email_codes,
             recovery=recovery,
-            guesses=guesses,
-            telling=telling,
+            limiter=guesses,
+            notifier=telling,
             clock=clock,
         ),
     )

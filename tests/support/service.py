@@ -36,12 +36,12 @@ CHEAP: Final = PasswordCost(memory_kib=64, time_cost=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningService:
-    house: Services
+    services: Services
     client: httpx2.AsyncClient
     clock: MovableClock
     base_url: str
     stopping: ShutdownSignal
-    game: GameServices
+    games: GameServices
 
 
 def load_test_settings(url: str, data: Path, *, port: int, **more: str) -> LoadedSettings:
@@ -72,5 +72,10 @@ async def running_service(
                 httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=10, verify=NO_TRUST_STORE) as client,
             ):
                 yield RunningService(
-                    house=house, client=client, clock=clock, base_url=base_url, stopping=stopping, game=served.game
+                    services=house,
+                    client=client,
+                    clock=clock,
+                    base_url=base_url,
+                    stopping=stopping,
+                    games=served.games,
                 )

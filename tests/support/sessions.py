@@ -53,7 +53,7 @@ async def run_interleaved(
 
     async with postgres_session(url) as watcher:
         await watcher.execute(f"SELECT pg_advisory_lock({ADVISORY_LOCK})")
-        begun = asyncio.create_task(storage.runner.act(stopping))
+        begun = asyncio.create_task(storage.runner.write(stopping))
         await wait_for_lock_waiters(watcher)
         follows = asyncio.create_task(second)
         waits = asyncio.create_task(wait_for_lock_waiters(watcher, sessions=2))

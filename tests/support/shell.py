@@ -263,7 +263,7 @@ class SampleAsgiApp:
     def app(self) -> ASGIApp:
         self.metrics = Metrics(endpoint.name for endpoint in self.endpoints)
         served = build_application(self.endpoints, limiter=self.limiter, errors=self.errors)
-        limited = BodyLimitMiddleware(served, larger=body_limits(self.endpoints), refuse=self.errors.refuse)
+        limited = BodyLimitMiddleware(served, limits_by_path=body_limits(self.endpoints), refuse=self.errors.refuse)
         known = ClientAddressMiddleware(limited, refuse=self.errors.refuse)
         return RequestIdMiddleware(
             SecurityHeadersMiddleware(AccessLogMiddleware(known, metrics=self.metrics, clock=self.clock), https=True)

@@ -31,10 +31,10 @@ Use = Callable[[], Coroutine[Any, Any, bool]]
 TOKEN_LINES: Final[tuple[KeyLine, ...]] = tuple(line for line in KEY_LINES if line.purpose is not KeyPurpose.AUDIT)
 
 
-async def distrust_all(house: Services) -> None:
+async def distrust_all(services: Services) -> None:
     """What `gatehouse key rotate --distrust` does."""
     for line in TOKEN_LINES:
-        await house.rotation.rotate(line, origin=ORIGIN, manner=RotationMode.DISTRUST)
+        await services.key_rotation.rotate(line, origin=ORIGIN, mode=RotationMode.DISTRUST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +60,9 @@ class TokenScenario:
     application_id: int
     secret: str = field(repr=False)
 
-    async def code(self, house: Services) -> str:
+    async def code(self, services: Services) -> str:
         """A code of the person for the client, straight into storage."""
-        code, now = token_urlsafe(32), house.clock.now()
+        code, now = token_urlsafe(32), services.clock.now()
         grant = a_grant(
             client_id=CLIENT,
             user_id=self.user.user_id,
@@ -73,7 +73,7 @@ class TokenScenario:
             code_ends_at=now + 600,
             ends_at=now + 90 * DAY,
         )
-        assert await house.storage.grants.begin(grant, a_record(AuditEvent.GRANT_MADE))
+        assert await services.storage.grants.create_grant(grant, a_record(AuditEvent.GRANT_MADE))
         return code
 
     async def tokens(self, http: httpx2.AsyncClient, code: str) -> dict[str, Any]:
@@ -91,10 +91,10 @@ class TokenScenario:
         jwt: str = success_body(await http.post("/proxy/api/login", json=body))["jwt"]
         return jwt
 
-    async def issue(self, http: httpx2.AsyncClient, house: Services) -> SignedTokens:
-        given = await self.tokens(http, await self.code(house))
+    async def issue(self, http: httpx2.AsyncClient, services: Services) -> SignedTokens:
+        given = await self.tokens(http, await self.code(services))
         exchanged = await http.post(EXCHANGE_TOKEN, headers=bearer(given["access_token"]))
-        service = await service_tokens(house).issue(self.application_id, origin=ORIGIN)
+        service = await service_tokens(services).issue(self.application_id, origin=ORIGIN)
         return SignedTokens(
             user_jwt=await self.log_in(http),
             service_jwt=service.jwt,
@@ -123,7 +123,7 @@ class TokenScenario:
             "refresh": lambda: is_ok(self.refresh(http, tokens.refresh_token)),
         }
 
-    async def taken(self, http: httpx2.AsyncClient, tokens: SignedTokens) -> dict[str, bool]:
+    async def accepted_uses(self, http: httpx2.AsyncClient, tokens: SignedTokens) -> dict[str, bool]:
         return {name: await use() for name, use in self.uses(http, tokens).items()}
 
     async def own_record(self, http: httpx2.AsyncClient, user_jwt: str) -> httpx2.Response:
@@ -145,18 +145,18 @@ class TokenScenario:
         return active
 
 
-async def token_scenario(house: Services) -> TokenScenario:
-    user = await house.administration.create(login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN)
+async def token_scenario(services: Services) -> TokenScenario:
+    user = await services.administration.create(login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN)
     client = Client(
         client_id=CLIENT,
         name="Web shop",
-        created_at=house.clock.now(),
+        created_at=services.clock.now(),
         profile=ClientProfile.NATIVE,
         redirect_hosts=("shop.example",),
         first_party=True,
     )
-    secret = await house.clients.create(client, ORIGIN) or ""
-    application = await create_application(house.storage, name="Shop")
+    secret = await services.clients.create(client, ORIGIN) or ""
+    application = await create_application(services.storage, name="Shop")
     return TokenScenario(user=user, application_id=application.application_id, secret=secret)
 
 

@@ -41,12 +41,12 @@ def staged_edits(page: str) -> list[list[Any]]:
 
 async def held_names(service: RunningService, application_id: int, *user_ids: str) -> Changed:
     """The names of all rules and roles that these people hold, decided as for a request."""
-    reading, now = service.house.reading, service.house.clock.now()
+    reading, now = service.services.permission_loader, service.services.clock.now()
     found = {}
     for user_id in user_ids:
-        facts = await reading.facts(user_id, (application_id,))
+        facts = await reading.load_facts(user_id, (application_id,))
         assert facts is not None
-        held = await reading.effective(await reading.case(facts), application_id, None)
+        held = await reading.evaluate(await reading.load_input(facts), application_id, None)
         rules = render_shape(held, Shape.LIST, DEFAULT_OPTIONS, now)
         roles = render_shape(held, Shape.ROLES, DEFAULT_OPTIONS, now)
         found[user_id] = {rule.partition(".")[2] for rule in rules} | set(roles)
@@ -62,10 +62,10 @@ def changes_between(before: Changed, after: Changed) -> Changed:
 
 
 async def model_of(service: RunningService, application_id: int) -> ApplicationModel:
-    return (await service.house.storage.permissions.application_models([application_id]))[application_id]
+    return (await service.services.storage.permissions.application_models([application_id]))[application_id]
 
 
 async def record_of(service: RunningService, application_id: int, user_id: str) -> UserRecord:
-    facts = await service.house.storage.permissions.facts(user_id, (application_id,))
+    facts = await service.services.storage.permissions.facts(user_id, (application_id,))
     assert facts is not None
     return facts.records[application_id]

@@ -23,7 +23,7 @@ class Standby(PostgresCluster):
         super().__init__(address=address)
         self._primary = primary
 
-    async def follow_closely(self) -> None:
+    async def make_synchronous(self) -> None:
         async with postgres_session(self._primary.url()) as primary:
             for setting in SYNCHRONOUS:
                 await primary.execute(f"ALTER SYSTEM SET {setting}")

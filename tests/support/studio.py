@@ -38,18 +38,20 @@ class Studio:
     shop: Application  # of the project
     other: Application  # of no project
     owner: Person
-    visitor: Person  # who has no rights at all
+    stranger: Person  # who has no rights at all
 
     async def post(self, path: str, body: Mapping[str, object], headers: Mapping[str, str]) -> httpx2.Response:
         return await self.service.client.post(f"/api/permissions/{path}", json=body, headers=headers)
 
-    async def ok(self, path: str, body: Mapping[str, object], headers: Mapping[str, str]) -> Any:
+    async def expect_ok(self, path: str, body: Mapping[str, object], headers: Mapping[str, str]) -> Any:
         """The answer to a request that must succeed."""
         answer = await self.post(path, body, headers)
         assert (answer.status_code, answer.json()["status"]) == (200, "OK"), answer.text
         return answer.json()
 
-    async def refused(self, status: int, path: str, body: Mapping[str, object], headers: Mapping[str, str]) -> str:
+    async def expect_error(
+        self, status: int, path: str, body: Mapping[str, object], headers: Mapping[str, str]
+    ) -> str:
         """What is said to a request that must be refused."""
         answer = await self.post(path, body, headers)
         assert (answer.status_code, answer.json()["status"]) == (status, "ERROR"), answer.text
@@ -58,14 +60,14 @@ class Studio:
 
     async def service_jwt(self, application: Application | None = None) -> str:
         about = (application or self.shop).application_id
-        issued = await service_tokens(self.service.house).issue(about, origin=ORIGIN)
+        issued = await service_tokens(self.service.services).issue(about, origin=ORIGIN)
         return issued.jwt
 
     async def access_key(self, application: Application | None = None) -> str:
         """A new one, made by the owner."""
         about = (application or self.shop).application_id
         ask = {"action": "save", "application_id": about, "data": {}}
-        made: str = (await self.ok("accessKey", ask, self.owner.headers))["data"]["hash"]
+        made: str = (await self.expect_ok("accessKey", ask, self.owner.headers))["data"]["hash"]
         return made
 
 
@@ -86,7 +88,7 @@ def signed_request(body: Mapping[str, object], key: str, application: Applicatio
 
 
 async def a_studio(service: RunningService) -> Studio:
-    storage = service.house.storage
+    storage = service.services.storage
     owner, visitor = await create_person(service, OWNER), await create_person(service, STRANGER)
     await publish(storage, a_project(), owners=[OWNER])
     return Studio(
@@ -94,11 +96,11 @@ async def a_studio(service: RunningService) -> Studio:
         shop=await create_application(storage, name="Shop", project_id=PROJECT),
         other=await create_application(storage, name="Other"),
         owner=owner,
-        visitor=visitor,
+        stranger=visitor,
     )
 
 
 async def create_person(service: RunningService, user_id: str) -> Person:
-    user = await a_person(service.house.storage, user_id)
-    jwt = await service.house.user_tokens.issue(user, auth="login", factor=FACTOR)
+    user = await a_person(service.services.storage, user_id)
+    jwt = await service.services.user_tokens.issue(user, auth="login", factor=FACTOR)
     return Person(user_id=user_id, jwt=jwt)

@@ -67,7 +67,7 @@ async def create_person_with(
 
 async def write_user_record(studio: Studio, who: Person, application_id: int, **fields: Any) -> None:
     """Write a record past every check."""
-    records = studio.service.house.storage.user_records
+    records = studio.service.services.storage.user_records
     await records.edit_record(application_id, who.user_id, set_fields(**fields), NOW)
 
 
@@ -78,11 +78,11 @@ async def create_administrator(studio: Studio) -> Person:
 async def add_passkey_to(studio: Studio, who: Person) -> Person:
     """The same person, who has a real second factor from now on."""
     passkey = a_passkey(user_id=who.user_id, credential_id=who.user_id.encode())
-    await studio.service.house.storage.passkeys.add_passkey(passkey, (), a_record(AuditEvent.FACTOR_ADDED), ())
+    await studio.service.services.storage.passkeys.add_passkey(passkey, (), a_record(AuditEvent.FACTOR_ADDED), ())
     return who
 
 
 async def audit_records(studio: Studio, event: AuditEvent) -> Sequence[Any]:
     """What the audit log has under this event, oldest first."""
-    rows = await read_all_tables(studio.service.house.storage)
+    rows = await read_all_tables(studio.service.services.storage)
     return [row for row in rows["audit_events"] if row.event == event.value]

@@ -21,15 +21,15 @@ class HalfOpenProxy:
         self._carrying: set[asyncio.Task[None]] = set()
         self._ends: list[asyncio.StreamWriter] = []
 
-    async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def handle_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there_reader, there_writer = await asyncio.open_connection(LOOPBACK, self._server_port)
         self._ends += [writer, there_writer]
         self._carrying |= {
             asyncio.create_task(pump(reader, there_writer)),
-            asyncio.create_task(self._bring_back(there_reader, writer)),
+            asyncio.create_task(self._forward_to_client(there_reader, writer)),
         }
 
-    async def _bring_back(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _forward_to_client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await pump(reader, writer)
         self.server_has_closed.set()
 
@@ -55,7 +55,7 @@ class SlowProxy:
         self._ends: list[asyncio.StreamWriter] = []
         self._carrying: set[asyncio.Task[None]] = set()
 
-    async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def handle_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             there_reader, there_writer = await asyncio.open_connection(LOOPBACK, self._server_port)
         except OSError:
@@ -63,18 +63,18 @@ class SlowProxy:
             return
         self._ends += [writer, there_writer]
         self._carrying |= {
-            asyncio.create_task(self._bring(reader, there_writer)),
-            asyncio.create_task(self._bring_back(there_reader, writer)),
+            asyncio.create_task(self._forward_to_server(reader, there_writer)),
+            asyncio.create_task(self._forward_to_client(there_reader, writer)),
         }
 
-    async def _bring(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _forward_to_server(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError):
             while data := await reader.read(CHUNK):
                 await asyncio.sleep(self.delay)
                 writer.write(data)
         writer.close()
 
-    async def _bring_back(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _forward_to_client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError):
             await pump(reader, writer)
         writer.close()
@@ -97,15 +97,15 @@ class NotificationFilter:
         self._ends: list[asyncio.StreamWriter] = []
         self._carrying: set[asyncio.Task[None]] = set()
 
-    async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def handle_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there_reader, there_writer = await asyncio.open_connection(LOOPBACK, self._server_port)
         self._ends += [writer, there_writer]
         self._carrying |= {
             asyncio.create_task(pump(reader, there_writer)),
-            asyncio.create_task(self._bring_back(there_reader, writer)),
+            asyncio.create_task(self._forward_to_client(there_reader, writer)),
         }
 
-    async def _bring_back(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _forward_to_client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError, asyncio.IncompleteReadError):
             while True:
                 kind, length = await reader.readexactly(1), await reader.readexactly(4)
@@ -143,7 +143,7 @@ def notification_filter(server_port: int) -> AbstractAsyncContextManager[Notific
 
 @asynccontextmanager
 async def run_proxy(road: AnyProxy) -> AsyncIterator[AnyProxy]:
-    proxy = await asyncio.start_server(road.carry, LOOPBACK, 0)
+    proxy = await asyncio.start_server(road.handle_connection, LOOPBACK, 0)
     road.port = proxy.sockets[0].getsockname()[1]
     try:
         yield road

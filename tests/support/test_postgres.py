@@ -48,7 +48,7 @@ async def test_a_database_in_use_can_be_dropped(postgres_cluster: PostgresCluste
 
 
 async def test_a_database_can_be_made_without_awaiting(postgres_cluster: PostgresCluster) -> None:
-    assert await ask(postgres_cluster.create_database_now(), TABLES) == 0
+    assert await ask(postgres_cluster.create_database_sync(), TABLES) == 0
 
 
 async def test_races_can_have_two_hundred_connections(postgres_cluster: PostgresCluster) -> None:

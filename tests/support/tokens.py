@@ -77,10 +77,10 @@ class OneApplicationKeys:
     """The keys of application 50001, and a count of how often anybody asked."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.lookups = 0
 
-    async def find(self, kid: str) -> ApplicationPublicKey | None:
-        self.asked += 1
+    async def find_public_key(self, kid: str) -> ApplicationPublicKey | None:
+        self.lookups += 1
         if kid != APPLICATION_KID:
             return None
         return ApplicationPublicKey(application_id=APPLICATION, public=application_private_key().public_key())

@@ -73,7 +73,7 @@ async def wait_until_read(*sockets: ClientConnection) -> None:
 
 async def wait_until_idle(service: RunningService) -> None:
     """Until nothing is being looked up or stored for the sake of sockets."""
-    await wait_until(lambda: not service.game.presence._tasks)
+    await wait_until(lambda: not service.games.presence._tasks)
 
 
 async def expect_no_message(socket: ClientConnection) -> None:
@@ -86,7 +86,7 @@ async def expect_no_message(socket: ClientConnection) -> None:
 
 async def wait_until_connected(service: RunningService, number: int) -> None:
     """Until so many sockets take part."""
-    await wait_until(lambda: len(service.game.presence) == number)
+    await wait_until(lambda: len(service.games.presence) == number)
 
 
 @asynccontextmanager
@@ -97,5 +97,5 @@ async def raw_websocket(port: int, target: bytes) -> AsyncIterator[RawConnection
             b"GET %b HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" % target
         )
         connection.send(KEY + b"\r\n")
-        assert (await connection.answer()).status == 101
+        assert (await connection.read_response()).status == 101
         yield connection

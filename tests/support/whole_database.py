@@ -13,7 +13,7 @@ Rows = dict[str, Sequence[Any]]
 
 
 async def read_all_tables(storage: Storage) -> Rows:
-    return await storage.runner.survey(select_all_rows)
+    return await storage.runner.snapshot_read(select_all_rows)
 
 
 def select_all_rows() -> Verb[Rows]:

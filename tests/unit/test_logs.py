@@ -21,7 +21,7 @@ def stream() -> Iterator[LogStream]:
 
 def test_a_line_is_one_json_object_with_its_time_level_and_logger(stream: LogStream) -> None:
     structlog.get_logger("gatehouse.access").info("request", status=200, ms=1.5)
-    line = stream.only()
+    line = stream.only_line()
     assert line.pop("timestamp").endswith("Z")
     assert line == {"event": "request", "level": "info", "logger": "gatehouse.access", "status": 200, "ms": 1.5}
 
@@ -29,12 +29,12 @@ def test_a_line_is_one_json_object_with_its_time_level_and_logger(stream: LogStr
 def test_the_request_id_is_bound_to_everything_said_meanwhile(stream: LogStream) -> None:
     with structlog.contextvars.bound_contextvars(request_id="5eed"):
         structlog.get_logger().info("inside")
-    assert stream.only()["request_id"] == "5eed"
+    assert stream.only_line()["request_id"] == "5eed"
 
 
 def test_a_key_that_is_not_on_the_list_is_printed_without_its_value(stream: LogStream) -> None:
     structlog.get_logger().info("signed in", password="hunter2", token={"a": "hunter2"}, user_id="1001")
-    line = stream.only()
+    line = stream.only_line()
     assert (line["password"], line["token"]) == (logs.REDACTED, logs.REDACTED)
     assert line["user_id"] == "1001"
     assert b"hunter2" not in stream.getvalue()
@@ -73,7 +73,7 @@ def test_every_logger_of_the_service_has_a_name() -> None:
 
 def test_an_object_under_a_listed_key_is_printed_as_bounded_text(stream: LogStream) -> None:
     structlog.get_logger().info("refused", detail=["x" * 2_000], count=None, attempt=True)
-    line = stream.only()
+    line = stream.only_line()
     assert (len(line["detail"]), line["count"], line["attempt"]) == (515, None, True)
 
 
@@ -98,7 +98,7 @@ def test_a_traceback_is_in_the_line_and_its_text_cannot_break_it(stream: LogStre
         fail()
     except ValueError:
         structlog.get_logger().exception("request failed")
-    trace = stream.only()["exception"]
+    trace = stream.only_line()["exception"]
     assert "in fail" in trace
     assert "ValueError: two" in trace
     assert "\\x1b[31m" in trace
@@ -113,7 +113,7 @@ def test_an_endless_exception_text_is_cut(stream: LogStream) -> None:
 
 def test_what_libraries_log_comes_the_same_way(stream: LogStream) -> None:
     logging.getLogger("uvicorn.error").warning("Invalid request from %s\r\n\x1b[2J", "192.0.2.1")
-    line = stream.only()
+    line = stream.only_line()
     assert (line["logger"], line["level"]) == ("uvicorn.error", "warning")
     assert line["event"] == "Invalid request from 192.0.2.1\\r\\n\\x1b[2J"
 
@@ -125,12 +125,12 @@ def test_a_library_that_brought_its_own_handlers_loses_them(stream: LogStream) -
     logger.propagate = False
     logs.configure(stream=stream)
     logger.warning("once")
-    assert (stream.only()["event"], own.getvalue()) == ("once", "")
+    assert (stream.only_line()["event"], own.getvalue()) == ("once", "")
 
 
 def test_an_exception_logged_by_a_library_brings_its_traceback(stream: LogStream) -> None:
     logging.getLogger("asyncio").error("Task failed", exc_info=LookupError("nothing"))
-    assert "LookupError: nothing" in stream.only()["exception"]
+    assert "LookupError: nothing" in stream.only_line()["exception"]
 
 
 def test_a_library_that_logs_wrongly_does_not_break_anything(
@@ -152,7 +152,7 @@ def test_levels_below_the_wanted_one_are_silent(stream: LogStream) -> None:
     structlog.get_logger().info("small talk")
     logging.getLogger("library").info("small talk")
     structlog.get_logger().warning("heard")
-    assert stream.only()["event"] == "heard"
+    assert stream.only_line()["event"] == "heard"
 
 
 def test_in_development_lines_are_for_people_and_just_as_safe(stream: LogStream) -> None:
@@ -170,8 +170,8 @@ A_REQUEST = logs.AccessLogLine(
 
 
 def test_the_line_of_a_request_has_the_form_of_all_the_others(stream: LogStream) -> None:
-    logs.access_log.tell(A_REQUEST)
-    line = stream.only()
+    logs.access_log.write(A_REQUEST)
+    line = stream.only_line()
     assert line.pop("timestamp").endswith("Z")
     assert line == {
         "event": "request",
@@ -188,11 +188,11 @@ def test_the_line_of_a_request_has_the_form_of_all_the_others(stream: LogStream)
 
 def test_requests_are_not_told_where_only_warnings_are(stream: LogStream) -> None:
     logs.configure(level="warning", stream=stream)
-    logs.access_log.tell(A_REQUEST)
+    logs.access_log.write(A_REQUEST)
     assert stream.lines() == []
 
 
 def test_a_person_reads_the_line_of_a_request_as_he_reads_the_others(stream: LogStream) -> None:
     logs.configure(dev=True, stream=stream)
-    logs.access_log.tell(A_REQUEST)
+    logs.access_log.write(A_REQUEST)
     assert b"endpoint=oauth.token" in stream.getvalue()

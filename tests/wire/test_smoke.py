@@ -16,7 +16,7 @@ FACTOR = "device-1"
 
 @pytest.fixture
 async def anna(service: RunningService) -> User:
-    return await service.house.administration.create(
+    return await service.services.administration.create(
         login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
 
@@ -40,7 +40,7 @@ async def test_player_signs_in_from_a_game_and_asks_for_permissions(
     service: RunningService, visitor: HttpBrowser, anna: User
 ) -> None:
     game = await register_game(service, factor=FACTOR)
-    polling = game.polling()
+    polling = game.start_poll()
     await wait_until_held(service)
     assert (await confirm_in_browser(visitor, game)).status_code in {200, 303}
     login = (await polling).json()

@@ -43,7 +43,7 @@ class Administration:
             details={"administrator": administrator},
             personal={"login": login, "nick": user.nick},
         )
-        await self._store.create(user, record, administrator=administrator)
+        await self._store.create_user(user, record, administrator=administrator)
         return user
 
     async def new_user(self, *, login: str, nick: str, password: str | None, lang: str = "en") -> User:
@@ -75,20 +75,20 @@ class Administration:
         record = self._recorder.record(AuditEvent.USER_UNBLOCKED, origin, subject=user_id)
         return await self._store.set_blocked(user_id, record, blocked=False, now=self._clock.now())
 
-    async def put_tags(self, user_id: str, tags: frozenset[str], origin: AuditOrigin) -> User:
+    async def set_tags(self, user_id: str, tags: frozenset[str], origin: AuditOrigin) -> User:
         """Replace the tags that people write; those the service keeps in step are no matter of theirs."""
         words = check_tags(tags)
         record = self._recorder.record(
             AuditEvent.USER_TAGS_SAVED, origin, subject=user_id, details={"tags": ", ".join(sorted(words))}
         )
-        return await self._store.put_labels(user_id, record, tags=words)
+        return await self._store.set_labels(user_id, record, tags=words)
 
-    async def put_purchases(self, user_id: str, purchases: frozenset[str], origin: AuditOrigin) -> User:
+    async def set_purchases(self, user_id: str, purchases: frozenset[str], origin: AuditOrigin) -> User:
         words = check_labels(purchases)
         record = self._recorder.record(
             AuditEvent.USER_TAGS_SAVED, origin, subject=user_id, details={"purchases": ", ".join(sorted(words))}
         )
-        return await self._store.put_labels(user_id, record, purchases=words)
+        return await self._store.set_labels(user_id, record, purchases=words)
 
 
 def check_nick(text: str) -> str:

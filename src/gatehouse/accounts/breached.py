@@ -20,7 +20,7 @@ class BreachedPasswordFile:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def hold(self, sha1: str) -> bool:
+    def contains(self, sha1: str) -> bool:
         """Search by halves; a file that cannot be read is no answer, and raises Unavailable."""
         try:
             with self._path.open("rb") as lines:
@@ -28,7 +28,7 @@ class BreachedPasswordFile:
         except OSError as error:
             raise Unavailable(f"the list of stolen passwords cannot be read: {error.strerror}") from error
 
-    def refuse_another_kind(self) -> None:
+    def refuse_invalid_format(self) -> None:
         """Raise Misconfigured for a file that is not such a list; only its beginning is looked at."""
         try:
             with self._path.open("rb") as lines:

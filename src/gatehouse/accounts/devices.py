@@ -24,17 +24,17 @@ class DeviceCookies:
         """A cookie that says: this browser has signed in to that login."""
         now = self._clock.now()
         body = f"{new_record_id(now)}.{now + COOKIE_LIFETIME}"
-        return f"{body}.{self._code(body, login_key)}"
+        return f"{body}.{self._mac(body, login_key)}"
 
-    def recognise(self, cookie: str, login_key: str) -> str | None:
+    def recognize(self, cookie: str, login_key: str) -> str | None:
         """The browser's own name if the cookie is ours, for this login, and has not ended."""
         parts = cookie.split(".")
         if len(parts) != COOKIE_FIELDS or not cookie.isascii():
             return None
         name, ends_at, code = parts
-        if not constant_time_equal(code, self._code(f"{name}.{ends_at}", login_key)):
+        if not constant_time_equal(code, self._mac(f"{name}.{ends_at}", login_key)):
             return None
         return name if int(ends_at) > self._clock.now() else None
 
-    def _code(self, body: str, login_key: str) -> str:
+    def _mac(self, body: str, login_key: str) -> str:
         return hmac_sha256(self._key, body.encode() + sha256(login_key)).hex()

@@ -22,7 +22,7 @@ PERSONAL_FIELDS: Final = ("nick", "login")
 
 class EditStore(Protocol):
     async def change_account(
-        self, whole: User, entries: Sequence[AuditRecord], mails: Sequence[OutboxMail], *, ends_links: bool
+        self, user: User, entries: Sequence[AuditRecord], mails: Sequence[OutboxMail], *, ends_links: bool
     ) -> None:
         """Replace the account whose version is still that one, all or nothing. Raises UserChanged, LoginTaken.
 
@@ -50,7 +50,7 @@ class AccountEditor:
         self._composer = composer
         self._recorder = recorder
 
-    async def change(self, user: User, draft: AccountDraft, origin: AuditOrigin) -> None:
+    async def save(self, user: User, draft: AccountDraft, origin: AuditOrigin) -> None:
         """Raises BadAccount, UserChanged and LoginTaken; a save that changes nothing leaves no trace."""
         if draft.version != user.version:
             raise UserChanged
@@ -58,11 +58,11 @@ class AccountEditor:
         changed = [name for name in EDITABLE_FIELDS if getattr(after, name) != getattr(user, name)]
         if changed:
             moved = after.login_key != user.login_key
-            mails = tuple(self._farewell(user, origin)) if moved else ()
-            entries = tuple(self._entries(after, changed, origin))
+            mails = tuple(self._old_address_notice(user, origin)) if moved else ()
+            entries = tuple(self._audit_records(after, changed, origin))
             await self._store.change_account(after, entries, mails, ends_links=moved)
 
-    def _entries(self, after: User, changed: Sequence[str], origin: AuditOrigin) -> Iterator[AuditRecord]:
+    def _audit_records(self, after: User, changed: Sequence[str], origin: AuditOrigin) -> Iterator[AuditRecord]:
         """The general event, and the one that people look for by name."""
         personal = {name: str(getattr(after, name) or "") for name in PERSONAL_FIELDS if name in changed}
         yield self._recorder.record(
@@ -76,7 +76,7 @@ class AccountEditor:
         if labels:
             yield self._recorder.record(AuditEvent.USER_TAGS_SAVED, origin, subject=after.user_id, details=labels)
 
-    def _farewell(self, user: User, origin: AuditOrigin) -> Iterator[OutboxMail]:
+    def _old_address_notice(self, user: User, origin: AuditOrigin) -> Iterator[OutboxMail]:
         """Whoever reads the old mailbox is told, as with a change of his own."""
         if user.login is not None:
             yield self._composer.compose(

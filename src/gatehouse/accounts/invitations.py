@@ -48,9 +48,9 @@ class Invitations:
         await self._links.send(LinkKind.INVITE, known, origin)
         return known
 
-    async def invited(self, secret: str) -> User:
+    async def find_invited(self, secret: str) -> User:
         """Who is invited by this link. Raises LinkDead."""
-        return await self._links.owner(LinkKind.INVITE, secret)
+        return await self._links.find_owner(LinkKind.INVITE, secret)
 
     async def accept(self, secret: str, *, nick: str, password: str, lang: str, origin: AuditOrigin) -> User:
         """Spend the link: nick, first password and language are set, the address is confirmed.
@@ -58,7 +58,7 @@ class Invitations:
         The language is the one the person has just read; whoever invited could only suppose it. Raises LinkDead and
         BadAccount.
         """
-        owner = await self.invited(secret)
+        owner = await self.find_invited(secret)
         chosen = check_nick(nick)
         await self._rules.check(password, owner.login or "", chosen)
         hashed = await self._passwords.hash(password)
@@ -68,7 +68,7 @@ class Invitations:
             subject=owner.user_id,
             personal={"nick": chosen},
         )
-        await self._store.accept(sha256(secret), chosen, hashed, entry, self._clock.now(), lang=lang)
+        await self._store.accept_invitation(sha256(secret), chosen, hashed, entry, self._clock.now(), lang=lang)
         return owner
 
     async def _create(self, *, login: str, nick: str, lang: str, origin: AuditOrigin) -> User:
@@ -77,5 +77,5 @@ class Invitations:
         entry = self._recorder.record(
             AuditEvent.USER_INVITED, origin, subject=user.user_id, personal={"login": login, "nick": user.nick}
         )
-        await self._store.register(user, prepared.link, entry, prepared.mails)
+        await self._store.create_with_link(user, prepared.link, entry, prepared.mails)
         return user

@@ -89,17 +89,17 @@ class LinkRequester:
 
 class EmailLinks:
     def __init__(
-        self, *, store: LinkStore, composer: Composer, recorder: Recorder, allowance: Quota, clock: Clock
+        self, *, store: LinkStore, composer: Composer, recorder: Recorder, quota: Quota, clock: Clock
     ) -> None:
         self._store = store
         self._composer = composer
         self._recorder = recorder
-        self._allowance = allowance
+        self._quota = quota
         self._clock = clock
 
-    async def may_write_to(self, login: str, source: str) -> bool:
+    async def may_email(self, login: str, source: str) -> bool:
         """Count a letter to that address that someone there caused; whoever is refused is not told."""
-        return await self._allowance.take(
+        return await self._quota.consume(
             [
                 ThrottleSubject(("letter-to", login_key(login)), PER_ADDRESS_LIMIT),
                 ThrottleSubject(("letter-from", source), PER_SOURCE_LIMIT),
@@ -110,18 +110,20 @@ class EmailLinks:
         """Mail a link to the account's own address."""
         await self._send(self._store.send_link, kind, owner, origin)
 
-    async def send_or_pretend(self, kind: LinkKind, owner: User | None, login: str, asker: LinkRequester) -> None:
+    async def send_or_simulate(
+        self, kind: LinkKind, owner: User | None, login: str, requester: LinkRequester
+    ) -> None:
         """Mail a link if there is somebody to get it; else do the same for nothing (LG-05)."""
         if owner is not None:
-            await self.send(kind, owner, asker.origin)
+            await self.send(kind, owner, requester.origin)
         else:
-            nobody = User(user_id=NO_USER_ID, login=login, nick="", lang=asker.lang, reg_time=0)
-            await self._send(self._store.pretend, kind, nobody, asker.origin)
+            nobody = User(user_id=NO_USER_ID, login=login, nick="", lang=requester.lang, reg_time=0)
+            await self._send(self._store.simulate_send, kind, nobody, requester.origin)
 
-    async def _send(self, keep: SaveLink, kind: LinkKind, owner: User, origin: AuditOrigin) -> None:
+    async def _send(self, save: SaveLink, kind: LinkKind, owner: User, origin: AuditOrigin) -> None:
         prepared = self.prepare(kind, to=owner.login or "", lang=owner.lang, origin=origin)
         entry = self._recorder.record(LINK_POLICIES[kind].event, origin, subject=owner.user_id)
-        await keep(owner, prepared.link, entry, prepared.mails)
+        await save(owner, prepared.link, entry, prepared.mails)
 
     def prepare(self, kind: LinkKind, *, to: str, lang: str, origin: AuditOrigin) -> PreparedLink:
         terms = LINK_POLICIES[kind]
@@ -139,9 +141,9 @@ class EmailLinks:
             mails=(self._composer.compose(terms.template, to=to, lang=lang, **told),),
         )
 
-    async def owner(self, kind: LinkKind, secret: str) -> User:
+    async def find_owner(self, kind: LinkKind, secret: str) -> User:
         """Whose link it is, for the page that asks before it is spent. Raises LinkDead."""
-        owner = await self._store.owner(kind, sha256(secret), self._clock.now())
+        owner = await self._store.find_link_owner(kind, sha256(secret), self._clock.now())
         if owner is None:
             raise LinkDead(f"no open {kind} link")
         return owner

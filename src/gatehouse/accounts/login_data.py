@@ -51,7 +51,7 @@ class NamedApplications:
     applications: tuple[int, ...]
 
     @property
-    def told(self) -> int | None:
+    def primary(self) -> int | None:
         """The first of them: its permissions stand in the JWT, the token and the with_email secret are its own."""
         return self.applications[0] if self.applications else None
 
@@ -67,7 +67,7 @@ class PreparedLogin:
     """An answer that nobody has seen yet: it counts once `kept` is stored with its record."""
 
     data: dict[str, object]
-    kept: LoginTokenRecord
+    token_record: LoginTokenRecord
     entry: AuditRecord
 
 
@@ -81,7 +81,7 @@ class LoginResult:
         tokens: UserTokens,
         recorder: Recorder,
         clock: Clock,
-        terms: LoginSettings,
+        settings: LoginSettings,
     ) -> None:
         self._store = store
         self._rules = rules
@@ -89,14 +89,14 @@ class LoginResult:
         self._tokens = tokens
         self._recorder = recorder
         self._clock = clock
-        self._terms = terms
+        self._settings = settings
 
     async def login_data(
         self, user: User, auth: SignInMethod, options: LoginOptions, origin: AuditOrigin
     ) -> dict[str, object]:
         """Issue what was asked for and return the login data; raises LoginDenied."""
         prepared = await self.prepare(user, auth, options, origin)
-        if not await self._store.keep_login(prepared.kept, prepared.entry):
+        if not await self._store.save_login(prepared.token_record, prepared.entry):
             raise LoginDenied
         return prepared.data
 
@@ -104,39 +104,41 @@ class LoginResult:
         self, user: User, auth: SignInMethod, options: LoginOptions, origin: AuditOrigin
     ) -> PreparedLogin:
         """Ask the rules and sign, and leave it to the caller to keep what comes of it; raises LoginDenied."""
-        named = await self._named(options)
+        named = await self._named_applications(options)
         if user.blocked or not await self._rules.may_log_in(user, named.applications):
             raise LoginDenied
         token, stoken = new_secret(), new_secret() if options.short_token else None
         country = user.country or self._countries.country(origin.address)  # R1
         data = {
-            **self._account(user, auth, options, origin, country),
-            **await self._emails(user, options, named),
+            **self._account_data(user, auth, options, origin, country),
+            **await self._email_data(user, options, named),
             "token": token,
             "token_exp": TOKEN_SECONDS,
             **({} if stoken is None else {"stoken": stoken}),
-            **await self._jwt(replace(user, country=country), auth, options, named),
+            **await self._jwt_data(replace(user, country=country), auth, options, named),
         }
         entry = self._recorder.record(
             AuditEvent.LOGGED_IN, origin, subject=user.user_id, details={"auth": auth.value, "app_id": options.app_id}
         )
-        return PreparedLogin(data=data, kept=self._kept(user, named, token, stoken, origin), entry=entry)
+        return PreparedLogin(
+            data=data, token_record=self._token_record(user, named, token, stoken, origin), entry=entry
+        )
 
-    async def _named(self, options: LoginOptions) -> NamedApplications:
+    async def _named_applications(self, options: LoginOptions) -> NamedApplications:
         """Raises InvalidToken for a service JWT that is none: every credential given must be valid (R6)."""
         if options.service_jwt:
             application = await self._rules.service_application(options.service_jwt)
             options = msgspec.structs.replace(options, service_application=application)
         return NamedApplications(options.applications)
 
-    def _kept(
-        self, user: User, named: NamedApplications, token: str, stoken: str | None, origin: AuditOrigin
+    def _token_record(
+        self, user: User, applications: NamedApplications, token: str, stoken: str | None, origin: AuditOrigin
     ) -> LoginTokenRecord:
         now = self._clock.now()
         return LoginTokenRecord(
             user_id=user.user_id,
             rev=user.rev,
-            application_id=named.told or 0,
+            application_id=applications.primary or 0,
             token=sha256(token),
             token_ends_at=now + TOKEN_SECONDS,
             stoken=None if stoken is None else sha256(stoken),
@@ -145,7 +147,7 @@ class LoginResult:
             now=now,
         )
 
-    def _account(
+    def _account_data(
         self, user: User, auth: SignInMethod, options: LoginOptions, origin: AuditOrigin, country: str
     ) -> dict[str, object]:
         data: dict[str, object] = {
@@ -155,7 +157,7 @@ class LoginResult:
             "lang": user.lang,
             "level": user.level,
             "nick": user.nick,
-            self._terms.vendor_nick_field: user.nick,
+            self._settings.vendor_nick_field: user.nick,
             "reg_time": str(user.reg_time),
             "tags": user.tag_text,
             "user_id": user.user_id,
@@ -168,18 +170,20 @@ class LoginResult:
             }
         return data
 
-    async def _emails(self, user: User, options: LoginOptions, named: NamedApplications) -> Mapping[str, object]:
+    async def _email_data(
+        self, user: User, options: LoginOptions, applications: NamedApplications
+    ) -> Mapping[str, object]:
         """The login e-mail for an application that knows its secret; a wrong one silently leaves it out (R1)."""
-        if not options.with_email or user.login is None or named.told is None:
+        if not options.with_email or user.login is None or applications.primary is None:
             return {}
-        shared = await self._rules.shares_email(named.told, options.with_email)
+        shared = await self._rules.shares_email(applications.primary, options.with_email)
         return {"login": user.login} if shared else {}
 
-    async def _jwt(
-        self, user: User, auth: SignInMethod, options: LoginOptions, named: NamedApplications
+    async def _jwt_data(
+        self, user: User, auth: SignInMethod, options: LoginOptions, applications: NamedApplications
     ) -> Mapping[str, object]:
         """No factor, no JWT (R2), unless the operator lets game clients have one without."""
-        if options.nojwt or (options.factor is None and not self._terms.jwt_without_factor):
+        if options.nojwt or (options.factor is None and not self._settings.jwt_without_factor):
             return {}
         jwt = await self._tokens.issue(
             user,
@@ -187,6 +191,8 @@ class LoginResult:
             factor=options.factor,
             jwt_public_key=options.jwt_public_key,
             fixed_ips=options.fixed_ips,
-            permissions=None if named.told is None else await self._rules.permissions(user, named.told),
+            permissions=None
+            if applications.primary is None
+            else await self._rules.permissions(user, applications.primary),
         )
         return {"jwt": jwt} if options.factor is None else {"jwt": jwt, "factor": options.factor}

@@ -70,14 +70,14 @@ class User:
 
     @property
     def tag_text(self) -> str:
-        return ",".join(sorted(self.tags | self.kept_tags))
+        return ",".join(sorted(self.tags | self.system_tags))
 
     @property
     def has_second_factor(self) -> bool:
         return self.sealed_totp is not None or self.passkeys > 0 or self.email_code
 
     @property
-    def kept_tags(self) -> frozenset[str]:
+    def system_tags(self) -> frozenset[str]:
         """Tags the service itself keeps in step with the account (R1); nobody writes them."""
         facts = {
             "email_verified": self.email_verified,

@@ -31,7 +31,7 @@ WORD: Final = re.compile(r"[^\W_]+")
 
 
 class BreachedPasswords(Protocol):
-    def hold(self, sha1: str) -> bool:
+    def contains(self, sha1: str) -> bool:
         """Whether a password of that digest (40 hexadecimal capitals) was stolen; may read a disk."""
 
 
@@ -49,13 +49,13 @@ class PasswordRules:
         if len(text) < MIN_LENGTH:
             raise BadAccount(f"the password needs at least {MIN_LENGTH} characters")
         words = [*words_of(own_words), *self._service_words]
-        await asyncio.get_running_loop().run_in_executor(self._pool, self._judge, text, words)
+        await asyncio.get_running_loop().run_in_executor(self._pool, self._check_strength, text, words)
 
-    def _judge(self, text: str, words: list[str]) -> None:
+    def _check_strength(self, text: str, words: list[str]) -> None:
         estimate = import_module(ESTIMATOR).zxcvbn
         if estimate(estimated_part(remove_words(text, words)), words).guesses_log10 < MIN_GUESSES_LOG10:
             raise PasswordWeak("the password is too easy to guess")
-        if self._breached is not None and self._breached.hold(sha1(text)):
+        if self._breached is not None and self._breached.contains(sha1(text)):
             raise PasswordBreached("the password is in a list of stolen passwords")
 
 

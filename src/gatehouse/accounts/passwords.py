@@ -46,21 +46,21 @@ class Passwords:
             time_cost=cost.time_cost, memory_cost=cost.memory_kib, parallelism=cost.parallelism
         )
         self._pepper = pepper
-        self._decoy: str | None = None
+        self._decoy_hash: str | None = None
         self._waiting = 0
         self._pool = ThreadPoolExecutor(cost.workers, thread_name_prefix="argon2", initializer=lower_thread_priority)
 
     async def hash(self, password: str) -> str:
-        return await self._run(partial(self._hasher.hash, self._prepared(password)))
+        return await self._run(partial(self._hasher.hash, self._bytes_to_hash(password)))
 
     async def matches(self, password: str, password_hash: str) -> bool:
-        return await self._run(partial(self._verify, self._prepared(password), password_hash))
+        return await self._run(partial(self._verify, self._bytes_to_hash(password), password_hash))
 
-    async def decoy(self) -> str:
+    async def decoy_hash(self) -> str:
         """A hash of today's cost that no password matches, for accounts that do not exist."""
-        if self._decoy is None:
-            self._decoy = await self.hash(new_secret())
-        return self._decoy
+        if self._decoy_hash is None:
+            self._decoy_hash = await self.hash(new_secret())
+        return self._decoy_hash
 
     def is_outdated(self, password_hash: str) -> bool:
         """True when the hash was made at another cost than today's: hash again at the next login."""
@@ -88,7 +88,7 @@ class Passwords:
         except (VerificationError, InvalidHashError):
             return False
 
-    def _prepared(self, password: str) -> bytes:
+    def _bytes_to_hash(self, password: str) -> bytes:
         """The bytes that are hashed: NFC, so that a password typed on two systems stays one (LG-18)."""
         text = nfc(password).encode()
         return hmac_sha256(self._pepper, text) if self._pepper else text

@@ -42,30 +42,30 @@ class PasswordRecovery:
         self._recorder = recorder
         self._clock = clock
 
-    async def ask(self, login: str, asker: LinkRequester) -> None:
+    async def request_link(self, login: str, requester: LinkRequester) -> None:
         """Mail a link to the account's owner, whether the address was confirmed or not.
 
         No account, a blocked one and too many letters look the same. Raises BadAccount for what is no address.
         """
         checked = check_login(login)
-        if not await self._links.may_write_to(checked, asker.source):
+        if not await self._links.may_email(checked, requester.source):
             return
         known = await self._store.user_by_login(login_key(checked))
         owner = None if known is None or known.blocked else known
-        await self._links.send_or_pretend(LinkKind.RESET, owner, checked, asker)
+        await self._links.send_or_simulate(LinkKind.RESET, owner, checked, requester)
 
-    async def send(self, user: User, origin: AuditOrigin) -> None:
+    async def send_link(self, user: User, origin: AuditOrigin) -> None:
         """Mail him a link, on an administrator's word. Raises UserBlocked, for whom it would not open."""
         if user.blocked or user.login is None:
             raise UserBlocked(f"no link for {user.user_id}")
         await self._links.send(LinkKind.RESET, user, origin)
 
-    async def owner(self, secret: str) -> User:
+    async def find_owner(self, secret: str) -> User:
         """Whose password the link would replace. Raises LinkDead."""
-        return await self._links.owner(LinkKind.RESET, secret)
+        return await self._links.find_owner(LinkKind.RESET, secret)
 
-    async def reset(
-        self, secret: str, password: str, *, origin: AuditOrigin, device: str, source: str, cookie: str = ""
+    async def reset_password(
+        self, secret: str, password: str, *, origin: AuditOrigin, device: str, source: str, device_cookie: str = ""
     ) -> None:
         """Spend the link: the new password is set, and whatever was signed in is signed out.
 
@@ -73,7 +73,7 @@ class PasswordRecovery:
         whoever resets it by source and device cookie, are forgotten. Raises LinkDead, and BadAccount for a password
         that breaks the rules.
         """
-        owner = await self.owner(secret)  # before the costly hash: a dead link costs nothing
+        owner = await self.find_owner(secret)  # before the costly hash: a dead link costs nothing
         await self._rules.check(password, owner.login or "", owner.nick)
         hashed = await self._passwords.hash(password)
         mail = self._composer.compose(
@@ -85,4 +85,4 @@ class PasswordRecovery:
         )
         entry = self._recorder.record(AuditEvent.PASSWORD_RESET, as_owner(origin, owner), subject=owner.user_id)
         await self._store.reset_password(sha256(secret), hashed, entry, (mail,), self._clock.now())
-        await self._sign_in.forgive(owner.login or "", source=source, device=cookie)
+        await self._sign_in.clear_failures(owner.login or "", source=source, device_cookie=device_cookie)

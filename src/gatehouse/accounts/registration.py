@@ -66,34 +66,34 @@ class SelfRegistration:
         if not self._policy.is_open:
             raise RegistrationClosed
 
-    async def register(self, newcomer: NewAccount, asker: LinkRequester) -> None:
+    async def register(self, account: NewAccount, requester: LinkRequester) -> None:
         """Make the account and mail its proof, or tell the owner of the one that exists; nobody else learns which.
 
         Raises BadAccount for what is wrong with the input itself.
         """
         self.refuse_when_closed()
-        login, nick = check_login(newcomer.login), check_nick(newcomer.nick)
+        login, nick = check_login(account.login), check_nick(account.nick)
         self._check_domain(login)
-        await self._rules.check(newcomer.password, login, nick)
-        if await self._links.may_write_to(login, asker.source):
-            await self._admit(NewAccount(login=login, nick=nick, password=newcomer.password), asker)
+        await self._rules.check(account.password, login, nick)
+        if await self._links.may_email(login, requester.source):
+            await self._create_or_notify(NewAccount(login=login, nick=nick, password=account.password), requester)
 
-    async def send_again(self, login: str, asker: LinkRequester) -> None:
+    async def resend_verification(self, login: str, requester: LinkRequester) -> None:
         """Mail a new proof to an account that waits for one; an address without one looks the same."""
         checked = check_login(login)
-        if not await self._links.may_write_to(checked, asker.source):
+        if not await self._links.may_email(checked, requester.source):
             return
         known = await self._store.user_by_login(login_key(checked))
         waits = known is not None and awaits_verification(known)
-        await self._links.send_or_pretend(LinkKind.VERIFY, known if waits else None, checked, asker)
+        await self._links.send_or_simulate(LinkKind.VERIFY, known if waits else None, checked, requester)
 
-    async def unproved(self, secret: str) -> User:
+    async def find_unverified(self, secret: str) -> User:
         """Whose address the link would confirm. Raises LinkDead."""
-        return await self._links.owner(LinkKind.VERIFY, secret)
+        return await self._links.find_owner(LinkKind.VERIFY, secret)
 
-    async def verify(self, secret: str, origin: AuditOrigin) -> User:
+    async def verify_email(self, secret: str, origin: AuditOrigin) -> User:
         """Spend the link: its owner's address is confirmed. Nobody is signed in by it. Raises LinkDead."""
-        owner = await self.unproved(secret)
+        owner = await self.find_unverified(secret)
         entry = self._recorder.record(AuditEvent.EMAIL_VERIFIED, as_owner(origin, owner), subject=owner.user_id)
         await self._store.verify_email(sha256(secret), entry, self._clock.now())
         return owner
@@ -102,50 +102,52 @@ class SelfRegistration:
         if self.domains and login_key(login).rpartition("@")[2] not in self.domains:
             raise DomainRefused(f"only addresses at {', '.join(self.domains)} can register here")
 
-    async def _admit(self, newcomer: NewAccount, asker: LinkRequester) -> None:
-        while (known := await self._store.user_by_login(login_key(newcomer.login))) is None:
+    async def _create_or_notify(self, account: NewAccount, requester: LinkRequester) -> None:
+        while (known := await self._store.user_by_login(login_key(account.login))) is None:
             try:
-                await self._create(newcomer, asker)
+                await self._create(account, requester)
             except (LoginTaken, UserIdTaken):  # somebody was faster, or had that id before: look again
                 continue
             return
-        await self._again(known, newcomer, asker)
+        await self._notify_existing(known, account, requester)
 
-    async def _create(self, newcomer: NewAccount, asker: LinkRequester) -> None:
+    async def _create(self, account: NewAccount, requester: LinkRequester) -> None:
         user = User(
             user_id=new_user_id(),
-            login=newcomer.login,
-            nick=newcomer.nick,
-            password_hash=await self._passwords.hash(newcomer.password),
-            lang=asker.lang,
+            login=account.login,
+            nick=account.nick,
+            password_hash=await self._passwords.hash(account.password),
+            lang=requester.lang,
             reg_time=self._clock.now(),
             meta={JOINED_KEY: SELF_REGISTERED},
         )
-        prepared = self._links.prepare(LinkKind.VERIFY, to=newcomer.login, lang=asker.lang, origin=asker.origin)
+        prepared = self._links.prepare(
+            LinkKind.VERIFY, to=account.login, lang=requester.lang, origin=requester.origin
+        )
         entry = self._recorder.record(
             AuditEvent.USER_REGISTERED,
-            as_owner(asker.origin, user),
+            as_owner(requester.origin, user),
             subject=user.user_id,
-            personal={"login": newcomer.login, "nick": newcomer.nick},
+            personal={"login": account.login, "nick": account.nick},
         )
-        await self._store.register(user, prepared.link, entry, prepared.mails)
+        await self._store.create_with_link(user, prepared.link, entry, prepared.mails)
 
-    async def _again(self, known: User, newcomer: NewAccount, asker: LinkRequester) -> None:
+    async def _notify_existing(self, known: User, account: NewAccount, requester: LinkRequester) -> None:
         """The same form sent twice gets its letter twice; anyone else is somebody else.
 
         Then the owner is told, and what would confirm the address is ended: it may be the stranger who came
         first, with a password of his own, and his link must not be the one that the owner opens.
         """
-        kept = known.password_hash or await self._passwords.decoy()
-        is_the_same = await self._passwords.matches(newcomer.password, kept)
+        kept = known.password_hash or await self._passwords.decoy_hash()
+        is_the_same = await self._passwords.matches(account.password, kept)
         if is_the_same and awaits_verification(known):
-            await self._links.send(LinkKind.VERIFY, known, asker.origin)
+            await self._links.send(LinkKind.VERIFY, known, requester.origin)
             return
         mail = self._composer.compose(
-            MailTemplate.ALREADY_REGISTERED, to=known.login or "", lang=known.lang, address=asker.origin.address
+            MailTemplate.ALREADY_REGISTERED, to=known.login or "", lang=known.lang, address=requester.origin.address
         )
-        entry = self._recorder.record(AuditEvent.REGISTERED_AGAIN, asker.origin, subject=known.user_id)
-        await self._store.registered_again(known, entry, (mail,))
+        entry = self._recorder.record(AuditEvent.REGISTERED_AGAIN, requester.origin, subject=known.user_id)
+        await self._store.record_repeated_registration(known, entry, (mail,))
 
 
 def awaits_verification(user: User) -> bool:

@@ -32,11 +32,11 @@ class OpenedSession:
 
 
 class Sessions:
-    def __init__(self, *, store: SessionStore, recorder: Recorder, clock: Clock, life: SessionLifetimes) -> None:
+    def __init__(self, *, store: SessionStore, recorder: Recorder, clock: Clock, lifetimes: SessionLifetimes) -> None:
         self._store = store
         self._recorder = recorder
         self._clock = clock
-        self._life = life
+        self._lifetimes = lifetimes
 
     async def open(
         self,
@@ -62,8 +62,8 @@ class Sessions:
             created_at=now,
             proved_at=now,
             seen_at=now,
-            idle_ends_at=now + self._life.idle,
-            ends_at=now + self._life.absolute,
+            idle_ends_at=now + self._lifetimes.idle,
+            ends_at=now + self._lifetimes.absolute,
             address=origin.address,
             agent=agent[:MAX_AGENT_LENGTH],
         )
@@ -74,33 +74,35 @@ class Sessions:
             details={"auth": auth.value, "strength": strength.value},
         )
         old = None if replaces is None else sha256(replaces)
-        kept = await self._store.open(session, entry, replaces=old, mails=mails)
+        kept = await self._store.open_session(session, entry, replaces=old, mails=mails)
         return OpenedSession(secret=secret, session=kept)
 
     async def find(self, secret: str) -> UserSession | None:
         """Who is signed in with this cookie; an unknown one is nobody and is never adopted (LG-01)."""
         now = self._clock.now()
-        found = await self._store.find(sha256(secret), now)
+        found = await self._store.find_session(sha256(secret), now)
         if found is not None and found.session.seen_at + LAST_SEEN_INTERVAL <= now:
-            await self._store.seen(found.session.digest, now, now + self._life.idle)
+            await self._store.update_last_seen(found.session.digest, now, now + self._lifetimes.idle)
         return found
 
     def is_fresh(self, session: Session) -> bool:
         """Whether the person proved himself recently enough to change how he signs in."""
-        return session.strength is SessionStrength.FULL and self._clock.now() < session.proved_at + self._life.fresh
+        return (
+            session.strength is SessionStrength.FULL and self._clock.now() < session.proved_at + self._lifetimes.fresh
+        )
 
     async def end(self, signed_in: UserSession, session_id: str, origin: AuditOrigin) -> bool:
         entry = self._recorder.record(AuditEvent.SIGNED_OUT, origin, subject=signed_in.user.user_id)
-        return await self._store.end(signed_in.user.user_id, session_id, entry)
+        return await self._store.end_session(signed_in.user.user_id, session_id, entry)
 
-    async def close(self, user_id: str, session_id: str, origin: AuditOrigin) -> bool:
+    async def end_as_administrator(self, user_id: str, session_id: str, origin: AuditOrigin) -> bool:
         """End somebody else's, on an administrator's word."""
         entry = self._recorder.record(AuditEvent.SESSION_CLOSED, origin, subject=user_id)
-        return await self._store.end(user_id, session_id, entry)
+        return await self._store.end_session(user_id, session_id, entry)
 
     async def of_user(self, user_id: str) -> Sequence[Session]:
-        return await self._store.of_user(user_id, self._clock.now())
+        return await self._store.sessions_of_user(user_id, self._clock.now())
 
     async def sign_out_everywhere(self, user_id: str, origin: AuditOrigin, *, keep: Session | None = None) -> None:
         entry = self._recorder.record(AuditEvent.SIGNED_OUT_EVERYWHERE, origin, subject=user_id)
-        await self._store.revoke(user_id, entry, keep=keep.digest if keep else None, now=self._clock.now())
+        await self._store.revoke_user(user_id, entry, keep=keep.digest if keep else None, now=self._clock.now())

@@ -37,12 +37,12 @@ class Setup:
         await self._store.put_setup_link(link, record)
         return secret
 
-    async def check_link(self, secret: str) -> None:
+    async def refuse_dead_link(self, secret: str) -> None:
         if not await self._store.setup_link_is_open(sha256(secret), self._clock.now()):
             raise SetupLinkDead
 
     async def complete(self, secret: str, *, login: str, nick: str, password: str, origin: AuditOrigin) -> User:
-        await self.check_link(secret)  # before the costly hash: a dead link costs nothing
+        await self.refuse_dead_link(secret)  # before the costly hash: a dead link costs nothing
         user = await self._administration.new_user(login=login, nick=nick, password=password)
         records = {
             "created": self._recorder.record(
@@ -54,5 +54,5 @@ class Setup:
             ),
             "closed": self._recorder.record(AuditEvent.SETUP_CLOSED, origin, subject="installation"),
         }
-        await self._store.set_up(sha256(secret), user, records, self._clock.now())
+        await self._store.complete_setup(sha256(secret), user, records, self._clock.now())
         return user

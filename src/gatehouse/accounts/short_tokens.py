@@ -13,15 +13,17 @@ class ShortTokens:
         self._accounts = accounts
         self._clock = clock
 
-    async def owner(self, stoken: str, address: str) -> User:
+    async def find_owner(self, stoken: str, address: str) -> User:
         """Whose it is, while it can be spent from here; spends nothing. Raises ShortTokenDead."""
-        return await self._live(await self._store.short_token_owner(sha256(stoken), address, self._clock.now()))
+        return await self._live_owner(
+            await self._store.find_short_token_owner(sha256(stoken), address, self._clock.now())
+        )
 
     async def spend(self, stoken: str, address: str) -> User:
         """Take it, once. Raises ShortTokenDead, and from another address takes nothing."""
-        return await self._live(await self._store.take_short_token(sha256(stoken), address, self._clock.now()))
+        return await self._live_owner(await self._store.take_short_token(sha256(stoken), address, self._clock.now()))
 
-    async def _live(self, found: tuple[str, int] | None) -> User:
+    async def _live_owner(self, found: tuple[str, int] | None) -> User:
         if found is None:
             raise ShortTokenDead
         user_id, rev = found

@@ -16,10 +16,10 @@ from gatehouse.kernel.errors import Unavailable
 from gatehouse.throttle.guesses import AttemptLimiter, ThrottleSubject
 from gatehouse.throttle.model import AttemptLimit
 
-ACCOUNT_LIMIT: Final = AttemptLimit(free=10)
-PAIR_LIMIT: Final = AttemptLimit(free=10)
-SOURCE_LIMIT: Final = AttemptLimit(free=100)  # an office, a school, a mobile carrier's gateway
-DEVICE_LIMIT: Final = AttemptLimit(free=10)
+ACCOUNT_LIMIT: Final = AttemptLimit(free_attempts=10)
+PAIR_LIMIT: Final = AttemptLimit(free_attempts=10)
+SOURCE_LIMIT: Final = AttemptLimit(free_attempts=100)  # an office, a school, a mobile carrier's gateway
+DEVICE_LIMIT: Final = AttemptLimit(free_attempts=10)
 
 
 class SignInStore(Protocol):
@@ -35,7 +35,7 @@ class PasswordAttempt:
     login: str
     password: str
     source: str
-    device: str = ""  # the device cookie, if the browser sent one
+    device_cookie: str = ""  # the device cookie, if the browser sent one
 
 
 class PasswordSignIn:
@@ -44,17 +44,17 @@ class PasswordSignIn:
         *,
         store: SignInStore,
         passwords: Passwords,
-        guesses: AttemptLimiter,
-        devices: DeviceCookies,
+        limiter: AttemptLimiter,
+        device_cookies: DeviceCookies,
         tally: SignInTally,
     ) -> None:
         self._tally = tally
         self._store = store
         self._passwords = passwords
-        self._guesses = guesses
-        self._devices = devices
+        self._limiter = limiter
+        self._device_cookies = device_cookies
 
-    async def with_password(self, attempt: PasswordAttempt) -> User:
+    async def verify(self, attempt: PasswordAttempt) -> User:
         """Return the account; raise SignInRefused, alike for wrong, unknown and blocked, or TooMany.
 
         An unknown account costs the same hash as a known one, and its failures count the same (LG-05, LG-06). An
@@ -62,48 +62,48 @@ class PasswordSignIn:
         """
         self._passwords.refuse_when_full()  # before anything is written: a storm is shed at the least cost
         key = login_key(attempt.login)
-        guess = await self._guesses.begin(self._subjects(attempt, key))
+        guess = await self._limiter.begin_attempt(self._subjects(attempt, key))
         try:
             user = await self._store.user_by_login(key)
             proved = await self._matches(attempt.password, user)
         except Unavailable:
-            await self._guesses.was_not_made(guess)
+            await self._limiter.cancel_attempt(guess)
             raise
         if user is None or not proved or user.blocked:
             self._tally.count(TallyKind.REFUSED)
             raise SignInRefused
-        await self._guesses.was_right(guess)
-        await self._upgrade(user, attempt.password)
+        await self._limiter.mark_succeeded(guess)
+        await self._upgrade_hash(user, attempt.password)
         return user
 
-    async def forgive(self, login: str, *, source: str, device: str) -> None:
+    async def clear_failures(self, login: str, *, source: str, device_cookie: str) -> None:
         """Forget failures at the account, and those of whoever is there now: he has proved himself otherwise."""
         key = login_key(login)
-        known = self._known(key, device)
-        subjects = [*self._strange(key, source), *([] if known is None else [known])]
-        await self._guesses.succeeded_all([subject for subject in subjects if not subject.is_shared])
+        known = self._known_device(key, device_cookie)
+        subjects = [*self._unknown_device(key, source), *([] if known is None else [known])]
+        await self._limiter.clear_all_failures([subject for subject in subjects if not subject.is_shared])
 
     async def _matches(self, password: str, user: User | None) -> bool:
         if is_too_long(password):
             return False  # not worth a hash; nobody could have set it
         kept = user.password_hash if user is not None else None
-        matches = await self._passwords.matches(password, kept or await self._passwords.decoy())
+        matches = await self._passwords.matches(password, kept or await self._passwords.decoy_hash())
         return matches and kept is not None
 
-    async def _upgrade(self, user: User, password: str) -> None:
+    async def _upgrade_hash(self, user: User, password: str) -> None:
         if user.password_hash is not None and self._passwords.is_outdated(user.password_hash):
             fresh = await self._passwords.hash(password)
             await self._store.replace_password_hash(user.user_id, user.password_hash, fresh)
 
     def _subjects(self, attempt: PasswordAttempt, key: str) -> Sequence[ThrottleSubject]:
-        known = self._known(key, attempt.device)
-        return self._strange(key, attempt.source) if known is None else [known]
+        known = self._known_device(key, attempt.device_cookie)
+        return self._unknown_device(key, attempt.source) if known is None else [known]
 
-    def _known(self, key: str, device: str) -> ThrottleSubject | None:
-        name = self._devices.recognise(device, key) if device else None
+    def _known_device(self, key: str, device: str) -> ThrottleSubject | None:
+        name = self._device_cookies.recognize(device, key) if device else None
         return None if name is None else ThrottleSubject(("device", key, name), DEVICE_LIMIT)
 
-    def _strange(self, key: str, source: str) -> Sequence[ThrottleSubject]:
+    def _unknown_device(self, key: str, source: str) -> Sequence[ThrottleSubject]:
         return [
             ThrottleSubject(("account", key), ACCOUNT_LIMIT),
             ThrottleSubject(("source", source), SOURCE_LIMIT, is_shared=True),

@@ -9,7 +9,7 @@ from gatehouse.mail.model import OutboxMail
 
 
 class AccountStore(Protocol):
-    async def create(self, user: User, record: AuditRecord, *, administrator: bool = False) -> None:
+    async def create_user(self, user: User, record: AuditRecord, *, administrator: bool = False) -> None:
         """Keep a new account under an id that was never used and a login nobody has, all or nothing.
 
         With `administrator` it holds that role of application 1 from the same moment on, and setup is closed.
@@ -31,7 +31,7 @@ class AccountStore(Protocol):
         when nobody would be left who administers, also when the last two are blocked at the same moment.
         """
 
-    async def put_labels(
+    async def set_labels(
         self,
         user_id: str,
         record: AuditRecord,
@@ -41,7 +41,7 @@ class AccountStore(Protocol):
     ) -> User:
         """Replace the account's tags or purchases, or both; None leaves them. Raises UserNotFound."""
 
-    async def note(self, record: AuditRecord) -> None:
+    async def add_record(self, record: AuditRecord) -> None:
         """Keep the record of an act that changes nothing else."""
 
     async def put_setup_link(self, link: SetupLink, record: AuditRecord) -> None:
@@ -53,7 +53,7 @@ class AccountStore(Protocol):
     async def setup_link_is_open(self, digest: bytes, now: int) -> bool:
         """True while the link can be used; uses nothing."""
 
-    async def set_up(self, digest: bytes, user: User, records: Mapping[str, AuditRecord], now: int) -> None:
+    async def complete_setup(self, digest: bytes, user: User, records: Mapping[str, AuditRecord], now: int) -> None:
         """Take the link, create the first administrator and close setup, in one atomic act.
 
         Of any number of callers on any number of nodes exactly one succeeds. Raises SetupLinkDead or
@@ -62,7 +62,7 @@ class AccountStore(Protocol):
 
 
 class SessionStore(Protocol):
-    async def open(
+    async def open_session(
         self, session: Session, entry: AuditRecord, *, replaces: bytes | None, mails: Sequence[OutboxMail] = ()
     ) -> Session:
         """Keep the session, and end the one it replaces in the same act: an old cookie never lives on (LG-01).
@@ -71,19 +71,19 @@ class SessionStore(Protocol):
         clients know it by that. What clients were granted by another person's ends, and they are told.
         """
 
-    async def find(self, digest: bytes, now: int) -> UserSession | None:
+    async def find_session(self, digest: bytes, now: int) -> UserSession | None:
         """The session and its account, while neither has ended: not idle too long, not revoked, not blocked."""
 
-    async def seen(self, digest: bytes, now: int, idle_ends_at: int) -> None:
+    async def update_last_seen(self, digest: bytes, now: int, idle_ends_at: int) -> None:
         """Note that it was used; the later of two times wins."""
 
-    async def end(self, user_id: str, session_id: str, entry: AuditRecord) -> bool:
+    async def end_session(self, user_id: str, session_id: str, entry: AuditRecord) -> bool:
         """End one session of that user; False, and nothing recorded, when he has none of that id."""
 
-    async def of_user(self, user_id: str, now: int) -> Sequence[Session]:
+    async def sessions_of_user(self, user_id: str, now: int) -> Sequence[Session]:
         """His live sessions, the last seen first."""
 
-    async def revoke(self, user_id: str, entry: AuditRecord, *, keep: bytes | None, now: int) -> int:
+    async def revoke_user(self, user_id: str, entry: AuditRecord, *, keep: bytes | None, now: int) -> int:
         """Raise the account's rev, which ends every session, login token and user JWT; returns the new one.
 
         The session `keep`, if any, is carried over in the same act. Raises UserNotFound.
@@ -91,7 +91,7 @@ class SessionStore(Protocol):
 
 
 class LinkStore(Protocol):
-    async def owner(self, kind: LinkKind, digest: bytes, now: int) -> User | None:
+    async def find_link_owner(self, kind: LinkKind, digest: bytes, now: int) -> User | None:
         """The account that this link would open now; takes nothing.
 
         None when it was taken, replaced by a newer one, has expired or never was; when the account is gone,
@@ -101,7 +101,9 @@ class LinkStore(Protocol):
     async def send_link(self, owner: User, link: EmailLink, entry: AuditRecord, mails: Sequence[OutboxMail]) -> None:
         """Keep the link, bound to the account and its address; older ones of its kind die with it."""
 
-    async def pretend(self, nobody: User, link: EmailLink, entry: AuditRecord, mails: Sequence[OutboxMail]) -> None:
+    async def simulate_send(
+        self, nobody: User, link: EmailLink, entry: AuditRecord, mails: Sequence[OutboxMail]
+    ) -> None:
         """Do what `send_link` does, step by step, and leave nothing that anyone could find or read.
 
         For addresses without an account: how long it takes tells nothing (LG-05).
@@ -112,13 +114,17 @@ class RegistrationStore(LinkStore, Protocol):
     async def user_by_login(self, login_key: str) -> User | None:
         """Return the account whose login has this spelling."""
 
-    async def register(self, user: User, link: EmailLink, entry: AuditRecord, mails: Sequence[OutboxMail]) -> None:
+    async def create_with_link(
+        self, user: User, link: EmailLink, entry: AuditRecord, mails: Sequence[OutboxMail]
+    ) -> None:
         """Keep the new account and the link that will confirm its address.
 
         Raises LoginTaken or UserIdTaken, and then nothing is changed.
         """
 
-    async def registered_again(self, known: User, entry: AuditRecord, mails: Sequence[OutboxMail]) -> None:
+    async def record_repeated_registration(
+        self, known: User, entry: AuditRecord, mails: Sequence[OutboxMail]
+    ) -> None:
         """End links that would confirm the account's address; nothing else about it changes."""
 
     async def verify_email(self, digest: bytes, entry: AuditRecord, now: int) -> None:
@@ -129,7 +135,7 @@ class RegistrationStore(LinkStore, Protocol):
 
 
 class InvitationStore(RegistrationStore, Protocol):
-    async def accept(
+    async def accept_invitation(
         self, digest: bytes, nick: str, password_hash: str, entry: AuditRecord, now: int, *, lang: str
     ) -> None:
         """Take the link, give the account its nick, first password and language, and confirm its address.
@@ -153,12 +159,12 @@ class RecoveryStore(LinkStore, Protocol):
 
 
 class LoginStore(Protocol):
-    async def keep_login(self, login: LoginTokenRecord, entry: AuditRecord) -> bool:
+    async def save_login(self, login: LoginTokenRecord, entry: AuditRecord) -> bool:
         """Keep tokens and record in one act; False, and nothing kept, when the account was revoked meanwhile."""
 
 
 class ShortTokenStore(Protocol):
-    async def short_token_owner(self, digest: bytes, address: str, now: int) -> tuple[str, int] | None:
+    async def find_short_token_owner(self, digest: bytes, address: str, now: int) -> tuple[str, int] | None:
         """The user id, and the rev it was given at, of one that can still be spent from that address."""
 
     async def take_short_token(self, digest: bytes, address: str, now: int) -> tuple[str, int] | None:

@@ -35,8 +35,8 @@ class UserTokens:
         if user.blocked:
             raise UserBlocked(f"user {user_id} is blocked")
         record = self._recorder.record(AuditEvent.USER_TOKEN_MADE, origin, subject=user_id)
-        await self._store.note(record)
-        return await self._signer.sign(self.claims(user, auth="login", factor=factor))
+        await self._store.add_record(record)
+        return await self._signer.sign(self.build_claims(user, auth="login", factor=factor))
 
     async def issue(
         self,
@@ -49,7 +49,7 @@ class UserTokens:
         permissions: PermissionClaims | None = None,
     ) -> str:
         """Sign a JWT for someone who has just proved himself; whoever calls has recorded it."""
-        claims = self.claims(
+        claims = self.build_claims(
             user,
             auth=auth,
             factor=factor,
@@ -59,7 +59,7 @@ class UserTokens:
         )
         return await self._signer.sign(claims)
 
-    def claims(
+    def build_claims(
         self,
         user: User,
         *,

@@ -180,7 +180,7 @@ def assigned_cell(this: EvaluationContext, role: Role, end: End, *, counts: bool
         return RoleCell(held=RoleCellState.ENDED, end=end)
     if counts:
         return RoleCell(held=RoleCellState.GIVEN, end=end)
-    unmet = role.condition_mode is ConditionMode.REQUIRE and not this.meets(role)
+    unmet = role.condition_mode is ConditionMode.REQUIRE and not this.meets_condition(role)
     reason = "closed" if not is_open else "condition" if unmet else "revoked"
     return RoleCell(held=RoleCellState.IDLE, end=end, reason=reason)
 

@@ -42,18 +42,18 @@ class ApplicationClients:
         self._applications = applications
 
     async def list(self, actor: Actor, application_id: int | None) -> Sequence[Client]:
-        await self.require(actor, application_id)
+        await self.require_right(actor, application_id)
         return await self._clients.list(application_id)
 
     async def get(self, actor: Actor, application_id: int | None, client_id: str) -> Client:
         """Raises ClientNotFound, also for a client of another application."""
-        await self.require(actor, application_id)
-        client = await self._clients.show(check_client_id(client_id))
+        await self.require_right(actor, application_id)
+        client = await self._clients.get(check_client_id(client_id))
         if application_id is not None and client.application_id != application_id:
             raise ClientNotFound
         return client
 
-    async def changeable(self, actor: Actor, application_id: int | None, client_id: str) -> Client:
+    async def get_changeable(self, actor: Actor, application_id: int | None, client_id: str) -> Client:
         """The client, for an actor who may change it. Raises AdministratorsOnly."""
         client = await self.get(actor, application_id, client_id)
         require_client_right(actor, client)
@@ -61,7 +61,7 @@ class ApplicationClients:
 
     async def create(self, actor: Actor, client: Client) -> str | None:
         """The secret, which is never shown again; None for a public client."""
-        await self.require(actor, client.application_id)
+        await self.require_right(actor, client.application_id)
         require_client_right(actor, None, client)
         return await self._clients.create(client, actor.origin)
 
@@ -73,7 +73,7 @@ class ApplicationClients:
         await self._clients.change(client, actor.origin)
 
     async def rotate_secret(self, actor: Actor, application_id: int | None, client_id: str) -> str:
-        await self.changeable(actor, application_id, client_id)
+        await self.get_changeable(actor, application_id, client_id)
         return await self._clients.rotate_secret(client_id, actor.origin)
 
     async def revoke_tokens(self, actor: Actor, application_id: int | None, client_id: str) -> int:
@@ -84,10 +84,10 @@ class ApplicationClients:
     async def remove(
         self, actor: Actor, application_id: int | None, client_id: str, version: int | UnsetType = UNSET
     ) -> None:
-        await self.changeable(actor, application_id, client_id)
+        await self.get_changeable(actor, application_id, client_id)
         await self._clients.remove(client_id, actor.origin, seen=expected_version(version))
 
-    async def require(self, actor: Actor, application_id: int | None) -> None:
+    async def require_right(self, actor: Actor, application_id: int | None) -> None:
         """Raises NoRight before anything is told."""
         if application_id is None:
             require_operation(actor.rights, Operation.ADMINISTER)
@@ -103,18 +103,18 @@ class DraftedClients:
         self._clock = clock
 
     async def create(self, actor: Actor, application_id: int | None, draft: ClientDraft) -> ClientWithSecret:
-        await self._clients.require(actor, application_id)  # no right comes before what is wrong with it (R6)
+        await self._clients.require_right(actor, application_id)  # no right comes before what is wrong with it (R6)
         try:
             client = new_client(draft, application_id, administers=administers(actor), now=self._clock.now())
             secret = await self._clients.create(actor, client)
         except BadClient as error:
             raise malformed_field(error.field, error.detail) from None
-        return await self._made(actor, client, secret)
+        return await self._with_secret(actor, client, secret)
 
     async def save(self, actor: Actor, application_id: int | None, draft: ClientDraft) -> Client:
         """Raises VersionConflict for the version that another save has followed; one without a version wins."""
         for _ in range(SAVE_ATTEMPTS):
-            before = await self._clients.changeable(actor, application_id, draft.client_id)
+            before = await self._clients.get_changeable(actor, application_id, draft.client_id)
             try:
                 await self._clients.change(actor, changed_client(draft, before, administers=administers(actor)))
             except BadClient as error:
@@ -131,6 +131,6 @@ class DraftedClients:
             raise malformed_field(error.field, error.detail) from None
         return ClientWithSecret(client=await self._clients.get(actor, application_id, client_id), secret=secret)
 
-    async def _made(self, actor: Actor, client: Client, secret: str | None) -> ClientWithSecret:
+    async def _with_secret(self, actor: Actor, client: Client, secret: str | None) -> ClientWithSecret:
         made = await self._clients.get(actor, client.application_id, client.client_id)
         return ClientWithSecret(client=made, secret=secret or "")

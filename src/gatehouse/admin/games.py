@@ -17,13 +17,13 @@ class VisibleGameSessions:
         self._sessions = sessions
         self._clock = clock
 
-    async def get(self, visit: AuthenticatedRequest, ref: str) -> GameSession:
+    async def get(self, request: AuthenticatedRequest, ref: str) -> GameSession:
         """One of the request's application; without an application any, for who administers."""
-        if visit.application_id is None:
-            require_operation(visit.rights, Operation.ADMINISTER)
+        if request.application_id is None:
+            require_operation(request.rights, Operation.ADMINISTER)
         else:
-            visit.opened(Operation.APPLICATION_GET)
-        found = await self._sessions.session(ref, self._clock.now()) if REF_PATTERN.fullmatch(ref) else None
-        if found is None or visit.application_id not in (None, found.app_id, found.gapp_id):
+            request.require_application(Operation.APPLICATION_GET)
+        found = await self._sessions.find_session(ref, self._clock.now()) if REF_PATTERN.fullmatch(ref) else None
+        if found is None or request.application_id not in (None, found.app_id, found.gapp_id):
             raise GameSessionNotFound
         return found

@@ -54,14 +54,16 @@ class HeldScope:
 def held_scopes(held: EffectivePermissions, structure: Structure, now: int) -> tuple[HeldScope, ...]:
     """Every place in which a rule is held, the root first."""
     return tuple(
-        _held_scope(scope, held.rules(scope), structure, now) for scope in held.scopes if held.rules(scope).held
+        _held_scope(scope, held.rules(scope), structure, now)
+        for scope in held.nonempty_scopes
+        if held.rules(scope).held
     )
 
 
 def _held_scope(scope: Scope, rules: ScopePermissions, structure: Structure, now: int) -> HeldScope:
     model = structure.projects.get(scope.project_id)
     titles = {} if model is None else {group_id: group.title for group_id, group in model.groups.items()}
-    sources, lefts = deciding_contributions(rules), rules.lefts(rules.held, now)
+    sources, lefts = deciding_contributions(rules), rules.seconds_left(rules.held, now)
     lines = [
         EffectiveRule(
             rule=rule,
@@ -79,10 +81,10 @@ def _held_scope(scope: Scope, rules: ScopePermissions, structure: Structure, now
 def deciding_contributions(rules: ScopePermissions) -> Mapping[Rule, list[Contribution]]:
     """For every rule that is held the voices of the highest tier that speaks of it: all of them say yes."""
     found: dict[Rule, list[Contribution]] = {}
-    for tier in reversed(rules.gathered.tiers):
+    for tier in reversed(rules.contributions.tiers):
         speaking: dict[Rule, list[Contribution]] = {}
         for voice in tier:
-            for rule in voice.says.yes & rules.held:
+            for rule in voice.verdicts.yes & rules.held:
                 speaking.setdefault(rule, []).append(voice)
         for rule, voices in speaking.items():
             found.setdefault(rule, voices)

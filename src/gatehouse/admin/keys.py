@@ -21,10 +21,10 @@ class KeyAdmin:
         self._clock = clock
         self.policy = policy
 
-    async def picture(self, actor: Actor) -> KeyTimeline:
+    async def timeline(self, actor: Actor) -> KeyTimeline:
         require_operation(actor.rights, Operation.ADMINISTER)
-        keys = (await self._store.load()).keys
-        return key_timeline(keys, KEY_LINES, now=self._clock.now(), every=self.policy.every)
+        keys = (await self._store.load_keys()).keys
+        return key_timeline(keys, KEY_LINES, now=self._clock.now(), every=self.policy.interval)
 
     async def rotate(self, actor: Actor, line: KeyLine, manner: RotationMode) -> None:
         """Raises RotationPending when a planned one is under way.
@@ -34,5 +34,5 @@ class KeyAdmin:
         require_operation(actor.rights, Operation.ADMINISTER)
         if line.purpose is KeyPurpose.AUDIT and manner is RotationMode.DISTRUST:
             raise BadInput("the keys of the audit log stay believed, or its old seals could not be verified")
-        await self._rotation.rotate(line, origin=actor.origin, manner=manner)
+        await self._rotation.rotate(line, origin=actor.origin, mode=manner)
         await self._keyring.reload()

@@ -63,12 +63,12 @@ class CellChange:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionColumn:
     role: Role
-    says: Mapping[Rule, RuleEntry]
+    entries: Mapping[Rule, RuleEntry]
     is_open: bool  # its cells can be changed
     applies_to_all: bool
 
-    def said(self, rule: Rule) -> CellValue:
-        return cell_value(self.says.get(rule))
+    def value_of(self, rule: Rule) -> CellValue:
+        return cell_value(self.entries.get(rule))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +139,7 @@ def matrix_columns(model: ApplicationModel, *, may_save: bool) -> list[Permissio
 def matrix_column(model: ApplicationModel, role: Role, *, may_save: bool) -> PermissionColumn:
     return PermissionColumn(
         role=role,
-        says=meta_entries(role.meta),
+        entries=meta_entries(role.meta),
         is_open=may_save and not (model.application.is_central and role.key in CENTRAL_ROLES),
         applies_to_all=applies_to_all(role),
     )
@@ -148,7 +148,7 @@ def matrix_column(model: ApplicationModel, role: Role, *, may_save: bool) -> Per
 def matrix_rows(model: ApplicationModel) -> list[PermissionRow]:
     """Every rule of the schema, and those that only roles speak of, in the order of groups."""
     known = schema_rules(model.schema.private_data, model.schema.public_data)
-    found = [PermissionRow(rule=rule, leaf=known.get(rule)) for rule in compiled_model(model).named]
+    found = [PermissionRow(rule=rule, leaf=known.get(rule)) for rule in compiled_model(model).all_rules]
     return sort_in_slices(found, key=_row_order)
 
 
@@ -186,7 +186,7 @@ def _group_rows(found: Iterable[PermissionRow]) -> Iterator[PermissionRowGroup]:
 def cell_changes(known: PermissionMatrix, wanted: Mapping[tuple[Rule, str], CellValue]) -> list[CellChange]:
     """What differs from what is stored, by role and rule; `wanted` is by rule and role key."""
     found = (
-        CellChange(rule=rule, role=known.columns[key].role, was=known.columns[key].said(rule), becomes=said)
+        CellChange(rule=rule, role=known.columns[key].role, was=known.columns[key].value_of(rule), becomes=said)
         for (rule, key), said in wanted.items()
     )
     changed = [one for one in map(_with_final_params, found) if one.was != one.becomes]

@@ -60,47 +60,54 @@ NO_PERMISSIONS: Final = OwnPermissions()
 
 class OwnPermissionsLoader:
     def __init__(
-        self, *, store: OwnPermissionsStore, desk: Authenticator, reading: PermissionLoader, clock: Clock
+        self,
+        *,
+        store: OwnPermissionsStore,
+        authenticator: Authenticator,
+        permission_loader: PermissionLoader,
+        clock: Clock,
     ) -> None:
         self._store = store
-        self._desk = desk
-        self._reading = reading
+        self._authenticator = authenticator
+        self._permission_loader = permission_loader
         self._clock = clock
 
-    async def of(self, user_id: str, address: Address | None) -> OwnPermissions:
+    async def load(self, user_id: str, address: Address | None) -> OwnPermissions:
         """`address`: where he comes from, if that is proven; conditions may ask for it."""
-        person = await self._reading.facts(user_id, {CENTRAL_ID})
+        person = await self._permission_loader.load_facts(user_id, {CENTRAL_ID})
         if person is None:
             return NO_PERMISSIONS
-        written = await self._store.concerned(user_id, APPLICATIONS_MOST + 1)
-        conditional = await self._store.by_condition(CONDITIONS_MOST)
+        written = await self._store.applications_of_user(user_id, APPLICATIONS_MOST + 1)
+        conditional = await self._store.conditional_grants(CONDITIONS_MOST)
         met = [one.application for one in conditional if _is_met(one, person.subject, address)]
         named = sorted({*written, *met}, key=_application_order)[: APPLICATIONS_MOST + 1]
-        facts = await self._reading.facts(user_id, {CENTRAL_ID, *(one.application_id for one in named)})
+        facts = await self._permission_loader.load_facts(
+            user_id, {CENTRAL_ID, *(one.application_id for one in named)}
+        )
         if facts is None:
             return NO_PERMISSIONS
-        visit = await self._desk.visit(Caller(by=CallerKind.FACTOR, facts=facts, address=address))
+        visit = await self._authenticator.attach_rights(Caller(by=CallerKind.FACTOR, facts=facts, address=address))
         held = named[:APPLICATIONS_MOST]
-        places = [place for one in held for place in await self._places(visit, one, address)]
+        places = [place for one in held for place in await self._own_scopes(visit, one, address)]
         is_cut = len(named) > APPLICATIONS_MOST or len(places) > PLACES_MOST
         return OwnPermissions(places=places[:PLACES_MOST], is_cut=is_cut)
 
-    async def _places(
-        self, visit: AuthenticatedRequest, one: NamedApplication, address: Address | None
+    async def _own_scopes(
+        self, request: AuthenticatedRequest, one: NamedApplication, address: Address | None
     ) -> list[OwnScope]:
-        case = visit.case
+        case = request.evaluation_input
         if one.application_id not in case.models:  # removed for good in this moment
             return []
-        held = await self._reading.effective(case, one.application_id, address)
-        return await run_off_loop(held.work, _own_scopes_of, visit, one.name, held, self._clock.now())
+        held = await self._permission_loader.evaluate(case, one.application_id, address)
+        return await run_off_loop(held.work, _own_scopes_of, request, one.name, held, self._clock.now())
 
 
 def _own_scopes_of(
-    visit: AuthenticatedRequest, application: str, held: EffectivePermissions, now: int
+    request: AuthenticatedRequest, application: str, held: EffectivePermissions, now: int
 ) -> list[OwnScope]:
     found = []
-    for place in held_scopes(held, visit.case.structure, now):
-        names_groups = is_open(visit.rights, Operation.PROJECT_GET, GuardTarget(project_id=place.scope.project_id))
+    for place in held_scopes(held, request.evaluation_input.structure, now):
+        names_groups = is_open(request.rights, Operation.PROJECT_GET, GuardTarget(project_id=place.scope.project_id))
         reasons = tuple(_reasons(place, names_groups=names_groups))
         found.append(OwnScope(application=application, scope=place.scope, project=place.project, reasons=reasons))
     return found

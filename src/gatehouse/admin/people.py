@@ -58,7 +58,7 @@ class PeopleAdmin:
         erasure: Erasure,
         consents: Consents,
         schemas: UserRecordCommands,
-        rooms: SignInServices,
+        sign_in: SignInServices,
     ) -> None:
         self._accounts = accounts
         self._administration = administration
@@ -68,7 +68,7 @@ class PeopleAdmin:
         self._erasure = erasure
         self._consents = consents
         self._schemas = schemas
-        self._rooms = rooms
+        self._sign_in = sign_in
 
     async def person(self, actor: Actor, user_id: str) -> User:
         """Raises UserNotFound."""
@@ -90,7 +90,7 @@ class PeopleAdmin:
 
     async def change(self, actor: Actor, user: User, draft: AccountDraft) -> None:
         require_operation(actor.rights, Operation.ADMINISTER)
-        await self._editing.change(user, draft, actor.origin)
+        await self._editing.save(user, draft, actor.origin)
 
     async def block(self, actor: Actor, user_id: str, *, blocked: bool) -> None:
         require_operation(actor.rights, Operation.ADMINISTER)
@@ -100,7 +100,7 @@ class PeopleAdmin:
     async def erase(self, actor: Actor, user_id: str) -> None:
         await self._erasure.erase(await self.person(actor, user_id), actor.origin)
 
-    async def send_link(self, actor: Actor, user_id: str) -> None:
+    async def send_password_link(self, actor: Actor, user_id: str) -> None:
         """Mail a link to choose a password: an invitation to whoever never had one."""
         user = await self.person(actor, user_id)
         if user.password_hash is None and not user.email_verified:
@@ -108,7 +108,7 @@ class PeopleAdmin:
                 login=user.login or "", nick=user.nick, lang=user.lang, origin=actor.origin
             )
         else:
-            await self._recovery.send(user, actor.origin)
+            await self._recovery.send_link(user, actor.origin)
 
     # -- what is signed in ------------------------------------------------------------------------------
 
@@ -116,11 +116,11 @@ class PeopleAdmin:
         """Every session, token and JWT ends; whoever does it to himself keeps the session he does it in."""
         require_operation(actor.rights, Operation.ADMINISTER)
         kept = keep if keep is not None and keep.user_id == user_id else None
-        await self._rooms.sessions.sign_out_everywhere(user_id, actor.origin, keep=kept)
+        await self._sign_in.sessions.sign_out_everywhere(user_id, actor.origin, keep=kept)
 
     async def end_session(self, actor: Actor, user_id: str, session_id: str) -> None:
         require_operation(actor.rights, Operation.ADMINISTER)
-        await self._rooms.sessions.close(user_id, session_id, actor.origin)
+        await self._sign_in.sessions.end_as_administrator(user_id, session_id, actor.origin)
 
     async def disconnect(self, actor: Actor, user_id: str, client_id: str) -> None:
         require_operation(actor.rights, Operation.ADMINISTER)
@@ -135,18 +135,18 @@ class PeopleAdmin:
         user, why = await self.person(actor, user_id), check_reason(reason)
         match factor:
             case Factor.TOTP:
-                await self._rooms.totp.remove(user, origin=actor.origin, reason=why)
+                await self._sign_in.totp.remove(user, origin=actor.origin, reason=why)
             case Factor.EMAIL:
-                await self._rooms.email_codes.disable(user, origin=actor.origin, reason=why)
+                await self._sign_in.email_codes.disable(user, origin=actor.origin, reason=why)
             case Factor.PASSKEY:
-                await self._rooms.passkeys.remove(user, passkey_id, origin=actor.origin, reason=why)
+                await self._sign_in.passkeys.remove(user, passkey_id, origin=actor.origin, reason=why)
             case Factor.RECOVERY:
                 raise BadAccount("recovery codes go with the last second factor")
 
     async def remove_all_factors(self, actor: Actor, user_id: str, *, reason: str) -> None:
         """Ends every session and token as well (checklist LG-20)."""
         user, why = await self.person(actor, user_id), check_reason(reason)
-        await self._rooms.factors.reset(user, origin=actor.origin, reason=why)
+        await self._sign_in.factors.reset(user, origin=actor.origin, reason=why)
 
     # -- the administrator's role -----------------------------------------------------------------------
 
@@ -155,7 +155,7 @@ class PeopleAdmin:
         user = await self.person(actor, user_id)
         if user.kind is AccountKind.SERVICE:
             raise BadAccount("a service account administers nothing")
-        record = (await self._schemas.person(actor, user_id, CENTRAL_ID)).records[CENTRAL_ID]
+        record = (await self._schemas.load_person(actor, user_id, CENTRAL_ID)).records[CENTRAL_ID]
         draft = RecordDraft(roles=root_roles_to_save(record, holds=holds), version=record.version)
         await self._schemas.save(actor, central, user_id, draft, 0)
 

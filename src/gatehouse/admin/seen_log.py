@@ -26,69 +26,77 @@ class RecordNotFound(NotFound):
 
 
 class VisibleAuditLog:
-    def __init__(self, *, log: AuditStore, store: ActivityStore, desk: Authenticator) -> None:
+    def __init__(self, *, log: AuditStore, store: ActivityStore, authenticator: Authenticator) -> None:
         self._log = log
         self._store = store
-        self._desk = desk
+        self._authenticator = authenticator
 
-    async def record(self, visit: AuthenticatedRequest, sight: Visibility, record_id: str) -> AuditRecord | Refusal:
+    async def record(
+        self, request: AuthenticatedRequest, visibility: Visibility, record_id: str
+    ) -> AuditRecord | Refusal:
         """As it is kept: `shown` cuts it. Raises RecordNotFound, for what is out of sight too; NoRight as `subjects`.
 
         Whoever sees anything of the log is told the same of what is not there and of what is not for him.
         """
-        everything = is_open(visit.rights, Operation.ADMINISTER)
+        everything = is_open(request.rights, Operation.ADMINISTER)
         if not everything:
-            refuse_without_projects(visit, sight)
-        found = await self._log.find(record_id)
-        if found is None or not (everything or await self._is_seen(visit, sight, found)):
+            refuse_without_projects(request, visibility)
+        found = await self._log.find_record(record_id)
+        if found is None or not (everything or await self._is_visible(request, visibility, found)):
             raise RecordNotFound
         return found
 
     async def subjects(
-        self, visit: AuthenticatedRequest, sight: Visibility, only: str = ""
+        self, request: AuthenticatedRequest, visibility: Visibility, only: str = ""
     ) -> tuple[str, ...] | None:
         """How the log names what he may see; None stands for everything. Raises NoRight where that is nothing.
 
         `only`: whether this one is among them, however many there are.
         """
-        if is_open(visit.rights, Operation.ADMINISTER):
+        if is_open(request.rights, Operation.ADMINISTER):
             return None
-        refuse_without_projects(visit, sight)
-        return tuple(await self._named(visit, sight, only))
+        refuse_without_projects(request, visibility)
+        return tuple(await self._visible_subjects(request, visibility, only))
 
-    async def _is_seen(self, visit: AuthenticatedRequest, sight: Visibility, found: AuditRecord | Refusal) -> bool:
+    async def _is_visible(
+        self, request: AuthenticatedRequest, visibility: Visibility, found: AuditRecord | Refusal
+    ) -> bool:
         """What was refused is for administrators: it tells of attempts, not of what happened to a project."""
-        return isinstance(found, AuditRecord) and found.subject in await self._named(visit, sight, found.subject)
+        return isinstance(found, AuditRecord) and found.subject in await self._visible_subjects(
+            request, visibility, found.subject
+        )
 
-    async def _named(self, visit: AuthenticatedRequest, sight: Visibility, only: str) -> Sequence[str]:
-        inside = await self._store.belongings(sight.projects)
-        own = sight.applications  # first: most likely they are open to him
+    async def _visible_subjects(
+        self, request: AuthenticatedRequest, visibility: Visibility, only: str
+    ) -> Sequence[str]:
+        inside = await self._store.project_contents(visibility.projects)
+        own = visibility.applications  # first: most likely they are open to him
         asked = [
             one
             for one in sorted(inside.applications, key=lambda one: (one not in own, one))
             if only in ("", f"application {one}")
         ]
-        visits = await self._desk.about_each(visit.caller, asked[:SUBJECTS_MOST])
+        visits = await self._authenticator.attach_rights_in_each(request.caller, asked[:SUBJECTS_MOST])
         seen = [
-            *(f"project {one}" for one in sorted(sight.projects)),
+            *(f"project {one}" for one in sorted(visibility.projects)),
             *(f"application {one}" for one, each in visits.items() if may_read_schema(each)),
             *(
                 f"group {group_id}"
                 for project_id, group_id in inside.groups
-                if is_open(visit.rights, Operation.GROUP_GET, GuardTarget(project_id=project_id, group_id=group_id))
+                if is_open(request.rights, Operation.GROUP_GET, GuardTarget(project_id=project_id, group_id=group_id))
             ),
         ]
         return [one for one in seen if only in ("", one)][:SUBJECTS_MOST]
 
 
-def refuse_without_projects(visit: AuthenticatedRequest, sight: Visibility) -> None:
+def refuse_without_projects(request: AuthenticatedRequest, visibility: Visibility) -> None:
     """Raise NoRight where there is nothing to see, whatever is asked for."""
-    if not sight.projects:
-        require_operation(visit.rights, Operation.ADMINISTER)
+    if not visibility.projects:
+        require_operation(request.rights, Operation.ADMINISTER)
 
 
-def may_read_schema(visit: AuthenticatedRequest) -> bool:
-    return is_open(visit.rights, Operation.SCHEMA_GET, visit.about)
+def may_read_schema(request: AuthenticatedRequest) -> bool:
+    return is_open(request.rights, Operation.SCHEMA_GET, request.target)
 
 
 def truncated_at(subjects: Sequence[str] | None) -> int:

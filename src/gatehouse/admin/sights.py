@@ -17,24 +17,30 @@ from gatehouse.permissions.rights.rights import Rights
 class ConsoleAccess:
     """Whether the console has anything for somebody: what the account page asks before it points there."""
 
-    def __init__(self, *, desk: Authenticator, reading: PermissionLoader, sights: "VisibilityLoader") -> None:
-        self._desk = desk
-        self._reading = reading
-        self._sights = sights
+    def __init__(
+        self,
+        *,
+        authenticator: Authenticator,
+        permission_loader: PermissionLoader,
+        visibility_loader: "VisibilityLoader",
+    ) -> None:
+        self._authenticator = authenticator
+        self._permission_loader = permission_loader
+        self._visibility_loader = visibility_loader
 
-    async def is_open(self, user_id: str, address: Address | None) -> bool:
-        facts = await self._reading.facts(user_id, (CENTRAL_ID,))
+    async def may_open(self, user_id: str, address: Address | None) -> bool:
+        facts = await self._permission_loader.load_facts(user_id, (CENTRAL_ID,))
         if facts is None:
             return False
-        visit = await self._desk.visit(Caller(by=CallerKind.FACTOR, facts=facts, address=address))
-        return (await self._sights.of(visit.rights)).is_anything
+        visit = await self._authenticator.attach_rights(Caller(by=CallerKind.FACTOR, facts=facts, address=address))
+        return (await self._visibility_loader.load(visit.rights)).has_any
 
 
 class VisibilityLoader:
     def __init__(self, store: VisibilityStore) -> None:
         self._store = store
 
-    async def of(self, rights: Rights) -> Visibility:
+    async def load(self, rights: Rights) -> Visibility:
         if rights.administers:
             return Visibility(everything=True, may_publish=True, may_create=True)
         own = await self._store.own_applications(rights.user_id)

@@ -23,30 +23,30 @@ class AuthorizationServices:
     authorize: AuthorizeService
     consents: Consents
     granting: GrantCreator
-    occasion: AuthorizeSignInPurpose
+    purpose: AuthorizeSignInPurpose
 
 
-def authorization_services(house: Services, rules: LoginRules) -> AuthorizationServices:
-    clock, recorder, storage = house.clock, house.recorder, house.storage
+def authorization_services(services: Services, rules: LoginRules) -> AuthorizationServices:
+    clock, recorder, storage = services.clock, services.recorder, services.storage
     consents = Consents(store=storage.consents, recorder=recorder, clock=clock)
-    wanted = house.settings.oauth
+    wanted = services.settings.oauth
     granting = GrantCreator(
         store=storage.grants,
         recorder=recorder,
         clock=clock,
-        life=GrantLifetimes(code=wanted.code_seconds, family=wanted.refresh_family_days * DAY),
+        lifetimes=GrantLifetimes(code_seconds=wanted.code_seconds, family_seconds=wanted.refresh_family_days * DAY),
     )
     authorize = AuthorizeService(
-        clients=storage.oauth,
+        clients=storage.clients,
         consents=consents,
-        granting=granting,
+        grant_creator=granting,
         rules=rules,
-        verifier=authentication_services(house).verifier,
+        verifier=authentication_services(services).verifier,
         clock=clock,
-        issuer=house.settings.server.base_url,
+        issuer=services.settings.server.base_url,
     )
-    occasion = AuthorizeSignInPurpose(authorize=authorize, clients=storage.oauth, accounts=storage.accounts)
-    return AuthorizationServices(authorize=authorize, consents=consents, granting=granting, occasion=occasion)
+    occasion = AuthorizeSignInPurpose(authorize=authorize, clients=storage.clients, accounts=storage.accounts)
+    return AuthorizationServices(authorize=authorize, consents=consents, granting=granting, purpose=occasion)
 
 
 class ApplicationOwners:
@@ -73,16 +73,16 @@ class AdministratorCheck:
         self._reading = reading
 
     async def is_administrator(self, user: User) -> bool:
-        facts = await self._reading.facts(user.user_id, (CENTRAL_APPLICATION,))
+        facts = await self._reading.load_facts(user.user_id, (CENTRAL_APPLICATION,))
         if facts is None:
             return False
-        case = await self._reading.case(facts)
-        return (await self._reading.effective(case, CENTRAL_APPLICATION, None)).allows(ROOT, CAN_ADMINISTER)
+        case = await self._reading.load_input(facts)
+        return (await self._reading.evaluate(case, CENTRAL_APPLICATION, None)).allows(ROOT, CAN_ADMINISTER)
 
 
-def application_owners(house: Services) -> ApplicationOwners:
-    return ApplicationOwners(applications=house.storage.applications, projects=house.storage.projects)
+def application_owners(services: Services) -> ApplicationOwners:
+    return ApplicationOwners(applications=services.storage.applications, projects=services.storage.projects)
 
 
-def denied_reasons(house: Services, rules: LoginRules) -> DenialReasons:
-    return DenialReasons(administrators=AdministratorCheck(house.reading), refusals=rules)
+def denied_reasons(services: Services, rules: LoginRules) -> DenialReasons:
+    return DenialReasons(administrators=AdministratorCheck(services.permission_loader), refusals=rules)

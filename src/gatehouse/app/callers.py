@@ -31,70 +31,79 @@ class AuthenticationServices:
     callers: CallerIdentifier
 
 
-def authentication_services(house: Services) -> AuthenticationServices:
+def authentication_services(services: Services) -> AuthenticationServices:
     application_keys = ApplicationKeyDirectory(
-        store=house.storage.application_keys, files=key_files(house), keyring=house.keyring, clock=house.clock
+        store=services.storage.application_keys,
+        files=key_files(services),
+        keyring=services.keyring,
+        clock=services.clock,
     )
     verifier = TokenVerifier(
-        issuer=house.settings.server.base_url,
-        keyring=house.keyring,
+        issuer=services.settings.server.base_url,
+        keyring=services.keyring,
         application_keys=application_keys,
-        clock=house.clock,
+        clock=services.clock,
     )
-    service_jwts = ServiceJwtVerifier(store=house.storage.application_keys, verifier=verifier)
+    service_jwts = ServiceJwtVerifier(store=services.storage.application_keys, verifier=verifier)
     callers = CallerIdentifier(
-        store=house.storage.permissions,
+        store=services.storage.permissions,
         user_jwts=CallerJwtVerifier(verifier),
         service_jwts=service_jwts,
-        keys=key_proofs(house),
-        grants=GrantLiveness(store=house.storage.grants, clock=house.clock),
-        volume=principal_rate_limit(house),
-        clock=house.clock,
-        grace=house.settings.tokens.expired_grace_days * DAY,
+        access_keys=key_proofs(services),
+        grants=GrantLiveness(store=services.storage.grants, clock=services.clock),
+        volume=principal_rate_limit(services),
+        clock=services.clock,
+        grace=services.settings.tokens.expired_grace_days * DAY,
     )
     return AuthenticationServices(
         application_keys=application_keys, verifier=verifier, service_jwts=service_jwts, callers=callers
     )
 
 
-def key_proofs(house: Services) -> AccessKeyVerifier:
+def key_proofs(services: Services) -> AccessKeyVerifier:
     return AccessKeyVerifier(
-        store=house.storage.application_keys, masters=house.masters, guesses=guesses(house), clock=house.clock
+        store=services.storage.application_keys,
+        masters=services.masters,
+        limiter=guesses(services),
+        clock=services.clock,
     )
 
 
-def key_files(house: Services) -> KeyFiles:
-    directory = house.settings.applications.keys_dir
-    return KeyFiles(Path(directory) if directory else None, clock=house.clock)
+def key_files(services: Services) -> KeyFiles:
+    directory = services.settings.applications.keys_dir
+    return KeyFiles(Path(directory) if directory else None, clock=services.clock)
 
 
-def principal_rate_limit(house: Services) -> RateLimiter:
+def principal_rate_limit(services: Services) -> RateLimiter:
     """One principal may ask as often as one address may, from however many addresses he does (PA-15)."""
-    rates = house.settings.rates
-    return RateLimiter({PRINCIPAL_RATE_CLASS: RateLimit(rates.admin)} if rates.enabled else {}, clock=house.clock)
+    rates = services.settings.rates
+    return RateLimiter({PRINCIPAL_RATE_CLASS: RateLimit(rates.admin)} if rates.enabled else {}, clock=services.clock)
 
 
-def service_tokens(house: Services) -> ServiceTokens:
+def service_tokens(services: Services) -> ServiceTokens:
     return ServiceTokens(
-        store=house.storage.application_keys,
-        signer=house.signer,
-        recorder=house.recorder,
-        clock=house.clock,
-        issuer=house.settings.server.base_url,
-        days=house.settings.tokens.service_jwt_days,
+        store=services.storage.application_keys,
+        signer=services.signer,
+        recorder=services.recorder,
+        clock=services.clock,
+        issuer=services.settings.server.base_url,
+        days=services.settings.tokens.service_jwt_days,
     )
 
 
-def email_secrets(house: Services) -> EmailSecretCommands:
+def email_secrets(services: Services) -> EmailSecretCommands:
     return EmailSecretCommands(
-        store=house.storage.permissions,
-        applications=house.storage.applications,
-        recorder=house.recorder,
-        clock=house.clock,
+        store=services.storage.permissions,
+        applications=services.storage.applications,
+        recorder=services.recorder,
+        clock=services.clock,
     )
 
 
-def public_endpoints(house: Services, known: AuthenticationServices) -> list[Endpoint]:
+def public_endpoints(services: Services, authentication: AuthenticationServices) -> list[Endpoint]:
     """Those that ask for no rights: public keys, and exchangeJwt, for which an access key is enough."""
-    exchange = JwtExchange(callers=known.callers, signer=house.signer, clock=house.clock)
-    return [*PublicKeyEndpoints(known.application_keys).endpoints(), ExchangeJwtEndpoint(exchange).endpoint()]
+    exchange = JwtExchange(caller_identifier=authentication.callers, signer=services.signer, clock=services.clock)
+    return [
+        *PublicKeyEndpoints(authentication.application_keys).endpoints(),
+        ExchangeJwtEndpoint(exchange).endpoint(),
+    ]

@@ -35,8 +35,8 @@ TEMPLATE_GLOBALS: Final[Mapping[str, object]] = {"Entry": ConsoleEntry, "conditi
 
 
 def console(
-    house: Services,
-    them: AccountServices,
+    services: Services,
+    accounts: AccountServices,
     *,
     threshold: SignInGate,
     rooms: PermissionServices,
@@ -44,54 +44,54 @@ def console(
     samples: SampleCommands,
 ) -> ConsoleHandler:
     """Built in a thread: nothing here may need the event loop."""
-    https = house.settings.server.base_url.startswith("https:")
+    https = services.settings.server.base_url.startswith("https:")
     desk = ConsoleView(
-        threshold=threshold,
-        sessions=them.sessions,
-        desk=rooms.desk,
-        reading=house.reading,
-        sights=VisibilityLoader(VisibilityStorage(house.storage.runner)),
-        pages=pages.extended("console", TEMPLATE_GLOBALS),
-        notes=FlashMessages(https=https),
-        clock=house.clock,
+        sign_in_gate=threshold,
+        sessions=accounts.sessions,
+        authenticator=rooms.authenticator,
+        permission_loader=services.permission_loader,
+        visibility=VisibilityLoader(VisibilityStorage(services.storage.runner)),
+        pages=pages.with_part("console", TEMPLATE_GLOBALS),
+        flash=FlashMessages(https=https),
+        clock=services.clock,
     )
     screens = [
-        *home_screens(house, desk, samples).screens(),
-        *people_screens(house, them, desk, rooms),
-        *project_screens(house, desk),
-        *role_screens(house, desk),
-        *application_screens(house, desk),
-        *table_screens(house, desk),
-        *access_screens(house, desk, them, rooms),
-        *game_screens(house, desk, them).screens(),
-        *activity_screens(house, desk, rooms),
-        *webhook_screens(house, desk).screens(),
-        *setting_screens(house, them, desk, rooms.readiness),
+        *home_screens(services, desk, samples).routes(),
+        *people_screens(services, accounts, desk, rooms),
+        *project_screens(services, desk),
+        *role_screens(services, desk),
+        *application_screens(services, desk),
+        *table_screens(services, desk),
+        *access_screens(services, desk, accounts, rooms),
+        *game_screens(services, desk, accounts).routes(),
+        *activity_screens(services, desk, rooms),
+        *webhook_screens(services, desk).routes(),
+        *setting_screens(services, accounts, desk, rooms.readiness),
     ]
-    return ConsoleRouter(screens, threshold, desk.nowhere).answer
+    return ConsoleRouter(screens, threshold, desk.not_found).dispatch
 
 
-def home_screens(house: Services, desk: ConsoleView, samples: SampleCommands) -> HomeScreens:
+def home_screens(services: Services, view: ConsoleView, samples: SampleCommands) -> HomeScreens:
     return HomeScreens(
-        store=HomeStorage(house.storage.runner),
-        tallies=house.storage.tallies,
-        desk=desk,
-        clock=house.clock,
-        sends_mail=bool(house.settings.mail.host),
-        risks=find_risks(posture(house.settings, dev=house.dev)),
+        store=HomeStorage(services.storage.runner),
+        tallies=services.storage.tallies,
+        view=view,
+        clock=services.clock,
+        sends_mail=bool(services.settings.mail.host),
+        risks=find_risks(posture(services.settings, dev=services.dev)),
         samples=samples,
     )
 
 
-def webhook_screens(house: Services, desk: ConsoleView) -> WebhookScreens:
+def webhook_screens(services: Services, view: ConsoleView) -> WebhookScreens:
     return WebhookScreens(
         webhooks=webhooks(
-            house.settings,
-            store=house.storage.webhooks,
-            masters=house.masters,
-            recorder=house.recorder,
-            clock=house.clock,
+            services.settings,
+            store=services.storage.webhooks,
+            masters=services.masters,
+            recorder=services.recorder,
+            clock=services.clock,
         ),
-        lists=DeliveryListStorage(house.storage.runner),
-        desk=desk,
+        lists=DeliveryListStorage(services.storage.runner),
+        view=view,
     )

@@ -27,72 +27,75 @@ from gatehouse.web.console.screens import ConsoleRoute
 
 
 def access_screens(
-    house: Services, desk: ConsoleView, them: AccountServices, rooms: PermissionServices
+    services: Services, view: ConsoleView, accounts: AccountServices, permissions: PermissionServices
 ) -> list[ConsoleRoute]:
-    storage, clock = house.storage, house.clock
+    storage, clock = services.storage, services.clock
     names, finding = NameStorage(storage.runner), SearchStorage(storage.runner)
-    sights = QuestionAccess(desk=rooms.desk, reading=house.reading)
+    sights = QuestionAccess(authenticator=permissions.authenticator, permission_loader=services.permission_loader)
     choosing = Suggestions(finding)
     check = CheckScreens(
         explanations=GuardedExplainer(
-            explained=explainer(house),
-            sights=sights,
-            desk=rooms.desk,
-            reading=house.reading,
+            explainer=explainer(services),
+            question_access=sights,
+            authenticator=permissions.authenticator,
+            permission_loader=services.permission_loader,
             projects=storage.projects,
         ),
-        sights=sights,
-        login=them.game.rules,
-        choosing=choosing,
+        question_access=sights,
+        login=accounts.games.login_rules,
+        suggestions=choosing,
         names=names,
-        desk=desk,
+        view=view,
         clock=clock,
     )
     who = WhoCanScreens(
-        who_can=WhoCan(crowds=storage.crowds, clock=clock),
+        who_can=WhoCan(candidate_store=storage.candidates, clock=clock),
         projects=storage.projects,
         names=names,
         finding=finding,
-        choosing=choosing,
-        desk=desk,
+        suggestions=choosing,
+        view=view,
     )
     simulate = SimulateScreens(
-        foresight=ImpactForecaster(simulation=simulation(house), names=names, desk=desk),
-        sights=sights,
+        forecaster=ImpactForecaster(simulation=simulation(services), names=names, view=view),
+        question_access=sights,
         groups=storage.groups,
         projects=storage.projects,
-        choosing=choosing,
-        desk=desk,
+        suggestions=choosing,
+        view=view,
     )
-    return [*check.screens(), *who.screens(), *simulate.screens()]
+    return [*check.routes(), *who.routes(), *simulate.routes()]
 
 
-def game_screens(house: Services, desk: ConsoleView, them: AccountServices) -> GameScreens:
-    storage = house.storage
+def game_screens(services: Services, view: ConsoleView, accounts: AccountServices) -> GameScreens:
+    storage = services.storage
     return GameScreens(
         lists=GameSessionListStorage(storage.runner),
         audit=storage.audit,
         administration=GameSessionAdmin(
-            store=storage.game_sessions, records=them.game.records, recorder=house.recorder, clock=house.clock
+            store=storage.game_sessions,
+            refusals=accounts.games.records,
+            recorder=services.recorder,
+            clock=services.clock,
         ),
         names=NameStorage(storage.runner),
         finding=SearchStorage(storage.runner),
-        desk=desk,
-        clock=house.clock,
+        view=view,
+        clock=services.clock,
     )
 
 
-def activity_screens(house: Services, desk: ConsoleView, rooms: PermissionServices) -> list[ConsoleRoute]:
-    storage = house.storage
+def activity_screens(services: Services, view: ConsoleView, permissions: PermissionServices) -> list[ConsoleRoute]:
+    storage = services.storage
     store = ActivityStorage(storage.runner)
     log = ActivityScreens(
-        log=visible_log(house, rooms.desk),
+        log=visible_log(services, permissions.authenticator),
         store=store,
         names=NameStorage(storage.runner),
         finding=SearchStorage(storage.runner),
-        desk=desk,
-        mac_key=house.audit_key,
-        box=HeadCodec(house.masters),
+        view=view,
+        mac_key=services.audit_key,
+        box=HeadCodec(services.masters),
     )
-    refusals = RefusalScreens(store=store, desk=desk)
-    return [*refusals.screens(), *log.screens()]  # an address of the log may be any record's
+    refusals = RefusalScreens(store=store, view=view)
+    return [*refusals.routes(), *log.routes()]  # an address of the log may be any record's

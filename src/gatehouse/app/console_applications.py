@@ -30,39 +30,39 @@ from gatehouse.web.console.desk import ConsoleView
 from gatehouse.web.console.screens import ConsoleRoute
 
 
-def application_screens(house: Services, desk: ConsoleView) -> Sequence[ConsoleRoute]:
-    applications = application_commands(house)
-    lists = ApplicationListStorage(house.storage.runner)
+def application_screens(services: Services, view: ConsoleView) -> Sequence[ConsoleRoute]:
+    applications = application_commands(services)
+    lists = ApplicationListStorage(services.storage.runner)
     return [
-        *ApplicationListScreens(applications=applications, lists=lists, desk=desk).screens(),
-        *ApplicationScreens(applications=applications, lists=lists, desk=desk).screens(),
-        *ApplicationRemovalScreens(applications=applications, lists=lists, desk=desk, clock=house.clock).screens(),
-        *schema_screens(house, desk),
-        *key_screens(house, desk),
-        *client_screens(house, desk).screens(),
+        *ApplicationListScreens(applications=applications, lists=lists, view=view).routes(),
+        *ApplicationScreens(applications=applications, lists=lists, view=view).routes(),
+        *ApplicationRemovalScreens(applications=applications, lists=lists, view=view, clock=services.clock).routes(),
+        *schema_screens(services, view),
+        *key_screens(services, view),
+        *client_screens(services, view).routes(),
     ]
 
 
-def schema_screens(house: Services, desk: ConsoleView) -> Sequence[ConsoleRoute]:
+def schema_screens(services: Services, view: ConsoleView) -> Sequence[ConsoleRoute]:
     """Rules, login rules, import and export, versions; words of a path stand before what they could be."""
-    schemas = SchemaCommands(store=house.storage.applications, recorder=house.recorder, clock=house.clock)
-    reviews = schema_reviews(house, desk)
-    versions = SchemaVersionStorage(house.storage.runner)
+    schemas = SchemaCommands(store=services.storage.applications, recorder=services.recorder, clock=services.clock)
+    reviews = schema_reviews(services, view)
+    versions = SchemaVersionStorage(services.storage.runner)
     return [
-        *LoginRuleScreens(schemas=schemas, desk=desk).screens(),
-        *SchemaFileScreens(schemas=schemas, reviews=reviews, desk=desk).screens(),
-        *RuleScreens(schemas=schemas, reviews=reviews, desk=desk).screens(),
-        *VersionScreens(schemas=schemas, versions=versions, reviews=reviews, desk=desk).screens(),
+        *LoginRuleScreens(schemas=schemas, view=view).routes(),
+        *SchemaFileScreens(schemas=schemas, schema_review=reviews, view=view).routes(),
+        *RuleScreens(schemas=schemas, schema_review=reviews, view=view).routes(),
+        *VersionScreens(schemas=schemas, versions=versions, schema_review=reviews, view=view).routes(),
     ]
 
 
-def key_screens(house: Services, desk: ConsoleView) -> Sequence[ConsoleRoute]:
-    storage, recorder, clock = house.storage, house.recorder, house.clock
-    base_url = house.settings.server.base_url
+def key_screens(services: Services, view: ConsoleView) -> Sequence[ConsoleRoute]:
+    storage, recorder, clock = services.storage, services.recorder, services.clock
+    base_url = services.settings.server.base_url
     access_keys = AccessKeyCommands(
         store=storage.application_keys,
         applications=storage.applications,
-        masters=house.masters,
+        masters=services.masters,
         recorder=recorder,
         clock=clock,
     )
@@ -70,44 +70,44 @@ def key_screens(house: Services, desk: ConsoleView) -> Sequence[ConsoleRoute]:
         store=storage.application_keys, applications=storage.applications, recorder=recorder, clock=clock
     )
     tokens = ServiceTokenScreens(
-        tokens=managed_service_tokens(house),
-        email_secrets=email_secrets(house),
-        desk=desk,
+        tokens=managed_service_tokens(services),
+        email_secrets=email_secrets(services),
+        view=view,
         base_url=base_url,
-        usual_days=house.settings.tokens.service_jwt_days,
+        usual_days=services.settings.tokens.service_jwt_days,
     )
     return [
-        *AccessKeyScreens(keys=access_keys, desk=desk, base_url=base_url).screens(),
-        *PublicKeyScreens(keys=custom_keys, desk=desk, base_url=base_url).screens(),
-        *tokens.screens(),
+        *AccessKeyScreens(keys=access_keys, view=view, base_url=base_url).routes(),
+        *PublicKeyScreens(keys=custom_keys, view=view, base_url=base_url).routes(),
+        *tokens.routes(),
     ]
 
 
-def client_screens(house: Services, desk: ConsoleView) -> ClientScreens:
+def client_screens(services: Services, view: ConsoleView) -> ClientScreens:
     return ClientScreens(
-        clients=application_clients(house),
-        lists=ClientListStorage(house.storage.runner),
-        desk=desk,
-        clock=house.clock,
-        base_url=house.settings.server.base_url,
+        clients=application_clients(services),
+        lists=ClientListStorage(services.storage.runner),
+        view=view,
+        clock=services.clock,
+        base_url=services.settings.server.base_url,
     )
 
 
-def schema_reviews(house: Services, desk: ConsoleView) -> SchemaReview:
+def schema_reviews(services: Services, view: ConsoleView) -> SchemaReview:
     return SchemaReview(
-        rehearsals=dry_runs(house),
-        simulation=simulation(house),
-        nicks=NickStorage(house.storage.runner),
-        desk=desk,
+        dry_runs=dry_runs(services),
+        simulation=simulation(services),
+        nicks=NickStorage(services.storage.runner),
+        view=view,
     )
 
 
-def application_commands(house: Services) -> ApplicationCommands:
+def application_commands(services: Services) -> ApplicationCommands:
     return ApplicationCommands(
-        store=house.storage.applications,
-        projects=house.storage.projects,
-        masters=house.masters,
-        recorder=house.recorder,
-        clock=house.clock,
-        reachable=house.settings.outbound.allow,
+        store=services.storage.applications,
+        projects=services.storage.projects,
+        masters=services.masters,
+        recorder=services.recorder,
+        clock=services.clock,
+        reachable=services.settings.outbound.allow,
     )

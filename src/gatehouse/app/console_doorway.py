@@ -6,7 +6,9 @@ from gatehouse.permissions.callers.desk import Authenticator
 from gatehouse.storage.admin.sight import VisibilityStorage
 
 
-def doorway(house: Services, desk: Authenticator) -> ConsoleAccess:
+def doorway(services: Services, authenticator: Authenticator) -> ConsoleAccess:
     return ConsoleAccess(
-        desk=desk, reading=house.reading, sights=VisibilityLoader(VisibilityStorage(house.storage.runner))
+        authenticator=authenticator,
+        permission_loader=services.permission_loader,
+        visibility_loader=VisibilityLoader(VisibilityStorage(services.storage.runner)),
     )

@@ -7,5 +7,5 @@ from gatehouse.web.console.desk import ConsoleView
 from gatehouse.web.console.forecast import ImpactForecaster
 
 
-def impact_forecast(house: Services, desk: ConsoleView) -> ImpactForecaster:
-    return ImpactForecaster(simulation=simulation(house), names=NameStorage(house.storage.runner), desk=desk)
+def impact_forecast(services: Services, view: ConsoleView) -> ImpactForecaster:
+    return ImpactForecaster(simulation=simulation(services), names=NameStorage(services.storage.runner), view=view)

@@ -21,49 +21,53 @@ from gatehouse.web.places import open_geoip
 
 
 def people_screens(
-    house: Services, them: AccountServices, desk: ConsoleView, rooms: PermissionServices
+    services: Services, accounts: AccountServices, view: ConsoleView, permissions: PermissionServices
 ) -> list[ConsoleRoute]:
-    office, lists = people_admin(house, them), PeopleListStorage(house.storage.runner)
-    persons = PersonLoader(office=office, lists=lists, desk=desk, clock=house.clock)
-    profile = AccountProfile(store=house.storage.profile, recorder=house.recorder, clock=house.clock)
+    office, lists = people_admin(services, accounts), PeopleListStorage(services.storage.runner)
+    persons = PersonLoader(office=office, lists=lists, desk=view, clock=services.clock)
+    profile = AccountProfile(store=services.storage.profile, recorder=services.recorder, clock=services.clock)
     signs = PersonSessionScreens(
         persons,
-        sessions=them.sessions,
-        consents=them.authorizing.consents,
+        sessions=accounts.sessions,
+        consents=accounts.authorization.consents,
         profile=profile,
-        nicks=NickStorage(house.storage.runner),
-        places=open_geoip(house.settings.accounts.geoip_file),
+        nicks=NickStorage(services.storage.runner),
+        places=open_geoip(services.settings.accounts.geoip_file),
     )
     return [
-        *PeopleScreens(office=office, lists=lists, desk=desk, clock=house.clock).screens(),
-        *PersonScreens(persons).screens(),
-        *PersonAccessScreens(persons, reading=house.reading, views=record_views(house, rooms.desk)).screens(),
-        *signs.screens(),
+        *PeopleScreens(people_admin=office, lists=lists, view=view, clock=services.clock).routes(),
+        *PersonScreens(persons).routes(),
+        *PersonAccessScreens(
+            persons,
+            permission_loader=services.permission_loader,
+            views=record_views(services, permissions.authenticator),
+        ).routes(),
+        *signs.routes(),
     ]
 
 
-def people_admin(house: Services, them: AccountServices) -> PeopleAdmin:
-    storage, recorder, ways_in = house.storage, house.recorder, registration_services(house)
+def people_admin(services: Services, accounts: AccountServices) -> PeopleAdmin:
+    storage, recorder, ways_in = services.storage, services.recorder, registration_services(services)
     return PeopleAdmin(
         accounts=storage.accounts,
-        administration=house.administration,
-        editing=AccountEditor(store=storage.profile, composer=them.composer, recorder=recorder),
+        administration=services.administration,
+        editing=AccountEditor(store=storage.profile, composer=accounts.composer, recorder=recorder),
         invitations=ways_in.invitations,
         recovery=ways_in.recovery,
-        erasure=erasure(house),
-        consents=them.authorizing.consents,
+        erasure=erasure(services),
+        consents=accounts.authorization.consents,
         schemas=UserRecordCommands(
             store=storage.user_records,
             people=storage.permissions,
             projects=storage.projects,
             recorder=recorder,
-            clock=house.clock,
+            clock=services.clock,
         ),
-        rooms=SignInServices(
-            sessions=them.sessions,
-            factors=them.factors,
-            totp=them.totp,
-            passkeys=them.passkeys,
-            email_codes=them.email_codes,
+        sign_in=SignInServices(
+            sessions=accounts.sessions,
+            factors=accounts.second_factors,
+            totp=accounts.totp,
+            passkeys=accounts.passkeys,
+            email_codes=accounts.email_codes,
         ),
     )

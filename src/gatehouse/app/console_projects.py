@@ -29,95 +29,95 @@ from gatehouse.web.console.projects import ProjectScreens
 from gatehouse.web.console.screens import ConsoleRoute
 
 
-def project_screens(house: Services, desk: ConsoleView) -> list[ConsoleRoute]:
-    storage = house.storage
-    projects = ProjectCommands(store=storage.projects, models=storage.permissions, recorder=house.recorder)
+def project_screens(services: Services, view: ConsoleView) -> list[ConsoleRoute]:
+    storage = services.storage
+    projects = ProjectCommands(store=storage.projects, models=storage.permissions, recorder=services.recorder)
     lists = ProjectListStorage(storage.runner)
     overview = ProjectScreens(
         projects=projects,
         publishing=ProjectPublisher(
-            store=storage.projects, people=storage.permissions, recorder=house.recorder, clock=house.clock
+            store=storage.projects, people=storage.permissions, recorder=services.recorder, clock=services.clock
         ),
         lists=lists,
         names=NameStorage(storage.runner),
-        desk=desk,
-        clock=house.clock,
+        view=view,
+        clock=services.clock,
     )
     door = ProjectLoader(projects=projects, store=storage.projects)
-    services = ProjectServiceScreens(
-        door=door, projects=projects, lists=lists, foresight=impact_forecast(house, desk), desk=desk
+    service_screens = ProjectServiceScreens(
+        loader=door, projects=projects, lists=lists, forecaster=impact_forecast(services, view), view=view
     )
     applications = ProjectApplicationScreens(
-        door=door, applications=project_application_commands(house), lists=lists, desk=desk
+        loader=door, applications=project_application_commands(services), lists=lists, view=view
     )
-    accounts = ServiceAccountScreens(door=door, accounts=service_accounts(house), lists=lists, desk=desk)
-    erasure = ProjectErasureScreens(removal=full_removal(house), desk=desk)
+    accounts = ServiceAccountScreens(loader=door, accounts=service_accounts(services), lists=lists, view=view)
+    erasure = ProjectErasureScreens(removal=full_removal(services), view=view)
     return [
-        *overview.screens(),
-        *erasure.screens(),
-        *member_screens(house, desk, door, lists),
-        *applications.screens(),
-        *services.screens(),
-        *group_screens(house, desk, door),
-        *accounts.screens(),
+        *overview.routes(),
+        *erasure.routes(),
+        *member_screens(services, view, door, lists),
+        *applications.routes(),
+        *service_screens.routes(),
+        *group_screens(services, view, door),
+        *accounts.routes(),
     ]
 
 
 def member_screens(
-    house: Services, desk: ConsoleView, door: ProjectLoader, lists: ProjectListStorage
+    services: Services, view: ConsoleView, door: ProjectLoader, lists: ProjectListStorage
 ) -> list[ConsoleRoute]:
     """The lists of groups stand before people: their path could be somebody's."""
-    storage = house.storage
+    storage = services.storage
     memberships = MembershipCommands(
         projects=storage.projects,
         records=storage.user_records,
-        recorder=house.recorder,
-        clock=house.clock,
+        recorder=services.recorder,
+        clock=services.clock,
     )
-    ahead = impact_forecast(house, desk)
-    groups = AllowListScreens(door=door, memberships=memberships, foresight=ahead, desk=desk)
+    ahead = impact_forecast(services, view)
+    groups = AllowListScreens(loader=door, memberships=memberships, forecaster=ahead, view=view)
     people = MemberScreens(
-        door=door,
+        loader=door,
         memberships=memberships,
         lists=lists,
         names=NameStorage(storage.runner),
-        foresight=ahead,
-        desk=desk,
+        forecaster=ahead,
+        view=view,
     )
-    return [*groups.screens(), *people.screens()]
+    return [*groups.routes(), *people.routes()]
 
 
-def group_screens(house: Services, desk: ConsoleView, door: ProjectLoader) -> list[ConsoleRoute]:
-    storage, runner = house.storage, house.storage.runner
+def group_screens(services: Services, view: ConsoleView, door: ProjectLoader) -> list[ConsoleRoute]:
+    storage, runner = services.storage, services.storage.runner
     groups = GroupCommands(
         store=storage.groups,
         projects=storage.projects,
         people=storage.permissions,
-        recorder=house.recorder,
-        clock=house.clock,
+        recorder=services.recorder,
+        clock=services.clock,
     )
-    built, ahead = conditions(house), impact_forecast(house, desk)
+    built, ahead = conditions(services), impact_forecast(services, view)
     one = GroupLoader(groups=groups, projects=storage.projects)
-    listed = GroupListScreens(door=door, groups=groups, conditions=built, desk=desk)
+    listed = GroupListScreens(loader=door, groups=groups, condition_builders=built, view=view)
     pages = GroupScreens(
-        door=one,
+        loader=one,
         groups=groups,
-        conditions=built,
+        condition_builders=built,
         matches=ConditionMatchStorage(runner),
         names=NameStorage(runner),
-        foresight=ahead,
-        desk=desk,
+        forecaster=ahead,
+        view=view,
     )
-    access = GroupAccessScreens(door=one, groups=groups, conditions=built, foresight=ahead, desk=desk)
-    return [*listed.screens(), *pages.screens(), *access.screens()]
+    access = GroupAccessScreens(loader=one, groups=groups, condition_builders=built, forecaster=ahead, view=view)
+    return [*listed.routes(), *pages.routes(), *access.routes()]
 
 
-def project_application_commands(house: Services) -> ApplicationCommands:
+def project_application_commands(services: Services) -> ApplicationCommands:
     return ApplicationCommands(
-        store=house.storage.applications,
-        projects=house.storage.projects,
-        masters=house.masters,
-        recorder=house.recorder,
-        clock=house.clock,
-        reachable=house.settings.outbound.allow,
+        store=services.storage.applications,
+        projects=services.storage.projects,
+        masters=services.masters,
+        recorder=services.recorder,
+        clock=services.clock,
+        reachable=services.settings.outbound.allow,
     )

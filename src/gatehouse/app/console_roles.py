@@ -15,25 +15,25 @@ from gatehouse.web.console.roles import RoleScreens
 from gatehouse.web.console.screens import ConsoleRoute
 
 
-def role_screens(house: Services, desk: ConsoleView) -> list[ConsoleRoute]:
-    storage, clock = house.storage, house.clock
-    schemas = SchemaCommands(store=storage.applications, recorder=house.recorder, clock=clock)
-    built = conditions(house)
+def role_screens(services: Services, view: ConsoleView) -> list[ConsoleRoute]:
+    storage, clock = services.storage, services.clock
+    schemas = SchemaCommands(store=storage.applications, recorder=services.recorder, clock=clock)
+    built = conditions(services)
     lists = RoleScreens(
-        schemas=schemas, lists=RoleListStorage(storage.runner), conditions=built, desk=desk, clock=clock
+        schemas=schemas, lists=RoleListStorage(storage.runner), condition_builders=built, view=view, clock=clock
     )
     editor = RoleEditorScreens(
         schemas=schemas,
         applications=storage.applications,
-        conditions=built,
-        foresight=impact_forecast(house, desk),
-        desk=desk,
+        condition_builders=built,
+        forecaster=impact_forecast(services, view),
+        view=view,
         clock=clock,
     )
-    members = RoleMemberScreens(search=member_search(house), names=NameStorage(storage.runner), desk=desk)
-    return [*lists.screens(), *editor.screens(), *members.screens()]
+    members = RoleMemberScreens(search=member_search(services), names=NameStorage(storage.runner), view=view)
+    return [*lists.routes(), *editor.routes(), *members.routes()]
 
 
-def conditions(house: Services) -> ConditionBuilders:
-    runner = house.storage.runner
+def conditions(services: Services) -> ConditionBuilders:
+    runner = services.storage.runner
     return ConditionBuilders(matches=ConditionMatchStorage(runner), names=NameStorage(runner))

@@ -11,8 +11,10 @@ from gatehouse.web.health import Readiness
 
 
 def setting_screens(
-    house: Services, them: AccountServices, desk: ConsoleView, readiness: Readiness
+    services: Services, accounts: AccountServices, view: ConsoleView, readiness: Readiness
 ) -> list[ConsoleRoute]:
-    installation = installation_admin(house, readiness)
-    screens = SettingScreens(installation=installation, composer=them.composer, postman=house.postman, desk=desk)
-    return [*SigningKeyScreens(office=installation.keys, desk=desk).screens(), *screens.screens()]
+    installation = installation_admin(services, readiness)
+    screens = SettingScreens(
+        installation=installation, composer=accounts.composer, outbox_worker=services.outbox_worker, view=view
+    )
+    return [*SigningKeyScreens(key_admin=installation.keys, view=view).routes(), *screens.routes()]

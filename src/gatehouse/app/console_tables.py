@@ -15,32 +15,36 @@ from gatehouse.web.console.matrix_changes import MatrixEditor
 from gatehouse.web.console.screens import ConsoleRoute
 
 
-def table_screens(house: Services, desk: ConsoleView) -> Sequence[ConsoleRoute]:
-    storage = house.storage
+def table_screens(services: Services, view: ConsoleView) -> Sequence[ConsoleRoute]:
+    storage = services.storage
     people = AssignmentListStorage(storage.runner)
     matrix = MatrixEditor(
-        table=MatrixTable(desk=desk),
-        schemas=SchemaCommands(store=storage.applications, recorder=house.recorder, clock=house.clock),
-        simulation=simulation(house),
+        table=MatrixTable(view=view),
+        schemas=SchemaCommands(store=storage.applications, recorder=services.recorder, clock=services.clock),
+        simulation=simulation(services),
         people=people,
         audit=storage.audit,
-        desk=desk,
+        view=view,
     )
     users = AssignmentEditor(
         table=AssignmentTable(
-            people=people, crowds=storage.crowds, applications=storage.applications, desk=desk, clock=house.clock
+            people=people,
+            people_facts=storage.candidates,
+            applications=storage.applications,
+            view=view,
+            clock=services.clock,
         ),
         schemas=UserRecordCommands(
             store=storage.user_records,
             people=storage.permissions,
             projects=storage.projects,
-            recorder=house.recorder,
-            clock=house.clock,
+            recorder=services.recorder,
+            clock=services.clock,
         ),
-        simulation=simulation(house),
+        simulation=simulation(services),
         people=people,
-        crowds=storage.crowds,
-        desk=desk,
-        clock=house.clock,
+        people_facts=storage.candidates,
+        view=view,
+        clock=services.clock,
     )
-    return [*matrix.screens(), *users.screens()]
+    return [*matrix.routes(), *users.routes()]

@@ -16,21 +16,21 @@ from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.routes.table import Endpoint
 
 
-def device_purpose(house: Services, *, rules: ApplicationLoginRules, consents: Consents) -> DeviceSignInPurpose:
+def device_purpose(services: Services, *, rules: ApplicationLoginRules, consents: Consents) -> DeviceSignInPurpose:
     return DeviceSignInPurpose(
-        store=house.storage.device_requests,
-        clients=house.storage.oauth,
-        accounts=house.storage.accounts,
+        store=services.storage.device_requests,
+        clients=services.storage.clients,
+        accounts=services.storage.accounts,
         consents=consents,
         rules=rules,
-        recorder=house.recorder,
-        clock=house.clock,
-        family=house.settings.oauth.refresh_family_days * DAY,
+        recorder=services.recorder,
+        clock=services.clock,
+        family_seconds=services.settings.oauth.refresh_family_days * DAY,
     )
 
 
 def device_endpoints(
-    house: Services,
+    services: Services,
     *,
     authentication: ClientAuthenticator,
     interactions: SignInFlows,
@@ -39,19 +39,21 @@ def device_endpoints(
     pages: PageRenderer,
 ) -> list[Endpoint]:
     desk = DeviceAuthorization(
-        store=house.storage.device_requests, guesses=guessing.guesses(house), clock=house.clock
+        store=services.storage.device_requests, guesses=guessing.guesses(services), clock=services.clock
     )
-    rates = house.settings.rates
+    rates = services.settings.rates
     asked = DeviceAuthorizationEndpoint(
         authentication=authentication,
-        desk=desk,
-        volume=RateLimiter({DEVICE_LIMIT_KEY: RateLimit(rates.login)} if rates.enabled else {}, clock=house.clock),
-        base_url=house.settings.server.base_url,
+        device_authorization=desk,
+        rate_limiter=RateLimiter(
+            {DEVICE_LIMIT_KEY: RateLimit(rates.login)} if rates.enabled else {}, clock=services.clock
+        ),
+        base_url=services.settings.server.base_url,
     )
     shown = DevicePages(
-        desk=desk,
-        clients=house.storage.oauth,
-        interactions=interactions,
+        device_authorization=desk,
+        clients=services.storage.clients,
+        sign_in_flows=interactions,
         browsers=browsers,
         denied_page=denied_page,
         pages=pages,

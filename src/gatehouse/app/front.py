@@ -48,50 +48,54 @@ class ServedApp:
     static_documents: StaticDocuments  # beside it: what need not go through the application
     readiness: Readiness
     metrics: Metrics
-    game: GameServices
+    games: GameServices
 
 
 def build_app(
-    house: Services, *, stopping: ShutdownSignal, samples: SampleCommands = NO_SAMPLES, demo: bool = False
+    services: Services, *, stopping: ShutdownSignal, samples: SampleCommands = NO_SAMPLES, demo: bool = False
 ) -> ServedApp:
     """Wire the rooms to HTTP; `stopping` is the server's, for whatever holds requests.
 
     `samples`: commands that the first administrator is told. `demo`: say on every page that it is one.
     """
-    settings = house.settings
+    settings = services.settings
     assets = packaged_assets()
     look = branding(settings)
     pages = PageRenderer(assets, https=settings.server.base_url.startswith("https:"), demo=demo, brand=look.brand)
     readiness = Readiness(
-        readiness_checks(house.storage, house.keyring, house.clock),
-        clock=house.clock,
-        leaving=lambda: stopping.leaving,
+        readiness_checks(services.storage, services.keyring, services.clock),
+        clock=services.clock,
+        is_stopping=lambda: stopping.announced,
     )
-    them = account_services(house)
+    them = account_services(services)
     table = endpoints(
-        house, them, readiness=readiness, pages=pages, assets=assets, stopping=stopping, samples=samples
+        services, them, readiness=readiness, pages=pages, assets=assets, stopping=stopping, samples=samples
     )
     names = ["health.alive", "health.ready", "health.metrics", *(endpoint.name for endpoint in table)]
-    metrics = Metrics(names, held=lambda: len(them.game.waiters), permission_cache=lambda: house.reading.cache_weight)
+    metrics = Metrics(
+        names,
+        held_requests=lambda: len(them.games.waiters),
+        permission_cache=lambda: services.permission_loader.cache_weight,
+    )
     health = HealthEndpoints(
-        readiness=readiness, metrics=metrics, gate=allow_bearer(settings.operations.token.reveal())
+        readiness=readiness, metrics=metrics, details_allowed=allow_bearer(settings.operations.token.reveal())
     )
     table += [look.endpoint(), *health.endpoints()]
     table += docs_endpoints(table, assets=assets, base_url=settings.server.base_url, version=__version__, demo=demo)
     errors = ErrorRenderer(
-        render_error=pages.error,
-        recognise=build_browsers(house, them).read,
+        render_error=pages.render_error,
+        identify_reader=build_browsers(services, them).read,
         permissions_always_200=settings.permissions.always_200,
     )
-    limiter = EndpointRateLimits(settings, house.clock)
-    sockets = game_sockets(house, them.game, errors=errors, limiter=limiter, stopping=stopping)
+    limiter = EndpointRateLimits(settings, services.clock)
+    sockets = game_sockets(services, them.games, errors=errors, limiter=limiter, stopping=stopping)
     served: ASGIApp = build_application(table, limiter=limiter, errors=errors, more_routes=[sockets.route()])
     served = ClientCorsMiddleware(
-        served, paths=client_cors_paths(table), is_registered=client_origins(house).is_registered
+        served, paths=client_cors_paths(table), is_registered=client_origins(services).is_registered
     )
-    served = BodyLimitMiddleware(served, larger=body_limits(table), refuse=errors.refuse)
+    served = BodyLimitMiddleware(served, limits_by_path=body_limits(table), refuse=errors.refuse)
     addresses = ClientAddressMiddleware(served, trusted=settings.server.trusted_proxies, refuse=errors.refuse)
-    log = AccessLogMiddleware(addresses, metrics=metrics, clock=house.clock)
+    log = AccessLogMiddleware(addresses, metrics=metrics, clock=services.clock)
     dressed = SecurityHeadersMiddleware(log, https=settings.server.base_url.startswith("https:"))
     return ServedApp(
         app=RequestIdMiddleware(dressed),
@@ -100,13 +104,13 @@ def build_app(
         ),
         readiness=readiness,
         metrics=metrics,
-        game=them.game,
+        games=them.games,
     )
 
 
 def endpoints(
-    house: Services,
-    them: AccountServices,
+    services: Services,
+    accounts: AccountServices,
     *,
     readiness: Readiness,
     pages: PageRenderer,
@@ -116,41 +120,46 @@ def endpoints(
 ) -> list[Endpoint]:
     """Every path of the service, in the order of the interface document."""
     setup_page = SetupPage(
-        setup=house.setup,
-        guesses=them.guesses,
+        setup=services.setup,
+        attempts=accounts.guesses,
         pages=pages,
-        base_url=house.settings.server.base_url,
+        base_url=services.settings.server.base_url,
         samples=samples,
     )
-    rooms = permission_services(house, readiness)
+    rooms = permission_services(services, readiness)
     return [
         # interface §4.2 and §4.4: keys
-        *KeySetEndpoints(KeySetPublisher(keyring=house.keyring, clock=house.clock)).endpoints(),
+        *KeySetEndpoints(KeySetPublisher(keyring=services.keyring, clock=services.clock)).endpoints(),
         # interface §4.2: OAuth and OpenID Connect
-        *oauth_endpoints(house, them, pages=pages),
+        *oauth_endpoints(services, accounts, pages=pages),
         # interface §4.3: game sessions
-        *game_endpoints(house, them.game, stopping=stopping),
+        *game_endpoints(services, accounts.games, stopping=stopping),
         # interface §4.11: the ordinary login operation
-        login_endpoint(house, them),
+        login_endpoint(services, accounts),
         # interface §4.4 to §4.10: permissions
-        *permission_endpoints(house, rooms, them),
+        *permission_endpoints(services, rooms, accounts),
         # pages
         *setup_page.endpoints(),
-        *user_pages(house, them, pages=pages, desk=rooms.desk),
-        *lazy_console(house, them, rooms=rooms, pages=pages, samples=samples).endpoints(),
+        *user_pages(services, accounts, pages=pages, authenticator=rooms.authenticator),
+        *lazy_console(services, accounts, permissions=rooms, pages=pages, samples=samples).endpoints(),
         assets.endpoint(),
     ]
 
 
 def lazy_console(
-    house: Services, them: AccountServices, *, rooms: PermissionServices, pages: PageRenderer, samples: SampleCommands
+    services: Services,
+    accounts: AccountServices,
+    *,
+    permissions: PermissionServices,
+    pages: PageRenderer,
+    samples: SampleCommands,
 ) -> LazyConsole:
     """Loaded with its first visitor: few processes ever have one."""
-    threshold = SignInGate(browsers=build_browsers(house, them), interactions=them.interactions)
+    threshold = SignInGate(browsers=build_browsers(services, accounts), sign_in_flows=accounts.sign_in_flows)
 
     def furnish() -> ConsoleHandler:
         furnished: ConsoleHandler = import_module(CONSOLE_MODULE).console(
-            house, them, threshold=threshold, rooms=rooms, pages=pages, samples=samples
+            services, accounts, threshold=threshold, rooms=permissions, pages=pages, samples=samples
         )
         return furnished
 

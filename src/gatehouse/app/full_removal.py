@@ -5,5 +5,5 @@ from gatehouse.permissions.commands.full_removal import FullRemoval
 from gatehouse.storage.permissions.full_removal import FullRemovalStorage
 
 
-def full_removal(house: Services) -> FullRemoval:
-    return FullRemoval(store=FullRemovalStorage(house.storage.runner), recorder=house.recorder)
+def full_removal(services: Services) -> FullRemoval:
+    return FullRemoval(store=FullRemovalStorage(services.storage.runner), recorder=services.recorder)

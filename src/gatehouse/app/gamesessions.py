@@ -46,26 +46,26 @@ class GameServices:
     node: str  # this process, as other nodes tell it from themselves
     waiters: Waiters
     missed_notices: NoticeListener
-    pulse: WriteBehind
-    unsent: UnsentAnswerRetry
+    write_behind: WriteBehind
+    unsent_answers: UnsentAnswerRetry
     presence: Presence
     results: GameLoginResults
     records: GameRefusals
-    rules: LoginRules
-    occasion: GameSignInPurpose
+    login_rules: LoginRules
+    purpose: GameSignInPurpose
 
-    async def leave(self, store: GameSessionStore) -> None:
+    async def shut_down(self, store: GameSessionStore) -> None:
         """At the end of the process: what was gathered is written, and nobody is thought to sit here any more."""
-        await self.pulse.flush()
-        await self.unsent.flush()
-        await store.forget(self.node)
+        await self.write_behind.flush()
+        await self.unsent_answers.flush()
+        await store.forget_node(self.node)
 
 
 class ApplicationGameSettings:
     def __init__(self, applications: ApplicationStore) -> None:
         self._applications = applications
 
-    async def terms(self, application_id: int) -> GameLoginSettings:
+    async def game_login_settings(self, application_id: int) -> GameLoginSettings:
         try:
             application = await self._applications.application(application_id)
         except ApplicationNotFound:
@@ -76,50 +76,52 @@ class ApplicationGameSettings:
         )
 
 
-def game_services(house: Services, *, desk: LoginResult, rules: LoginRules) -> GameServices:
-    store, node = house.storage.game_sessions, new_request_id()
-    kept = house.settings.audit.refusals_kept
-    refusals = RefusalLog(store=house.storage.audit, recorder=house.recorder, kept=kept)
-    records = GameRefusals(refusals=refusals, recorder=house.recorder, kept=kept, clock=house.clock)
-    results = GameLoginResults(accounts=house.storage.accounts, desk=desk, masters=house.masters)
+def game_services(services: Services, *, login_result: LoginResult, rules: LoginRules) -> GameServices:
+    store, node = services.storage.game_sessions, new_request_id()
+    kept = services.settings.audit.refusals_kept
+    refusals = RefusalLog(store=services.storage.audit, recorder=services.recorder, max_refusals=kept)
+    records = GameRefusals(refusals=refusals, recorder=services.recorder, kept=kept, clock=services.clock)
+    results = GameLoginResults(
+        accounts=services.storage.accounts, login_result=login_result, masters=services.masters
+    )
     waiters = Waiters()
-    missed_notices = NoticeListener(store=store, waiters=waiters, clock=house.clock)
-    store.listen(missed_notices.hear)
-    pulse = WriteBehind(store=store, node=node, clock=house.clock)
+    missed_notices = NoticeListener(store=store, waiters=waiters, clock=services.clock)
+    store.listen_for_changes(missed_notices.handle_notice)
+    pulse = WriteBehind(store=store, node=node, clock=services.clock)
     return GameServices(
         node=node,
         waiters=waiters,
         missed_notices=missed_notices,
-        pulse=pulse,
-        unsent=UnsentAnswerRetry(store=store, records=records, clock=house.clock),
+        write_behind=pulse,
+        unsent_answers=UnsentAnswerRetry(store=store, refusals=records, clock=services.clock),
         presence=Presence(
             store=store,
             waiters=waiters,
-            pulse=pulse,
-            records=records,
-            clock=house.clock,
+            write_behind=pulse,
+            refusals=records,
+            clock=services.clock,
             node=node,
-            seats_most=house.settings.game.sockets_per_session,
+            max_sockets=services.settings.game.sockets_per_session,
         ),
         results=results,
         records=records,
-        rules=rules,
-        occasion=GameSignInPurpose(
+        login_rules=rules,
+        purpose=GameSignInPurpose(
             store=store,
-            accounts=house.storage.accounts,
-            applications=ApplicationGameSettings(house.storage.applications),
+            accounts=services.storage.accounts,
+            applications=ApplicationGameSettings(services.storage.applications),
             rules=rules,
             results=results,
-            records=records,
-            recorder=house.recorder,
-            clock=house.clock,
+            refusals=records,
+            recorder=services.recorder,
+            clock=services.clock,
         ),
     )
 
 
 def game_pages(
-    house: Services,
-    room: GameServices,
+    services: Services,
+    games: GameServices,
     *,
     owners: ApplicationOwnerLookup,
     reasons: DenialReasons,
@@ -127,84 +129,84 @@ def game_pages(
     browsers: BrowserSessions,
     pages: PageRenderer,
 ) -> GamePages:
-    rates = house.settings.rates
+    rates = services.settings.rates
     return GamePages(
-        occasion=room.occasion,
+        purpose=games.purpose,
         owners=owners,
         reasons=reasons,
-        interactions=interactions,
+        sign_in_flows=interactions,
         browsers=browsers,
         pages=pages,
-        volume=RateLimiter(
-            {GAME_SIGN_IN_LIMIT_KEY: RateLimit(rates.login)} if rates.enabled else {}, clock=house.clock
+        rate_limiter=RateLimiter(
+            {GAME_SIGN_IN_LIMIT_KEY: RateLimit(rates.login)} if rates.enabled else {}, clock=services.clock
         ),
-        clock=house.clock,
+        clock=services.clock,
     )
 
 
-def game_endpoints(house: Services, room: GameServices, *, stopping: ShutdownSignal) -> list[Endpoint]:
-    settings, store = house.settings.game, house.storage.game_sessions
-    stopping.when_begun(room.waiters.stop)
+def game_endpoints(services: Services, games: GameServices, *, stopping: ShutdownSignal) -> list[Endpoint]:
+    settings, store = services.settings.game, services.storage.game_sessions
+    stopping.when_begun(games.waiters.stop)
     limits = PollThrottleLimits(
-        early=settings.early_polls,
-        block=settings.block_seconds,
-        longest=settings.block_longest_seconds,
-        blocked_most=settings.blocked_most,
+        max_early_polls=settings.early_polls,
+        block_seconds=settings.block_seconds,
+        max_block_seconds=settings.block_longest_seconds,
+        max_blocked_subjects=settings.blocked_most,
     )
     endpoints = GameSessionEndpoints(
         registration=GameSessionRegistration(
             store=store,
-            results=room.results,
-            service_jwts=room.rules,
-            applications=ApplicationGameSettings(house.storage.applications),
-            records=room.records,
-            crowd=PendingLimit(store=store, clock=house.clock, most=settings.pending_most),
-            clock=house.clock,
-            node=room.node,
+            results=games.results,
+            service_jwts=games.login_rules,
+            applications=ApplicationGameSettings(services.storage.applications),
+            refusals=games.records,
+            pending_limit=PendingLimit(store=store, clock=services.clock, most=settings.pending_most),
+            clock=services.clock,
+            node=games.node,
             code_match=settings.code_match,
         ),
         polls=PollService(
             store=store,
-            waiters=room.waiters,
-            pulse=room.pulse,
-            pace=PollThrottle(limits=limits, clock=house.clock),
-            results=room.results,
-            unsent=room.unsent,
-            records=room.records,
-            clock=house.clock,
-            node=room.node,
+            waiters=games.waiters,
+            write_behind=games.write_behind,
+            throttle=PollThrottle(limits=limits, clock=services.clock),
+            results=games.results,
+            unsent=games.unsent_answers,
+            refusals=games.records,
+            clock=services.clock,
+            node=games.node,
             delay=settings.retry_delay,
         ),
-        desk=GameSessionService(
+        game_sessions=GameSessionService(
             store=store,
-            results=room.results,
-            records=room.records,
-            clock=house.clock,
+            results=games.results,
+            refusals=games.records,
+            clock=services.clock,
             info_allow=settings.session_info_allow,
         ),
-        keys=AccessKeySignatureVerifier(key_proofs(house)),
-        records=room.records,
-        clock=house.clock,
-        base_url=house.settings.server.base_url,
+        keys=AccessKeySignatureVerifier(key_proofs(services)),
+        records=games.records,
+        clock=services.clock,
+        base_url=services.settings.server.base_url,
     )
     return endpoints.endpoints()
 
 
 def game_sockets(
-    house: Services,
-    room: GameServices,
+    services: Services,
+    games: GameServices,
     *,
     errors: ErrorRenderer,
     limiter: EndpointRateLimiter,
     stopping: ShutdownSignal,
 ) -> GameSocketEndpoint:
-    stopping.when_begun(room.presence.stop)
+    stopping.when_begun(games.presence.stop)
     return GameSocketEndpoint(
-        presence=room.presence,
-        records=room.records,
+        presence=games.presence,
+        records=games.records,
         errors=errors,
         limiter=limiter,
-        clock=house.clock,
-        base_url=house.settings.server.base_url,
-        sockets_per_source=house.settings.game.sockets_per_source,
+        clock=services.clock,
+        base_url=services.settings.server.base_url,
+        sockets_per_source=services.settings.game.sockets_per_source,
     )

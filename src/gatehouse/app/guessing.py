@@ -8,19 +8,19 @@ from gatehouse.throttle.guesses import AttemptLimiter
 from gatehouse.throttle.model import AttemptLimit
 
 
-def guesses(house: Services) -> AttemptLimiter:
-    return AttemptLimiter(store=house.storage.throttle, limit=AttemptLimit(), clock=house.clock)
+def guesses(services: Services) -> AttemptLimiter:
+    return AttemptLimiter(store=services.storage.throttle, limit=AttemptLimit(), clock=services.clock)
 
 
-def devices(house: Services) -> DeviceCookies:
-    return DeviceCookies(key=derive_key(house.instance_key, "device"), clock=house.clock)
+def devices(services: Services) -> DeviceCookies:
+    return DeviceCookies(key=derive_key(services.instance_key, "device"), clock=services.clock)
 
 
-def sign_in(house: Services) -> PasswordSignIn:
+def sign_in(services: Services) -> PasswordSignIn:
     return PasswordSignIn(
-        store=house.storage.accounts,
-        passwords=house.passwords,
-        guesses=guesses(house),
-        devices=devices(house),
-        tally=house.tally,
+        store=services.storage.accounts,
+        passwords=services.passwords,
+        limiter=guesses(services),
+        device_cookies=devices(services),
+        tally=services.tally,
     )

@@ -65,7 +65,7 @@ class Services:
     """Every room, built once: what the server serves and the commands use."""
 
     settings: Settings
-    sources: Mapping[str, str]  # where each setting comes from
+    setting_sources: Mapping[str, str]  # where each setting comes from
     dev: bool
     opened_at: int
     storage: Storage
@@ -79,20 +79,20 @@ class Services:
     administration: Administration
     setup: Setup
     clients: Clients
-    reading: PermissionLoader
+    permission_loader: PermissionLoader
     keyring: Keyring
-    rotation: KeyRotation
+    key_rotation: KeyRotation
     signer: Signer
     user_tokens: UserTokens
-    sealer: Sealer
-    postman: OutboxWorker
-    data_desk: DataRequests
-    data_errands: DataJobs
+    audit_sealer: Sealer
+    outbox_worker: OutboxWorker
+    data_requests: DataRequests
+    data_jobs: DataJobs
     backchannel_logout: BackchannelLogoutWorker
     webhook_deliveries: DeliveryWorker
 
     @property
-    def mail_is_shown(self) -> bool:
+    def mail_is_logged(self) -> bool:
         """Without a mail server, letters are printed in development; elsewhere they wait for one."""
         return self.dev and not self.settings.mail.host
 
@@ -109,23 +109,23 @@ class Services:
         return HeadPublisher(
             store=self.storage.webhooks,
             audit=self.storage.audit,
-            box=HeadCodec(self.masters),
-            notes=self.head_notes,
+            head_codec=HeadCodec(self.masters),
+            head_exporter=self.head_notes,
             clock=self.clock,
-            every=self.settings.audit.head_minutes * MINUTE,
+            interval=self.settings.audit.head_minutes * MINUTE,
         )
 
     @property
-    def retention(self) -> Retention:
-        return Retention(store=self.storage.audit, key=self.audit_seal, box=HeadCodec(self.masters))
+    def audit_retention(self) -> Retention:
+        return Retention(store=self.storage.audit, key=self.audit_seal, head_codec=HeadCodec(self.masters))
 
-    def verification(self, progress: Callable[[int], object] = lambda _: None) -> ChainVerifier:
+    def audit_verification(self, progress: Callable[[int], object] = lambda _: None) -> ChainVerifier:
         return ChainVerifier(
             store=self.storage.audit,
             mac_key=self.audit_key,
             key=self.audit_seal,
-            box=HeadCodec(self.masters),
-            notes=self.head_notes,
+            head_codec=HeadCodec(self.masters),
+            head_exporter=self.head_notes,
             progress=progress,
         )
 
@@ -136,7 +136,7 @@ class Services:
 
 @asynccontextmanager
 async def open_services(
-    loaded: LoadedSettings, *, clock: Clock, serving: bool, founding: bool = False
+    loaded: LoadedSettings, *, clock: Clock, serving: bool, initialize: bool = False
 ) -> AsyncIterator[Services]:
     """Open the database and build every room on it.
 
@@ -151,7 +151,7 @@ async def open_services(
         if held:
             await refuse_wrong_master_key(storage, masters)
         await ensure_current(
-            storage.runner, loaded.settings.database.url.reveal(), migrate=serving or (founding and not held)
+            storage.runner, loaded.settings.database.url.reveal(), migrate=serving or (initialize and not held)
         )
         known = await resolve_base_url(loaded, storage, serving=serving)
         key = await ensure_instance_key(storage, masters, clock)
@@ -174,17 +174,17 @@ async def open_database(loaded: LoadedSettings) -> AsyncIterator[Storage]:
             )
             storage = await stack.enter_async_context(reaching)
         except Unavailable as error:
-            raise Unavailable(f"{error} (database.url is {named.url.shown})") from error
+            raise Unavailable(f"{error} (database.url is {named.url.masked})") from error
         yield storage
 
 
 async def resolve_base_url(loaded: LoadedSettings, storage: Storage, *, serving: bool) -> LoadedSettings:
-    remembered = await storage.installation.fact(BASE_URL)
+    remembered = await storage.installation.value(BASE_URL)
     if serving:
         if remembered != loaded.settings.server.base_url:
-            await storage.installation.state(BASE_URL, loaded.settings.server.base_url)
+            await storage.installation.set_value(BASE_URL, loaded.settings.server.base_url)
         return loaded
-    return loaded if remembered is None else loaded.remembering(remembered)
+    return loaded if remembered is None else loaded.with_stored_base_url(remembered)
 
 
 def build_services(
@@ -210,7 +210,7 @@ def build_services(
     signer = Signer(keyring=keyring, clock=clock, executor=ThreadPoolExecutor(RSA_THREADS, thread_name_prefix="rsa"))
     return Services(
         settings=settings,
-        sources=loaded.sources,
+        setting_sources=loaded.sources,
         dev=dev,
         opened_at=clock.now(),
         storage=storage,
@@ -224,13 +224,13 @@ def build_services(
         administration=administration,
         setup=Setup(store=storage.accounts, administration=administration, recorder=recorder, clock=clock),
         clients=Clients(
-            store=storage.oauth, grants=storage.grants, master_keys=masters, recorder=recorder, clock=clock
+            store=storage.clients, grants=storage.grants, master_keys=masters, recorder=recorder, clock=clock
         ),
-        reading=PermissionLoader(
+        permission_loader=PermissionLoader(
             store=storage.permissions, clock=clock, cache_bytes=settings.permissions.cache_mb * MEGABYTE
         ),
         keyring=keyring,
-        rotation=KeyRotation(
+        key_rotation=KeyRotation(
             store=storage.keys, masters=masters, recorder=recorder, clock=clock, policy=rotation_policy(settings)
         ),
         signer=signer,
@@ -242,17 +242,17 @@ def build_services(
             issuer=settings.server.base_url,
             lifetime=settings.tokens.user_jwt_days * DAY,
         ),
-        postman=outbox_worker(
-            settings, store=storage.mail, masters=masters, clock=clock, show=print_message if dev else None
+        outbox_worker=outbox_worker(
+            settings, store=storage.mail, masters=masters, clock=clock, print_with=print_message if dev else None
         ),
-        data_desk=data_requests(store=storage.personal_data, masters=masters, recorder=recorder, clock=clock),
-        data_errands=data_jobs(
+        data_requests=data_requests(store=storage.personal_data, masters=masters, recorder=recorder, clock=clock),
+        data_jobs=data_jobs(
             settings, store=storage.personal_data, signer=signer, masters=masters, recorder=recorder, clock=clock
         ),
         backchannel_logout=backchannel_logout(
             settings,
             store=storage.logout_calls,
-            clients=storage.oauth,
+            clients=storage.clients,
             signer=signer,
             recorder=recorder,
             clock=clock,
@@ -260,10 +260,10 @@ def build_services(
         webhook_deliveries=webhook_deliveries(
             settings, store=storage.webhooks, log=storage.audit, masters=masters, recorder=recorder, clock=clock
         ),
-        sealer=Sealer(
+        audit_sealer=Sealer(
             store=storage.audit,
             key=AuditSigner(keyring=keyring, clock=clock),
-            box=HeadCodec(masters),
+            head_codec=HeadCodec(masters),
             recorder=recorder,
             mac_key=derive_key(key, "audit"),
             clock=clock,
@@ -275,32 +275,32 @@ def print_message(text: str) -> None:
     sys.stderr.write(f"{text}\n")
 
 
-async def bootstrap(house: Services) -> None:
+async def bootstrap(services: Services) -> None:
     """What must be there before anyone is served; every step is safe to repeat and to race."""
-    now = house.clock.now()
-    await house.storage.permissions.install(central.application(now), central.schema(now), central.roles())
-    await house.rotation.ensure_first_keys(origin=SERVICE_ORIGIN)
-    await house.keyring.reload()
+    now = services.clock.now()
+    await services.storage.permissions.install_central(central.application(now), central.schema(now), central.roles())
+    await services.key_rotation.ensure_first_keys(origin=SERVICE_ORIGIN)
+    await services.keyring.reload()
 
 
-async def check_promotion(house: Services) -> None:
+async def check_promotion(services: Services) -> None:
     """A database that was promoted meanwhile may have lost revocations (R3).
 
     Asked at the start and whenever notices were missed; each new connection is looked at by the runner itself.
     """
-    runner = house.storage.runner
+    runner = services.storage.runner
     timeline = await runner.timeline()
     if timeline:
-        await runner.act(partial(record_promotion, house, timeline))
-        runner.when_promoted(timeline, partial(record_promotion, house))
+        await runner.write(partial(record_promotion, services, timeline))
+        runner.on_promotion(timeline, partial(record_promotion, services))
 
 
-def record_promotion(house: Services, timeline: str) -> Verb[bool]:
+def record_promotion(services: Services, timeline: str) -> Verb[bool]:
     return record_timeline(
         timeline,
-        lossless=house.settings.database.standby_synchronous,
-        epoch=house.clock.now() * 1_000,
-        entry=house.recorder.record(AuditEvent.PROMOTED, SERVICE_ORIGIN, subject="installation"),
+        lossless=services.settings.database.standby_synchronous,
+        epoch=services.clock.now() * 1_000,
+        entry=services.recorder.record(AuditEvent.PROMOTED, SERVICE_ORIGIN, subject="installation"),
     )
 
 
@@ -319,8 +319,8 @@ def master_keys(settings: Settings) -> MasterKeys:
 def pool_limits(settings: Settings) -> PoolLimits:
     database = settings.database
     return PoolLimits(
-        least=database.pool_min,
-        most=database.pool_max,
+        min_size=database.pool_min,
+        max_size=database.pool_max,
         acquire_seconds=database.acquire_seconds,
         statement_cache=database.statement_cache,
         idle_transaction_seconds=database.idle_transaction_seconds,
@@ -339,7 +339,7 @@ def password_rules(settings: Settings) -> PasswordRules:
 
 def rotation_policy(settings: Settings) -> RotationPolicy:
     return RotationPolicy(
-        every=settings.keys.rotate_days * DAY,
+        interval=settings.keys.rotate_days * DAY,
         publish_lead=settings.keys.publish_lead_seconds,
         grace=settings.tokens.expired_grace_days * DAY + MAX_CLOCK_SKEW,
         rsa_bits=settings.keys.rsa_bits,

@@ -29,38 +29,42 @@ TALLY_EVERY: Final = 10.0
 
 
 @asynccontextmanager
-async def housekeeping(house: Services) -> AsyncIterator[None]:
+async def housekeeping(services: Services) -> AsyncIterator[None]:
     """Keep house while the body runs; at the end whatever was recorded is sealed."""
     told = asyncio.Event()
-    forget = house.storage.runner.listen(KEYS_CHANGED, lambda _: told.set())
+    forget = services.storage.runner.listen(KEYS_CHANGED, lambda _: told.set())
     mail = asyncio.Event()
     mail.set()  # what an earlier run left in the outbox
-    forget_mail = house.storage.runner.listen(MAIL_QUEUED, lambda _: mail.set())
+    forget_mail = services.storage.runner.listen(MAIL_QUEUED, lambda _: mail.set())
     data = asyncio.Event()
     data.set()  # what an earlier run, or another node that died, left undone
-    forget_data = house.storage.runner.listen(DATA_ASKED, lambda _: data.set())
+    forget_data = services.storage.runner.listen(DATA_ASKED, lambda _: data.set())
     logout = asyncio.Event()
     logout.set()
-    forget_logout = house.storage.runner.listen(SIGNED_OUT, lambda _: logout.set())
+    forget_logout = services.storage.runner.listen(SIGNED_OUT, lambda _: logout.set())
     webhooks = asyncio.Event()
     webhooks.set()
-    forget_webhooks = house.storage.runner.listen(WEBHOOK_DUE, lambda _: webhooks.set())
-    await check_promotion(house)
+    forget_webhooks = services.storage.runner.listen(WEBHOOK_DUE, lambda _: webhooks.set())
+    await check_promotion(services)
     duties = [
-        asyncio.create_task(run_every(house, SEAL_EVERY, lambda: seal_audit_log(house, webhooks)), name="seal"),
-        asyncio.create_task(run_every(house, HEADS_EVERY, house.head_offers.run_once), name="audit-head"),
-        asyncio.create_task(run_every(house, KEYS_EVERY, lambda: rotate_and_reload_keys(house)), name="keys"),
-        asyncio.create_task(run_every(house, TALLY_EVERY, house.tally.write), name="tally"),
-        asyncio.create_task(run_every(house, SWEEP_EVERY, lambda: delete_expired(house)), name="sweep"),
-        asyncio.create_task(run_every(house, MAIL_EVERY, house.postman.run_once), name="retry-mail"),
-        asyncio.create_task(run_on_event(house.postman.run_once, mail), name="mail"),
-        asyncio.create_task(run_every(house, DATA_EVERY, house.data_errands.run_once), name="retry-data"),
-        asyncio.create_task(run_on_event(house.data_errands.run_once, data), name="data"),
-        asyncio.create_task(run_every(house, LOGOUT_EVERY, house.backchannel_logout.run_once), name="retry-logout"),
-        asyncio.create_task(run_on_event(house.backchannel_logout.run_once, logout), name="logout"),
-        asyncio.create_task(run_every(house, WEBHOOKS_EVERY, house.webhook_deliveries.tend), name="retry-webhooks"),
-        asyncio.create_task(run_on_event(house.webhook_deliveries.tend, webhooks), name="webhooks"),
-        asyncio.create_task(reload_keys_on_notice(house, told), name="look-again"),
+        asyncio.create_task(run_every(services, SEAL_EVERY, lambda: seal_audit_log(services, webhooks)), name="seal"),
+        asyncio.create_task(run_every(services, HEADS_EVERY, services.head_offers.run_once), name="audit-head"),
+        asyncio.create_task(run_every(services, KEYS_EVERY, lambda: rotate_and_reload_keys(services)), name="keys"),
+        asyncio.create_task(run_every(services, TALLY_EVERY, services.tally.flush), name="tally"),
+        asyncio.create_task(run_every(services, SWEEP_EVERY, lambda: delete_expired(services)), name="sweep"),
+        asyncio.create_task(run_every(services, MAIL_EVERY, services.outbox_worker.run_once), name="retry-mail"),
+        asyncio.create_task(run_on_event(services.outbox_worker.run_once, mail), name="mail"),
+        asyncio.create_task(run_every(services, DATA_EVERY, services.data_jobs.run_once), name="retry-data"),
+        asyncio.create_task(run_on_event(services.data_jobs.run_once, data), name="data"),
+        asyncio.create_task(
+            run_every(services, LOGOUT_EVERY, services.backchannel_logout.run_once), name="retry-logout"
+        ),
+        asyncio.create_task(run_on_event(services.backchannel_logout.run_once, logout), name="logout"),
+        asyncio.create_task(
+            run_every(services, WEBHOOKS_EVERY, services.webhook_deliveries.start_due), name="retry-webhooks"
+        ),
+        asyncio.create_task(run_on_event(services.webhook_deliveries.start_due, webhooks), name="webhooks"),
+        asyncio.create_task(reload_keys_on_notice(services, told), name="look-again"),
     ]
     try:
         yield
@@ -73,57 +77,57 @@ async def housekeeping(house: Services) -> AsyncIterator[None]:
         for duty in duties:
             duty.cancel()
         await asyncio.gather(*duties, return_exceptions=True)
-        await run_job(house.tally.write)
-        await house.webhook_deliveries.stop()
-        await run_job(house.sealer.seal_all)
+        await run_job(services.tally.flush)
+        await services.webhook_deliveries.stop()
+        await run_job(services.audit_sealer.seal_all)
 
 
-async def run_every(house: Services, seconds: float, duty: Callable[[], Awaitable[object]]) -> None:
+async def run_every(services: Services, seconds: float, job: Callable[[], Awaitable[object]]) -> None:
     while True:
-        await house.clock.sleep(seconds)
-        await run_job(duty)
+        await services.clock.sleep(seconds)
+        await run_job(job)
 
 
-async def run_job(duty: Callable[[], Awaitable[object]]) -> None:
+async def run_job(job: Callable[[], Awaitable[object]]) -> None:
     """A duty that fails is told and tried again at its next time; it never ends the service."""
     try:
-        await duty()
+        await job()
     except GatehouseError as error:
         log.warning("housekeeping failed", reason=str(error))
     except Exception:
         log.exception("housekeeping failed")
 
 
-async def seal_audit_log(house: Services, sealed: asyncio.Event) -> None:
+async def seal_audit_log(services: Services, webhooks_due: asyncio.Event) -> None:
     """Whoever seals goes on to tell webhooks of it; should he die, others do with their next round."""
-    if await house.sealer.seal_all():
-        sealed.set()
+    if await services.audit_sealer.seal_all():
+        webhooks_due.set()
 
 
-async def rotate_and_reload_keys(house: Services) -> None:
-    await house.rotation.rotate_due(origin=SERVICE_ORIGIN)
-    await house.keyring.reload()
+async def rotate_and_reload_keys(services: Services) -> None:
+    await services.key_rotation.rotate_due(origin=SERVICE_ORIGIN)
+    await services.keyring.reload()
 
 
-async def reload_keys_on_notice(house: Services, told: asyncio.Event) -> None:
+async def reload_keys_on_notice(services: Services, keys_changed: asyncio.Event) -> None:
     """Another node changed the keys, or notices were missed because the database was away."""
     while True:
-        await told.wait()
-        told.clear()
-        await run_job(house.keyring.reload)
-        await run_job(lambda: check_promotion(house))
+        await keys_changed.wait()
+        keys_changed.clear()
+        await run_job(services.keyring.reload)
+        await run_job(lambda: check_promotion(services))
 
 
-async def run_on_event(duty: Callable[[], Awaitable[object]], told: asyncio.Event) -> None:
+async def run_on_event(job: Callable[[], Awaitable[object]], event: asyncio.Event) -> None:
     while True:
-        await told.wait()
-        told.clear()
-        await run_job(duty)
+        await event.wait()
+        event.clear()
+        await run_job(job)
 
 
-async def delete_expired(house: Services) -> None:
+async def delete_expired(services: Services) -> None:
     """Remove what has ended; nothing relies on it, for every reader looks at the time itself (faults I15)."""
-    now = house.clock.now()
-    await house.storage.sweep(now)
-    if house.settings.audit.retention_days:
-        await house.retention.forget_before(now - house.settings.audit.retention_days * DAY)
+    now = services.clock.now()
+    await services.storage.sweep(now)
+    if services.settings.audit.retention_days:
+        await services.audit_retention.delete_before(now - services.settings.audit.retention_days * DAY)

@@ -30,35 +30,35 @@ POLICIES: Final[Mapping[str, Sequence[str]]] = {  # sections, or single settings
 }
 
 
-def setting_parts(house: Services, readiness: Readiness) -> SettingParts:
-    return SettingParts(installation_admin(house, readiness))
+def setting_parts(services: Services, readiness: Readiness) -> SettingParts:
+    return SettingParts(installation_admin(services, readiness))
 
 
-def installation_admin(house: Services, readiness: Readiness) -> InstallationReader:
-    storage = house.storage
+def installation_admin(services: Services, readiness: Readiness) -> InstallationReader:
+    storage = services.storage
     return InstallationReader(
-        installation=installation(house),
+        installation=installation(services),
         reads=InstallationReadStorage(storage.runner),
         outbox=storage.mail,
         audit=storage.audit,
-        box=HeadCodec(house.masters),
+        box=HeadCodec(services.masters),
         readiness=readiness,
         keys=KeyAdmin(
             store=storage.keys,
-            rotation=house.rotation,
-            keyring=house.keyring,
-            policy=rotation_policy(house.settings),
-            clock=house.clock,
+            rotation=services.key_rotation,
+            keyring=services.keyring,
+            policy=rotation_policy(services.settings),
+            clock=services.clock,
         ),
     )
 
 
-def installation(house: Services) -> Installation:
-    settings = house.settings
-    lines = [setting_line(house, name) for name in ALL_SETTINGS]
+def installation(services: Services) -> Installation:
+    settings = services.settings
+    lines = [setting_line(services, name) for name in ALL_SETTINGS]
     return Installation(
         version=__version__,
-        opened_at=house.opened_at,
+        opened_at=services.opened_at,
         on_sqlite=settings.database.url.is_sqlite,
         schema=HEAD,
         workers=settings.server.workers,
@@ -68,26 +68,26 @@ def installation(house: Services) -> Installation:
             security=settings.mail.security,
             username=settings.mail.username,
             sender=settings.mail.from_address,
-            is_shown=house.mail_is_shown,
+            is_shown=services.mail_is_logged,
         ),
         lines=lines,
         policies=[SettingGroup(name=name, lines=lines_in_sections(lines, parts)) for name, parts in POLICIES.items()],
-        risks=find_risks(posture(settings, dev=house.dev)),
+        risks=find_risks(posture(settings, dev=services.dev)),
         swatches=swatches(Color.parse(settings.branding.accent or DEFAULT_ACCENT)),
         branding=lines_in_sections(lines, ("branding", "mail.from_name")),
     )
 
 
-def setting_line(house: Services, name: str) -> SettingListItem:
+def setting_line(services: Services, name: str) -> SettingListItem:
     about = ALL_SETTINGS[name].about
     return SettingListItem(
         name=name,
-        value=display_line(display_value(house.settings, name)),
+        value=display_line(display_value(services.settings, name)),
         unit="" if ALL_SETTINGS[name].is_secret else about.unit,
         meaning=about.meaning,
-        source=house.sources[name],
+        source=services.setting_sources[name],
     )
 
 
-def lines_in_sections(lines: Sequence[SettingListItem], parts: Sequence[str]) -> list[SettingListItem]:
-    return [line for part in parts for line in lines if line.name == part or line.name.startswith(f"{part}.")]
+def lines_in_sections(lines: Sequence[SettingListItem], sections: Sequence[str]) -> list[SettingListItem]:
+    return [line for part in sections for line in lines if line.name == part or line.name.startswith(f"{part}.")]

@@ -24,24 +24,24 @@ class InstanceKeyMissing(Misconfigured):
     """The database was served from, and its own key was deleted since."""
 
 
-def open_instance_key(masters: MasterKeys, kept: str) -> bytes:
+def open_instance_key(masters: MasterKeys, sealed: str) -> bytes:
     """Return the key without its mark; raise WrongMasterKey or Tampered."""
-    return unseal_instance_key(masters, kept)[:KEY_BYTES]
+    return unseal_instance_key(masters, sealed)[:KEY_BYTES]
 
 
-def has_head(masters: MasterKeys, kept: str) -> bool:
-    return unseal_instance_key(masters, kept).endswith(HEAD_MARK, KEY_BYTES)
+def has_head(masters: MasterKeys, sealed: str) -> bool:
+    return unseal_instance_key(masters, sealed).endswith(HEAD_MARK, KEY_BYTES)
 
 
-def unseal_instance_key(masters: MasterKeys, kept: str) -> bytes:
-    plain = masters.open(base64.b64decode(kept), purpose=INSTANCE_KEY)
+def unseal_instance_key(masters: MasterKeys, sealed: str) -> bytes:
+    plain = masters.open(base64.b64decode(sealed), purpose=INSTANCE_KEY)
     if plain[KEY_BYTES:] not in (b"", HEAD_MARK):
         raise Tampered(f"{INSTANCE_KEY}: has an unknown mark")
     return plain
 
 
 async def refuse_wrong_master_key(storage: Storage, masters: MasterKeys) -> None:
-    kept = await storage.installation.fact(INSTANCE_KEY)
+    kept = await storage.installation.value(INSTANCE_KEY)
     if kept is None:
         return
     try:
@@ -56,13 +56,13 @@ async def refuse_wrong_master_key(storage: Storage, masters: MasterKeys) -> None
 
 async def ensure_instance_key(storage: Storage, masters: MasterKeys, clock: Clock) -> bytes:
     """Return the key; the first who comes makes it, and the head of the audit log with it."""
-    kept = await storage.installation.fact(INSTANCE_KEY)
+    kept = await storage.installation.value(INSTANCE_KEY)
     if kept is None:
         await refuse_missing_key(storage)
         await create_audit_head(storage, masters, clock, None, secrets.token_bytes(KEY_BYTES))
     elif not has_head(masters, kept):
         await create_audit_head(storage, masters, clock, kept, open_instance_key(masters, kept))
-    return open_instance_key(masters, await storage.installation.fact(INSTANCE_KEY) or "")
+    return open_instance_key(masters, await storage.installation.value(INSTANCE_KEY) or "")
 
 
 async def refuse_missing_key(storage: Storage) -> None:
@@ -70,16 +70,16 @@ async def refuse_missing_key(storage: Storage) -> None:
 
     A new one would make the audit log begin anew, as if nothing had happened before.
     """
-    if (await storage.keys.load()).keys and await storage.installation.fact(INSTANCE_KEY) is None:
+    if (await storage.keys.load_keys()).keys and await storage.installation.value(INSTANCE_KEY) is None:
         raise InstanceKeyMissing(f"the fact {INSTANCE_KEY} is missing from the database: restore a backup")
 
 
 async def create_audit_head(
-    storage: Storage, masters: MasterKeys, clock: Clock, kept: str | None, key: bytes
+    storage: Storage, masters: MasterKeys, clock: Clock, previous: str | None, key: bytes
 ) -> None:
     """Mark the key, and make the head from the newest seal there is; of two who try at once one succeeds."""
     end = await storage.audit.chain_end()
     place, link = (end.seal.place, end.seal.link) if end.seal else (0, GENESIS)
     head = ChainHead(place=place, link=link, at=clock.now(), begins=end.first_place or place + 1, unlinked=place)
     sealed = base64.b64encode(masters.seal(key + HEAD_MARK, purpose=INSTANCE_KEY)).decode()
-    await storage.audit.make_head((INSTANCE_KEY, kept, sealed), HeadCodec(masters).close(head))
+    await storage.audit.create_head((INSTANCE_KEY, previous, sealed), HeadCodec(masters).encode(head))

@@ -30,18 +30,18 @@ class RegistrationServices:
     recovery: PasswordRecovery
 
 
-def registration_services(house: Services) -> RegistrationServices:
-    store, clock, recorder = house.storage.registration, house.clock, house.recorder
-    passwords, rules = house.passwords, house.password_rules
-    letters = mail_composer(house.settings, masters=house.masters, clock=clock)
+def registration_services(services: Services) -> RegistrationServices:
+    store, clock, recorder = services.storage.registration, services.clock, services.recorder
+    passwords, rules = services.passwords, services.password_rules
+    letters = mail_composer(services.settings, masters=services.masters, clock=clock)
     links = EmailLinks(
         store=store,
         composer=letters,
         recorder=recorder,
-        allowance=Quota(store=house.storage.throttle, clock=clock),
+        quota=Quota(store=services.storage.throttle, clock=clock),
         clock=clock,
     )
-    accounts = house.settings.accounts
+    accounts = services.settings.accounts
     return RegistrationServices(
         registration=SelfRegistration(
             store=store,
@@ -56,7 +56,7 @@ def registration_services(house: Services) -> RegistrationServices:
         invitations=Invitations(
             store=store,
             links=links,
-            administration=house.administration,
+            administration=services.administration,
             passwords=passwords,
             rules=rules,
             recorder=recorder,
@@ -67,7 +67,7 @@ def registration_services(house: Services) -> RegistrationServices:
             links=links,
             passwords=passwords,
             rules=rules,
-            sign_in=sign_in(house),
+            sign_in=sign_in(services),
             composer=letters,
             recorder=recorder,
             clock=clock,
@@ -75,17 +75,17 @@ def registration_services(house: Services) -> RegistrationServices:
     )
 
 
-def registration_pages(house: Services, *, browsers: BrowserSessions, pages: PageRenderer) -> list[Endpoint]:
-    rooms = registration_services(house)
+def registration_pages(services: Services, *, browsers: BrowserSessions, pages: PageRenderer) -> list[Endpoint]:
+    rooms = registration_services(services)
     desk = PublicForms(browsers=browsers, pages=pages)
-    is_logged = house.mail_is_shown
-    proofs = EmailVerification(registration=rooms.registration, new_address=new_address(house))
+    is_logged = services.mail_is_logged
+    proofs = EmailVerification(registration=rooms.registration, email_changes=new_address(services))
     return [
-        *RegisterPage(registration=rooms.registration, desk=desk, mail_is_logged=is_logged).endpoints(),
+        *RegisterPage(registration=rooms.registration, forms=desk, mail_is_logged=is_logged).endpoints(),
         *VerifyEmailPage(
-            registration=rooms.registration, proofs=proofs, desk=desk, mail_is_logged=is_logged
+            registration=rooms.registration, proofs=proofs, forms=desk, mail_is_logged=is_logged
         ).endpoints(),
-        *InvitePage(invitations=rooms.invitations, desk=desk).endpoints(),
-        *ForgotPage(recovery=rooms.recovery, desk=desk, mail_is_logged=is_logged).endpoints(),
-        *ResetPage(recovery=rooms.recovery, desk=desk).endpoints(),
+        *InvitePage(invitations=rooms.invitations, forms=desk).endpoints(),
+        *ForgotPage(recovery=rooms.recovery, forms=desk, mail_is_logged=is_logged).endpoints(),
+        *ResetPage(recovery=rooms.recovery, forms=desk).endpoints(),
     ]

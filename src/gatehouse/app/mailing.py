@@ -18,25 +18,25 @@ PrintMessage = Callable[[str], object]
 def mail_composer(settings: Settings, *, masters: MasterKeys, clock: Clock) -> Composer:
     accent = settings.branding.accent
     return Composer(
-        sealing=masters,
+        sealer=masters,
         base_url=settings.server.base_url,
         name=settings.mail.from_name,
         clock=clock,
-        inks=theme_for_accent(Color.parse(accent)) if accent else DEFAULT_THEME,
+        theme=theme_for_accent(Color.parse(accent)) if accent else DEFAULT_THEME,
     )
 
 
 def outbox_worker(
-    settings: Settings, *, store: OutboxStore, masters: MasterKeys, clock: Clock, show: PrintMessage | None
+    settings: Settings, *, store: OutboxStore, masters: MasterKeys, clock: Clock, print_with: PrintMessage | None
 ) -> OutboxWorker:
-    return OutboxWorker(store=store, carrier=mail_transport(settings, show), sealing=masters, clock=clock)
+    return OutboxWorker(store=store, transport=mail_transport(settings, print_with), sealer=masters, clock=clock)
 
 
-def mail_transport(settings: Settings, show: PrintMessage | None) -> MailTransport | None:
+def mail_transport(settings: Settings, print_with: PrintMessage | None) -> MailTransport | None:
     """The configured server; without one whoever is shown all mail, which is for --dev only; or nobody."""
     if settings.mail.host:
         return smtp_transport(settings)
-    return None if show is None else PrintingTransport(show)
+    return None if print_with is None else PrintingTransport(print_with)
 
 
 def smtp_transport(settings: Settings) -> SmtpTransport:

@@ -23,23 +23,23 @@ NEVER: Final = 1_000_000_000
 class GarbageCollector:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._whole_at = 0.0
+        self._full_at = 0.0
 
-    def begin(self) -> None:
+    def start(self) -> None:
         gc.set_threshold(YOUNG_THRESHOLD, MIDDLE_THRESHOLD, NEVER)
-        self._whole_at = self._clock.monotonic() + COLLECT_ALL_EVERY
-        self._next()
+        self._full_at = self._clock.monotonic() + COLLECT_ALL_EVERY
+        self._schedule()
 
-    def _next(self) -> None:
-        self._clock.call_later(COLLECT_EVERY, self._look)
+    def _schedule(self) -> None:
+        self._clock.call_later(COLLECT_EVERY, self._collect)
 
-    def _look(self) -> None:
-        if self._clock.monotonic() < self._whole_at:
+    def _collect(self) -> None:
+        if self._clock.monotonic() < self._full_at:
             gc.collect(1)
         else:
             gc.collect()
-            self._whole_at = self._clock.monotonic() + COLLECT_ALL_EVERY
-        self._next()
+            self._full_at = self._clock.monotonic() + COLLECT_ALL_EVERY
+        self._schedule()
 
 
 def freeze_startup_objects() -> None:

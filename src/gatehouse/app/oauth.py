@@ -67,36 +67,36 @@ class OAuthServices:
     verifier: TokenVerifier
 
 
-def oauth_services(house: Services) -> OAuthServices:
-    storage, clock, issuer = house.storage, house.clock, house.settings.server.base_url
-    verifier = authentication_services(house).verifier
-    mapping = MappedClaims(HoldingsReader(reading=house.reading, clock=clock))
-    access_tokens = AccessTokens(derive_key(house.instance_key, "access-tokens"))
+def oauth_services(services: Services) -> OAuthServices:
+    storage, clock, issuer = services.storage, services.clock, services.settings.server.base_url
+    verifier = authentication_services(services).verifier
+    mapping = MappedClaims(HoldingsReader(permission_loader=services.permission_loader, clock=clock))
+    access_tokens = AccessTokens(derive_key(services.instance_key, "access-tokens"))
     refresh_tokens = RefreshTokens(
-        store=storage.grants, signer=house.signer, verifier=verifier, clock=clock, issuer=issuer
+        store=storage.grants, signer=services.signer, verifier=verifier, clock=clock, issuer=issuer
     )
     return OAuthServices(
         mapping=mapping,
-        rules=login_rules(house),
+        rules=login_rules(services),
         authentication=ClientAuthenticator(
-            store=storage.oauth,
-            secrets=client_secrets(house),
+            store=storage.clients,
+            secrets=client_secrets(services),
             assertions=ClientAssertions(store=storage.grants, clock=clock, issuer=issuer),
-            guesses=guesses(house),
+            guesses=guesses(services),
             refusals=RefusalLog(
-                store=storage.audit, recorder=house.recorder, kept=house.settings.audit.refusals_kept
+                store=storage.audit, recorder=services.recorder, max_refusals=services.settings.audit.refusals_kept
             ),
         ),
         access_tokens=access_tokens,
         refresh_tokens=refresh_tokens,
         bearers=AccessTokenVerifier(
-            access_tokens=access_tokens, store=storage.grants, keyring=house.keyring, clock=clock
+            access_tokens=access_tokens, store=storage.grants, keyring=services.keyring, clock=clock
         ),
         issue=TokenIssuer(
             access_tokens=access_tokens,
             refresh_tokens=refresh_tokens,
-            signer=house.signer,
-            keyring=house.keyring,
+            signer=services.signer,
+            keyring=services.keyring,
             mapping=mapping,
             clock=clock,
             issuer=issuer,
@@ -112,118 +112,129 @@ class AccessKeyLookup:
         self._keys = keys
 
     async def application_of(self, access_key: str, *, source: str) -> int:
-        return (await self._keys.by_value(access_key, source=source)).application_id
+        return (await self._keys.verify_value(access_key, source=source)).application_id
 
 
-def client_secrets(house: Services) -> ClientSecretVerifier:
+def client_secrets(services: Services) -> ClientSecretVerifier:
     return ClientSecretVerifier(
-        masters=house.masters,
-        hashes=house.passwords,
-        guesses=guesses(house),
-        clock=house.clock,
-        memory_key=secrets.token_bytes(CACHE_KEY_BYTES),
+        masters=services.masters,
+        hashes=services.passwords,
+        guesses=guesses(services),
+        clock=services.clock,
+        cache_key=secrets.token_bytes(CACHE_KEY_BYTES),
     )
 
 
-def client_origins(house: Services) -> ClientOriginCache:
-    return ClientOriginCache(store=house.storage.oauth, clock=house.clock)
+def client_origins(services: Services) -> ClientOriginCache:
+    return ClientOriginCache(store=services.storage.clients, clock=services.clock)
 
 
-def oauth_endpoints(house: Services, them: AccountServices, *, pages: PageRenderer) -> list[Endpoint]:
+def oauth_endpoints(services: Services, accounts: AccountServices, *, pages: PageRenderer) -> list[Endpoint]:
     """In the order of interface §4.2, then what R3 adds to it."""
-    rooms, browsers = oauth_services(house), build_browsers(house, them)
+    rooms, browsers = oauth_services(services), build_browsers(services, accounts)
     return [
-        *authorize_endpoints(house, them, pages=pages),
-        *token_endpoints(house, rooms),
+        *authorize_endpoints(services, accounts, pages=pages),
+        *token_endpoints(services, rooms),
         *device_endpoints(
-            house,
+            services,
             authentication=rooms.authentication,
-            interactions=them.interactions,
+            interactions=accounts.sign_in_flows,
             browsers=browsers,
-            denied_page=denied_page(house, them, pages),
+            denied_page=denied_page(services, accounts, pages),
             pages=pages,
         ),
         *logout_endpoints(
-            clients=house.storage.oauth,
+            clients=services.storage.clients,
             verifier=rooms.verifier,
-            sessions=them.sessions,
+            sessions=accounts.sessions,
             browsers=browsers,
             pages=pages,
         ),
     ]
 
 
-def authorize_endpoints(house: Services, them: AccountServices, *, pages: PageRenderer) -> list[Endpoint]:
+def authorize_endpoints(services: Services, accounts: AccountServices, *, pages: PageRenderer) -> list[Endpoint]:
     """Discovery and authorize; the pages that authorize leads to are in people.py."""
-    rates = house.settings.rates
-    document = provider_metadata(house.settings.server.base_url, languages=LANGUAGES)
+    rates = services.settings.rates
+    document = provider_metadata(services.settings.server.base_url, languages=LANGUAGES)
     authorize = AuthorizeEndpoint(
-        authorize=them.authorizing.authorize,
-        interactions=them.interactions,
-        browsers=build_browsers(house, them),
-        error_page=ClientErrorPage(administrators=AdministratorCheck(house.reading), pages=pages),
-        denied_page=denied_page(house, them, pages),
-        volume=RateLimiter({AUTHORIZE_LIMIT_KEY: RateLimit(rates.login)} if rates.enabled else {}, clock=house.clock),
+        authorize=accounts.authorization.authorize,
+        sign_in_flows=accounts.sign_in_flows,
+        browsers=build_browsers(services, accounts),
+        error_page=ClientErrorPage(administrators=AdministratorCheck(services.permission_loader), pages=pages),
+        denied_page=denied_page(services, accounts, pages),
+        rate_limiter=RateLimiter(
+            {AUTHORIZE_LIMIT_KEY: RateLimit(rates.login)} if rates.enabled else {}, clock=services.clock
+        ),
     )
     return [*DiscoveryEndpoints(document).endpoints(), *authorize.endpoints()]
 
 
-def denied_page(house: Services, them: AccountServices, pages: PageRenderer) -> AccessDeniedPage:
+def denied_page(services: Services, accounts: AccountServices, pages: PageRenderer) -> AccessDeniedPage:
     return AccessDeniedPage(
-        reasons=denied_reasons(house, them.game.rules), owners=application_owners(house), pages=pages
+        reasons=denied_reasons(services, accounts.games.login_rules), owners=application_owners(services), pages=pages
     )
 
 
-def token_endpoints(house: Services, rooms: OAuthServices) -> list[Endpoint]:
+def token_endpoints(services: Services, oauth: OAuthServices) -> list[Endpoint]:
     """Token, userinfo, revocation, exchange, introspection."""
-    clock, issuer = house.clock, house.settings.server.base_url
+    clock, issuer = services.clock, services.settings.server.base_url
     tokens = TokenEndpoint(
-        authentication=rooms.authentication, grants=grant_types(house, rooms), rules=rooms.rules, issue=rooms.issue
+        authentication=oauth.authentication,
+        grants=grant_types(services, oauth),
+        rules=oauth.rules,
+        token_issuer=oauth.issue,
     )
     revocation = Revocation(
-        store=house.storage.grants,
-        authentication=rooms.authentication,
-        refresh_tokens=rooms.refresh_tokens,
-        bearers=rooms.bearers,
-        recorder=house.recorder,
+        store=services.storage.grants,
+        authentication=oauth.authentication,
+        refresh_tokens=oauth.refresh_tokens,
+        access_token_verifier=oauth.bearers,
+        recorder=services.recorder,
         clock=clock,
     )
     introspection = Introspection(
-        logins=house.storage.logins,
-        authentication=rooms.authentication,
-        access_keys=AccessKeyLookup(key_proofs(house)),
-        refresh_tokens=rooms.refresh_tokens,
-        bearers=rooms.bearers,
+        logins=services.storage.logins,
+        authentication=oauth.authentication,
+        access_keys=AccessKeyLookup(key_proofs(services)),
+        refresh_tokens=oauth.refresh_tokens,
+        access_token_verifier=oauth.bearers,
         clock=clock,
         issuer=issuer,
     )
     exchange = ExchangeEndpoints(
         id_tokens=IdTokenExchange(
-            accounts=house.storage.accounts, verifier=rooms.verifier, signer=house.signer, clock=clock, issuer=issuer
+            accounts=services.storage.accounts,
+            verifier=oauth.verifier,
+            signer=services.signer,
+            clock=clock,
+            issuer=issuer,
         ),
         user_jwts=UserJwtExchange(
-            bearers=rooms.bearers, rules=rooms.rules, signer=house.signer, clock=clock, issuer=issuer
+            access_token_verifier=oauth.bearers, rules=oauth.rules, signer=services.signer, clock=clock, issuer=issuer
         ),
     )
     return [
         TokenHttpEndpoint(tokens).endpoint(),
-        UserInfoEndpoint(UserInfo(bearers=rooms.bearers, mapping=rooms.mapping)).endpoint(),
+        UserInfoEndpoint(UserInfo(access_token_verifier=oauth.bearers, mapping=oauth.mapping)).endpoint(),
         *RevocationEndpoints(revocation).endpoints(),
         *exchange.endpoints(),
         IntrospectionEndpoint(introspection).endpoint(),
     ]
 
 
-def grant_types(house: Services, rooms: OAuthServices) -> dict[str, GrantType]:
-    store, recorder, clock = house.storage.grants, house.recorder, house.clock
+def grant_types(services: Services, oauth: OAuthServices) -> dict[str, GrantType]:
+    store, recorder, clock = services.storage.grants, services.recorder, services.clock
     return {
         GrantName.AUTHORIZATION_CODE: AuthorizationCodeGrant(store=store, recorder=recorder, clock=clock),
         GrantName.REFRESH_TOKEN: RefreshTokenGrant(
             store=store,
-            tokens=rooms.refresh_tokens,
+            tokens=oauth.refresh_tokens,
             recorder=recorder,
             clock=clock,
-            grace=house.settings.oauth.refresh_grace_seconds,
+            grace=services.settings.oauth.refresh_grace_seconds,
         ),
-        GrantName.DEVICE_CODE: DeviceCodeGrant(store=house.storage.device_requests, rules=rooms.rules, clock=clock),
+        GrantName.DEVICE_CODE: DeviceCodeGrant(
+            store=services.storage.device_requests, rules=oauth.rules, clock=clock
+        ),
     }

@@ -47,51 +47,53 @@ CONSOLE_ACCESS_MODULE: Final = "gatehouse.app.console_doorway"  # comes with the
 class ConsoleAccessCheck:
     """Fills web/pages/account.py MayAdminister."""
 
-    def __init__(self, house: Services, desk: Authenticator) -> None:
-        self._house = house
-        self._desk = desk
+    def __init__(self, services: Services, authenticator: Authenticator) -> None:
+        self._services = services
+        self._authenticator = authenticator
 
-    async def of(self, user_id: str, address: Address | None) -> bool:
+    async def may_administer(self, user_id: str, address: Address | None) -> bool:
         found: bool = (
-            await import_module(CONSOLE_ACCESS_MODULE).doorway(self._house, self._desk).is_open(user_id, address)
+            await import_module(CONSOLE_ACCESS_MODULE)
+            .doorway(self._services, self._authenticator)
+            .is_open(user_id, address)
         )
         return found
 
 
-def new_address(house: Services) -> EmailChanges:
-    letters = mail_composer(house.settings, masters=house.masters, clock=house.clock)
+def new_address(services: Services) -> EmailChanges:
+    letters = mail_composer(services.settings, masters=services.masters, clock=services.clock)
     return EmailChanges(
-        store=house.storage.profile,
+        store=services.storage.profile,
         links=EmailLinks(
-            store=house.storage.registration,
+            store=services.storage.registration,
             composer=letters,
-            recorder=house.recorder,
-            allowance=Quota(store=house.storage.throttle, clock=house.clock),
-            clock=house.clock,
+            recorder=services.recorder,
+            quota=Quota(store=services.storage.throttle, clock=services.clock),
+            clock=services.clock,
         ),
         composer=letters,
-        recorder=house.recorder,
-        clock=house.clock,
-        domains=house.settings.accounts.allowed_domains,
+        recorder=services.recorder,
+        clock=services.clock,
+        domains=services.settings.accounts.allowed_domains,
     )
 
 
-def erasure(house: Services) -> Erasure:
-    return Erasure(store=house.storage.profile, recorder=house.recorder, clock=house.clock)
+def erasure(services: Services) -> Erasure:
+    return Erasure(store=services.storage.profile, recorder=services.recorder, clock=services.clock)
 
 
-def export(house: Services) -> DataExport:
+def export(services: Services) -> DataExport:
     return DataExport(
-        store=house.storage.profile,
-        applications=house.data_desk,
-        recorder=house.recorder,
-        clock=house.clock,
-        service=house.settings.server.base_url,
+        store=services.storage.profile,
+        applications=services.data_requests,
+        recorder=services.recorder,
+        clock=services.clock,
+        service=services.settings.server.base_url,
     )
 
 
 def account_pages(
-    house: Services,
+    services: Services,
     *,
     sessions: Sessions,
     sign_in: PasswordSignIn,
@@ -105,34 +107,37 @@ def account_pages(
     consents: Consents,
     browsers: BrowserSessions,
     pages: PageRenderer,
-    desk: Authenticator,
+    authenticator: Authenticator,
 ) -> list[Endpoint]:
-    store, clock, recorder = house.storage.profile, house.clock, house.recorder
-    base_url = house.settings.server.base_url
+    store, clock, recorder = services.storage.profile, services.clock, services.recorder
+    base_url = services.settings.server.base_url
     notices = NoticeCookie(https=base_url.startswith("https:"))
     owners = AccountView(browsers=browsers, sessions=sessions, pages=pages, notices=notices)
     profile = AccountProfile(store=store, recorder=recorder, clock=clock)
     account = AccountPage(
         profile=profile,
-        data=house.data_desk,
+        data=services.data_requests,
         consents=consents,
         permissions=OwnPermissionsLoader(
-            store=OwnPermissionsStorage(house.storage.runner), desk=desk, reading=house.reading, clock=clock
+            store=OwnPermissionsStorage(services.storage.runner),
+            authenticator=authenticator,
+            permission_loader=services.permission_loader,
+            clock=clock,
         ),
-        desk=owners,
+        view=owners,
         pages=pages,
         notices=notices,
-        places=open_geoip(house.settings.accounts.geoip_file),
-        may_administer=ConsoleAccessCheck(house, desk).of,
+        places=open_geoip(services.settings.accounts.geoip_file),
+        may_administer=ConsoleAccessCheck(services, authenticator).may_administer,
         clock=clock,
-        mail_is_logged=house.mail_is_shown,
+        mail_is_logged=services.mail_is_logged,
     )
     new_password = PasswordChange(
         store=store,
         sign_in=sign_in,
-        passwords=house.passwords,
-        rules=house.password_rules,
-        telling=telling,
+        passwords=services.passwords,
+        rules=services.password_rules,
+        notifier=telling,
         clock=clock,
     )
     confirmation = Reauthentication(
@@ -142,23 +147,23 @@ def account_pages(
         *account.endpoints(),
         *ProfileForms(
             profile=profile,
-            new_address=new_address(house),
+            new_address=new_address(services),
             new_password=new_password,
             account=account,
-            desk=owners,
+            view=owners,
             pages=pages,
         ).endpoints(),
         *FactorForms(
-            totp=totp, passkeys=passkeys, email_codes=email_codes, recovery=recovery, account=account, desk=owners
+            totp=totp, passkeys=passkeys, email_codes=email_codes, recovery=recovery, account=account, view=owners
         ).endpoints(),
-        *SessionForms(sessions=sessions, desk=owners).endpoints(),
-        *ConnectedApplicationForms(consents=consents, desk=owners).endpoints(),
+        *SessionForms(sessions=sessions, view=owners).endpoints(),
+        *ConnectedApplicationForms(consents=consents, view=owners).endpoints(),
         *PersonalDataForms(
-            export=export(house),
-            data=house.data_desk,
-            erasure=erasure(house),
+            export=export(services),
+            data=services.data_requests,
+            erasure=erasure(services),
             browsers=browsers,
-            desk=owners,
+            view=owners,
         ).endpoints(),
         *ReauthenticationPage(
             confirmation=confirmation,
@@ -166,7 +171,7 @@ def account_pages(
             passkeys=passkeys,
             devices=devices,
             browsers=browsers,
-            desk=owners,
+            view=owners,
             notices=notices,
         ).endpoints(),
     ]

@@ -70,30 +70,30 @@ class AccountServices:
     sign_in: PasswordSignIn
     totp: Totp
     email_codes: EmailCodes
-    recovery: RecoveryCodes
+    recovery_codes: RecoveryCodes
     passkeys: Passkeys
-    factors: SecondFactors
-    interactions: SignInFlows
-    authorizing: AuthorizationServices
-    device_occasion: DeviceSignInPurpose
-    game: GameServices
-    telling: AccountNotifier
-    desk: LoginResult
+    second_factors: SecondFactors
+    sign_in_flows: SignInFlows
+    authorization: AuthorizationServices
+    device_purpose: DeviceSignInPurpose
+    games: GameServices
+    factor_notices: AccountNotifier
+    login_result: LoginResult
 
 
-def account_services(house: Services) -> AccountServices:
+def account_services(services: Services) -> AccountServices:
     """Build everything about accounts on the house's rooms."""
-    clock, storage, name = house.clock, house.storage, house.settings.branding.name
-    letters = mail_composer(house.settings, masters=house.masters, clock=clock)
-    telling = AccountNotifier(recorder=house.recorder, composer=letters)
-    guesses = guessing.guesses(house)
-    factor_key = derive_key(house.instance_key, "factors")
-    recovery = RecoveryCodes(store=storage.second_factors, key=factor_key, telling=telling, clock=clock)
+    clock, storage, name = services.clock, services.storage, services.settings.branding.name
+    letters = mail_composer(services.settings, masters=services.masters, clock=clock)
+    telling = AccountNotifier(recorder=services.recorder, composer=letters)
+    guesses = guessing.guesses(services)
+    factor_key = derive_key(services.instance_key, "factors")
+    recovery = RecoveryCodes(store=storage.second_factors, key=factor_key, notifier=telling, clock=clock)
     totp = Totp(
         store=storage.second_factors,
-        masters=house.masters,
+        masters=services.masters,
         recovery=recovery,
-        telling=telling,
+        notifier=telling,
         clock=clock,
         issuer=name,
     )
@@ -101,177 +101,181 @@ def account_services(house: Services) -> AccountServices:
         store=storage.second_factors,
         key=factor_key,
         recovery=recovery,
-        guesses=guesses,
-        telling=telling,
+        limiter=guesses,
+        notifier=telling,
         clock=clock,
     )
-    rules = login_rules(house)
-    authorizing = authorization_services(house, rules)
-    device = device_purpose(house, rules=rules, consents=authorizing.consents)
-    desk = login_result(house, rules)
-    game = game_services(house, desk=desk, rules=rules)
-    origin = parse_origin(house.settings.server.base_url, "http", "https")
+    rules = login_rules(services)
+    authorizing = authorization_services(services, rules)
+    device = device_purpose(services, rules=rules, consents=authorizing.consents)
+    desk = login_result(services, rules)
+    game = game_services(services, login_result=desk, rules=rules)
+    origin = parse_origin(services.settings.server.base_url, "http", "https")
     return AccountServices(
         composer=letters,
         guesses=guesses,
-        devices=guessing.devices(house),
-        sessions=Sessions(store=storage.sessions, recorder=house.recorder, clock=clock, life=session_life(house)),
-        sign_in=guessing.sign_in(house),
+        devices=guessing.devices(services),
+        sessions=Sessions(
+            store=storage.sessions, recorder=services.recorder, clock=clock, lifetimes=session_life(services)
+        ),
+        sign_in=guessing.sign_in(services),
         totp=totp,
         email_codes=email_codes,
-        recovery=recovery,
+        recovery_codes=recovery,
         passkeys=Passkeys(
             store=storage.passkeys,
-            party=RelyingParty(name=name, origin=house.settings.server.base_url, host=origin.host),
+            party=RelyingParty(name=name, origin=services.settings.server.base_url, host=origin.host),
             recovery=recovery,
-            telling=telling,
+            notifier=telling,
             clock=clock,
         ),
-        factors=SecondFactors(
+        second_factors=SecondFactors(
             store=storage.second_factors,
             totp=totp,
             email_codes=email_codes,
             recovery=recovery,
-            guesses=guesses,
-            telling=telling,
+            limiter=guesses,
+            notifier=telling,
             clock=clock,
         ),
-        interactions=SignInFlows(
-            store=storage.interactions,
-            occasions={
+        sign_in_flows=SignInFlows(
+            store=storage.sign_in_flows,
+            purposes={
                 ACCOUNT: AccountSignInPurpose(),
-                AUTHORIZE: authorizing.occasion,
+                AUTHORIZE: authorizing.purpose,
                 DEVICE: device,
-                GAME: game.occasion,
+                GAME: game.purpose,
             },
             clock=clock,
         ),
-        authorizing=authorizing,
-        device_occasion=device,
-        game=game,
-        telling=telling,
-        desk=desk,
+        authorization=authorizing,
+        device_purpose=device,
+        games=game,
+        factor_notices=telling,
+        login_result=desk,
     )
 
 
-def login_result(house: Services, rules: LoginRules) -> LoginResult:
+def login_result(services: Services, rules: LoginRules) -> LoginResult:
     return LoginResult(
-        store=house.storage.logins,
+        store=services.storage.logins,
         rules=rules,
-        countries=open_geoip(house.settings.accounts.geoip_file),
-        tokens=house.user_tokens,
-        recorder=house.recorder,
-        clock=house.clock,
-        terms=LoginSettings(
-            vendor_nick_field=house.settings.accounts.vendor_nick_field,
-            jwt_without_factor=house.settings.tokens.jwt_without_factor,
+        countries=open_geoip(services.settings.accounts.geoip_file),
+        tokens=services.user_tokens,
+        recorder=services.recorder,
+        clock=services.clock,
+        settings=LoginSettings(
+            vendor_nick_field=services.settings.accounts.vendor_nick_field,
+            jwt_without_factor=services.settings.tokens.jwt_without_factor,
         ),
     )
 
 
-def login_rules(house: Services) -> LoginRules:
+def login_rules(services: Services) -> LoginRules:
     """What every way of signing in asks about applications."""
     return LoginRules(
-        store=house.storage.permissions,
-        reading=house.reading,
-        service_jwts=authentication_services(house).service_jwts,
-        clock=house.clock,
+        store=services.storage.permissions,
+        permission_loader=services.permission_loader,
+        service_jwts=authentication_services(services).service_jwts,
+        clock=services.clock,
     )
 
 
-def login_endpoint(house: Services, them: AccountServices) -> Endpoint:
+def login_endpoint(services: Services, accounts: AccountServices) -> Endpoint:
     return LoginEndpoint(
-        sign_in=them.sign_in,
-        accounts=house.storage.accounts,
-        factors=them.factors,
-        email_codes=them.email_codes,
-        interactions=them.interactions,
-        desk=them.desk,
-        masters=house.masters,
+        sign_in=accounts.sign_in,
+        accounts=services.storage.accounts,
+        factors=accounts.second_factors,
+        email_codes=accounts.email_codes,
+        sign_in_flows=accounts.sign_in_flows,
+        login_result=accounts.login_result,
+        masters=services.masters,
     ).endpoint()
 
 
-def session_life(house: Services) -> SessionLifetimes:
-    wanted = house.settings.sessions
+def session_life(services: Services) -> SessionLifetimes:
+    wanted = services.settings.sessions
     return SessionLifetimes(
         idle=wanted.idle_hours * HOUR, absolute=wanted.absolute_days * DAY, fresh=wanted.fresh_minutes * 60
     )
 
 
-def build_browsers(house: Services, them: AccountServices) -> BrowserSessions:
+def build_browsers(services: Services, accounts: AccountServices) -> BrowserSessions:
     return BrowserSessions(
-        sessions=them.sessions,
-        csrf_key=derive_key(house.instance_key, "csrf"),
-        base_url=house.settings.server.base_url,
+        sessions=accounts.sessions,
+        csrf_key=derive_key(services.instance_key, "csrf"),
+        base_url=services.settings.server.base_url,
     )
 
 
-def user_pages(house: Services, them: AccountServices, *, pages: PageRenderer, desk: Authenticator) -> list[Endpoint]:
+def user_pages(
+    services: Services, accounts: AccountServices, *, pages: PageRenderer, authenticator: Authenticator
+) -> list[Endpoint]:
     """The pages of design order: the way in, then the account."""
-    browsers = build_browsers(house, them)
-    way = SignInFlowPages(interactions=them.interactions, browsers=browsers, pages=pages)
+    browsers = build_browsers(services, accounts)
+    way = SignInFlowPages(sign_in_flows=accounts.sign_in_flows, browsers=browsers, pages=pages)
     entrance = SignInCompletion(
-        sessions=them.sessions,
-        devices=them.devices,
-        interactions=them.interactions,
+        sessions=accounts.sessions,
+        devices=accounts.devices,
+        sign_in_flows=accounts.sign_in_flows,
         browsers=browsers,
-        composer=them.composer,
-        clock=house.clock,
+        composer=accounts.composer,
+        clock=services.clock,
     )
     sign_in = SignInPages(
-        sign_in=them.sign_in,
-        accounts=house.storage.accounts,
-        passkeys=them.passkeys,
-        sessions=them.sessions,
-        entrance=entrance,
+        sign_in=accounts.sign_in,
+        accounts=services.storage.accounts,
+        passkeys=accounts.passkeys,
+        sessions=accounts.sessions,
+        completion=entrance,
         browsers=browsers,
         pages=pages,
-        way=way,
-        register_enabled=house.settings.accounts.registration,
-        base_url=house.settings.server.base_url,
+        flow_pages=way,
+        register_enabled=services.settings.accounts.registration,
+        base_url=services.settings.server.base_url,
     )
     short_token = ShortTokenPage(
-        tokens=ShortTokens(store=house.storage.logins, accounts=house.storage.accounts, clock=house.clock),
-        sessions=them.sessions,
+        tokens=ShortTokens(store=services.storage.logins, accounts=services.storage.accounts, clock=services.clock),
+        sessions=accounts.sessions,
         browsers=browsers,
         pages=pages,
     )
     second_factor = SecondFactorPages(
-        accounts=house.storage.accounts,
-        factors=them.factors,
-        email_codes=them.email_codes,
-        passkeys=them.passkeys,
-        interactions=them.interactions,
-        entrance=entrance,
+        accounts=services.storage.accounts,
+        factors=accounts.second_factors,
+        email_codes=accounts.email_codes,
+        passkeys=accounts.passkeys,
+        sign_in_flows=accounts.sign_in_flows,
+        completion=entrance,
         browsers=browsers,
-        way=way,
-        mail_is_logged=house.mail_is_shown,
+        flow_pages=way,
+        mail_is_logged=services.mail_is_logged,
     )
-    owners = application_owners(house)
+    owners = application_owners(services)
     consent = ConsentPage(
-        consents=them.authorizing.consents,
+        consents=accounts.authorization.consents,
         owners=owners,
-        occasion=them.authorizing.occasion,
-        clients=house.storage.oauth,
-        interactions=them.interactions,
+        purpose=accounts.authorization.purpose,
+        clients=services.storage.clients,
+        sign_in_flows=accounts.sign_in_flows,
         browsers=browsers,
-        way=way,
+        flow_pages=way,
     )
     confirm = ConfirmSignInPage(
-        occasions={DEVICE: them.device_occasion, GAME: them.game.occasion},
-        interactions=them.interactions,
+        purposes={DEVICE: accounts.device_purpose, GAME: accounts.games.purpose},
+        sign_in_flows=accounts.sign_in_flows,
         browsers=browsers,
         pages=pages,
-        places=open_geoip(house.settings.accounts.geoip_file),
-        clock=house.clock,
-        base_url=house.settings.server.base_url,
+        places=open_geoip(services.settings.accounts.geoip_file),
+        clock=services.clock,
+        base_url=services.settings.server.base_url,
     )
     game = game_pages(
-        house,
-        them.game,
+        services,
+        accounts.games,
         owners=owners,
-        reasons=denied_reasons(house, them.game.rules),
-        interactions=them.interactions,
+        reasons=denied_reasons(services, accounts.games.login_rules),
+        interactions=accounts.sign_in_flows,
         browsers=browsers,
         pages=pages,
     )
@@ -280,25 +284,25 @@ def user_pages(house: Services, them: AccountServices, *, pages: PageRenderer, d
         short_token.endpoint(),
         *sign_in.endpoints(),
         *second_factor.endpoints(),
-        *ChooseAccountPage(entrance=entrance, browsers=browsers, way=way).endpoints(),
+        *ChooseAccountPage(completion=entrance, browsers=browsers, flow_pages=way).endpoints(),
         *consent.endpoints(),
         *confirm.endpoints(),
         *game.endpoints(),
-        *registration_pages(house, browsers=browsers, pages=pages),
+        *registration_pages(services, browsers=browsers, pages=pages),
         *account_pages(
-            house,
-            sessions=them.sessions,
-            sign_in=them.sign_in,
-            devices=them.devices,
-            totp=them.totp,
-            email_codes=them.email_codes,
-            recovery=them.recovery,
-            passkeys=them.passkeys,
-            factors=them.factors,
-            telling=them.telling,
-            consents=them.authorizing.consents,
+            services,
+            sessions=accounts.sessions,
+            sign_in=accounts.sign_in,
+            devices=accounts.devices,
+            totp=accounts.totp,
+            email_codes=accounts.email_codes,
+            recovery=accounts.recovery_codes,
+            passkeys=accounts.passkeys,
+            factors=accounts.second_factors,
+            telling=accounts.factor_notices,
+            consents=accounts.authorization.consents,
             browsers=browsers,
             pages=pages,
-            desk=desk,
+            authenticator=authenticator,
         ),
     ]

@@ -73,31 +73,35 @@ VISIBLE_LOG_MODULE: Final = "gatehouse.app.seen_log"  # comes with the first rec
 class PermissionServices:
     """Built once: proofs remember."""
 
-    proofs: AuthenticationServices
-    desk: Authenticator
+    authentication: AuthenticationServices
+    authenticator: Authenticator
     readiness: Readiness
 
 
-def permission_services(house: Services, readiness: Readiness) -> PermissionServices:
-    known = authentication_services(house)
-    desk = Authenticator(callers=known.callers, reading=house.reading, clock=house.clock)
-    return PermissionServices(proofs=known, desk=desk, readiness=readiness)
+def permission_services(services: Services, readiness: Readiness) -> PermissionServices:
+    known = authentication_services(services)
+    desk = Authenticator(
+        caller_identifier=known.callers, permission_loader=services.permission_loader, clock=services.clock
+    )
+    return PermissionServices(authentication=known, authenticator=desk, readiness=readiness)
 
 
-def permission_endpoints(house: Services, rooms: PermissionServices, them: SignInRooms) -> list[Endpoint]:
+def permission_endpoints(
+    services: Services, permissions: PermissionServices, accounts: SignInRooms
+) -> list[Endpoint]:
     """In the order of interface §4.4 to §4.10."""
-    storage, recorder, clock = house.storage, house.recorder, house.clock
-    desk = RequestAuthenticator(rooms.desk)
+    storage, recorder, clock = services.storage, services.recorder, services.clock
+    desk = RequestAuthenticator(permissions.authenticator)
     applications = ApplicationCommands(
         store=storage.applications,
         projects=storage.projects,
-        masters=house.masters,
+        masters=services.masters,
         recorder=recorder,
         clock=clock,
-        reachable=house.settings.outbound.allow,
+        reachable=services.settings.outbound.allow,
     )
     people = UserLabelCommands(
-        accounts=storage.accounts, administration=house.administration, projects=storage.projects
+        accounts=storage.accounts, administration=services.administration, projects=storage.projects
     )
     user_schemas = UserRecordCommands(
         store=storage.user_records,
@@ -107,30 +111,32 @@ def permission_endpoints(house: Services, rooms: PermissionServices, them: SignI
         clock=clock,
     )
     return [
-        *ApplicationEndpoints(applications=applications, desk=desk).endpoints(),
+        *ApplicationEndpoints(applications=applications, authenticator=desk).endpoints(),
         CustomKeyEndpoint(
             keys=CustomKeyCommands(
                 store=storage.application_keys, applications=storage.applications, recorder=recorder, clock=clock
             ),
-            desk=desk,
+            authenticator=desk,
         ).endpoint(),
-        *public_endpoints(house, rooms.proofs),
-        *UserEndpoints(people=people, desk=desk).endpoints(),
+        *public_endpoints(services, permissions.authentication),
+        *UserEndpoints(people=people, authenticator=desk).endpoints(),
         *UserSessionEndpoints(
             people=people,
-            sessions=them.sessions,
-            consents=them.authorizing.consents,
+            sessions=accounts.sessions,
+            consents=accounts.authorization.consents,
             profile=AccountProfile(store=storage.profile, recorder=recorder, clock=clock),
-            places=open_geoip(house.settings.accounts.geoip_file),
-            desk=desk,
+            places=open_geoip(services.settings.accounts.geoip_file),
+            authenticator=desk,
         ).endpoints(),
-        UserRolesEndpoint(people=people, written=direct_assignments_reader(house), desk=desk).endpoint(),
+        UserRolesEndpoint(
+            people=people, find_direct_permissions=direct_assignments_reader(services), authenticator=desk
+        ).endpoint(),
         *UserRecordEndpoint(
-            views=record_views(house, rooms.desk),
+            views=record_views(services, permissions.authenticator),
             schemas=user_schemas,
-            desk=rooms.desk,
+            authenticator=permissions.authenticator,
             clock=clock,
-            max_age=house.settings.permissions.max_age_seconds,
+            max_age=services.settings.permissions.max_age_seconds,
         ).endpoints(),
         *ProjectEndpoints(
             publishing=ProjectPublisher(
@@ -143,7 +149,7 @@ def permission_endpoints(house: Services, rooms: PermissionServices, them: SignI
                 recorder=recorder,
                 clock=clock,
             ),
-            desk=desk,
+            authenticator=desk,
         ).endpoints(),
         *GroupEndpoints(
             groups=GroupCommands(
@@ -153,79 +159,81 @@ def permission_endpoints(house: Services, rooms: PermissionServices, them: SignI
                 recorder=recorder,
                 clock=clock,
             ),
-            desk=desk,
+            authenticator=desk,
         ).endpoints(),
         AccessKeyEndpoint(
             keys=AccessKeyCommands(
                 store=storage.application_keys,
                 applications=storage.applications,
-                masters=house.masters,
+                masters=services.masters,
                 recorder=recorder,
                 clock=clock,
             ),
-            desk=desk,
+            authenticator=desk,
         ).endpoint(),
         *SchemaEndpoints(
             schemas=SchemaCommands(store=storage.applications, recorder=recorder, clock=clock),
-            past=past_model_reader(house),
+            load_past_model=past_model_reader(services),
             roles=RoleList(store=storage.applications, clock=clock),
-            desk=desk,
+            authenticator=desk,
         ).endpoints(),
-        SchemaVersionsEndpoint(versions=SchemaVersionStorage(storage.runner), desk=desk).endpoint(),
-        ServiceAccountEndpoint(accounts=service_accounts(house), desk=desk).endpoint(),
-        *question_endpoints(house, rooms.desk),
-        client_endpoint(house, desk),
-        ServiceTokenEndpoint(tokens=managed_service_tokens(house), desk=desk).endpoint(),
-        EmailSecretEndpoint(secrets=email_secrets(house), desk=desk).endpoint(),
-        GameSessionEndpoint(games=visible_games(house), desk=desk).endpoint(),
-        ActivityEndpoint(find=visible_record_reader(house, rooms.desk), desk=desk).endpoint(),
-        settings_endpoint(house, rooms.readiness, desk),
+        SchemaVersionsEndpoint(versions=SchemaVersionStorage(storage.runner), authenticator=desk).endpoint(),
+        ServiceAccountEndpoint(accounts=service_accounts(services), authenticator=desk).endpoint(),
+        *question_endpoints(services, permissions.authenticator),
+        client_endpoint(services, desk),
+        ServiceTokenEndpoint(tokens=managed_service_tokens(services), authenticator=desk).endpoint(),
+        EmailSecretEndpoint(secrets=email_secrets(services), authenticator=desk).endpoint(),
+        GameSessionEndpoint(games=visible_games(services), authenticator=desk).endpoint(),
+        ActivityEndpoint(
+            find=visible_record_reader(services, permissions.authenticator), authenticator=desk
+        ).endpoint(),
+        settings_endpoint(services, permissions.readiness, desk),
         WebhookEndpoint(
             webhooks=webhooks(
-                house.settings,
+                services.settings,
                 store=storage.webhooks,
-                masters=house.masters,
+                masters=services.masters,
                 recorder=recorder,
                 clock=clock,
             ),
-            desk=desk,
+            authenticator=desk,
         ).endpoint(),
     ]
 
 
-def record_views(house: Services, desk: Authenticator) -> UserRecordViews:
+def record_views(services: Services, authenticator: Authenticator) -> UserRecordViews:
     return UserRecordViews(
-        desk=desk,
-        reading=house.reading,
-        applications=house.storage.applications,
-        projects=house.storage.projects,
-        clock=house.clock,
+        authenticator=authenticator,
+        permission_loader=services.permission_loader,
+        applications=services.storage.applications,
+        projects=services.storage.projects,
+        clock=services.clock,
     )
 
 
-def client_endpoint(house: Services, desk: RequestAuthenticator) -> Endpoint:
-    clients = application_clients(house)
-    drafted = DraftedClients(clients=clients, clock=house.clock)
-    return ClientEndpoint(clients=clients, drafted=drafted, desk=desk).endpoint()
+def client_endpoint(services: Services, authenticator: RequestAuthenticator) -> Endpoint:
+    clients = application_clients(services)
+    drafted = DraftedClients(clients=clients, clock=services.clock)
+    return ClientEndpoint(clients=clients, drafted=drafted, authenticator=authenticator).endpoint()
 
 
-def application_clients(house: Services) -> ApplicationClients:
-    return ApplicationClients(clients=house.clients, applications=house.storage.applications)
+def application_clients(services: Services) -> ApplicationClients:
+    return ApplicationClients(clients=services.clients, applications=services.storage.applications)
 
 
-def settings_endpoint(house: Services, readiness: Readiness, desk: RequestAuthenticator) -> Endpoint:
+def settings_endpoint(services: Services, readiness: Readiness, authenticator: RequestAuthenticator) -> Endpoint:
     """Loaded with the first who asks: few ever do."""
 
     @cache
     def parts() -> SettingsPartReader:
-        loaded: SettingsPartReader = import_module(INSTALLATION_MODULE).setting_parts(house, readiness)
+        loaded: SettingsPartReader = import_module(INSTALLATION_MODULE).setting_parts(services, readiness)
         return loaded
 
-    return SettingsEndpoint(parts=parts, desk=desk).endpoint()
+    return SettingsEndpoint(parts=parts, authenticator=authenticator).endpoint()
 
 
-def past_model_reader(house: Services) -> LoadPastModel:
-    versions = SchemaVersionStorage(house.storage.runner)
+def past_model_reader(services: Services) -> LoadPastModel:
+    versions = SchemaVersionStorage(services.storage.runner)
 
     async def past(model: ApplicationModel, version: int) -> ApplicationModel:
         return (await schema_at_version(versions, model, version)).model
@@ -233,42 +241,42 @@ def past_model_reader(house: Services) -> LoadPastModel:
     return past
 
 
-def visible_games(house: Services) -> VisibleGameSessions:
-    return VisibleGameSessions(sessions=GameSessionListStorage(house.storage.runner), clock=house.clock)
+def visible_games(services: Services) -> VisibleGameSessions:
+    return VisibleGameSessions(sessions=GameSessionListStorage(services.storage.runner), clock=services.clock)
 
 
-def direct_assignments_reader(house: Services) -> FindDirectPermissions:
+def direct_assignments_reader(services: Services) -> FindDirectPermissions:
     async def find(user_id: str) -> DirectPermissions:
-        lists: PeopleListStore = import_module(PEOPLE_LISTS_MODULE).PeopleListStorage(house.storage.runner)
-        return await lists.written(user_id)
+        lists: PeopleListStore = import_module(PEOPLE_LISTS_MODULE).PeopleListStorage(services.storage.runner)
+        return await lists.direct_permissions(user_id)
 
     return find
 
 
-def visible_record_reader(house: Services, desk: Authenticator) -> FindRecord:
+def visible_record_reader(services: Services, authenticator: Authenticator) -> FindRecord:
     async def find(visit: AuthenticatedRequest, record_id: str) -> AuditRecord | Refusal:
         found: AuditRecord | Refusal = await import_module(VISIBLE_LOG_MODULE).record_for(
-            house, desk, visit, record_id
+            services, authenticator, visit, record_id
         )
         return found
 
     return find
 
 
-def managed_service_tokens(house: Services) -> ServiceTokenCommands:
-    return ServiceTokenCommands(tokens=service_tokens(house), applications=house.storage.applications)
+def managed_service_tokens(services: Services) -> ServiceTokenCommands:
+    return ServiceTokenCommands(tokens=service_tokens(services), applications=services.storage.applications)
 
 
-def service_accounts(house: Services) -> ServiceAccountCommands:
-    storage = house.storage
+def service_accounts(services: Services) -> ServiceAccountCommands:
+    storage = services.storage
     return ServiceAccountCommands(
         store=storage.service_accounts,
         people=storage.permissions,
         projects=storage.projects,
         records=storage.user_records,
-        signer=house.signer,
-        recorder=house.recorder,
-        clock=house.clock,
-        issuer=house.settings.server.base_url,
-        days=house.settings.tokens.service_jwt_days,
+        signer=services.signer,
+        recorder=services.recorder,
+        clock=services.clock,
+        issuer=services.settings.server.base_url,
+        days=services.settings.tokens.service_jwt_days,
     )

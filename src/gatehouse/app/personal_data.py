@@ -32,7 +32,7 @@ def data_jobs(
         store=store,
         poster=outbound_client(settings),
         signer=signer,
-        sealing=masters,
+        sealer=masters,
         recorder=recorder,
         clock=clock,
         issuer=settings.server.base_url,
@@ -40,4 +40,4 @@ def data_jobs(
 
 
 def data_requests(*, store: PersonalDataStore, masters: MasterKeys, recorder: Recorder, clock: Clock) -> DataRequests:
-    return DataRequests(store=store, sealing=masters, recorder=recorder, clock=clock)
+    return DataRequests(store=store, sealer=masters, recorder=recorder, clock=clock)

@@ -6,18 +6,18 @@ from gatehouse.provision.service_account_tokens import ServiceAccountTokens
 from gatehouse.storage.provision import ProvisionStorage
 
 
-def build_provisioning(house: Services) -> Provisioning:
+def build_provisioning(services: Services) -> Provisioning:
     return Provisioning(
-        store=ProvisionStorage(house.storage.runner),
-        masters=house.masters,
-        passwords=house.passwords,
-        rules=house.password_rules,
-        recorder=house.recorder,
-        clock=house.clock,
-        reachable=house.settings.outbound.allow,
+        store=ProvisionStorage(services.storage.runner),
+        masters=services.masters,
+        passwords=services.passwords,
+        rules=services.password_rules,
+        recorder=services.recorder,
+        clock=services.clock,
+        reachable=services.settings.outbound.allow,
         issue_token=ServiceAccountTokens(
-            signer=house.signer,
-            issuer=house.settings.server.base_url,
-            days=house.settings.tokens.service_jwt_days,
+            signer=services.signer,
+            issuer=services.settings.server.base_url,
+            days=services.settings.tokens.service_jwt_days,
         ).issue,
     )

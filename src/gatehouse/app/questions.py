@@ -13,47 +13,49 @@ from gatehouse.web.permissions.simulate import SimulationEndpoint
 from gatehouse.web.routes.table import Endpoint
 
 
-def question_endpoints(house: Services, desk: Authenticator) -> list[Endpoint]:
+def question_endpoints(services: Services, authenticator: Authenticator) -> list[Endpoint]:
     """check, explain, members and simulate."""
-    sights = QuestionAccess(desk=desk, reading=house.reading)
+    sights = QuestionAccess(authenticator=authenticator, permission_loader=services.permission_loader)
     questions = QuestionEndpoints(
-        checks=Checks(sights=sights, reading=house.reading, clock=house.clock),
+        checks=Checks(question_access=sights, permission_loader=services.permission_loader, clock=services.clock),
         explanations=GuardedExplainer(
-            explained=explainer(house),
-            sights=sights,
-            desk=desk,
-            reading=house.reading,
-            projects=house.storage.projects,
+            explainer=explainer(services),
+            question_access=sights,
+            authenticator=authenticator,
+            permission_loader=services.permission_loader,
+            projects=services.storage.projects,
         ),
-        members=member_search(house),
-        desk=desk,
-        max_age=house.settings.permissions.max_age_seconds,
+        members=member_search(services),
+        authenticator=authenticator,
+        max_age=services.settings.permissions.max_age_seconds,
     )
     return [
         *questions.endpoints(),
-        SimulationEndpoint(simulation=simulation(house), desk=desk).endpoint(),
+        SimulationEndpoint(simulation=simulation(services), authenticator=authenticator).endpoint(),
     ]
 
 
-def explainer(house: Services) -> Explainer:
-    return Explainer(applications=house.storage.applications, clock=house.clock)
+def explainer(services: Services) -> Explainer:
+    return Explainer(applications=services.storage.applications, clock=services.clock)
 
 
-def member_search(house: Services) -> MemberSearch:
-    return MemberSearch(crowds=house.storage.crowds, projects=house.storage.projects, clock=house.clock)
+def member_search(services: Services) -> MemberSearch:
+    return MemberSearch(
+        candidate_store=services.storage.candidates, projects=services.storage.projects, clock=services.clock
+    )
 
 
-def simulation(house: Services) -> Simulation:
-    return Simulation(rehearsals=dry_runs(house), crowds=house.storage.crowds, clock=house.clock)
+def simulation(services: Services) -> Simulation:
+    return Simulation(dry_runs=dry_runs(services), candidate_store=services.storage.candidates, clock=services.clock)
 
 
-def dry_runs(house: Services) -> DryRuns:
-    storage = house.storage
+def dry_runs(services: Services) -> DryRuns:
+    storage = services.storage
     return DryRuns(
-        store=storage.rehearsals,
+        store=storage.dry_runs,
         people=storage.permissions,
         groups=storage.groups,
         projects=storage.projects,
-        recorder=house.recorder,
-        clock=house.clock,
+        recorder=services.recorder,
+        clock=services.clock,
     )

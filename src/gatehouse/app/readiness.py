@@ -19,12 +19,12 @@ def readiness_checks(storage: Storage, keyring: Keyring, clock: Clock) -> Mappin
         return CheckResult(ok=held == HEAD, detail=f"schema revision {held}, {HEAD} is needed")
 
     async def keys() -> CheckResult:
-        await keyring.confirm()  # a node that cannot open the present keys decides about no token
-        key = keyring.signing(KeyPurpose.TOKENS, Algorithm.RS256, clock.now())
+        await keyring.refresh()  # a node that cannot open the present keys decides about no token
+        key = keyring.signing_key(KeyPurpose.TOKENS, Algorithm.RS256, clock.now())
         return CheckResult(ok=True, detail=f"signing with {key.record.kid}")
 
     async def clocks() -> CheckResult:
-        theirs = await storage.runner.time()
+        theirs = await storage.runner.database_time()
         apart = 0 if theirs is None else abs(theirs - clock.now())
         return CheckResult(ok=apart <= MAX_CLOCK_SKEW, detail=f"{apart} seconds from the database's clock")
 

@@ -102,50 +102,52 @@ async def count_under_old_keys(storage: Storage, masters: MasterKeys) -> dict[st
     """How many secrets of each table are not sealed under the primary master key; tables with none left out."""
     counts: Counter[str] = Counter()
     for place in (SIGNING_KEYS, *SEALED_COLUMNS):  # a table may hold several kinds
-        counts[place.name] += await storage.runner.survey(partial(place.left, primary_key_prefix(masters)))
+        counts[place.name] += await storage.runner.snapshot_read(
+            partial(place.count_not_primary, primary_key_prefix(masters))
+        )
     return +counts
 
 
 async def rewrap_all(
-    house: Services, origin: AuditOrigin, tell: Callable[[int], object] = lambda _: None
+    services: Services, origin: AuditOrigin, progress: Callable[[int], object] = lambda _: None
 ) -> RewrapOutcome:
     """Bring everything under the primary master key; safe to stop, to repeat, and while the service runs."""
     moved: Counter[str] = Counter()
     for _ in range(MAX_PASSES):
-        keys = await house.rotation.rewrap_all(origin=origin)
+        keys = await services.key_rotation.rewrap_all(origin=origin)
         before = moved.total()
         moved[SIGNING_KEYS.name] += keys
-        tell(keys)
+        progress(keys)
         for place in SEALED_COLUMNS:
-            moved[place.name] += await rewrap_column(house, place, origin, tell)
+            moved[place.name] += await rewrap_column(services, place, origin, progress)
         if moved.total() == before:
             break
-    return RewrapOutcome(moved=+moved, left=await count_under_old_keys(house.storage, house.masters))
+    return RewrapOutcome(moved=+moved, left=await count_under_old_keys(services.storage, services.masters))
 
 
 async def rewrap_column(
-    house: Services, place: SealedColumn, origin: AuditOrigin, tell: Callable[[int], object]
+    services: Services, place: SealedColumn, origin: AuditOrigin, progress: Callable[[int], object]
 ) -> int:
     count = 0
     last: Row | None = None
-    while rows := await house.storage.runner.survey(
-        partial(place.page, primary_key_prefix(house.masters), last, BATCH)
+    while rows := await services.storage.runner.snapshot_read(
+        partial(place.read_page, primary_key_prefix(services.masters), last, BATCH)
     ):
-        moved = [one for row in rows if (one := rewrap_row(place, row, house.masters)) is not None]
+        moved = [one for row in rows if (one := rewrap_row(place, row, services.masters)) is not None]
         if moved:
-            entry = house.recorder.record(
+            entry = services.recorder.record(
                 AuditEvent.REWRAPPED, origin, subject=place.name, details={"records": len(moved)}
             )
-            await house.storage.runner.act(partial(place.move, moved, entry))
+            await services.storage.runner.write(partial(place.save_rewrapped, moved, entry))
         count += len(moved)
-        tell(len(moved))
+        progress(len(moved))
         last = rows[-1]
     return count
 
 
 def rewrap_row(place: SealedColumn, row: Row, masters: MasterKeys) -> RewrappedRow | None:
     try:
-        return RewrappedRow(row, masters.rewrap(place.sealed(row), purpose=place.purpose(row)))
+        return RewrappedRow(row, masters.rewrap(place.sealed_value(row), purpose=place.purpose(row)))
     except (Tampered, WrongMasterKey) as error:
         log.error("cannot be re-wrapped", reason=error.detail)  # noqa: TRY400 - the others are moved all the same
         return None

@@ -8,13 +8,13 @@ from gatehouse.permissions.model.schema_version import MAX_VERSIONS, PastSchema,
 from gatehouse.storage.admin.schema_versions import SchemaVersionStorage
 
 
-async def schema_versions(house: Services, application_id: int) -> Sequence[SchemaVersion]:
+async def schema_versions(services: Services, application_id: int) -> Sequence[SchemaVersion]:
     """All that are kept, the newest first."""
-    store = SchemaVersionStorage(house.storage.runner)
+    store = SchemaVersionStorage(services.storage.runner)
     return (await store.versions(application_id, PageRequest(size=MAX_VERSIONS))).rows
 
 
-async def schema_version(house: Services, application_id: int, version: int) -> PastSchema:
+async def schema_version(services: Services, application_id: int, version: int) -> PastSchema:
     """Raises ApplicationNotFound, VersionNotFound."""
-    application = await house.storage.applications.application(application_id)
-    return await SchemaVersionStorage(house.storage.runner).version(application, version)
+    application = await services.storage.applications.application(application_id)
+    return await SchemaVersionStorage(services.storage.runner).version(application, version)

@@ -9,12 +9,14 @@ from gatehouse.storage.admin.activity import ActivityStorage
 from gatehouse.storage.admin.sight import VisibilityStorage
 
 
-def visible_log(house: Services, desk: Authenticator) -> VisibleAuditLog:
-    return VisibleAuditLog(log=house.storage.audit, store=ActivityStorage(house.storage.runner), desk=desk)
+def visible_log(services: Services, authenticator: Authenticator) -> VisibleAuditLog:
+    return VisibleAuditLog(
+        log=services.storage.audit, store=ActivityStorage(services.storage.runner), authenticator=authenticator
+    )
 
 
 async def record_for(
-    house: Services, desk: Authenticator, visit: AuthenticatedRequest, record_id: str
+    services: Services, authenticator: Authenticator, request: AuthenticatedRequest, record_id: str
 ) -> AuditRecord | Refusal:
-    sight = await VisibilityLoader(VisibilityStorage(house.storage.runner)).of(visit.rights)
-    return redact_record(await visible_log(house, desk).record(visit, sight, record_id), visit.rights)
+    sight = await VisibilityLoader(VisibilityStorage(services.storage.runner)).load(request.rights)
+    return redact_record(await visible_log(services, authenticator).record(request, sight, record_id), request.rights)

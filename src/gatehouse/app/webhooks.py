@@ -23,9 +23,9 @@ def webhook_deliveries(
 ) -> DeliveryWorker:
     return DeliveryWorker(
         store=store,
-        follower=AuditLogConsumer(store=store, log=log, clock=clock),
+        consumer=AuditLogConsumer(store=store, log=log, clock=clock),
         poster=outbound_client(settings, DELIVERY_LIMITS),
-        opening=masters,
+        secret_opener=masters,
         recorder=recorder,
         clock=clock,
     )
@@ -34,4 +34,6 @@ def webhook_deliveries(
 def webhooks(
     settings: Settings, *, store: WebhookStore, masters: MasterKeys, recorder: Recorder, clock: Clock
 ) -> Webhooks:
-    return Webhooks(store=store, sealing=masters, recorder=recorder, clock=clock, reachable=settings.outbound.allow)
+    return Webhooks(
+        store=store, secret_sealer=masters, recorder=recorder, clock=clock, allowed_networks=settings.outbound.allow
+    )

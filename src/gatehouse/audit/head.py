@@ -66,7 +66,7 @@ class HeadSealing(Protocol):
     def seal(self, plain: bytes, *, purpose: str) -> bytes:
         """Encrypt and authenticate."""
 
-    def opened(self, sealed: bytes, *, purpose: str) -> bytes | None:
+    def try_open(self, sealed: bytes, *, purpose: str) -> bytes | None:
         """Return what was sealed for that purpose; None, with an alarm, for anything else."""
 
 
@@ -76,15 +76,15 @@ class HeadCodec:
     def __init__(self, sealing: HeadSealing) -> None:
         self._sealing = sealing
 
-    def close(self, head: ChainHead) -> str:
+    def encode(self, head: ChainHead) -> str:
         return base64.b64encode(self._sealing.seal(msgspec.json.encode(head), purpose=AUDIT_HEAD_PURPOSE)).decode()
 
-    def open(self, value: str | None) -> ChainHead | None:
+    def decode(self, value: str | None) -> ChainHead | None:
         """Return the head; None when there is none or it does not open."""
         if value is None:
             return None
         try:
-            plain = self._sealing.opened(base64.b64decode(value, validate=True), purpose=AUDIT_HEAD_PURPOSE)
+            plain = self._sealing.try_open(base64.b64decode(value, validate=True), purpose=AUDIT_HEAD_PURPOSE)
             return None if plain is None else HEAD_DECODER.decode(plain)
         except (binascii.Error, msgspec.DecodeError):
             return None
@@ -97,16 +97,16 @@ class HeadExporter:
         self._key = key
         self._installation = installation
 
-    def write(self, head: ChainHead) -> str:
+    def export(self, head: ChainHead) -> str:
         text = f"gh1.{self._installation}.{head.place}.{head.link.hex()}"
         return f"{text}.{self._mac(text)}"
 
-    def find(self, text: str) -> Sequence[ExportedHead]:
+    def parse_all(self, text: str) -> Sequence[ExportedHead]:
         """Every head in the text, which may be a log of the service, in the order of their places."""
-        found = {match[0]: self._read(match) for match in EXPORTED_HEAD.finditer(text)}
+        found = {match[0]: self._parse(match) for match in EXPORTED_HEAD.finditer(text)}
         return sorted(found.values(), key=lambda noted: noted.place)
 
-    def _read(self, match: re.Match[str]) -> ExportedHead:
+    def _parse(self, match: re.Match[str]) -> ExportedHead:
         signed, _, mac = match[0].rpartition(".")
         return ExportedHead(
             text=match[0],

@@ -31,7 +31,7 @@ class Recorder:
     ) -> AuditRecord:
         """Build the record; it becomes true with the transaction that stores it."""
         if self._tally is not None:
-            self._tally.note(event)
+            self._tally.count_event(event)
         salt = secrets.token_bytes(SALT_BYTES)
         told = {"address": origin.address, **(personal or {})}
         now = self._clock.now()

@@ -17,17 +17,17 @@ MAX_TRIES: Final = 5  # sealers move the head too
 
 
 class Retention:
-    def __init__(self, *, store: AuditStore, key: SealSigner, box: HeadCodec) -> None:
+    def __init__(self, *, store: AuditStore, key: SealSigner, head_codec: HeadCodec) -> None:
         self._store = store
         self._key = key
-        self._box = box
+        self._head_codec = head_codec
 
-    async def forget_before(self, at: int) -> int:
+    async def delete_before(self, at: int) -> int:
         """Delete whole sealed batches that ended before that time; how many records."""
         forgotten = lost = 0
         while lost < MAX_TRIES:
             try:
-                some = await self._forget_some(at)
+                some = await self._delete_some(at)
             except SealedMeanwhile:
                 lost += 1
                 continue
@@ -36,19 +36,19 @@ class Retention:
             forgotten, lost = forgotten + some, 0
         return forgotten
 
-    async def _forget_some(self, at: int) -> int | None:
+    async def _delete_some(self, at: int) -> int | None:
         value = (await self._store.chain_end()).head
-        head = self._box.open(value)
-        last = None if head is None else await self._last_to_forget(head, at)
+        head = self._head_codec.decode(value)
+        last = None if head is None else await self._last_to_delete(head, at)
         if head is None or last is None:
             return None
-        moved = self._box.close(msgspec.structs.replace(head, begins=last + 1))
-        return await self._store.forget_up_to(last, HeadSwap(before=value, after=moved))
+        moved = self._head_codec.encode(msgspec.structs.replace(head, begins=last + 1))
+        return await self._store.delete_up_to(last, HeadSwap(before=value, after=moved))
 
-    async def _last_to_forget(self, head: ChainHead, at: int) -> int | None:
+    async def _last_to_delete(self, head: ChainHead, at: int) -> int | None:
         """The place of a genuine seal: the time of any other proves nothing."""
         begins = head.begins
-        while found := await self._store.seal_to_forget(begins, at):
+        while found := await self._store.seal_to_delete(begins, at):
             seal, previous = found
             if await verified_predecessor(self._key, seal, previous, head) is not None:
                 return seal.place

@@ -38,14 +38,14 @@ class Sealer:
         *,
         store: AuditStore,
         key: SealSigner,
-        box: HeadCodec,
+        head_codec: HeadCodec,
         recorder: Recorder,
         mac_key: bytes,
         clock: Clock,
     ) -> None:
         self._store = store
         self._key = key
-        self._box = box
+        self._head_codec = head_codec
         self._recorder = recorder
         self._mac_key = mac_key
         self._clock = clock
@@ -69,19 +69,19 @@ class Sealer:
         records = await self._authentic_records()
         if not records:
             return 0
-        head = self._box.open(end.head)
+        head = self._head_codec.decode(end.head)
         broken = None
         if head is None or not head_matches_end(head, end):
-            broken = await self._break(head, end)
+            broken = await self._make_break(head, end)
             head = head_after_break(head, end, broken)
         break_record = None if broken is None else self._break_record(broken)
         chained = records if break_record is None else [break_record, *records]
-        seal = self._seal(head.place, link_after(head.link, head.place + 1, chained), len(chained))
+        seal = self._sign_seal(head.place, link_after(head.link, head.place + 1, chained), len(chained))
         moved = msgspec.structs.replace(head, place=seal.place, link=seal.link, at=seal.at)
-        await self._store.append(
+        await self._store.append_to_chain(
             [record.record_id for record in records],
             seal,
-            HeadSwap(before=end.head, after=self._box.close(moved)),
+            HeadSwap(before=end.head, after=self._head_codec.encode(moved)),
             break_record,
         )
         if broken is not None:
@@ -94,7 +94,7 @@ class Sealer:
         However many of those there are, the records behind them are sealed.
         """
         last: AuditRecord | None = None
-        while records := await self._store.unsealed(BATCH, last):
+        while records := await self._store.unsealed_records(BATCH, last):
             refused = {record.record_id for record in records if not is_authentic(record, self._mac_key)}
             if refused:
                 log.error("audit.record_not_authentic", count=len(refused), record_id=min(refused))
@@ -103,7 +103,7 @@ class Sealer:
             last = records[-1]
         return ()
 
-    async def _break(self, head: ChainHead | None, end: ChainEnd) -> ChainBreak:
+    async def _make_break(self, head: ChainHead | None, end: ChainEnd) -> ChainBreak:
         """What is wrong with the end of the log, and where to go on: behind the head and all that is there."""
         place, link = (0, GENESIS) if head is None else (head.place, head.link)
         sealed = end.seal.place if end.seal else 0
@@ -139,7 +139,7 @@ class Sealer:
         )
         return replace(record, place=broken.place + 1)
 
-    def _seal(self, previous: int, link: bytes, count: int) -> Seal:
+    def _sign_seal(self, previous: int, link: bytes, count: int) -> Seal:
         seal = Seal(place=previous + count, at=self._clock.now(), link=link, kid="", signature=b"")
         kid, signature = self._key.sign(seal_message(seal, previous))
         return replace(seal, kid=kid, signature=signature)

@@ -13,7 +13,7 @@ class SealSigner(Protocol):
     def sign(self, message: bytes) -> tuple[str, bytes]:
         """The key's id and its signature."""
 
-    async def is_ours(self, kid: str, message: bytes, signature: bytes) -> bool:
+    async def is_valid_signature(self, kid: str, message: bytes, signature: bytes) -> bool:
         """Whether a signature was made by an audit key of this installation."""
 
 
@@ -25,9 +25,9 @@ async def verified_predecessor(key: SealSigner, seal: Seal, previous: int, head:
     """
     gone = [] if head is None else [found.place for found in head.breaks if previous < found.place < seal.place]
     for place in (previous, *gone):
-        if await key.is_ours(seal.kid, seal_message(seal, place), seal.signature):
+        if await key.is_valid_signature(seal.kid, seal_message(seal, place), seal.signature):
             return place
     is_unlinked = head is not None and seal.place <= head.unlinked
-    if is_unlinked and await key.is_ours(seal.kid, unlinked_seal_message(seal), seal.signature):
+    if is_unlinked and await key.is_valid_signature(seal.kid, unlinked_seal_message(seal), seal.signature):
         return previous
     return None

@@ -25,25 +25,25 @@ class SignInTally:
     def __init__(self, *, store: TallyStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._waiting: Counter[tuple[int, TallyKind]] = Counter()
+        self._pending: Counter[tuple[int, TallyKind]] = Counter()
 
     def count(self, what: TallyKind) -> None:
         now = self._clock.now()
-        self._waiting[now - now % HOUR, what] += 1
+        self._pending[now - now % HOUR, what] += 1
 
-    def note(self, event: AuditEvent) -> None:
+    def count_event(self, event: AuditEvent) -> None:
         """Count it if it is one of those."""
         what = TALLIED_EVENTS.get(event)
         if what is not None:
             self.count(what)
 
-    async def write(self) -> None:
+    async def flush(self) -> None:
         """Keep what was counted since; what cannot be written now is written the next time."""
-        taken, self._waiting = self._waiting, Counter()
+        taken, self._pending = self._pending, Counter()
         if not taken:
             return
         try:
-            await self._store.add(taken)
+            await self._store.add_counts(taken)
         except BaseException:
-            self._waiting.update(taken)
+            self._pending.update(taken)
             raise

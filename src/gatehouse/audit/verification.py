@@ -52,37 +52,37 @@ class ChainVerifier:
         store: AuditStore,
         mac_key: bytes,
         key: SealSigner,
-        box: HeadCodec,
-        notes: HeadExporter,
+        head_codec: HeadCodec,
+        head_exporter: HeadExporter,
         progress: Callable[[int], object] = lambda _: None,
     ) -> None:
         self._store = store
         self._mac_key = mac_key
         self._key = key
-        self._box = box
-        self._notes = notes
+        self._head_codec = head_codec
+        self._head_exporter = head_exporter
         self._progress = progress
         self._problems: list[str] = []
         self._links = {0: GENESIS}  # what is certain: the links that genuine seals and the head name, by place
 
-    async def verify(self, noted: Sequence[ExportedHead] = ()) -> VerificationResult:
+    async def verify(self, exported: Sequence[ExportedHead] = ()) -> VerificationResult:
         """Compare records, seals and head with each other, and heads that were noted elsewhere with them."""
         end = await self._store.chain_end()
-        head = self._box.open(end.head)
+        head = self._head_codec.decode(end.head)
         seals = await self._all_seals()
         self._problems += problems_at_end(head, end)
         await self._check_seals(seals, head)
         first = head.begins if head else end.first_place or 1
         last = max([head.place if head else end.last_place, *self._links])
         walk = ChainWalk(place=first, since=first, last=last, link=self._links.get(first - 1), links={})
-        await self._walk(walk, {one.place for one in noted})
-        self._compare_noted(noted, walk)
+        await self._walk(walk, {one.place for one in exported})
+        self._compare_exported(exported, walk)
         return VerificationResult(
             records=walk.checked,
             seals=len(seals),
             unsealed=await self._check_unsealed(),
             first_place=first,
-            head=self._notes.write(head) if head else "",
+            head=self._head_exporter.export(head) if head else "",
             problems=tuple(self._problems),
         )
 
@@ -102,7 +102,7 @@ class ChainVerifier:
                 self._links[seal.place] = seal.link
             previous = seal.place
 
-    async def _walk(self, walk: ChainWalk, noted: Container[int]) -> None:
+    async def _walk(self, walk: ChainWalk, exported_places: Container[int]) -> None:
         while walk.place <= walk.last and (chunk := await self._store.records_from(walk.place, CHUNK_SIZE)):
             for record in chunk:
                 found = record.place or 0
@@ -110,8 +110,8 @@ class ChainVerifier:
                     break
                 if found != walk.place:
                     await self._skip_to(found, walk)
-                self._check(record, walk)
-                if found in noted and walk.link is not None:
+                self._check_link(record, walk)
+                if found in exported_places and walk.link is not None:
                     walk.links[found] = walk.link
             else:
                 self._progress(walk.checked)
@@ -123,12 +123,12 @@ class ChainVerifier:
 
     async def _skip_to(self, found: int, walk: ChainWalk) -> None:
         """Go on at the record that was found; those before it are missing, unless retention took them meanwhile."""
-        head = self._box.open((await self._store.chain_end()).head)
+        head = self._head_codec.decode((await self._store.chain_end()).head)
         if head is None or head.begins < found:
             self._problems.append(missing_text(walk.place, found - 1))
         walk.place, walk.since, walk.link = found, found, self._links.get(found - 1)
 
-    def _check(self, record: AuditRecord, walk: ChainWalk) -> None:
+    def _check_link(self, record: AuditRecord, walk: ChainWalk) -> None:
         place = walk.place
         if not self._check_record(record, f"record {place}"):
             walk.is_whole = False
@@ -153,14 +153,14 @@ class ChainVerifier:
         return True
 
     async def _check_unsealed(self) -> int:
-        unsealed = await self._store.unsealed(CHUNK_SIZE)
+        unsealed = await self._store.unsealed_records(CHUNK_SIZE)
         for record in unsealed:
             self._check_record(record, "not sealed yet")
         return len(unsealed)
 
-    def _compare_noted(self, noted: Sequence[ExportedHead], walk: ChainWalk) -> None:
+    def _compare_exported(self, exported: Sequence[ExportedHead], walk: ChainWalk) -> None:
         agreed = 0
-        for one in noted:
+        for one in exported:
             link = self._links.get(one.place) or walk.links.get(one.place)
             if not one.authentic:
                 self._problems.append(f"this was not made by this installation, or was changed: {one.text}")

@@ -28,17 +28,17 @@ def admin() -> None:
 def setup_link(invocation: Invocation, *, as_json: bool) -> None:
     """Print a new one-time link that makes the first administrator; links made before are dead."""
 
-    async def work(house: Services) -> str:
+    async def work(services: Services) -> str:
         try:
-            secret = await house.setup.new_link(operator_origin())
+            secret = await services.setup.new_link(operator_origin())
         except SetupClosed:
             raise SetupClosed(
                 "an administrator exists already, so setup is closed for good; "
                 "`gatehouse admin create` makes another administrator"
             ) from None
-        return f"{house.settings.server.base_url}/setup?token={secret}"
+        return f"{services.settings.server.base_url}/setup?token={secret}"
 
-    link = run_with_services(invocation, work, founding=True)
+    link = run_with_services(invocation, work, may_create=True)
     if as_json:
         print_json({"url": link, "expires_in": SETUP_LINK_LIFETIME})
     else:
@@ -64,7 +64,7 @@ def create(
     """Make an administrator, whether the service runs or not; setup is closed with it."""
     password = PasswordSource(file=password_file, stdin=password_stdin).read()
     made = run_with_services(
-        invocation, partial(create_administrator_account, login=login, nick=nick, password=password), founding=True
+        invocation, partial(create_administrator_account, login=login, nick=nick, password=password), may_create=True
     )
     if as_json:
         print_json({"user_id": made.user_id, "login": made.login, "nick": made.nick, "administrator": True})
@@ -82,10 +82,10 @@ def reset_2fa(invocation: Invocation, *, user_name: str, as_json: bool) -> None:
     USER is a user id or a login, of anyone. Make sure that it is the owner who asks.
     """
 
-    async def work(house: Services) -> User:
-        found = await find_user(house, user_name)
-        await account_services(house).factors.reset(found, origin=operator_origin())
-        return await find_user(house, found.user_id)
+    async def work(services: Services) -> User:
+        found = await find_user(services, user_name)
+        await account_services(services).second_factors.reset(found, origin=operator_origin())
+        return await find_user(services, found.user_id)
 
     changed = run_with_services(invocation, work)
     if as_json:
@@ -94,18 +94,18 @@ def reset_2fa(invocation: Invocation, *, user_name: str, as_json: bool) -> None:
         click.echo(f"{changed.user_id} has no second factor now")
 
 
-async def create_administrator_account(house: Services, *, login: str, nick: str, password: str) -> User:
-    user = await house.administration.new_user(login=login, nick=nick, password=password)
+async def create_administrator_account(services: Services, *, login: str, nick: str, password: str) -> User:
+    user = await services.administration.new_user(login=login, nick=nick, password=password)
     origin = operator_origin()
     records = {
-        "created": house.recorder.record(
+        "created": services.recorder.record(
             AuditEvent.USER_CREATED,
             origin,
             subject=user.user_id,
             details={"administrator": True},
             personal={"login": login, "nick": user.nick},
         ),
-        "closed": house.recorder.record(AuditEvent.SETUP_CLOSED, origin, subject="installation"),
+        "closed": services.recorder.record(AuditEvent.SETUP_CLOSED, origin, subject="installation"),
     }
-    await house.storage.runner.act(partial(create_administrator, user, records, house.clock.now()))
+    await services.storage.runner.write(partial(create_administrator, user, records, services.clock.now()))
     return user

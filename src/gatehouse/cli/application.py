@@ -32,8 +32,8 @@ def email_secret(invocation: Invocation, *, application_id: int, as_json: bool) 
     Who sends it with a login of this application gets the user's e-mail address in the answer.
     """
 
-    async def work(house: Services) -> str:
-        return await email_secrets(house).make(application_id, operator_origin())
+    async def work(services: Services) -> str:
+        return await email_secrets(services).create_as_operator(application_id, operator_origin())
 
     secret = run_with_services(invocation, work)
     if as_json:

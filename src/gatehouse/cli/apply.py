@@ -48,7 +48,7 @@ def apply(invocation: Invocation, *, file: Path, dry_run: bool, prune: bool, all
         asked = read_file(file)
         invocation.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         plan = run_with_services(
-            invocation, lambda house: run_apply(house, asked, terms, dry_run=dry_run), founding=True
+            invocation, lambda house: run_apply(house, asked, terms, dry_run=dry_run), may_create=True
         )
     except Unfit as unfit:
         print_refusal(unfit, as_json=as_json)
@@ -75,9 +75,9 @@ def read_file(file: Path) -> tuple[SectionEntries, ...]:
     return read_entries(document, SECTIONS)
 
 
-async def run_apply(house: Services, asked: tuple[SectionEntries, ...], terms: Options, *, dry_run: bool) -> Plan:
-    provisioning = build_provisioning(house)
-    return await (provisioning.rehearse if dry_run else provisioning.apply)(asked, terms, operator_origin())
+async def run_apply(services: Services, asked: tuple[SectionEntries, ...], terms: Options, *, dry_run: bool) -> Plan:
+    provisioning = build_provisioning(services)
+    return await (provisioning.dry_run if dry_run else provisioning.apply)(asked, terms, operator_origin())
 
 
 class SecretFileReader:

@@ -45,11 +45,11 @@ def verify(invocation: Invocation, *, heads: Sequence[str], as_json: bool) -> No
     was replaced by an older one: note what `gatehouse audit head` prints, and compare with --head.
     """
 
-    async def verified(house: Services) -> VerificationResult:
-        noted = house.head_notes.find("\n".join(heads))
-        last = (await house.storage.audit.chain_end()).last_place
+    async def verified(services: Services) -> VerificationResult:
+        noted = services.head_notes.parse_all("\n".join(heads))
+        last = (await services.storage.audit.chain_end()).last_place
         with show_progress("Verifying, records", last) as tell:
-            return await house.verification(tell).verify(noted)
+            return await services.audit_verification(tell).verify(noted)
 
     verdict = run_with_services(invocation, verified)
     if as_json:
@@ -92,11 +92,11 @@ def head(invocation: Invocation) -> None:
     It names the newest sealed record and holds no secret. Only this installation can make one.
     """
 
-    async def work(house: Services) -> str:
-        found = HeadCodec(house.masters).open((await house.storage.audit.chain_end()).head)
+    async def work(services: Services) -> str:
+        found = HeadCodec(services.masters).decode((await services.storage.audit.chain_end()).head)
         if found is None:
             raise NotFound("the head of the log is missing from the installation, or was changed")
-        return house.head_notes.write(found)
+        return services.head_notes.export(found)
 
     click.echo(run_with_services(invocation, work))
 
@@ -111,8 +111,8 @@ def prune(invocation: Invocation, *, days: int) -> None:
     Records that are deleted in another way are missing to `gatehouse audit verify`.
     """
 
-    async def work(house: Services) -> int:
-        return await house.retention.forget_before(house.clock.now() - days * DAY)
+    async def work(services: Services) -> int:
+        return await services.audit_retention.delete_before(services.clock.now() - days * DAY)
 
     click.echo(f"Deleted {run_with_services(invocation, work):,} records.")
 
@@ -143,11 +143,11 @@ def show(
 ) -> None:
     """Print records, the newest first, or the one a refused caller was shown the id of."""
 
-    async def work(house: Services) -> Sequence[AuditRecord | Refusal]:
+    async def work(services: Services) -> Sequence[AuditRecord | Refusal]:
         if record is not None:
-            return [await find_record(house, record)]
-        about = (await find_user(house, subject)).user_id if subject and "@" in subject else subject
-        return await house.storage.audit.newest(limit, about or "", event or "")
+            return [await find_record(services, record)]
+        about = (await find_user(services, subject)).user_id if subject and "@" in subject else subject
+        return await services.storage.audit.newest_records(limit, about or "", event or "")
 
     found = [shorten_gsids(one) for one in run_with_services(invocation, work)]
     if as_json:
@@ -156,8 +156,8 @@ def show(
         print_table(RECORD_HEADINGS, [record_row(one) for one in found])
 
 
-async def find_record(house: Services, record_id: str) -> AuditRecord | Refusal:
-    found = await house.storage.audit.find(record_id)
+async def find_record(services: Services, record_id: str) -> AuditRecord | Refusal:
+    found = await services.storage.audit.find_record(record_id)
     if found is None:
         raise NotFound(f"there is no record {record_id}")
     return found

@@ -69,17 +69,17 @@ async def write_backup(loaded: LoadedSettings, file: Path, tell: Callable[[int],
         manifest = await build_manifest(storage)
         masters = master_keys(loaded.settings)
         key = open_instance_key(masters, manifest.instance_key)
-        head = HeadCodec(masters).open((await storage.audit.chain_end()).head)
+        head = HeadCodec(masters).decode((await storage.audit.chain_end()).head)
         with create_file_atomically(file) as out:
             writer = ArchiveWriter(out, manifest)
-            await storage.runner.survey(partial(dump_rows, count_rows(writer, tell)))
+            await storage.runner.snapshot_read(partial(dump_rows, count_rows(writer, tell)))
             closing = writer.close(derive_key(key, MAC_LABEL))
-    noted = head_notes(key).write(head) if head else ""
+    noted = head_notes(key).export(head) if head else ""
     return BackupResult(file=file, manifest=manifest, closing=closing, audit_head=noted)
 
 
 async def build_manifest(storage: Storage) -> Manifest:
-    sealed = await storage.installation.fact(INSTANCE_KEY)
+    sealed = await storage.installation.value(INSTANCE_KEY)
     if sealed is None:
         raise NoInstallation("the database was never served from: there is nothing to back up")
     return Manifest(
@@ -87,7 +87,7 @@ async def build_manifest(storage: Storage) -> Manifest:
         gatehouse=__version__,
         revision=HEAD,
         created_at=SystemClock().now(),
-        base_url=await storage.installation.fact(BASE_URL) or "",
+        base_url=await storage.installation.value(BASE_URL) or "",
         master_key=sealing_key_id(base64.b64decode(sealed)),
         instance_key=sealed,
         tables=table_columns(),
@@ -99,7 +99,7 @@ def count_rows(writer: ArchiveWriter, tell: Callable[[int], object]) -> Callable
 
     def put(table: str, rows: Sequence[Row]) -> None:
         nonlocal written
-        writer.put(table, rows)
+        writer.write_rows(table, rows)
         written += len(rows)
         tell(written)
 

@@ -42,11 +42,11 @@ def check(
     Exits with 0 if so, with 1 if not, and with 2 if there is no telling.
     """
 
-    async def work(house: Services) -> CheckOutcome:
+    async def work(services: Services) -> CheckOutcome:
         question = parse_question(rule, project, resource)
-        case = await load_evaluation_input(house, application_id, user, question)
-        held = await house.reading.effective(case, application_id, NO_ADDRESS)
-        return answer_questions(case, held, [question], house.clock.now())
+        case = await load_evaluation_input(services, application_id, user, question)
+        held = await services.permission_loader.evaluate(case, application_id, NO_ADDRESS)
+        return answer_questions(case, held, [question], services.clock.now())
 
     checked = run_check(invocation, work)
     [allowed] = checked.allowed

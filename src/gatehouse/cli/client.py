@@ -142,7 +142,7 @@ def create(
         refresh_grace_seconds=refresh_grace_seconds,
     )
 
-    async def work(house: Services) -> str | None:
+    async def work(services: Services) -> str | None:
         made = Client(
             client_id=client_id,
             name=name,
@@ -163,9 +163,9 @@ def create(
             may_exchange=profile == ClientProfile.NATIVE.value if may_exchange is None else may_exchange,  # R2
             require_pkce=require_pkce,
             public=public,
-            created_at=house.clock.now(),
+            created_at=services.clock.now(),
         )
-        return await house.clients.create(made, operator_origin())
+        return await services.clients.create(made, operator_origin())
 
     print_secret(client_id, run_with_services(invocation, work), as_json=as_json)
 
@@ -187,8 +187,8 @@ def read_jwks(path: Path) -> Mapping[str, object]:
 def show(invocation: Invocation, *, client_id: str, as_json: bool) -> None:
     """Print what is kept about a client, secrets left out."""
 
-    async def work(house: Services) -> Client:
-        return await house.clients.show(client_id)
+    async def work(services: Services) -> Client:
+        return await services.clients.get(client_id)
 
     found = client_entry(run_with_services(invocation, work))
     if as_json:
@@ -203,8 +203,8 @@ def show(invocation: Invocation, *, client_id: str, as_json: bool) -> None:
 def remove(invocation: Invocation, *, client_id: str) -> None:
     """Take a client away, with everything people granted it. Its id is never given again."""
 
-    async def work(house: Services) -> None:
-        await house.clients.remove(client_id, operator_origin())
+    async def work(services: Services) -> None:
+        await services.clients.remove(client_id, operator_origin())
 
     run_with_services(invocation, work)
     click.echo(f"{client_id} is removed.", err=True)
@@ -217,8 +217,8 @@ def remove(invocation: Invocation, *, client_id: str) -> None:
 def revoke_tokens(invocation: Invocation, *, client_id: str, as_json: bool) -> None:
     """End everything people have granted a client: its codes, access tokens and refresh tokens."""
 
-    async def work(house: Services) -> int:
-        return await house.clients.revoke_tokens(client_id, operator_origin())
+    async def work(services: Services) -> int:
+        return await services.clients.revoke_tokens(client_id, operator_origin())
 
     ended = run_with_services(invocation, work)
     if as_json:
@@ -234,8 +234,8 @@ def revoke_tokens(invocation: Invocation, *, client_id: str, as_json: bool) -> N
 def rotate_secret(invocation: Invocation, *, client_id: str, as_json: bool) -> None:
     """Give a client a new secret and print it; the one before stays good for a week."""
 
-    async def work(house: Services) -> str:
-        return await house.clients.rotate_secret(client_id, operator_origin())
+    async def work(services: Services) -> str:
+        return await services.clients.rotate_secret(client_id, operator_origin())
 
     print_secret(client_id, run_with_services(invocation, work), as_json=as_json)
     if not as_json:
@@ -258,8 +258,8 @@ def print_secret(client_id: str, secret: str | None, *, as_json: bool) -> None:
 def list_clients(invocation: Invocation, *, as_json: bool) -> None:
     """List the clients."""
 
-    async def work(house: Services) -> Sequence[Client]:
-        return await house.clients.list()
+    async def work(services: Services) -> Sequence[Client]:
+        return await services.clients.list()
 
     found = run_with_services(invocation, work)
     if as_json:

@@ -42,8 +42,8 @@ class CheckedInstallation:
 DatabaseCheck = Callable[[CheckedInstallation], AsyncIterator[Finding]]
 
 
-async def about_schema(patient: CheckedInstallation) -> AsyncIterator[Finding]:
-    held = await patient.storage.runner.revision()
+async def about_schema(installation: CheckedInstallation) -> AsyncIterator[Finding]:
+    held = await installation.storage.runner.revision()
     if held < HEAD:
         yield bad("schema", f"revision {held}, {HEAD} is needed: back up, then run `gatehouse migrate`")
     elif held > HEAD:
@@ -52,14 +52,14 @@ async def about_schema(patient: CheckedInstallation) -> AsyncIterator[Finding]:
         yield ok("schema", f"revision {held}")
 
 
-async def about_database(patient: CheckedInstallation) -> AsyncIterator[Finding]:
-    on_sqlite = patient.settings.database.url.is_sqlite
-    for finding in await (sqlite_findings(patient) if on_sqlite else postgres_findings(patient)):
+async def about_database(installation: CheckedInstallation) -> AsyncIterator[Finding]:
+    on_sqlite = installation.settings.database.url.is_sqlite
+    for finding in await (sqlite_findings(installation) if on_sqlite else postgres_findings(installation)):
         yield finding
 
 
-async def sqlite_findings(patient: CheckedInstallation) -> list[Finding]:
-    found = await patient.storage.runner.survey(sqlite_state)
+async def sqlite_findings(installation: CheckedInstallation) -> list[Finding]:
+    found = await installation.storage.runner.snapshot_read(sqlite_state)
     problems = [bad("database", f"SQLite finds damage: {line}; restore a backup") for line in found.damage]
     if found.journal_mode != "wal" or found.synchronous != SYNCHRONOUS_FULL:
         problems.append(
@@ -73,8 +73,8 @@ async def sqlite_findings(patient: CheckedInstallation) -> list[Finding]:
     return problems or [ok("database", "SQLite, journal_mode wal, synchronous full, integrity ok")]
 
 
-async def postgres_findings(patient: CheckedInstallation) -> list[Finding]:
-    found = await patient.storage.runner.survey(postgres_state)
+async def postgres_findings(installation: CheckedInstallation) -> list[Finding]:
+    found = await installation.storage.runner.snapshot_read(postgres_state)
     problems = [
         bad("database", f"PostgreSQL runs with {name} off, and loses acknowledged writes in a crash: turn it on")
         for name, value in (
@@ -101,36 +101,44 @@ def missing_indices(missing: frozenset[str]) -> list[Finding]:
     return [bad("database", f"these indices are missing: {names}; restore a backup")] if missing else []
 
 
-async def about_clock(patient: CheckedInstallation) -> AsyncIterator[Finding]:
-    theirs = await patient.storage.runner.time()
+async def about_clock(installation: CheckedInstallation) -> AsyncIterator[Finding]:
+    theirs = await installation.storage.runner.database_time()
     if theirs is None:
         return
-    apart = abs(theirs - patient.clock.now())
+    apart = abs(theirs - installation.clock.now())
     if apart > MAX_CLOCK_SKEW:
         yield bad("clock", f"this machine and the database are {apart} seconds apart: run NTP on both")
     else:
         yield ok("clock", f"{apart} seconds from the database's")
 
 
-async def about_master_key(patient: CheckedInstallation) -> AsyncIterator[Finding]:
+async def about_master_key(installation: CheckedInstallation) -> AsyncIterator[Finding]:
     try:
-        await refuse_wrong_master_key(patient.storage, patient.masters)
+        await refuse_wrong_master_key(installation.storage, installation.masters)
     except (WrongMasterKey, Tampered) as error:
         yield bad("master key", f"it does not open this database ({error}): name the right one")
         return
-    left = await count_under_old_keys(patient.storage, patient.masters)
+    left = await count_under_old_keys(installation.storage, installation.masters)
     for table, count in left.items():
         yield warn("master key", f"{count:,} secrets in {table} are under another key: run `gatehouse key rewrap`")
-    if not left and patient.settings.security.previous_master_keys:
+    if not left and installation.settings.security.previous_master_keys:
         yield warn("master key", "nothing is sealed under a previous one any more: remove it from the settings")
     elif not left:
-        yield ok("master key", f"{patient.masters.primary_id} seals everything")
+        yield ok("master key", f"{installation.masters.primary_id} seals everything")
 
 
-async def about_signing_keys(patient: CheckedInstallation) -> AsyncIterator[Finding]:
-    now = patient.clock.now()
-    live = [key for key in (await patient.storage.keys.load()).keys if key_state(key, now) is not KeyState.RETIRED]
-    problems = [*damaged_keys(live, patient.masters), *unsigned_lines(live, now), *old_keys(live, now, patient)]
+async def about_signing_keys(installation: CheckedInstallation) -> AsyncIterator[Finding]:
+    now = installation.clock.now()
+    live = [
+        key
+        for key in (await installation.storage.keys.load_keys()).keys
+        if key_state(key, now) is not KeyState.RETIRED
+    ]
+    problems = [
+        *damaged_keys(live, installation.masters),
+        *unsigned_lines(live, now),
+        *old_keys(live, now, installation),
+    ]
     for problem in problems:
         yield problem
     if not problems:
@@ -153,27 +161,27 @@ def unsigned_lines(live: list[SigningKey], now: int) -> Iterator[Finding]:
             yield bad("signing keys", f"no {line.alg} key signs for {line.purpose}: start the service, it makes one")
 
 
-def old_keys(live: list[SigningKey], now: int, patient: CheckedInstallation) -> Iterator[Finding]:
-    due = (patient.settings.keys.rotate_days + 1) * DAY
+def old_keys(live: list[SigningKey], now: int, installation: CheckedInstallation) -> Iterator[Finding]:
+    due = (installation.settings.keys.rotate_days + 1) * DAY
     for key in live:
         if not key.signs_until and now - max(key.signs_from, key.created_at) > due:
             yield warn("signing keys", f"{key.kid} is due for rotation: the service does it while it runs")
 
 
-async def about_audit(patient: CheckedInstallation) -> AsyncIterator[Finding]:
-    waiting = await patient.storage.audit.unsealed(1)
-    end = await patient.storage.audit.chain_end()
+async def about_audit(installation: CheckedInstallation) -> AsyncIterator[Finding]:
+    waiting = await installation.storage.audit.unsealed_records(1)
+    end = await installation.storage.audit.chain_end()
     head = end.seal
-    key = await patient.storage.installation.fact(INSTANCE_KEY)
-    if end.head is None and (key is None or not has_head(patient.masters, key)):
+    key = await installation.storage.installation.value(INSTANCE_KEY)
+    if end.head is None and (key is None or not has_head(installation.masters, key)):
         yield warn("audit log", "it has no head yet: the service makes one when it starts")
         return
-    problems = problems_at_end(HeadCodec(patient.masters).open(end.head), end)
+    problems = problems_at_end(HeadCodec(installation.masters).decode(end.head), end)
     for problem in problems:
         yield bad("audit log", f"{problem}: run `gatehouse audit verify`")
     if problems:
         return
-    if waiting and patient.clock.now() - waiting[0].at > MAX_UNSEALED_SECONDS:
+    if waiting and installation.clock.now() - waiting[0].at > MAX_UNSEALED_SECONDS:
         since = format_time(waiting[0].at)
         yield warn("audit log", f"records wait to be sealed since {since}: the service seals them while it runs")
     elif head is None:
@@ -182,15 +190,15 @@ async def about_audit(patient: CheckedInstallation) -> AsyncIterator[Finding]:
         yield ok("audit log", f"{head.place:,} records sealed, the last at {format_time(head.at)}")
 
 
-async def about_setup(patient: CheckedInstallation) -> AsyncIterator[Finding]:
-    if await patient.storage.accounts.setup_is_closed():
+async def about_setup(installation: CheckedInstallation) -> AsyncIterator[Finding]:
+    if await installation.storage.accounts.setup_is_closed():
         yield ok("setup", "closed")
     else:
         yield warn("setup", "there is no administrator yet: open the setup link, or run `gatehouse admin create`")
 
 
-async def about_rules(patient: CheckedInstallation) -> AsyncIterator[Finding]:
-    found = await patient.storage.runner.survey(partial(find_reserved_names, MAX_RESERVED_LISTED))
+async def about_rules(installation: CheckedInstallation) -> AsyncIterator[Finding]:
+    found = await installation.storage.runner.snapshot_read(partial(find_reserved_names, MAX_RESERVED_LISTED))
     for line in found:
         yield warn("rules", f"{line}: the name is reserved now and cannot be saved again, rename it")
     if not found:

@@ -66,17 +66,17 @@ async def seed_demo(loaded: LoadedSettings, clock: Clock) -> None:
 
 
 @asynccontextmanager
-async def serve_sample_app(house: Services, loaded: LoadedSettings) -> AsyncIterator[None]:
+async def serve_sample_app(services: Services, loaded: LoadedSettings) -> AsyncIterator[None]:
     """Serve it beside the service, on a port of its own if that is free."""
-    port = connecting.sample_app_port(house.settings.server.port)
+    port = connecting.sample_app_port(services.settings.server.port)
     command = command_for(loaded, "sample-app")
     click.echo(f"Game        {command_for(loaded, 'sample-game')}")
     if not is_port_free(port):
         click.echo(f"Sample app  port {port} is taken; `{command} --port PORT` starts it elsewhere")
         yield
         return
-    settings = await connecting.prepare_sample_app(house, loaded.data, port=port)
-    async with serve_in_loop(create_app(settings), host=LOOPBACK, port=port, clock=house.clock):
+    settings = await connecting.prepare_sample_app(services, loaded.data, port=port)
+    async with serve_in_loop(create_app(settings), host=LOOPBACK, port=port, clock=services.clock):
         click.echo(f"Sample app  {settings.home}")
         yield
 

@@ -37,9 +37,9 @@ def explain(
     question = parse_question(rule, project, resource)
     address = None if ip is None else read_ip(ip)
 
-    async def work(house: Services) -> Explanation:
-        case = await load_evaluation_input(house, application_id, user, question)
-        return await explainer(house).of(case, application_id, question, address)
+    async def work(services: Services) -> Explanation:
+        case = await load_evaluation_input(services, application_id, user, question)
+        return await explainer(services).explain(case, application_id, question, address)
 
     explanation = run_with_services(invocation, work)
     if as_json:

@@ -29,8 +29,8 @@ def export(invocation: Invocation, *, no_secrets: bool, form: str, output: Path 
     nobody else. Two exports of an unchanged installation are equal, byte for byte.
     """
 
-    async def read(house: Services) -> Document:
-        return await build_provisioning(house).export(secrets=not no_secrets, tell=print_left_out)
+    async def read(services: Services) -> Document:
+        return await build_provisioning(services).export(secrets=not no_secrets, report=print_left_out)
 
     text = WRITERS[form](run_with_services(invocation, read))
     if output is None:

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def run_with_services(
-    invocation: Invocation, work: Callable[[Services], Awaitable[T]], *, founding: bool = False
+    invocation: Invocation, work: Callable[[Services], Awaitable[T]], *, may_create: bool = False
 ) -> T:
     """Run the work with every room at hand; the server may be running or not.
 
@@ -24,11 +24,11 @@ def run_with_services(
     """
     loaded = load_settings(invocation)
     logs.configure(dev=True, level="warning")
-    if not founding:
+    if not may_create:
         refuse_missing_file(loaded)
 
     async def run() -> T:
-        async with open_services(loaded, clock=SystemClock(), serving=False, founding=founding) as house:
+        async with open_services(loaded, clock=SystemClock(), serving=False, initialize=may_create) as house:
             return await work(house)
 
     return asyncio.run(run())

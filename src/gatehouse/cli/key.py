@@ -40,8 +40,8 @@ def key() -> None:
 def list_keys(invocation: Invocation, *, everything: bool, as_json: bool) -> None:
     """List the signing keys: next, signing, verifying or retired."""
 
-    async def work(house: Services) -> tuple[Sequence[SigningKey], int]:
-        return (await house.storage.keys.load()).keys, house.clock.now()
+    async def work(services: Services) -> tuple[Sequence[SigningKey], int]:
+        return (await services.storage.keys.load_keys()).keys, services.clock.now()
 
     keys, now = run_with_services(invocation, work)
     shown = [one for one in keys if everything or key_state(one, now) is not KeyState.RETIRED]
@@ -91,8 +91,8 @@ def rotate(
         raise click.UsageError("there are no such keys to rotate")
     manner = RotationMode.DISTRUST if distrust else RotationMode.AT_ONCE if at_once else RotationMode.PLANNED
 
-    async def work(house: Services) -> tuple[list[SigningKey], int]:
-        return await rotate_lines(house, lines, manner), house.clock.now()
+    async def work(services: Services) -> tuple[list[SigningKey], int]:
+        return await rotate_lines(services, lines, manner), services.clock.now()
 
     made, now = run_with_services(invocation, work)
     if as_json:
@@ -101,12 +101,12 @@ def rotate(
         print_table(KEY_HEADINGS, [key_row(one, now) for one in made])
 
 
-async def rotate_lines(house: Services, lines: Sequence[KeyLine], manner: RotationMode) -> list[SigningKey]:
+async def rotate_lines(services: Services, lines: Sequence[KeyLine], manner: RotationMode) -> list[SigningKey]:
     """A line whose next key waits already is left at that; raises RotationPending when all are."""
     made: list[SigningKey] = []
     for line in lines:
         try:
-            made.append(await house.rotation.rotate(line, origin=operator_origin(), manner=manner))
+            made.append(await services.key_rotation.rotate(line, origin=operator_origin(), mode=manner))
         except RotationPending:
             click.echo(f"{line.purpose} {line.alg}: the next key is published already", err=True)
     if not made:

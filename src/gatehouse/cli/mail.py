@@ -23,17 +23,17 @@ def mail() -> None:
 def test(invocation: Invocation, *, address: str, lang: str, as_json: bool) -> None:
     """Send a test mail to ADDRESS now, past the outbox, and say what the server says."""
 
-    async def work(house: Services) -> str:
-        composer = mailing.mail_composer(house.settings, masters=house.masters, clock=house.clock)
+    async def work(services: Services) -> str:
+        composer = mailing.mail_composer(services.settings, masters=services.masters, clock=services.clock)
         postman = mailing.outbox_worker(
-            house.settings,
-            store=house.storage.mail,
-            masters=house.masters,
-            clock=house.clock,
-            show=click.echo if invocation.dev and not as_json else None,
+            services.settings,
+            store=services.storage.mail,
+            masters=services.masters,
+            clock=services.clock,
+            print_with=click.echo if invocation.dev and not as_json else None,
         )
         await postman.deliver_now(composer.compose(MailTemplate.TEST, to=address, lang=lang))
-        return mail_server_name(house)
+        return mail_server_name(services)
 
     took = run_with_services(invocation, work)
     if as_json:
@@ -42,6 +42,6 @@ def test(invocation: Invocation, *, address: str, lang: str, as_json: bool) -> N
         click.echo(f"{took} has taken a test mail to {address}. Look whether it arrives, also among the spam.")
 
 
-def mail_server_name(house: Services) -> str:
-    server = house.settings.mail
+def mail_server_name(services: Services) -> str:
+    server = services.settings.mail
     return f"{server.host}:{server.port}" if server.host else "this terminal"

@@ -50,14 +50,14 @@ def members(
         print_table(MEMBER_HEADINGS, [(one.user_id, format_time(one.until), paths_text(one)) for one in found])
 
 
-async def all_members(house: Services, application_id: int, draft: MembersDraft) -> Sequence[FoundMember]:
-    search = member_search(house)
-    wanted = await search.wanted(draft, tells=True)
+async def all_members(services: Services, application_id: int, draft: MembersDraft) -> Sequence[FoundMember]:
+    search = member_search(services)
+    wanted = await search.read_query(draft, may_see_missing=True)
     found: list[FoundMember] = []
     after: str | None = ""
     while after is not None:
-        page = await search.find(application_id, replace(wanted, after=after))
-        found += page.found
+        page = await search.find_page(application_id, replace(wanted, after=after))
+        found += page.members
         after = page.after
     return found
 

@@ -21,7 +21,7 @@ async def open_existing_database(loaded: LoadedSettings) -> AsyncIterator[Storag
     refuse_missing_file(loaded)
     async with open_database(loaded) as storage:
         if not await storage.runner.revision():
-            raise NoInstallation(f"the database {loaded.settings.database.url.shown} is empty")
+            raise NoInstallation(f"the database {loaded.settings.database.url.masked} is empty")
         yield storage
 
 

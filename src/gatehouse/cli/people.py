@@ -16,19 +16,19 @@ from gatehouse.app.house import Services
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
-async def find_user(house: Services, name: str) -> User:
+async def find_user(services: Services, name: str) -> User:
     """The account of that login or user id. Raises UserNotFound."""
     if "@" not in name:
-        return await user_by_id(house, name)
-    found = await house.storage.accounts.user_by_login(login_key(name))
+        return await user_by_id(services, name)
+    found = await services.storage.accounts.user_by_login(login_key(name))
     if found is None:
         raise UserNotFound(f"nobody has the login {name}")
     return found
 
 
-async def user_by_id(house: Services, user_id: str) -> User:
+async def user_by_id(services: Services, user_id: str) -> User:
     try:
-        return await house.storage.accounts.user(user_id)
+        return await services.storage.accounts.user(user_id)
     except UserNotFound:
         raise UserNotFound(f"there is no user {user_id}") from None
 

@@ -46,41 +46,41 @@ class UserExport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     data: PersonalDataExport | None = None
 
 
-async def export_user_data(house: Services, user: User, origin: AuditOrigin, *, seconds: int) -> UserExport:
+async def export_user_data(services: Services, user: User, origin: AuditOrigin, *, seconds: int) -> UserExport:
     """Ask; with seconds to wait, make the calls from here too: a server need not be running."""
-    request_id = await house.data_desk.ask(user.user_id, origin)
+    request_id = await services.data_requests.request_export(user.user_id, origin)
     if not seconds:
-        return UserExport(requests=await requests_of(house, request_id))
+        return UserExport(requests=await requests_of(services, request_id))
     try:
         async with asyncio.timeout(seconds):
-            await wait_until_settled(house, request_id)
+            await wait_until_settled(services, request_id)
     except TimeoutError:
         pass  # what is there is printed, and the status tells what is missing
-    data = await export(house).of(user, origin)
-    return UserExport(requests=await requests_of(house, request_id), data=data)
+    data = await export(services).export_user(user, origin)
+    return UserExport(requests=await requests_of(services, request_id), data=data)
 
 
-async def wait_until_settled(house: Services, request_id: str) -> None:
-    while not all(request.is_settled for request in await house.data_desk.requests(request_id)):
-        await house.data_errands.run_once()
-        await house.clock.sleep(POLL_SECONDS)
+async def wait_until_settled(services: Services, request_id: str) -> None:
+    while not all(request.is_settled for request in await services.data_requests.find_requests(request_id)):
+        await services.data_jobs.run_once()
+        await services.clock.sleep(POLL_SECONDS)
 
 
-async def find_requests(house: Services, name: str) -> list[DataRequestEntry]:
+async def find_requests(services: Services, name: str) -> list[DataRequestEntry]:
     """By the id of a request or a user, or by the login of somebody who is still there."""
     if "@" in name:
-        name = (await find_user(house, name)).user_id
-    return await requests_of(house, name)
+        name = (await find_user(services, name)).user_id
+    return await requests_of(services, name)
 
 
-async def requests_of(house: Services, name: str) -> list[DataRequestEntry]:
-    return [request_entry(request) for request in await house.data_desk.requests(name)] if name else []
+async def requests_of(services: Services, name: str) -> list[DataRequestEntry]:
+    return [request_entry(request) for request in await services.data_requests.find_requests(name)] if name else []
 
 
 def request_entry(request: DataRequest) -> DataRequestEntry:
     return DataRequestEntry(
         request_id=request.request_id,
-        kind=request.errand.value,
+        kind=request.kind.value,
         user_id=request.user_id,
         asked=format_time(request.created_at),
         kept_until=format_time(request.ends_at),

@@ -28,7 +28,7 @@ def erase(invocation: Invocation, *, project_id: str, yes: bool, dry_run: bool, 
 
     What goes is printed first. The ids of all of them, and the project's aliases, are never given out again.
     """
-    found = run_with_services(invocation, lambda house: full_removal(house).count(project_id))
+    found = run_with_services(invocation, lambda house: full_removal(house).preview_as_operator(project_id))
     if not as_json:
         print_facts(asdict(found))
     if not dry_run:
@@ -42,7 +42,7 @@ def erase(invocation: Invocation, *, project_id: str, yes: bool, dry_run: bool, 
 
 
 def erase_project(invocation: Invocation, project_id: str) -> ErasureCounts:
-    async def work(house: Services) -> ErasureCounts:
-        return await full_removal(house).erase(project_id, operator_origin())
+    async def work(services: Services) -> ErasureCounts:
+        return await full_removal(services).remove_as_operator(project_id, operator_origin())
 
     return run_with_services(invocation, work)

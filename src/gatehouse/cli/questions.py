@@ -37,21 +37,23 @@ def parse_question(rule: str, project: str | None, resource: str | None) -> Perm
 
 
 async def load_evaluation_input(
-    house: Services, application_id: int, user: str, question: PermissionQuestion
+    services: Services, application_id: int, user: str, question: PermissionQuestion
 ) -> EvaluationInput:
     """What decides about the person in the application. Raises UserNotFound, ApplicationNotFound."""
-    found = await find_user(house, user)
-    facts = await house.reading.facts(found.user_id, (application_id,))
+    found = await find_user(services, user)
+    facts = await services.permission_loader.load_facts(found.user_id, (application_id,))
     if facts is None or application_id not in facts.applications:
         raise ApplicationNotFound
-    return await house.reading.case(facts, projects=await known_project_ids(house, question.scope.scope.project_id))
+    return await services.permission_loader.load_input(
+        facts, projects=await known_project_ids(services, question.scope.scope.project_id)
+    )
 
 
-async def known_project_ids(house: Services, project: str) -> tuple[str, ...]:
+async def known_project_ids(services: Services, project: str) -> tuple[str, ...]:
     """The id of a project given by id or alias; of none that there is not."""
     if not project:
         return ()
     try:
-        return ((await house.storage.projects.project(project)).project.project_id,)
+        return ((await services.storage.projects.project(project)).project.project_id,)
     except ProjectNotFound:
         return ()

@@ -144,7 +144,7 @@ async def restore_database(
         entry = restore_record(checked, replace=replace)
         verb = partial(restore_rows, partial(checked.chunks, tell), fence, entry, replace=replace)
         try:
-            await storage.runner.act(verb)
+            await storage.runner.write(verb)
         except InsufficientPrivilegeError as error:
             raise Refused(f"restoring takes the role that owns the tables: {error}") from error
 

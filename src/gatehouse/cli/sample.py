@@ -35,8 +35,8 @@ def sample_app(invocation: Invocation, *, port: int) -> None:
     kept in sample-app.json in the data directory.
     """
 
-    async def work(house: Services) -> SampleSettings:
-        return await connecting.prepare_sample_app(house, invocation.data, port=port)
+    async def work(services: Services) -> SampleSettings:
+        return await connecting.prepare_sample_app(services, invocation.data, port=port)
 
     with bind_sockets(SAMPLE_HOST, port) as sockets:
         settings = run_with_services(invocation, work)
@@ -54,8 +54,8 @@ def sample_game(invocation: Invocation, *, options: tuple[str, ...]) -> None:
     GAME_OPTIONS are --plain (no colours, no QR code), --no-browser and --no-code.
     """
 
-    async def work(house: Services) -> tuple[str, int]:
-        return house.settings.server.base_url, await connecting.prepare_sample_game(house)
+    async def work(services: Services) -> tuple[str, int]:
+        return services.settings.server.base_url, await connecting.prepare_sample_game(services)
 
     base_url, number = run_with_services(invocation, work)
     game = next(place / GAME_FILE for place in (PACKAGED_CLIENTS, SOURCE_CLIENTS) if (place / GAME_FILE).exists())

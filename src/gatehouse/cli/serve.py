@@ -89,7 +89,7 @@ async def run_service(loaded: LoadedSettings, *, worker: int | None, demo: bool)
             leave_seconds=settings.server.leave_seconds,
         )
         await server.serve(sockets)
-        await run_job(partial(served.game.leave, house.storage.game_sessions))
+        await run_job(partial(served.games.shut_down, house.storage.game_sessions))
 
 
 def sample_commands(loaded: LoadedSettings) -> SampleCommands:
@@ -102,7 +102,7 @@ def sample_commands(loaded: LoadedSettings) -> SampleCommands:
 def report_ready(base_url: str, clock: Clock) -> None:
     freeze_startup_objects()
     shorten_switch_interval()
-    GarbageCollector(clock).begin()
+    GarbageCollector(clock).start()
     click.echo(f"ready {base_url}")
 
 
@@ -111,23 +111,23 @@ def lock_sqlite_file(url: str) -> AbstractContextManager[None]:
 
 
 @asynccontextmanager
-async def serve_operations(bind: str, worker: int, served: ServedApp, house: Services) -> AsyncIterator[None]:
+async def serve_operations(bind: str, worker: int, served: ServedApp, services: Services) -> AsyncIterator[None]:
     """Figures are a process's own, so every worker has a listener: the port named, and those above it."""
     if not bind:
         yield
         return
     host, _, port = bind.rpartition(":")
     app = operations_app(readiness=served.readiness, metrics=served.metrics)
-    async with serve_in_loop(app, host=host.strip("[]"), port=int(port) + worker, clock=house.clock):
+    async with serve_in_loop(app, host=host.strip("[]"), port=int(port) + worker, clock=services.clock):
         yield
 
 
-async def print_addresses(house: Services, data: Path) -> None:
-    base_url = house.settings.server.base_url
+async def print_addresses(services: Services, data: Path) -> None:
+    base_url = services.settings.server.base_url
     click.echo(f"Gatehouse   {base_url}")
     click.echo(f"API docs    {base_url}/docs")
     click.echo(f"Data        {data}")
-    if not await house.setup.is_closed():
-        secret = await house.setup.new_link(AuditOrigin(actor="serve"))
+    if not await services.setup.is_closed():
+        secret = await services.setup.new_link(AuditOrigin(actor="serve"))
         click.echo(f"Setup       {base_url}/setup?token={secret}")
         click.echo("            Open it within 30 minutes to make the first administrator; it works once.")

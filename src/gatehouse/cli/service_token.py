@@ -50,8 +50,10 @@ def service_token(
 def issue_token(
     invocation: Invocation, application_id: int, *, days: int | None, comment: str, as_json: bool
 ) -> None:
-    async def work(house: Services) -> IssuedServiceToken:
-        return await service_tokens(house).issue(application_id, days=days, comment=comment, origin=operator_origin())
+    async def work(services: Services) -> IssuedServiceToken:
+        return await service_tokens(services).issue(
+            application_id, days=days, comment=comment, origin=operator_origin()
+        )
 
     issued = run_with_services(invocation, work)
     if as_json:
@@ -61,8 +63,8 @@ def issue_token(
 
 
 def revoke_token(invocation: Invocation, application_id: int, jti: str, *, as_json: bool) -> None:
-    async def work(house: Services) -> None:
-        await service_tokens(house).revoke(application_id, jti, operator_origin())
+    async def work(services: Services) -> None:
+        await service_tokens(services).revoke(application_id, jti, operator_origin())
 
     run_with_services(invocation, work)
     if as_json:

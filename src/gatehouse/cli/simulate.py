@@ -57,16 +57,16 @@ def read_change(file: Path) -> AnyProposal:
     return change
 
 
-async def simulate_effects(house: Services, application_id: int, change: AnyProposal) -> Sequence[Effect]:
-    models = await house.storage.permissions.application_models([CENTRAL_ID, application_id])
+async def simulate_effects(services: Services, application_id: int, change: AnyProposal) -> Sequence[Effect]:
+    models = await services.storage.permissions.application_models([CENTRAL_ID, application_id])
     if application_id not in models:
         raise ApplicationNotFound
-    actor = acting(models[CENTRAL_ID], operator_origin(), house.clock.now())
+    actor = acting(models[CENTRAL_ID], operator_origin(), services.clock.now())
     by = Proposer(actor=actor, model=models[application_id], central=models[CENTRAL_ID])
     found: list[Effect] = []
     after: str | None = ""
     while after is not None:
-        page = await simulation(house).run(change, by, after=after, limit=PAGE)
+        page = await simulation(services).run(change, by, after=after, limit=PAGE)
         found += page.effects
         after = page.after
     return found

@@ -50,8 +50,10 @@ def create(
         raise click.UsageError("--no-password goes with no password")
     password = None if no_password else PasswordSource(file=password_file, stdin=password_stdin).read()
 
-    async def work(house: Services) -> User:
-        return await house.administration.create(login=login, nick=nick, password=password, origin=operator_origin())
+    async def work(services: Services) -> User:
+        return await services.administration.create(
+            login=login, nick=nick, password=password, origin=operator_origin()
+        )
 
     made = run_with_services(invocation, work)
     if as_json:
@@ -72,8 +74,8 @@ def invite(invocation: Invocation, *, login: str, nick: str, lang: str, as_json:
     The link works once, for a week. Inviting again whoever has not accepted yet sends a new one.
     """
 
-    async def work(house: Services) -> User:
-        return await registration_services(house).invitations.invite(
+    async def work(services: Services) -> User:
+        return await registration_services(services).invitations.invite(
             login=login, nick=nick or login.partition("@")[0], lang=lang, origin=operator_origin()
         )
 
@@ -92,8 +94,8 @@ def invite(invocation: Invocation, *, login: str, nick: str, lang: str, as_json:
 def show(invocation: Invocation, *, user_name: str, as_json: bool) -> None:
     """Print what is kept about an account, secrets left out."""
 
-    async def work(house: Services) -> Facts:
-        return await user_facts(house, await find_user(house, user_name))
+    async def work(services: Services) -> Facts:
+        return await user_facts(services, await find_user(services, user_name))
 
     found = run_with_services(invocation, work)
     if as_json:
@@ -102,7 +104,7 @@ def show(invocation: Invocation, *, user_name: str, as_json: bool) -> None:
         print_facts(found)
 
 
-async def user_facts(house: Services, found: User) -> Facts:
+async def user_facts(services: Services, found: User) -> Facts:
     return {
         "user_id": found.user_id,
         "login": found.login,
@@ -115,9 +117,9 @@ async def user_facts(house: Services, found: User) -> Facts:
         "password": found.password_hash is not None,
         "totp": found.sealed_totp is not None,
         "roles": list(
-            await house.storage.permissions.root_roles(CENTRAL_APPLICATION, found.user_id, house.clock.now())
+            await services.storage.permissions.root_roles(CENTRAL_APPLICATION, found.user_id, services.clock.now())
         ),
-        "tags": sorted(found.tags | found.kept_tags),
+        "tags": sorted(found.tags | found.system_tags),
         "purchases": sorted(found.purchases),
         "lang": found.lang,
         "country": found.country,
@@ -146,12 +148,12 @@ def unblock(invocation: Invocation, *, user_name: str, as_json: bool) -> None:
 
 
 def set_blocked(invocation: Invocation, user_name: str, *, blocked: bool, as_json: bool) -> None:
-    async def work(house: Services) -> User:
-        found = await find_user(house, user_name)
+    async def work(services: Services) -> User:
+        found = await find_user(services, user_name)
         if not blocked:
-            return await house.administration.unblock(found.user_id, operator_origin())
+            return await services.administration.unblock(found.user_id, operator_origin())
         # Whoever has this machine makes another administrator when he needs one; a stolen account cannot wait.
-        return await house.administration.block(found.user_id, operator_origin(), even_last_administrator=True)
+        return await services.administration.block(found.user_id, operator_origin(), even_last_administrator=True)
 
     changed = run_with_services(invocation, work)
     if as_json:
@@ -167,10 +169,10 @@ def set_blocked(invocation: Invocation, user_name: str, *, blocked: bool, as_jso
 def revoke_all(invocation: Invocation, *, user_name: str, as_json: bool) -> None:
     """Sign a person out everywhere; every session, token and JWT ends at once."""
 
-    async def work(house: Services) -> User:
-        found = await find_user(house, user_name)
-        await account_services(house).sessions.sign_out_everywhere(found.user_id, operator_origin())
-        return await find_user(house, found.user_id)
+    async def work(services: Services) -> User:
+        found = await find_user(services, user_name)
+        await account_services(services).sessions.sign_out_everywhere(found.user_id, operator_origin())
+        return await find_user(services, found.user_id)
 
     changed = run_with_services(invocation, work)
     if as_json:
@@ -193,9 +195,9 @@ def erase(invocation: Invocation, *, user_name: str, yes: bool, even_last_admini
     if not yes:
         click.confirm(f"Erase {user_name} for good?", abort=True, err=True)
 
-    async def work(house: Services) -> User:
-        found = await find_user(house, user_name)
-        await erasure(house).erase(found, operator_origin(), even_last_administrator=even_last_administrator)
+    async def work(services: Services) -> User:
+        found = await find_user(services, user_name)
+        await erasure(services).erase(found, operator_origin(), even_last_administrator=even_last_administrator)
         return found
 
     gone = run_with_services(invocation, work)
@@ -217,9 +219,9 @@ def export_user(invocation: Invocation, *, user_name: str, wait: bool, seconds: 
     Answers are kept for seven days and handed out once. Asking again shows how far they are.
     """
 
-    async def work(house: Services) -> UserExport:
-        found = await find_user(house, user_name)
-        return await export_user_data(house, found, operator_origin(), seconds=seconds if wait else 0)
+    async def work(services: Services) -> UserExport:
+        found = await find_user(services, user_name)
+        return await export_user_data(services, found, operator_origin(), seconds=seconds if wait else 0)
 
     result = run_with_services(invocation, work)
     if as_json or wait:
@@ -235,8 +237,8 @@ def export_user(invocation: Invocation, *, user_name: str, wait: bool, seconds: 
 def gdpr(invocation: Invocation, *, name: str, as_json: bool) -> None:
     """Show what applications were asked about a person, also one who is erased, and what became of it."""
 
-    async def work(house: Services) -> list[DataRequestEntry]:
-        return await find_requests(house, name)
+    async def work(services: Services) -> list[DataRequestEntry]:
+        return await find_requests(services, name)
 
     found = run_with_services(invocation, work)
     if as_json:
@@ -253,9 +255,9 @@ def gdpr(invocation: Invocation, *, name: str, as_json: bool) -> None:
 def token(invocation: Invocation, *, user_name: str, factor: str, as_json: bool) -> None:
     """Print a user JWT for a script, without a sign-in; on record."""
 
-    async def work(house: Services) -> tuple[str, str]:
-        found = await find_user(house, user_name)
-        jwt = await house.user_tokens.issue_for_script(found.user_id, factor=factor, origin=operator_origin())
+    async def work(services: Services) -> tuple[str, str]:
+        found = await find_user(services, user_name)
+        jwt = await services.user_tokens.issue_for_script(found.user_id, factor=factor, origin=operator_origin())
         return found.user_id, jwt
 
     user_id, jwt = run_with_services(invocation, work)

@@ -113,7 +113,7 @@ def change(
 def rotate_secret(invocation: Invocation, *, webhook_id: str, as_json: bool) -> None:
     """Give a webhook a new secret and print it; the one before signs beside it for a week."""
     print_with_secret(
-        run_webhook_command(invocation, lambda desk, actor: desk.rotate(actor, webhook_id)), as_json=as_json
+        run_webhook_command(invocation, lambda desk, actor: desk.rotate_secret(actor, webhook_id)), as_json=as_json
     )
     if not as_json:
         click.echo(f"The secret before it signs too, for {OLD_SECRET_LIFETIME // DAY} more days.", err=True)
@@ -139,7 +139,7 @@ def remove(invocation: Invocation, *, webhook_id: str) -> None:
 def deliveries(invocation: Invocation, *, webhook_id: str, state: str | None, limit: int, as_json: bool) -> None:
     """Show what was sent to a webhook, the newest first, and what became of it."""
     found = run_webhook_command(
-        invocation, lambda desk, actor: desk.deliveries(actor, webhook_id, state=state or "", limit=limit)
+        invocation, lambda desk, actor: desk.list_deliveries(actor, webhook_id, state=state or "", limit=limit)
     )
     print_deliveries(found, as_json=as_json)
 
@@ -160,12 +160,12 @@ def redeliver(invocation: Invocation, *, webhook_id: str, delivery_id: str, as_j
 @click.argument("webhook_id")
 def test(invocation: Invocation, *, webhook_id: str, as_json: bool) -> None:
     """Send a ping, once, and show what the receiver answered."""
-    send_now(invocation, lambda desk, actor: desk.test(actor, webhook_id), as_json=as_json)
+    send_now(invocation, lambda desk, actor: desk.send_ping(actor, webhook_id), as_json=as_json)
 
 
 def run_webhook_command(invocation: Invocation, ask: Callable[[Webhooks, Actor], Awaitable[T]]) -> T:
-    async def work(house: Services) -> T:
-        return await ask(webhook_service(house), await operator_actor(house))
+    async def work(services: Services) -> T:
+        return await ask(webhook_service(services), await operator_actor(services))
 
     return run_with_services(invocation, work)
 
@@ -173,27 +173,27 @@ def run_webhook_command(invocation: Invocation, ask: Callable[[Webhooks, Actor],
 def send_now(invocation: Invocation, ask: Callable[[Webhooks, Actor], Awaitable[Delivery]], *, as_json: bool) -> None:
     """What is asked for here is sent from here: a server may not be running."""
 
-    async def work(house: Services) -> Delivery:
-        asked_for = await ask(webhook_service(house), await operator_actor(house))
-        await house.webhook_deliveries.send(asked_for.webhook_id, asked_for.delivery_id)
-        return await house.storage.webhooks.delivery(asked_for.webhook_id, asked_for.delivery_id)
+    async def work(services: Services) -> Delivery:
+        asked_for = await ask(webhook_service(services), await operator_actor(services))
+        await services.webhook_deliveries.deliver_now(asked_for.webhook_id, asked_for.delivery_id)
+        return await services.storage.webhooks.delivery(asked_for.webhook_id, asked_for.delivery_id)
 
     print_deliveries([run_with_services(invocation, work)], as_json=as_json)
 
 
-def webhook_service(house: Services) -> Webhooks:
+def webhook_service(services: Services) -> Webhooks:
     return webhooks(
-        house.settings,
-        store=house.storage.webhooks,
-        masters=house.masters,
-        recorder=house.recorder,
-        clock=house.clock,
+        services.settings,
+        store=services.storage.webhooks,
+        masters=services.masters,
+        recorder=services.recorder,
+        clock=services.clock,
     )
 
 
-async def operator_actor(house: Services) -> Actor:
-    models = await house.storage.permissions.application_models([CENTRAL_ID])
-    return acting(models[CENTRAL_ID], operator_origin(), house.clock.now())
+async def operator_actor(services: Services) -> Actor:
+    models = await services.storage.permissions.application_models([CENTRAL_ID])
+    return acting(models[CENTRAL_ID], operator_origin(), services.clock.now())
 
 
 def unique(events: Sequence[str]) -> list[str]:
@@ -249,12 +249,12 @@ def delivery_entry(one: Delivery) -> dict[str, object]:
         "duration_ms": one.duration_ms,
         "trouble": one.trouble,
         "created_at": one.created_at,
-        "next_try_at": one.next_try_at if one.waits else 0,
+        "next_try_at": one.next_try_at if one.is_waiting else 0,
         "done_at": one.done_at,
     }
 
 
 def delivery_row(one: Delivery) -> Sequence[object]:
-    next_try = format_time(one.next_try_at) if one.waits else ""
+    next_try = format_time(one.next_try_at) if one.is_waiting else ""
     answered = (one.status or "", one.duration_ms, next_try, one.trouble)
     return (one.delivery_id, one.event, format_time(one.created_at), one.state.value, one.tries, *answered)

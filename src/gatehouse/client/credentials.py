@@ -28,12 +28,12 @@ class PermissionQuery:
     base_url: str
     application_id: int
     jwt: str = field(default="", repr=False)
-    about: str = ""  # a user id
+    about_user_id: str = ""  # a user id
     address: str | None = None  # the person's, when it is known
     now: int
 
-    def request(self, headers: Mapping[str, str], **more: object) -> Request:
-        data = {"type": "list_short"} if self.jwt else {"type": "roles", "user_id": self.about}
+    def to_request(self, headers: Mapping[str, str], **more: object) -> Request:
+        data = {"type": "list_short"} if self.jwt else {"type": "roles", "user_id": self.about_user_id}
         ask = {"action": "get", "application_id": self.application_id, "data": data, **more}
         return Request(
             method="POST",
@@ -44,7 +44,7 @@ class PermissionQuery:
 
 
 class Credential(Protocol):
-    def ask(self, question: PermissionQuery) -> Request:
+    def build_request(self, query: PermissionQuery) -> Request:
         """The request that asks, with whatever proves who is asking."""
 
 
@@ -54,12 +54,12 @@ class AccessKey:
 
     value: str = field(repr=False)
 
-    def ask(self, question: PermissionQuery) -> Request:
-        if question.address is None:
-            return question.request(bearer_header(self.value), jwt=question.jwt)
-        plain = question.request(bearer_header(question.jwt), ip=question.address, ts=question.now)
+    def build_request(self, query: PermissionQuery) -> Request:
+        if query.address is None:
+            return query.to_request(bearer_header(self.value), jwt=query.jwt)
+        plain = query.to_request(bearer_header(query.jwt), ip=query.address, ts=query.now)
         proof = {
-            "Application-Id": str(question.application_id),
+            "Application-Id": str(query.application_id),
             "Signature": sign_request(self.value, plain.method, plain.path, body=plain.body),
         }
         return Request(method=plain.method, path=plain.path, headers={**plain.headers, **proof}, body=plain.body)
@@ -71,8 +71,8 @@ class ServiceJwt:
 
     value: str = field(repr=False)
 
-    def ask(self, question: PermissionQuery) -> Request:
-        return question.request({**bearer_header(question.jwt), "Service-Jwt": self.value})
+    def build_request(self, query: PermissionQuery) -> Request:
+        return query.to_request({**bearer_header(query.jwt), "Service-Jwt": self.value})
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class ServiceKey:
     kid: str
     private_pem: str = field(repr=False)
     clock: Clock = field(default_factory=SystemClock, repr=False)
-    _made: dict[str, tuple[int, str]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _jwt_cache: dict[str, tuple[int, str]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def jwt(self, base_url: str) -> str:
         """A service JWT, good for five minutes at that service and nowhere else."""
@@ -100,15 +100,15 @@ class ServiceKey:
         signature = self._private.sign(message, PKCS1v15(), SHA256())
         return (message + b"." + encode_base64url(signature)).decode()
 
-    def ask(self, question: PermissionQuery) -> Request:
-        return question.request({**bearer_header(question.jwt), "Service-Jwt": self._recent(question.base_url)})
+    def build_request(self, query: PermissionQuery) -> Request:
+        return query.to_request({**bearer_header(query.jwt), "Service-Jwt": self._cached_jwt(query.base_url)})
 
-    def _recent(self, base_url: str) -> str:
+    def _cached_jwt(self, base_url: str) -> str:
         """Signing takes a millisecond; one JWT serves for minutes."""
-        made_at, jwt = self._made.get(base_url, (0, ""))
+        made_at, jwt = self._jwt_cache.get(base_url, (0, ""))
         if not 0 <= self.clock.now() - made_at < RENEW_AFTER:
             made_at, jwt = self.clock.now(), self.jwt(base_url)
-            self._made[base_url] = made_at, jwt
+            self._jwt_cache[base_url] = made_at, jwt
         return jwt
 
     @cached_property

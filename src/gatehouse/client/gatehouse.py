@@ -46,7 +46,7 @@ class Gatehouse:
             keys=PublishedKeyCache(transport=self._transport, clock=clock),
             clock=clock,
         )
-        self._lists = PermissionCache(
+        self._permission_cache = PermissionCache(
             base_url=base_url,
             application_id=application_id,
             credential=credential,
@@ -67,7 +67,7 @@ class Gatehouse:
 
     async def permissions(self, user: User) -> Permissions:
         """All he holds; raise Unauthenticated when his JWT was revoked, Unavailable when nobody can tell."""
-        return await self._lists.get(user)
+        return await self._permission_cache.get(user)
 
     async def allows(
         self, user: User, rule: str, project: str | None = None, resource: Resource | None = None

@@ -40,38 +40,38 @@ class PublishedKeyCache:
         self._transport = transport
         self._clock = clock
         self._keys: dict[str, RSAPublicKey] = {}
-        self._read_at: float | None = None
+        self._fetched_at: float | None = None
         self._tried_at: float | None = None
-        self._looking: asyncio.Task[None] | None = None
+        self._refresh_task: asyncio.Task[None] | None = None
 
-    async def find(self, kid: str) -> RSAPublicKey | None:
+    async def find_key(self, kid: str) -> RSAPublicKey | None:
         """None when the service publishes no such key; raise Unavailable when that cannot be known."""
-        if kid not in self._keys or self._age(self._read_at) >= REFRESH_AFTER:
-            await self._look()
+        if kid not in self._keys or self._age(self._fetched_at) >= REFRESH_AFTER:
+            await self._refresh()
         key = self._keys.get(kid)
-        if key is None and self._read_at != self._tried_at:
+        if key is None and self._fetched_at != self._tried_at:
             raise Unavailable("the service's keys could not be read when they were last asked for")
         return key
 
-    def _age(self, moment: float | None) -> float:
-        return float("inf") if moment is None else self._clock.monotonic() - moment
+    def _age(self, since: float | None) -> float:
+        return float("inf") if since is None else self._clock.monotonic() - since
 
-    async def _look(self) -> None:
+    async def _refresh(self) -> None:
         """One question at a time, however many wait for its answer."""
-        if self._looking is None or self._looking.done():
+        if self._refresh_task is None or self._refresh_task.done():
             if self._age(self._tried_at) < MIN_REFRESH_INTERVAL:
                 return
-            self._looking = asyncio.create_task(self._read(), name="gatehouse keys")
-        await asyncio.shield(self._looking)
+            self._refresh_task = asyncio.create_task(self._fetch(), name="gatehouse keys")
+        await asyncio.shield(self._refresh_task)
 
-    async def _read(self) -> None:
+    async def _fetch(self) -> None:
         self._tried_at = self._clock.monotonic()
         try:
             reply = await self._transport.send(Request(method="GET", path=KEYS_PATH))
             self._keys = parse_keys(reply.body) if reply.status == OK else refuse_status(reply.status)
         except Unavailable:
             return
-        self._read_at = self._tried_at
+        self._fetched_at = self._tried_at
 
 
 def refuse_status(status: int) -> dict[str, RSAPublicKey]:

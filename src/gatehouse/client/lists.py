@@ -63,61 +63,61 @@ class PermissionCache:
         self._clock = clock
         self._most = most
         self._stale = stale_seconds
-        self._standing = CredentialProbe(
+        self._credential_probe = CredentialProbe(
             base_url=base_url,
             application_id=application_id,
             credential=credential,
             transport=transport,
             clock=clock,
         )
-        self._known: OrderedDict[CacheKey, CachedPermissions] = OrderedDict()
-        self._asking: dict[CacheKey, asyncio.Task[CachedPermissions]] = {}
+        self._entries: OrderedDict[CacheKey, CachedPermissions] = OrderedDict()
+        self._in_flight: dict[CacheKey, asyncio.Task[CachedPermissions]] = {}
 
     async def get(self, user: User) -> Permissions:
         """Raise Unauthenticated or Denied as the service says, Unavailable when it says nothing, or not to us."""
         began = self._clock.monotonic()
-        known = self._known.get(user.session)
-        while known is None or not self._counts(known, began):
-            known = await self._asked(user, began)
-        if user.session in self._known:
-            self._known.move_to_end(user.session)
+        known = self._entries.get(user.cache_key)
+        while known is None or not self._is_fresh(known, began):
+            known = await self._fetch_shared(user, began)
+        if user.cache_key in self._entries:
+            self._entries.move_to_end(user.cache_key)
         return known.permissions
 
-    def _counts(self, known: CachedPermissions, began: float) -> bool:
+    def _is_fresh(self, known: CachedPermissions, began: float) -> bool:
         """Whether it is new enough for a question put then. One asked for since always is, at any age allowed."""
         if known.asked_at >= began:
             return True
-        return began - known.asked_at < known.max_age and not self._has_ended(known)
+        return began - known.asked_at < known.max_age and not self._has_expired(known)
 
-    def _has_ended(self, known: CachedPermissions) -> bool:
+    def _has_expired(self, known: CachedPermissions) -> bool:
         return 0 < known.ends_at <= self._clock.now()
 
-    async def _asked(self, user: User, began: float) -> CachedPermissions:
-        task = self._asking.get(user.session)
+    async def _fetch_shared(self, user: User, began: float) -> CachedPermissions:
+        task = self._in_flight.get(user.cache_key)
         if task is None:
-            task = asyncio.create_task(self._ask(user), name="gatehouse permissions")
-            self._asking[user.session] = task
-            task.add_done_callback(lambda done: self._over(user.session, done))
+            task = asyncio.create_task(self._fetch(user), name="gatehouse permissions")
+            self._in_flight[user.cache_key] = task
+            task.add_done_callback(lambda done: self._finish_fetch(user.cache_key, done))
         try:
             # Shielded: one who waits may leave, the others still want the answer.
             return await asyncio.shield(task)
         except Unavailable as silence:
-            return self._remembered(user, began, silence)
+            return self._stale_entry(user, began, silence)
 
-    def _over(self, session: CacheKey, task: asyncio.Task[CachedPermissions]) -> None:
-        del self._asking[session]
+    def _finish_fetch(self, session: CacheKey, task: asyncio.Task[CachedPermissions]) -> None:
+        del self._in_flight[session]
         if not task.cancelled():
             task.exception()  # looked at here too, in case nobody waits any more
 
-    def _remembered(self, user: User, began: float, silence: Unavailable) -> CachedPermissions:
+    def _stale_entry(self, user: User, began: float, silence: Unavailable) -> CachedPermissions:
         """While the service is silent: what is known, for `stale_seconds` longer than usual."""
-        known = self._known.get(user.session)
-        if known is None or began - known.asked_at >= known.max_age + self._stale or self._has_ended(known):
+        known = self._entries.get(user.cache_key)
+        if known is None or began - known.asked_at >= known.max_age + self._stale or self._has_expired(known):
             raise silence
         return replace(known, asked_at=began)
 
-    async def _ask(self, user: User) -> CachedPermissions:
-        asked_at, before = self._clock.monotonic(), self._known.get(user.session)
+    async def _fetch(self, user: User) -> CachedPermissions:
+        asked_at, before = self._clock.monotonic(), self._entries.get(user.cache_key)
         question = PermissionQuery(
             base_url=self._base_url,
             application_id=self._application_id,
@@ -125,28 +125,28 @@ class PermissionCache:
             address=user.address,
             now=self._clock.now(),
         )
-        request = self._credential.ask(question)
+        request = self._credential.build_request(question)
         if before is not None and before.etag:
             request = replace(request, headers={**request.headers, "If-None-Match": before.etag})
         reply = await self._transport.send(request)
         try:
             known = parse_reply(reply, before, user.user_id, asked_at)
         except (Unauthenticated, Denied) as refusal:
-            self._known.pop(user.session, None)
-            if await self._standing.is_refused(user.user_id):
+            self._entries.pop(user.cache_key, None)
+            if await self._credential_probe.is_refused(user.user_id):
                 raise Unavailable(
                     f"the service refuses what this application shows for itself: is the key right, and is it one of "
                     f"application {self._application_id}?"
                 ) from refusal
             raise
-        self._keep(user.session, known)
+        self._store(user.cache_key, known)
         return known
 
-    def _keep(self, session: CacheKey, known: CachedPermissions) -> None:
-        self._known[session] = known
-        self._known.move_to_end(session)
-        while len(self._known) > self._most:
-            self._known.popitem(last=False)
+    def _store(self, session: CacheKey, known: CachedPermissions) -> None:
+        self._entries[session] = known
+        self._entries.move_to_end(session)
+        while len(self._entries) > self._most:
+            self._entries.popitem(last=False)
 
 
 def parse_reply(reply: Reply, before: CachedPermissions | None, user_id: str, asked_at: float) -> CachedPermissions:

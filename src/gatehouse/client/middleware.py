@@ -115,10 +115,10 @@ class AsgiExchange:
                 await self._receive()  # the handshake
             await self._send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": error.public})
         else:
-            await self._answer(error)
+            await self._respond(error)
         return True
 
-    async def _answer(self, error: ClientError) -> None:
+    async def _respond(self, error: ClientError) -> None:
         body = msgspec.json.encode({"status": "ERROR", "error": error.public})  # as the service itself says it
         headers = [
             (b"content-type", b"application/json"),

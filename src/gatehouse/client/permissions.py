@@ -25,7 +25,7 @@ Params: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Permissions:
-    held: Mapping[PermissionKey, Params]
+    entries: Mapping[PermissionKey, Params]
 
     def allows(self, rule: str, project: str | None = None, resource: Resource | None = None) -> bool:
         """True when the rule is held there, or on the whole project of a resource.
@@ -34,11 +34,13 @@ class Permissions:
         without a section, and by id, never by an alias. The resource has to be one of the project: a list does not
         tell what a project has, so a name that somebody else gave is a question for the service's `check`.
         """
-        return any(place in self.held for place in lookup_keys(rule, project, resource))
+        return any(place in self.entries for place in lookup_keys(rule, project, resource))
 
     def params(self, rule: str, project: str | None = None, resource: Resource | None = None) -> Params:
         """Of the narrowest place where the rule is held; empty when it has none, or is not held."""
-        return next((self.held[place] for place in lookup_keys(rule, project, resource) if place in self.held), ())
+        return next(
+            (self.entries[place] for place in lookup_keys(rule, project, resource) if place in self.entries), ()
+        )
 
 
 def lookup_keys(rule: str, project: str | None, resource: Resource | None) -> list[PermissionKey]:

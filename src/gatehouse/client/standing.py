@@ -31,23 +31,23 @@ class CredentialProbe:
     credential: Credential
     transport: Transport
     clock: Clock
-    _asked_at: float = field(default=float("-inf"), init=False)
-    _asking: asyncio.Task[bool] | None = field(default=None, init=False)
+    _probed_at: float = field(default=float("-inf"), init=False)
+    _probe_task: asyncio.Task[bool] | None = field(default=None, init=False)
 
     async def is_refused(self, user_id: str) -> bool:
         """False also while nobody can tell. One question at a time, however many visitors wait for its answer."""
-        is_old = self.clock.monotonic() - self._asked_at >= PROBE_INTERVAL
-        if self._asking is None or (self._asking.done() and is_old):
-            self._asked_at = self.clock.monotonic()
-            self._asking = asyncio.create_task(self._ask(user_id), name="gatehouse standing")
-        return await asyncio.shield(self._asking)
+        is_old = self.clock.monotonic() - self._probed_at >= PROBE_INTERVAL
+        if self._probe_task is None or (self._probe_task.done() and is_old):
+            self._probed_at = self.clock.monotonic()
+            self._probe_task = asyncio.create_task(self._probe(user_id), name="gatehouse standing")
+        return await asyncio.shield(self._probe_task)
 
-    async def _ask(self, user_id: str) -> bool:
+    async def _probe(self, user_id: str) -> bool:
         question = PermissionQuery(
-            base_url=self.base_url, application_id=self.application_id, about=user_id, now=self.clock.now()
+            base_url=self.base_url, application_id=self.application_id, about_user_id=user_id, now=self.clock.now()
         )
         try:
-            return is_refusal(await self.transport.send(self.credential.ask(question)))
+            return is_refusal(await self.transport.send(self.credential.build_request(question)))
         except Unavailable:
             return False
 

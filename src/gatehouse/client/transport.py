@@ -48,9 +48,9 @@ class StandardTransport:
     """Verifies TLS against the system's authorities, or by a context of yours."""
 
     def __init__(self, base_url: str, *, timeout: float = TIMEOUT, tls: ssl.SSLContext | None = None) -> None:
-        self._place = parse_base_url(base_url)
+        self._server = parse_base_url(base_url)
         self._timeout = timeout
-        self._tls = tls or (ssl.create_default_context() if self._place.secure else None)
+        self._tls = tls or (ssl.create_default_context() if self._server.secure else None)
         self._idle: deque[HTTPConnection] = deque()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="gatehouse-client")
 
@@ -72,21 +72,21 @@ class StandardTransport:
         try:
             kept = self._idle.pop()
         except IndexError:
-            return self._ask(self._connection(), request)
+            return self._send_on(self._connection(), request)
         try:
-            return self._ask(kept, request)
+            return self._send_on(kept, request)
         except TimeoutError:
             raise
         except (OSError, HTTPException):
-            return self._ask(self._connection(), request)
+            return self._send_on(self._connection(), request)
 
     def _connection(self) -> HTTPConnection:
-        place = self._place
+        place = self._server
         if self._tls is None:
             return HTTPConnection(place.host, place.port, timeout=self._timeout)
         return HTTPSConnection(place.host, place.port, timeout=self._timeout, context=self._tls)
 
-    def _ask(self, connection: HTTPConnection, request: Request) -> Reply:
+    def _send_on(self, connection: HTTPConnection, request: Request) -> Reply:
         try:
             connection.request(request.method, request.path, request.body or None, dict(request.headers))
             answer = connection.getresponse()

@@ -23,7 +23,7 @@ class User:
     jwt: str = field(repr=False)
 
     @property
-    def session(self) -> tuple[bytes, str]:
+    def cache_key(self) -> tuple[bytes, str]:
         """What an answer about him is remembered under: one JWT, from one address."""
         return sha256(self.jwt.encode()).digest(), self.address or ""
 

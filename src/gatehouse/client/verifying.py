@@ -66,12 +66,12 @@ class UserJwtVerifier:
         jws = decode_jws(jwt)
         await self._refuse_signature(jws)
         claims = parse_claims(jws)
-        self._refuse_foreign(claims)
-        self._refuse_untimely(claims)
+        self._refuse_other_issuer(claims)
+        self._refuse_expired(claims)
         if factor is not None:
             refuse_other_factor(claims, factor)
         place = None if address is None else parse_address(address)
-        self._refuse_elsewhere(claims, place)
+        self._refuse_other_audience_or_address(claims, place)
         return User(
             user_id=claims.uid,
             nick=claims.nick,
@@ -88,7 +88,7 @@ class UserJwtVerifier:
         )
 
     async def _refuse_signature(self, jws: DecodedJws) -> None:
-        key = await self._keys.find(jws.kid)
+        key = await self._keys.find_key(jws.kid)
         if key is None:
             raise Unauthenticated(f"the service publishes no key {jws.kid}")
         try:
@@ -96,20 +96,20 @@ class UserJwtVerifier:
         except InvalidSignature:
             raise Unauthenticated("the signature is wrong") from None
 
-    def _refuse_foreign(self, claims: UserJwtClaims) -> None:
+    def _refuse_other_issuer(self, claims: UserJwtClaims) -> None:
         if claims.iss != self._issuer:
             # Signed by the service that was asked for its keys: most likely it only calls itself otherwise.
             log.warning("base_url is %s, but a JWT of the service there is from %s", self._issuer, claims.iss)
             raise Unauthenticated("another issuer")
 
-    def _refuse_untimely(self, claims: UserJwtClaims) -> None:
+    def _refuse_expired(self, claims: UserJwtClaims) -> None:
         now = self._clock.now()
         if claims.iat > now + LEEWAY:
             raise Unauthenticated("issued in the future")
         if claims.exp <= now:
             raise Unauthenticated("expired")
 
-    def _refuse_elsewhere(self, claims: UserJwtClaims, place: Address | None) -> None:
+    def _refuse_other_audience_or_address(self, claims: UserJwtClaims, place: Address | None) -> None:
         if claims.aud is not None and claims.aud != str(self._application_id):
             raise Denied(f"a JWT for application {claims.aud}")
         if claims.fip and not is_within(place, claims.fip):

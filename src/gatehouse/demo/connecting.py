@@ -43,9 +43,9 @@ def sample_app_port(port: int) -> int:
     return port + PORT_OFFSET if port + PORT_OFFSET <= HIGHEST_PORT else port - PORT_OFFSET
 
 
-async def apply_document(house: Services, document: Document, variables: Mapping[str, str]) -> Plan:
+async def apply_document(services: Services, document: Document, variables: Mapping[str, str]) -> Plan:
     sources = SecretResolver(environment=variables, read_file=refuse_file)
-    return await build_provisioning(house).apply(
+    return await build_provisioning(services).apply(
         read_entries(document, SECTIONS), Options(secrets=sources, prune=False, allow_weak=False), DEMO_ORIGIN
     )
 
@@ -54,25 +54,27 @@ def refuse_file(path: str) -> str:
     raise BadInput(f"{path}: samples read no files")
 
 
-async def prepare_sample_app(house: Services, data: Path, *, port: int) -> SampleSettings:
+async def prepare_sample_app(services: Services, data: Path, *, port: int) -> SampleSettings:
     """What it needs to run there: connected already, or now. Raises NotOnThisMachine."""
-    refuse_elsewhere(house)
-    kept = read_settings(data / SETTINGS_FILE) if (data / SETTINGS_FILE).exists() else await connect_sample_app(house)
-    settings = replace(kept, base_url=house.settings.server.base_url, port=port)
+    refuse_elsewhere(services)
+    kept = (
+        read_settings(data / SETTINGS_FILE) if (data / SETTINGS_FILE).exists() else await connect_sample_app(services)
+    )
+    settings = replace(kept, base_url=services.settings.server.base_url, port=port)
     addresses = {"redirect_uris": [settings.redirect_uri], "post_logout_uris": [settings.home]}
-    await apply_document(house, {"clients": [{"client_id": settings.client_id, **addresses}]}, {})
+    await apply_document(services, {"clients": [{"client_id": settings.client_id, **addresses}]}, {})
     write_settings(data / SETTINGS_FILE, settings)
     return settings
 
 
-async def prepare_sample_game(house: Services) -> int:
+async def prepare_sample_game(services: Services) -> int:
     """The application that stands for the game. Raises NotOnThisMachine."""
-    refuse_elsewhere(house)
-    return await ensure_application(house, SAMPLE_GAME, {"name": "Sky Raiders", "description": "The sample game"})
+    refuse_elsewhere(services)
+    return await ensure_application(services, SAMPLE_GAME, {"name": "Sky Raiders", "description": "The sample game"})
 
 
-def refuse_elsewhere(house: Services) -> None:
-    base_url = house.settings.server.base_url
+def refuse_elsewhere(services: Services) -> None:
+    base_url = services.settings.server.base_url
     if not is_this_machine(base_url):
         raise NotOnThisMachine(f"{NotOnThisMachine.public} This installation is {base_url or 'not started yet'}.")
 
@@ -83,14 +85,14 @@ def is_this_machine(base_url: str) -> bool:
     return found is not None and found["scheme"] == "http" and found["host"] in LOOPBACK_HOSTS
 
 
-async def connect_sample_app(house: Services) -> SampleSettings:
+async def connect_sample_app(services: Services) -> SampleSettings:
     """A new client and a new key, also where those there were are lost."""
     client_secret, access_key = new_secret(), new_access_key()
     variables = {"CLIENT_SECRET": client_secret, "ACCESS_KEY": access_key}
-    number = await ensure_application(house, SAMPLE_APP, sample_application_entry(), variables)
+    number = await ensure_application(services, SAMPLE_APP, sample_application_entry(), variables)
     placeholder = SampleSettings(
         name="Sample application",
-        base_url=house.settings.server.base_url,
+        base_url=services.settings.server.base_url,
         port=1,
         client_id=CLIENT_ID,
         client_secret=client_secret,
@@ -109,7 +111,7 @@ async def connect_sample_app(house: Services) -> SampleSettings:
         "may_exchange": True,
         "explain_errors": True,
     }
-    await apply_document(house, {"clients": [client]}, variables)
+    await apply_document(services, {"clients": [client]}, variables)
     return placeholder
 
 
@@ -143,14 +145,14 @@ def sample_application_entry() -> dict[str, Any]:
 
 
 async def ensure_application(
-    house: Services, fact: str, wanted: Mapping[str, Any], variables: Mapping[str, str] | None = None
+    services: Services, fact: str, wanted: Mapping[str, Any], variables: Mapping[str, str] | None = None
 ) -> int:
     """The id of the application that this installation remembers by that fact; made when there is none."""
-    known = await house.storage.installation.fact(fact)
+    known = await services.storage.installation.value(fact)
     record = dict(wanted) if known is None else {**wanted, "application_id": int(known)}
-    plan = await apply_document(house, {"applications": [record]}, variables or {})
+    plan = await apply_document(services, {"applications": [record]}, variables or {})
     if known is not None:
         return int(known)
     number = next(int(change.name) for change in plan.changes if change.kind == "application")
-    await house.storage.installation.state(fact, str(number))
+    await services.storage.installation.set_value(fact, str(number))
     return number

@@ -66,48 +66,48 @@ class DemoDay:
     """Everybody who comes and goes, each with a browser of his own."""
 
     def __init__(
-        self, app: ASGIApp, *, house: Services, clock: SimulatedClock, secrets: DemoSecrets, redirect_uri: str
+        self, app: ASGIApp, *, services: Services, clock: SimulatedClock, secrets: DemoSecrets, redirect_uri: str
     ) -> None:
         self._app = app
-        self._house = house
+        self._services = services
         self._clock = clock
         self._secrets = secrets
         self._redirect_uri = redirect_uri
-        self._host = house.settings.server.base_url.partition("://")[2]
+        self._host = services.settings.server.base_url.partition("://")[2]
         self._browsers: dict[str, InProcessClient] = {}
         self._signed_in_at: dict[str, int] = {}
         self._scripts: dict[str, tuple[InProcessClient, dict[str, str]]] = {}
-        self._hub = self._visitor("198.51.100.30", "raiders-hub/2.3")
+        self._hub = self._client("198.51.100.30", "raiders-hub/2.3")
 
-    async def live(self, now: int) -> None:
+    async def replay(self, now: int) -> None:
         """Let everything happen in its order, and end at that moment."""
-        for happening in sorted(self._happenings(), key=lambda one: -one.minutes):
+        for happening in sorted(self._actions(), key=lambda one: -one.minutes):
             self._clock.move_to(now - happening.minutes * MINUTE + happening.minutes * 37 % MINUTE)
             await happening.act()
         self._clock.move_to(now)
 
-    def _happenings(self) -> list[ScheduledAction]:
-        played = [self._at(at, self.plays, name) for name, times in GAME_MINUTES.items() for at in times]
-        visited = [self._at(at, self.visits, name) for name, times in VISIT_MINUTES.items() for at in times]
-        mistyped = [self._at(at, self.mistypes, name) for name, at in FAILED_SIGN_INS]
-        return [*played, *visited, *mistyped, *self._incidents(), *self._office()]
+    def _actions(self) -> list[ScheduledAction]:
+        played = [self._action_at(at, self.play_game, name) for name, times in GAME_MINUTES.items() for at in times]
+        visited = [self._action_at(at, self.visit_hub, name) for name, times in VISIT_MINUTES.items() for at in times]
+        mistyped = [self._action_at(at, self.mistype_password, name) for name, at in FAILED_SIGN_INS]
+        return [*played, *visited, *mistyped, *self._incidents(), *self._admin_actions()]
 
-    def _at(self, minutes: int, act: Callable[[DemoPerson], Awaitable[None]], name: str) -> ScheduledAction:
+    def _action_at(self, minutes: int, act: Callable[[DemoPerson], Awaitable[None]], name: str) -> ScheduledAction:
         return ScheduledAction(minutes=minutes, act=lambda: act(BY_NAME[name]))
 
     def _incidents(self) -> list[ScheduledAction]:
         return [
-            self._at(1106, self.cancels_a_game, "chloe"),
-            self._at(653, self.picks_a_wrong_code, "jonas"),
-            self._at(427, self.is_not_let_in, "rick"),
-            ScheduledAction(minutes=425, act=self.rick_is_blocked),
-            ScheduledAction(minutes=417, act=self.somebody_guesses_the_secret_of_the_hub),
-            self._at(80, self.signs_out, "aiko"),
-            self._at(2, self.leaves_a_game_waiting, "noor"),
-            self._at(1, self.leaves_a_game_open, "jonas"),
+            self._action_at(1106, self.cancel_game, "chloe"),
+            self._action_at(653, self.pick_wrong_code, "jonas"),
+            self._action_at(427, self.play_while_denied, "rick"),
+            ScheduledAction(minutes=425, act=self.block_rick),
+            ScheduledAction(minutes=417, act=self.guess_hub_secret),
+            self._action_at(80, self.sign_out, "aiko"),
+            self._action_at(2, self.leave_game_waiting, "noor"),
+            self._action_at(1, self.leave_game_open, "jonas"),
         ]
 
-    def _office(self) -> list[ScheduledAction]:
+    def _admin_actions(self) -> list[ScheduledAction]:
         """What people with rights saved, each by his own."""
         in_two_weeks = self._clock.now() + 15 * DAY
         jonas, chloe = BY_NAME["jonas"].user_id, BY_NAME["chloe"].user_id
@@ -115,23 +115,25 @@ class DemoDay:
         drafts = {"private_data": {"news": {"draft": {"value": True}}}}
         crew = {"title": "Tournament crew", "description": "Helps at the autumn cup"}
         return [
-            self._saves(1260, "priya", "roles", HUB, name="editor", description="Writes and publishes news"),
-            self._saves(1258, "priya", "accessKey", HUB, comment="staging"),
-            self._saves(879, "emil", "meta/data", HUB, user_id=jonas, roles=["editor"]),
-            self._saves(876, "emil", "meta/data", GAME, user_id=chloe, roles=[referee]),
-            self._saves(664, "emil", "meta/data", HUB, user_id=jonas, roles=[]),
-            self._saves(446, "tobias", "group", None, project_id="sky_raiders", **crew),
-            self._saves(
+            self._save_action(1260, "priya", "roles", HUB, name="editor", description="Writes and publishes news"),
+            self._save_action(1258, "priya", "accessKey", HUB, comment="staging"),
+            self._save_action(879, "emil", "meta/data", HUB, user_id=jonas, roles=["editor"]),
+            self._save_action(876, "emil", "meta/data", GAME, user_id=chloe, roles=[referee]),
+            self._save_action(664, "emil", "meta/data", HUB, user_id=jonas, roles=[]),
+            self._save_action(446, "tobias", "group", None, project_id="sky_raiders", **crew),
+            self._save_action(
                 318, "priya", "roles", HUB, name="translator", description="Translates the news", meta=drafts
             ),
-            self._saves(273, "mara", "project", None, id="studio_tools", description="What our games are made with"),
+            self._save_action(
+                273, "mara", "project", None, id="studio_tools", description="What our games are made with"
+            ),
         ]
 
     # -- in the browser --
 
-    async def visits(self, person: DemoPerson) -> None:
+    async def visit_hub(self, person: DemoPerson) -> None:
         """Signs in to the Hub, which asks for his consent the first time."""
-        browser = await self._signed_in(person)
+        browser = await self._signed_in_browser(person)
         verifier = new_secret()
         challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
         wish = {
@@ -149,20 +151,20 @@ class DemoDay:
             self._wait(7)
             answer = await browser.submit("/sign-in/consent", answer, decision="allow")
         code = parse_qs(answer.location.partition("?")[2]).get("code", [""])[0]
-        given = await self._turn_in(code, verifier, self._secrets.client_secret)
+        given = await self._redeem_code(code, verifier, self._secrets.client_secret)
         self._expect(given.status == OK, f"{person.name} could not sign in to the Hub: {given.body!r}")
 
-    async def mistypes(self, person: DemoPerson) -> None:
+    async def mistype_password(self, person: DemoPerson) -> None:
         browser = self._browser(person)
         page = await browser.get("/sign-in")
         await browser.submit("/sign-in", page, login=person.login, password=new_secret())
 
-    async def signs_out(self, person: DemoPerson) -> None:
-        browser = await self._signed_in(person)
+    async def sign_out(self, person: DemoPerson) -> None:
+        browser = await self._signed_in_browser(person)
         await browser.submit("/sign-out", await browser.get("/account"))
         del self._signed_in_at[person.name]
 
-    async def _signed_in(self, person: DemoPerson) -> InProcessClient:
+    async def _signed_in_browser(self, person: DemoPerson) -> InProcessClient:
         """His browser; one that was closed meanwhile has forgotten who he is."""
         browser, now = self._browser(person), self._clock.now()
         if self._signed_in_at.get(person.name, 0) + BROWSER_CLOSED_SECONDS < now:
@@ -174,7 +176,7 @@ class DemoDay:
             self._signed_in_at[person.name] = now
         return browser
 
-    async def _turn_in(self, code: str, verifier: str, secret: str) -> InProcessResponse:
+    async def _redeem_code(self, code: str, verifier: str, secret: str) -> InProcessResponse:
         proof = base64.b64encode(f"{HUB_CLIENT}:{secret}".encode()).decode()
         fields = {
             "grant_type": "authorization_code",
@@ -184,81 +186,79 @@ class DemoDay:
         }
         return await self._hub.post("/proxy/oauth/token", fields, authorization=f"Basic {proof}")
 
-    async def somebody_guesses_the_secret_of_the_hub(self) -> None:
-        await self._turn_in("none", new_secret(), "raiders-hub-secret")
+    async def guess_hub_secret(self) -> None:
+        await self._redeem_code("none", new_secret(), "raiders-hub-secret")
 
     # -- in the game --
 
-    async def plays(self, person: DemoPerson) -> None:
-        game, session = await self._starts_a_game(person)
-        answer = await self._decides(person, session["gsid"], "confirm")
+    async def play_game(self, person: DemoPerson) -> None:
+        game, session = await self._start_game(person)
+        answer = await self._decide(person, session["gsid"], "confirm")
         self._expect("/game/done" in answer.location, f"{person.name} could not confirm: {answer.status}")
         shown = {"gsid": session["gsid"], "location": session["location"]}
         told = await game.post(f"{GAME_API}getGsidResult", shown)
         self._expect(told.json()["status"] == "OK", f"{person.name} was not told to be in: {told.body!r}")
         await game.post(f"{GAME_API}closeGsid", {**shown, "status": "Success"})
 
-    async def cancels_a_game(self, person: DemoPerson) -> None:
-        _, session = await self._starts_a_game(person)
-        await self._decides(person, session["gsid"], "cancel")
+    async def cancel_game(self, person: DemoPerson) -> None:
+        _, session = await self._start_game(person)
+        await self._decide(person, session["gsid"], "cancel")
 
-    async def picks_a_wrong_code(self, person: DemoPerson) -> None:
+    async def pick_wrong_code(self, person: DemoPerson) -> None:
         """On a phone in another network, where the code of the game has to be picked."""
-        _, session = await self._starts_a_game(person, address="203.0.113.181")
+        _, session = await self._start_game(person, address="203.0.113.181")
         wrong = "10" if session["code"] != "10" else "11"
-        await self._decides(person, session["gsid"], "confirm", code=wrong)
+        await self._decide(person, session["gsid"], "confirm", code=wrong)
 
-    async def is_not_let_in(self, person: DemoPerson) -> None:
-        _, session = await self._starts_a_game(person)
-        answer = await self._decides(person, session["gsid"], "confirm")
+    async def play_while_denied(self, person: DemoPerson) -> None:
+        _, session = await self._start_game(person)
+        answer = await self._decide(person, session["gsid"], "confirm")
         self._expect("/game/denied" in answer.location, f"{person.name} was let in")
 
-    async def leaves_a_game_waiting(self, person: DemoPerson) -> None:
-        await self._starts_a_game(person)
+    async def leave_game_waiting(self, person: DemoPerson) -> None:
+        await self._start_game(person)
 
-    async def leaves_a_game_open(self, person: DemoPerson) -> None:
-        _, session = await self._starts_a_game(person)
-        await (await self._signed_in(person)).get(f"/?gsid={session['gsid']}")
+    async def leave_game_open(self, person: DemoPerson) -> None:
+        _, session = await self._start_game(person)
+        await (await self._signed_in_browser(person)).get(f"/?gsid={session['gsid']}")
 
-    async def _starts_a_game(
-        self, person: DemoPerson, *, address: str = ""
-    ) -> tuple[InProcessClient, dict[str, Any]]:
-        game = self._visitor(address or person.address, "SkyRaiders/1.8")
+    async def _start_game(self, person: DemoPerson, *, address: str = "") -> tuple[InProcessClient, dict[str, Any]]:
+        game = self._client(address or person.address, "SkyRaiders/1.8")
         asked = {"app_id": str(GAME), "factor": f"device of {person.name}", "code": "1"}
         answer = await game.post(f"{GAME_API}getGsid", asked)
         location = LOCATION.search(answer.location)
         self._expect(location is not None, f"no game session: {answer.body!r}")
         return game, {**answer.json(), "location": location[1] if location else ""}
 
-    async def _decides(self, person: DemoPerson, gsid: str, decision: str, **more: str) -> InProcessResponse:
-        browser = await self._signed_in(person)
+    async def _decide(self, person: DemoPerson, gsid: str, decision: str, **more: str) -> InProcessResponse:
+        browser = await self._signed_in_browser(person)
         page = await browser.get(f"/?gsid={gsid}")
         self._wait(4)
         return await browser.submit("/sign-in/confirm", page, decision=decision, **more)
 
     # -- in the office --
 
-    async def rick_is_blocked(self) -> None:
+    async def block_rick(self) -> None:
         mara = BY_NAME["mara"]
         by = AuditOrigin(actor=mara.user_id, address=mara.address)
-        await self._house.administration.block(BY_NAME["rick"].user_id, by)
+        await self._services.administration.block(BY_NAME["rick"].user_id, by)
 
-    def _saves(
+    def _save_action(
         self, minutes: int, who: str, endpoint: str, application: int | None, /, **data: object
     ) -> ScheduledAction:
         async def act() -> None:
             about = {} if application is None else {"application_id": application}
-            program, headers = await self._with_jwt(BY_NAME[who])
+            program, headers = await self._script_client(BY_NAME[who])
             asked = {"action": "save", **about, "data": data}
             answer = await program.post_json(f"/api/permissions/{endpoint}", asked, **headers)
             self._expect(answer.status == OK, f"{who} may not use {endpoint}: {answer.body!r}")
 
         return ScheduledAction(minutes=minutes, act=act)
 
-    async def _with_jwt(self, person: DemoPerson) -> tuple[InProcessClient, dict[str, str]]:
+    async def _script_client(self, person: DemoPerson) -> tuple[InProcessClient, dict[str, str]]:
         """The login operation, as a script of his uses it the first time."""
         if person.name not in self._scripts:
-            program = self._visitor(person.address, "studio-scripts/0.9")
+            program = self._client(person.address, "studio-scripts/0.9")
             factor = f"laptop of {person.name}"
             asked = {"login": person.login, "password": self._secrets.passwords[person.name], "factor": factor}
             answer = (await program.post("/proxy/api/login", asked)).json()
@@ -270,14 +270,14 @@ class DemoDay:
 
     def _browser(self, person: DemoPerson) -> InProcessClient:
         if person.name not in self._browsers:
-            self._browsers[person.name] = self._visitor(person.address, person.agent)
+            self._browsers[person.name] = self._client(person.address, person.agent)
         return self._browsers[person.name]
 
     def _wait(self, seconds: int) -> None:
         """People read, type and think."""
         self._clock.move_to(self._clock.now() + seconds)
 
-    def _visitor(self, address: str, agent: str) -> InProcessClient:
+    def _client(self, address: str, agent: str) -> InProcessClient:
         return InProcessClient(self._app, host=self._host, address=address, agent=agent)
 
     @staticmethod

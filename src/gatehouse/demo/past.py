@@ -32,6 +32,6 @@ class SimulatedClock:
         """Time never runs back: what was done took as long as it took."""
         self._now = max(self._now, moment)
 
-    def let_go(self) -> None:
+    def cancel_timers(self) -> None:
         for timer in self._timers:
             timer.cancel()

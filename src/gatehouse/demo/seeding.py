@@ -48,12 +48,12 @@ async def seed(loaded: LoadedSettings, clock: Clock) -> DemoSecrets | None:
     past = SimulatedClock(now - HISTORY_SECONDS)
     port = sample_app_port(loaded.settings.server.port)
     async with open_services(with_fast_hashing(loaded), clock=past, serving=True) as house:
-        await house.storage.installation.state(FACT, STARTED)
+        await house.storage.installation.set_value(FACT, STARTED)
         sample = await apply_studio(house, secrets, port=port, now=now)
         write_settings(loaded.data / SETTINGS_FILE, sample)
         await replay_day(house, past, secrets, redirect_uri=sample.redirect_uri, now=now)
-        await house.tally.write()
-        await house.storage.installation.state(FACT, DONE)
+        await house.tally.flush()
+        await house.storage.installation.set_value(FACT, DONE)
     write_accounts(loaded.data, secrets)
     return secrets
 
@@ -63,11 +63,11 @@ async def is_seeded(loaded: LoadedSettings) -> bool:
     async with open_database(loaded) as storage:
         if not await storage.runner.revision():
             return False
-        fact = await storage.installation.fact(FACT)
+        fact = await storage.installation.value(FACT)
     if fact is None:
-        raise NotADemo(f"{NotADemo.public} ({url.shown})")
+        raise NotADemo(f"{NotADemo.public} ({url.masked})")
     if fact != DONE:
-        raise HalfADemo(f"{HalfADemo.public} ({loaded.data}, {url.shown})")
+        raise HalfADemo(f"{HalfADemo.public} ({loaded.data}, {url.masked})")
     return True
 
 
@@ -76,14 +76,14 @@ def with_fast_hashing(loaded: LoadedSettings) -> LoadedSettings:
     return replace(loaded, settings=replace(loaded.settings, passwords=passwords))
 
 
-async def apply_studio(house: Services, secrets: DemoSecrets, *, port: int, now: int) -> SampleSettings:
+async def apply_studio(services: Services, secrets: DemoSecrets, *, port: int, now: int) -> SampleSettings:
     """Everything in studio.yaml, and which of it the samples are."""
     text = (files("gatehouse.demo") / "studio.yaml").read_bytes()
     dated = DAYS_AHEAD.sub(lambda found: b"%d" % (now + int(found[1]) * DAY), text)
     document = cast("dict[str, list[dict[str, Any]]]", read_document(dated, ".yaml"))
     sample = SampleSettings(
         name="Raiders Hub",
-        base_url=house.settings.server.base_url,
+        base_url=services.settings.server.base_url,
         port=port,
         client_id=HUB_CLIENT,
         client_secret=secrets.client_secret,
@@ -93,9 +93,9 @@ async def apply_studio(house: Services, secrets: DemoSecrets, *, port: int, now:
     )
     client = next(one for one in document["clients"] if one["client_id"] == HUB_CLIENT)
     client |= {"redirect_uris": [sample.redirect_uri], "post_logout_uris": [sample.home]}
-    await apply_document(house, {**document}, secrets.variables)
-    await house.storage.installation.state(SAMPLE_APP, str(HUB))
-    await house.storage.installation.state(SAMPLE_GAME, str(GAME))
+    await apply_document(services, {**document}, secrets.variables)
+    await services.storage.installation.set_value(SAMPLE_APP, str(HUB))
+    await services.storage.installation.set_value(SAMPLE_GAME, str(GAME))
     return sample
 
 
@@ -105,15 +105,19 @@ def rules_of(application: dict[str, Any]) -> dict[str, str]:
 
 
 async def replay_day(
-    house: Services, past: SimulatedClock, secrets: DemoSecrets, *, redirect_uri: str, now: int
+    services: Services, past: SimulatedClock, secrets: DemoSecrets, *, redirect_uri: str, now: int
 ) -> None:
     """A day of visitors; the letters that came of it were read long ago."""
-    served = build_app(house, stopping=ShutdownSignal())
-    day = DemoDay(served.app, house=house, clock=past, secrets=secrets, redirect_uri=redirect_uri)
-    await day.live(now)
-    await served.game.leave(house.storage.game_sessions)
+    served = build_app(services, stopping=ShutdownSignal())
+    day = DemoDay(served.app, services=services, clock=past, secrets=secrets, redirect_uri=redirect_uri)
+    await day.replay(now)
+    await served.games.shut_down(services.storage.game_sessions)
     reading = outbox_worker(
-        house.settings, store=house.storage.mail, masters=house.masters, clock=past, show=lambda _letter: None
+        services.settings,
+        store=services.storage.mail,
+        masters=services.masters,
+        clock=past,
+        print_with=lambda _letter: None,
     )
     await reading.run_once()
-    past.let_go()
+    past.cancel_timers()

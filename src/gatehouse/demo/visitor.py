@@ -41,7 +41,7 @@ class InProcessResponse:
     def json(self) -> Any:  # noqa: ANN401 - whatever the service says
         return json.loads(self.body)
 
-    def hidden(self) -> dict[str, str]:
+    def hidden_fields(self) -> dict[str, str]:
         tags = [dict(ATTRIBUTE.findall(tag)) for tag in HIDDEN_INPUT.findall(self.body.decode())]
         return {unescape(tag["name"]): unescape(tag.get("value", "")) for tag in tags}
 
@@ -65,24 +65,24 @@ class InProcessClient:
 
     async def get(self, target: str) -> InProcessResponse:
         """The page; one that only leads on to another of ours is followed."""
-        answer = await self._ask("GET", target)
+        answer = await self._request("GET", target)
         while answer.status in REDIRECTS and answer.location.startswith("/"):
-            answer = await self._ask("GET", answer.location)
+            answer = await self._request("GET", answer.location)
         return answer
 
     async def submit(self, path: str, page: InProcessResponse, **fields: str) -> InProcessResponse:
         """Send the form of a page."""
-        return await self.post(path, {**page.hidden(), **fields})
+        return await self.post(path, {**page.hidden_fields(), **fields})
 
     async def post(self, path: str, fields: Mapping[str, str], **headers: str) -> InProcessResponse:
-        return await self._ask("POST", path, urlencode(fields).encode(), {"content-type": FORM, **headers})
+        return await self._request("POST", path, urlencode(fields).encode(), {"content-type": FORM, **headers})
 
     async def post_json(self, path: str, value: object, **headers: str) -> InProcessResponse:
-        return await self._ask(
+        return await self._request(
             "POST", path, json.dumps(value).encode(), {"content-type": "application/json", **headers}
         )
 
-    async def _ask(
+    async def _request(
         self, method: str, target: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> InProcessResponse:
         path, _, query = target.partition("?")

@@ -13,17 +13,19 @@ MAX_REASON_LENGTH: Final = 200
 
 
 class GameSessionAdmin:
-    def __init__(self, *, store: GameSessionStore, records: GameRefusals, recorder: Recorder, clock: Clock) -> None:
+    def __init__(self, *, store: GameSessionStore, refusals: GameRefusals, recorder: Recorder, clock: Clock) -> None:
         self._store = store
-        self._records = records
+        self._refusals = refusals
         self._recorder = recorder
         self._clock = clock
 
     async def close(self, gsid: str, reason: str, origin: AuditOrigin) -> bool:
         """The game is told ERROR with the record's id, now or at its next poll; False when it is over already."""
         said = "".join(filter(str.isprintable, reason))[:MAX_REASON_LENGTH]
-        refusal = self._records.ended(gsid, origin, f"closed by an administrator: {said or 'no reason given'}")
+        refusal = self._refusals.end_refusal(gsid, origin, f"closed by an administrator: {said or 'no reason given'}")
         entry = self._recorder.record(
             AuditEvent.GAME_CLOSED, origin, subject=gsid, details={"reason": said, "record": refusal.record_id}
         )
-        return await self._store.shut(gsid, self._clock.now(), refusal, self._records.kept, entry=entry)
+        return await self._store.close_session_by_admin(
+            gsid, self._clock.now(), refusal, self._refusals.max_refusals, entry=entry
+        )

@@ -34,10 +34,10 @@ class ClientSocket(Protocol):
     def is_open(self) -> bool:
         """False while its handshake is not finished: it is told nothing yet."""
 
-    def tell(self, stage: SignInStage) -> None:
+    def send_stage(self, stage: SignInStage) -> None:
         """The person in the browser has come this far."""
 
-    def end(self, ending: SocketCloseReason, record_id: str) -> None:
+    def close_with_reason(self, reason: SocketCloseReason, record_id: str) -> None:
         """Say why, and close; it leaves by that."""
 
 
@@ -45,23 +45,23 @@ class ClientSocket(Protocol):
 class SessionSockets:
     gsid: str
     ends_at: int  # of the session when it was last looked at; it may have moved on since
-    changed: Callable[[], object]  # what hears of it
+    on_change: Callable[[], object]  # what hears of it
     owners: dict[ClientSocket, SignInStage] = field(default_factory=dict)  # with the stage each knows of
     others: list[ClientSocket] = field(
         default_factory=list
     )  # without proof: with a key registered they are only seen
-    leaving: Timer | None = None  # running since the last of the owners left
-    watched: bool = False  # stored, for other nodes to know
-    storing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    leave_timer: Timer | None = None  # running since the last of the owners left
+    is_stored: bool = False  # stored, for other nodes to know
+    store_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def is_empty(self) -> bool:
-        return not (self.owners or self.others or self.leaving)
+        return not (self.owners or self.others or self.leave_timer)
 
-    def seats(self) -> tuple[ClientSocket, ...]:
+    def all_sockets(self) -> tuple[ClientSocket, ...]:
         return (*self.owners, *self.others)
 
-    def stay(self) -> None:
-        if self.leaving is not None:
-            self.leaving.cancel()
-            self.leaving = None
+    def cancel_leave_timer(self) -> None:
+        if self.leave_timer is not None:
+            self.leave_timer.cancel()
+            self.leave_timer = None

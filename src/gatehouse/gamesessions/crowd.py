@@ -27,15 +27,15 @@ class PendingLimit:
         """Count one more. Raises TooManySessions; whoever would be the first to hear it waits for the count."""
         if self._clock.monotonic() - self._counted_at >= COUNT_INTERVAL:
             self._counted_at = self._clock.monotonic()
-            self._counting = asyncio.get_running_loop().create_task(self.count(), name="game-crowd")
+            self._counting = asyncio.get_running_loop().create_task(self.recount(), name="game-crowd")
         if self._waiting >= self._most and self._counting is not None:
             await asyncio.shield(self._counting)
         if self._waiting >= self._most:
             raise TooManySessions(f"{self._waiting} game sessions are waiting")
         self._waiting += 1
 
-    async def count(self) -> None:
+    async def recount(self) -> None:
         try:
-            self._waiting = await self._store.pending(self._clock.now(), self._most)
+            self._waiting = await self._store.count_pending(self._clock.now(), self._most)
         except GatehouseError as error:
             log.warning("game sessions were not counted: %s", error)

@@ -25,39 +25,41 @@ class GameSessionService:
         *,
         store: GameSessionStore,
         results: GameLoginResults,
-        records: GameRefusals,
+        refusals: GameRefusals,
         clock: Clock,
         info_allow: tuple[Network, ...],
     ) -> None:
         self._store = store
         self._results = results
-        self._records = records
+        self._refusals = refusals
         self._clock = clock
         self._info_allow = info_allow
 
     async def info(self, gsid: str, presented: GameClientProof, origin: AuditOrigin) -> GameSessionDetails:
         """For addresses of the operator's choice. Raises Violation."""
         if not (presented.proven and any_network_contains(self._info_allow, presented.address)):
-            raise await self._records.violation(gsid, origin, "info is not for this address")
-        session = await self._found(gsid, presented, origin)
+            raise await self._refusals.violation(gsid, origin, "info is not for this address")
+        session = await self._find_session(gsid, presented, origin)
         try:
-            factor = self._results.options(session).factor or ""
+            factor = self._results.open_options(session).factor or ""
         except OptionsDamaged:
-            raise await self._records.violation(gsid, origin, "what the game asked for is damaged") from None
+            raise await self._refusals.violation(gsid, origin, "what the game asked for is damaged") from None
         return GameSessionDetails(session=session, factor=factor)
 
     async def close(self, gsid: str, presented: GameClientProof, closing: CloseStatus, origin: AuditOrigin) -> None:
         """The game says how it ended; the last word counts. Raises Violation."""
-        session = await self._found(gsid, presented, origin)
+        session = await self._find_session(gsid, presented, origin)
         wrong = proof_fault(session, presented)
         if wrong:
-            raise await self._records.violation(gsid, origin, wrong)
-        refusal = self._records.ended(gsid, origin, f"closed by the game before the delivery: {closing.value}")
-        if not await self._store.close(gsid, self._clock.now(), closing, refusal, self._records.kept):
-            raise await self._records.unknown(gsid, origin, presented.source)
+            raise await self._refusals.violation(gsid, origin, wrong)
+        refusal = self._refusals.end_refusal(gsid, origin, f"closed by the game before the delivery: {closing.value}")
+        if not await self._store.close_session(
+            gsid, self._clock.now(), closing, refusal, self._refusals.max_refusals
+        ):
+            raise await self._refusals.unknown_session(gsid, origin, presented.source)
 
-    async def _found(self, gsid: str, presented: GameClientProof, origin: AuditOrigin) -> GameSession:
-        session = await self._store.find(gsid, self._clock.now()) if GSID_PATTERN.fullmatch(gsid) else None
+    async def _find_session(self, gsid: str, presented: GameClientProof, origin: AuditOrigin) -> GameSession:
+        session = await self._store.find_session(gsid, self._clock.now()) if GSID_PATTERN.fullmatch(gsid) else None
         if session is None:
-            raise await self._records.unknown(gsid, origin, presented.source)
+            raise await self._refusals.unknown_session(gsid, origin, presented.source)
         return session

@@ -24,33 +24,33 @@ class NoticeListener:
         self._store = store
         self._waiters = waiters
         self._clock = clock
-        self._looking: asyncio.Task[None] | None = None
-        self._once_more = False
+        self._recheck_task: asyncio.Task[None] | None = None
+        self._recheck_again = False
 
-    def hear(self, gsid: str) -> None:
+    def handle_notice(self, gsid: str) -> None:
         """A notice about one session, or "" when notices may have been missed."""
         if gsid:
-            self._waiters.hear(gsid)
-        elif self._looking is None:
-            self._looking = asyncio.get_running_loop().create_task(self._look(), name="game-missed-notices")
+            self._waiters.notify(gsid)
+        elif self._recheck_task is None:
+            self._recheck_task = asyncio.get_running_loop().create_task(self._recheck(), name="game-missed-notices")
         else:
-            self._once_more = True  # what is under way may have read before
+            self._recheck_again = True  # what is under way may have read before
 
-    async def _look(self) -> None:
+    async def _recheck(self) -> None:
         try:
-            await self._look_at_all()
-            while self._once_more:
-                self._once_more = False
-                await self._look_at_all()
+            await self._recheck_all()
+            while self._recheck_again:
+                self._recheck_again = False
+                await self._recheck_all()
         except GatehouseError as error:
             log.warning("game sessions were not looked at: %s", error)  # it is said again
         finally:
-            self._looking = None
-            self._once_more = False
+            self._recheck_task = None
+            self._recheck_again = False
 
-    async def _look_at_all(self) -> None:
+    async def _recheck_all(self) -> None:
         rest = iter(self._waiters.gsids())
         while some := list(islice(rest, BATCH_SIZE)):
-            found = await self._store.glimpses(some, self._clock.now())
+            found = await self._store.session_snapshots(some, self._clock.now())
             for gsid in some:
-                self._waiters.compare(gsid, found.get(gsid))
+                self._waiters.wake_if_changed(gsid, found.get(gsid))

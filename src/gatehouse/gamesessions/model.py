@@ -107,7 +107,7 @@ class GameSession:
         return SignInStage.OPENED if self.opened_at else SignInStage.WAITING
 
     @property
-    def glimpse(self) -> SessionSnapshot:
+    def snapshot(self) -> SessionSnapshot:
         return SessionSnapshot(self.state, self.opened_at, self.signing_in_at, self.cancels, self.holder)
 
     @property
@@ -122,7 +122,7 @@ class GameSession:
         """Whether a poll that was stored, or came right after the registration, may be waiting still."""
         return now - max(self.created_at, self.polled_at) <= POLL_HOLD_SECONDS
 
-    def lasts(self, now: int) -> bool:
+    def is_live(self, now: int) -> bool:
         return now < self.ends_at
 
     def end_after_poll(self, now: int) -> int:

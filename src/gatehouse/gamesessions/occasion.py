@@ -41,7 +41,7 @@ class GameSignInPurpose:
         applications: GameApplications,
         rules: ApplicationAccess,
         results: GameLoginResults,
-        records: GameRefusals,
+        refusals: GameRefusals,
         recorder: Recorder,
         clock: Clock,
     ) -> None:
@@ -50,24 +50,26 @@ class GameSignInPurpose:
         self._applications = applications
         self._rules = rules
         self._results = results
-        self._records = records
+        self._refusals = refusals
         self._recorder = recorder
         self._clock = clock
 
-    async def open(self, gsid: str) -> Mapping[str, str]:
+    async def open_page(self, gsid: str) -> Mapping[str, str]:
         """The page was opened; returns what the interaction keeps. Raises InteractionGone for no such session."""
-        session = await self._waiting(gsid)
-        self.applications(session)  # nobody begins a sign-in that cannot end
-        await self._store.move(session.gsid, self._clock.now(), signing_in=False)
+        session = await self._pending_session(gsid)
+        self.application_ids(session)  # nobody begins a sign-in that cannot end
+        await self._store.record_progress(session.gsid, self._clock.now(), signing_in=False)
         return {GSID_KEY: session.gsid}
 
-    async def standing(self, gsid: str) -> GameSession | None:
+    async def find_session(self, gsid: str) -> GameSession | None:
         """The session while it lasts, whatever became of it: for the pages that follow it."""
-        return await self._store.find(gsid, self._clock.now())
+        return await self._store.find_session(gsid, self._clock.now())
 
     async def destination(self, interaction: SignInFlow) -> Destination:
-        session = await self._waiting(interaction.ask[GSID_KEY])
-        return Destination(application=await self.name(session), hand_over=page_url(LINK_PATH, session.gsid))
+        session = await self._pending_session(interaction.ask[GSID_KEY])
+        return Destination(
+            application=await self.application_name(session), hand_over=page_url(LINK_PATH, session.gsid)
+        )
 
     async def next_step(self, interaction: SignInFlow) -> FlowStep:
         """Always asked, also of someone who is signed in: anyone can mail him the link (R4).
@@ -76,14 +78,14 @@ class GameSignInPurpose:
         """
         if proof_of_flow(interaction).limited:
             return FlowStep.LOGIN
-        await self._store.move(interaction.ask[GSID_KEY], self._clock.now(), signing_in=True)
+        await self._store.record_progress(interaction.ask[GSID_KEY], self._clock.now(), signing_in=True)
         return FlowStep.CONFIRM
 
     async def question(self, interaction: SignInFlow, origin: AuditOrigin) -> ConfirmationQuestion:
-        session = await self._waiting(interaction.ask[GSID_KEY])
+        session = await self._pending_session(interaction.ask[GSID_KEY])
         return ConfirmationQuestion(
             kind=KIND,
-            application=await self.name(session),
+            application=await self.application_name(session),
             choices=code_choices_for(session, origin),
             asked_at=session.created_at,
             address=session.address,
@@ -92,18 +94,18 @@ class GameSignInPurpose:
             is_waited_for=session.is_waited_for(self._clock.now()),
         )
 
-    async def check(self, interaction: SignInFlow, picked: str, origin: AuditOrigin) -> str:
-        session = await self._waiting(interaction.ask[GSID_KEY])
+    async def check_choice(self, interaction: SignInFlow, picked: str, origin: AuditOrigin) -> str:
+        session = await self._pending_session(interaction.ask[GSID_KEY])
         if not code_choices_for(session, origin) or constant_time_equal(picked, session.code):
             return ""
         await self._fail(session, origin, "another code was picked than the game shows")
         return page_url(WRONG_CODE_PATH, session.gsid)
 
     async def finish(self, interaction: SignInFlow, origin: AuditOrigin) -> str:
-        session, proof = await self._waiting(interaction.ask[GSID_KEY]), proof_of_flow(interaction)
+        session, proof = await self._pending_session(interaction.ask[GSID_KEY]), proof_of_flow(interaction)
         if proof.limited:
             raise SignInFlowGone
-        if not await self._lets_in(await self._accounts.user(proof.user_id), session):
+        if not await self._may_log_in(await self._accounts.user(proof.user_id), session):
             await self._fail(session, origin, "the application does not let this account in", user_id=proof.user_id)
             return page_url(DENIED_PATH, session.gsid)
         details: Details = {
@@ -112,7 +114,7 @@ class GameSignInPurpose:
             "network": network_nearness(session, origin).value,
         }
         entry = self._recorder.record(AuditEvent.GAME_CONFIRMED, origin, subject=proof.user_id, details=details)
-        confirmed = await self._store.confirm(
+        confirmed = await self._store.confirm_session(
             session.gsid, self._clock.now(), user_id=proof.user_id, rev=proof.rev, auth=proof.auth, entry=entry
         )
         if not confirmed:
@@ -120,40 +122,42 @@ class GameSignInPurpose:
         return page_url(DONE_PATH, session.gsid)
 
     async def refuse(self, interaction: SignInFlow, origin: AuditOrigin) -> str:
-        session = await self._waiting(interaction.ask[GSID_KEY])
+        session = await self._pending_session(interaction.ask[GSID_KEY])
         await self._fail(session, origin, "cancelled in the browser")
         return page_url(CANCELLED_PATH, session.gsid)
 
-    async def _waiting(self, gsid: str) -> GameSession:
-        session = await self._store.find(gsid, self._clock.now())
+    async def _pending_session(self, gsid: str) -> GameSession:
+        session = await self._store.find_session(gsid, self._clock.now())
         if session is None or session.state is not GameSessionState.PENDING:
             raise SignInPurposeEnded
         return session
 
-    async def _lets_in(self, user: User, session: GameSession) -> bool:
-        return not user.blocked and await self._rules.may_log_in(user, self.applications(session))
+    async def _may_log_in(self, user: User, session: GameSession) -> bool:
+        return not user.blocked and await self._rules.may_log_in(user, self.application_ids(session))
 
-    def applications(self, session: GameSession) -> Sequence[int]:
+    def application_ids(self, session: GameSession) -> Sequence[int]:
         """All that it names. Raises InteractionGone where that is damaged: nobody can sign in with it."""
         try:
-            return self._results.options(session).applications
+            return self._results.open_options(session).applications
         except OptionsDamaged:
             raise SignInFlowGone from None
 
-    def application(self, session: GameSession) -> int:
+    def first_application_id(self, session: GameSession) -> int:
         """The first application it names; 0 when it names none."""
-        return next(iter(self.applications(session)), 0)
+        return next(iter(self.application_ids(session)), 0)
 
-    async def name(self, session: GameSession) -> str:
+    async def application_name(self, session: GameSession) -> str:
         """Of that application; empty when there is none."""
-        return await self.name_of(self.application(session))
+        return await self.application_name_by_id(self.first_application_id(session))
 
-    async def name_of(self, application_id: int) -> str:
-        return (await self._applications.terms(application_id)).name if application_id else ""
+    async def application_name_by_id(self, application_id: int) -> str:
+        return (await self._applications.game_login_settings(application_id)).name if application_id else ""
 
     async def _fail(self, session: GameSession, origin: AuditOrigin, reason: str, *, user_id: str = "") -> None:
-        refusal = self._records.ended(session.gsid, origin, reason)
-        failed = await self._store.fail(session.gsid, self._clock.now(), refusal, self._records.kept, user_id=user_id)
+        refusal = self._refusals.end_refusal(session.gsid, origin, reason)
+        failed = await self._store.fail_session(
+            session.gsid, self._clock.now(), refusal, self._refusals.max_refusals, user_id=user_id
+        )
         if not failed:
             raise SignInPurposeEnded
 

@@ -19,17 +19,17 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollThrottleLimits:
-    early: int = 5
-    block: int = 60  # seconds; each further block is twice as long
-    longest: int = 3_600
-    blocked_most: int = 20  # subjects of one source, after which the whole source is blocked
+    max_early_polls: int = 5
+    block_seconds: int = 60  # seconds; each further block is twice as long
+    max_block_seconds: int = 3_600
+    max_blocked_subjects: int = 20  # subjects of one source, after which the whole source is blocked
 
 
 @dataclass(slots=True, kw_only=True)
 class PollerHistory:
-    early: list[float] = field(default_factory=list)
+    early_polls: list[float] = field(default_factory=list)
     blocks: int = 0
-    until: float = 0.0
+    blocked_until: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,45 +46,47 @@ class PollThrottle:
         self._limits = limits
         self._clock = clock
         self._not_before: OrderedDict[str, float] = OrderedDict()  # by gsid: the last RETRY and its delay
-        self._behaviour: OrderedDict[str, PollerHistory] = OrderedDict()
+        self._histories: OrderedDict[str, PollerHistory] = OrderedDict()
         self._blocked: OrderedDict[str, dict[str, float]] = OrderedDict()  # by source: its subjects, until when
 
-    def retried(self, gsid: str, delay: int) -> None:
+    def set_retry_delay(self, gsid: str, delay: int) -> None:
         put_bounded(self._not_before, gsid, self._clock.monotonic() + delay)
 
-    def blocked_for(self, comer: Poller) -> int:
+    def seconds_blocked(self, poller: Poller) -> int:
         """Seconds until this client is heard again; 0 when it is heard now."""
         now = self._clock.monotonic()
-        known = self._behaviour.get(comer.subject)
-        left = known.until - now if known else 0.0
-        if comer.source is not None:
-            ends = [until for until in self._blocked.get(comer.source, {}).values() if until > now]
-            if len(ends) >= self._limits.blocked_most:
+        known = self._histories.get(poller.subject)
+        left = known.blocked_until - now if known else 0.0
+        if poller.source is not None:
+            ends = [until for until in self._blocked.get(poller.source, {}).values() if until > now]
+            if len(ends) >= self._limits.max_blocked_subjects:
                 left = max(left, max(ends) - now)
         return max(0, math.ceil(left))
 
-    def arrives(self, comer: Poller) -> int:
+    def count_poll(self, poller: Poller) -> int:
         """Count a poll that was let in; returns the seconds it is blocked for from now on, 0 for none."""
         now = self._clock.monotonic()
-        if now >= self._not_before.get(comer.gsid, 0.0):
+        if now >= self._not_before.get(poller.gsid, 0.0):
             return 0
-        behaviour = put_bounded(self._behaviour, comer.subject, self._behaviour.get(comer.subject) or PollerHistory())
-        behaviour.early = [at for at in behaviour.early if at > now - EARLY_WINDOW] + [now]
-        if len(behaviour.early) < self._limits.early:
+        behaviour = put_bounded(
+            self._histories, poller.subject, self._histories.get(poller.subject) or PollerHistory()
+        )
+        behaviour.early_polls = [at for at in behaviour.early_polls if at > now - EARLY_WINDOW] + [now]
+        if len(behaviour.early_polls) < self._limits.max_early_polls:
             return 0
-        lasts = min(self._limits.block << behaviour.blocks, self._limits.longest)
+        lasts = min(self._limits.block_seconds << behaviour.blocks, self._limits.max_block_seconds)
         behaviour.blocks = min(behaviour.blocks + 1, MAX_DOUBLINGS)
-        behaviour.early = []
-        behaviour.until = now + lasts
-        if comer.source is not None:
-            self._note(comer.source, comer.subject, behaviour.until)
+        behaviour.early_polls = []
+        behaviour.blocked_until = now + lasts
+        if poller.source is not None:
+            self._add_block(poller.source, poller.subject, behaviour.blocked_until)
         return lasts
 
-    def tables(self) -> tuple[Sized, ...]:
+    def caches(self) -> tuple[Sized, ...]:
         """What is remembered; none of them grows for ever."""
-        return (self._not_before, self._behaviour, self._blocked)
+        return (self._not_before, self._histories, self._blocked)
 
-    def _note(self, source: str, subject: str, until: float) -> None:
+    def _add_block(self, source: str, subject: str, until: float) -> None:
         now = self._clock.monotonic()
         live = {one: end for one, end in self._blocked.get(source, {}).items() if end > now}
         put_bounded(self._blocked, source, {**live, subject: until})

@@ -65,9 +65,9 @@ class HeldPoll:
 
     session: GameSession
     waiter: Waiter
-    line: ClientConnection
+    connection: ClientConnection
     origin: AuditOrigin
-    told: SignInStage | None  # what the game last heard, when it wants to hear of every stage
+    reported_stage: SignInStage | None  # what the game last heard, when it wants to hear of every stage
     cancels: int = 0  # of the session when it began: one more means that its owner's last socket went away
 
     def __post_init__(self) -> None:
@@ -80,32 +80,32 @@ class PollService:
         *,
         store: GameSessionStore,
         waiters: Waiters,
-        pulse: WriteBehind,
-        pace: PollThrottle,
+        write_behind: WriteBehind,
+        throttle: PollThrottle,
         results: GameLoginResults,
         unsent: UnsentAnswerRetry,
-        records: GameRefusals,
+        refusals: GameRefusals,
         clock: Clock,
         node: str,
         delay: int,
     ) -> None:
         self._store = store
         self._waiters = waiters
-        self._pulse = pulse
-        self._pace = pace
+        self._write_behind = write_behind
+        self._throttle = throttle
         self._results = results
-        self._records = records
+        self._refusals = refusals
         self._clock = clock
         self._node = node
         self._delay = delay
         self._unsent = unsent
-        self._told: LRUCache[str, SignInStage] = LRUCache(MAX_REPORTED_STAGES)
+        self._reported_stages: LRUCache[str, SignInStage] = LRUCache(MAX_REPORTED_STAGES)
 
     async def poll(
         self,
         gsid: str,
         presented: GameClientProof,
-        line: ClientConnection,
+        connection: ClientConnection,
         origin: AuditOrigin,
         *,
         states: bool = False,
@@ -116,51 +116,51 @@ class PollService:
         TooEarly, ClientGone.
         """
         waiter = self._waiters.join(gsid)
-        line.when_lost(lambda: waiter.wake(WakeReason.LEFT))
-        unwritten = self._pulse.newest(gsid)  # before the look: it may be written, and forgotten here, meanwhile
+        connection.when_lost(lambda: waiter.wake(WakeReason.LEFT))
+        unwritten = self._write_behind.newest_poll_number(
+            gsid
+        )  # before the look: it may be written, and forgotten here, meanwhile
         try:
-            session = await self._admitted(gsid, presented, origin, waiter)
+            session = await self._admit(gsid, presented, origin, waiter)
             if session.state is GameSessionState.FAILED:
-                await self._ordinary_delay(waiter)
+                await self._wait_retry_delay(waiter)
                 return self._ended_or_retry(session)
             poll = HeldPoll(
-                session=await self._begun(session, waiter, unwritten),
+                session=await self._number_poll(session, waiter, unwritten),
                 waiter=waiter,
-                line=line,
+                connection=connection,
                 origin=origin,
-                told=self._told.get(gsid, SignInStage.WAITING) if states else None,
+                reported_stage=self._reported_stages.get(gsid, SignInStage.WAITING) if states else None,
             )
-            return await self._held(poll)
+            return await self._hold(poll)
         finally:
             self._waiters.leave(gsid, waiter)
 
-    async def _admitted(
-        self, gsid: str, presented: GameClientProof, origin: AuditOrigin, waiter: Waiter
-    ) -> GameSession:
-        session = await self._store.find(gsid, self._clock.now()) if GSID_PATTERN.fullmatch(gsid) else None
+    async def _admit(self, gsid: str, presented: GameClientProof, origin: AuditOrigin, waiter: Waiter) -> GameSession:
+        session = await self._store.find_session(gsid, self._clock.now()) if GSID_PATTERN.fullmatch(gsid) else None
         if session is None:
-            raise await self._records.unknown(gsid, origin, presented.source)
+            raise await self._refusals.unknown_session(gsid, origin, presented.source)
         wrong = proof_fault(session, presented)
         if wrong:
-            raise await self._records.violation(gsid, origin, wrong)
+            raise await self._refusals.violation(gsid, origin, wrong)
         if session.state is GameSessionState.DELIVERED:
-            session = await self._given_back(session, origin, waiter)
+            session = await self._recheck_delivered(session, origin, waiter)
         comer = poller_of(session, presented)
-        blocked = self._pace.blocked_for(comer) or self._pace.arrives(comer)
+        blocked = self._throttle.seconds_blocked(comer) or self._throttle.count_poll(comer)
         if blocked:
-            raise await self._records.blocked(gsid, origin, blocked)
+            raise await self._refusals.polled_too_early(gsid, origin, blocked)
         return session
 
-    async def _given_back(self, session: GameSession, origin: AuditOrigin, waiter: Waiter) -> GameSession:
+    async def _recheck_delivered(self, session: GameSession, origin: AuditOrigin, waiter: Waiter) -> GameSession:
         """A delivered session is over, unless its answer turns out never to have been sent (R4)."""
-        await self._ordinary_delay(waiter)
-        await self._unsent.settle(session.gsid)
-        found = await self._store.find(session.gsid, self._clock.now())
+        await self._wait_retry_delay(waiter)
+        await self._unsent.retry_session(session.gsid)
+        found = await self._store.find_session(session.gsid, self._clock.now())
         if found is None or found.state is GameSessionState.DELIVERED:
-            raise await self._records.delivered(session.gsid, origin)
+            raise await self._refusals.already_delivered(session.gsid, origin)
         return found
 
-    async def _ordinary_delay(self, waiter: Waiter) -> None:
+    async def _wait_retry_delay(self, waiter: Waiter) -> None:
         """What is over is answered after it, so that a client that polls on and on does not do so without pause."""
         timer = self._clock.call_later(self._delay, lambda: waiter.wake(WakeReason.TIME_OUT))
         try:
@@ -172,7 +172,7 @@ class PollService:
         if why is WakeReason.LEFT:
             raise ClientGone
 
-    async def _begun(self, session: GameSession, waiter: Waiter, unwritten: int) -> GameSession:
+    async def _number_poll(self, session: GameSession, waiter: Waiter, unwritten: int) -> GameSession:
         """Number it after all the others; the session as that leaves it.
 
         A node numbers by itself while it is the holder, and what it has numbered counts only so long: whoever finds
@@ -180,66 +180,74 @@ class PollService:
         that would be over before the pulse has written of its poll does not wait for it either.
         """
         gsid, now = session.gsid, self._clock.now()
-        number = max(session.polls, unwritten, self._pulse.newest(gsid), self._waiters.newest(gsid)) + 1
+        number = (
+            max(
+                session.polls,
+                unwritten,
+                self._write_behind.newest_poll_number(gsid),
+                self._waiters.newest_number(gsid),
+            )
+            + 1
+        )
         mark = PollMark(gsid=gsid, number=number, polled_at=now, ends_at=session.end_after_poll(now))
-        if session.holder == self._node and session.lasts(now + MAX_WRITE_LAG):
-            self._pulse.polled(mark)
+        if session.holder == self._node and session.is_live(now + MAX_WRITE_LAG):
+            self._write_behind.add_poll(mark)
         else:
-            number = await self._store.claim(mark, self._node, tell=session.may_be_held(now))
+            number = await self._store.claim_session(mark, self._node, tell=session.may_be_held(now))
             session = replace(session, polls=number, holder=self._node)
         self._waiters.take_over(gsid, waiter, number)
         return session
 
-    async def _held(self, poll: HeldPoll) -> PollAnswer:
+    async def _hold(self, poll: HeldPoll) -> PollAnswer:
         left = poll.session.latest_end - self._clock.now()
         hold = min(POLL_HOLD_SECONDS - secrets.randbelow(1_000) / 1_000 * HOLD_JITTER, left)
         timer = self._clock.call_later(hold, lambda: poll.waiter.wake(WakeReason.TIME_OUT))
-        poll.waiter.seen = poll.session.glimpse
+        poll.waiter.seen = poll.session.snapshot
         try:
-            answer = await self._answer(poll)
+            answer = await self._answer_if_ready(poll)
             poll.session = without_secrets(poll.session)
             while answer is None:
-                answer = await self._woken(poll, await poll.waiter.wait())
+                answer = await self._handle_wake(poll, await poll.waiter.wait())
             return answer
         finally:
             timer.cancel()
 
-    async def _woken(self, poll: HeldPoll, why: WakeReason) -> PollAnswer | None:
+    async def _handle_wake(self, poll: HeldPoll, why: WakeReason) -> PollAnswer | None:
         if why is WakeReason.LEFT:
             raise ClientGone
         if why in (WakeReason.DISPLACED, WakeReason.STOPPING):
-            return await self._let_go(poll)
-        found = await self._store.find(poll.session.gsid, self._clock.now())
+            return await self._release(poll)
+        found = await self._store.find_session(poll.session.gsid, self._clock.now())
         if found is None:
-            return await self._over(poll)
+            return await self._expire(poll)
         poll.session = found
-        poll.waiter.seen = found.glimpse
-        answer = await self._answer(poll)
+        poll.waiter.seen = found.snapshot
+        answer = await self._answer_if_ready(poll)
         return answer or (self._retry(found) if why is WakeReason.TIME_OUT else None)
 
-    async def _let_go(self, poll: HeldPoll) -> PollAnswer:
+    async def _release(self, poll: HeldPoll) -> PollAnswer:
         """It may wait no longer, and is told of the session as it is now.
 
         A database that is away keeps nobody, and no stop, from an answer: what is known has to do (checklist OP-07).
         """
         with suppress(Unavailable, TimeoutError):
             async with asyncio.timeout(LAST_READ_TIMEOUT):
-                poll.session = await self._store.find(poll.session.gsid, self._clock.now()) or poll.session
+                poll.session = await self._store.find_session(poll.session.gsid, self._clock.now()) or poll.session
         return self._ended_or_retry(poll.session)
 
-    async def _answer(self, poll: HeldPoll) -> PollAnswer | None:
+    async def _answer_if_ready(self, poll: HeldPoll) -> PollAnswer | None:
         """What there is to say now; None to go on waiting."""
         session = poll.session
         match session.state:
             case GameSessionState.FAILED:
                 return self._ended_or_retry(session)
-            case state if state is GameSessionState.DELIVERED or not self._turn(poll).is_newest(session):
+            case state if state is GameSessionState.DELIVERED or not self._poll_id(poll).is_newest(session):
                 return self._retry(session)  # another has the answer, or came later, here or at another node
             case GameSessionState.CONFIRMED:
                 return await self._deliver(poll)
             case GameSessionState.PENDING if session.cancels > poll.cancels:
                 return PollAnswer(status=CANCELLED, session=session)
-            case GameSessionState.PENDING if poll.told not in (None, session.stage):
+            case GameSessionState.PENDING if poll.reported_stage not in (None, session.stage):
                 return self._retry(session)
         return None
 
@@ -247,60 +255,64 @@ class PollService:
         """Everything is made ready first; then the socket is looked at, then it is taken, then it is sent."""
         session = poll.session
         try:
-            prepared = await self._results.prepare(session, poll.origin.request_id)
+            prepared = await self._results.prepare_login(session, poll.origin.request_id)
         except LoginDenied:
-            return await self._failed(poll, "the login was refused")
+            return await self._fail(poll, "the login was refused")
         except OptionsDamaged:
-            return await self._failed(poll, "what the game asked for is damaged")
-        if not poll.line.is_open():
+            return await self._fail(poll, "what the game asked for is damaged")
+        if not poll.connection.is_open():
             raise ClientGone
-        if poll.waiter.number < max(self._waiters.newest(session.gsid), self._pulse.newest(session.gsid)):
-            return await self._let_go(poll)  # a newer poll came while this was made ready
-        if not await self._take(poll, prepared):
-            return await self._not_taken(poll)
-        if not poll.line.is_open():  # it left while this was stored, and nothing was sent
-            self._give_back(poll, prepared)
+        if poll.waiter.number < max(
+            self._waiters.newest_number(session.gsid), self._write_behind.newest_poll_number(session.gsid)
+        ):
+            return await self._release(poll)  # a newer poll came while this was made ready
+        if not await self._take_answer(poll, prepared):
+            return await self._answer_not_taken(poll)
+        if not poll.connection.is_open():  # it left while this was stored, and nothing was sent
+            self._return_answer(poll, prepared)
             raise ClientGone
         return PollAnswer(status=OK, session=session, data=prepared.data)
 
-    async def _take(self, poll: HeldPoll, prepared: PreparedLogin) -> bool:
+    async def _take_answer(self, poll: HeldPoll, prepared: PreparedLogin) -> bool:
         try:
-            return await self._store.take(
-                poll.session.gsid, self._turn(poll), self._clock.now(), prepared.kept, prepared.entry
+            return await self._store.take_answer(
+                poll.session.gsid, self._poll_id(poll), self._clock.now(), prepared.token_record, prepared.entry
             )
         except OutcomeUnknown:
-            self._give_back(poll, prepared)
+            self._return_answer(poll, prepared)
             raise
 
-    def _give_back(self, poll: HeldPoll, prepared: PreparedLogin) -> None:
+    def _return_answer(self, poll: HeldPoll, prepared: PreparedLogin) -> None:
         session = poll.session
-        self._unsent.give_back(
-            UnsentAnswer(gsid=session.gsid, turn=self._turn(poll), prepared=prepared, ends_at=session.latest_end)
+        self._unsent.return_answer(
+            UnsentAnswer(
+                gsid=session.gsid, poll_id=self._poll_id(poll), prepared=prepared, ends_at=session.latest_end
+            )
         )
 
-    async def _not_taken(self, poll: HeldPoll) -> PollAnswer:
-        found = await self._store.find(poll.session.gsid, self._clock.now())
+    async def _answer_not_taken(self, poll: HeldPoll) -> PollAnswer:
+        found = await self._store.find_session(poll.session.gsid, self._clock.now())
         if found is None:
-            return await self._over(poll)
+            return await self._expire(poll)
         poll.session = found
-        if found.state is GameSessionState.CONFIRMED and self._turn(poll).is_newest(found):
-            return await self._failed(poll, "the account was changed after the confirmation")
+        if found.state is GameSessionState.CONFIRMED and self._poll_id(poll).is_newest(found):
+            return await self._fail(poll, "the account was changed after the confirmation")
         return self._ended_or_retry(found)  # a newer poll has it, or will
 
-    def _turn(self, poll: HeldPoll) -> PollId:
+    def _poll_id(self, poll: HeldPoll) -> PollId:
         return PollId(number=poll.waiter.number, node=self._node)
 
-    async def _failed(self, poll: HeldPoll, reason: str) -> PollAnswer:
+    async def _fail(self, poll: HeldPoll, reason: str) -> PollAnswer:
         session = poll.session
-        refusal = self._records.ended(session.gsid, poll.origin, reason)
-        if await self._store.fail(session.gsid, self._clock.now(), refusal, self._records.kept):
+        refusal = self._refusals.end_refusal(session.gsid, poll.origin, reason)
+        if await self._store.fail_session(session.gsid, self._clock.now(), refusal, self._refusals.max_refusals):
             failed = replace(session, state=GameSessionState.FAILED)
             return PollAnswer(status=ERROR, session=failed, error=refusal.record_id)
-        return await self._not_taken(poll)
+        return await self._answer_not_taken(poll)
 
-    async def _over(self, poll: HeldPoll) -> PollAnswer:
+    async def _expire(self, poll: HeldPoll) -> PollAnswer:
         """The ceiling was reached while it was held."""
-        violation = await self._records.violation(poll.session.gsid, poll.origin, "the session's time is over")
+        violation = await self._refusals.violation(poll.session.gsid, poll.origin, "the session's time is over")
         return PollAnswer(status=ERROR, session=poll.session, error=violation.record_id)
 
     def _ended_or_retry(self, session: GameSession) -> PollAnswer:
@@ -309,8 +321,8 @@ class PollService:
         return self._retry(session)
 
     def _retry(self, session: GameSession) -> PollAnswer:
-        self._pace.retried(session.gsid, self._delay)
-        self._told[session.gsid] = session.stage
+        self._throttle.set_retry_delay(session.gsid, self._delay)
+        self._reported_stages[session.gsid] = session.stage
         return PollAnswer(status=RETRY, session=session, delay=self._delay)
 
 

@@ -25,7 +25,7 @@ class GameLoginSettings:
 
 
 class GameApplications(Protocol):
-    async def terms(self, application_id: int) -> GameLoginSettings:
+    async def game_login_settings(self, application_id: int) -> GameLoginSettings:
         """Those of an application, or the usual ones when there is none."""
 
 

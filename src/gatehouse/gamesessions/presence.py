@@ -40,182 +40,186 @@ class Presence:
         *,
         store: GameSessionStore,
         waiters: Waiters,
-        pulse: WriteBehind,
-        records: GameRefusals,
+        write_behind: WriteBehind,
+        refusals: GameRefusals,
         clock: Clock,
         node: str,
-        seats_most: int,
+        max_sockets: int,
     ) -> None:
         """`seats_most`: of the owner's for one session, and as many of others."""
         self._store = store
         self._waiters = waiters
-        self._pulse = pulse
-        self._records = records
+        self._write_behind = write_behind
+        self._refusals = refusals
         self._clock = clock
         self._node = node
-        self._seats_most = seats_most
-        self._attended: dict[str, SessionSockets] = {}
-        self._rounds = TimerWheel(self._beat, clock=clock, every=HEARTBEAT, steps=HEARTBEAT_STEPS)
-        self._unseen: set[str] = set()  # to be looked at
-        self._looking = False
+        self._max_sockets = max_sockets
+        self._sessions: dict[str, SessionSockets] = {}
+        self._rounds = TimerWheel(self._heartbeat, clock=clock, period=HEARTBEAT, slots=HEARTBEAT_STEPS)
+        self._to_check: set[str] = set()  # to be looked at
+        self._is_checking = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = False
 
     # Coming
 
-    async def join(self, gsid: str, presented: GameClientProof, origin: AuditOrigin, seat: ClientSocket) -> None:
+    async def join(self, gsid: str, presented: GameClientProof, origin: AuditOrigin, socket: ClientSocket) -> None:
         """Let it take part. Raises Violation, which looks like an unknown gsid; SessionFailed; TooMany."""
-        admission = await self._admitted(gsid, presented, origin)
-        attendance = self._attendance(admission.session)
+        admission = await self._admit(gsid, presented, origin)
+        attendance = self._sockets_of(admission.session)
         taken = attendance.owners if admission.is_owner else attendance.others
-        if len(taken) >= self._seats_most:
+        if len(taken) >= self._max_sockets:
             raise TooMany(RETRY_AFTER, "sockets of one game session")
         if not admission.is_owner:
-            attendance.others.append(seat)
-            self._pulse.seen(gsid)
+            attendance.others.append(socket)
+            self._write_behind.add_presence(gsid)
             return
-        attendance.stay()
-        attendance.owners[seat] = SignInStage.WAITING
+        attendance.cancel_leave_timer()
+        attendance.owners[socket] = SignInStage.WAITING
         try:
-            await self._watch(attendance)
+            await self._store_presence(attendance)
         except BaseException:
-            self.leave(gsid, seat, by_client=False)
+            self.leave(gsid, socket, by_client=False)
             raise
 
-    async def _admitted(self, gsid: str, presented: GameClientProof, origin: AuditOrigin) -> SocketAdmission:
-        session = await self._store.find(gsid, self._clock.now())
+    async def _admit(self, gsid: str, presented: GameClientProof, origin: AuditOrigin) -> SocketAdmission:
+        session = await self._store.find_session(gsid, self._clock.now())
         if session is None:
-            raise await self._records.unknown(gsid, origin, presented.source)
+            raise await self._refusals.unknown_session(gsid, origin, presented.source)
         wrong = socket_proof_fault(session, presented)
         if wrong and not session.public_key:
-            raise await self._records.violation(gsid, origin, wrong)
+            raise await self._refusals.violation(gsid, origin, wrong)
         if session.state is GameSessionState.FAILED:
             raise SessionFailed(session.failure, "the session came to nothing")
         return SocketAdmission(session=session, is_owner=not wrong)
 
-    def _attendance(self, session: GameSession) -> SessionSockets:
+    def _sockets_of(self, session: GameSession) -> SessionSockets:
         """Listened to from now on, so that nothing is missed that is stored after the next look."""
-        attendance = self._attended.get(session.gsid)
+        attendance = self._sessions.get(session.gsid)
         if attendance is None:
-            changed = partial(self.look, session.gsid)
-            attendance = SessionSockets(gsid=session.gsid, ends_at=session.ends_at, changed=changed)
-            self._attended[session.gsid] = attendance
-            self._waiters.watch(session.gsid, changed)
+            changed = partial(self.schedule_check, session.gsid)
+            attendance = SessionSockets(gsid=session.gsid, ends_at=session.ends_at, on_change=changed)
+            self._sessions[session.gsid] = attendance
+            self._waiters.add_listener(session.gsid, changed)
             self._rounds.add(attendance)
         return attendance
 
-    async def _watch(self, attendance: SessionSockets) -> None:
+    async def _store_presence(self, sockets: SessionSockets) -> None:
         """Written for the first socket only: the heartbeats do the rest."""
-        async with attendance.storing:
-            if not attendance.watched:
-                await self._store.watch(attendance.gsid, self._node, self._clock.now())
-                attendance.watched = True
+        async with sockets.store_lock:
+            if not sockets.is_stored:
+                await self._store.add_socket_node(sockets.gsid, self._node, self._clock.now())
+                sockets.is_stored = True
 
     # Going
 
-    def leave(self, gsid: str, seat: ClientSocket, *, by_client: bool) -> None:
+    def leave(self, gsid: str, socket: ClientSocket, *, by_client: bool) -> None:
         """`by_client`: it closed the socket, or was lost; what we end ourselves never cancels."""
-        attendance = self._attended[gsid]
-        if seat in attendance.others:
-            attendance.others.remove(seat)
+        attendance = self._sessions[gsid]
+        if socket in attendance.others:
+            attendance.others.remove(socket)
         else:
-            del attendance.owners[seat]
+            del attendance.owners[socket]
             if by_client and not attendance.owners and not self._stopping:
-                self._give_time(attendance)
-        self._tidy(attendance)
+                self._start_leave_timer(attendance)
+        self._remove_if_empty(attendance)
 
-    def _give_time(self, attendance: SessionSockets) -> None:
-        attendance.leaving = self._clock.call_later(LEAVE_GRACE, lambda: self._start(self._unwatch(attendance)))
+    def _start_leave_timer(self, sockets: SessionSockets) -> None:
+        sockets.leave_timer = self._clock.call_later(
+            LEAVE_GRACE, lambda: self._start_task(self._store_absence(sockets))
+        )
 
-    async def _unwatch(self, attendance: SessionSockets) -> None:
+    async def _store_absence(self, sockets: SessionSockets) -> None:
         """One who comes back meanwhile waits for his turn, and is stored after this."""
-        async with attendance.storing:
-            if attendance.owners:
+        async with sockets.store_lock:
+            if sockets.owners:
                 return
             try:
-                await self._store.unwatch(attendance.gsid, self._node, self._clock.now())
+                await self._store.remove_socket_node(sockets.gsid, self._node, self._clock.now())
             except GatehouseError as error:
                 log.warning("the end of a game's sockets was not stored: %s", error)
-                if not (attendance.owners or self._stopping):
-                    self._give_time(attendance)
+                if not (sockets.owners or self._stopping):
+                    self._start_leave_timer(sockets)
                 return
-            attendance.watched = False
-            attendance.leaving = None
-        self._tidy(attendance)
+            sockets.is_stored = False
+            sockets.leave_timer = None
+        self._remove_if_empty(sockets)
 
-    def _tidy(self, attendance: SessionSockets) -> None:
-        if attendance.is_empty and self._attended.get(attendance.gsid) is attendance:
-            del self._attended[attendance.gsid]
-            self._waiters.unwatch(attendance.gsid, attendance.changed)
-            self._rounds.remove(attendance)
+    def _remove_if_empty(self, sockets: SessionSockets) -> None:
+        if sockets.is_empty and self._sessions.get(sockets.gsid) is sockets:
+            del self._sessions[sockets.gsid]
+            self._waiters.remove_listener(sockets.gsid, sockets.on_change)
+            self._rounds.remove(sockets)
 
     def stop(self) -> None:
         """The process ends: its clients go elsewhere, and nothing is cancelled by that."""
         self._stopping = True
-        for attendance in tuple(self._attended.values()):
-            attendance.stay()
-            self._tidy(attendance)
+        for attendance in tuple(self._sessions.values()):
+            attendance.cancel_leave_timer()
+            self._remove_if_empty(attendance)
 
     # Being there
 
-    def _beat(self, attendance: SessionSockets) -> None:
-        if not attendance.seats():
+    def _heartbeat(self, sockets: SessionSockets) -> None:
+        if not sockets.all_sockets():
             return
-        if self._clock.now() >= attendance.ends_at + MAX_WRITE_LAG:
-            self.look(attendance.gsid)
+        if self._clock.now() >= sockets.ends_at + MAX_WRITE_LAG:
+            self.schedule_check(sockets.gsid)
         else:
-            self._pulse.seen(attendance.gsid)
+            self._write_behind.add_presence(sockets.gsid)
 
-    def look(self, gsid: str) -> None:
+    def schedule_check(self, gsid: str) -> None:
         """Something may have changed: soon, see and tell."""
-        self._unseen.add(gsid)
-        if not self._looking:
-            self._looking = True
-            self._start(self._look_around())
+        self._to_check.add(gsid)
+        if not self._is_checking:
+            self._is_checking = True
+            self._start_task(self._check_scheduled())
 
-    async def _look_around(self) -> None:
+    async def _check_scheduled(self) -> None:
         try:
-            while self._unseen:
-                some = [self._unseen.pop() for _ in range(min(CHECK_CONCURRENCY, len(self._unseen)))]
-                await asyncio.gather(*(self._look(self._attended[gsid]) for gsid in some if gsid in self._attended))
+            while self._to_check:
+                some = [self._to_check.pop() for _ in range(min(CHECK_CONCURRENCY, len(self._to_check)))]
+                await asyncio.gather(
+                    *(self._check_session(self._sessions[gsid]) for gsid in some if gsid in self._sessions)
+                )
         finally:
-            self._looking = False
+            self._is_checking = False
 
-    async def _look(self, attendance: SessionSockets) -> None:
+    async def _check_session(self, sockets: SessionSockets) -> None:
         try:
-            session = await self._store.find(attendance.gsid, self._clock.now())
+            session = await self._store.find_session(sockets.gsid, self._clock.now())
             if session is None:
-                await self._time_is_over(attendance)
+                await self._expire(sockets)
             else:
-                self._tell(attendance, session)
+                self._send_stage(sockets, session)
         except GatehouseError as error:
             log.warning("a game session was not looked at: %s", error)
-            attendance.ends_at = 0  # its next turn does
+            sockets.ends_at = 0  # its next turn does
 
-    def _tell(self, attendance: SessionSockets, session: GameSession) -> None:
-        attendance.ends_at = session.ends_at
-        for seat, known in tuple(attendance.owners.items()):
+    def _send_stage(self, sockets: SessionSockets, session: GameSession) -> None:
+        sockets.ends_at = session.ends_at
+        for seat, known in tuple(sockets.owners.items()):
             if seat.is_open() and known is not session.stage:
-                attendance.owners[seat] = session.stage
-                seat.tell(session.stage)
+                sockets.owners[seat] = session.stage
+                seat.send_stage(session.stage)
         if session.state is GameSessionState.FAILED:
-            close_all_sockets(attendance, session.failure)
+            close_all_sockets(sockets, session.failure)
 
-    async def _time_is_over(self, attendance: SessionSockets) -> None:
-        seats = attendance.seats()
+    async def _expire(self, sockets: SessionSockets) -> None:
+        seats = sockets.all_sockets()
         if seats:
-            over = await self._records.violation(attendance.gsid, seats[0].origin, "the session's time is over")
-            close_all_sockets(attendance, over.record_id)
+            over = await self._refusals.violation(sockets.gsid, seats[0].origin, "the session's time is over")
+            close_all_sockets(sockets, over.record_id)
 
-    def _start(self, work: Coroutine[None, None, None]) -> None:
+    def _start_task(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work, name="game-presence")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def __len__(self) -> int:
-        return sum(len(attendance.seats()) for attendance in self._attended.values())
+        return sum(len(attendance.all_sockets()) for attendance in self._sessions.values())
 
 
-def close_all_sockets(attendance: SessionSockets, record_id: str) -> None:
-    for seat in attendance.seats():
-        seat.end(SocketCloseReason.OVER, record_id)
+def close_all_sockets(sockets: SessionSockets, record_id: str) -> None:
+    for seat in sockets.all_sockets():
+        seat.close_with_reason(SocketCloseReason.OVER, record_id)

@@ -27,18 +27,18 @@ class WriteBehind:
         self._clock = clock
         self._marks: dict[str, PollMark] = {}
         self._seen: set[str] = set()
-        self._beating: asyncio.Task[None] | None = None
-        self._due = False
+        self._flush_task: asyncio.Task[None] | None = None
+        self._is_scheduled = False
 
-    def polled(self, mark: PollMark) -> None:
+    def add_poll(self, mark: PollMark) -> None:
         self._marks[mark.gsid] = mark
-        self._soon()
+        self._schedule_flush()
 
-    def seen(self, gsid: str) -> None:
+    def add_presence(self, gsid: str) -> None:
         self._seen.add(gsid)
-        self._soon()
+        self._schedule_flush()
 
-    def newest(self, gsid: str) -> int:
+    def newest_poll_number(self, gsid: str) -> int:
         """The number of the newest poll that may not be stored yet."""
         mark = self._marks.get(gsid)
         return mark.number if mark else 0
@@ -49,26 +49,26 @@ class WriteBehind:
         self._seen = set()  # whoever is seen while this is written is written next
         try:
             for some in batches_of(marks.values(), BATCH_SIZE):
-                await self._store.mark(some, self._node)
+                await self._store.record_polls(some, self._node)
             if seen:
-                await self._store.seen(seen, self._node, self._clock.now())
+                await self._store.record_presence(seen, self._node, self._clock.now())
         except GatehouseError as error:
             log.warning("game session times were not written: %s", error)
             self._seen |= seen
-            self._soon()
+            self._schedule_flush()
             return
         for gsid, mark in marks.items():
             if self._marks.get(gsid) is mark:
                 del self._marks[gsid]
 
-    def _soon(self) -> None:
-        if not self._due:
-            self._due = True
-            self._clock.call_later(FLUSH_INTERVAL, self._beat)
+    def _schedule_flush(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._clock.call_later(FLUSH_INTERVAL, self._start_flush)
 
-    def _beat(self) -> None:
-        self._due = False
-        self._beating = asyncio.get_running_loop().create_task(self.flush(), name="game-pulse")
+    def _start_flush(self) -> None:
+        self._is_scheduled = False
+        self._flush_task = asyncio.get_running_loop().create_task(self.flush(), name="game-pulse")
 
 
 def batches_of(marks: Iterable[PollMark], most: int) -> Iterator[list[PollMark]]:

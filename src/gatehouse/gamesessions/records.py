@@ -28,12 +28,12 @@ class RefusalRecordCache:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._known: OrderedDict[bytes, tuple[float, str]] = OrderedDict()
+        self._cached: OrderedDict[bytes, tuple[float, str]] = OrderedDict()
         self._storing: dict[bytes, asyncio.Task[str]] = {}
 
-    async def record_id(self, refused: str, keep: Callable[[], Awaitable[str]]) -> str:
+    async def record_id_for(self, refused: str, keep: Callable[[], Awaitable[str]]) -> str:
         key = sha256(refused)
-        ends_at, record_id = self._known.get(key, (0.0, ""))
+        ends_at, record_id = self._cached.get(key, (0.0, ""))
         if self._clock.monotonic() < ends_at:
             return record_id
         storing = self._storing.get(key)
@@ -46,53 +46,53 @@ class RefusalRecordCache:
             record_id = await keep()
         finally:
             del self._storing[key]
-        self._known[key] = (self._clock.monotonic() + RECORD_CACHE_SECONDS, record_id)
-        self._known.move_to_end(key)
-        if len(self._known) > RECORD_CACHE_SIZE:
-            self._known.popitem(last=False)
+        self._cached[key] = (self._clock.monotonic() + RECORD_CACHE_SECONDS, record_id)
+        self._cached.move_to_end(key)
+        if len(self._cached) > RECORD_CACHE_SIZE:
+            self._cached.popitem(last=False)
         return record_id
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._cached)
 
 
 class GameRefusals:
     def __init__(self, *, refusals: RefusalLog, recorder: Recorder, kept: int, clock: Clock) -> None:
         self._refusals = refusals
         self._recorder = recorder
-        self._repeated = RefusalRecordCache(clock)
-        self.kept = kept  # how many refusals there may be
+        self._cache = RefusalRecordCache(clock)
+        self.max_refusals = kept  # how many refusals there may be
 
     async def violation(self, gsid: str, origin: AuditOrigin, reason: str) -> Violation:
         """Whatever a stranger calls a session, little of it is kept."""
-        return Violation(await self._keep(gsid, origin, reason), reason)
+        return Violation(await self._add_violation(gsid, origin, reason), reason)
 
-    async def unknown(self, gsid: str, origin: AuditOrigin, source: str) -> Violation:
+    async def unknown_session(self, gsid: str, origin: AuditOrigin, source: str) -> Violation:
         """No such session: one record an hour for each source, whatever sessions it names."""
         reason = "no such session"
-        keep = partial(self._keep, gsid, origin, reason)
-        return Violation(await self._repeated.record_id(f"unknown {source}", keep), reason)
+        keep = partial(self._add_violation, gsid, origin, reason)
+        return Violation(await self._cache.record_id_for(f"unknown {source}", keep), reason)
 
-    async def delivered(self, gsid: str, origin: AuditOrigin) -> Violation:
+    async def already_delivered(self, gsid: str, origin: AuditOrigin) -> Violation:
         """The answer was given before: one record an hour for each session."""
         reason = "the answer was delivered before"
-        keep = partial(self._keep, gsid, origin, reason)
-        return Violation(await self._repeated.record_id(f"delivered {gsid}", keep), reason)
+        keep = partial(self._add_violation, gsid, origin, reason)
+        return Violation(await self._cache.record_id_for(f"delivered {gsid}", keep), reason)
 
-    async def _keep(self, gsid: str, origin: AuditOrigin, reason: str) -> str:
+    async def _add_violation(self, gsid: str, origin: AuditOrigin, reason: str) -> str:
         shown = "".join(filter(str.isprintable, gsid[:MAX_SUBJECT_LENGTH]))
-        return await self._refusals.keep(AuditEvent.GAME_VIOLATION, origin, reason=reason, subject=shown)
+        return await self._refusals.add(AuditEvent.GAME_VIOLATION, origin, reason=reason, subject=shown)
 
-    async def blocked(self, gsid: str, origin: AuditOrigin, seconds: int) -> TooEarly:
+    async def polled_too_early(self, gsid: str, origin: AuditOrigin, seconds: int) -> TooEarly:
         reason = f"polls before the delay is over; blocked for {seconds} s"
-        record_id = await self._refusals.keep(AuditEvent.GAME_BLOCKED, origin, reason=reason, subject=gsid)
+        record_id = await self._refusals.add(AuditEvent.GAME_BLOCKED, origin, reason=reason, subject=gsid)
         return TooEarly(seconds, record_id)
 
-    def ended(self, gsid: str, origin: AuditOrigin, reason: str) -> Refusal:
+    def end_refusal(self, gsid: str, origin: AuditOrigin, reason: str) -> Refusal:
         """Stored together with the end it explains."""
         return self._recorder.refusal(AuditEvent.GAME_ENDED.value, origin, reason=reason, subject=gsid)
 
-    def returned(self, taken: AuditRecord) -> AuditRecord:
+    def return_record(self, taken: AuditRecord) -> AuditRecord:
         """Stored when an answer that was taken, with that record, is given back unsent."""
         origin = AuditOrigin(actor=taken.actor)
         details = {"record": taken.record_id}

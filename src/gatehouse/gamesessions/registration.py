@@ -51,8 +51,8 @@ class GameSessionRegistration:
         results: GameLoginResults,
         service_jwts: ServiceJwtReader,
         applications: GameApplications,
-        records: GameRefusals,
-        crowd: PendingLimit,
+        refusals: GameRefusals,
+        pending_limit: PendingLimit,
         clock: Clock,
         node: str,
         code_match: bool,
@@ -62,26 +62,26 @@ class GameSessionRegistration:
         self._results = results
         self._service_jwts = service_jwts
         self._applications = applications
-        self._records = records
-        self._crowd = crowd
+        self._refusals = refusals
+        self._pending_limit = pending_limit
         self._clock = clock
         self._node = node
         self._code_match = code_match
 
-    async def register(self, wish: RegistrationRequest, origin: AuditOrigin) -> RegisteredSession:
+    async def register(self, request: RegistrationRequest, origin: AuditOrigin) -> RegisteredSession:
         """Raises Violation when one of the applications it names has no game login.
 
         And ServiceJwtRefused for a service JWT that is none, TooManySessions when there are too many.
         """
-        options = await self._with_application(wish.options, origin)
-        terms = [await self._applications.terms(number) for number in options.applications]
+        options = await self._with_application(request.options, origin)
+        terms = [await self._applications.game_login_settings(number) for number in options.applications]
         if not all(one.enabled for one in terms):
-            raise await self._records.violation("", origin, "an application has game login switched off")
-        await self._crowd.admit()
+            raise await self._refusals.violation("", origin, "an application has game login switched off")
+        await self._pending_limit.admit()
         location = secrets.token_urlsafe(LOCATION_BYTES)
-        with_code = wish.wants_code or self._code_match or any(one.code_match for one in terms)
-        session = self._session(wish, options, location, with_code=with_code)
-        await self._store.register(session)
+        with_code = request.wants_code or self._code_match or any(one.code_match for one in terms)
+        session = self._new_session(request, options, location, with_code=with_code)
+        await self._store.register_session(session)
         return RegisteredSession(session=session, location=location)
 
     async def _with_application(self, options: LoginOptions, origin: AuditOrigin) -> LoginOptions:
@@ -91,27 +91,27 @@ class GameSessionRegistration:
         try:
             application = await self._service_jwts.service_application(options.service_jwt)
         except InvalidToken as error:
-            violation = await self._records.violation("", origin, f"service_jwt: {error}")
+            violation = await self._refusals.violation("", origin, f"service_jwt: {error}")
             raise ServiceJwtRefused(violation.record_id, violation.detail) from error
         return replace(options, service_jwt="", service_application=application)
 
-    def _session(
-        self, wish: RegistrationRequest, options: LoginOptions, location: str, *, with_code: bool
+    def _new_session(
+        self, request: RegistrationRequest, options: LoginOptions, location: str, *, with_code: bool
     ) -> GameSession:
         now = self._clock.now()
         gsid = str(uuid.UUID(bytes=secrets.token_bytes(GSID_BYTES), version=4))
         return GameSession(
             gsid=gsid,
             location=sha256(location),
-            address=str(wish.address),
-            address_proven=wish.address_proven,
-            public_key=wish.public_key,
+            address=str(request.address),
+            address_proven=request.address_proven,
+            public_key=request.public_key,
             code=new_code() if with_code else "",
-            code_shown=wish.wants_code,
-            distr=wish.distr,
+            code_shown=request.wants_code,
+            distr=request.distr,
             app_id=options.app_id,
             gapp_id=options.gapp_id,
-            options=self._results.seal(gsid, options),
+            options=self._results.seal_options(gsid, options),
             holder=self._node,  # where its first poll is likely to come
             created_at=now,
             ends_at=now + LIFETIME,

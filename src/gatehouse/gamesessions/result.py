@@ -14,12 +14,12 @@ from gatehouse.keys.sealing import MasterKeys
 
 
 class GameLoginResults:
-    def __init__(self, *, accounts: AccountStore, desk: LoginResult, masters: MasterKeys) -> None:
+    def __init__(self, *, accounts: AccountStore, login_result: LoginResult, masters: MasterKeys) -> None:
         self._accounts = accounts
-        self._desk = desk
+        self._login_result = login_result
         self._masters = masters
 
-    async def prepare(self, session: GameSession, request_id: str) -> PreparedLogin:
+    async def prepare_login(self, session: GameSession, request_id: str) -> PreparedLogin:
         """Raises LoginDenied: blocked or changed since, or not let in by an application's rules; OptionsDamaged."""
         try:
             user = await self._accounts.user(session.user_id)
@@ -28,14 +28,14 @@ class GameLoginResults:
         if user.rev != session.rev:
             raise LoginDenied
         origin = AuditOrigin(actor=user.user_id, address=session.address, request_id=request_id)
-        return await self._desk.prepare(user, SignInMethod(session.auth), self.options(session), origin)
+        return await self._login_result.prepare(user, SignInMethod(session.auth), self.open_options(session), origin)
 
-    def options(self, session: GameSession) -> LoginOptions:
+    def open_options(self, session: GameSession) -> LoginOptions:
         """Raises OptionsDamaged."""
-        opened = self._masters.opened(session.options, purpose=game_options_purpose(session.gsid))
+        opened = self._masters.try_open(session.options, purpose=game_options_purpose(session.gsid))
         if opened is None:
             raise OptionsDamaged
         return msgspec.json.decode(opened, type=LoginOptions)
 
-    def seal(self, gsid: str, options: LoginOptions) -> bytes:
+    def seal_options(self, gsid: str, options: LoginOptions) -> bytes:
         return self._masters.seal(msgspec.json.encode(options), purpose=game_options_purpose(gsid))

@@ -11,72 +11,78 @@ from gatehouse.gamesessions.model import CloseStatus, GameSession, PollId, PollM
 class GameSessionStore(Protocol):
     """Nothing here looks at proofs; whoever calls has checked them."""
 
-    async def register(self, session: GameSession) -> None:
+    async def register_session(self, session: GameSession) -> None:
         """Keep a new one."""
 
-    async def find(self, gsid: str, now: int) -> GameSession | None:
+    async def find_session(self, gsid: str, now: int) -> GameSession | None:
         """Return it while it lasts."""
 
-    async def glimpses(self, gsids: Collection[str], now: int) -> Mapping[str, SessionSnapshot]:
+    async def session_snapshots(self, gsids: Collection[str], now: int) -> Mapping[str, SessionSnapshot]:
         """Those of these sessions that last, in one query."""
 
-    async def mark(self, marks: Sequence[PollMark], node: str) -> None:
+    async def record_polls(self, marks: Sequence[PollMark], node: str) -> None:
         """Note polls of this node: times only move on, and so do numbers, while this node is the holder.
 
         Only a session that is not over yet is extended.
         """
 
-    async def claim(self, mark: PollMark, node: str, *, tell: bool) -> int:
+    async def claim_session(self, mark: PollMark, node: str, *, tell: bool) -> int:
         """Make this node the holder, and note the poll: later than all before it, at whatever node.
 
         Returns its number: the mark's, or a higher one. With `tell`, whoever waits for the session looks at it.
         """
 
-    async def seen(self, gsids: Collection[str], node: str, now: int) -> None:
+    async def record_presence(self, gsids: Collection[str], node: str, now: int) -> None:
         """Move last_seen of these sessions, and of this node's word that their owners are here."""
 
-    async def move(self, gsid: str, now: int, *, signing_in: bool) -> None:
+    async def record_progress(self, gsid: str, now: int, *, signing_in: bool) -> None:
         """The page was opened, or somebody is about to answer it; the first time counts."""
 
-    async def confirm(self, gsid: str, now: int, *, user_id: str, rev: int, auth: str, entry: AuditRecord) -> bool:
+    async def confirm_session(
+        self, gsid: str, now: int, *, user_id: str, rev: int, auth: str, entry: AuditRecord
+    ) -> bool:
         """Somebody said yes: the first one only, and only while it is pending and his account as it was."""
 
-    async def fail(self, gsid: str, now: int, refusal: Refusal, kept: int, *, user_id: str = "") -> bool:
+    async def fail_session(self, gsid: str, now: int, refusal: Refusal, kept: int, *, user_id: str = "") -> bool:
         """It comes to nothing, for the reason in the refusal; False when it is over already or was delivered.
 
         `user_id`: whose account was not let in.
         """
 
-    async def take(self, gsid: str, turn: PollId, now: int, login: LoginTokenRecord, entry: AuditRecord) -> bool:
+    async def take_answer(
+        self, gsid: str, poll_id: PollId, now: int, login: LoginTokenRecord, entry: AuditRecord
+    ) -> bool:
         """Mark the answer as delivered and keep what it gives out, in one transaction: once, ever.
 
         False when it is not there to be taken, when a newer poll is known, here or at another node, or when the
         account is no longer as it was at the confirmation. Raises OutcomeUnknown.
         """
 
-    async def give_back(self, gsid: str, turn: PollId, login: LoginTokenRecord, entry: AuditRecord) -> None:
+    async def return_answer(self, gsid: str, poll_id: PollId, login: LoginTokenRecord, entry: AuditRecord) -> None:
         """Undo a take whose answer was never sent, with what it gave out, if it was committed at all.
 
         The session can be delivered to a later poll then, and never again to this one. May be repeated.
         """
 
-    async def close(self, gsid: str, now: int, closing: CloseStatus, refusal: Refusal, kept: int) -> bool:
+    async def close_session(self, gsid: str, now: int, closing: CloseStatus, refusal: Refusal, kept: int) -> bool:
         """Note what the game says; before the delivery that ends it, for the reason in the refusal."""
 
-    async def shut(self, gsid: str, now: int, refusal: Refusal, kept: int, *, entry: AuditRecord) -> bool:
+    async def close_session_by_admin(
+        self, gsid: str, now: int, refusal: Refusal, kept: int, *, entry: AuditRecord
+    ) -> bool:
         """End one that is not delivered yet, for the reason in the refusal; False when it is over."""
 
-    async def watch(self, gsid: str, node: str, now: int) -> None:
+    async def add_socket_node(self, gsid: str, node: str, now: int) -> None:
         """A socket of the owner is open at this node."""
 
-    async def unwatch(self, gsid: str, node: str, now: int) -> bool:
+    async def remove_socket_node(self, gsid: str, node: str, now: int) -> bool:
         """The last one at this node went away; True, and counted, when no other node has one either."""
 
-    async def forget(self, node: str) -> None:
+    async def forget_node(self, node: str) -> None:
         """This node ends: no socket is open there any more, and nothing is cancelled by that."""
 
-    async def pending(self, now: int, most: int) -> int:
+    async def count_pending(self, now: int, most: int) -> int:
         """How many last, counted up to so many; away from the event loop."""
 
-    def listen(self, listener: Callable[[str], object]) -> Callable[[], None]:
+    def listen_for_changes(self, listener: Callable[[str], object]) -> Callable[[], None]:
         """Call with the gsid of every session that changed; "" when changes may have been missed."""

@@ -20,7 +20,7 @@ log = logging.getLogger("gatehouse.gamesessions")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnsentAnswer:
     gsid: str
-    turn: PollId
+    poll_id: PollId
     prepared: PreparedLogin
     ends_at: int  # of the session at the latest: nothing can be delivered after that
 
@@ -28,47 +28,47 @@ class UnsentAnswer:
 class UnsentAnswerRetry:
     """Tries until the database has said yes. With the process this is lost, as an answer on its way is."""
 
-    def __init__(self, *, store: GameSessionStore, records: GameRefusals, clock: Clock) -> None:
+    def __init__(self, *, store: GameSessionStore, refusals: GameRefusals, clock: Clock) -> None:
         self._store = store
-        self._records = records
+        self._refusals = refusals
         self._clock = clock
         self._waiting: dict[tuple[str, PollId], UnsentAnswer] = {}
-        self._working: asyncio.Task[None] | None = None
-        self._due = False
+        self._retry_task: asyncio.Task[None] | None = None
+        self._is_scheduled = False
 
-    def give_back(self, unsent: UnsentAnswer) -> None:
+    def return_answer(self, unsent: UnsentAnswer) -> None:
         """Now if possible, else as soon as it is; nobody has to wait for it."""
-        self._waiting[unsent.gsid, unsent.turn] = unsent
-        self._work()
+        self._waiting[unsent.gsid, unsent.poll_id] = unsent
+        self._start_retry()
 
-    async def settle(self, gsid: str) -> None:
+    async def retry_session(self, gsid: str) -> None:
         """Try those of one session now."""
         for unsent in [one for one in self._waiting.values() if one.gsid == gsid]:
-            await self._try(unsent)
+            await self._try_return(unsent)
 
     async def flush(self) -> None:
         for unsent in tuple(self._waiting.values()):
-            await self._try(unsent)
+            await self._try_return(unsent)
 
-    async def _try(self, unsent: UnsentAnswer) -> None:
+    async def _try_return(self, unsent: UnsentAnswer) -> None:
         try:
             if self._clock.now() < unsent.ends_at:
-                entry = self._records.returned(unsent.prepared.entry)
-                await self._store.give_back(unsent.gsid, unsent.turn, unsent.prepared.kept, entry)
+                entry = self._refusals.return_record(unsent.prepared.entry)
+                await self._store.return_answer(unsent.gsid, unsent.poll_id, unsent.prepared.token_record, entry)
         except GatehouseError as error:
             log.warning("an unsent game answer was not given back yet: %s", error)
-            self._soon()
+            self._schedule_retry()
             return
-        self._waiting.pop((unsent.gsid, unsent.turn), None)
+        self._waiting.pop((unsent.gsid, unsent.poll_id), None)
 
-    def _soon(self) -> None:
-        if not self._due:
-            self._due = True
-            self._clock.call_later(RETRY_INTERVAL, self._work)
+    def _schedule_retry(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._clock.call_later(RETRY_INTERVAL, self._start_retry)
 
-    def _work(self) -> None:
-        self._due = False
-        if self._working is not None and not self._working.done():
-            self._soon()
+    def _start_retry(self) -> None:
+        self._is_scheduled = False
+        if self._retry_task is not None and not self._retry_task.done():
+            self._schedule_retry()
             return
-        self._working = asyncio.get_running_loop().create_task(self.flush(), name="game-unsent")
+        self._retry_task = asyncio.get_running_loop().create_task(self.flush(), name="game-unsent")

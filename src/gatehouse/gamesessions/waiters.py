@@ -46,8 +46,8 @@ class Waiter:
 class Waiters:
     def __init__(self) -> None:
         self._polls: dict[str, list[Waiter]] = {}
-        self._others: dict[str, list[Callable[[], object]]] = {}
-        self._compared: dict[str, SessionSnapshot | None] = {}  # what the others were last told to look at
+        self._listeners: dict[str, list[Callable[[], object]]] = {}
+        self._last_snapshots: dict[str, SessionSnapshot | None] = {}  # what the others were last told to look at
         self._stopping = False
 
     def join(self, gsid: str) -> Waiter:
@@ -60,44 +60,44 @@ class Waiters:
     def leave(self, gsid: str, waiter: Waiter) -> None:
         _remove(self._polls, gsid, waiter)
 
-    def newest(self, gsid: str) -> int:
+    def newest_number(self, gsid: str) -> int:
         return max((waiter.number for waiter in self._polls.get(gsid, ())), default=0)
 
     def take_over(self, gsid: str, waiter: Waiter, number: int) -> None:
         """The newest poll wins; the others are told (R4). Another may have been numbered after this one already."""
         waiter.number = number
-        newest = self.newest(gsid)
+        newest = self.newest_number(gsid)
         for one in self._polls.get(gsid, ()):
             if 0 < one.number < newest:
                 one.wake(WakeReason.DISPLACED)
 
-    def watch(self, gsid: str, changed: Callable[[], object]) -> None:
+    def add_listener(self, gsid: str, changed: Callable[[], object]) -> None:
         """Call whenever something was stored about the session: for sockets."""
-        self._others.setdefault(gsid, []).append(changed)
+        self._listeners.setdefault(gsid, []).append(changed)
 
-    def unwatch(self, gsid: str, changed: Callable[[], object]) -> None:
-        _remove(self._others, gsid, changed)
-        if gsid not in self._others:
-            self._compared.pop(gsid, None)
+    def remove_listener(self, gsid: str, changed: Callable[[], object]) -> None:
+        _remove(self._listeners, gsid, changed)
+        if gsid not in self._listeners:
+            self._last_snapshots.pop(gsid, None)
 
-    def hear(self, gsid: str) -> None:
+    def notify(self, gsid: str) -> None:
         """A notice about one session."""
         for waiter in tuple(self._polls.get(gsid, ())):
             waiter.wake(WakeReason.CHANGED)
-        for tell in tuple(self._others.get(gsid, ())):
+        for tell in tuple(self._listeners.get(gsid, ())):
             tell()
 
     def gsids(self) -> set[str]:
-        return {*self._polls, *self._others}
+        return {*self._polls, *self._listeners}
 
-    def compare(self, gsid: str, found: SessionSnapshot | None) -> None:
+    def wake_if_changed(self, gsid: str, found: SessionSnapshot | None) -> None:
         """Wake those who go by something else than what was found; None: it lasts no longer."""
         for waiter in tuple(self._polls.get(gsid, ())):
             if found is None or waiter.seen != found:
                 waiter.wake(WakeReason.CHANGED)
-        if gsid in self._others and (found is None or self._compared.get(gsid) != found):
-            self._compared[gsid] = found
-            for tell in tuple(self._others[gsid]):
+        if gsid in self._listeners and (found is None or self._last_snapshots.get(gsid) != found):
+            self._last_snapshots[gsid] = found
+            for tell in tuple(self._listeners[gsid]):
                 tell()
 
     def stop(self) -> None:

@@ -10,11 +10,11 @@ RETURN_TO: Final = "to"  # in `ask`: the page to go on to; written by us alone
 
 
 class AccountSignInPurpose:
-    async def destination(self, interaction: SignInFlow) -> Destination:  # noqa: ARG002 - the protocol's signature
+    async def destination(self, flow: SignInFlow) -> Destination:  # noqa: ARG002 - the protocol's signature
         return Destination()
 
-    async def next_step(self, interaction: SignInFlow) -> FlowStep:  # noqa: ARG002
+    async def next_step(self, flow: SignInFlow) -> FlowStep:  # noqa: ARG002
         return FlowStep.DONE
 
-    async def finish(self, interaction: SignInFlow, origin: AuditOrigin) -> str:  # noqa: ARG002
-        return interaction.ask.get(RETURN_TO, "/account")
+    async def finish(self, flow: SignInFlow, origin: AuditOrigin) -> str:  # noqa: ARG002
+        return flow.ask.get(RETURN_TO, "/account")

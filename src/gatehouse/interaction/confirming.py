@@ -34,13 +34,13 @@ class ConfirmationQuestion:
 class ConfirmablePurpose(Protocol):
     """An occasion whose last step is CONFIRM; `finish` is the yes."""
 
-    async def question(self, interaction: SignInFlow, origin: AuditOrigin) -> ConfirmationQuestion:
+    async def question(self, flow: SignInFlow, origin: AuditOrigin) -> ConfirmationQuestion:
         """What to tell the person. Raises InteractionGone when nobody is waiting any more."""
 
-    async def check(self, interaction: SignInFlow, picked: str, origin: AuditOrigin) -> str:
+    async def check_choice(self, flow: SignInFlow, picked: str, origin: AuditOrigin) -> str:
         """Look at what he picked before his yes counts: "" when right, else it is over and the browser goes there."""
 
-    async def refuse(self, interaction: SignInFlow, origin: AuditOrigin) -> str:
+    async def refuse(self, flow: SignInFlow, origin: AuditOrigin) -> str:
         """He said no; returns the address the browser goes to."""
 
 

@@ -27,26 +27,26 @@ from gatehouse.kernel.ids import new_secret
 class SignInPurpose(Protocol):
     """What a sign-in is for: declared by the room that begins it, handed in by the composition root."""
 
-    async def destination(self, interaction: SignInFlow) -> Destination:
+    async def destination(self, flow: SignInFlow) -> Destination:
         """What its pages tell about it, before and after anybody has proved who he is."""
 
-    async def next_step(self, interaction: SignInFlow) -> FlowStep:
+    async def next_step(self, flow: SignInFlow) -> FlowStep:
         """What is left to ask of someone who has proved who he is: CONSENT, CONFIRM or DONE.
 
         LOGIN when that proof does not do: too old, or of another kind than is asked for.
         """
 
-    async def finish(self, interaction: SignInFlow, origin: AuditOrigin) -> str:
+    async def finish(self, flow: SignInFlow, origin: AuditOrigin) -> str:
         """Carry out what it was for and return the address the browser goes to."""
 
 
 class SignInFlows:
-    def __init__(self, *, store: SignInFlowStore, occasions: Mapping[str, SignInPurpose], clock: Clock) -> None:
+    def __init__(self, *, store: SignInFlowStore, purposes: Mapping[str, SignInPurpose], clock: Clock) -> None:
         self._store = store
-        self._occasions = occasions
+        self._purposes = purposes
         self._clock = clock
 
-    async def begin(
+    async def start(
         self, kind: str, ask: Mapping[str, str], *, browser: str, user: User | None = None, request: str = ""
     ) -> str:
         """Begin a way bound to that browser; returns the handle that its pages carry.
@@ -55,71 +55,71 @@ class SignInFlows:
         began with, so that whoever comes too late can start it again.
         """
         handle = new_handle(request)
-        new = self._new(handle, kind, ask, browser)
-        await self._store.begin(new if user is None else with_first_factor(new, user))
+        new = self._new_flow(handle, kind, ask, browser)
+        await self._store.create_flow(new if user is None else with_first_factor(new, user))
         return handle
 
-    async def begin_proved(
+    async def start_with_proof(
         self, kind: str, ask: Mapping[str, str], proof: SignInProof, *, browser: str, request: str = ""
     ) -> tuple[str, SignInFlow]:
         """The same for someone who is signed in already: straight to what the occasion asks for."""
         handle = new_handle(request)
-        known = with_proof(self._new(handle, kind, ask, browser), proof)
-        interaction = replace(known, step=await self._occasion(known).next_step(known))
-        await self._store.begin(interaction)
+        known = with_proof(self._new_flow(handle, kind, ask, browser), proof)
+        interaction = replace(known, step=await self._purpose_of(known).next_step(known))
+        await self._store.create_flow(interaction)
         return handle, interaction
 
-    def _new(self, handle: str, kind: str, ask: Mapping[str, str], browser: str) -> SignInFlow:
+    def _new_flow(self, handle: str, kind: str, ask: Mapping[str, str], browser: str) -> SignInFlow:
         now = self._clock.now()
         bound = {**ask, BROWSER: sha256(browser).hex()}
         return SignInFlow(digest=sha256(handle), kind=kind, ask=bound, created_at=now, ends_at=now + FLOW_LIFETIME)
 
     async def find(self, handle: str, *, browser: str) -> SignInFlow:
         """Return the way this browser is on; a handle alone opens nothing. Raises InteractionGone."""
-        interaction = await self._store.find(sha256(handle), self._clock.now())
+        interaction = await self._store.find_flow(sha256(handle), self._clock.now())
         if interaction is None or not constant_time_equal(interaction.ask[BROWSER], sha256(browser).hex()):
             raise SignInFlowGone
         return interaction
 
-    async def proved_first(self, interaction: SignInFlow, user: User) -> SignInFlow:
+    async def accept_first_factor(self, flow: SignInFlow, user: User) -> SignInFlow:
         """The password was right; a second factor is still asked for."""
-        return await self._store.move(with_first_factor(interaction, user))
+        return await self._store.update_flow(with_first_factor(flow, user))
 
-    async def destination(self, interaction: SignInFlow) -> Destination:
-        return await self._occasion(interaction).destination(interaction)
+    async def destination(self, flow: SignInFlow) -> Destination:
+        return await self._purpose_of(flow).destination(flow)
 
-    async def proved(self, interaction: SignInFlow, proof: SignInProof) -> SignInFlow:
+    async def accept_proof(self, flow: SignInFlow, proof: SignInProof) -> SignInFlow:
         """Everything was proved; the occasion says what comes next."""
-        known = with_proof(interaction, proof)
-        return await self._store.move(replace(known, step=await self._occasion(known).next_step(known)))
+        known = with_proof(flow, proof)
+        return await self._store.update_flow(replace(known, step=await self._purpose_of(known).next_step(known)))
 
-    async def agreed(self, interaction: SignInFlow) -> SignInFlow:
+    async def approve(self, flow: SignInFlow) -> SignInFlow:
         """What the occasion asked for was answered; nothing is left to ask."""
-        if interaction.step not in (FlowStep.CONSENT, FlowStep.CONFIRM):
+        if flow.step not in (FlowStep.CONSENT, FlowStep.CONFIRM):
             raise SignInFlowGone
-        return await self._store.move(replace(interaction, step=FlowStep.DONE))
+        return await self._store.update_flow(replace(flow, step=FlowStep.DONE))
 
-    async def failed(self, interaction: SignInFlow) -> SignInFlow:
+    async def count_failure(self, flow: SignInFlow) -> SignInFlow:
         """Count a wrong code; after too many the way ends, and the password is asked for again."""
-        if interaction.failures + 1 >= MAX_FAILURES:
-            await self._store.finish(interaction.digest, self._clock.now())
+        if flow.failures + 1 >= MAX_FAILURES:
+            await self._store.take_flow(flow.digest, self._clock.now())
             raise SignInFlowGone
-        return await self._store.move(replace(interaction, failures=interaction.failures + 1))
+        return await self._store.update_flow(replace(flow, failures=flow.failures + 1))
 
-    async def drop(self, interaction: SignInFlow, record: AuditRecord | None = None) -> None:
+    async def discard(self, flow: SignInFlow, record: AuditRecord | None = None) -> None:
         """Take away a way that its own room finishes: the login operation answers instead of sending on."""
-        if await self._store.finish(interaction.digest, self._clock.now(), record) is None:
+        if await self._store.take_flow(flow.digest, self._clock.now(), record) is None:
             raise SignInFlowGone
 
-    async def finish(self, interaction: SignInFlow, origin: AuditOrigin) -> str:
+    async def finish(self, flow: SignInFlow, origin: AuditOrigin) -> str:
         """Take the interaction and carry out what it was for, once; returns where the browser goes."""
-        taken = await self._store.finish(interaction.digest, self._clock.now())
+        taken = await self._store.take_flow(flow.digest, self._clock.now())
         if taken is None or taken.step is not FlowStep.DONE:
             raise SignInFlowGone
-        return await self._occasion(taken).finish(taken, origin)
+        return await self._purpose_of(taken).finish(taken, origin)
 
-    def _occasion(self, interaction: SignInFlow) -> SignInPurpose:
-        return self._occasions[interaction.kind]
+    def _purpose_of(self, flow: SignInFlow) -> SignInPurpose:
+        return self._purposes[flow.kind]
 
 
 def new_handle(request: str) -> str:

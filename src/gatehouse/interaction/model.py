@@ -44,7 +44,7 @@ class SignInProof:
     user_id: str
     rev: int  # the account's at that moment
     session_id: str  # stays the same when he signs in once more
-    sign_in: str  # and this does not
+    sign_in_id: str  # and this does not
     auth: str
     proved_at: int
     limited: bool = False  # from a short-lived token: signs in to first-party clients only (R1)
@@ -63,15 +63,15 @@ class Destination:
     hand_over: str = ""  # a path of ours where the person may go on with another device; empty when there is none
 
 
-def with_first_factor(interaction: SignInFlow, user: User) -> SignInFlow:
+def with_first_factor(flow: SignInFlow, user: User) -> SignInFlow:
     """The interaction of somebody whose second factor is still asked for."""
-    ask = {**interaction.ask, FIRST_FACTOR: str(user.rev)}
-    return replace(interaction, step=FlowStep.FACTOR, user_id=user.user_id, auth="", ask=ask)
+    ask = {**flow.ask, FIRST_FACTOR: str(user.rev)}
+    return replace(flow, step=FlowStep.FACTOR, user_id=user.user_id, auth="", ask=ask)
 
 
-def first_factor_is_valid(interaction: SignInFlow, user: User) -> bool:
+def first_factor_is_valid(flow: SignInFlow, user: User) -> bool:
     """Not after a changed password or a sign-out everywhere: what was proved before them is worth nothing (R2)."""
-    return interaction.ask[FIRST_FACTOR] == str(user.rev)
+    return flow.ask[FIRST_FACTOR] == str(user.rev)
 
 
 def proof_of_session(session: Session, *, is_new: bool = False) -> SignInProof:
@@ -79,7 +79,7 @@ def proof_of_session(session: Session, *, is_new: bool = False) -> SignInProof:
         user_id=session.user_id,
         rev=session.rev,
         session_id=session.session_id,
-        sign_in=sign_in_id_of(session),
+        sign_in_id=sign_in_id_of(session),
         auth=session.auth.value,
         proved_at=session.proved_at,
         limited=session.strength is not SessionStrength.FULL,
@@ -92,22 +92,22 @@ def sign_in_id_of(session: Session) -> str:
     return session.digest.hex()[:SIGN_IN_ID_DIGITS]
 
 
-def with_proof(interaction: SignInFlow, proof: SignInProof) -> SignInFlow:
+def with_proof(flow: SignInFlow, proof: SignInProof) -> SignInFlow:
     """The interaction of somebody who has proved everything; the session is kept beside what it is for."""
     marks = f"{int(proof.limited)} {int(proof.is_new)}"
-    kept = f"{proof.session_id} {proof.sign_in} {proof.rev} {proof.proved_at} {marks}"
-    return replace(interaction, user_id=proof.user_id, auth=proof.auth, ask={**interaction.ask, PROOF: kept})
+    kept = f"{proof.session_id} {proof.sign_in_id} {proof.rev} {proof.proved_at} {marks}"
+    return replace(flow, user_id=proof.user_id, auth=proof.auth, ask={**flow.ask, PROOF: kept})
 
 
-def proof_of_flow(interaction: SignInFlow) -> SignInProof:
+def proof_of_flow(flow: SignInFlow) -> SignInProof:
     """Raises KeyError where nothing was proved yet."""
-    session_id, sign_in, rev, proved_at, limited, is_new = interaction.ask[PROOF].split(" ")
+    session_id, sign_in, rev, proved_at, limited, is_new = flow.ask[PROOF].split(" ")
     return SignInProof(
-        user_id=interaction.user_id or "",
+        user_id=flow.user_id or "",
         rev=int(rev),
         session_id=session_id,
-        sign_in=sign_in,
-        auth=interaction.auth,
+        sign_in_id=sign_in,
+        auth=flow.auth,
         proved_at=int(proved_at),
         limited=limited == "1",
         is_new=is_new == "1",

@@ -33,7 +33,7 @@ class Color:
         red, green, blue = map(_linear, (self.red, self.green, self.blue))
         return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
-    def mixed(self, other: "Color", share: float) -> "Color":
+    def mix(self, other: "Color", share: float) -> "Color":
         """With that share (0 to 1) of another."""
         pairs = ((self.red, other.red), (self.green, other.green), (self.blue, other.blue))
         return Color(*(round(own + (theirs - own) * share) for own, theirs in pairs))
@@ -54,12 +54,12 @@ def contrast(one: Color, other: Color) -> float:
     return (lighter + 0.05) / (darker + 0.05)
 
 
-def min_contrast(colour: Color, grounds: Iterable[Color]) -> float:
-    return min(contrast(colour, ground) for ground in grounds)
+def min_contrast(color: Color, backgrounds: Iterable[Color]) -> float:
+    return min(contrast(color, ground) for ground in backgrounds)
 
 
-def adjust_for_contrast(colour: Color, grounds: Iterable[Color], *, least: float, towards: Color) -> Color:
+def adjust_for_contrast(color: Color, backgrounds: Iterable[Color], *, min_ratio: float, towards: Color) -> Color:
     """The colour itself, or the nearest to it on the way to black or white that stands out from all grounds."""
-    against = tuple(grounds)
-    mixes = (colour.mixed(towards, step / MIX_STEPS) for step in range(MIX_STEPS))
-    return next((mix for mix in mixes if min_contrast(mix, against) >= least), towards)
+    against = tuple(backgrounds)
+    mixes = (color.mix(towards, step / MIX_STEPS) for step in range(MIX_STEPS))
+    return next((mix for mix in mixes if min_contrast(mix, against) >= min_ratio), towards)

@@ -15,40 +15,40 @@ class TimerWheel(Generic[T]):
     turns that were missed.
     """
 
-    def __init__(self, turn: Callable[[T], object], *, clock: Clock, every: float, steps: int) -> None:
-        self._turn = turn
+    def __init__(self, callback: Callable[[T], object], *, clock: Clock, period: float, slots: int) -> None:
+        self._callback = callback
         self._clock = clock
-        self._step = every / steps
-        self._groups: list[set[T]] = [set() for _ in range(steps)]
-        self._served = 0  # whose turn it was last
+        self._slot_seconds = period / slots
+        self._slots: list[set[T]] = [set() for _ in range(slots)]
+        self._current_slot = 0  # whose turn it was last
         self._due = 0.0
-        self._walking = False
+        self._is_running = False
 
     def add(self, member: T) -> None:
-        self._groups[self._served].add(member)
-        if not self._walking:
-            self._walking = True
+        self._slots[self._current_slot].add(member)
+        if not self._is_running:
+            self._is_running = True
             self._due = self._clock.monotonic()
-            self._walk_on()
+            self._schedule_next()
 
     def remove(self, member: T) -> None:
-        for group in self._groups:
+        for group in self._slots:
             group.discard(member)
 
     def __len__(self) -> int:
-        return sum(map(len, self._groups))
+        return sum(map(len, self._slots))
 
-    def _walk_on(self) -> None:
+    def _schedule_next(self) -> None:
         """Steps keep their distance however late each of them is."""
         now = self._clock.monotonic()
-        self._due = max(self._due + self._step, now)
-        self._clock.call_later(self._due - now, self._serve)
+        self._due = max(self._due + self._slot_seconds, now)
+        self._clock.call_later(self._due - now, self._run_slot)
 
-    def _serve(self) -> None:
+    def _run_slot(self) -> None:
         if not len(self):
-            self._walking = False
+            self._is_running = False
             return
-        self._walk_on()  # first: one that fails does not end the rounds of all the others
-        self._served = (self._served + 1) % len(self._groups)
-        for member in tuple(self._groups[self._served]):
-            self._turn(member)
+        self._schedule_next()  # first: one that fails does not end the rounds of all the others
+        self._current_slot = (self._current_slot + 1) % len(self._slots)
+        for member in tuple(self._slots[self._current_slot]):
+            self._callback(member)

@@ -36,7 +36,7 @@ class WebUrl:
     fragment: str = ""
 
     @property
-    def is_home_name(self) -> bool:
+    def is_internal_name(self) -> bool:
         """True for a name that only means something inside a network, such as localhost or a single label."""
         if self.address is not None:
             return False

@@ -21,7 +21,7 @@ class CacheHandle:
 
 @dataclass(slots=True)
 class _Entry(Generic[V]):
-    ticket: CacheHandle
+    handle: CacheHandle
     value: V
     weight: int
 
@@ -66,14 +66,14 @@ class WeightedCache(Generic[V]):
             self._shrink(group, key)
         return ticket
 
-    def add_weight(self, ticket: CacheHandle, more: int) -> None:
+    def add_weight(self, handle: CacheHandle, more: int) -> None:
         """Note that a value has grown since it was put; one that is no longer kept may grow as it likes."""
         with self._lock:
-            found = self._entries.get((ticket.group, ticket.key))
-            if found is not None and found.ticket is ticket:
+            found = self._entries.get((handle.group, handle.key))
+            if found is not None and found.handle is handle:
                 found.weight += more
                 self._weight += more
-                self._shrink(ticket.group, ticket.key)
+                self._shrink(handle.group, handle.key)
 
     def drop_group(self, group: Hashable) -> None:
         with self._lock:

@@ -14,12 +14,12 @@ class AuditSigner:
         self._clock = clock
 
     def sign(self, message: bytes) -> tuple[str, bytes]:
-        key = self._keyring.signing(KeyPurpose.AUDIT, Algorithm.EDDSA, self._clock.now())
+        key = self._keyring.signing_key(KeyPurpose.AUDIT, Algorithm.EDDSA, self._clock.now())
         assert isinstance(key.private, Ed25519PrivateKey)  # noqa: S101 - narrows the type
         return key.record.kid, key.private.sign(message)
 
-    async def is_ours(self, kid: str, message: bytes, signature: bytes) -> bool:
-        key = await self._keyring.verifying(kid, self._clock.now())
+    async def is_valid_signature(self, kid: str, message: bytes, signature: bytes) -> bool:
+        key = await self._keyring.verification_key(kid, self._clock.now())
         if key is None or key.record.purpose is not KeyPurpose.AUDIT or not isinstance(key.public, Ed25519PublicKey):
             return False
         try:

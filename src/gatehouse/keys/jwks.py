@@ -61,30 +61,30 @@ class KeySetPublisher:
         self._published: tuple[SigningKey, ...] = ()
         self._kids: tuple[str, ...] = ()
         self._document = jwks_document(())
-        self._asked_at = float("-inf")
+        self._refreshed_at = float("-inf")
 
     @property
-    def is_confirmed(self) -> bool:
+    def is_fresh(self) -> bool:
         """Whether `document` may be published as it is; else `confirm` first."""
-        return self._clock.monotonic() < self._asked_at + VERSION_CACHE_SECONDS
+        return self._clock.monotonic() < self._refreshed_at + VERSION_CACHE_SECONDS
 
-    async def confirm(self) -> None:
-        if self.is_confirmed:
+    async def refresh(self) -> None:
+        if self.is_fresh:
             return
         began = self._clock.monotonic()
         with suppress(Unavailable, TimeoutError):
             async with asyncio.timeout(VERSION_TIMEOUT):
-                await self._keyring.confirm()
-        self._asked_at = began
+                await self._keyring.refresh()
+        self._refreshed_at = began
 
     def document(self) -> JwksDocument:
-        published = self._keyring.published(self._clock.now())
+        published = self._keyring.published_keys(self._clock.now())
         if published is not self._published:
             self._published = published
-            self._take(published)
+            self._rebuild_if_changed(published)
         return self._document
 
-    def _take(self, published: tuple[SigningKey, ...]) -> None:
+    def _rebuild_if_changed(self, published: tuple[SigningKey, ...]) -> None:
         kids = tuple(key.kid for key in published)
         if kids != self._kids:
             self._document = jwks_document(published)

@@ -46,29 +46,29 @@ class Keyring:
         self._published = NOTHING_PUBLISHED
         self._lines: KeysByLine = {}
         self._refused: frozenset[KeyIdentity] = frozenset()
-        self._reading = asyncio.Lock()
+        self._reload_lock = asyncio.Lock()
         self._reads_begun = 0
         self._last_read = 0  # the number of the one this view was made by
         self.version = -1  # of the stored keys this view was made from
-        self.distrusted = 0  # how many keys were ever distrusted: access tokens of before a distrust end by it
+        self.distrust_count = 0  # how many keys were ever distrusted: access tokens of before a distrust end by it
 
-    def signing(self, purpose: KeyPurpose, alg: Algorithm, now: int) -> OpenedKey:
+    def signing_key(self, purpose: KeyPurpose, alg: Algorithm, now: int) -> OpenedKey:
         for key in self._lines.get((purpose, alg), ()):
             if key_state(key.record, now) is KeyState.SIGNING:
                 return key
         raise NoSigningKey(f"no usable {alg} key for {purpose}")
 
-    async def verifying(self, kid: str, now: int) -> OpenedKey | None:
+    async def verification_key(self, kid: str, now: int) -> OpenedKey | None:
         """Return the key of that name unless it is retired.
 
         One that is published but does not sign yet verifies: this node's clock may be behind.
         """
         if kid not in self._opened:
-            await self.confirm()
+            await self.refresh()
         key = self._opened.get(kid)
         return key if key is not None and key_state(key.record, now) is not KeyState.RETIRED else None
 
-    def published(self, now: int) -> tuple[SigningKey, ...]:
+    def published_keys(self, now: int) -> tuple[SigningKey, ...]:
         """The records of the public key set, oldest first; the very same tuple within one second."""
         if self._published[0] != now:
             records = (key.record for key in self._opened.values())
@@ -80,7 +80,7 @@ class Keyring:
             self._published = (now, tuple(sorted(shown, key=lambda key: (key.created_at, key.kid))))
         return self._published[1]
 
-    async def catch_up(self, version: int) -> None:
+    async def ensure_version(self, version: int) -> None:
         """Reload if the store was seen at another version than this view (a lower one after a restore).
 
         Callers that come together share one reading, if it began after they saw their version and succeeded. Raises
@@ -89,43 +89,45 @@ class Keyring:
         if version == self.version:
             return
         begun = self._reads_begun
-        async with self._reading:
+        async with self._reload_lock:
             if version == self.version or self._last_read > begun:
                 return
             try:
-                await self._read()
+                await self._reload_keys()
             except WrongMasterKey as error:
                 raise Unavailable(f"the signing keys have changed, and do not open: {error.detail}") from error
 
-    async def confirm(self) -> int:
+    async def refresh(self) -> int:
         """Read the version that is stored now and catch up with it: for callers whose facts did not bring it."""
-        version = await self._store.version()
-        await self.catch_up(version)
+        version = await self._store.keys_version()
+        await self.ensure_version(version)
         return version
 
     async def reload(self) -> None:
         """Take over what is stored. Raises WrongMasterKey, and keeps the old view, when none of it opens."""
-        async with self._reading:
-            await self._read()
+        async with self._reload_lock:
+            await self._reload_keys()
 
-    async def _read(self) -> None:
+    async def _reload_keys(self) -> None:
         self._reads_begun = number = self._reads_begun + 1
-        stored = await self._store.load()
-        self._masters.refuse_foreign(key.sealed_private for key in stored.keys)
-        self._take(stored.keys)
+        stored = await self._store.load_keys()
+        self._masters.refuse_foreign_records(key.sealed_private for key in stored.keys)
+        self._replace_keys(stored.keys)
         self.version, self._last_read = stored.version, number
 
-    def _take(self, records: Sequence[SigningKey]) -> None:
-        self.distrusted = sum(is_distrusted(record) and record.purpose is not KeyPurpose.AUDIT for record in records)
+    def _replace_keys(self, records: Sequence[SigningKey]) -> None:
+        self.distrust_count = sum(
+            is_distrusted(record) and record.purpose is not KeyPurpose.AUDIT for record in records
+        )
         now = self._clock.now()
         live = [record for record in records if key_state(record, now) is not KeyState.RETIRED]
-        opened = {record.kid: key for record in live if (key := self._open(record)) is not None}
+        opened = {record.kid: key for record in live if (key := self._open_or_refuse(record)) is not None}
         self._refused = frozenset(key_identity(record) for record in live if record.kid not in opened)
         self._opened = opened
         self._published = NOTHING_PUBLISHED
         self._lines = by_line(opened.values())
 
-    def _open(self, record: SigningKey) -> OpenedKey | None:
+    def _open_or_refuse(self, record: SigningKey) -> OpenedKey | None:
         """Open a key, or sound the alarm once and go on without it: the others serve (faults R-25)."""
         known = self._opened.get(record.kid)
         if known is not None and key_identity(known.record) == key_identity(record):

@@ -50,9 +50,9 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RotationPolicy:
-    every: int = 90 * DAY
+    interval: int = 90 * DAY
     publish_lead: int = 3_600  # seconds a new key is published before it signs
-    longest_life: int = 365 * DAY  # of any token: a static service JWT (R2)
+    max_token_lifetime: int = 365 * DAY  # of any token: a static service JWT (R2)
     grace: int = 30 * DAY + MAX_CLOCK_SKEW  # an expired user JWT still counts so long (R6)
     rsa_bits: int = 2048
     lines: tuple[KeyLine, ...] = KEY_LINES
@@ -100,13 +100,13 @@ def lines_without_keys(keys: Sequence[SigningKey], lines: Iterable[KeyLine], now
     return [line for line in lines if line not in served]
 
 
-def due_for_rotation(keys: Sequence[SigningKey], now: int, every: int) -> list[KeyLine]:
+def due_for_rotation(keys: Sequence[SigningKey], now: int, interval: int) -> list[KeyLine]:
     """The lines whose youngest key has been signing for so long; none that has a key waiting to sign."""
     youngest: dict[KeyLine, int] = {}
     for key in keys:
         if key_state(key, now) in (KeyState.NEXT, KeyState.SIGNING):
             youngest[key.line] = max(youngest.get(key.line, 0), key.signs_from, key.created_at)
-    return [line for line, since in youngest.items() if now >= since + every]
+    return [line for line, since in youngest.items() if now >= since + interval]
 
 
 def pending_key(line_keys: Sequence[SigningKey], now: int) -> SigningKey | None:
@@ -122,7 +122,7 @@ def end_signing(line_keys: Sequence[SigningKey], at: int, policy: RotationPolicy
 def verification_end(key: SigningKey, signs_until: int, policy: RotationPolicy) -> int:
     if key.purpose is KeyPurpose.AUDIT:
         return 0  # the audit log is verified for as long as it is kept
-    return signs_until + policy.longest_life + policy.grace
+    return signs_until + policy.max_token_lifetime + policy.grace
 
 
 def distrust_keys(line_keys: Sequence[SigningKey], now: int) -> list[SigningKey]:
@@ -159,32 +159,32 @@ class KeyRotation:
         async def missing(keys: tuple[SigningKey, ...]) -> list[SigningKey]:
             lines = lines_without_keys(keys, self._policy.lines, self._clock.now())
             # From 0, not from now: on a node whose clock is behind, too, the first key signs.
-            return [await self._make(line, signs_from=0) for line in lines]
+            return [await self._make_key(line, signs_from=0) for line in lines]
 
-        return await self._change(missing, event=AuditEvent.KEY_MADE, origin=origin)
+        return await self._save_change(missing, event=AuditEvent.KEY_MADE, origin=origin)
 
     async def rotate(
-        self, line: KeyLine, *, origin: AuditOrigin, manner: RotationMode = RotationMode.PLANNED
+        self, line: KeyLine, *, origin: AuditOrigin, mode: RotationMode = RotationMode.PLANNED
     ) -> SigningKey:
         """Return the key that takes over; raise RotationPending when a planned one already waits."""
 
         async def successor(keys: tuple[SigningKey, ...]) -> list[SigningKey]:
-            return await self._succeed(line, [key for key in keys if key.line == line], manner)
+            return await self._replace_signing_key(line, [key for key in keys if key.line == line], mode)
 
-        event = AuditEvent.KEY_DISTRUSTED if manner is RotationMode.DISTRUST else AuditEvent.KEY_ROTATED
-        return (await self._change(successor, event=event, origin=origin))[0]
+        event = AuditEvent.KEY_DISTRUSTED if mode is RotationMode.DISTRUST else AuditEvent.KEY_ROTATED
+        return (await self._save_change(successor, event=event, origin=origin))[0]
 
     async def rotate_due(self, *, origin: AuditOrigin) -> tuple[SigningKey, ...]:
         """Rotate what has signed long enough; return the new keys. Several nodes may call it at once."""
 
         async def due(keys: tuple[SigningKey, ...]) -> list[SigningKey]:
             changed = []
-            for line in due_for_rotation(keys, self._clock.now(), self._policy.every):
+            for line in due_for_rotation(keys, self._clock.now(), self._policy.interval):
                 own = [key for key in keys if key.line == line]
-                changed += await self._succeed(line, own, RotationMode.PLANNED)
+                changed += await self._replace_signing_key(line, own, RotationMode.PLANNED)
             return changed
 
-        changed = await self._change(due, event=AuditEvent.KEY_ROTATED, origin=origin)
+        changed = await self._save_change(due, event=AuditEvent.KEY_ROTATED, origin=origin)
         return tuple(key for key in changed if not key.signs_until)
 
     async def rewrap_all(self, *, origin: AuditOrigin) -> int:
@@ -195,11 +195,11 @@ class KeyRotation:
 
         async def rewrapped(keys: tuple[SigningKey, ...]) -> list[SigningKey]:
             old = [key for key in keys if sealing_key_id(key.sealed_private) != self._masters.primary_id]
-            return [moved for key in old if (moved := self._rewrapped(key)) is not None]
+            return [moved for key in old if (moved := self._rewrap(key)) is not None]
 
-        return len(await self._change(rewrapped, event=AuditEvent.REWRAPPED, origin=origin))
+        return len(await self._save_change(rewrapped, event=AuditEvent.REWRAPPED, origin=origin))
 
-    def _rewrapped(self, key: SigningKey) -> SigningKey | None:
+    def _rewrap(self, key: SigningKey) -> SigningKey | None:
         try:
             sealed = self._masters.rewrap(key.sealed_private, purpose=key.sealed_for)
         except (Tampered, WrongMasterKey) as error:
@@ -207,24 +207,26 @@ class KeyRotation:
             return None
         return replace(key, sealed_private=sealed)
 
-    async def _succeed(self, line: KeyLine, own: Sequence[SigningKey], manner: RotationMode) -> list[SigningKey]:
+    async def _replace_signing_key(
+        self, line: KeyLine, own: Sequence[SigningKey], mode: RotationMode
+    ) -> list[SigningKey]:
         now = self._clock.now()
         waiting = pending_key(own, now)
-        match manner:
+        match mode:
             case RotationMode.PLANNED:
                 if waiting is not None:
                     raise RotationPending(f"{line.purpose} {line.alg}: {waiting.kid}")
                 start = now + self._policy.publish_lead
-                return [await self._make(line, signs_from=start), *end_signing(own, start, self._policy, now)]
+                return [await self._make_key(line, signs_from=start), *end_signing(own, start, self._policy, now)]
             case RotationMode.AT_ONCE:
                 # One that waits is already known to verifiers: better than one nobody has seen.
-                key = replace(waiting, signs_from=now) if waiting else await self._make(line, signs_from=now)
+                key = replace(waiting, signs_from=now) if waiting else await self._make_key(line, signs_from=now)
                 return [key, *end_signing(own, now, self._policy, now)]
             case RotationMode.DISTRUST:
                 start = now - MAX_CLOCK_SKEW
-                return [await self._make(line, signs_from=start), *distrust_keys(own, now)]
+                return [await self._make_key(line, signs_from=start), *distrust_keys(own, now)]
 
-    async def _make(self, line: KeyLine, *, signs_from: int) -> SigningKey:
+    async def _make_key(self, line: KeyLine, *, signs_from: int) -> SigningKey:
         return await asyncio.to_thread(
             make_key,
             line,
@@ -234,15 +236,17 @@ class KeyRotation:
             rsa_bits=self._policy.rsa_bits,
         )
 
-    async def _change(self, decide: KeyChange, *, event: AuditEvent, origin: AuditOrigin) -> tuple[SigningKey, ...]:
+    async def _save_change(
+        self, decide: KeyChange, *, event: AuditEvent, origin: AuditOrigin
+    ) -> tuple[SigningKey, ...]:
         for _ in range(MAX_ATTEMPTS):
-            stored = await self._store.load()
-            self._masters.refuse_foreign(key.sealed_private for key in stored.keys)
+            stored = await self._store.load_keys()
+            self._masters.refuse_foreign_records(key.sealed_private for key in stored.keys)
             changed = await decide(stored.keys)
             if not changed:
                 return ()
             try:
-                await self._store.save(changed, seen=stored.version, entry=self._entry(event, changed, origin))
+                await self._store.save_keys(changed, seen=stored.version, entry=self._entry(event, changed, origin))
             except KeysChanged:
                 continue
             return tuple(changed)

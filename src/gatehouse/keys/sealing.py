@@ -55,7 +55,7 @@ class MasterKeys:
         self._masters = {master_key_id(key): key for key in (primary, *previous)}
         self._wrapping = {key_id: AESGCM(derive_key(key, "wrap")) for key_id, key in self._masters.items()}
         self.primary_id: Final = master_key_id(primary)
-        self._named: LRUCache[str, bytes] = LRUCache(MAX_REPORTED)
+        self._reported: LRUCache[str, bytes] = LRUCache(MAX_REPORTED)
 
     def __repr__(self) -> str:
         return f"MasterKeys({', '.join(self._masters)})"
@@ -70,7 +70,7 @@ class MasterKeys:
         data_key = self._unwrap(envelope, purpose)
         return decrypt(AESGCM(data_key), envelope.body, purpose)
 
-    def opened(self, sealed: bytes, *, purpose: str) -> bytes | None:
+    def try_open(self, sealed: bytes, *, purpose: str) -> bytes | None:
         """Return the secret; None, with an alarm, for one that is damaged: it is refused, and all else serves (R-25).
 
         The alarm is sounded once for each, however often it is tried; it names the purpose.
@@ -78,8 +78,8 @@ class MasterKeys:
         try:
             return self.open(sealed, purpose=purpose)
         except (Tampered, WrongMasterKey) as error:
-            if self._named.get(purpose) != sealed:
-                self._named[purpose] = sealed
+            if self._reported.get(purpose) != sealed:
+                self._reported[purpose] = sealed
                 log.critical("stored secret refused", reason=error.detail)
             return None
 
@@ -100,7 +100,7 @@ class MasterKeys:
             raise WrongMasterKey(f"{label}: master key {key_id} is not configured")
         return derive_key(master, f"derive:{label}")
 
-    def refuse_foreign(self, records: Iterable[bytes]) -> None:
+    def refuse_foreign_records(self, records: Iterable[bytes]) -> None:
         """Raise WrongMasterKey when there are records and not one was sealed under a key we have.
 
         Then this is the wrong key or the wrong database: start nothing, change nothing (faults R-24). A

@@ -17,13 +17,13 @@ class StoredKeys:
 
 
 class KeyStore(Protocol):
-    async def load(self) -> StoredKeys:
+    async def load_keys(self) -> StoredKeys:
         """Return the keys and their version as one consistent reading."""
 
-    async def version(self) -> int:
+    async def keys_version(self) -> int:
         """Return the version of the keys alone: one short read of what is committed now."""
 
-    async def save(self, keys: Sequence[SigningKey], *, seen: int, entry: AuditRecord) -> None:
+    async def save_keys(self, keys: Sequence[SigningKey], *, seen: int, entry: AuditRecord) -> None:
         """Insert the keys whose kid is new, replace the others, raise the version: one atomic act.
 
         Only when the stored version still is `seen`; otherwise KeysChanged, and nothing is written: of two

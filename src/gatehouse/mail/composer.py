@@ -30,13 +30,13 @@ PATH: Final = re.compile(r"/(?![/\\])[A-Za-z0-9/._~?=&%-]{0,999}", re.ASCII)
 
 class Composer:
     def __init__(
-        self, *, sealing: MessageSealer, base_url: str, name: str, clock: Clock, inks: MailTheme = DEFAULT_THEME
+        self, *, sealer: MessageSealer, base_url: str, name: str, clock: Clock, theme: MailTheme = DEFAULT_THEME
     ) -> None:
         """`name` is what the service is called in its letters."""
-        self._sealing = sealing
+        self._sealer = sealer
         self._base_url = base_url
         self._name = name
-        self._inks = inks
+        self._theme = theme
         self._clock = clock
         self._texts = jinja_environment(escaping=False)
         self._pages = jinja_environment(escaping=True)
@@ -47,16 +47,16 @@ class Composer:
         `lang` may be any language tag. The value `path` becomes a link to this service; there is no way to name
         another one. Other values come out as one plain line each, shortened when they are long.
         """
-        letter = self.letter(template, to=to, lang=lang, **values)
+        letter = self.render(template, to=to, lang=lang, **values)
         mail_id = secrets.token_hex(16)
         return OutboxMail(
             mail_id=mail_id,
-            sealed=self._sealing.seal(msgspec.json.encode(letter), purpose=mail_sealing_purpose(mail_id)),
+            sealed=self._sealer.seal(msgspec.json.encode(letter), purpose=mail_sealing_purpose(mail_id)),
             template=template.value,
             created_at=self._clock.now(),
         )
 
-    def letter(self, template: MailTemplate, *, to: str, lang: str, **values: str) -> Message:
+    def render(self, template: MailTemplate, *, to: str, lang: str, **values: str) -> Message:
         if not is_mailable(to):
             raise NotMailable
         if values.keys() != template.needs:
@@ -82,7 +82,7 @@ class Composer:
             "lang": lang,
             "words": self._texts.get_template(f"{lang}/words.jinja").module,
             "name": self._name,
-            "inks": self._inks,
+            "inks": self._theme,
             "base_url": self._base_url,
             "service": self._base_url.partition("://")[2],
             "when": datetime.fromtimestamp(self._clock.now(), UTC).strftime("%Y-%m-%d %H:%M UTC"),

@@ -27,16 +27,16 @@ CONNECTION_ERRORS: Final = (aiosmtplib.SMTPException, OSError, TimeoutError)
 
 
 class DeliverySession(Protocol):
-    async def deliver(self, mail: OutboxMail, letter: Message) -> None:
+    async def deliver(self, mail: OutboxMail, content: Message) -> None:
         """Have the letter taken. Raises RecipientRefused, ServerUnusable, or Undelivered for anything else."""
 
 
 class MailTransport(Protocol):
     @property
-    def patience(self) -> float:
+    def timeout(self) -> float:
         """Seconds that getting ready, or one letter, takes at most."""
 
-    def round(self) -> AbstractAsyncContextManager[DeliverySession]:
+    def open_session(self) -> AbstractAsyncContextManager[DeliverySession]:
         """Get ready for any number of letters. Raises ServerUnusable."""
 
 
@@ -74,16 +74,16 @@ class SmtpTransport:
         self._tls = tls or ssl.create_default_context()
 
     @property
-    def patience(self) -> float:
+    def timeout(self) -> float:
         return self._server.timeout
 
     @asynccontextmanager
-    async def round(self) -> AsyncIterator[DeliverySession]:
+    async def open_session(self) -> AsyncIterator[DeliverySession]:
         connection = self._connection()
         try:
             await self._connect(connection)
-            yield SmtpSession(connection, self._sender, self.patience)
-            await self._leave(connection)
+            yield SmtpSession(connection, self._sender, self.timeout)
+            await self._quit(connection)
         finally:
             connection.close()
 
@@ -103,56 +103,56 @@ class SmtpTransport:
 
     async def _connect(self, connection: aiosmtplib.SMTP) -> None:
         try:
-            await run_with_deadline(self.patience, connection.connect())
+            await run_with_deadline(self.timeout, connection.connect())
         except CONNECTION_ERRORS as error:
             raise ServerUnusable(f"{self._server.host}:{self._server.port}: {error_text(error)}") from error
 
-    async def _leave(self, connection: aiosmtplib.SMTP) -> None:
+    async def _quit(self, connection: aiosmtplib.SMTP) -> None:
         """Say goodbye; everything was taken already, so it does not matter how that goes."""
         try:
-            await run_with_deadline(self.patience, connection.quit())
+            await run_with_deadline(self.timeout, connection.quit())
         except CONNECTION_ERRORS:
             return
 
 
 class SmtpSession:
-    def __init__(self, connection: aiosmtplib.SMTP, sender: Sender, patience: float) -> None:
+    def __init__(self, connection: aiosmtplib.SMTP, sender: Sender, timeout: float) -> None:
         self._connection = connection
         self._sender = sender
-        self._patience = patience
+        self._timeout = timeout
 
-    async def deliver(self, mail: OutboxMail, letter: Message) -> None:
+    async def deliver(self, mail: OutboxMail, content: Message) -> None:
         try:
-            message = to_email_message(mail, letter, self._sender)
-            sending = self._connection.send_message(message, sender=self._sender.address, recipients=[letter.to])
-            await run_with_deadline(self._patience, sending)
+            message = to_email_message(mail, content, self._sender)
+            sending = self._connection.send_message(message, sender=self._sender.address, recipients=[content.to])
+            await run_with_deadline(self._timeout, sending)
         except aiosmtplib.SMTPRecipientsRefused as refused:
             word = refused.recipients[0]
             kind = RecipientRefused if word.code >= PERMANENT_FAILURE else Undelivered
-            raise kind(error_text(word, hiding=letter.to)) from refused
+            raise kind(error_text(word, redacted=content.to)) from refused
         except (aiosmtplib.SMTPNotSupported, ValueError) as error:  # an address in letters the server does not know
-            raise RecipientRefused(error_text(error, hiding=letter.to)) from error
+            raise RecipientRefused(error_text(error, redacted=content.to)) from error
         except aiosmtplib.SMTPResponseException as error:
-            raise Undelivered(error_text(error, hiding=letter.to)) from error
+            raise Undelivered(error_text(error, redacted=content.to)) from error
         except CONNECTION_ERRORS as error:
-            raise ServerUnusable(error_text(error, hiding=letter.to)) from error
+            raise ServerUnusable(error_text(error, redacted=content.to)) from error
 
 
 class PrintingTransport:
     """For development without a mail server: whoever started the service reads the mail."""
 
-    patience: Final = 1.0
+    timeout: Final = 1.0
 
     def __init__(self, show: Callable[[str], object]) -> None:
         self._show = show
 
     @asynccontextmanager
-    async def round(self) -> AsyncIterator[DeliverySession]:
+    async def open_session(self) -> AsyncIterator[DeliverySession]:
         yield self
 
-    async def deliver(self, mail: OutboxMail, letter: Message) -> None:
+    async def deliver(self, mail: OutboxMail, content: Message) -> None:
         line = "-" * 72
-        self._show(f"{line}\nMail ({mail.template}) to {letter.to}: {letter.subject}\n\n{letter.text}\n{line}")
+        self._show(f"{line}\nMail ({mail.template}) to {content.to}: {content.subject}\n\n{content.text}\n{line}")
 
 
 async def run_with_deadline(seconds: float, work: Coroutine[Any, Any, object]) -> None:
@@ -173,22 +173,22 @@ async def run_with_deadline(seconds: float, work: Coroutine[Any, Any, object]) -
     await task
 
 
-def to_email_message(mail: OutboxMail, letter: Message, sender: Sender) -> EmailMessage:
+def to_email_message(mail: OutboxMail, content: Message, sender: Sender) -> EmailMessage:
     message = EmailMessage(policy=SMTP_POLICY)  # which refuses a line break in a header
     message["From"] = Address(sender.name, addr_spec=sender.address)
-    message["To"] = letter.to
-    message["Subject"] = letter.subject
+    message["To"] = content.to
+    message["Subject"] = content.subject
     message["Date"] = datetime.fromtimestamp(mail.created_at, UTC)
     message["Message-ID"] = f"<{mail.mail_id}@{sender.domain}>"
     message["Auto-Submitted"] = "auto-generated"  # no out-of-office answers, please (RFC 3834 §5)
-    message.set_content(letter.text)
-    message.add_alternative(letter.html, subtype="html")
-    message["Content-Language"] = letter.lang  # last: earlier it would become the text's alone
+    message.set_content(content.text)
+    message.add_alternative(content.html, subtype="html")
+    message["Content-Language"] = content.lang  # last: earlier it would become the text's alone
     return message
 
 
-def error_text(error: Exception, *, hiding: str = "") -> str:
+def error_text(error: Exception, *, redacted: str = "") -> str:
     """What went wrong in a line for the operator; servers like to repeat the recipient, whom it does not name."""
     words = f"{error.code} {error.message}" if isinstance(error, aiosmtplib.SMTPResponseException) else str(error)
     line = " ".join(words.split()) or "no answer in time"  # asyncio's TimeoutError has no words
-    return (line.replace(hiding, "(recipient)") if hiding else line)[:MAX_ERROR_LENGTH]
+    return (line.replace(redacted, "(recipient)") if redacted else line)[:MAX_ERROR_LENGTH]

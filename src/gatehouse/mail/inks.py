@@ -20,7 +20,7 @@ DEFAULT_THEME: Final = MailTheme()
 
 def theme_for_accent(accent: Color) -> MailTheme:
     return MailTheme(
-        link=adjust_for_contrast(accent, LIGHT_BACKGROUNDS, least=TEXT_CONTRAST, towards=BLACK),
-        link_dark=adjust_for_contrast(accent, DARK_BACKGROUNDS, least=TEXT_CONTRAST, towards=WHITE),
-        button=adjust_for_contrast(accent, (WHITE,), least=TEXT_CONTRAST, towards=BLACK),
+        link=adjust_for_contrast(accent, LIGHT_BACKGROUNDS, min_ratio=TEXT_CONTRAST, towards=BLACK),
+        link_dark=adjust_for_contrast(accent, DARK_BACKGROUNDS, min_ratio=TEXT_CONTRAST, towards=WHITE),
+        button=adjust_for_contrast(accent, (WHITE,), min_ratio=TEXT_CONTRAST, towards=BLACK),
     )

@@ -27,37 +27,37 @@ NO_RETRY: Final = 0
 
 class OutboxWorker:
     def __init__(
-        self, *, store: OutboxStore, carrier: MailTransport | None, sealing: MessageSealer, clock: Clock
+        self, *, store: OutboxStore, transport: MailTransport | None, sealer: MessageSealer, clock: Clock
     ) -> None:
         """Without a carrier everything stays in the outbox."""
         self._store = store
-        self._carrier = carrier
-        self._sealing = sealing
+        self._transport = transport
+        self._sealer = sealer
         self._clock = clock
 
     async def run_once(self) -> None:
         """Deliver whatever is due; return when nothing is left, or when the server cannot be used now."""
-        carrier = self._carrier
+        carrier = self._transport
         if carrier is None:
             return
         # Nobody else may take a mail that is under way: the lease outlasts the slowest round there can be.
-        lease = round(carrier.patience * (BATCH_SIZE + 2)) + FIRST_DELAY
-        while claims := await self._store.claim(self._clock.now(), lease, BATCH_SIZE):
-            if not await self._go_round(carrier, claims):
+        lease = round(carrier.timeout * (BATCH_SIZE + 2)) + FIRST_DELAY
+        while claims := await self._store.claim_due(self._clock.now(), lease, BATCH_SIZE):
+            if not await self._deliver_batch(carrier, claims):
                 return
 
     async def deliver_now(self, mail: OutboxMail) -> None:
         """Deliver a mail past the outbox, while somebody waits to see whether that works. Raises Undelivered."""
-        if self._carrier is None:
+        if self._transport is None:
             raise ServerUnusable("no mail server is configured: set mail.host and mail.from_address")
-        async with self._carrier.round() as courier:
-            await courier.deliver(mail, self._opened(mail))
+        async with self._transport.open_session() as courier:
+            await courier.deliver(mail, self._open(mail))
 
-    async def _go_round(self, carrier: MailTransport, claims: Sequence[ClaimedMail]) -> bool:
+    async def _deliver_batch(self, transport: MailTransport, claims: Sequence[ClaimedMail]) -> bool:
         """Deliver the claims over one connection; False when the server could not be used to the end."""
         left = list(claims)
         try:
-            async with carrier.round() as courier:
+            async with transport.open_session() as courier:
                 while left:
                     await self._deliver(courier, left.pop(0))
         except ServerUnusable as trouble:
@@ -66,30 +66,30 @@ class OutboxWorker:
             # they go first next time. When there was no connection at all, all wait alike.
             alike = len(left) == len(claims)
             for claim in left:
-                await self._put_off(claim, trouble, retry_delay(claim.tries if alike else 1))
+                await self._schedule_retry(claim, trouble, retry_delay(claim.tries if alike else 1))
             return False
         return True
 
-    async def _deliver(self, courier: DeliverySession, claim: ClaimedMail) -> None:
+    async def _deliver(self, session: DeliverySession, claim: ClaimedMail) -> None:
         try:
             self._refuse_stale(claim.mail)
-            await courier.deliver(claim.mail, self._opened(claim.mail))
+            await session.deliver(claim.mail, self._open(claim.mail))
         except RecipientRefused as refused:
-            await self._give_up(claim, refused)
+            await self._mark_failed(claim, refused)
         except Undelivered as trouble:
-            await self._put_off(claim, trouble, retry_delay(claim.tries))
+            await self._schedule_retry(claim, trouble, retry_delay(claim.tries))
             if isinstance(trouble, ServerUnusable):
                 raise
         else:
-            await self._store.sent(claim.mail.mail_id)
+            await self._store.delete_sent(claim.mail.mail_id)
 
     def _refuse_stale(self, mail: OutboxMail) -> None:
         """Nobody wants last month's links on the day a mail server is configured at last."""
         if self._clock.now() > mail.created_at + GIVE_UP_AFTER:
             raise Undelivered("too old")
 
-    def _opened(self, mail: OutboxMail) -> Message:
-        plain = self._sealing.opened(mail.sealed, purpose=mail_sealing_purpose(mail.mail_id))
+    def _open(self, mail: OutboxMail) -> Message:
+        plain = self._sealer.try_open(mail.sealed, purpose=mail_sealing_purpose(mail.mail_id))
         if plain is None:  # tried again: a former master key may still be named
             raise Undelivered("A stored secret is damaged.")
         try:
@@ -97,16 +97,16 @@ class OutboxWorker:
         except msgspec.MsgspecError as error:
             raise Undelivered("written by another version") from error
 
-    async def _put_off(self, claim: ClaimedMail, trouble: Undelivered, delay: int) -> None:
+    async def _schedule_retry(self, claim: ClaimedMail, trouble: Undelivered, delay: int) -> None:
         next_try_at = self._clock.now() + delay
         if next_try_at > claim.mail.created_at + GIVE_UP_AFTER:
-            await self._give_up(claim, trouble)
+            await self._mark_failed(claim, trouble)
         else:
-            await self._store.failed(claim, trouble.detail, next_try_at)
+            await self._store.record_failure(claim, trouble.detail, next_try_at)
 
-    async def _give_up(self, claim: ClaimedMail, trouble: Undelivered) -> None:
+    async def _mark_failed(self, claim: ClaimedMail, trouble: Undelivered) -> None:
         log.warning("mail given up", kind=claim.mail.template, attempt=claim.tries, reason=trouble.detail)
-        await self._store.failed(claim, trouble.detail, NO_RETRY)
+        await self._store.record_failure(claim, trouble.detail, NO_RETRY)
 
 
 def retry_delay(tries: int) -> int:

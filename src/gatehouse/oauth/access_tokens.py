@@ -32,27 +32,27 @@ class AccessToken:
     grant_id: str
     scopes: frozenset[str]
     ends_at: int
-    distrusted: int
+    distrust_count: int
 
 
 class AccessTokens:
     def __init__(self, key: bytes) -> None:
         self._key = key
 
-    def make(self, grant_id: str, scopes: Iterable[str], ends_at: int, *, distrusted: int) -> str:
+    def encode(self, grant_id: str, scopes: Iterable[str], ends_at: int, *, distrust_count: int) -> str:
         body = b"".join(
             (
                 VERSION,
                 bytes.fromhex(grant_id),
                 ends_at.to_bytes(END_BYTES),
                 sum(SCOPE_BITS[scope] for scope in set(scopes)).to_bytes(),
-                distrusted.to_bytes(DISTRUSTED_BYTES),
+                distrust_count.to_bytes(DISTRUSTED_BYTES),
                 secrets.token_bytes(SERIAL_BYTES),
             )
         )
         return encode_base64url(body + self._mac(body)).decode()
 
-    def read(self, token: str) -> AccessToken | None:
+    def decode(self, token: str) -> AccessToken | None:
         """What it says, if it is ours, in its one spelling; its end is told, not judged."""
         raw = decode_access_token(token)
         if raw is None or not constant_time_equal(raw[BODY_BYTES:], self._mac(raw[:BODY_BYTES])):
@@ -63,7 +63,7 @@ class AccessTokens:
             grant_id=grant_id.hex(),
             ends_at=int.from_bytes(rest[:END_BYTES]),
             scopes=frozenset(scope for scope, bit in SCOPE_BITS.items() if bits & bit),
-            distrusted=int.from_bytes(rest_of_body[:DISTRUSTED_BYTES]),
+            distrust_count=int.from_bytes(rest_of_body[:DISTRUSTED_BYTES]),
         )
 
     def _mac(self, body: bytes) -> bytes:

@@ -34,9 +34,9 @@ ANY_AGE: Final = 10**10  # seconds: a hint stays one long after the token has en
 class NextStep(Enum):
     """What comes next for the person."""
 
-    ON = auto()  # back to the client
+    RETURN_TO_CLIENT = auto()  # back to the client
     SIGN_IN = auto()
-    CHOOSE = auto()  # which account
+    CHOOSE_ACCOUNT = auto()  # which account
     CONSENT = auto()
 
 
@@ -46,7 +46,7 @@ class AuthorizeService:
         *,
         clients: ClientStore,
         consents: Consents,
-        granting: GrantCreator,
+        grant_creator: GrantCreator,
         rules: ApplicationLoginRules,
         verifier: TokenVerifier,
         clock: Clock,
@@ -54,13 +54,13 @@ class AuthorizeService:
     ) -> None:
         self._clients = clients
         self._consents = consents
-        self._granting = granting
+        self._grant_creator = grant_creator
         self._rules = rules
         self._verifier = verifier
         self._clock = clock
         self._issuer = issuer
 
-    async def client_of(self, asked: AuthorizeParameters) -> Client:
+    async def find_client(self, asked: AuthorizeParameters) -> Client:
         """The client, once the address it wants the answer at is known to be its own. Raises NotRedirected."""
         if {"client_id", "redirect_uri"} & asked.repeated:
             raise NotRedirected("client_id or redirect_uri is given more than once")
@@ -77,35 +77,43 @@ class AuthorizeService:
             raise NotRedirected(why, client=client, received=wanted)
         return client
 
-    async def read(self, asked: AuthorizeParameters, client: Client) -> AuthorizationRequest:
+    async def read_request(self, asked: AuthorizeParameters, client: Client) -> AuthorizationRequest:
         """The request, checked. Raises AuthorizeRefused, which is told at the client's redirect_uri."""
         request = read_request(asked, client)
         if not request.id_token_hint:
             return request
-        hinted = await self._hinted(request.id_token_hint, client)
+        hinted = await self._hinted_subject(request.id_token_hint, client)
         if hinted and request.subject not in ("", hinted):
             raise LoginRequired("id_token_hint and claims name two people")
         return replace(request, subject=hinted or request.subject, hint_is_unknown=not hinted)
 
-    async def way(self, request: AuthorizationRequest, client: Client, signed_in: UserSession | None) -> NextStep:
+    async def next_step(
+        self, request: AuthorizationRequest, client: Client, signed_in: UserSession | None
+    ) -> NextStep:
         """What is left to ask of the person, if the client lets us ask (prompt=none does not)."""
-        way = await self._way(request, client, signed_in)
-        if way is not NextStep.ON and request.wants(Prompt.NONE):
+        way = await self._next_step(request, client, signed_in)
+        if way is not NextStep.RETURN_TO_CLIENT and request.wants(Prompt.NONE):
             raise LoginRequired if way is NextStep.SIGN_IN else InteractionRequired
         return way
 
-    async def _way(self, request: AuthorizationRequest, client: Client, signed_in: UserSession | None) -> NextStep:
+    async def _next_step(
+        self, request: AuthorizationRequest, client: Client, signed_in: UserSession | None
+    ) -> NextStep:
         if signed_in is None:
             return NextStep.SIGN_IN
         proof = proof_of_session(signed_in.session)
-        if not self.will_do(request, client, proof):
+        if not self.is_proof_sufficient(request, client, proof):
             return NextStep.SIGN_IN
         if request.wants(Prompt.SELECT_ACCOUNT):
-            return NextStep.CHOOSE
-        await self.refuse_outsiders(request, client, signed_in.user)
-        return NextStep.CONSENT if await self.must_ask(request, client, signed_in.user) else NextStep.ON
+            return NextStep.CHOOSE_ACCOUNT
+        await self.refuse_wrong_user(request, client, signed_in.user)
+        return (
+            NextStep.CONSENT
+            if await self.needs_consent(request, client, signed_in.user)
+            else NextStep.RETURN_TO_CLIENT
+        )
 
-    def will_do(self, request: AuthorizationRequest, client: Client, proof: SignInProof) -> bool:
+    def is_proof_sufficient(self, request: AuthorizationRequest, client: Client, proof: SignInProof) -> bool:
         """Whether the proof is one to sign in to this client with.
 
         A session from a short-lived token signs in to first-party clients only, cannot consent, and is no proof
@@ -118,7 +126,7 @@ class AuthorizeService:
         is_recent = request.max_age is None or self._clock.now() - proof.proved_at <= request.max_age
         return is_recent and not request.needs_new_proof
 
-    async def refuse_outsiders(self, request: AuthorizationRequest, client: Client, user: User) -> None:
+    async def refuse_wrong_user(self, request: AuthorizationRequest, client: Client, user: User) -> None:
         """Another person than the client asked for, or one whom the client's application does not let in."""
         if request.subject and request.subject != user.user_id:
             raise LoginRequired("id_token_hint or claims name another person")
@@ -126,31 +134,31 @@ class AuthorizeService:
         if not await self._rules.may_log_in(user, application):
             raise NotLetIn
 
-    async def must_ask(self, request: AuthorizationRequest, client: Client, user: User) -> bool:
+    async def needs_consent(self, request: AuthorizationRequest, client: Client, user: User) -> bool:
         """Whether the person has to say yes first: for a new set of scopes, or because the client wants it."""
         return request.wants(Prompt.CONSENT) or await self._consents.is_needed(user.user_id, client, request.scopes)
 
-    async def grant(
+    async def create_grant(
         self, request: AuthorizationRequest, client: Client, proof: SignInProof, origin: AuditOrigin
     ) -> str:
         """Make the grant; returns the address that takes its code to the client."""
-        code = await self._granting.begin(client, proof, request, origin)
-        return self._address(request.redirect_uri, {"code": code}, request.state)
+        code = await self._grant_creator.create(client, proof, request, origin)
+        return self._redirect_url(request.redirect_uri, {"code": code}, request.state)
 
-    def refusal(self, redirect_uri: str, state: str, refused: AuthorizeRefused) -> str:
+    def refusal_url(self, redirect_uri: str, state: str, refused: AuthorizeRefused) -> str:
         """The address that tells the client no."""
         told = {"error": refused.code, "error_description": refused.description}
-        return self._address(redirect_uri, told, state)
+        return self._redirect_url(redirect_uri, told, state)
 
-    def _address(self, redirect_uri: str, told: dict[str, str], state: str) -> str:
+    def _redirect_url(self, redirect_uri: str, told: dict[str, str], state: str) -> str:
         """With the state unchanged, and who answers, against mix-up (RFC 9207)."""
         kept = {"state": state} if state else {}
         return with_query(redirect_uri, {**told, **kept, "iss": self._issuer})
 
-    async def _hinted(self, id_token: str, client: Client) -> str:
+    async def _hinted_subject(self, id_token: str, client: Client) -> str:
         """Whom the hint names; "" for one that cannot be verified, or was made for another client."""
         try:
-            claims = await self._verifier.verify(id_token, IdClaims, expired_by=ANY_AGE)
+            claims = await self._verifier.verify(id_token, IdClaims, expiry_grace=ANY_AGE)
         except InvalidToken:
             return ""
         return claims.sub if claims.azp == client.client_id else ""

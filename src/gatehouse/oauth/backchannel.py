@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 
 BATCH: Final = 8  # calls at once
 TOKEN_LIFETIME: Final = 120  # seconds; Back-Channel Logout §2.4 advises two minutes at most
-BACKOFF: Final = Backoff(first=15, longest=3_600)
+BACKOFF: Final = Backoff(initial=15, maximum=3_600)
 RETRY_PERIOD: Final = 86_400
 NEVER: Final = 0  # the next try of a call that is kept for the operator to see
 FORM_HEADERS: Final = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -49,29 +49,29 @@ class BackchannelLogoutWorker:
         self._recorder = recorder
         self._clock = clock
         self._issuer = issuer
-        self._rounds = CallWorker(claim=self._claim, run=self._run, poster=poster)
+        self._call_worker = CallWorker(claim=self._claim, run=self._deliver, poster=poster)
 
     async def run_once(self) -> None:
         """Make whatever calls are due; return when none is left that could be made now."""
-        await self._rounds.run_once()
+        await self._call_worker.run_once()
 
     async def _claim(self, lease: int) -> Sequence[LogoutCall]:
-        return await self._store.claim(self._clock.now(), most=BATCH, lease=lease)
+        return await self._store.claim_calls(self._clock.now(), most=BATCH, lease=lease)
 
-    async def _run(self, call: LogoutCall) -> None:
+    async def _deliver(self, call: LogoutCall) -> None:
         try:
-            answer = await self._poster.post(await self._posting(call))
+            answer = await self._poster.post(await self._build_request(call))
         except ClientNotFound:
-            await self._store.put_off(call, "the client was removed", NEVER)
+            await self._store.schedule_retry(call, "the client was removed", NEVER)
         except CallFailed as failed:
-            await self._not_told(call, failed.detail or failed.public)
+            await self._retry_or_give_up(call, failed.detail or failed.public)
         else:
             if answer.is_success:
-                await self._store.delivered(call, self._entry(AuditEvent.LOGOUT_TOLD, call))
+                await self._store.mark_delivered(call, self._entry(AuditEvent.LOGOUT_TOLD, call))
             else:
-                await self._not_told(call, f"answered {answer.status}")
+                await self._retry_or_give_up(call, f"answered {answer.status}")
 
-    async def _posting(self, call: LogoutCall) -> OutboundRequest:
+    async def _build_request(self, call: LogoutCall) -> OutboundRequest:
         """A new token for each try: one that arrived though its answer was lost is not taken for a replay."""
         client = await self._clients.client(call.client_id)
         now = self._clock.now()
@@ -88,16 +88,18 @@ class BackchannelLogoutWorker:
         token = await self._signer.sign(claims, alg=client.token_settings.id_token_alg)
         return OutboundRequest(url=call.uri, body=urlencode({"logout_token": token}).encode(), headers=FORM_HEADERS)
 
-    async def _not_told(self, call: LogoutCall, trouble: str) -> None:
-        next_try_at = self._clock.now() + BACKOFF.after(call.tries)
+    async def _retry_or_give_up(self, call: LogoutCall, trouble: str) -> None:
+        next_try_at = self._clock.now() + BACKOFF.delay_after(call.tries)
         if next_try_at > call.created_at + RETRY_PERIOD:
             await self._give_up(call, trouble)
         else:
-            await self._store.put_off(call, trouble[:MAX_ERROR_LENGTH], next_try_at)
+            await self._store.schedule_retry(call, trouble[:MAX_ERROR_LENGTH], next_try_at)
 
     async def _give_up(self, call: LogoutCall, trouble: str) -> None:
         log.warning("back-channel logout: client given up", client_id=call.client_id, reason=trouble)
-        await self._store.give_up(call, trouble[:MAX_ERROR_LENGTH], self._entry(AuditEvent.LOGOUT_GIVEN_UP, call))
+        await self._store.give_up_call(
+            call, trouble[:MAX_ERROR_LENGTH], self._entry(AuditEvent.LOGOUT_GIVEN_UP, call)
+        )
 
     def _entry(self, event: AuditEvent, call: LogoutCall) -> AuditRecord:
         details: Details = {"user_id": call.user_id, "session": call.session_id, "tries": call.tries}

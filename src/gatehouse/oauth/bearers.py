@@ -23,25 +23,25 @@ class AccessTokenVerifier:
         self._keyring = keyring
         self._clock = clock
 
-    async def identify(self, token: str) -> VerifiedAccessToken:
+    async def verify(self, token: str) -> VerifiedAccessToken:
         """Raise InvalidToken for one that is not ours, has ended, or whose grant is over."""
         bearer = await self.find(token)
         if bearer is None:
             raise InvalidToken("an access token that is not, or no longer, good")
         return bearer
 
-    async def find(self, token: str, *, whenever: bool = False) -> VerifiedAccessToken | None:
+    async def find(self, token: str, *, include_expired: bool = False) -> VerifiedAccessToken | None:
         """`whenever`: also by one that ended, with its time or with a distrust, for callers that end the grant."""
-        read = self._access_tokens.read(token)
+        read = self._access_tokens.decode(token)
         now = self._clock.now()
-        if read is None or (read.ends_at <= now and not whenever):
+        if read is None or (read.ends_at <= now and not include_expired):
             return None
-        holder = await self._store.by_id(read.grant_id, now)
-        if holder is None or not (whenever or await self._is_trusted(read, holder)):
+        holder = await self._store.find_live_grant(read.grant_id, now)
+        if holder is None or not (include_expired or await self._is_trusted(read, holder)):
             return None
         return VerifiedAccessToken(token=replace(read, scopes=read.scopes & set(holder.scopes)), holder=holder)
 
     async def _is_trusted(self, token: AccessToken, holder: GrantHolder) -> bool:
         """Whether no key was distrusted since the token was made: a theft of keys ends what was signed in before."""
-        await self._keyring.catch_up(holder.keys_version)
-        return token.distrusted == self._keyring.distrusted
+        await self._keyring.ensure_version(holder.keys_version)
+        return token.distrust_count == self._keyring.distrust_count

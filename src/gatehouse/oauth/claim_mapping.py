@@ -29,19 +29,21 @@ class ApplicationHoldings(Protocol):
 class PermissionSource(Protocol):
     """The permission room's word."""
 
-    async def held(self, user_id: str, application_ids: Collection[int]) -> Mapping[int, ApplicationHoldings]:
+    async def holdings_by_application(
+        self, user_id: str, application_ids: Collection[int]
+    ) -> Mapping[int, ApplicationHoldings]:
         """What the user holds right now, by application; one that never was is left out."""
 
 
 class MappedClaims:
-    def __init__(self, holdings: PermissionSource) -> None:
-        self._holdings = holdings
+    def __init__(self, permissions: PermissionSource) -> None:
+        self._permissions = permissions
 
     async def claims(self, user: User, client: Client) -> Mapping[str, tuple[str, ...]]:
         if not client.claims:
             return {}
         numbers = {source.application_id for source in client.claims.values()}
-        held = await self._holdings.held(user.user_id, sorted(numbers))
+        held = await self._permissions.holdings_by_application(user.user_id, sorted(numbers))
         told = {
             claim: entries_of(held.get(source.application_id), source.told) for claim, source in client.claims.items()
         }
@@ -50,11 +52,11 @@ class MappedClaims:
         return {claim: listed for claim, listed in told.items() if len(listed) <= MAX_CLAIM_ENTRIES}
 
 
-def entries_of(held: ApplicationHoldings | None, told: ClaimContent) -> tuple[str, ...]:
+def entries_of(held: ApplicationHoldings | None, content: ClaimContent) -> tuple[str, ...]:
     """Nobody holds anything in an application that never was."""
     if held is None:
         return ()
-    match told:
+    match content:
         case ClaimContent.ROLES:
             return held.roles
         case ClaimContent.GROUPS:

@@ -49,26 +49,26 @@ class ClientAssertions:
         """Whose it claims to be; nothing about it is believed yet."""
         return str(parse_assertion(assertion).payload.get("sub", ""))
 
-    async def is_by(self, client: Client, assertion: str) -> bool:
+    async def is_valid_for(self, client: Client, assertion: str) -> bool:
         """True when this client made it, for us, for now, and shows it the first time."""
         jws = parse_assertion(assertion)
         if not any(is_signed_by(jws, key.public) for key in candidate_keys(client, jws)):
             return False
         statement = assertion_claims_of(jws)
         now = self._clock.now()
-        if not self._is_about(statement, client) or not is_timely(statement, now):
+        if not self._names_client(statement, client) or not is_timely(statement, now):
             return False
         digest = sha256(sha256(client.client_id) + sha256(statement.jti))
         return await self._store.spend_assertion(digest, client.client_id, now, ends_at=statement.exp)
 
-    def _is_about(self, statement: AssertionClaims, client: Client) -> bool:
-        about_itself = statement.iss == statement.sub == client.client_id
-        return about_itself and not self._audiences.isdisjoint(statement.audiences)
+    def _names_client(self, claims: AssertionClaims, client: Client) -> bool:
+        about_itself = claims.iss == claims.sub == client.client_id
+        return about_itself and not self._audiences.isdisjoint(claims.audiences)
 
 
-def is_timely(statement: AssertionClaims, now: int) -> bool:
-    ends_soon = now < statement.exp <= now + MAX_LIFETIME + LEEWAY
-    return ends_soon and max(statement.iat, statement.nbf) <= now + LEEWAY
+def is_timely(claims: AssertionClaims, now: int) -> bool:
+    ends_soon = now < claims.exp <= now + MAX_LIFETIME + LEEWAY
+    return ends_soon and max(claims.iat, claims.nbf) <= now + LEEWAY
 
 
 def candidate_keys(client: Client, jws: ParsedJws) -> list[ClientKey]:

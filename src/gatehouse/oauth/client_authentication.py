@@ -21,7 +21,7 @@ from gatehouse.throttle.guesses import AttemptLimiter, ThrottleSubject
 from gatehouse.throttle.model import AttemptLimit
 
 # Nobody guesses 256 bits: this ends the noise, and a right proof is served whatever its neighbours do (TK-29).
-GUESS_LIMIT: Final = AttemptLimit(free=100, delay=30, longest=3_600, window=3_600)
+GUESS_LIMIT: Final = AttemptLimit(free_attempts=100, first_delay=30, max_delay=3_600, window=3_600)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class ClientCredentials:
         return tuple(secret for secret in (*self.basic_secrets, self.client_secret) if secret)
 
     @property
-    def is_nameless(self) -> bool:
+    def is_unnamed_proof(self) -> bool:
         """A native proof, which only what is presented beside it can tell whose it would be."""
         return bool(self.proof) and not self.client_id
 
@@ -65,79 +65,91 @@ class ClientAuthenticator:
         self._guesses = guesses
         self._refusals = refusals
 
-    async def at_token_endpoint(self, shown: ClientCredentials, owner: Client | None, redirect_uri: str) -> Client:
+    async def authenticate_at_token_endpoint(
+        self, credentials: ClientCredentials, owner: Client | None, redirect_uri: str
+    ) -> Client:
         """Who shows it: the owner of what is presented, when nobody is named.
 
         Raises InvalidClient; InvalidRequest for two proofs at once; TooMany for a source that keeps guessing.
         """
-        client = await self._named(shown, owner)
+        client = await self._find_client(credentials, owner)
         if client.profile is ClientProfile.OIDC:
-            return await self._believed(client, shown, proved=await self._proves_oidc(shown, client))
-        proved = bool(shown.proof) and await self._secrets.made_proof(
-            client, shown.proof, redirect_uri, source=shown.source
+            return await self._accept_or_refuse(
+                client, credentials, proved=await self._proves_oidc(credentials, client)
+            )
+        proved = bool(credentials.proof) and await self._secrets.is_correct_proof(
+            client, credentials.proof, redirect_uri, source=credentials.source
         )
-        return await self._believed(client, shown, proved=proved)
+        return await self._accept_or_refuse(client, credentials, proved=proved)
 
-    async def by_secret(self, shown: ClientCredentials) -> Client:
+    async def authenticate_by_secret(self, credentials: ClientCredentials) -> Client:
         """Where there is no redirect_uri native clients show the secret itself (interface §4.2, revoke)."""
-        client = await self._named(shown, None)
+        client = await self._find_client(credentials, None)
         native = client.profile is ClientProfile.NATIVE
-        proved = await (self._knows_secret(shown, client) if native else self._proves_oidc(shown, client))
-        return await self._believed(client, shown, proved=proved)
+        proved = await (self._knows_secret(credentials, client) if native else self._proves_oidc(credentials, client))
+        return await self._accept_or_refuse(client, credentials, proved=proved)
 
-    async def _named(self, shown: ClientCredentials, owner: Client | None) -> Client:
-        name = self._name_in(shown)
+    async def _find_client(self, credentials: ClientCredentials, owner: Client | None) -> Client:
+        name = self._client_id_in(credentials)
         if owner is not None and name in ("", owner.client_id):
             return owner
         try:
-            return await self._store.serving_client(check_client_id(name))
+            return await self._store.active_client(check_client_id(name))
         except ClientNotFound:
-            await self._count_guess("", shown)
+            await self._count_guess("", credentials)
             raise InvalidClient("no such client, or one of a removed application") from None
 
-    def _name_in(self, shown: ClientCredentials) -> str:
+    def _client_id_in(self, credentials: ClientCredentials) -> str:
         """The one name the request gives its client; empty for a native one, whose proof needs none."""
-        refuse_multiple_methods(shown)
-        asserted = self._assertions.client_id_in(shown.assertion) if shown.assertion else ""
-        names = {name for name in (shown.basic_id, shown.client_id, asserted) if name}
+        refuse_multiple_methods(credentials)
+        asserted = self._assertions.client_id_in(credentials.assertion) if credentials.assertion else ""
+        names = {name for name in (credentials.basic_id, credentials.client_id, asserted) if name}
         if len(names) > 1:
             raise InvalidRequest("two clients are named")
-        if not names and not shown.proof:
+        if not names and not credentials.proof:
             raise InvalidClient("nothing says which client this is")
         return next(iter(names), "")
 
-    async def _proves_oidc(self, shown: ClientCredentials, client: Client) -> bool:
-        if shown.proof:
+    async def _proves_oidc(self, credentials: ClientCredentials, client: Client) -> bool:
+        if credentials.proof:
             return False
         if client.public:
-            return not shown.secrets and not shown.assertion
-        if shown.assertion:
-            return shown.assertion_type == ASSERTION_TYPE and await self._assertions.is_by(client, shown.assertion)
-        return await self._knows_secret(shown, client)
+            return not credentials.secrets and not credentials.assertion
+        if credentials.assertion:
+            return credentials.assertion_type == ASSERTION_TYPE and await self._assertions.is_valid_for(
+                client, credentials.assertion
+            )
+        return await self._knows_secret(credentials, client)
 
-    async def _knows_secret(self, shown: ClientCredentials, client: Client) -> bool:
-        for secret in dict.fromkeys(shown.secrets):
-            if await self._secrets.is_known(client, secret, source=shown.source):
+    async def _knows_secret(self, credentials: ClientCredentials, client: Client) -> bool:
+        for secret in dict.fromkeys(credentials.secrets):
+            if await self._secrets.is_correct_secret(client, secret, source=credentials.source):
                 return True
         return False
 
-    async def _believed(self, client: Client, shown: ClientCredentials, *, proved: bool) -> Client:
+    async def _accept_or_refuse(self, client: Client, credentials: ClientCredentials, *, proved: bool) -> Client:
         if not proved:
-            await self._count_guess(client.client_id, shown)
+            await self._count_guess(client.client_id, credentials)
             # After the count: whom that keeps out writes nothing more.
-            record_id = await self._refusals.keep(
-                AuditEvent.CLIENT_REFUSED, shown.origin, reason="a wrong proof", subject=client.client_id
+            record_id = await self._refusals.add(
+                AuditEvent.CLIENT_REFUSED, credentials.origin, reason="a wrong proof", subject=client.client_id
             )
             raise InvalidClient(f"a wrong proof for {client.client_id}, record {record_id}")
         return client
 
-    async def _count_guess(self, client_id: str, shown: ClientCredentials) -> None:
-        await self._guesses.begin([ThrottleSubject(("client", client_id, shown.source), GUESS_LIMIT, is_shared=True)])
+    async def _count_guess(self, client_id: str, credentials: ClientCredentials) -> None:
+        await self._guesses.begin_attempt(
+            [ThrottleSubject(("client", client_id, credentials.source), GUESS_LIMIT, is_shared=True)]
+        )
 
 
-def refuse_multiple_methods(shown: ClientCredentials) -> None:
+def refuse_multiple_methods(credentials: ClientCredentials) -> None:
     """One way at a time (RFC 6749 §2.3); a client that says the same in header and body has one."""
-    twice = shown.basic_id and shown.client_secret and shown.client_secret not in shown.basic_secrets
-    ways = (shown.proof, shown.basic_id or shown.client_secret, shown.assertion)
+    twice = (
+        credentials.basic_id
+        and credentials.client_secret
+        and credentials.client_secret not in credentials.basic_secrets
+    )
+    ways = (credentials.proof, credentials.basic_id or credentials.client_secret, credentials.assertion)
     if twice or sum(map(bool, ways)) > 1:
         raise InvalidRequest("more than one way of authentication")

@@ -39,11 +39,11 @@ class Clients:
         """Keep a new client; returns its secret, which is never shown again, or None for a public client."""
         check_client(client)
         secret = None if client.public else new_secret()
-        kept = () if secret is None else (self.kept_secret(client, secret),)
+        kept = () if secret is None else (self.stored_secret(client, secret),)
         record = self._recorder.record(
             AuditEvent.CLIENT_CREATED, origin, subject=client.client_id, details={"profile": client.profile.value}
         )
-        await self._store.create(replace(client, secrets=kept), record)
+        await self._store.create_client(replace(client, secrets=kept), record)
         return secret
 
     async def change(self, client: Client, origin: AuditOrigin) -> None:
@@ -61,7 +61,7 @@ class Clients:
             subject=client.client_id,
             details={"fields": ", ".join(changed_fields(before, client))},
         )
-        await self._store.change(client, record)
+        await self._store.change_client(client, record)
 
     async def rotate_secret(self, client_id: str, origin: AuditOrigin) -> str:
         """Give the client a new secret; the old one stays good for a while, so that nobody is cut off."""
@@ -72,31 +72,33 @@ class Clients:
         record = self._recorder.record(AuditEvent.CLIENT_SECRET_ROTATED, origin, subject=client_id)
         await self._store.rotate_secret(
             client_id,
-            self.kept_secret(client, secret),
+            self.stored_secret(client, secret),
             record,
             old_ends_at=self._clock.now() + OLD_SECRET_LIFETIME,
         )
         return secret
 
-    async def show(self, client_id: str) -> Client:
+    async def get(self, client_id: str) -> Client:
         return await self._store.client(client_id)
 
     async def remove(self, client_id: str, origin: AuditOrigin, *, seen: int | None = None) -> None:
         """Take the client away; whatever it was granted is dead, and its id is spent."""
         record = self._recorder.record(AuditEvent.CLIENT_REMOVED, origin, subject=client_id)
-        await self._store.remove(client_id, record, seen=seen)
+        await self._store.remove_client(client_id, record, seen=seen)
 
     async def revoke_tokens(self, client_id: str, origin: AuditOrigin) -> int:
         """End whatever it was granted; how many grants there were. Raises ClientNotFound."""
         await self._store.client(client_id)
         entry = self._recorder.record(AuditEvent.CLIENT_TOKENS_REVOKED, origin, subject=client_id)
-        return await self._grants.revoke_client(client_id, self._clock.now(), entry)
+        return await self._grants.revoke_client_grants(client_id, self._clock.now(), entry)
 
     async def list(self, application_id: int | None = None) -> Sequence[Client]:
         """All of them, or those of one application."""
-        return await (self._store.clients() if application_id is None else self._store.clients_of(application_id))
+        return await (
+            self._store.clients() if application_id is None else self._store.clients_of_application(application_id)
+        )
 
-    def kept_secret(self, client: Client, secret: str) -> ClientSecret:
+    def stored_secret(self, client: Client, secret: str) -> ClientSecret:
         return new_stored_secret(client, secret, masters=self._master_keys, now=self._clock.now())
 
 

@@ -29,9 +29,9 @@ class Consents:
         )
         details = {"client": client.client_id, "scope": " ".join(scopes)}
         entry = self._recorder.record(AuditEvent.CONSENT_GIVEN, origin, subject=user_id, details=details)
-        await self._store.give(consent, entry)
+        await self._store.add_consent(consent, entry)
 
-    def denial(self, user_id: str, client_id: str, scopes: Sequence[str], origin: AuditOrigin) -> AuditRecord:
+    def denial_record(self, user_id: str, client_id: str, scopes: Sequence[str], origin: AuditOrigin) -> AuditRecord:
         """What is recorded when he says no; nothing else is kept of that."""
         details = {"client": client_id, "scope": " ".join(scopes)}
         return self._recorder.record(AuditEvent.CONSENT_DENIED, origin, subject=user_id, details=details)
@@ -41,7 +41,7 @@ class Consents:
         entry = self._recorder.record(
             AuditEvent.CONSENT_WITHDRAWN, origin, subject=user_id, details={"client": client_id}
         )
-        return await self._store.withdraw(user_id, client_id, self._clock.now(), entry)
+        return await self._store.withdraw_consent(user_id, client_id, self._clock.now(), entry)
 
     async def of_user(self, user_id: str) -> Sequence[tuple[Consent, Client]]:
         """What he allowed, and what a client of the house holds without having asked."""

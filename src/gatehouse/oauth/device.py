@@ -21,7 +21,7 @@ HALF: Final = USER_CODE_LENGTH // 2
 DEVICE_CODE_SECONDS: Final = 600  # seconds
 INTERVAL: Final = 5  # seconds between two polls
 # Of 20^8 codes few are ever live; whoever types one wrongly a few times is no guesser (RFC 8628 §5.1).
-USER_CODE_GUESS_LIMIT: Final = AttemptLimit(free=10, delay=60, longest=3_600, window=3_600)
+USER_CODE_GUESS_LIMIT: Final = AttemptLimit(free_attempts=10, first_delay=60, max_delay=3_600, window=3_600)
 MAX_TRIES: Final = 5  # for a user code that nobody has: one is enough but for a miracle
 
 
@@ -47,19 +47,19 @@ class DeviceAuthorization:
         self._guesses = guesses
         self._clock = clock
 
-    async def ask(self, client: Client, scope: str, *, address: str) -> DeviceAuthorizationResponse:
+    async def start(self, client: Client, scope: str, *, address: str) -> DeviceAuthorizationResponse:
         """Keep a request of a client that has proved itself. Raises NoDeviceGrant, InvalidScope."""
         if not client.device_grant:
             raise NoDeviceGrant(f"{client.client_id} is no client of the device grant")
         scopes = granted_scopes(client, scope)
         code = new_secret()
         for _ in range(MAX_TRIES):
-            request = self._request(client, code, scopes, address)
-            if await self._store.ask(request):
+            request = self._new_request(client, code, scopes, address)
+            if await self._store.create_request(request):
                 return DeviceAuthorizationResponse(device_code=code, user_code=format_user_code(request.user_code))
         raise RuntimeError("no user code is free")
 
-    def _request(self, client: Client, code: str, scopes: tuple[str, ...], address: str) -> DeviceRequest:
+    def _new_request(self, client: Client, code: str, scopes: tuple[str, ...], address: str) -> DeviceRequest:
         now = self._clock.now()
         return DeviceRequest(
             digest=sha256(code),
@@ -72,15 +72,15 @@ class DeviceAuthorization:
             ends_at=now + DEVICE_CODE_SECONDS,
         )
 
-    async def waiting(self, typed: str, *, source: str) -> DeviceRequest:
+    async def find_pending(self, typed: str, *, source: str) -> DeviceRequest:
         """The device that shows this code. Raises UnknownUserCode, and TooMany for someone who keeps guessing."""
-        guess = await self._guesses.begin(
+        guess = await self._guesses.begin_attempt(
             [ThrottleSubject(("user-code", source), USER_CODE_GUESS_LIMIT, is_shared=True)]
         )
-        request = await self._store.by_user_code(normalize_user_code(typed), self._clock.now())
+        request = await self._store.find_pending_request(normalize_user_code(typed), self._clock.now())
         if request is None:
             raise UnknownUserCode
-        await self._guesses.was_right(guess)
+        await self._guesses.mark_succeeded(guess)
         return request
 
 

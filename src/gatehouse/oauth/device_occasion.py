@@ -45,7 +45,7 @@ class DeviceSignInPurpose:
         rules: ApplicationLoginRules,
         recorder: Recorder,
         clock: Clock,
-        family: int,
+        family_seconds: int,
     ) -> None:
         """`family`: seconds one sign-in can be refreshed at all."""
         self._store = store
@@ -55,7 +55,7 @@ class DeviceSignInPurpose:
         self._rules = rules
         self._recorder = recorder
         self._clock = clock
-        self._family = family
+        self._family_seconds = family_seconds
 
     async def destination(self, interaction: SignInFlow) -> Destination:
         return Destination(application=(await self._clients.client(interaction.ask[CLIENT_KEY])).name)
@@ -68,7 +68,7 @@ class DeviceSignInPurpose:
         return FlowStep.LOGIN if proof_of_flow(interaction).limited else FlowStep.CONFIRM
 
     async def question(self, interaction: SignInFlow, origin: AuditOrigin) -> ConfirmationQuestion:
-        request = await self._waiting(interaction)
+        request = await self._pending_request(interaction)
         client = await self._clients.client(request.client_id)
         return ConfirmationQuestion(
             kind=KIND,
@@ -80,12 +80,12 @@ class DeviceSignInPurpose:
             nearness=compare_networks(request.address, origin),
         )
 
-    async def check(self, interaction: SignInFlow, picked: str, origin: AuditOrigin) -> str:  # noqa: ARG002
+    async def check_choice(self, interaction: SignInFlow, picked: str, origin: AuditOrigin) -> str:  # noqa: ARG002
         """The person compares the code himself; there is nothing to pick."""
         return ""
 
     async def finish(self, interaction: SignInFlow, origin: AuditOrigin) -> str:
-        request, proof = await self._waiting(interaction), proof_of_flow(interaction)
+        request, proof = await self._pending_request(interaction), proof_of_flow(interaction)
         if proof.limited:
             raise SignInFlowGone
         client = await self._clients.client(request.client_id)
@@ -97,7 +97,7 @@ class DeviceSignInPurpose:
         details: Details = {"client": client.client_id, "scope": " ".join(request.scopes), "device": True}
         entry = self._recorder.record(AuditEvent.GRANT_MADE, origin, subject=proof.user_id, details=details)
         grant = self._grant(request, client, proof)
-        approved = await self._store.approve(
+        approved = await self._store.approve_request(
             request.user_code, grant, self._clock.now(), entry, consented=not client.first_party
         )
         return DONE_PATH if approved else CANCELLED_PATH
@@ -107,11 +107,11 @@ class DeviceSignInPurpose:
         entry = self._recorder.record(
             AuditEvent.DEVICE_DENIED, origin, subject=interaction.user_id or "", details=details
         )
-        await self._store.deny(interaction.ask[USER_CODE_KEY], self._clock.now(), entry)
+        await self._store.deny_request(interaction.ask[USER_CODE_KEY], self._clock.now(), entry)
         return CANCELLED_PATH
 
-    async def _waiting(self, interaction: SignInFlow) -> DeviceRequest:
-        request = await self._store.by_user_code(interaction.ask[USER_CODE_KEY], self._clock.now())
+    async def _pending_request(self, interaction: SignInFlow) -> DeviceRequest:
+        request = await self._store.find_pending_request(interaction.ask[USER_CODE_KEY], self._clock.now())
         if request is None:
             raise SignInFlowGone
         return request
@@ -119,7 +119,7 @@ class DeviceSignInPurpose:
     def _grant(self, request: DeviceRequest, client: Client, proof: SignInProof) -> Grant:
         """The device is a session of its own, and goes on when the browser that confirmed it signs out."""
         now = self._clock.now()
-        lasts = self._family if OFFLINE_ACCESS in request.scopes else client.token_settings.access_seconds
+        lasts = self._family_seconds if OFFLINE_ACCESS in request.scopes else client.token_settings.access_seconds
         return Grant(
             grant_id=new_record_id(now),
             client_id=client.client_id,

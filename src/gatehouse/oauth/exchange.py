@@ -45,11 +45,11 @@ class IdTokenExchange:
 
     async def exchange(self, jwt: str, address: Address | None) -> ExchangedIdToken:
         """Raises InvalidToken, and AccessDenied from an address that the JWT is not for."""
-        claims = await self._verifier.verify_before_facts(jwt, UserJwtClaims)
+        claims = await self._verifier.verify_with_cached_keys(jwt, UserJwtClaims)
         if claims.aud is not None:
             raise InvalidToken("a JWT for one application is not exchanged (R2)")
         user = await self._owner(claims)
-        keys_version = await self._verifier.confirm_now(claims)
+        keys_version = await self._verifier.refresh_and_recheck_key(claims)
         refuse_other_addresses(claims, address)
         now = self._clock.now()
         ends_at = min(now + ID_TOKEN_SECONDS, claims.exp)
@@ -72,9 +72,15 @@ class UserJwtExchange:
     """`exchangeToken`: a user JWT that says what the access token may know, and dies with its grant."""
 
     def __init__(
-        self, *, bearers: AccessTokenVerifier, rules: ApplicationLoginRules, signer: Signer, clock: Clock, issuer: str
+        self,
+        *,
+        access_token_verifier: AccessTokenVerifier,
+        rules: ApplicationLoginRules,
+        signer: Signer,
+        clock: Clock,
+        issuer: str,
     ) -> None:
-        self._bearers = bearers
+        self._access_token_verifier = access_token_verifier
         self._rules = rules
         self._signer = signer
         self._clock = clock
@@ -82,7 +88,7 @@ class UserJwtExchange:
 
     async def exchange(self, access_token: str) -> str:
         """Raises InvalidToken, UnauthorizedClient, AccessDenied."""
-        bearer = await self._bearers.identify(access_token)
+        bearer = await self._access_token_verifier.verify(access_token)
         client, user = bearer.holder.client, bearer.holder.user
         if not client.may_exchange:
             raise UnauthorizedClient(f"{client.client_id} may not exchange access tokens")
@@ -120,7 +126,7 @@ class GrantLiveness:
         self._clock = clock
 
     async def is_live(self, grant_id: str) -> bool:
-        return await self._store.by_id(grant_id, self._clock.now()) is not None
+        return await self._store.find_live_grant(grant_id, self._clock.now()) is not None
 
 
 def refuse_other_addresses(claims: UserJwtClaims, address: Address | None) -> None:

@@ -22,18 +22,18 @@ OFFLINE_SCOPE: Final = "offline_access"
 class GrantLifetimes:
     """Seconds."""
 
-    code: int = 60
-    family: int = 90 * 86_400
+    code_seconds: int = 60
+    family_seconds: int = 90 * 86_400
 
 
 class GrantCreator:
-    def __init__(self, *, store: GrantStore, recorder: Recorder, clock: Clock, life: GrantLifetimes) -> None:
+    def __init__(self, *, store: GrantStore, recorder: Recorder, clock: Clock, lifetimes: GrantLifetimes) -> None:
         self._store = store
         self._recorder = recorder
         self._clock = clock
-        self._life = life
+        self._lifetimes = lifetimes
 
-    async def begin(
+    async def create(
         self, client: Client, proof: SignInProof, request: AuthorizationRequest, origin: AuditOrigin
     ) -> str:
         """Keep the grant and return its code, of which a digest is kept.
@@ -45,15 +45,19 @@ class GrantCreator:
         grant = self._grant(client, proof, request, sha256(code))
         details = {"client": client.client_id, "scope": " ".join(request.scopes)}
         entry = self._recorder.record(AuditEvent.GRANT_MADE, origin, subject=proof.user_id, details=details)
-        if not await self._store.begin(grant, entry, in_session=True, consented=not client.first_party):
+        if not await self._store.create_grant(grant, entry, in_session=True, consented=not client.first_party):
             raise LoginRequired
         return code
 
     def _grant(self, client: Client, proof: SignInProof, request: AuthorizationRequest, code: bytes) -> Grant:
         now = self._clock.now()
-        code_ends_at = now + self._life.code
+        code_ends_at = now + self._lifetimes.code_seconds
         # Without refresh tokens nothing outlives the access token that the code may still be turned into.
-        lasts = self._life.family if OFFLINE_SCOPE in request.scopes else client.token_settings.access_seconds
+        lasts = (
+            self._lifetimes.family_seconds
+            if OFFLINE_SCOPE in request.scopes
+            else client.token_settings.access_seconds
+        )
         return Grant(
             grant_id=new_record_id(now),
             client_id=client.client_id,

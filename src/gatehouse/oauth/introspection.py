@@ -27,7 +27,7 @@ class IntrospectionCaller:
     application_id: int | None
     client_id: str = ""
 
-    def may_know(self, holder: GrantHolder) -> bool:
+    def may_introspect(self, holder: GrantHolder) -> bool:
         """Its own tokens, and those of the clients of its application."""
         owner = holder.client
         same_application = self.application_id is not None and owner.application_id == self.application_id
@@ -42,7 +42,7 @@ class Introspection:
         authentication: ClientAuthenticator,
         access_keys: AccessKeyLookup,
         refresh_tokens: RefreshTokens,
-        bearers: AccessTokenVerifier,
+        access_token_verifier: AccessTokenVerifier,
         clock: Clock,
         issuer: str,
     ) -> None:
@@ -50,63 +50,63 @@ class Introspection:
         self._authentication = authentication
         self._access_keys = access_keys
         self._refresh_tokens = refresh_tokens
-        self._bearers = bearers
+        self._access_token_verifier = access_token_verifier
         self._clock = clock
         self._issuer = issuer
 
-    async def ask(self, shown: ClientCredentials, token: str) -> Mapping[str, object]:
+    async def introspect(self, credentials: ClientCredentials, token: str) -> Mapping[str, object]:
         """Raises InvalidClient, for public clients too, and InvalidRequest."""
         if not token:
             raise InvalidRequest("no token")
-        asker = await self._asker(shown)
-        for look in (self._access_token, self._refresh_token, self._login_token):
+        asker = await self._caller(credentials)
+        for look in (self._introspect_access_token, self._introspect_refresh_token, self._introspect_login_token):
             told = await look(token, asker)
             if told is not None:
                 return told
         return INACTIVE
 
-    async def _asker(self, shown: ClientCredentials) -> IntrospectionCaller:
-        if shown.proof:
-            return IntrospectionCaller(application_id=await self._application(shown))
-        client = await self._authentication.by_secret(shown)
+    async def _caller(self, credentials: ClientCredentials) -> IntrospectionCaller:
+        if credentials.proof:
+            return IntrospectionCaller(application_id=await self._application(credentials))
+        client = await self._authentication.authenticate_by_secret(credentials)
         if client.public:
             raise InvalidClient("a public client proves nothing")
         return IntrospectionCaller(application_id=client.application_id, client_id=client.client_id)
 
-    async def _application(self, shown: ClientCredentials) -> int:
+    async def _application(self, credentials: ClientCredentials) -> int:
         try:
-            return await self._access_keys.application_of(shown.proof, source=shown.source)
+            return await self._access_keys.application_of(credentials.proof, source=credentials.source)
         except InvalidToken as error:
             raise InvalidClient(error.detail) from None
 
-    async def _access_token(self, token: str, asker: IntrospectionCaller) -> Mapping[str, object] | None:
-        bearer = await self._bearers.find(token)
-        if bearer is None or not asker.may_know(bearer.holder):
+    async def _introspect_access_token(self, token: str, caller: IntrospectionCaller) -> Mapping[str, object] | None:
+        bearer = await self._access_token_verifier.find(token)
+        if bearer is None or not caller.may_introspect(bearer.holder):
             return None
         scopes = [scope for scope in bearer.holder.scopes if scope in bearer.token.scopes]
         return {
-            **self._told(bearer.holder, " ".join(scopes)),
+            **self._active_response(bearer.holder, " ".join(scopes)),
             "token_type": "Bearer",
             "exp": bearer.token.ends_at,
         }
 
-    async def _refresh_token(self, token: str, asker: IntrospectionCaller) -> Mapping[str, object] | None:
+    async def _introspect_refresh_token(self, token: str, caller: IntrospectionCaller) -> Mapping[str, object] | None:
         found = await self._refresh_tokens.find(token)
-        if found is None or not asker.may_know(found.holder):
+        if found is None or not caller.may_introspect(found.holder):
             return None
         holder = found.holder
         if not found.is_newest or OFFLINE_ACCESS not in holder.scopes:
             return None
-        return {**self._told(holder, " ".join(holder.scopes)), "exp": found.ends_at}
+        return {**self._active_response(holder, " ".join(holder.scopes)), "exp": found.ends_at}
 
-    async def _login_token(self, token: str, asker: IntrospectionCaller) -> Mapping[str, object] | None:
+    async def _introspect_login_token(self, token: str, caller: IntrospectionCaller) -> Mapping[str, object] | None:
         """The `token` of login data: its application alone is told about it (R1)."""
-        login = await self._logins.live_token(sha256(token), self._clock.now())
-        if login is None or login.application_id != asker.application_id:
+        login = await self._logins.live_login_token(sha256(token), self._clock.now())
+        if login is None or login.application_id != caller.application_id:
             return None
         return {"active": True, "iss": self._issuer, "sub": login.user_id, "exp": login.ends_at}
 
-    def _told(self, holder: GrantHolder, scope: str) -> dict[str, object]:
+    def _active_response(self, holder: GrantHolder, scope: str) -> dict[str, object]:
         return {
             "active": True,
             "iss": self._issuer,

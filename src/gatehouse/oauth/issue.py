@@ -59,7 +59,7 @@ class TokenIssuer:
         self._clock = clock
         self._issuer = issuer
 
-    async def tokens(
+    async def issue(
         self, holder: GrantHolder, *, scopes: tuple[str, ...], generation: int, refreshed_at: int
     ) -> TokenSet:
         """`generation` is that of the refresh token that is good now, made at `refreshed_at`; 0 for none."""
@@ -67,9 +67,9 @@ class TokenIssuer:
         held = holder.scopes
         scopes = tuple(scope for scope in scopes if scope in held)
         ends_at = min(now + holder.client.token_settings.access_seconds, holder.grant.ends_at)
-        await self._keyring.catch_up(holder.keys_version)
-        access_token = self._access_tokens.make(
-            holder.grant.grant_id, scopes, ends_at, distrusted=self._keyring.distrusted
+        await self._keyring.ensure_version(holder.keys_version)
+        access_token = self._access_tokens.encode(
+            holder.grant.grant_id, scopes, ends_at, distrust_count=self._keyring.distrust_count
         )
         return TokenSet(
             access_token=access_token,
@@ -106,7 +106,7 @@ class TokenIssuer:
             return await sign(claims)
         marked = msgspec.structs.replace(claims, claims_omitted=True)
         mapped = claims_that_fit(await self._mapping.claims(user, client), payload_bytes_left(marked, MAX_ID_TOKEN))
-        return await sign(claims if len(mapped) == len(client.claims) else marked, more=mapped)
+        return await sign(claims if len(mapped) == len(client.claims) else marked, extra_claims=mapped)
 
 
 def at_hash(access_token: str, alg: Algorithm) -> str:

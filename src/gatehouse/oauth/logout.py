@@ -33,10 +33,10 @@ class CheckedLogout:
     """A request that was checked."""
 
     client: Client | None = None  # None when nothing says, and proves, who asks
-    returns_to: str = ""  # where the browser goes afterwards: registered by that client, with its state
+    redirect_url: str = ""  # where the browser goes afterwards: registered by that client, with its state
     hint: IdClaims | None = None
 
-    def is_asked_by(self, signed_in: UserSession) -> bool:
+    def matches_session(self, signed_in: UserSession) -> bool:
         """Whether the hint shows that the client speaks of this person, in this session."""
         hint = self.hint
         if hint is None or hint.sub != signed_in.user.user_id:
@@ -55,11 +55,11 @@ class LogoutRequests:
         if hint is not None and asked.client_id not in ("", hint.azp):
             raise BadLogout("client_id is not the one the id_token_hint was made for")
         client = await self._client(asked.client_id if hint is None else hint.azp)
-        return CheckedLogout(client=client, returns_to=self._returns_to(asked, client), hint=hint)
+        return CheckedLogout(client=client, redirect_url=self._redirect_url(asked, client), hint=hint)
 
     async def _hint(self, token: str) -> IdClaims:
         try:
-            return await self._verifier.verify(token, IdClaims, expired_by=ANY_AGE)
+            return await self._verifier.verify(token, IdClaims, expiry_grace=ANY_AGE)
         except InvalidToken as error:
             raise BadLogout("the id_token_hint is not an id_token of this service") from error
 
@@ -69,7 +69,7 @@ class LogoutRequests:
         except ClientNotFound:
             raise BadLogout("there is no such client") from None
 
-    def _returns_to(self, asked: LogoutRequest, client: Client | None) -> str:
+    def _redirect_url(self, asked: LogoutRequest, client: Client | None) -> str:
         """Without a client there is nobody whose address it could be, and so it is not followed."""
         if not asked.post_logout_redirect_uri or client is None:
             return ""

@@ -51,10 +51,10 @@ class AuthorizeSignInPurpose:
     async def next_step(self, interaction: SignInFlow) -> FlowStep:
         request, proof = decode_request(interaction), proof_of_flow(interaction)
         client = await self._client(request)
-        if not self._authorize.will_do(request, client, proof):
+        if not self._authorize.is_proof_sufficient(request, client, proof):
             return FlowStep.LOGIN
         try:
-            must_ask = await self._must_ask(request, client, proof)
+            must_ask = await self._needs_consent(request, client, proof)
         except AuthorizeRefused:
             return FlowStep.DONE  # there is nothing to consent to: `finish` says no
         return FlowStep.CONSENT if must_ask else FlowStep.DONE
@@ -64,15 +64,15 @@ class AuthorizeSignInPurpose:
         request, proof = decode_request(interaction), proof_of_flow(interaction)
         client = await self._client(request)
         try:
-            await self._refuse_outsiders(request, client, proof)
-            return await self._authorize.grant(request, client, proof, origin)
+            await self._refuse_wrong_user(request, client, proof)
+            return await self._authorize.create_grant(request, client, proof, origin)
         except AuthorizeRefused as refused:
-            return self._authorize.refusal(request.redirect_uri, request.state, refused)
+            return self._authorize.refusal_url(request.redirect_uri, request.state, refused)
 
-    def denied(self, interaction: SignInFlow) -> str:
+    def denied_url(self, interaction: SignInFlow) -> str:
         """The person said no; the address that tells the client."""
         request = decode_request(interaction)
-        return self._authorize.refusal(request.redirect_uri, request.state, NotLetIn())
+        return self._authorize.refusal_url(request.redirect_uri, request.state, NotLetIn())
 
     async def _client(self, request: AuthorizationRequest) -> Client:
         """The client of a way under way; one that was removed, or has other addresses now, ends it."""
@@ -84,11 +84,11 @@ class AuthorizeSignInPurpose:
             raise SignInFlowGone
         return client
 
-    async def _must_ask(self, request: AuthorizationRequest, client: Client, proof: SignInProof) -> bool:
+    async def _needs_consent(self, request: AuthorizationRequest, client: Client, proof: SignInProof) -> bool:
         user = await self._accounts.user(proof.user_id)
-        await self._authorize.refuse_outsiders(request, client, user)
-        return await self._authorize.must_ask(request, client, user)
+        await self._authorize.refuse_wrong_user(request, client, user)
+        return await self._authorize.needs_consent(request, client, user)
 
-    async def _refuse_outsiders(self, request: AuthorizationRequest, client: Client, proof: SignInProof) -> None:
+    async def _refuse_wrong_user(self, request: AuthorizationRequest, client: Client, proof: SignInProof) -> None:
         user = await self._accounts.user(proof.user_id)
-        await self._authorize.refuse_outsiders(request, client, user)
+        await self._authorize.refuse_wrong_user(request, client, user)

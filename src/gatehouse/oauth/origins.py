@@ -14,12 +14,12 @@ class ClientOriginCache:
     def __init__(self, *, store: ClientStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._known: frozenset[str] = frozenset()
+        self._cached: frozenset[str] = frozenset()
         self._read_at = float("-inf")
 
     async def is_registered(self, origin: str) -> bool:
         """Exactly so, by any client: a preflight does not say for which one it asks."""
         if self._clock.monotonic() - self._read_at >= ORIGIN_CACHE_SECONDS:
-            self._known = await self._store.origins()
+            self._cached = await self._store.client_origins()
             self._read_at = self._clock.monotonic()
-        return origin in self._known
+        return origin in self._cached

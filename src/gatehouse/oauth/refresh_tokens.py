@@ -53,20 +53,22 @@ class RefreshTokens:
         )
         return await self._signer.sign(claims, keys_version=holder.keys_version)
 
-    async def find(self, token: str, *, whenever: bool = False) -> PresentedRefreshToken | None:
+    async def find(self, token: str, *, include_expired: bool = False) -> PresentedRefreshToken | None:
         """The token and its grant, in one read; None unless we signed it as a refresh token and its grant lives.
 
         Also None for one past its end, unless `whenever`, and for one whose key is not trusted any more.
         """
         verifier = self._verifier
-        verify = verifier.verify_before_facts_whenever if whenever else verifier.verify_before_facts
+        verify = (
+            verifier.verify_with_cached_keys_ignoring_time if include_expired else verifier.verify_with_cached_keys
+        )
         try:
             claims = await verify(token, RefreshClaims)
             grant_id, _, generation = claims.jti.partition(SEPARATOR)
-            holder = await self._store.by_id(grant_id, self._clock.now())
+            holder = await self._store.find_live_grant(grant_id, self._clock.now())
             if holder is None:
                 return None
-            await verifier.confirm(claims, keys_version=holder.keys_version)
+            await verifier.recheck_key(claims, keys_version=holder.keys_version)
         except InvalidToken:
             return None
         return PresentedRefreshToken(holder=holder, generation=int(generation), ends_at=claims.exp)

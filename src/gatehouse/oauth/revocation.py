@@ -21,18 +21,18 @@ class Revocation:
         store: GrantStore,
         authentication: ClientAuthenticator,
         refresh_tokens: RefreshTokens,
-        bearers: AccessTokenVerifier,
+        access_token_verifier: AccessTokenVerifier,
         recorder: Recorder,
         clock: Clock,
     ) -> None:
         self._store = store
         self._authentication = authentication
         self._refresh_tokens = refresh_tokens
-        self._bearers = bearers
+        self._access_token_verifier = access_token_verifier
         self._recorder = recorder
         self._clock = clock
 
-    async def revoke_refresh_token(self, shown: ClientCredentials, token: str, origin: AuditOrigin) -> None:
+    async def revoke_refresh_token(self, credentials: ClientCredentials, token: str, origin: AuditOrigin) -> None:
         """Interface §4.2: nothing but the good refresh token of this very client is taken.
 
         A rotated one ends its family as well, and is told to be no good all the same: whoever still had it wanted
@@ -42,14 +42,14 @@ class Revocation:
         """
         if not token:
             raise InvalidRequest("no refresh_token")
-        client = await self._authentication.by_secret(shown)
+        client = await self._authentication.authenticate_by_secret(credentials)
         found = await self._refresh_tokens.find(token)
         if found is None or found.holder.client.client_id != client.client_id:
             raise InvalidRefreshToken("not a refresh token of this client")
         if not await self._revoke(found.holder, client, origin) or not found.is_newest:
             raise InvalidRefreshToken("rotated, or revoked meanwhile")
 
-    async def revoke(self, shown: ClientCredentials, token: str, origin: AuditOrigin) -> None:
+    async def revoke(self, credentials: ClientCredentials, token: str, origin: AuditOrigin) -> None:
         """RFC 7009: any token of the client; one that is no longer good is no error, nor is another client's (§2.2).
 
         Both are answered alike, so that nobody learns which foreign tokens live. Revoking an access token ends its
@@ -57,17 +57,17 @@ class Revocation:
         """
         if not token:
             raise InvalidRequest("no token")
-        client = await self._authentication.by_secret(shown)
-        holder = await self._holder(token)
+        client = await self._authentication.authenticate_by_secret(credentials)
+        holder = await self._find_holder(token)
         if holder is not None and holder.client.client_id == client.client_id:
             await self._revoke(holder, client, origin)
 
-    async def _holder(self, token: str) -> GrantHolder | None:
+    async def _find_holder(self, token: str) -> GrantHolder | None:
         """Whatever this clock says of the token: it may be wrong, and what was answered as revoked stays so (I16)."""
-        bearer = await self._bearers.find(token, whenever=True)
+        bearer = await self._access_token_verifier.find(token, include_expired=True)
         if bearer is not None:
             return bearer.holder
-        found = await self._refresh_tokens.find(token, whenever=True)
+        found = await self._refresh_tokens.find(token, include_expired=True)
         return None if found is None else found.holder
 
     async def _revoke(self, holder: GrantHolder, client: Client, origin: AuditOrigin) -> bool:
@@ -77,4 +77,4 @@ class Revocation:
             subject=holder.user.user_id,
             details={"client_id": client.client_id, "grant_id": holder.grant.grant_id},
         )
-        return await self._store.revoke(holder.grant.grant_id, self._clock.now(), record)
+        return await self._store.revoke_grant(holder.grant.grant_id, self._clock.now(), record)

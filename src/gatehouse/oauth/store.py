@@ -21,7 +21,7 @@ from gatehouse.oauth.model import (
 class RedeemOutcome(Enum):
     """How taking a code ended."""
 
-    TAKEN = auto()
+    REDEEMED = auto()
     REUSED = auto()  # it was taken before: everything that came of it is revoked now
     GONE = auto()  # expired, burnt, revoked, or never there
 
@@ -37,31 +37,31 @@ class RotationOutcome(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RotationResult:
-    turn: RotationOutcome
+    outcome: RotationOutcome
     generation: int = 0  # of the refresh token that is good now
     refreshed_at: int = 0
 
 
 class ClientStore(Protocol):
-    async def create(self, client: Client, record: AuditRecord) -> None:
+    async def create_client(self, client: Client, record: AuditRecord) -> None:
         """Keep a new client with its secrets. Of two callers with one id one succeeds, one gets ClientExists."""
 
     async def client(self, client_id: str) -> Client:
         """Return the client with its live secrets. Raises ClientNotFound, for removed ones too."""
 
-    async def serving_client(self, client_id: str) -> Client:
+    async def active_client(self, client_id: str) -> Client:
         """The same, and ClientNotFound too when its application, or the project of that, is removed (R5)."""
 
     async def clients(self) -> Sequence[Client]:
         """All clients that are not removed, by id."""
 
-    async def clients_of(self, application_id: int) -> Sequence[Client]:
+    async def clients_of_application(self, application_id: int) -> Sequence[Client]:
         """Those of one application, by id."""
 
-    async def change(self, client: Client, record: AuditRecord) -> None:
+    async def change_client(self, client: Client, record: AuditRecord) -> None:
         """Replace the client, its secrets too, if its version is still the given one. Raises ClientChanged."""
 
-    async def origins(self) -> frozenset[str]:
+    async def client_origins(self) -> frozenset[str]:
         """The origins of all clients that are not removed."""
 
     async def rotate_secret(
@@ -72,7 +72,7 @@ class ClientStore(Protocol):
         One atomic act; at most two secrets are ever live, however many callers race. Raises ClientNotFound.
         """
 
-    async def remove(self, client_id: str, record: AuditRecord, *, seen: int | None = None) -> None:
+    async def remove_client(self, client_id: str, record: AuditRecord, *, seen: int | None = None) -> None:
         """Mark the client removed and forget its secrets; its id is never given again.
 
         Raises ClientNotFound; ClientChanged when `seen` is given and is not its version.
@@ -80,7 +80,7 @@ class ClientStore(Protocol):
 
 
 class GrantStore(Protocol):
-    async def begin(
+    async def create_grant(
         self, grant: Grant, record: AuditRecord, *, in_session: bool = False, consented: bool = False
     ) -> bool:
         """Keep a new grant with its code; False, and nothing kept, when the user is blocked or his rev moved on.
@@ -89,13 +89,13 @@ class GrantStore(Protocol):
         `consented`: also when its scopes are not, or no longer, all allowed by the person.
         """
 
-    async def by_code(self, code: bytes) -> GrantHolder | None:
+    async def find_grant_by_code(self, code: bytes) -> GrantHolder | None:
         """The grant behind a code, spent or not, with its user, its client and its secrets; one round trip."""
 
-    async def by_id(self, grant_id: str, now: int) -> GrantHolder | None:
+    async def find_live_grant(self, grant_id: str, now: int) -> GrantHolder | None:
         """The same for a living grant (model.Grant says which are), for whoever presents a token; one round trip."""
 
-    async def take_code(
+    async def redeem_code(
         self, code: bytes, now: int, *, generation: int, reused: Callable[[], AuditRecord]
     ) -> RedeemOutcome:
         """Take the code, once, and set generation and refreshed_at: of any number of callers one gets TAKEN.
@@ -103,10 +103,10 @@ class GrantStore(Protocol):
         Taken before: the grant is revoked, with the record, and the answer is REUSED.
         """
 
-    async def fail_code(self, code: bytes, *, most: int) -> None:
+    async def count_code_failure(self, code: bytes, *, most: int) -> None:
         """Count an attempt that came to nothing; at `most` of them the code is burnt."""
 
-    async def turn(
+    async def rotate(
         self, grant_id: str, generation: int, now: int, *, grace: int, reused: Callable[[], AuditRecord]
     ) -> RotationResult:
         """Take the refresh token of that generation and make the next one the good one: one atomic act.
@@ -115,10 +115,10 @@ class GrantStore(Protocol):
         REPEATED. Any other is REUSED, and the family is revoked with the record.
         """
 
-    async def revoke(self, grant_id: str, now: int, record: AuditRecord) -> bool:
+    async def revoke_grant(self, grant_id: str, now: int, record: AuditRecord) -> bool:
         """End a grant and everything that came of it; False when it was dead already."""
 
-    async def revoke_client(self, client_id: str, now: int, record: AuditRecord) -> int:
+    async def revoke_client_grants(self, client_id: str, now: int, record: AuditRecord) -> int:
         """End every living grant of a client; how many there were."""
 
     async def spend_assertion(self, digest: bytes, client_id: str, now: int, *, ends_at: int) -> bool:
@@ -126,7 +126,7 @@ class GrantStore(Protocol):
 
 
 class LoginTokenStore(Protocol):
-    async def live_token(self, digest: bytes, now: int) -> LoginToken | None:
+    async def live_login_token(self, digest: bytes, now: int) -> LoginToken | None:
         """The `token` of login data (R1) of that digest, unless it ended, or its user is blocked or revoked it."""
 
 
@@ -137,21 +137,21 @@ class ConsentStore(Protocol):
     async def consents(self, user_id: str, now: int) -> Sequence[tuple[Consent, Client]]:
         """Everything he has allowed, and what clients hold unasked, for his account page; no removed clients."""
 
-    async def give(self, consent: Consent, record: AuditRecord) -> None:
+    async def add_consent(self, consent: Consent, record: AuditRecord) -> None:
         """Add the scopes to what is allowed already; two windows at once lose nothing."""
 
-    async def withdraw(self, user_id: str, client_id: str, now: int, record: AuditRecord) -> bool:
+    async def withdraw_consent(self, user_id: str, client_id: str, now: int, record: AuditRecord) -> bool:
         """Forget the consent and revoke every grant of that person to that client, in one act."""
 
 
 class DeviceStore(Protocol):
-    async def ask(self, request: DeviceRequest) -> bool:
+    async def create_request(self, request: DeviceRequest) -> bool:
         """Keep a new request; False when its user code is in use."""
 
-    async def by_user_code(self, user_code: str, now: int) -> DeviceRequest | None:
+    async def find_pending_request(self, user_code: str, now: int) -> DeviceRequest | None:
         """The pending request behind a user code."""
 
-    async def approve(
+    async def approve_request(
         self, user_code: str, grant: Grant, now: int, record: AuditRecord, *, consented: bool = False
     ) -> bool:
         """Approve the pending request and keep its grant, together; False when it is not pending any more.
@@ -159,16 +159,16 @@ class DeviceStore(Protocol):
         `consented`: as in GrantStore.begin.
         """
 
-    async def deny(self, user_code: str, now: int, record: AuditRecord) -> bool:
+    async def deny_request(self, user_code: str, now: int, record: AuditRecord) -> bool:
         """Refuse the pending request."""
 
-    async def poll(self, digest: bytes, now: int) -> tuple[DeviceRequest | None, bool]:
+    async def record_poll(self, digest: bytes, now: int) -> tuple[DeviceRequest | None, bool]:
         """Note a poll; returns the request as it is, and whether the poll came before its interval was over.
 
         An early one lengthens the interval by five seconds (RFC 8628 §3.5).
         """
 
-    async def take(self, request: DeviceRequest, now: int, *, generation: int) -> GrantHolder | None:
+    async def redeem_request(self, request: DeviceRequest, now: int, *, generation: int) -> GrantHolder | None:
         """Take the approved request away and return its living grant, once: of any number of callers one gets it."""
 
 
@@ -178,14 +178,14 @@ class LogoutStore(Protocol):
     There the grants of the session end, those with offline access excepted; with an account's sessions, all of them.
     """
 
-    async def claim(self, now: int, *, most: int, lease: int) -> Sequence[LogoutCall]:
+    async def claim_calls(self, now: int, *, most: int, lease: int) -> Sequence[LogoutCall]:
         """Calls whose time has come; each is given to one caller only until its lease is over."""
 
-    async def delivered(self, call: LogoutCall, record: AuditRecord) -> None:
+    async def mark_delivered(self, call: LogoutCall, record: AuditRecord) -> None:
         """The client was told; whoever held the call no longer changes nothing."""
 
-    async def put_off(self, call: LogoutCall, trouble: str, next_try_at: int) -> None:
+    async def schedule_retry(self, call: LogoutCall, trouble: str, next_try_at: int) -> None:
         """It was not; it will be tried again then, or never when that is 0."""
 
-    async def give_up(self, call: LogoutCall, trouble: str, record: AuditRecord) -> None:
+    async def give_up_call(self, call: LogoutCall, trouble: str, record: AuditRecord) -> None:
         """It was not, and will not be tried again; the call stays for the operator to see."""

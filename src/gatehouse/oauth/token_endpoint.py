@@ -50,16 +50,18 @@ class RedeemedGrant:
 
 
 class GrantType(Protocol):
-    async def find(self, ask: TokenRequest) -> PresentedGrant | None:
+    async def find_grant(self, token_request: TokenRequest) -> PresentedGrant | None:
         """Whose it is that is presented here, if that can be told already; takes nothing.
 
         Raises InvalidRequest when a parameter is missing.
         """
 
-    async def failed(self, ask: TokenRequest) -> None:
+    async def record_failure(self, token_request: TokenRequest) -> None:
         """Somebody presented it and could not prove to be its client."""
 
-    async def take(self, ask: TokenRequest, client: Client, found: PresentedGrant | None) -> RedeemedGrant:
+    async def redeem(
+        self, token_request: TokenRequest, client: Client, found: PresentedGrant | None
+    ) -> RedeemedGrant:
         """Check what is left to check, then take it, once. Raises InvalidGrant and others of this room."""
 
 
@@ -70,30 +72,30 @@ class TokenEndpoint:
         authentication: ClientAuthenticator,
         grants: Mapping[str, GrantType],
         rules: ApplicationLoginRules,
-        issue: TokenIssuer,
+        token_issuer: TokenIssuer,
     ) -> None:
         self._authentication = authentication
         self._grants = grants
         self._rules = rules
-        self._issue = issue
+        self._token_issuer = token_issuer
 
-    async def answer(self, ask: TokenRequest) -> TokenSet:
-        grant = self._grant(ask.grant_type)
-        found = await grant.find(ask)
+    async def issue_tokens(self, token_request: TokenRequest) -> TokenSet:
+        grant = self._grant_type(token_request.grant_type)
+        found = await grant.find_grant(token_request)
         try:
-            client = await self._client(ask, found)
+            client = await self._client(token_request, found)
         except (InvalidClient, InvalidGrant):
             if found is not None:
-                await grant.failed(ask)
+                await grant.record_failure(token_request)
             raise
         if found is not None and not await may_log_in_to_client(self._rules, found.holder.user, client):
             raise InvalidGrant(f"application {client.application_id} keeps {found.holder.user.user_id} out")
-        taken = await grant.take(ask, client, found)
-        return await self._issue.tokens(
+        taken = await grant.redeem(token_request, client, found)
+        return await self._token_issuer.issue(
             taken.holder, scopes=taken.scopes, generation=taken.generation, refreshed_at=taken.refreshed_at
         )
 
-    def _grant(self, name: str) -> GrantType:
+    def _grant_type(self, name: str) -> GrantType:
         if not name:
             raise InvalidRequest("no grant_type")
         grant = self._grants.get(name)
@@ -101,12 +103,14 @@ class TokenEndpoint:
             raise UnsupportedGrantType
         return grant
 
-    async def _client(self, ask: TokenRequest, found: PresentedGrant | None) -> Client:
+    async def _client(self, token_request: TokenRequest, found: PresentedGrant | None) -> Client:
         """The client that proved itself; it must be the one whose code or token is presented."""
         owner = None if found is None else found.holder.client
-        if owner is None and ask.credentials.is_nameless:
+        if owner is None and token_request.credentials.is_unnamed_proof:
             raise InvalidGrant("presented something that is nobody's")
-        client = await self._authentication.at_token_endpoint(ask.credentials, owner, ask.redirect_uri)
+        client = await self._authentication.authenticate_at_token_endpoint(
+            token_request.credentials, owner, token_request.redirect_uri
+        )
         if owner is not None and client.client_id != owner.client_id:
             raise InvalidGrant(f"{client.client_id} presented what is {owner.client_id}'s")
         return client

@@ -8,13 +8,13 @@ from gatehouse.oauth.ports import ClaimMapping
 
 
 class UserInfo:
-    def __init__(self, *, bearers: AccessTokenVerifier, mapping: ClaimMapping) -> None:
-        self._bearers = bearers
+    def __init__(self, *, access_token_verifier: AccessTokenVerifier, mapping: ClaimMapping) -> None:
+        self._access_token_verifier = access_token_verifier
         self._mapping = mapping
 
-    async def about(self, access_token: str) -> Mapping[str, object]:
+    async def claims_for(self, access_token: str) -> Mapping[str, object]:
         """Raises InvalidToken."""
-        bearer = await self._bearers.identify(access_token)
+        bearer = await self._access_token_verifier.verify(access_token)
         user, client, scopes = bearer.holder.user, bearer.holder.client, bearer.token.scopes
         mapped = await self._mapping.claims(user, client) if client.claims else {}
         told = {"email": email_for(user, scopes), "nickname": nickname_for(user, scopes)}

@@ -21,18 +21,18 @@ class ResponseParser:
         self._limits = limits
         self._parser = httptools.HttpResponseParser(self)
         self._body = bytearray()
-        self._head = 0
-        self._interim = 0
+        self._head_bytes = 0
+        self._interim_count = 0
         self._is_in_body = False
         self._has_length = False
-        self.answer: OutboundResponse | None = None
+        self.response: OutboundResponse | None = None
 
     def feed(self, data: bytes) -> None:
         """Raises BadAnswer, AnswerTooLarge."""
         if not self._is_in_body:
             # Before the parser keeps a line that never ends.
-            self._head += len(data)
-            if self._head > self._limits.head_bytes + CHUNK_BYTES:
+            self._head_bytes += len(data)
+            if self._head_bytes > self._limits.head_bytes + CHUNK_BYTES:
                 raise ResponseTooLarge("the head of the answer")
         try:
             self._parser.feed_data(data)
@@ -43,11 +43,11 @@ class ResponseParser:
 
     def end(self) -> OutboundResponse:
         """The connection was closed: the end of an answer that told no length, and of no other."""
-        if self.answer is None and self._is_in_body and not self._has_length:
+        if self.response is None and self._is_in_body and not self._has_length:
             self._finish()
-        if self.answer is None:
+        if self.response is None:
             raise BadResponse("closed before the answer was whole")
-        return self.answer
+        return self.response
 
     # -- called by the parser
 
@@ -72,13 +72,13 @@ class ResponseParser:
         if self._is_in_body:
             self._finish()
             return
-        self._interim += 1
-        if self._interim > MAX_INTERIM_RESPONSES:
+        self._interim_count += 1
+        if self._interim_count > MAX_INTERIM_RESPONSES:
             raise BadResponse("interim answers without end")
 
     def _finish(self) -> None:
-        if self.answer is None:
-            self.answer = OutboundResponse(status=self._parser.get_status_code(), body=bytes(self._body))
+        if self.response is None:
+            self.response = OutboundResponse(status=self._parser.get_status_code(), body=bytes(self._body))
 
 
 def parser_error_cause(error: Exception) -> BadResponse | ResponseTooLarge:
@@ -90,9 +90,9 @@ def parser_error_cause(error: Exception) -> BadResponse | ResponseTooLarge:
 async def read_response(reader: asyncio.StreamReader, limits: CallLimits) -> OutboundResponse:
     """Raises BadAnswer, AnswerTooLarge."""
     parsing = ResponseParser(limits)
-    while parsing.answer is None:
+    while parsing.response is None:
         data = await reader.read(CHUNK_BYTES)
         if not data:
             return parsing.end()
         parsing.feed(data)
-    return parsing.answer
+    return parsing.response

@@ -29,27 +29,27 @@ class OutboundClient:
         self._resolver = resolver
         self._connector = connector
         self._limits = limits or CallLimits()
-        self._places = asyncio.Semaphore(self._limits.at_once)
+        self._semaphore = asyncio.Semaphore(self._limits.max_concurrent)
 
     @property
-    def patience(self) -> float:
+    def timeout(self) -> float:
         """The longest one call takes once it has begun."""
         return self._limits.total_seconds
 
-    async def post(self, posting: OutboundRequest) -> OutboundResponse:
+    async def post(self, request: OutboundRequest) -> OutboundResponse:
         """Send a JSON document; whatever status comes back is an answer. Raises CallFailed and its kinds."""
-        url = parse_target(posting.url)
-        async with self._places:
+        url = parse_target(request.url)
+        async with self._semaphore:
             try:
                 async with asyncio.timeout(self._limits.total_seconds):
-                    return await self._exchange(url, request_bytes(url, posting))
+                    return await self._send(url, request_bytes(url, request))
             except TimeoutError:
                 raise TooSlow(f"{url.host}: {self._limits.total_seconds:g} s") from None
             except (OSError, EOFError) as error:
                 raise Unreachable(f"{url.host}: {error}") from None
 
-    async def _exchange(self, url: WebUrl, request: bytes) -> OutboundResponse:
-        reader, writer = await self._connected(url)
+    async def _send(self, url: WebUrl, request: bytes) -> OutboundResponse:
+        reader, writer = await self._connect(url)
         try:
             writer.write(request)
             await writer.drain()
@@ -57,19 +57,19 @@ class OutboundClient:
         finally:
             writer.transport.abort()  # nothing is left to say, and nobody is waited for
 
-    async def _connected(self, url: WebUrl) -> Streams:
+    async def _connect(self, url: WebUrl) -> Streams:
         try:
             async with asyncio.timeout(self._limits.connect_seconds):
-                return await self._first_of(await self._addresses(url), url)
+                return await self._connect_to_first(await self._addresses(url), url)
         except TimeoutError:
             raise TooSlow(f"{url.host}: no connection") from None
 
     async def _addresses(self, url: WebUrl) -> list[Address]:
         """Asked for once: whatever the name leads to a moment later, this is where we go (rebinding)."""
-        found = [url.address] if url.address is not None else await self._resolver.addresses(url.host, url.port)
+        found = [url.address] if url.address is not None else await self._resolver.resolve(url.host, url.port)
         return check_addresses(url, found, self._allowed)[:MAX_ADDRESSES]
 
-    async def _first_of(self, addresses: list[Address], url: WebUrl) -> Streams:
+    async def _connect_to_first(self, addresses: list[Address], url: WebUrl) -> Streams:
         trouble: CallFailed = Unreachable(url.host)
         for address in addresses:
             try:
@@ -81,19 +81,19 @@ class OutboundClient:
         raise trouble
 
 
-def request_bytes(url: WebUrl, posting: OutboundRequest) -> bytes:
+def request_bytes(url: WebUrl, request: OutboundRequest) -> bytes:
     headers = {
         "Host": host_header(url),
         "User-Agent": "gatehouse",
         "Accept": "application/json",
         "Accept-Encoding": "identity",
         "Content-Type": "application/json",
-        "Content-Length": str(len(posting.body)),
+        "Content-Length": str(len(request.body)),
         "Connection": "close",
-        **posting.headers,
+        **request.headers,
     }
     if any(FORBIDDEN_IN_HEADERS & set(name + value) for name, value in headers.items()):
         raise ValueError("a header of ours has more than one line")
     target = url.target if url.target.startswith("/") else f"/{url.target}"
     lines = [f"POST {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
-    return "\r\n".join(lines).encode("ascii") + posting.body
+    return "\r\n".join(lines).encode("ascii") + request.body

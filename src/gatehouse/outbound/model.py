@@ -12,7 +12,7 @@ class CallLimits:
     total_seconds: float = 20.0
     head_bytes: int = 16_384
     body_bytes: int = 1_048_576
-    at_once: int = 8
+    max_concurrent: int = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Resolver(Protocol):
-    async def addresses(self, host: str, port: int) -> Sequence[Address]:
+    async def resolve(self, host: str, port: int) -> Sequence[Address]:
         """Every address the name has now. Raises Unreachable."""
 
 
@@ -24,7 +24,7 @@ class Connector(Protocol):
 
 
 class SystemResolver:
-    async def addresses(self, host: str, port: int) -> Sequence[Address]:
+    async def resolve(self, host: str, port: int) -> Sequence[Address]:
         loop = asyncio.get_running_loop()
         try:
             found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -36,9 +36,9 @@ class SystemResolver:
 class TcpConnector:
     """Straight to the address: no proxy of the environment is asked."""
 
-    def __init__(self, trust: ssl.SSLContext | None = None) -> None:
+    def __init__(self, tls_context: ssl.SSLContext | None = None) -> None:
         """`trust`: whose certificates are believed; else those the system believes."""
-        self._trust = trust
+        self._tls_context = tls_context
 
     async def connect(self, address: Address, port: int, *, name: str, encrypted: bool) -> Streams:
         try:
@@ -49,7 +49,7 @@ class TcpConnector:
             raise Unreachable(f"{name} at {address}: {error}") from None
 
     def _tls(self) -> ssl.SSLContext:
-        if self._trust is None:
-            self._trust = ssl.create_default_context()
-            self._trust.minimum_version = ssl.TLSVersion.TLSv1_2
-        return self._trust
+        if self._tls_context is None:
+            self._tls_context = ssl.create_default_context()
+            self._tls_context.minimum_version = ssl.TLSVersion.TLSv1_2
+        return self._tls_context

@@ -18,10 +18,10 @@ class Poster(Protocol):
     """What makes the calls."""
 
     @property
-    def patience(self) -> float:
+    def timeout(self) -> float:
         """The longest one call takes once it has begun."""
 
-    async def post(self, posting: OutboundRequest) -> OutboundResponse:
+    async def post(self, request: OutboundRequest) -> OutboundResponse:
         """Raises CallFailed."""
 
 
@@ -29,11 +29,11 @@ class Poster(Protocol):
 class Backoff:
     """Seconds until the next try: twice as long each time."""
 
-    first: int
-    longest: int
+    initial: int
+    maximum: int
 
-    def after(self, tries: int) -> int:
-        return int(min(self.first * 2 ** min(tries - 1, MAX_DOUBLINGS), self.longest))
+    def delay_after(self, tries: int) -> int:
+        return int(min(self.initial * 2 ** min(tries - 1, MAX_DOUBLINGS), self.maximum))
 
 
 class CallWorker(Generic[T]):
@@ -48,12 +48,12 @@ class CallWorker(Generic[T]):
     ) -> None:
         self._claim = claim
         self._run = run
-        self._lease = round(poster.patience) + LEASE_MARGIN
-        self._round = asyncio.Lock()
+        self._lease = round(poster.timeout) + LEASE_MARGIN
+        self._lock = asyncio.Lock()
 
     async def run_once(self) -> None:
         """Make whatever calls are due, a batch together; return when none is left that could be made now."""
-        async with self._round:
+        async with self._lock:
             while calls := await self._claim(self._lease):
                 async with asyncio.TaskGroup() as together:
                     for call in calls:

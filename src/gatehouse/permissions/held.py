@@ -18,7 +18,7 @@ class EffectiveHoldings:
     effective: EffectivePermissions
     groups: tuple[str, ...]  # titles of the groups of its project that he belongs to
     now: int
-    listed: tuple[str, ...] | None = None  # the rules, where they are many: made off the loop
+    rendered_rules: tuple[str, ...] | None = None  # the rules, where they are many: made off the loop
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -27,30 +27,35 @@ class EffectiveHoldings:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        return render_rules(self.effective, self.now) if self.listed is None else self.listed
+        return render_rules(self.effective, self.now) if self.rendered_rules is None else self.rendered_rules
 
 
 class HoldingsReader:
-    def __init__(self, *, reading: PermissionLoader, clock: Clock) -> None:
-        self._reading = reading
+    def __init__(self, *, permission_loader: PermissionLoader, clock: Clock) -> None:
+        self._permission_loader = permission_loader
         self._clock = clock
 
-    async def held(self, user_id: str, application_ids: Collection[int]) -> Mapping[int, EffectiveHoldings]:
+    async def holdings_by_application(
+        self, user_id: str, application_ids: Collection[int]
+    ) -> Mapping[int, EffectiveHoldings]:
         """By application; one that never was is left out. No address is known here: none meets a condition (R5)."""
-        facts = await self._reading.facts(user_id, application_ids)
+        facts = await self._permission_loader.load_facts(user_id, application_ids)
         if facts is None:
             return {}
-        case = await self._reading.case(facts)
-        return {number: await self._in(case, number) for number in application_ids if number in case.models}
+        case = await self._permission_loader.load_input(facts)
+        return {number: await self._holdings_in(case, number) for number in application_ids if number in case.models}
 
-    async def _in(self, case: EvaluationInput, application_id: int) -> EffectiveHoldings:
-        effective = await self._reading.effective(case, application_id, None)
+    async def _holdings_in(self, evaluation_input: EvaluationInput, application_id: int) -> EffectiveHoldings:
+        effective = await self._permission_loader.evaluate(evaluation_input, application_id, None)
         now = self._clock.now()
         listed = None
         if effective.work > MAX_INLINE_WEIGHT:
             listed = await run_off_loop(effective.work, render_rules, effective, now)
         return EffectiveHoldings(
-            effective=effective, groups=member_group_titles(case, application_id), now=now, listed=listed
+            effective=effective,
+            groups=member_group_titles(evaluation_input, application_id),
+            now=now,
+            rendered_rules=listed,
         )
 
 
@@ -58,9 +63,9 @@ def render_rules(effective: EffectivePermissions, now: int) -> tuple[str, ...]:
     return render_shape(effective, Shape.LIST_SHORT, DEFAULT_OPTIONS, now)
 
 
-def member_group_titles(case: EvaluationInput, application_id: int) -> tuple[str, ...]:
-    application = case.models[application_id].application
-    project = case.structure.projects.get(application.project_id or "")
+def member_group_titles(evaluation_input: EvaluationInput, application_id: int) -> tuple[str, ...]:
+    application = evaluation_input.models[application_id].application
+    project = evaluation_input.structure.projects.get(application.project_id or "")
     if project is None or project.project.removed or application.removed:
         return ()
-    return tuple(sorted(group.title for group in project.groups.values() if is_member(group, case.facts)))
+    return tuple(sorted(group.title for group in project.groups.values() if is_member(group, evaluation_input.facts)))

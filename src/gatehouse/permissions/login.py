@@ -37,17 +37,22 @@ class LoginRefusalReason(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginRefusal:
     application_id: int
-    by: LoginRefusalReason
+    reason: LoginRefusalReason
 
 
 class LoginRules:
     """Fills accounts/ports.py ApplicationRules; every way of signing in asks here."""
 
     def __init__(
-        self, *, store: PermissionStore, reading: PermissionLoader, service_jwts: ServiceJwtVerifier, clock: Clock
+        self,
+        *,
+        store: PermissionStore,
+        permission_loader: PermissionLoader,
+        service_jwts: ServiceJwtVerifier,
+        clock: Clock,
     ) -> None:
         self._store = store
-        self._reading = reading
+        self._permission_loader = permission_loader
         self._service_jwts = service_jwts
         self._clock = clock
 
@@ -55,41 +60,41 @@ class LoginRules:
         """Every one of them has to let him in; one that never was, or is removed, lets nobody in."""
         if not application_ids:
             return True
-        facts = await self._reading.facts(user.user_id, application_ids)
+        facts = await self._permission_loader.load_facts(user.user_id, application_ids)
         if facts is None:
             return False
-        case = await self._reading.case(facts)
+        case = await self._permission_loader.load_input(facts)
         now = self._clock.now()
         return all(
             number in case.models and allows_login(case.models[number], case.facts, case.structure, now)
             for number in application_ids
         )
 
-    async def refused(self, user_id: str, application_ids: Sequence[int]) -> LoginRefusal | None:
+    async def find_refusal(self, user_id: str, application_ids: Sequence[int]) -> LoginRefusal | None:
         """The first of them that does not let him in, and what keeps him out; None when they all do."""
-        facts = await self._reading.facts(user_id, application_ids)
+        facts = await self._permission_loader.load_facts(user_id, application_ids)
         if facts is None:
             return None
-        case, now = await self._reading.case(facts), self._clock.now()
+        case, now = await self._permission_loader.load_input(facts), self._clock.now()
         for number in application_ids:
             by = refusal_reason(case, number, now)
             if by is not None:
-                return LoginRefusal(application_id=number, by=by)
+                return LoginRefusal(application_id=number, reason=by)
         return None
 
     async def service_application(self, service_jwt: str) -> int:
-        return await self._service_jwts.application_of(service_jwt)
+        return await self._service_jwts.verify(service_jwt)
 
     async def permissions(self, user: User, application_id: int) -> PermissionClaims | None:
         """What he holds in the application, for `perm` of his JWT; no address is known there (R5)."""
-        facts = await self._reading.facts(user.user_id, (application_id,))
+        facts = await self._permission_loader.load_facts(user.user_id, (application_id,))
         if facts is None:
             return None
-        case = await self._reading.case(facts)
+        case = await self._permission_loader.load_input(facts)
         if application_id not in case.models:
             return None
         now = self._clock.now()
-        held = await self._reading.effective(case, application_id, None)
+        held = await self._permission_loader.evaluate(case, application_id, None)
         ends = held.first_end(now, selected_scopes(held))
         return PermissionClaims(
             application_id=application_id,
@@ -99,18 +104,18 @@ class LoginRules:
 
     async def shares_email(self, application_id: int, secret: str) -> bool:
         # Found by its digest: comparing the secret itself would tell by its time how much of a guess was right.
-        return await self._store.knows_email_secret(application_id, sha256(secret))
+        return await self._store.has_email_secret(application_id, sha256(secret))
 
 
-def refusal_reason(case: EvaluationInput, application_id: int, now: int) -> LoginRefusalReason | None:
+def refusal_reason(evaluation_input: EvaluationInput, application_id: int, now: int) -> LoginRefusalReason | None:
     """A blocked account comes first: it signs in nowhere, whatever the application says."""
-    if case.facts.blocked:
+    if evaluation_input.facts.blocked:
         return LoginRefusalReason.ACCOUNT_BLOCKED
-    model = case.models.get(application_id)
+    model = evaluation_input.models.get(application_id)
     return (
         LoginRefusalReason.UNKNOWN
         if model is None
-        else application_refusal_reason(model, case.facts, case.structure, now)
+        else application_refusal_reason(model, evaluation_input.facts, evaluation_input.structure, now)
     )
 
 

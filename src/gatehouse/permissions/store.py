@@ -44,7 +44,9 @@ Change = Callable[[T], EditResult[T]]
 class PermissionStore(Protocol):
     """Reading for decisions, and application 1."""
 
-    async def install(self, application: Application, schema: ApplicationSchema, roles: Sequence[Role]) -> None:
+    async def install_central(
+        self, application: Application, schema: ApplicationSchema, roles: Sequence[Role]
+    ) -> None:
         """Keep application 1 with its schema and roles unless it is there; one atomic act, repeatable."""
 
     async def facts(self, user_id: str, application_ids: Collection[int]) -> Facts | None:
@@ -59,7 +61,7 @@ class PermissionStore(Protocol):
     async def login_section(self, application_id: int) -> Tree | None:
         """The login rules of the application's schema; None when it is unknown or removed."""
 
-    async def knows_email_secret(self, application_id: int, digest: bytes) -> bool:
+    async def has_email_secret(self, application_id: int, digest: bytes) -> bool:
         """Whether this is one of the application's `with_email` secrets."""
 
     async def add_email_secret(self, application_id: int, digest: bytes, now: int, entry: AuditRecord) -> None:
@@ -110,10 +112,10 @@ class ApplicationStore(Protocol):
     async def applications_in(self, project_ids: Collection[str]) -> Sequence[Application]:
         """Those of these projects that are not removed, by id."""
 
-    async def role_holders(self, application_id: int, now: int) -> Mapping[str, int]:
+    async def count_role_holders(self, application_id: int, now: int) -> Mapping[str, int]:
         """How many users are assigned each role, by role key: distinct, unexpired, in any scope."""
 
-    async def holders_of(self, application_id: int, keys: Collection[str], now: int) -> Mapping[str, int]:
+    async def count_holders_of_roles(self, application_id: int, keys: Collection[str], now: int) -> Mapping[str, int]:
         """The same of these roles only: of limited ones there are never many."""
 
 
@@ -136,7 +138,7 @@ class ProjectStore(Protocol):
     async def project(self, project_id: str) -> ProjectModel:
         """By id or alias, removed ones too; groups with their listed users. Raises ProjectNotFound."""
 
-    async def publish(
+    async def publish_project(
         self,
         project: Project,
         new: NewApplication | None,
@@ -150,7 +152,7 @@ class ProjectStore(Protocol):
         the id, the title or the application's name is taken, by removed projects too, LimitReached.
         """
 
-    async def authored(self, user_id: str) -> int:
+    async def count_authored_projects(self, user_id: str) -> int:
         """How many projects the user made that are not removed."""
 
     async def edit_project(self, project_id: str, change: Change[ProjectModel]) -> ProjectModel:
@@ -182,7 +184,7 @@ class GroupStore(Protocol):
         GroupListed when one that stands in allow or disallow would lose the tag that it needs there.
         """
 
-    async def edit_access(
+    async def edit_group_access(
         self, group_id: str, change: Callable[[Group, Sequence[Group]], EditResult[Group]]
     ) -> Group:
         """The same for a change that depends on the project's other groups; they stand still meanwhile."""
@@ -196,7 +198,7 @@ class GroupStore(Protocol):
 
 
 class ApplicationKeyStore(Protocol):
-    async def is_live(self, application_id: int) -> bool:
+    async def is_application_live(self, application_id: int) -> bool:
         """Whether there is such an application, not removed, in no project that is removed."""
 
     async def access_keys(self, application_id: int) -> Sequence[AccessKey]:
@@ -211,7 +213,7 @@ class ApplicationKeyStore(Protocol):
     async def delete_access_key(self, application_id: int, key_id: str, records: Sequence[AuditRecord]) -> None:
         """Raises AccessKeyNotFound, also for a key of another application."""
 
-    async def used_access_key(self, key_id: str, now: int, not_before: int) -> None:
+    async def record_access_key_use(self, key_id: str, now: int, not_before: int) -> None:
         """Remember its use unless one since `not_before` is remembered already; never goes back."""
 
     async def application_keys(self, application_id: int) -> Sequence[ApplicationKey]:
@@ -260,17 +262,17 @@ class ServiceAccountStore(Protocol):
 class FullRemovalStore(Protocol):
     """A removed project, named by id or alias, and everything that is its own."""
 
-    async def belongings(self, project_id: str) -> ErasureCounts:
+    async def project_contents(self, project_id: str) -> ErasureCounts:
         """How much there is. Raises ProjectNotFound, ProjectNotRemoved."""
 
-    async def erase(self, project_id: str, entry: Callable[[ErasureCounts], AuditRecord]) -> ErasureCounts:
+    async def erase_project(self, project_id: str, entry: Callable[[ErasureCounts], AuditRecord]) -> ErasureCounts:
         """Take all of it away, but no id out of its reservation. Raises ProjectNotFound, ProjectNotRemoved."""
 
 
 class CandidateStore(Protocol):
     """Reading about many people; never on the way of a request that somebody waits for."""
 
-    async def outline(
+    async def application_snapshot(
         self, application_id: int, project_ids: Collection[str], *, known: ApplicationModel | None = None
     ) -> ApplicationSnapshot:
         """The application with these projects and those that connect it. Raises ApplicationNotFound.
@@ -278,7 +280,7 @@ class CandidateStore(Protocol):
         `known`: the application as it was read before; while it is the same it is not read again.
         """
 
-    async def crowd(
+    async def candidate_page(
         self,
         among: CandidateFilter,
         project_ids: Collection[str],
@@ -306,10 +308,10 @@ class DryRun(Protocol):
     def user_records(self) -> UserRecordStore: ...
 
     @property
-    def seen(self) -> DryRunResult:
+    def state_after(self) -> DryRunResult:
         """The state that the last edit had made, just before it was undone."""
 
 
 class DryRunStore(Protocol):
-    def rehearsal(self, application_id: int, project_ids: Collection[str], user_ids: Collection[str]) -> DryRun:
+    def dry_run(self, application_id: int, project_ids: Collection[str], user_ids: Collection[str]) -> DryRun:
         """Stores that will have seen this application, these projects and users."""

@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 
 BATCH_SIZE: Final = 4  # calls at once
 JWT_SECONDS: Final = 300  # seconds
-BACKOFF: Final = Backoff(first=60, longest=6 * 3_600)
+BACKOFF: Final = Backoff(initial=60, maximum=6 * 3_600)
 SERVICE_ORIGIN: Final = AuditOrigin(actor="service")
 DONE_EVENTS: Final = {DataJobKind.EXPORT: AuditEvent.DATA_ANSWERED, DataJobKind.REMOVAL: AuditEvent.DATA_REMOVED}
 NULL_DOCUMENT: Final = b"null"
@@ -52,7 +52,7 @@ class DataJobs:
         store: PersonalDataStore,
         poster: Poster,
         signer: Signer,
-        sealing: AnswerSealer,
+        sealer: AnswerSealer,
         recorder: Recorder,
         clock: Clock,
         issuer: str,
@@ -60,7 +60,7 @@ class DataJobs:
         self._store = store
         self._poster = poster
         self._signer = signer
-        self._sealing = sealing
+        self._sealer = sealer
         self._recorder = recorder
         self._clock = clock
         self._issuer = issuer
@@ -71,22 +71,22 @@ class DataJobs:
         await self._rounds.run_once()
 
     async def _claim(self, lease: int) -> Sequence[ClaimedCall]:
-        return await self._store.claim(self._clock.now(), lease, BATCH_SIZE)
+        return await self._store.claim_due_calls(self._clock.now(), lease, BATCH_SIZE)
 
     async def _run(self, call: ClaimedCall) -> None:
         try:
-            answer = await self._poster.post(await self._posting(call))
-            sealed = self._sealed(call, answer)
+            answer = await self._poster.post(await self._request(call))
+            sealed = self._seal_answer(call, answer)
         except CallFailed as failed:
-            await self._not_done(call, failed.detail or failed.public)
+            await self._retry_or_give_up(call, failed.detail or failed.public)
         except NotDone as trouble:
-            await self._not_done(call, str(trouble))
+            await self._retry_or_give_up(call, str(trouble))
         else:
-            entry = self._entry(DONE_EVENTS[call.errand], call)
-            if not await self._store.answered(call, sealed, entry, self._clock.now()):
+            entry = self._audit_record(DONE_EVENTS[call.kind], call)
+            if not await self._store.complete_call(call, sealed, entry, self._clock.now()):
                 await self._give_up(call, "the answers to this request are larger than is kept")
 
-    async def _posting(self, call: ClaimedCall) -> OutboundRequest:
+    async def _request(self, call: ClaimedCall) -> OutboundRequest:
         now = self._clock.now()
         claims = OutboundServiceClaims(
             iss=self._issuer, aud=web_origin_of(call.url), iat=now, exp=now + JWT_SECONDS, jti=call.request_id
@@ -97,32 +97,32 @@ class DataJobs:
             headers={"Service-Jwt": await self._signer.sign(claims)},
         )
 
-    def _sealed(self, call: ClaimedCall, answer: OutboundResponse) -> bytes | None:
+    def _seal_answer(self, call: ClaimedCall, answer: OutboundResponse) -> bytes | None:
         """The answer to be kept, if there is one. Raises NotDone."""
         if not answer.is_success:
             raise NotDone(f"answered {answer.status}")
-        if call.errand is DataJobKind.REMOVAL:
+        if call.kind is DataJobKind.REMOVAL:
             return None
         document = answer.body.strip() or NULL_DOCUMENT
         try:
             msgspec.json.decode(document)
         except (msgspec.DecodeError, RecursionError):
             raise NotDone("answered something that is not JSON") from None
-        return self._sealing.seal(document, purpose=answer_sealing_purpose(call.request_id, call.position))
+        return self._sealer.seal(document, purpose=answer_sealing_purpose(call.request_id, call.position))
 
-    async def _not_done(self, call: ClaimedCall, trouble: str) -> None:
-        next_try_at = self._clock.now() + BACKOFF.after(call.tries)
-        if next_try_at > call.created_at + RETRY_SECONDS[call.errand]:
+    async def _retry_or_give_up(self, call: ClaimedCall, trouble: str) -> None:
+        next_try_at = self._clock.now() + BACKOFF.delay_after(call.tries)
+        if next_try_at > call.created_at + RETRY_SECONDS[call.kind]:
             await self._give_up(call, trouble)
         else:
-            await self._store.put_off(call, trouble[:MAX_ERROR_LENGTH], next_try_at)
+            await self._store.reschedule_call(call, trouble[:MAX_ERROR_LENGTH], next_try_at)
 
     async def _give_up(self, call: ClaimedCall, trouble: str) -> None:
         log.warning("personal data: application given up", application_id=call.application_id, reason=trouble)
-        entry = self._entry(AuditEvent.DATA_GIVEN_UP, call)
-        await self._store.give_up(call, trouble[:MAX_ERROR_LENGTH], entry, self._clock.now())
+        entry = self._audit_record(AuditEvent.DATA_GIVEN_UP, call)
+        await self._store.fail_call(call, trouble[:MAX_ERROR_LENGTH], entry, self._clock.now())
 
-    def _entry(self, event: AuditEvent, call: ClaimedCall) -> AuditRecord:
+    def _audit_record(self, event: AuditEvent, call: ClaimedCall) -> AuditRecord:
         return self._recorder.record(
             event,
             SERVICE_ORIGIN,

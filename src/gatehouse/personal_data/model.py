@@ -44,7 +44,7 @@ class DataCall:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataRequest:
     request_id: str
-    errand: DataJobKind
+    kind: DataJobKind
     user_id: str
     created_at: int
     ends_at: int
@@ -66,7 +66,7 @@ class ClaimedCall:
 
     request_id: str
     position: int
-    errand: DataJobKind
+    kind: DataJobKind
     user_id: str
     application_id: int
     url: str
@@ -89,13 +89,13 @@ def answer_sealing_purpose(request_id: str, position: int) -> str:
     return f"gdpr:{request_id}:{position}"
 
 
-def job_urls(errand: DataJobKind, settings: Mapping[str, object]) -> list[str]:
+def job_urls(kind: DataJobKind, settings: Mapping[str, object]) -> list[str]:
     """The addresses of an application's `settings.gdpr` that the errand goes to; char_sources are fetch only."""
     sources = settings.get("gdpr")
     if not isinstance(sources, dict):
         return []
     data = [source for source in sources.get("data_sources", ()) if isinstance(source, dict)]
-    if errand is DataJobKind.REMOVAL:
+    if kind is DataJobKind.REMOVAL:
         urls = [source.get("remove") for source in data]
     else:
         urls = [*sources.get("char_sources", ()), *(source.get("fetch") for source in data)]

@@ -29,64 +29,66 @@ class AnswerSealer(Protocol):
     def seal(self, plain: bytes, *, purpose: str) -> bytes:
         """Return the text so that only a holder of the master key can read it."""
 
-    def opened(self, sealed: bytes, *, purpose: str) -> bytes | None:
+    def try_open(self, sealed: bytes, *, purpose: str) -> bytes | None:
         """Return what was sealed for that purpose; None, with an alarm, for anything else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportStatus:
     applications: tuple[tuple[str, CallState], ...]  # by name
-    may_ask: bool
+    may_request: bool
 
 
 class DataRequests:
-    def __init__(self, *, store: PersonalDataStore, sealing: AnswerSealer, recorder: Recorder, clock: Clock) -> None:
+    def __init__(self, *, store: PersonalDataStore, sealer: AnswerSealer, recorder: Recorder, clock: Clock) -> None:
         self._store = store
-        self._sealing = sealing
+        self._sealer = sealer
         self._recorder = recorder
         self._clock = clock
 
-    async def ask(self, user_id: str, origin: AuditOrigin) -> str:
+    async def request_export(self, user_id: str, origin: AuditOrigin) -> str:
         """Have every application asked what it keeps about the person; the request's id, "" when none can be."""
         entry = self._recorder.record(AuditEvent.DATA_ASKED, origin, subject=user_id)
-        return await self._store.ask_export(user_id, entry, self._clock.now())
+        return await self._store.request_export(user_id, entry, self._clock.now())
 
-    async def requests(self, name: str) -> Sequence[DataRequest]:
+    async def find_requests(self, name: str) -> Sequence[DataRequest]:
         """By the id of a request or of a user, erased ones too; the newest first."""
-        return await self._store.requests(name)
+        return await self._store.find_requests(name)
 
-    async def standing(self, user_id: str) -> ExportStatus:
+    async def export_status(self, user_id: str) -> ExportStatus:
         """How far the last export is, application by application, and whether another could be asked for."""
         now = self._clock.now()
         asked = [
             one
-            for one in await self._store.requests(user_id)
-            if one.errand is DataJobKind.EXPORT and one.ends_at > now
+            for one in await self._store.find_requests(user_id)
+            if one.kind is DataJobKind.EXPORT and one.ends_at > now
         ]
         last = asked[0] if asked else None
         return ExportStatus(
             applications=() if last is None else tuple(application_states(last.calls)),
-            may_ask=(last is None or not last.is_open) and await self._store.has_sources(),
+            may_request=(last is None or not last.is_open) and await self._store.has_export_sources(),
         )
 
     async def collect(self, user_id: str) -> Sequence[ApplicationData]:
         """Hand over what was answered and forget it here; one that cannot be opened stays."""
         opened = []
-        for kept in await self._store.answers(user_id, self._clock.now()):
-            answer = self._opened(kept)
+        for kept in await self._store.uncollected_answers(user_id, self._clock.now()):
+            answer = self._open(kept)
             if answer is not None:
                 opened.append(answer)
-                await self._store.collected(kept)
+                await self._store.delete_answer(kept)
         return opened
 
-    def _opened(self, kept: StoredAnswer) -> ApplicationData | None:
-        document = self._sealing.opened(kept.sealed, purpose=answer_sealing_purpose(kept.request_id, kept.position))
+    def _open(self, answer: StoredAnswer) -> ApplicationData | None:
+        document = self._sealer.try_open(
+            answer.sealed, purpose=answer_sealing_purpose(answer.request_id, answer.position)
+        )
         if document is None:  # it stays: a former master key may still be named
             return None
         return ApplicationData(
-            application_id=kept.application_id,
-            application=kept.application,
-            answered_at=kept.done_at,
+            application_id=answer.application_id,
+            application=answer.application,
+            answered_at=answer.done_at,
             document=document,
         )
 

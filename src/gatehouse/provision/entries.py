@@ -88,7 +88,7 @@ def convert_value(value: object, kind: Any, place: str, problems: Problems) -> A
 
 def decode_hook(kind: type, value: object) -> object:
     if kind is FileSecret:
-        return FileSecret.of(value)
+        return FileSecret.parse(value)
     if kind is object:
         return value
     raise TypeError(f"no field is a {kind}")

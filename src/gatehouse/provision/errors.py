@@ -43,7 +43,7 @@ class Problems:
     def add(self, place: str, what: str) -> None:
         self.lines.append(one_line(f"{place}: {what}"))
 
-    def checked(self, place: str, check: Callable[[T], V], given: T, otherwise: V) -> V:
+    def check_value(self, place: str, check: Callable[[T], V], given: T, otherwise: V) -> V:
         """What `check` makes of the value; a complaint is collected and `otherwise` stands in."""
         try:
             return check(given)

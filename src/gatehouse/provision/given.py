@@ -31,7 +31,7 @@ class FileSecret:
         return f"GivenSecret({self.source})"
 
     @classmethod
-    def of(cls, given: object) -> "FileSecret":
+    def parse(cls, given: object) -> "FileSecret":
         """Read text or a table of one of env, file, sealed; raise ValueError for anything else."""
         if isinstance(given, str):
             return cls(SecretSource.PLAIN, given)
@@ -64,14 +64,14 @@ class SecretResolver:
             case SecretSource.PLAIN:
                 text = given.text
             case SecretSource.ENV:
-                text = self._variable(given.text)
+                text = self._environment_variable(given.text)
             case SecretSource.FILE:
                 text = self.read_file(given.text)
             case SecretSource.SEALED:
                 return RevealedSecret(seal.open(given.text, purpose=purpose), was_sealed=True)
         return RevealedSecret(check_secret_size(text), was_sealed=False)
 
-    def _variable(self, name: str) -> str:
+    def _environment_variable(self, name: str) -> str:
         if name not in self.environment:
             raise BadInput(f"the environment variable {name} is not set")
         return self.environment[name]

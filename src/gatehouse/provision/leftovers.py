@@ -20,27 +20,30 @@ from gatehouse.provision.sections.section import ProvisionFile
 ReportLine = Callable[[str], None]
 
 
-def without_unmanaged(state: StoredState, tell: ReportLine) -> StoredState:
+def without_unmanaged(state: StoredState, report: ReportLine) -> StoredState:
     """The same without what a file would be refused for; each is told in one line."""
-    applications = {key: _without_reserved_rules(model, tell) for key, model in state.world.applications.items()}
-    state = replace(state, world=replace(state.world, applications=applications))
+    applications = {
+        key: _without_reserved_rules(model, report) for key, model in state.permissions.applications.items()
+    }
+    state = replace(state, permissions=replace(state.permissions, applications=applications))
     references = References(state, ProvisionFile())
     projects = {
-        key: _without_unusable_services(model, references, tell) for key, model in state.world.projects.items()
+        key: _without_unusable_services(model, references, report)
+        for key, model in state.permissions.projects.items()
     }
-    world = replace(state.world, projects=projects)
+    world = replace(state.permissions, projects=projects)
     records = {
-        key: _without_unusable_holdings(record, world, references, tell) for key, record in world.records.items()
+        key: _without_unusable_holdings(record, world, references, report) for key, record in world.records.items()
     }
-    return replace(state, world=replace(world, records=records))
+    return replace(state, permissions=replace(world, records=records))
 
 
-def _without_reserved_rules(model: ApplicationModel, tell: ReportLine) -> ApplicationModel:
+def _without_reserved_rules(model: ApplicationModel, report: ReportLine) -> ApplicationModel:
     """Without rules under names that were reserved after they were stored."""
     place = f"application {model.application.application_id}"
     sections = {
         section.value: _without_reserved_names(
-            getattr(model.schema, section.value), f"{place}: schema.{section}", tell
+            getattr(model.schema, section.value), f"{place}: schema.{section}", report
         )
         for section in RuleSection
     }
@@ -48,7 +51,7 @@ def _without_reserved_rules(model: ApplicationModel, tell: ReportLine) -> Applic
         key: replace(
             role,
             meta={
-                name: _without_reserved_names(tree, f"{place}: roles.{role.name}.meta.{name}", tell)
+                name: _without_reserved_names(tree, f"{place}: roles.{role.name}.meta.{name}", report)
                 for name, tree in role.meta.items()
                 if isinstance(tree, Mapping)
             },
@@ -58,11 +61,13 @@ def _without_reserved_rules(model: ApplicationModel, tell: ReportLine) -> Applic
     return replace(model, schema=replace(model.schema, **sections), roles=roles)  # type: ignore[arg-type]
 
 
-def _without_reserved_names(tree: Tree, place: str, tell: ReportLine) -> Tree:
-    return {name: node for name, node in tree.items() if _is_accepted(partial(refuse_reserved, (name,), place), tell)}
+def _without_reserved_names(tree: Tree, place: str, report: ReportLine) -> Tree:
+    return {
+        name: node for name, node in tree.items() if _is_accepted(partial(refuse_reserved, (name,), place), report)
+    }
 
 
-def _without_unusable_services(model: ProjectModel, references: References, tell: ReportLine) -> ProjectModel:
+def _without_unusable_services(model: ProjectModel, references: References, report: ReportLine) -> ProjectModel:
     """Services of a project that are still its own, or published."""
     if model.project.removed:
         return model
@@ -71,33 +76,33 @@ def _without_unusable_services(model: ProjectModel, references: References, tell
         number: grants
         for number, grants in settings.services.items()
         if _is_accepted(
-            partial(refuse_unusable_service, number, grants, model, references, f"{place}.{number}"), tell
+            partial(refuse_unusable_service, number, grants, model, references, f"{place}.{number}"), report
         )
     }
     return replace(model, project=replace(model.project, settings=replace(settings, services=services)))
 
 
 def _without_unusable_holdings(
-    record: UserRecord, world: PermissionState, references: References, tell: ReportLine
+    record: UserRecord, permissions: PermissionState, references: References, report: ReportLine
 ) -> UserRecord:
     model = references.application(record.application_id)
     if model is None:
         return record
     place = f"application {record.application_id}: users.{record.user_id}"
     scopes = {
-        scope: _without_colliding_entries(model, held, place, tell)
+        scope: _without_colliding_entries(model, held, place, report)
         for scope, held in record.scopes.items()
         if scope.is_root
-        or not world.has(scope)
+        or not permissions.has_scope(scope)
         or _is_accepted(
-            partial(refuse_unrelated, model.application, scope.project_id, f"{place}.{scope.project_id}"), tell
+            partial(refuse_unrelated, model.application, scope.project_id, f"{place}.{scope.project_id}"), report
         )
     }
     return replace(record, scopes=scopes)
 
 
 def _without_colliding_entries(
-    model: ApplicationModel, held: ScopeHoldings, place: str, tell: ReportLine
+    model: ApplicationModel, held: ScopeHoldings, place: str, report: ReportLine
 ) -> ScopeHoldings:
     """Entries that a later schema does not stand in the way of: a save of it looks at nobody's record."""
 
@@ -110,7 +115,7 @@ def _without_colliding_entries(
     if _is_accepted(partial(refuse, *entries), ignore_line):
         return held
     for rule in entries:
-        if not _is_accepted(partial(refuse, rule), tell):
+        if not _is_accepted(partial(refuse, rule), report):
             held = _without_rule(held, rule)
     return held
 
@@ -125,10 +130,10 @@ def ignore_line(line: str) -> None:
     """Nobody listens."""
 
 
-def _is_accepted(refuse: Callable[[], None], tell: ReportLine) -> bool:
+def _is_accepted(refuse: Callable[[], None], report: ReportLine) -> bool:
     try:
         refuse()
     except Malformed as reason:
-        tell(str(reason))
+        report(str(reason))
         return False
     return True

@@ -36,7 +36,7 @@ class ReadScope:
     all_users: bool = False
     user_ids: frozenset[str] = NO_IDS
     login_keys: frozenset[str] = NO_IDS
-    world: bool = False  # projects, applications and what belongs to them, all of it
+    permissions: bool = False  # projects, applications and what belongs to them, all of it
     record_users: frozenset[str] = NO_IDS  # whose records are needed
     member_projects: frozenset[str] = NO_IDS  # names or titles of projects whose members' records are needed
     all_records: bool = False
@@ -46,14 +46,14 @@ class ReadScope:
             all_users=self.all_users or other.all_users,
             user_ids=self.user_ids | other.user_ids,
             login_keys=self.login_keys | other.login_keys,
-            world=self.world or other.world,
+            permissions=self.permissions or other.permissions,
             record_users=self.record_users | other.record_users,
             member_projects=self.member_projects | other.member_projects,
             all_records=self.all_records or other.all_records,
         )
 
 
-EVERYTHING: Final = ReadScope(all_users=True, world=True, all_records=True)
+EVERYTHING: Final = ReadScope(all_users=True, permissions=True, all_records=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,12 +80,12 @@ class PermissionState:
         home = None if application.project_id is None else self.projects.get(application.project_id)
         return not application.removed and (home is None or not home.project.removed)
 
-    def has(self, scope: Held) -> bool:
+    def has_scope(self, scope: Held) -> bool:
         """Whether there is such a place: what is held elsewhere is out of reach, and neither told nor touched."""
         project = self.projects.get(scope.project_id)
         if scope.is_root or project is None or project.project.removed:
             return scope.is_root
-        return project.has(scope)
+        return project.has_scope(scope)
 
     def record(self, application_id: int, user_id: str) -> UserRecord:
         found = self.records.get((application_id, user_id))
@@ -101,7 +101,7 @@ class StoredState:
     retired_user_ids: frozenset[str] = NO_IDS  # of the ids in scope: given once, their account is gone
     clients: tuple[Client, ...] = ()
     removed_client_ids: frozenset[str] = NO_IDS
-    world: PermissionState = field(default_factory=PermissionState)
+    permissions: PermissionState = field(default_factory=PermissionState)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,15 +255,15 @@ class Change:
     kind: str  # "user", "client": what a person calls it
     name: str  # how its owner knows it
     fields: tuple[str, ...] = ()  # what differs, by name; never a value
-    act: Write
-    further: tuple[Write, ...] = ()  # what else it takes
+    write: Write
+    further_writes: tuple[Write, ...] = ()  # what else it takes
     subject: str  # whom the audit log files it under
     notes: tuple[AuditNote, ...]
     generated_secret: str | None = field(default=None, repr=False)  # made here, told once
 
     @property
-    def acts(self) -> tuple[Write, ...]:
-        return (self.act, *self.further)
+    def writes(self) -> tuple[Write, ...]:
+        return (self.write, *self.further_writes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

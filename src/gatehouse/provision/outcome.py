@@ -44,39 +44,39 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-def state_after(state: StoredState, acts: Iterable[Write]) -> StoredState:
+def state_after(state: StoredState, writes: Iterable[Write]) -> StoredState:
     """Clients are left as they are: nothing builds on them."""
     users = {user.user_id: user for user in state.users}
-    ledger = StateAfter(state.world)
-    for act in acts:
+    ledger = StateAfter(state.permissions)
+    for act in writes:
         match act:
             case AddUser(user, administrator) | ChangeUser(user, administrator, _):
                 users[user.user_id] = user
                 if administrator is not None:
-                    ledger.give_administrator(user.user_id, holds=administrator)
+                    ledger.set_administrator(user.user_id, holds=administrator)
             case RemoveUser(user):
                 users.pop(user.user_id, None)
                 ledger.remove_user(user.user_id)
             case AddClient() | ChangeClient():
                 pass
             case _:
-                ledger.do(act)
-    return replace(state, users=tuple(users.values()), world=ledger.world())
+                ledger.apply_write(act)
+    return replace(state, users=tuple(users.values()), permissions=ledger.permissions())
 
 
 class StateAfter:
     """A world that changes."""
 
-    def __init__(self, world: PermissionState) -> None:
-        self._projects = dict(world.projects)
-        self._applications = dict(world.applications)
-        self._spent = set(world.spent_application_ids)
-        self._access_keys = dict(world.access_keys)
-        self._public_keys = dict(world.public_keys)
-        self._accounts = dict(world.service_accounts)
-        self._records = dict(world.records)
+    def __init__(self, permissions: PermissionState) -> None:
+        self._projects = dict(permissions.projects)
+        self._applications = dict(permissions.applications)
+        self._spent = set(permissions.spent_application_ids)
+        self._access_keys = dict(permissions.access_keys)
+        self._public_keys = dict(permissions.public_keys)
+        self._accounts = dict(permissions.service_accounts)
+        self._records = dict(permissions.records)
 
-    def world(self) -> PermissionState:
+    def permissions(self) -> PermissionState:
         return PermissionState(
             projects=self._projects,
             applications=self._applications,
@@ -87,21 +87,21 @@ class StateAfter:
             records=self._records,
         )
 
-    def do(self, act: PermissionWrite) -> None:
-        match act:
+    def apply_write(self, write: PermissionWrite) -> None:
+        match write:
             case AddProject() | ChangeProject() | AddGroup() | ChangeGroup() | RemoveGroup():
-                self._change_structure(act)
+                self._change_structure(write)
             case AddApplication() | ChangeApplication() | ChangeSchema() | PutAccessKey() | AddPublicKey():
-                self._change_application(act)
+                self._change_application(write)
             case ChangeRecords(_, records):
                 for record in records:
                     self._records[record.application_id, record.user_id] = record
             case AddServiceAccount(account) | ChangeServiceAccount(_, account):
                 self._accounts[account.user_id] = account
             case _:
-                assert_never(act)
+                assert_never(write)
 
-    def give_administrator(self, user_id: str, *, holds: bool) -> None:
+    def set_administrator(self, user_id: str, *, holds: bool) -> None:
         place = (CENTRAL_ID, user_id)
         record = self._records.get(place) or UserRecord(application_id=CENTRAL_ID, user_id=user_id)
         kept = tuple(one for one in record.root.roles if one.role != ADMINISTRATOR_ROLE)
@@ -117,18 +117,18 @@ class StateAfter:
                 groups = {key: without_member(group, user_id) for key, group in model.groups.items()}
                 self._projects[project_id] = replace(model, groups=groups)
 
-    def _change_structure(self, act: AddProject | ChangeProject | AddGroup | ChangeGroup | RemoveGroup) -> None:
-        match act:
+    def _change_structure(self, write: AddProject | ChangeProject | AddGroup | ChangeGroup | RemoveGroup) -> None:
+        match write:
             case AddProject(project) | ChangeProject(_, project):
                 new = ProjectModel(project=project, groups={}, applications=frozenset(), services=frozenset())
-                self._put(replace(self._projects.get(project.project_id, new), project=project))
+                self._put_project(replace(self._projects.get(project.project_id, new), project=project))
             case AddGroup(group) | ChangeGroup(_, group):
                 model = self._projects[group.project_id]
                 self._projects[group.project_id] = replace(model, groups={**model.groups, group.group_id: group})
             case RemoveGroup(group):
                 self._remove_group(group)
             case _:
-                assert_never(act)
+                assert_never(write)
 
     def _remove_group(self, group: Group) -> None:
         model = self._projects[group.project_id]
@@ -141,13 +141,13 @@ class StateAfter:
         self._change_records(lambda record: without_scopes(record, {gone}))
 
     def _change_application(
-        self, act: AddApplication | ChangeApplication | ChangeSchema | PutAccessKey | AddPublicKey
+        self, write: AddApplication | ChangeApplication | ChangeSchema | PutAccessKey | AddPublicKey
     ) -> None:
-        match act:
+        match write:
             case AddApplication(model):
                 self._applications[model.application.application_id] = model
                 self._spent.add(model.application.application_id)
-                self._settle(None, model.application)
+                self._update_projects(None, model.application)
             case ChangeApplication(was, application):
                 self._edit_application(was, application)
             case ChangeSchema(before, model, _):
@@ -160,20 +160,20 @@ class StateAfter:
                 known = self._public_keys.get(public.application_id, ())
                 self._public_keys[public.application_id] = (*known, public)
             case _:
-                assert_never(act)
+                assert_never(write)
 
     def _edit_application(self, before: Application, after: Application) -> None:
         """What is held on it goes with it out of its project, and if it is removed also as a service (R5)."""
         number = after.application_id
         self._applications[number] = replace(self._applications[number], application=after)
-        self._settle(before, after)
+        self._update_projects(before, after)
         gone = {service_scope(project_id, number) for project_id in self._projects} if after.removed else set()
         if before.project_id is not None and (after.removed or after.project_id != before.project_id):
             gone.add(application_scope(before.project_id, number))
         if gone:
             self._change_records(lambda record: without_scopes(record, gone))
 
-    def _settle(self, before: Application | None, after: Application) -> None:
+    def _update_projects(self, before: Application | None, after: Application) -> None:
         """In the projects that have it, had it or connect it."""
         number = after.application_id
         if before is not None and before.project_id in self._projects:
@@ -184,14 +184,14 @@ class StateAfter:
             self._projects[after.project_id] = replace(home, applications=home.applications | {number})
         for model in list(self._projects.values()):
             if number in model.project.settings.services:
-                self._put(model)
+                self._put_project(model)
 
-    def _put(self, model: ProjectModel) -> None:
+    def _put_project(self, model: ProjectModel) -> None:
         """With those of the services it connects that it may connect."""
         project = model.project
         known = {number: self._applications.get(number) for number in project.settings.services}
         usable = (one.application for one in known.values() if one is not None)
-        services = frozenset(one.application_id for one in usable if one.serves(project.project_id))
+        services = frozenset(one.application_id for one in usable if one.is_connectable_to(project.project_id))
         self._projects[project.project_id] = replace(model, services=services)
 
     def _change_schema(self, before: ApplicationModel, model: ApplicationModel) -> None:

@@ -40,14 +40,14 @@ PERMANENT_CONFLICTS: Final = (RoleFull, LastOwner, LimitReached, ApplicationTooL
 
 
 async def make_plan(
-    file: ProvisionFile, state: StoredState, tools: Context, terms: Options
+    file: ProvisionFile, state: StoredState, context: Context, options: Options
 ) -> tuple[Plan, StoredState]:
     """The changes, stage by stage, and what will be stored then. Raises Unfit with all that is wrong."""
     drafts: list[SectionPlan] = []
     for stage in STAGES:
         if stage.name in file.sections:
-            draft = await stage.draft(file.of(stage.name), state, tools, terms)
-            state = state_after(state, [act for change in draft.changes for act in change.acts])
+            draft = await stage.plan(file.entries_of(stage.name), state, context, options)
+            state = state_after(state, [act for change in draft.changes for act in change.writes])
             drafts.append(draft)
     problems = [problem for draft in drafts for problem in draft.problems]
     if problems:  # one mistake, one complaint, unless there are no others
@@ -81,28 +81,28 @@ class Provisioning:
         self._recorder = recorder
         self._clock = clock
 
-    async def rehearse(self, asked: Sequence[SectionEntries], terms: Options, origin: AuditOrigin) -> Plan:
+    async def dry_run(self, sections: Sequence[SectionEntries], options: Options, origin: AuditOrigin) -> Plan:
         """What applying would change: it is carried out and undone, so that what would be refused is refused here."""
-        return await self._settled(asked, terms, origin, self._store.undone())
+        return await self._write_with_retries(sections, options, origin, self._store.as_dry_run())
 
-    async def apply(self, asked: Sequence[SectionEntries], terms: Options, origin: AuditOrigin) -> Plan:
+    async def apply(self, sections: Sequence[SectionEntries], options: Options, origin: AuditOrigin) -> Plan:
         """Make it so, all or nothing, and return what was changed; safe beside a running service."""
-        return await self._settled(asked, terms, origin, self._store)
+        return await self._write_with_retries(sections, options, origin, self._store)
 
-    async def plan(self, asked: Sequence[SectionEntries], terms: Options) -> Plan:
+    async def plan(self, sections: Sequence[SectionEntries], options: Options) -> Plan:
         """What is to be changed. Raises Unfit with all that is wrong with the file."""
-        scopes = (one.section.scope(one.entries, prune=terms.prune) for one in asked)
-        state = await self._store.state(reduce(or_, scopes, ReadScope()), self._clock.now())
-        file = ProvisionFile({one.section.name: one.entries for one in asked})
-        return (await make_plan(file, state, self._tools(file), terms))[0]
+        scopes = (one.section.read_scope(one.entries, prune=options.prune) for one in sections)
+        state = await self._store.read_state(reduce(or_, scopes, ReadScope()), self._clock.now())
+        file = ProvisionFile({one.section.name: one.entries for one in sections})
+        return (await make_plan(file, state, self._context(file), options))[0]
 
-    async def _settled(
-        self, asked: Sequence[SectionEntries], terms: Options, origin: AuditOrigin, store: ProvisionStore
+    async def _write_with_retries(
+        self, sections: Sequence[SectionEntries], options: Options, origin: AuditOrigin, store: ProvisionStore
     ) -> Plan:
         for _ in range(PLAN_ATTEMPTS):
-            plan = await self.plan(asked, terms)
+            plan = await self.plan(sections, options)
             try:
-                await self._carry_out(plan.changes, origin, store)
+                await self._write_changes(plan.changes, origin, store)
             except (Conflict, NotFound) as conflict:  # the state the plan was made from is gone: look again
                 reason: GatehouseError = conflict
             except Malformed as error:
@@ -113,27 +113,27 @@ class Provisioning:
             raise Unfit([str(reason)]) from reason
         raise Unsettled(f"{Unsettled.public} ({reason})") from reason
 
-    async def export(self, *, secrets: bool, tell: ReportLine = ignore_line) -> Document:
+    async def export(self, *, secrets: bool, report: ReportLine = ignore_line) -> Document:
         """A file that apply takes; `tell` hears what had to be left out for that."""
-        state = without_unmanaged(await self._store.state(EVERYTHING, self._clock.now()), tell)
-        tools = self._tools(ProvisionFile())
-        return {section.name: section.documents(state, tools, secrets=secrets) for section in SECTIONS}
+        state = without_unmanaged(await self._store.read_state(EVERYTHING, self._clock.now()), report)
+        tools = self._context(ProvisionFile())
+        return {section.name: section.export_documents(state, tools, secrets=secrets) for section in SECTIONS}
 
-    async def _carry_out(self, changes: Sequence[Change], origin: AuditOrigin, store: ProvisionStore) -> None:
+    async def _write_changes(self, changes: Sequence[Change], origin: AuditOrigin, store: ProvisionStore) -> None:
         if not changes:
             return
         makes_administrator = any(
-            isinstance(change.act, AddUser | ChangeUser) and change.act.administrator for change in changes
+            isinstance(change.write, AddUser | ChangeUser) and change.write.administrator for change in changes
         )
         closed = self._recorder.record(AuditEvent.SETUP_CLOSED, origin, subject=INSTALLATION)
-        await store.carry_out(
-            [act for change in changes for act in change.acts],
-            self._records(changes, origin),
+        await store.write_changes(
+            [act for change in changes for act in change.writes],
+            self._audit_records(changes, origin),
             setup_closed=closed if makes_administrator else None,
             now=self._clock.now(),
         )
 
-    def _records(self, changes: Sequence[Change], origin: AuditOrigin) -> list[AuditRecord]:
+    def _audit_records(self, changes: Sequence[Change], origin: AuditOrigin) -> list[AuditRecord]:
         counts = {action.value: sum(change.action is action for change in changes) for action in Action}
         return [
             self._recorder.record(AuditEvent.PROVISIONED, origin, subject=INSTALLATION, details=counts),
@@ -150,7 +150,7 @@ class Provisioning:
             ),
         ]
 
-    def _tools(self, file: ProvisionFile) -> Context:
+    def _context(self, file: ProvisionFile) -> Context:
         return Context(
             reachable=self._reachable,
             issue_token=self._issue_token,

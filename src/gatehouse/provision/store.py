@@ -8,14 +8,14 @@ from gatehouse.provision.model import ReadScope, StoredState, Write
 
 
 class ProvisionStore(Protocol):
-    async def state(self, scope: ReadScope, now: int) -> StoredState:
+    async def read_state(self, scope: ReadScope, now: int) -> StoredState:
         """What is stored, as of one moment."""
 
-    def undone(self) -> "ProvisionStore":
+    def as_dry_run(self) -> "ProvisionStore":
         """The same, in which nothing is kept: what is carried out is refused or else undone."""
 
-    async def carry_out(
-        self, acts: Sequence[Write], records: Sequence[AuditRecord], *, setup_closed: AuditRecord | None, now: int
+    async def write_changes(
+        self, writes: Sequence[Write], records: Sequence[AuditRecord], *, setup_closed: AuditRecord | None, now: int
     ) -> None:
         """Do all of it in the order given, and keep the records, in one transaction.
 

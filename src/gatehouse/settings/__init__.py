@@ -51,7 +51,7 @@ class LoadedSettings:
     data: Path
     dev: bool
 
-    def remembering(self, base_url: str) -> Self:
+    def with_stored_base_url(self, base_url: str) -> Self:
         """The same with the base_url that the database remembers, unless this one was told another (R8)."""
         if self.sources["server.base_url"] not in {DEFAULT, DEV}:
             return self
@@ -82,7 +82,7 @@ def load(
     data = data.absolute()
     draft = SettingsDraft()
     privacy = file_privacy(environment, dev=dev)
-    draft.take(
+    draft.add(
         chain(from_config_file(data, config, privacy), from_environment(environment, privacy), from_flags(flags))
     )
     fill_defaults(draft, data, dev=dev)
@@ -106,4 +106,4 @@ def from_config_file(data: Path, config: Path | None, privacy: FilePrivacy) -> I
     path = config or data / FILE_NAME
     if config is None and not path_exists(path):
         return iter(())
-    return TomlFile(path=path, privacy=privacy).found()
+    return TomlFile(path=path, privacy=privacy).read()

@@ -143,7 +143,7 @@ def breached_file_is_valid(candidate: Candidate) -> None:
     path = candidate.settings.accounts.breached_passwords
     try:
         if path:
-            BreachedPasswordFile(Path(path)).refuse_another_kind()
+            BreachedPasswordFile(Path(path)).refuse_invalid_format()
     except Misconfigured as error:
         raise ValueError(str(error)) from None
 

@@ -33,16 +33,16 @@ class SettingsDraft:
 
     values: dict[str, Value] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=lambda: dict.fromkeys(ALL_SETTINGS, DEFAULT))
-    wheres: dict[str, str] = field(default_factory=dict)
+    locations: dict[str, str] = field(default_factory=dict)
     problems: list[SettingProblem] = field(default_factory=list)
 
-    def take(self, found: Iterable[SourceItem]) -> None:
+    def add(self, found: Iterable[SourceItem]) -> None:
         for one in found:
             if isinstance(one, SettingProblem):
                 self.problems.append(one)
             else:
                 self.put(one.entry.name, one.value, one.source)
-                self.wheres[one.entry.name] = one.where
+                self.locations[one.entry.name] = one.where
 
     def put(self, name: str, value: Value, source: str) -> None:
         self.values[name] = value
@@ -51,10 +51,10 @@ class SettingsDraft:
     def candidate(self, *, data: Path, dev: bool, purpose: LoadPurpose) -> Candidate:
         return Candidate(settings=build_settings(self.values), data=data, dev=dev, purpose=purpose)
 
-    def complain(self, name: str, error: Exception) -> None:
-        self.problems.append(SettingProblem(where=self.wheres.get(name, name), what=str(error), name=name))
+    def add_problem(self, name: str, error: Exception) -> None:
+        self.problems.append(SettingProblem(where=self.locations.get(name, name), what=str(error), name=name))
 
-    def is_spoilt(self, name: str) -> bool:
+    def has_problem(self, name: str) -> bool:
         return any(problem.name == name for problem in self.problems)
 
 
@@ -89,12 +89,12 @@ def dev_base_url(server: ServerSettings) -> str:
 
 def run_checks(draft: SettingsDraft, candidate: Candidate) -> None:
     for name, holds in CHECKS:
-        if draft.is_spoilt(name):
+        if draft.has_problem(name):
             continue
         try:
             holds(candidate)
         except ValueError as error:
-            draft.complain(name, error)
+            draft.add_problem(name, error)
 
 
 def use_dev_key(draft: SettingsDraft, candidate: Candidate) -> None:
@@ -108,7 +108,7 @@ def use_dev_key(draft: SettingsDraft, candidate: Candidate) -> None:
             earlier = (*security.previous_master_keys, read_master_key(candidate.dev_key))
             draft.put("security.previous_master_keys", earlier, DEV)
     except ValueError as error:
-        draft.complain("security.master_key", error)
+        draft.add_problem("security.master_key", error)
 
 
 def read_master_key(path: Path) -> Secret:

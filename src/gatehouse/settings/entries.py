@@ -46,21 +46,21 @@ class Setting:
 
     def from_text(self, text: str) -> Value:
         """The value of an environment variable or flag."""
-        return self.convert(self._untyped(text))
+        return self.convert(self._parse(text))
 
     def convert(self, given: object) -> Value:
         """The value as TOML types it; raises ValueError in words that never repeat a secret."""
         if self.choices:
             return self._choice(given)
         if self.kind is bool:
-            return self._truth(given)
+            return self._boolean(given)
         if self.kind is int:
             return self._number(given)
         if self.is_list:
-            return self._members(given)
+            return self._list(given)
         return self._text(given)
 
-    def _untyped(self, text: str) -> object:
+    def _parse(self, text: str) -> object:
         if self.is_list:
             return [part.strip(" ") for part in text.split(",")] if text else []
         if self.kind is bool:
@@ -74,7 +74,7 @@ class Setting:
                 return choice
         raise ValueError(f"must be one of {', '.join(map(str, self.choices))}, not {preview(given)}")
 
-    def _truth(self, given: object) -> bool:
+    def _boolean(self, given: object) -> bool:
         if isinstance(given, bool):
             return given
         raise ValueError(f"must be true or false, not {preview(given)}")
@@ -88,7 +88,7 @@ class Setting:
             raise ValueError(f"must be between {about.low} and {about.high}{unit}, not {given}")
         return given
 
-    def _members(self, given: object) -> tuple[Network, ...] | tuple[Secret, ...] | tuple[str, ...]:
+    def _list(self, given: object) -> tuple[Network, ...] | tuple[Secret, ...] | tuple[str, ...]:
         if not isinstance(given, list):
             raise ValueError("must be a list")  # noqa: TRY004
         texts = [require_plain_line(member) for member in given]

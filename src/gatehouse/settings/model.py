@@ -258,9 +258,7 @@ class GameSettings:
     ] = 20
     pending_most: Annotated[
         int,
-        number(
-            "Game sessions that may wait at a time; registering more is answered with 503.", 100, 100_000_000
-        ),
+        number("Game sessions that may wait at a time; registering more is answered with 503.", 100, 100_000_000),
     ] = 1_000_000
     sockets_per_session: Annotated[int, number("WebSockets one game session may have open.", 1, 1_000)] = 8
     sockets_per_source: Annotated[int, number("WebSockets one source may have open at a process.", 1, 1_000_000)] = (

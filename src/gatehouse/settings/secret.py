@@ -20,19 +20,19 @@ class Secret:
         return self._text
 
     @property
-    def shown(self) -> str:
+    def masked(self) -> str:
         """What people may see of it."""
         return MASK if self._text else ""
 
     @property
-    def hides_something(self) -> bool:
-        return self.shown != self._text  # no secret is tested here: one side is the mask
+    def is_masked(self) -> bool:
+        return self.masked != self._text  # no secret is tested here: one side is the mask
 
     def __bool__(self) -> bool:
         return bool(self._text)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.shown!r})"
+        return f"{type(self).__name__}({self.masked!r})"
 
 
 class DatabaseUrl(Secret):
@@ -41,7 +41,7 @@ class DatabaseUrl(Secret):
     __slots__ = ()
 
     @property
-    def shown(self) -> str:
+    def masked(self) -> str:
         scheme, mark, rest = self._text.partition("://")
         # From the right: a password with a raw "@" or "/" in it is wrong, and must be hidden all the same.
         login, at, place = rest.rpartition("@")

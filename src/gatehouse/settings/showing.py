@@ -15,7 +15,7 @@ def display_value(settings: Settings, name: str) -> DisplayValue:
 
 
 def display_text(value: object) -> str:
-    return value.shown if isinstance(value, Secret) else str(value)
+    return value.masked if isinstance(value, Secret) else str(value)
 
 
 def display_line(value: DisplayValue) -> str:

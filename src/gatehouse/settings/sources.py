@@ -123,7 +123,7 @@ class TomlFile:
     path: Path
     privacy: FilePrivacy
 
-    def found(self) -> Iterator[SourceItem]:
+    def read(self) -> Iterator[SourceItem]:
         try:
             with self.path.open("rb") as file:
                 exposed = self.privacy.exposure(self.path, os.fstat(file.fileno()))
@@ -176,4 +176,4 @@ class TomlFile:
 
 def holds_secret(value: Value) -> bool:
     members = value if isinstance(value, tuple) else (value,)
-    return any(isinstance(member, Secret) and member.hides_something for member in members)
+    return any(isinstance(member, Secret) and member.is_masked for member in members)

@@ -197,8 +197,8 @@ def delete_user_data(user_id: str, now: int) -> Verb[None]:
 
 
 def _insert_user_sets(user: User) -> Verb[None]:
-    yield ADD_TAG.many([{"user_id": user.user_id, "tag": tag} for tag in sorted(user.tags)])
-    yield ADD_PURCHASE.many([{"user_id": user.user_id, "purchase": name} for name in sorted(user.purchases)])
+    yield ADD_TAG.bulk([{"user_id": user.user_id, "tag": tag} for tag in sorted(user.tags)])
+    yield ADD_PURCHASE.bulk([{"user_id": user.user_id, "purchase": name} for name in sorted(user.purchases)])
     if user.sealed_totp is not None:
         yield PUT_TOTP(user_id=user.user_id, sealed_secret=user.sealed_totp, confirmed_at=user.reg_time, last_step=0)
 
@@ -251,10 +251,10 @@ def set_labels(
         raise UserNotFound
     if tags is not None:
         yield DROP_TAGS(of=user_id)
-        yield ADD_TAG.many([{"user_id": user_id, "tag": tag} for tag in sorted(tags)])
+        yield ADD_TAG.bulk([{"user_id": user_id, "tag": tag} for tag in sorted(tags)])
     if purchases is not None:
         yield DROP_PURCHASES(of=user_id)
-        yield ADD_PURCHASE.many([{"user_id": user_id, "purchase": name} for name in sorted(purchases)])
+        yield ADD_PURCHASE.bulk([{"user_id": user_id, "purchase": name} for name in sorted(purchases)])
     yield from add_audit_record(entry)
     return (yield from user_by_id(user_id))
 
@@ -297,18 +297,18 @@ def complete_setup(digest: bytes, first: User, records: Mapping[str, AuditRecord
 
 
 class AccountStorage(SqlStore):
-    create = write(create_user)
+    create_user = write(create_user)
     user = read(user_by_id)
     user_by_login = read(user_by_login)
     all_users = snapshot_read(all_users)
     replace_password_hash = write(replace_password_hash)
     set_blocked = write(set_blocked)
-    put_labels = write(set_labels)
-    note = write(add_audit_record)
+    set_labels = write(set_labels)
+    add_record = write(add_audit_record)
     put_setup_link = write(put_setup_link)
     setup_is_closed = read(setup_is_closed)
     setup_link_is_open = read(setup_link_is_open)
-    set_up = write(complete_setup)
+    complete_setup = write(complete_setup)
 
 
 def _user_columns(user: User) -> dict[str, object]:

@@ -79,7 +79,7 @@ class ArchiveWriter:
         self._counts = Counter(dict.fromkeys(manifest.tables, 0))
         self._write(manifest)
 
-    def put(self, table: str, rows: Sequence[Sequence[object]]) -> None:
+    def write_rows(self, table: str, rows: Sequence[Sequence[object]]) -> None:
         self._counts[table] += len(rows)
         self._write({"line": "rows", "table": table, "rows": rows})
 
@@ -140,14 +140,14 @@ class Archive:
             return _require_manifest(_decode_line(line))
         raise BackupDamaged(f"{self.path} is empty")
 
-    def chunks(self, tell: OnProgress = lambda _: None) -> Generator[ArchiveRows, None, ArchiveEnd]:
+    def chunks(self, on_progress: OnProgress = lambda _: None) -> Generator[ArchiveRows, None, ArchiveEnd]:
         """Every chunk of rows, and at the end the closing line, once it was found to be true.
 
         Until then nothing that was read may be relied upon. `tell` hears how many bytes of the file were read.
         """
         digest = hashlib.sha256()
         counts: Counter[str] = Counter()
-        lines = self._lines(tell)
+        lines = self._lines(on_progress)
         manifest_line = next(lines, b"")
         manifest = _require_manifest(_decode_line(manifest_line))
         counts.update(dict.fromkeys(manifest.tables, 0))
@@ -166,12 +166,12 @@ class Archive:
             yield decoded
         raise BackupDamaged("the end of the backup is missing")
 
-    def _lines(self, tell: OnProgress) -> Iterator[bytes]:
+    def _lines(self, on_progress: OnProgress) -> Iterator[bytes]:
         try:
             with self.path.open("rb") as file, gzip.GzipFile(fileobj=file) as unpacked:
                 for line in unpacked:
                     yield line
-                    tell(file.tell())
+                    on_progress(file.tell())
         except (OSError, EOFError, zlib.error) as error:
             raise BackupDamaged(f"{self.path} cannot be read: {error}") from error
 

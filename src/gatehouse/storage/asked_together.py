@@ -27,127 +27,129 @@ Connect: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]  # asyncpg h
 
 @dataclass(frozen=True, slots=True)
 class QueuedQuery:
-    values: list[object]
-    answer: asyncio.Future[list[Row]]
-    since: float
+    parameters: list[object]
+    result: asyncio.Future[list[Row]]
+    queued_at: float
 
     def succeed(self, rows: list[Row]) -> None:
-        if not self.answer.done():  # whoever asked may have gone
-            self.answer.set_result(rows)
+        if not self.result.done():  # whoever asked may have gone
+            self.result.set_result(rows)
 
     def fail(self, error: Exception) -> None:
-        if not self.answer.done():
-            self.answer.set_exception(error)
+        if not self.result.done():
+            self.result.set_exception(error)
 
 
 class StatementBatcher:
-    def __init__(self, connecting: Connect, *, most: int, patience: float) -> None:
-        self.connecting = connecting
-        self._most = most  # carriers, each with a connection of its own
-        self._patience = patience  # seconds that a question waits for one of them
+    def __init__(self, connecting: Connect, *, max_workers: int, queue_timeout: float) -> None:
+        self.connect = connecting
+        self._max_workers = max_workers  # carriers, each with a connection of its own
+        self._queue_timeout = queue_timeout  # seconds that a question waits for one of them
         self._loop = asyncio.get_running_loop()
-        self._waiting: dict[BatchedStatement, list[QueuedQuery]] = {}
-        self._carriers: set[asyncio.Task[None]] = set()
-        self._moving = 0
+        self._queue: dict[BatchedStatement, list[QueuedQuery]] = {}
+        self._workers: set[asyncio.Task[None]] = set()
+        self._active_workers = 0
         self._start: asyncio.Handle | None = None
-        self._shedding: asyncio.TimerHandle | None = None
+        self._timeout_check: asyncio.TimerHandle | None = None
 
-    async def ask(self, statement: BatchedStatement, parameters: Mapping[str, object]) -> list[Row]:
+    async def execute(self, statement: BatchedStatement, parameters: Mapping[str, object]) -> list[Row]:
         """Raises what the driver raises for this question."""
-        question = QueuedQuery(statement.values(parameters), self._loop.create_future(), self._loop.time())
-        self._waiting.setdefault(statement, []).append(question)
+        question = QueuedQuery(statement.driver_values(parameters), self._loop.create_future(), self._loop.time())
+        self._queue.setdefault(statement, []).append(question)
         self._start_soon()  # not now: others may ask in this turn of the loop
-        return await question.answer
+        return await question.result
 
-    def next_group(self) -> tuple[BatchedStatement, list[QueuedQuery]] | None:
+    def next_batch(self) -> tuple[BatchedStatement, list[QueuedQuery]] | None:
         """What a carrier takes along; None when it may go home."""
-        if not self._waiting or self._moving > MAX_ACTIVE_WORKERS:
+        if not self._queue or self._active_workers > MAX_ACTIVE_WORKERS:
             return None
-        statement = next(iter(self._waiting))
-        questions = self._waiting.pop(statement)
+        statement = next(iter(self._queue))
+        questions = self._queue.pop(statement)
         if len(questions) > MAX_BATCH_SIZE:
-            self._waiting[statement] = questions[MAX_BATCH_SIZE:]  # at the end of the line
+            self._queue[statement] = questions[MAX_BATCH_SIZE:]  # at the end of the line
         return statement, questions[:MAX_BATCH_SIZE]
 
-    def moves(self, by: int) -> None:
+    def change_active_workers(self, by: int) -> None:
         """One carrier more, or one less, that nothing holds up."""
-        self._moving += by
+        self._active_workers += by
         self._start_soon()
 
-    def fail(self, error: Exception, *, since: float) -> None:
+    def fail_queued(self, error: Exception, *, queued_before: float) -> None:
         """Those who have waited since then."""
-        for statement, questions in list(self._waiting.items()):
-            self._waiting[statement] = [question for question in questions if question.since > since]
-            if not self._waiting[statement]:
-                del self._waiting[statement]
+        for statement, questions in list(self._queue.items()):
+            self._queue[statement] = [question for question in questions if question.queued_at > queued_before]
+            if not self._queue[statement]:
+                del self._queue[statement]
             for question in questions:
-                if question.since <= since:
+                if question.queued_at <= queued_before:
                     question.fail(error)
 
     def _start_soon(self) -> None:
-        if self._waiting and self._start is None:
-            self._start = self._loop.call_soon(self._start_carrier)
+        if self._queue and self._start is None:
+            self._start = self._loop.call_soon(self._start_worker)
 
-    def _start_carrier(self) -> None:
+    def _start_worker(self) -> None:
         self._start = None
-        if not self._waiting or self._moving >= MAX_ACTIVE_WORKERS:
+        if not self._queue or self._active_workers >= MAX_ACTIVE_WORKERS:
             return  # those under way will take it along
-        if len(self._carriers) < self._most:
+        if len(self._workers) < self._max_workers:
             # In a context of its own, for it does not work for the request that made it start.
-            carrier = self._loop.create_task(BatchWorker(self).carry(), name="asked-together", context=Context())
-            self._carriers.add(carrier)
-            carrier.add_done_callback(self._came_home)
-        elif self._shedding is None:
-            self._shedding = self._loop.call_later(self._patience, self._shed)
+            carrier = self._loop.create_task(BatchWorker(self).run(), name="asked-together", context=Context())
+            self._workers.add(carrier)
+            carrier.add_done_callback(self._worker_ended)
+        elif self._timeout_check is None:
+            self._timeout_check = self._loop.call_later(self._queue_timeout, self._fail_timed_out)
 
-    def _came_home(self, carrier: asyncio.Task[None]) -> None:
-        self._carriers.discard(carrier)
+    def _worker_ended(self, carrier: asyncio.Task[None]) -> None:
+        self._workers.discard(carrier)
         self._start_soon()
 
-    def _shed(self) -> None:
-        self._shedding = None
-        self.fail(Unavailable("no connection became free"), since=self._loop.time() - self._patience)
+    def _fail_timed_out(self) -> None:
+        self._timeout_check = None
+        self.fail_queued(
+            Unavailable("no connection became free"), queued_before=self._loop.time() - self._queue_timeout
+        )
         self._start_soon()
 
 
 class BatchWorker:
     """Goes to and fro with one connection as long as somebody waits, but not for ever."""
 
-    def __init__(self, together: StatementBatcher) -> None:
-        self._together = together
+    def __init__(self, batcher: StatementBatcher) -> None:
+        self._batcher = batcher
         self._loop = asyncio.get_running_loop()
-        self._is_moving = False
+        self._is_active = False
 
-    async def carry(self) -> None:
+    async def run(self) -> None:
         begin = self._loop.time()
-        slow = self._set_out()
+        slow = self._mark_active()
         try:
-            async with self._together.connecting() as connection:
-                slow = self._set_out(slow)
+            async with self._batcher.connect() as connection:
+                slow = self._mark_active(slow)
                 for _ in range(MAX_BATCHES):
-                    group = self._together.next_group()
+                    group = self._batcher.next_batch()
                     if group is None:
                         break
                     await run_batch(connection, *group)
-                    slow = self._set_out(slow)
+                    slow = self._mark_active(slow)
         except Exception as error:  # noqa: BLE001 - whatever it was, nobody may be left waiting for it
-            self._together.fail(error, since=begin)
+            self._batcher.fail_queued(error, queued_before=begin)
         finally:
             slow.cancel()
-            self._is_held_up()
+            self._mark_blocked()
 
-    def _set_out(self, slow: asyncio.TimerHandle | None = None) -> asyncio.TimerHandle:
+    def _mark_active(self, slow: asyncio.TimerHandle | None = None) -> asyncio.TimerHandle:
         if slow is not None:
             slow.cancel()
-        if not self._is_moving:
-            self._is_moving = True
-            self._together.moves(1)
-        return self._loop.call_later(SLOW_SECONDS, self._is_held_up)
+        if not self._is_active:
+            self._is_active = True
+            self._batcher.change_active_workers(1)
+        return self._loop.call_later(SLOW_SECONDS, self._mark_blocked)
 
-    def _is_held_up(self) -> None:
-        if self._is_moving:
-            self._is_moving = False
-            self._together.moves(-1)
+    def _mark_blocked(self) -> None:
+        if self._is_active:
+            self._is_active = False
+            self._batcher.change_active_workers(-1)
 
 
 async def run_batch(connection: Any, statement: BatchedStatement, questions: list[QueuedQuery]) -> None:  # noqa: ANN401
@@ -178,9 +180,9 @@ async def run_batch_or_each(connection: Any, statement: BatchedStatement, questi
 
 async def fetch_batch(connection: Any, statement: BatchedStatement, questions: list[QueuedQuery]) -> list[list[Row]]:  # noqa: ANN401
     for number, question in enumerate(questions):
-        question.values[statement.place] = number
-    rows = await connection.fetchmany(statement.compiled.sql, [question.values for question in questions])
-    return statement.rows_of(rows, len(questions))
+        question.parameters[statement.number_index] = number
+    rows = await connection.fetchmany(statement.compiled.sql, [question.parameters for question in questions])
+    return statement.split_rows(rows, len(questions))
 
 
 def fail_queries(questions: list[QueuedQuery], error: Exception) -> None:

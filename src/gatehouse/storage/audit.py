@@ -209,7 +209,7 @@ def append_to_chain(
     after = seal.place - len(record_ids)
     if break_record is not None:
         yield from add_audit_record(break_record)
-    yield PLACE_EVENT.many(
+    yield PLACE_EVENT.bulk(
         [{"record": record_id, "new_place": place} for place, record_id in enumerate(record_ids, after + 1)]
     )
     placed = yield COUNT_PLACED(record_ids=list(record_ids), after=after, last=seal.place)
@@ -281,19 +281,19 @@ def delete_up_to(place: int, head: HeadSwap) -> Verb[int]:
 
 
 class AuditStorage(SqlStore):
-    unsealed = read(unsealed_records)
+    unsealed_records = read(unsealed_records)
     chain_end = read(chain_end)
-    append = write(append_to_chain)
-    move_head = write(swap_head)
-    make_head = write(create_head)
-    refuse = write(add_refusal)
-    find = read(find_record)
+    append_to_chain = write(append_to_chain)
+    swap_head = write(swap_head)
+    create_head = write(create_head)
+    add_refusal = write(add_refusal)
+    find_record = read(find_record)
     records_from = snapshot_read(records_from)
     seals_from = snapshot_read(seals_from)
-    newest = snapshot_read(newest_records)
+    newest_records = snapshot_read(newest_records)
     erase_personal = write(erase_personal)
-    seal_to_forget = read(seal_to_delete)
-    forget_up_to = write(delete_up_to)
+    seal_to_delete = read(seal_to_delete)
+    delete_up_to = write(delete_up_to)
 
 
 def _record_from_row(row: Row) -> AuditRecord:

@@ -86,13 +86,13 @@ class TableStatements:
         self.pages: Final = KeysetPages(
             table, [type_coerce(column, _stored_type(column)).label(column.name) for column in table.c]
         )
-        self.any: Final = Statement(select(literal_column("1").label("found")).select_from(table).limit(1))
+        self.find_any_row: Final = Statement(select(literal_column("1").label("found")).select_from(table).limit(1))
         self.insert: Final = Statement(
             insert(table).values(
                 {column.name: bindparam(column.name, type_=_stored_type(column)) for column in table.c}
             )
         )
-        self.empty: Final = Statement(
+        self.delete_all: Final = Statement(
             PerDialect(postgres=f"TRUNCATE {table.name} CASCADE", sqlite=f"DELETE FROM {table.name}")  # noqa: S608
         )
 
@@ -174,11 +174,11 @@ class RestoreFence:
     def epoch(self) -> int:
         return self.now * 1_000
 
-    def holds_back(self, table: str, fields: Fields) -> bool:
+    def drops_row(self, table: str, fields: Fields) -> bool:
         # Another database has a timeline of its own.
         return table in EPHEMERAL_TABLES or (table == "installation" and fields["name"] == TIMELINE)
 
-    def passed(self, table: str, fields: Fields) -> Fields:
+    def fenced_row(self, table: str, fields: Fields) -> Fields:
         """The row as it may come back."""
         match table:
             case "users":
@@ -211,7 +211,7 @@ def restore_rows(chunks: ReadChunks, fence: RestoreFence, entry: AuditRecord, *,
     if not replace:
         yield from _refuse_non_empty()
     for table in reversed(TABLES.values()):  # what refers to others before what is referred to
-        yield table.empty()
+        yield table.delete_all()
     closing = yield from _insert(chunks(), fence)
     yield from set_value(EPOCH, str(max(fence.epoch, (yield from read_epoch()))))  # never back, though a clock may be
     yield from add_audit_record(entry)
@@ -222,7 +222,7 @@ def restore_rows(chunks: ReadChunks, fence: RestoreFence, entry: AuditRecord, *,
 
 def _refuse_non_empty() -> Verb[None]:
     for name, table in TABLES.items():
-        if (yield table.any()):
+        if (yield table.find_any_row()):
             raise DatabaseNotEmpty(
                 f"the database is not empty (there are rows in {name}); --replace throws away what it holds"
             )
@@ -236,5 +236,5 @@ def _insert(chunks: Generator[ArchiveRows, None, ArchiveEnd], fence: RestoreFenc
             closing: ArchiveEnd = end.value
             return closing
         table = TABLES[chunk.table]
-        rows = [fields for row in chunk.rows if not fence.holds_back(chunk.table, fields := table.fields(row))]
-        yield table.insert.many([fence.passed(chunk.table, fields) for fields in rows])
+        rows = [fields for row in chunk.rows if not fence.drops_row(chunk.table, fields := table.fields(row))]
+        yield table.insert.bulk([fence.fenced_row(chunk.table, fields) for fields in rows])

@@ -96,8 +96,8 @@ def withdraw_consent(user_id: str, client_id: str, now: int, entry: AuditRecord)
 class ConsentStorage(SqlStore):
     consent = read(consent_of)
     consents = read(consents_of)
-    give = write(add_consent)
-    withdraw = write(withdraw_consent)
+    add_consent = write(add_consent)
+    withdraw_consent = write(withdraw_consent)
 
 
 def _merge_scopes(scopes: Sequence[str], more: Sequence[str]) -> tuple[str, ...]:

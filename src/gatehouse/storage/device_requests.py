@@ -109,15 +109,15 @@ def sweep_device_requests(now: int) -> Verb[None]:
 
 
 class DeviceStorage(SqlStore):
-    ask = write(create_request)
-    by_user_code = read(find_pending_request)
-    approve = write(approve_request)
-    deny = write(deny_request)
-    poll = write(record_poll)
+    create_request = write(create_request)
+    find_pending_request = read(find_pending_request)
+    approve_request = write(approve_request)
+    deny_request = write(deny_request)
+    record_poll = write(record_poll)
 
-    async def take(self, request: DeviceRequest, now: int, *, generation: int) -> GrantHolder | None:
+    async def redeem_request(self, request: DeviceRequest, now: int, *, generation: int) -> GrantHolder | None:
         make = partial(redeem_request, request, now, generation=generation, attempt=new_request_id())
-        return await self.runner.act(make, repeatable=True)
+        return await self.runner.write(make, repeatable=True)
 
 
 def _request_from_row(row: Row) -> DeviceRequest:

@@ -101,11 +101,13 @@ def confirm_single_statement(
     return bool(told) or (yield from has_audit_record(entry))
 
 
-def take_answer(gsid: str, turn: PollId, now: int, login: LoginTokenRecord, entry: AuditRecord) -> Verb[bool]:
+def take_answer(gsid: str, poll_id: PollId, now: int, login: LoginTokenRecord, entry: AuditRecord) -> Verb[bool]:
     if not (yield LOCK_UNREVOKED_USER(of=login.user_id, rev=login.rev)):
         return False
     if not (
-        yield TAKE_ANSWER(of=gsid, now=now, number=turn.number, node=turn.node, by=login.user_id, by_rev=login.rev)
+        yield TAKE_ANSWER(
+            of=gsid, now=now, number=poll_id.number, node=poll_id.node, by=login.user_id, by_rev=login.rev
+        )
     ):
         return (yield from has_audit_record(entry))
     yield from insert_login(login, entry)
@@ -113,14 +115,14 @@ def take_answer(gsid: str, turn: PollId, now: int, login: LoginTokenRecord, entr
 
 
 def take_answer_single_statement(
-    gsid: str, turn: PollId, now: int, login: LoginTokenRecord, entry: AuditRecord
+    gsid: str, poll_id: PollId, now: int, login: LoginTokenRecord, entry: AuditRecord
 ) -> Verb[bool]:
     """For a login without a short-lived token."""
     taken = yield TAKE_ANSWER_SINGLE_STATEMENT(
         of=gsid,
         now=now,
-        number=turn.number,
-        node=turn.node,
+        number=poll_id.number,
+        node=poll_id.node,
         by=login.user_id,
         by_rev=login.rev,
         **with_prefix(TOKEN_PREFIX, token_row(login)),

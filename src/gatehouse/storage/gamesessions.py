@@ -155,7 +155,7 @@ def session_snapshots(gsids: Collection[str], now: int) -> Verb[Mapping[str, Ses
 
 def record_polls(marks: Sequence[PollMark], node: str) -> Verb[None]:
     in_order = sorted(marks, key=lambda one: one.gsid)  # the same everywhere: no deadlock
-    yield RECORD_POLL.many([_poll_parameters(one, node) for one in in_order])
+    yield RECORD_POLL.bulk([_poll_parameters(one, node) for one in in_order])
 
 
 def claim_session(mark: PollMark, node: str, *, tell: bool) -> Verb[int]:
@@ -188,9 +188,9 @@ def fail_session(gsid: str, now: int, refusal: Refusal, kept: int, *, user_id: s
     return True
 
 
-def return_answer(gsid: str, turn: PollId, login: LoginTokenRecord, entry: AuditRecord) -> Verb[None]:
+def return_answer(gsid: str, poll_id: PollId, login: LoginTokenRecord, entry: AuditRecord) -> Verb[None]:
     yield LOCK_SESSION(of=gsid)  # the take may be under way still
-    yield FENCE_POLLS(of=gsid, number=turn.number, node=turn.node)
+    yield FENCE_POLLS(of=gsid, number=poll_id.number, node=poll_id.node)
     if (yield from delete_login(login)):  # else nothing was committed, or this was done before
         yield RETURN_ANSWER(of=gsid)
         yield from add_audit_record(entry)
@@ -243,29 +243,33 @@ def count_pending(now: int, most: int) -> Verb[int]:
 
 
 class GameSessionStorage(SqlStore):
-    register = write(register_session)
-    find = read(find_session)
-    glimpses = read(session_snapshots)
-    mark = inline_write(record_polls)
-    claim = inline_write(claim_session)
-    seen = write(record_presence)
-    move = inline_write(record_progress)
-    confirm = inline_write(confirm_session, at_once=confirm_single_statement, repeatable=True)
-    fail = write(fail_session)
-    give_back = write(return_answer, repeatable=True)
-    close = write(close_session)
-    shut = write(close_session_by_admin)
-    watch = write(add_socket_node)
-    unwatch = write(remove_socket_node)
-    forget = write(forget_node)
-    pending = snapshot_read(count_pending)
+    register_session = write(register_session)
+    find_session = read(find_session)
+    session_snapshots = read(session_snapshots)
+    record_polls = inline_write(record_polls)
+    claim_session = inline_write(claim_session)
+    record_presence = write(record_presence)
+    record_progress = inline_write(record_progress)
+    confirm_session = inline_write(confirm_session, single_statement=confirm_single_statement, repeatable=True)
+    fail_session = write(fail_session)
+    return_answer = write(return_answer, repeatable=True)
+    close_session = write(close_session)
+    close_session_by_admin = write(close_session_by_admin)
+    add_socket_node = write(add_socket_node)
+    remove_socket_node = write(remove_socket_node)
+    forget_node = write(forget_node)
+    count_pending = snapshot_read(count_pending)
 
-    async def take(self, gsid: str, turn: PollId, now: int, login: LoginTokenRecord, entry: AuditRecord) -> bool:
-        twin = partial(take_answer_single_statement, gsid, turn, now, login, entry) if login.stoken is None else None
-        make = partial(take_answer, gsid, turn, now, login, entry)
-        return await self.runner.act(make, brief=True, at_once=twin, repeatable=True)
+    async def take_answer(
+        self, gsid: str, poll_id: PollId, now: int, login: LoginTokenRecord, entry: AuditRecord
+    ) -> bool:
+        twin = (
+            partial(take_answer_single_statement, gsid, poll_id, now, login, entry) if login.stoken is None else None
+        )
+        make = partial(take_answer, gsid, poll_id, now, login, entry)
+        return await self.runner.write(make, inline=True, single_statement=twin, repeatable=True)
 
-    def listen(self, listener: Callable[[str], object]) -> Callable[[], None]:
+    def listen_for_changes(self, listener: Callable[[str], object]) -> Callable[[], None]:
         return self.runner.listen(CHANNEL, listener)
 
 

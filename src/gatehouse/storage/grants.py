@@ -198,28 +198,28 @@ def insert_grant(grant: Grant) -> Verb[None]:
     yield INSERT_GRANT(**column_values(grant))
 
 
-def find_grant_by_code(code: bytes, known: ClientCache) -> Verb[GrantHolder | None]:
+def find_grant_by_code(code: bytes, client_cache: ClientCache) -> Verb[GrantHolder | None]:
     rows = yield GRANT_BY_CODE(of=code)
-    return (yield from _holder_from_row(rows[0], known)) if rows else None
+    return (yield from _holder_from_row(rows[0], client_cache)) if rows else None
 
 
-def find_live_grant(grant_id: str, now: int, known: ClientCache | None = None) -> Verb[GrantHolder | None]:
+def find_live_grant(grant_id: str, now: int, client_cache: ClientCache | None = None) -> Verb[GrantHolder | None]:
     """Within a transaction, whose states may never be committed, without what is known."""
     rows = yield LIVE_GRANT_BY_ID(of=grant_id, now=now)
-    return (yield from _holder_from_row(rows[0], known)) if rows else None
+    return (yield from _holder_from_row(rows[0], client_cache)) if rows else None
 
 
 def redeem_code(
     code: bytes, now: int, *, generation: int, attempt: str, reused: Callable[[], AuditRecord]
 ) -> Verb[RedeemOutcome]:
     if (yield REDEEM_CODE(of=code, now=now, first=generation, by=attempt)):
-        return RedeemOutcome.TAKEN
+        return RedeemOutcome.REDEEMED
     if (yield REVOKE_REUSED_CODE(of=code, now=now, by=attempt)):
         yield from add_audit_record(reused())
         return RedeemOutcome.REUSED
     found = yield CODE_STATUS(of=code)
     if found and found[0].attempt == attempt and not found[0].revoked_at:
-        return RedeemOutcome.TAKEN  # by an earlier run
+        return RedeemOutcome.REDEEMED  # by an earlier run
     return RedeemOutcome.REUSED if found and found[0].code_taken_at else RedeemOutcome.GONE
 
 
@@ -235,7 +235,7 @@ def rotate_refresh_token(
         return _rotation_result(RotationOutcome.ROTATED, rotated[0])
     newest = yield CURRENT_GENERATION(of=grant_id, now=now)
     if not newest or generation > newest[0].generation:
-        return RotationResult(turn=RotationOutcome.GONE)
+        return RotationResult(outcome=RotationOutcome.GONE)
     if newest[0].attempt == attempt:
         return _rotation_result(RotationOutcome.ROTATED, newest[0])  # by an earlier run
     # Either way: where the clock went back the window must not stay open until it has caught up (faults I16).
@@ -243,7 +243,7 @@ def rotate_refresh_token(
         return _rotation_result(RotationOutcome.REPEATED, newest[0])
     if (yield REVOKE_GRANT(of=grant_id, now=now)):
         yield from add_audit_record(reused())
-    return RotationResult(turn=RotationOutcome.REUSED)
+    return RotationResult(outcome=RotationOutcome.REUSED)
 
 
 def revoke_grant(grant_id: str, now: int, entry: AuditRecord) -> Verb[bool]:
@@ -276,51 +276,57 @@ def spend_assertion(digest: bytes, client_id: str, now: int, *, ends_at: int, at
 
 
 class GrantStorage(SqlStore):
-    def __init__(self, runner: Runner, known: ClientCache) -> None:
+    def __init__(self, runner: Runner, client_cache: ClientCache) -> None:
         super().__init__(runner)
-        self._known = known
+        self._client_cache = client_cache
 
-    async def by_code(self, code: bytes) -> GrantHolder | None:
-        return await self.runner.look(lambda: find_grant_by_code(code, self._known))
+    async def find_grant_by_code(self, code: bytes) -> GrantHolder | None:
+        return await self.runner.read(lambda: find_grant_by_code(code, self._client_cache))
 
-    async def by_id(self, grant_id: str, now: int) -> GrantHolder | None:
-        return await self.runner.look(lambda: find_live_grant(grant_id, now, self._known))
+    async def find_live_grant(self, grant_id: str, now: int) -> GrantHolder | None:
+        return await self.runner.read(lambda: find_live_grant(grant_id, now, self._client_cache))
 
-    begin = inline_write(create_grant, at_once=create_grant_single_statement)
-    fail_code = inline_write(count_code_failure)
-    revoke = inline_write(revoke_grant, repeatable=True)
-    revoke_client = write(revoke_client_grants)
+    create_grant = inline_write(create_grant, single_statement=create_grant_single_statement)
+    count_code_failure = inline_write(count_code_failure)
+    revoke_grant = inline_write(revoke_grant, repeatable=True)
+    revoke_client_grants = write(revoke_client_grants)
 
-    async def take_code(
+    async def redeem_code(
         self, code: bytes, now: int, *, generation: int, reused: Callable[[], AuditRecord]
     ) -> RedeemOutcome:
-        return await self._marked(partial(redeem_code, code, now, generation=generation, reused=reused))
+        return await self._write_with_attempt_id(
+            partial(redeem_code, code, now, generation=generation, reused=reused)
+        )
 
-    async def turn(
+    async def rotate(
         self, grant_id: str, generation: int, now: int, *, grace: int, reused: Callable[[], AuditRecord]
     ) -> RotationResult:
-        return await self._marked(
+        return await self._write_with_attempt_id(
             partial(rotate_refresh_token, grant_id, generation, now, grace=grace, reused=reused)
         )
 
     async def spend_assertion(self, digest: bytes, client_id: str, now: int, *, ends_at: int) -> bool:
-        return await self._marked(partial(spend_assertion, digest, client_id, now, ends_at=ends_at))
+        return await self._write_with_attempt_id(partial(spend_assertion, digest, client_id, now, ends_at=ends_at))
 
-    async def _marked(self, verb: Callable[..., Verb[T]]) -> T:
+    async def _write_with_attempt_id(self, verb: Callable[..., Verb[T]]) -> T:
         """Run a verb that writes no record under an id of its own, by which a second run recognizes the first."""
         make = partial(verb, attempt=new_request_id())
-        return await self.runner.act(make, brief=True, at_once=make, repeatable=True)
+        return await self.runner.write(make, inline=True, single_statement=make, repeatable=True)
 
 
 def _rotation_result(turn: RotationOutcome, row: Row) -> RotationResult:
-    return RotationResult(turn=turn, generation=row.generation, refreshed_at=row.refreshed_at)
+    return RotationResult(outcome=turn, generation=row.generation, refreshed_at=row.refreshed_at)
 
 
-def _holder_from_row(row: Row, known: ClientCache | None) -> Verb[GrantHolder]:
-    grant = GRANT_PART.of(row)
+def _holder_from_row(row: Row, client_cache: ClientCache | None) -> Verb[GrantHolder]:
+    grant = GRANT_PART.read(row)
     client_id = grant.client_id
-    client = yield from known.at(client_id, row.client_version) if known else client_by_id(client_id)
-    return GrantHolder(grant=grant, client=client, user=USER_PART.of(row), keys_version=row.keys_version)
+    client = (
+        yield from client_cache.client_at_version(client_id, row.client_version)
+        if client_cache
+        else client_by_id(client_id)
+    )
+    return GrantHolder(grant=grant, client=client, user=USER_PART.read(row), keys_version=row.keys_version)
 
 
 def grant_from_fields(fields: dict[str, Any]) -> Grant:

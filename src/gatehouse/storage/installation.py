@@ -51,7 +51,7 @@ def read_epoch() -> Verb[int]:
 
 
 class InstallationStorage(SqlStore):
-    fact = read(read_value)
+    value = read(read_value)
     epoch = read(read_epoch)
-    state_once = write(set_value_once)
-    state = write(set_value)
+    set_value_once = write(set_value_once)
+    set_value = write(set_value)

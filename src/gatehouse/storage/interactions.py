@@ -63,13 +63,13 @@ def take_flow(digest: bytes, now: int, entry: AuditRecord | None = None) -> Verb
 
 
 class SignInFlowStorage(SqlStore):
-    begin = inline_write(create_flow)
-    find = read(find_flow)
-    move = inline_write(update_flow, at_once=update_flow)
+    create_flow = inline_write(create_flow)
+    find_flow = read(find_flow)
+    update_flow = inline_write(update_flow, single_statement=update_flow)
 
-    async def finish(self, digest: bytes, now: int, entry: AuditRecord | None = None) -> SignInFlow | None:
+    async def take_flow(self, digest: bytes, now: int, entry: AuditRecord | None = None) -> SignInFlow | None:
         verb = partial(take_flow, digest, now, entry)
-        return await self.runner.act(verb, brief=True, at_once=verb if entry is None else None)
+        return await self.runner.write(verb, inline=True, single_statement=verb if entry is None else None)
 
 
 def _flow_from_row(row: Row) -> SignInFlow:

@@ -74,9 +74,9 @@ def save_keys(keys: Sequence[SigningKey], *, seen: int, entry: AuditRecord) -> V
 
 
 class KeyStorage(SqlStore):
-    load = snapshot_read(load_keys)
-    version = cached_read(read_keys_version)
-    save = write(save_keys)
+    load_keys = snapshot_read(load_keys)
+    keys_version = cached_read(read_keys_version)
+    save_keys = write(save_keys)
 
 
 def _key_from_row(row: Row) -> SigningKey:

@@ -42,11 +42,11 @@ class NotificationListener:
         self._listeners = listeners
         self._connect = connect
         self._name = new_request_id()
-        self._heard_at: float | None = None  # the last heartbeat; None: nothing is heard
+        self._last_heartbeat_at: float | None = None  # the last heartbeat; None: nothing is heard
         self._loop = asyncio.get_running_loop()
         self._tasks = [
             asyncio.create_task(self._listen(), name="postgres-listen"),
-            asyncio.create_task(self._look_while_deaf(), name="postgres-deaf"),
+            asyncio.create_task(self._notify_missed_while_silent(), name="postgres-deaf"),
         ]
 
     async def close(self) -> None:
@@ -54,14 +54,14 @@ class NotificationListener:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _is_deaf(self) -> bool:
-        return self._heard_at is None or self._loop.time() - self._heard_at > SILENT_AFTER_SECONDS
+    def _is_silent(self) -> bool:
+        return self._last_heartbeat_at is None or self._loop.time() - self._last_heartbeat_at > SILENT_AFTER_SECONDS
 
-    async def _look_while_deaf(self) -> None:
+    async def _notify_missed_while_silent(self) -> None:
         while True:
             await asyncio.sleep(FALLBACK_POLL_SECONDS)
-            if self._is_deaf():
-                self._listeners.tell_all_to_look_again()
+            if self._is_silent():
+                self._listeners.notify_missed()
 
     async def _listen(self) -> None:
         while True:
@@ -69,7 +69,7 @@ class NotificationListener:
                 await self._listen_until_lost()
             except CONNECTION_ERRORS as error:
                 log.warning("storage.listen_lost", reason=str(error))
-            self._heard_at = None
+            self._last_heartbeat_at = None
             await asyncio.sleep(RETRY_SECONDS)
 
     async def _listen_until_lost(self) -> None:
@@ -77,14 +77,16 @@ class NotificationListener:
         connection = await self._connect()
         try:
             connection.add_termination_listener(lambda _: lost.set())
-            await connection.add_listener(PG_CHANNEL, lambda _c, _p, _ch, text: self._hear(decode_notification(text)))
+            await connection.add_listener(
+                PG_CHANNEL, lambda _c, _p, _ch, text: self._on_notification(decode_notification(text))
+            )
             since = self._loop.time()
             while not lost.is_set():
                 await connection.execute(
                     "SELECT pg_notify($1, $2)", PG_CHANNEL, encode_notification(Notification(HEARTBEAT, self._name))
                 )
                 await wait_for_event(lost, HEARTBEAT_SECONDS)
-                if self._loop.time() - (self._heard_at or since) > RECONNECT_AFTER_SECONDS:
+                if self._loop.time() - (self._last_heartbeat_at or since) > RECONNECT_AFTER_SECONDS:
                     raise TimeoutError("the connection carries no notices")
         finally:
             with suppress(
@@ -92,14 +94,14 @@ class NotificationListener:
             ):  # else a server that answers no more would hide that we were told to end
                 await connection.close(timeout=CLOSE_SECONDS)
 
-    def _hear(self, notice: Notification) -> None:
+    def _on_notification(self, notice: Notification) -> None:
         if notice.channel != HEARTBEAT:
-            self._listeners.tell(notice)
+            self._listeners.notify(notice)
         elif notice.payload == self._name:
-            was_deaf = self._is_deaf()
-            self._heard_at = self._loop.time()
+            was_deaf = self._is_silent()
+            self._last_heartbeat_at = self._loop.time()
             if was_deaf:  # notices may have been missed until now
-                self._listeners.tell_all_to_look_again()
+                self._listeners.notify_missed()
 
 
 async def wait_for_event(event: asyncio.Event, within: float) -> bool:

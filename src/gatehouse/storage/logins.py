@@ -92,9 +92,9 @@ def take_short_token(digest: bytes, address: str, now: int) -> Verb[tuple[str, i
 
 
 class LoginStorage(SqlStore):
-    keep_login = inline_write(save_login)
-    live_token = read(live_login_token)
-    short_token_owner = read(find_short_token_owner)
+    save_login = inline_write(save_login)
+    live_login_token = read(live_login_token)
+    find_short_token_owner = read(find_short_token_owner)
     take_short_token = write(take_short_token)
 
 

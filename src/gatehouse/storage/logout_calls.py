@@ -102,7 +102,7 @@ def _enqueue_calls(rows: Iterable[Row], user_id: str, now: int) -> Verb[None]:
         if client_id in addresses
     ]
     if calls:
-        yield INSERT_CALL.many(calls)
+        yield INSERT_CALL.bulk(calls)
         yield Notification(CHANNEL, "")
 
 
@@ -134,8 +134,8 @@ def delete_calls_before(before: int) -> Verb[None]:
 
 
 class LogoutStorage(SqlStore):
-    claim = write(claim_calls)
-    delivered = write(mark_delivered)
-    put_off = write(schedule_retry)
-    give_up = write(give_up_call)
+    claim_calls = write(claim_calls)
+    mark_delivered = write(mark_delivered)
+    schedule_retry = write(schedule_retry)
+    give_up_call = write(give_up_call)
     all_calls = snapshot_read(all_calls)

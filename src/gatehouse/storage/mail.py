@@ -57,7 +57,7 @@ def queue_mails(mails: Sequence[OutboxMail], user_id: str) -> Verb[None]:
     """Part of every verb that causes mail."""
     if not mails:
         return
-    yield INSERT_MAIL.many(
+    yield INSERT_MAIL.bulk(
         [
             {
                 "mail_id": mail.mail_id,
@@ -105,11 +105,11 @@ def delete_mails_before(at: int) -> Verb[None]:
 
 
 class OutboxStorage(SqlStore):
-    queue = write(queue_mails)
-    claim = write(claim_due)
-    sent = write(delete_sent)
-    failed = write(record_failure)
-    waiting = snapshot_read(outbox_status)
+    queue_mails = write(queue_mails)
+    claim_due = write(claim_due)
+    delete_sent = write(delete_sent)
+    record_failure = write(record_failure)
+    outbox_status = snapshot_read(outbox_status)
 
 
 def _claim_from_row(row: Row) -> ClaimedMail:

@@ -32,10 +32,10 @@ class Listeners:
 
         return end
 
-    def tell(self, notice: Notification) -> None:
+    def notify(self, notice: Notification) -> None:
         for listener in tuple(self._by_channel.get(notice.channel, ())):
             listener(notice.payload)
 
-    def tell_all_to_look_again(self) -> None:
+    def notify_missed(self) -> None:
         for channel in tuple(self._by_channel):
-            self.tell(Notification(channel, MISSED_PAYLOAD))
+            self.notify(Notification(channel, MISSED_PAYLOAD))

@@ -120,7 +120,7 @@ def replace_client(client: Client) -> Verb[None]:
 
 
 def _put_secrets(client: Client) -> Verb[None]:
-    yield INSERT_SECRET.many([_secret_columns(client.client_id, secret) for secret in client.secrets])
+    yield INSERT_SECRET.bulk([_secret_columns(client.client_id, secret) for secret in client.secrets])
 
 
 def client_by_id(client_id: str) -> Verb[Client]:
@@ -193,46 +193,46 @@ class ClientCache:
     """
 
     def __init__(self, runner: Runner) -> None:
-        self._known: WeightedCache[Client] = WeightedCache(CACHE_BYTES)
+        self._cache: WeightedCache[Client] = WeightedCache(CACHE_BYTES)
         # After a failover that lost a change, one version may stand for two states.
-        runner.listen("clients", lambda _: self._known.clear())
+        runner.listen("clients", lambda _: self._cache.clear())
 
     def client(self, client_id: str, version: Statement = CLIENT_VERSION) -> Verb[Client]:
         """Raises ClientNotFound, for removed ones too."""
         rows = yield version(client_id=client_id)
         if not rows:
             raise ClientNotFound
-        return (yield from self.at(client_id, rows[0].version))
+        return (yield from self.client_at_version(client_id, rows[0].version))
 
-    def at(self, client_id: str, version: int) -> Verb[Client]:
+    def client_at_version(self, client_id: str, version: int) -> Verb[Client]:
         """The client, removed or not, whose version was read just now."""
-        known = self._known.get(CACHE_GROUP, client_id)
+        known = self._cache.get(CACHE_GROUP, client_id)
         if known is None or known.version != version:
             known = yield from client_by_id(client_id)
-            self._known.put(CACHE_GROUP, client_id, known, known.weight)
+            self._cache.put(CACHE_GROUP, client_id, known, known.weight)
         return known
 
 
 class ClientStorage(SqlStore):
-    def __init__(self, runner: Runner, known: ClientCache) -> None:
+    def __init__(self, runner: Runner, cache: ClientCache) -> None:
         super().__init__(runner)
-        self._known = known
+        self._cache = cache
 
     async def client(self, client_id: str) -> Client:
-        return await self.runner.recall((ClientCache, client_id), lambda: self._known.client(client_id))
+        return await self.runner.cached_read((ClientCache, client_id), lambda: self._cache.client(client_id))
 
-    async def serving_client(self, client_id: str) -> Client:
-        return await self.runner.recall(
-            (SERVING_CLIENT_VERSION, client_id), lambda: self._known.client(client_id, SERVING_CLIENT_VERSION)
+    async def active_client(self, client_id: str) -> Client:
+        return await self.runner.cached_read(
+            (SERVING_CLIENT_VERSION, client_id), lambda: self._cache.client(client_id, SERVING_CLIENT_VERSION)
         )
 
-    create = write(create_client, repeatable=True)
-    change = write(update_client)
+    create_client = write(create_client, repeatable=True)
+    change_client = write(update_client)
     clients = snapshot_read(all_clients)
-    clients_of = snapshot_read(clients_of_application)
-    origins = read(client_origins)
+    clients_of_application = snapshot_read(clients_of_application)
+    client_origins = read(client_origins)
     rotate_secret = write(rotate_secret, repeatable=True)
-    remove = write(remove_client)
+    remove_client = write(remove_client)
 
 
 def _secret_columns(client_id: str, secret: ClientSecret) -> dict[str, object]:

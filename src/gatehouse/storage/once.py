@@ -30,7 +30,7 @@ def put_single_use(
     details: Mapping[str, object],
     now: int,
     expires_at: int,
-    beside: Sequence[bytes] = (),
+    more_digests: Sequence[bytes] = (),
 ) -> Verb[None]:
     """Keep a thing that can be taken until it expires; older ones of the same subject are gone with it.
 
@@ -40,8 +40,8 @@ def put_single_use(
     row |= {"created_at": now, "expires_at": expires_at, "taken_at": 0}
     yield DROP_SECRETS_OF_SUBJECT(of_kind=kind, of_subject=subject)
     yield (
-        INSERT_SECRET.many([{"digest": each, **row} for each in (digest, *beside)])
-        if beside
+        INSERT_SECRET.bulk([{"digest": each, **row} for each in (digest, *more_digests)])
+        if more_digests
         else INSERT_SECRET(digest=digest, **row)
     )
 

@@ -57,25 +57,25 @@ class Storage:
     applications: ApplicationStorage
     audit: AuditStorage
     consents: ConsentStorage
-    crowds: CandidateStorage
+    candidates: CandidateStorage
     personal_data: PersonalDataStorage
     device_requests: DeviceStorage
     game_sessions: GameSessionStorage
     grants: GrantStorage
     groups: GroupStorage
     installation: InstallationStorage
-    interactions: SignInFlowStorage
+    sign_in_flows: SignInFlowStorage
     keys: KeyStorage
     logins: LoginStorage
     logout_calls: LogoutStorage
     mail: OutboxStorage
-    oauth: ClientStorage
+    clients: ClientStorage
     permissions: PermissionStorage
     passkeys: PasskeyStorage
     profile: OwnAccountStorage
     projects: ProjectStorage
     registration: RegistrationStorage
-    rehearsals: DryRunStorage
+    dry_runs: DryRunStorage
     second_factors: SecondFactorStorage
     service_accounts: ServiceAccountStorage
     sessions: SessionStorage
@@ -129,25 +129,25 @@ def build_storage(runner: Runner) -> Storage:
         applications=ApplicationStorage(runner),
         audit=AuditStorage(runner),
         consents=ConsentStorage(runner),
-        crowds=CandidateStorage(runner),
+        candidates=CandidateStorage(runner),
         personal_data=PersonalDataStorage(runner),
         device_requests=DeviceStorage(runner),
         game_sessions=GameSessionStorage(runner),
         grants=GrantStorage(runner, known_clients),
         groups=GroupStorage(runner),
         installation=InstallationStorage(runner),
-        interactions=SignInFlowStorage(runner),
+        sign_in_flows=SignInFlowStorage(runner),
         keys=KeyStorage(runner),
         logins=LoginStorage(runner),
         logout_calls=LogoutStorage(runner),
         mail=OutboxStorage(runner),
-        oauth=ClientStorage(runner, known_clients),
+        clients=ClientStorage(runner, known_clients),
         permissions=PermissionStorage(runner),
         passkeys=PasskeyStorage(runner),
         profile=OwnAccountStorage(runner),
         projects=ProjectStorage(runner),
         registration=RegistrationStorage(runner),
-        rehearsals=DryRunStorage(runner),
+        dry_runs=DryRunStorage(runner),
         second_factors=SecondFactorStorage(runner),
         service_accounts=ServiceAccountStorage(runner),
         sessions=SessionStorage(runner),

@@ -96,8 +96,8 @@ def remove_passkey(user_id: str, credential_id: bytes, entry: AuditRecord, mails
 class PasskeyStorage(SqlStore):
     put_challenge = write(put_challenge)
     take_challenge = write(take_challenge)
-    passkey = read(find_passkey)
-    passkeys = read(passkeys_of)
+    find_passkey = read(find_passkey)
+    passkeys_of_user = read(passkeys_of)
     add_passkey = write(add_passkey)
     use_passkey = write(use_passkey)
     rename_passkey = write(rename_passkey)

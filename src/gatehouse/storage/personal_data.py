@@ -214,7 +214,7 @@ def _create_request(errand: DataJobKind, user_id: str, now: int) -> Verb[str]:
         created_at=now,
         ends_at=now + RETENTION_SECONDS[errand],
     )
-    yield INSERT_CALL.many(
+    yield INSERT_CALL.bulk(
         [
             {
                 "request_id": request_id,
@@ -304,22 +304,22 @@ def delete_ended_requests(now: int) -> Verb[None]:
 
 
 class PersonalDataStorage(SqlStore):
-    has_sources = read(has_export_sources)
-    ask_export = write(request_export)
-    claim = write(claim_due_calls)
-    answered = write(complete_call)
-    put_off = write(reschedule_call)
-    give_up = write(fail_call)
-    requests = read(find_requests)
-    answers = snapshot_read(uncollected_answers)
-    collected = write(delete_answer)
+    has_export_sources = read(has_export_sources)
+    request_export = write(request_export)
+    claim_due_calls = write(claim_due_calls)
+    complete_call = write(complete_call)
+    reschedule_call = write(reschedule_call)
+    fail_call = write(fail_call)
+    find_requests = read(find_requests)
+    uncollected_answers = snapshot_read(uncollected_answers)
+    delete_answer = write(delete_answer)
 
 
 def _held_call(row: Row) -> ClaimedCall:
     return ClaimedCall(
         request_id=row.request_id,
         position=row.position,
-        errand=DataJobKind(row.kind),
+        kind=DataJobKind(row.kind),
         user_id=row.user_id,
         application_id=row.application_id,
         url=row.url,
@@ -345,7 +345,7 @@ def _call_from_row(row: Row) -> DataCall:
 def _request_from_row(row: Row, calls: Sequence[DataCall]) -> DataRequest:
     return DataRequest(
         request_id=row.request_id,
-        errand=DataJobKind(row.kind),
+        kind=DataJobKind(row.kind),
         user_id=row.user_id,
         created_at=row.created_at,
         ends_at=row.ends_at,

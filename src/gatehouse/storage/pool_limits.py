@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolLimits:
-    least: int = 1
-    most: int = 10
+    min_size: int = 1
+    max_size: int = 10
     acquire_seconds: float = 5.0
     statement_cache: bool = True  # off behind PgBouncer in transaction mode
     # Of every transaction that writes, set on the server: a node that stands still holds no lock for longer.

@@ -73,15 +73,17 @@ TRANSLATED_ERRORS: Final = (asyncpg.IntegrityConstraintViolationError, *ACCESS_E
 
 
 class PostgresRunner:
-    def __init__(self, pool: asyncpg.Pool, limits: PoolLimits, listen_url: str, histories: "PromotionGuard") -> None:
+    def __init__(
+        self, pool: asyncpg.Pool, limits: PoolLimits, listen_url: str, promotion_guard: "PromotionGuard"
+    ) -> None:
         self._pool = pool
-        self._histories = histories
+        self._promotion_guard = promotion_guard
         self._limits = limits
-        self._together = StatementBatcher(
-            self._connection, most=max(1, limits.most // 2), patience=limits.acquire_seconds
+        self._batcher = StatementBatcher(
+            self._connection, max_workers=max(1, limits.max_size // 2), queue_timeout=limits.acquire_seconds
         )
         self._listeners = Listeners()
-        self._listening = NotificationListener(self._listeners, partial(connect_to_listen, listen_url))
+        self._listener = NotificationListener(self._listeners, partial(connect_to_listen, listen_url))
 
     @classmethod
     async def open(cls, url: str, limits: PoolLimits, listen_url: str = "") -> "PostgresRunner":
@@ -89,9 +91,9 @@ class PostgresRunner:
         try:
             pool = await asyncpg.create_pool(
                 url,
-                init=histories.meet,
-                min_size=limits.least,
-                max_size=limits.most,
+                init=histories.check_connection,
+                min_size=limits.min_size,
+                max_size=limits.max_size,
                 command_timeout=limits.statement_seconds,
                 statement_cache_size=1000 if limits.statement_cache else 0,
                 server_settings={"application_name": "gatehouse"},
@@ -104,27 +106,27 @@ class PostgresRunner:
         await refuse_old_server(pool)
         return cls(pool, limits, listen_url or url, histories)
 
-    async def act(
+    async def write(
         self,
         make: VerbFactory[T],
         *,
-        brief: bool = False,  # noqa: ARG002 - every statement waits
+        inline: bool = False,  # noqa: ARG002 - every statement waits
         heavy: bool = False,
-        at_once: VerbFactory[T] | None = None,
+        single_statement: VerbFactory[T] | None = None,
         repeatable: bool = False,
     ) -> T:
         async def attempt() -> T:
-            if at_once is not None:
-                return await retry_serialization_failures(lambda: self._act_at_once(at_once()))
-            return await retry_serialization_failures(lambda: self._transact(make(), heavy=heavy))
+            if single_statement is not None:
+                return await retry_serialization_failures(lambda: self._write_single_statement(single_statement()))
+            return await retry_serialization_failures(lambda: self._run_transaction(make(), heavy=heavy))
 
         return await retry_until_outcome_known(attempt) if repeatable else await attempt()
 
-    async def _act_at_once(self, verb: Verb[T]) -> T:
+    async def _write_single_statement(self, verb: Verb[T]) -> T:
         """The first statement by itself, which is committed with its answer; a transaction for what may follow."""
-        rows = await self._ask(next(verb), commits=True)
+        rows = await self._run_statement(next(verb), is_write=True)
         if not rows:
-            return await self._transact(verb, answer=rows)
+            return await self._run_transaction(verb, answer=rows)
         try:
             verb.send(rows)
         except StopIteration as end:
@@ -132,7 +134,7 @@ class PostgresRunner:
             return answer
         raise RuntimeError("a verb went on after the statement that did everything")
 
-    async def _transact(self, verb: Verb[T], *, heavy: bool = False, answer: list[Row] | None = None) -> T:
+    async def _run_transaction(self, verb: Verb[T], *, heavy: bool = False, answer: list[Row] | None = None) -> T:
         async with self._connection() as connection:
             is_committing = False
             try:
@@ -148,35 +150,35 @@ class PostgresRunner:
                 raise
             return answered
 
-    async def look(self, make: Callable[[], Verb[T]]) -> T:
-        return await retry_serialization_failures(lambda: drive_async(make(), self._ask))
+    async def read(self, make: Callable[[], Verb[T]]) -> T:
+        return await retry_serialization_failures(lambda: drive_async(make(), self._run_statement))
 
-    async def _ask(self, step: VerbStep, *, commits: bool = False) -> list[Row]:
+    async def _run_statement(self, step: VerbStep, *, is_write: bool = False) -> list[Row]:
         """One statement by itself, for whoever else asks it too. `commits`: it changes something."""
-        if not isinstance(step, BoundStatement) or (statement := step.statement.for_many_askers) is None:
+        if not isinstance(step, BoundStatement) or (statement := step.statement.for_batch) is None:
             async with self._connection() as connection:
                 try:
                     return await execute(connection, step)
                 except CONNECTION_LOST_ERRORS as error:
-                    if commits and not isinstance(error, ValueError) and not is_cancelled():
+                    if is_write and not isinstance(error, ValueError) and not is_cancelled():
                         raise OutcomeUnknown(f"PostgreSQL: {error!r}") from error
                     raise
         try:
-            return await self._together.ask(statement, step.parameters)
+            return await self._batcher.execute(statement, step.parameters)
         except TRANSLATED_ERRORS as error:
             if isinstance(error, ValueError):  # asyncpg's word for a parameter of the wrong type: our mistake
                 raise
-            if commits and isinstance(error, CONNECTION_LOST_ERRORS) and not is_cancelled():
+            if is_write and isinstance(error, CONNECTION_LOST_ERRORS) and not is_cancelled():
                 raise OutcomeUnknown(f"PostgreSQL: {error!r}") from error
-            raise await self._translated(error) from error
+            raise await self._translate_error(error) from error
 
-    async def recall(self, key: Hashable, make: Callable[[], Verb[T]]) -> T:  # noqa: ARG002 - other nodes write too
-        return await self.look(make)
+    async def cached_read(self, key: Hashable, make: Callable[[], Verb[T]]) -> T:  # noqa: ARG002 - other nodes write too
+        return await self.read(make)
 
-    async def survey(self, make: Callable[[], Verb[T]]) -> T:
-        return await retry_serialization_failures(lambda: self._survey(make()))
+    async def snapshot_read(self, make: Callable[[], Verb[T]]) -> T:
+        return await retry_serialization_failures(lambda: self._snapshot_read(make()))
 
-    async def _survey(self, verb: Verb[T]) -> T:
+    async def _snapshot_read(self, verb: Verb[T]) -> T:
         async with self._connection() as connection, transaction(connection, BEGIN_SNAPSHOT):
             return await drive_with_offloading(verb, partial(fetch_rows, connection))
 
@@ -188,9 +190,9 @@ class PostgresRunner:
         except TRANSLATED_ERRORS as error:
             if isinstance(error, ValueError):  # asyncpg's word for a parameter of the wrong type: our mistake
                 raise
-            raise await self._translated(error) from error
+            raise await self._translate_error(error) from error
 
-    async def _translated(self, error: Exception) -> BaseException:
+    async def _translate_error(self, error: Exception) -> BaseException:
         if isinstance(error, asyncpg.IntegrityConstraintViolationError):
             return Conflict(str(error))
         if is_cancelled():  # what went wrong on the way out must not hide that we were told to end
@@ -214,7 +216,7 @@ class PostgresRunner:
                     "run deploy/postgresql-grants.sql as the role that owns them"
                 ) from error
 
-    async def time(self) -> int | None:
+    async def database_time(self) -> int | None:
         async with self._connection() as connection:
             return int(await connection.fetchval("SELECT extract(epoch FROM clock_timestamp())"))
 
@@ -222,12 +224,12 @@ class PostgresRunner:
         async with self._connection() as connection:
             return str(await connection.fetchval(TIMELINE))
 
-    def when_promoted(self, known: str, note: Callable[[str], Verb[object]]) -> None:
-        self._histories.watch(known, note)
+    def on_promotion(self, known: str, handle: Callable[[str], Verb[object]]) -> None:
+        self._promotion_guard.start(known, handle)
 
     async def close(self) -> None:
-        await self._listening.close()
-        await self._histories.close()
+        await self._listener.close()
+        await self._promotion_guard.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self._pool.close()
@@ -242,24 +244,24 @@ class PromotionGuard:
     def __init__(self, url: str, limits: PoolLimits) -> None:
         self._url = url
         self._limits = limits
-        self._known = ""
-        self._note: Callable[[str], Verb[object]] | None = None
-        self._noting: asyncio.Task[None] | None = None
+        self._known_timeline = ""
+        self._handle: Callable[[str], Verb[object]] | None = None
+        self._handling: asyncio.Task[None] | None = None
 
-    def watch(self, known: str, note: Callable[[str], Verb[object]]) -> None:
-        self._known, self._note = known, note
+    def start(self, known: str, handle: Callable[[str], Verb[object]]) -> None:
+        self._known_timeline, self._handle = known, handle
 
-    async def meet(self, connection: Any) -> None:  # noqa: ANN401 - asyncpg has no types
-        if self._note is None:
+    async def check_connection(self, connection: Any) -> None:  # noqa: ANN401 - asyncpg has no types
+        if self._handle is None:
             return
         timeline = await connection.fetchval(TIMELINE)
-        if timeline in ("", self._known):  # "": a standby, which was asked for nothing it could have missed
+        if timeline in ("", self._known_timeline):  # "": a standby, which was asked for nothing it could have missed
             return
-        if self._noting is None:
-            self._noting = asyncio.create_task(self._carry_out(self._note), name="postgres-promoted")
+        if self._handling is None:
+            self._handling = asyncio.create_task(self._run_handler(self._handle), name="postgres-promoted")
         raise Unavailable(f"PostgreSQL was promoted to timeline {timeline}, and that is being noted")
 
-    async def _carry_out(self, note: Callable[[str], Verb[object]]) -> None:
+    async def _run_handler(self, handle: Callable[[str], Verb[object]]) -> None:
         try:
             connection = await asyncpg.connect(self._url, server_settings={"application_name": "gatehouse"})
             try:
@@ -267,19 +269,19 @@ class PromotionGuard:
                 # Several nodes may note it, and wait for the one that was first for as long as it takes.
                 beginning = begin_statement(idle_in_transaction_session_timeout=self._limits.idle_transaction_seconds)
                 async with transaction(connection, beginning):
-                    await drive_async(note(timeline), partial(execute, connection))
-                self._known = timeline
+                    await drive_async(handle(timeline), partial(execute, connection))
+                self._known_timeline = timeline
             finally:
                 await connection.close(timeout=CLOSE_SECONDS)
         except (*UNREACHABLE_ERRORS, asyncpg.PostgresError) as error:
             log.warning("storage.promotion_not_noted", reason=str(error))  # the next connection begins anew
         finally:
-            self._noting = None
+            self._handling = None
 
     async def close(self) -> None:
-        if self._noting is not None:
-            self._noting.cancel()
-            await asyncio.gather(self._noting, return_exceptions=True)
+        if self._handling is not None:
+            self._handling.cancel()
+            await asyncio.gather(self._handling, return_exceptions=True)
 
 
 async def retry_serialization_failures(attempt: Callable[[], Awaitable[T]]) -> T:
@@ -377,8 +379,8 @@ def encode_step(step: VerbStep) -> EncodedStep:
         return EncodedStep(step, [PG_CHANNEL, encode_notification(step)])
     compiled = step.statement.for_postgres
     if isinstance(step, BulkStatement):
-        return EncodedStep(step, [compiled.values(row) for row in step.rows])
-    return EncodedStep(step, compiled.values(step.parameters))
+        return EncodedStep(step, [compiled.driver_values(row) for row in step.rows])
+    return EncodedStep(step, compiled.driver_values(step.parameters))
 
 
 async def fetch_rows(connection: Any, asked: EncodedStep) -> list[Any]:  # noqa: ANN401 - asyncpg has no types
@@ -391,15 +393,15 @@ async def fetch_rows(connection: Any, asked: EncodedStep) -> list[Any]:  # noqa:
     if isinstance(step, BulkStatement):
         await connection.executemany(sql, asked.values)
         return []
-    rows: list[Any] = await connection.fetch(sql, *asked.values, timeout=step.statement.patience)
+    rows: list[Any] = await connection.fetch(sql, *asked.values, timeout=step.statement.timeout)
     return rows
 
 
 async def fetch_rows_in_transaction(connection: Any, asked: EncodedStep) -> list[Any]:  # noqa: ANN401
     """Execute a statement of a transaction; one that says that it takes longer gets the time from the server too."""
     step = asked.step
-    if isinstance(step, BoundStatement) and step.statement.patience is not None:
-        await connection.execute(f"SET LOCAL statement_timeout = {int(step.statement.patience * MILLISECONDS)}")
+    if isinstance(step, BoundStatement) and step.statement.timeout is not None:
+        await connection.execute(f"SET LOCAL statement_timeout = {int(step.statement.timeout * MILLISECONDS)}")
     return await fetch_rows(connection, asked)
 
 

@@ -117,7 +117,7 @@ def personal_records(user_id: str, now: int) -> Verb[PersonalRecords]:
     allowed = yield CONSENTS_OF_USER(of=user_id)
     sign_ins = yield GRANTS_OF_USER(of=user_id)
     return PersonalRecords(
-        holdings=held,
+        details=held,
         allowed=[ConsentedClient(**row._asdict()) for row in allowed],
         sign_ins=[ClientSignIn(**row._asdict()) for row in sign_ins],
         roles=[
@@ -248,16 +248,16 @@ def erase_user(user_id: str, entry: AuditRecord, *, even_last_administrator: boo
 
 
 class OwnAccountStorage(SqlStore):
-    holdings = read(account_details)
-    everything = snapshot_read(personal_records)
-    note = write(add_audit_record)
+    account_details = read(account_details)
+    personal_records = snapshot_read(personal_records)
+    add_record = write(add_audit_record)
     user_by_login = read(user_by_login)
     set_nick = write(set_nick)
     set_lang = write(set_lang)
     change_account = write(change_account)
-    put_change = write(save_email_change)
-    change = read(find_email_change)
-    take_over = write(apply_email_change)
+    save_email_change = write(save_email_change)
+    find_email_change = read(find_email_change)
+    apply_email_change = write(apply_email_change)
     set_password = write(set_password)
-    prove_again = write(rotate_session_secret)
-    erase = write(erase_user)
+    rotate_session_secret = write(rotate_session_secret)
+    erase_user = write(erase_user)

@@ -87,7 +87,7 @@ def read_state(scope: ReadScope, now: int) -> Verb[StoredState]:
         retired_user_ids=(yield from retired_user_ids(scope.user_ids)),
         clients=tuple((yield from all_clients())),
         removed_client_ids=(yield from removed_client_ids()),
-        world=(yield from read_permission_state(scope)),
+        permissions=(yield from read_permission_state(scope)),
     )
 
 
@@ -98,18 +98,18 @@ def read_accounts(scope: ReadScope, administrators: frozenset[str]) -> Verb[Sequ
 
 
 def write_changes(
-    acts: Sequence[Write], records: Sequence[AuditRecord], *, setup_closed: AuditRecord | None, now: int
+    writes: Sequence[Write], records: Sequence[AuditRecord], *, setup_closed: AuditRecord | None, now: int
 ) -> Verb[None]:
     yield from lock_structure()  # before any row is held, as everywhere
-    if any(not isinstance(one, KEEPS_STRUCTURE) for one in acts):
+    if any(not isinstance(one, KEEPS_STRUCTURE) for one in writes):
         yield from begin_structure_change()
     yield LOCK_ADMINISTRATOR_ROLE()
     somebody_administered = yield FIND_ACTIVE_ADMINISTRATOR(now=now)
     by = records[0].actor if records else ""
-    made = new_role_keys(acts)
-    grouped = projects_with_groups(acts)
+    made = new_role_keys(writes)
+    grouped = projects_with_groups(writes)
     before = (yield from projects_by_id(grouped)) if grouped else {}
-    for one in acts:
+    for one in writes:
         yield from run_write(one, now, by, made)
     if grouped:
         yield from refuse_too_many_groups(before, grouped)
@@ -152,10 +152,10 @@ def set_administrator(user: User, *, holds: bool) -> Verb[None]:
 
 
 class ProvisionStorage(SqlStore):
-    state = snapshot_read(read_state)
-    carry_out = write(write_changes)
+    read_state = snapshot_read(read_state)
+    write_changes = write(write_changes)
 
-    def undone(self) -> "ProvisionStorage":
+    def as_dry_run(self) -> "ProvisionStorage":
         return ProvisionStorage(DryRunRunner(self.runner, read_nothing))
 
 

@@ -129,7 +129,7 @@ def _put_link(link: EmailLink, subject: str, address: str, beside: Sequence[byte
         details={ADDRESS: sha256(address).hex()},
         now=link.created_at,
         expires_at=link.expires_at,
-        beside=beside,
+        more_digests=beside,
     )
 
 
@@ -151,12 +151,12 @@ def _entitled_user(link: Row | None) -> Verb[User | None]:
 
 
 class RegistrationStorage(SqlStore):
-    owner = read(find_link_owner)
+    find_link_owner = read(find_link_owner)
     user_by_login = read(user_by_login)
     send_link = write(send_link)
-    pretend = write(simulate_send)
-    register = write(create_with_link)
-    registered_again = write(record_repeated_registration)
+    simulate_send = write(simulate_send)
+    create_with_link = write(create_with_link)
+    record_repeated_registration = write(record_repeated_registration)
     verify_email = write(verify_email)
-    accept = write(accept_invitation)
+    accept_invitation = write(accept_invitation)
     reset_password = write(reset_password)

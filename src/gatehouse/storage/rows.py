@@ -41,5 +41,5 @@ class RowPart(Generic[T]):
         self.ends: int = first + len(self._names)
         self._place = slice(first, self.ends)
 
-    def of(self, row: Row) -> T:
+    def read(self, row: Row) -> T:
         return self._make(dict(zip(self._names, row[self._place], strict=True)))

@@ -23,13 +23,13 @@ VerbFactory: TypeAlias = Callable[[], Verb[T]]
 class Runner(Protocol):
     """What both databases can do with a verb."""
 
-    async def act(
+    async def write(
         self,
         make: VerbFactory[T],
         *,
-        brief: bool = False,
+        inline: bool = False,
         heavy: bool = False,
-        at_once: VerbFactory[T] | None = None,
+        single_statement: VerbFactory[T] | None = None,
         repeatable: bool = False,
     ) -> T:
         """Run the verb as one transaction; it is run again from the start when the database asks for it.
@@ -44,16 +44,16 @@ class Runner(Protocol):
         Raises OutcomeUnknown when the connection was lost during the commit and nothing could be learned since.
         """
 
-    async def look(self, make: Callable[[], Verb[T]]) -> T:
+    async def read(self, make: Callable[[], Verb[T]]) -> T:
         """Run a short read: key look-ups only, each statement seeing the newest committed state."""
 
-    async def recall(self, key: Hashable, make: Callable[[], Verb[T]]) -> T:
+    async def cached_read(self, key: Hashable, make: Callable[[], Verb[T]]) -> T:
         """A look whose answer is given once more, the very same object, where nothing at all was written since.
 
         Only a database in this process can tell that for less than the look costs. `key` says what was asked.
         """
 
-    async def survey(self, make: Callable[[], Verb[T]]) -> T:
+    async def snapshot_read(self, make: Callable[[], Verb[T]]) -> T:
         """Run a long read on one consistent snapshot, away from the event loop."""
 
     def listen(self, channel: str, listener: Listener) -> Callable[[], None]:
@@ -65,13 +65,13 @@ class Runner(Protocol):
     async def revision(self) -> str:
         """The schema revision the database holds, or "" for an empty database."""
 
-    async def time(self) -> int | None:
+    async def database_time(self) -> int | None:
         """The database's own clock in Unix seconds, or None when it has none but this machine's."""
 
     async def timeline(self) -> str | None:
         """The history the database is on, another one after every promotion; None where there is only one."""
 
-    def when_promoted(self, known: str, note: Callable[[str], Verb[object]]) -> None:
+    def on_promotion(self, known: str, handle: Callable[[str], Verb[object]]) -> None:
         """From now on nobody reads from a history other than `known` until `note` was carried out on it.
 
         So that not one request sees what a promoted standby has missed. Until then everything is Unavailable.
@@ -94,7 +94,7 @@ Method = Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]
 def write(verb: Callable[P, Verb[T]], *, repeatable: bool = False) -> Method[P, T]:
     @wraps(verb)
     async def run(stored: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await stored.runner.act(partial(verb, *args, **kwargs), repeatable=repeatable)
+        return await stored.runner.write(partial(verb, *args, **kwargs), repeatable=repeatable)
 
     return run
 
@@ -104,21 +104,21 @@ def heavy_write(verb: Callable[P, Verb[T]]) -> Method[P, T]:
 
     @wraps(verb)
     async def run(stored: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await stored.runner.act(partial(verb, *args, **kwargs), heavy=True)
+        return await stored.runner.write(partial(verb, *args, **kwargs), heavy=True)
 
     return run
 
 
 def inline_write(
-    verb: Callable[P, Verb[T]], *, at_once: Callable[P, Verb[T]] | None = None, repeatable: bool = False
+    verb: Callable[P, Verb[T]], *, single_statement: Callable[P, Verb[T]] | None = None, repeatable: bool = False
 ) -> Method[P, T]:
     """For hot writes of a few rows by key."""
 
     @wraps(verb)
     async def run(stored: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        twin = None if at_once is None else partial(at_once, *args, **kwargs)
-        return await stored.runner.act(
-            partial(verb, *args, **kwargs), brief=True, at_once=twin, repeatable=repeatable
+        twin = None if single_statement is None else partial(single_statement, *args, **kwargs)
+        return await stored.runner.write(
+            partial(verb, *args, **kwargs), inline=True, single_statement=twin, repeatable=repeatable
         )
 
     return run
@@ -127,7 +127,7 @@ def inline_write(
 def read(verb: Callable[P, Verb[T]]) -> Method[P, T]:
     @wraps(verb)
     async def run(stored: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await stored.runner.look(partial(verb, *args, **kwargs))
+        return await stored.runner.read(partial(verb, *args, **kwargs))
 
     return run
 
@@ -137,7 +137,7 @@ def cached_read(verb: Callable[P, Verb[T]]) -> Method[P, T]:
 
     @wraps(verb)
     async def run(stored: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await stored.runner.recall((verb, args, *kwargs.items()), partial(verb, *args, **kwargs))
+        return await stored.runner.cached_read((verb, args, *kwargs.items()), partial(verb, *args, **kwargs))
 
     return run
 
@@ -145,7 +145,7 @@ def cached_read(verb: Callable[P, Verb[T]]) -> Method[P, T]:
 def snapshot_read(verb: Callable[P, Verb[T]]) -> Method[P, T]:
     @wraps(verb)
     async def run(stored: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await stored.runner.survey(partial(verb, *args, **kwargs))
+        return await stored.runner.snapshot_read(partial(verb, *args, **kwargs))
 
     return run
 

@@ -57,30 +57,30 @@ class SealedColumn:
             .values({column: bindparam("new")})
         )
 
-    def sealed(self, row: Row) -> bytes:
+    def sealed_value(self, row: Row) -> bytes:
         held: str | bytes = getattr(row, SEALED_LABEL)
         return base64.b64decode(held) if isinstance(held, str) else held
 
-    def left(self, primary: bytes) -> Verb[int]:
+    def count_not_primary(self, primary: bytes) -> Verb[int]:
         """How many records do not begin like this."""
-        rows = yield self._count(primary=self._kept(primary))
+        rows = yield self._count(primary=self._stored_form(primary))
         return int(rows[0].left)
 
-    def page(self, primary: bytes, last: Row | None, most: int) -> Verb[Sequence[Row]]:
-        return (yield self._pages.after(last, most=most, primary=self._kept(primary)))
+    def read_page(self, primary: bytes, last: Row | None, most: int) -> Verb[Sequence[Row]]:
+        return (yield self._pages.after(last, most=most, primary=self._stored_form(primary)))
 
-    def move(self, moved: Sequence[RewrappedRow], entry: AuditRecord) -> Verb[None]:
-        yield self._move.many(
+    def save_rewrapped(self, moved: Sequence[RewrappedRow], entry: AuditRecord) -> Verb[None]:
+        yield self._move.bulk(
             [
                 {
                     **{f"of_{key}": getattr(one.row, key) for key in self._keys},
                     "old": getattr(one.row, SEALED_LABEL),
-                    "new": self._kept(one.sealed),
+                    "new": self._stored_form(one.sealed),
                 }
                 for one in moved
             ]
         )
         yield from add_audit_record(entry)
 
-    def _kept(self, sealed: bytes) -> bytes | str:
+    def _stored_form(self, sealed: bytes) -> bytes | str:
         return base64.b64encode(sealed).decode() if self._as_text else sealed

@@ -214,7 +214,7 @@ def use_recovery_code(
 
 def put_recovery_codes(user_id: str, codes: Sequence[bytes]) -> Verb[None]:
     yield DROP_RECOVERY_CODES(of=user_id)
-    yield INSERT_RECOVERY_CODE.many([{"user_id": user_id, "digest": digest, "used_at": 0} for digest in codes])
+    yield INSERT_RECOVERY_CODE.bulk([{"user_id": user_id, "digest": digest, "used_at": 0} for digest in codes])
 
 
 # -- all of them --------------------------------------------------------------------------------------
@@ -273,16 +273,16 @@ def upsert_single_use(
 
 
 class SecondFactorStorage(SqlStore):
-    overview = read(factor_overview)
-    put_enrolment = write(put_enrollment)
-    enrolment = read(find_enrollment)
+    factor_overview = read(factor_overview)
+    put_enrollment = write(put_enrollment)
+    find_enrollment = read(find_enrollment)
     confirm_totp = write(confirm_totp)
     remove_totp = write(remove_totp)
-    spend_step = write(spend_totp_step)
-    enable_email = write(enable_email_codes)
-    disable_email = write(disable_email_codes)
+    spend_totp_step = write(spend_totp_step)
+    enable_email_codes = write(enable_email_codes)
+    disable_email_codes = write(disable_email_codes)
     put_email_code = write(put_email_code)
     try_email_code = write(try_email_code)
-    renew_codes = write(replace_recovery_codes)
-    use_code = write(use_recovery_code)
-    reset = write(remove_all_factors)
+    replace_recovery_codes = write(replace_recovery_codes)
+    use_recovery_code = write(use_recovery_code)
+    remove_all_factors = write(remove_all_factors)

@@ -89,7 +89,7 @@ def find_session(digest: bytes, now: int) -> Verb[UserSession | None]:
     rows = yield FIND_SESSION(of=digest, now=now)
     if not rows:
         return None
-    return UserSession(session=SESSION_PART.of(rows[0]), user=USER_PART.of(rows[0]))
+    return UserSession(session=SESSION_PART.read(rows[0]), user=USER_PART.read(rows[0]))
 
 
 def update_last_seen(digest: bytes, now: int, idle_ends_at: int) -> Verb[None]:
@@ -130,12 +130,12 @@ def raise_rev(user_id: str, *, keep: bytes | None, now: int) -> Verb[int]:
 
 
 class SessionStorage(SqlStore):
-    open = write(open_session)
-    find = read(find_session)
-    seen = inline_write(update_last_seen)
-    end = write(end_session)
-    of_user = read(sessions_of_user)
-    revoke = write(revoke_user)
+    open_session = write(open_session)
+    find_session = read(find_session)
+    update_last_seen = inline_write(update_last_seen)
+    end_session = write(end_session)
+    sessions_of_user = read(sessions_of_user)
+    revoke_user = write(revoke_user)
 
 
 def _session_from_fields(fields: dict[str, Any]) -> Session:

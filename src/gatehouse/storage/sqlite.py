@@ -35,52 +35,52 @@ class SQLiteRunner:
         self._listeners = Listeners()
         self._writer = GroupCommitWriter(path, asyncio.get_running_loop(), self._listeners)
         self._reader = connect(path, read_only=True)
-        self._surveyors = ThreadPoolExecutor(SNAPSHOT_THREADS, thread_name_prefix="sqlite-survey")
-        self._recalled: WeightedCache[Any] = WeightedCache(READ_CACHE_BYTES)
-        self._recalled_of = -1
+        self._snapshot_pool = ThreadPoolExecutor(SNAPSHOT_THREADS, thread_name_prefix="sqlite-survey")
+        self._read_cache: WeightedCache[Any] = WeightedCache(READ_CACHE_BYTES)
+        self._read_cache_version = -1
         self._closed = False
 
-    async def act(
+    async def write(
         self,
         make: VerbFactory[T],
         *,
-        brief: bool = False,
+        inline: bool = False,
         heavy: bool = False,  # noqa: ARG002 - whatever is not brief is the writer's thread's
-        at_once: VerbFactory[T] | None = None,  # noqa: ARG002 - no round trips
+        single_statement: VerbFactory[T] | None = None,  # noqa: ARG002 - no round trips
         repeatable: bool = False,  # noqa: ARG002 - the outcome of a commit is known
     ) -> T:
         if self._closed:
             raise Unavailable("the database was closed")
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._writer.put(QueuedWrite(make, future, brief))
+        self._writer.submit(QueuedWrite(make, future, inline))
         return await future
 
-    async def look(self, make: Callable[[], Verb[T]]) -> T:
+    async def read(self, make: Callable[[], Verb[T]]) -> T:
         try:
             return drive(make(), lambda step: execute(self._reader, step))
         except apsw.Error as error:
             raise as_storage_error(error) from error
 
-    async def recall(self, key: Hashable, make: Callable[[], Verb[T]]) -> T:
-        version = self._version()
-        if version != self._recalled_of:
-            self._recalled.clear()
-            self._recalled_of = version
-        answer: T | None = self._recalled.get(READ_CACHE_GROUP, key)
+    async def cached_read(self, key: Hashable, make: Callable[[], Verb[T]]) -> T:
+        version = self._data_version()
+        if version != self._read_cache_version:
+            self._read_cache.clear()
+            self._read_cache_version = version
+        answer: T | None = self._read_cache.get(READ_CACHE_GROUP, key)
         if answer is None:
-            answer = await self.look(make)
+            answer = await self.read(make)
             if answer is not None:  # what is not there may be asked for by any name, and any number of them
-                self._recalled.put(READ_CACHE_GROUP, key, answer, getattr(answer, "weight", 0))
+                self._read_cache.put(READ_CACHE_GROUP, key, answer, getattr(answer, "weight", 0))
         return answer
 
-    def _version(self) -> int:
+    def _data_version(self) -> int:
         """Moves with every commit of another connection, and whoever writes has another one."""
         return int(self._reader.execute("PRAGMA data_version").get)
 
-    async def survey(self, make: Callable[[], Verb[T]]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._surveyors, self._survey, make)
+    async def snapshot_read(self, make: Callable[[], Verb[T]]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._snapshot_pool, self._snapshot_read, make)
 
-    def _survey(self, make: Callable[[], Verb[T]]) -> T:
+    def _snapshot_read(self, make: Callable[[], Verb[T]]) -> T:
         connection = connect(self._path, read_only=True)
         try:
             connection.execute("BEGIN")
@@ -99,18 +99,18 @@ class SQLiteRunner:
         except (apsw.SQLError, StopIteration):
             return ""
 
-    async def time(self) -> int | None:
+    async def database_time(self) -> int | None:
         return None
 
     async def timeline(self) -> str | None:
         return None
 
-    def when_promoted(self, known: str, note: Callable[[str], Verb[object]]) -> None:
+    def on_promotion(self, known: str, handle: Callable[[str], Verb[object]]) -> None:
         """Never: there is one history."""
 
     async def close(self) -> None:
         self._closed = True
-        self._surveyors.shutdown()
+        self._snapshot_pool.shutdown()
         self._reader.close()
         await self._writer.stop()  # last: see there
 

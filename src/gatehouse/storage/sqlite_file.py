@@ -69,9 +69,9 @@ def execute(connection: apsw.Connection, step: VerbStep) -> list[Row]:
         raise TypeError("a read wakes nobody")
     compiled = step.statement.for_sqlite
     if isinstance(step, BulkStatement):
-        connection.executemany(compiled.sql, [compiled.values(row) for row in step.rows])
+        connection.executemany(compiled.sql, [compiled.driver_values(row) for row in step.rows])
         return []
-    return list(map(compiled.decode, connection.execute(compiled.sql, compiled.values(step.parameters))))
+    return list(map(compiled.decode, connection.execute(compiled.sql, compiled.driver_values(step.parameters))))
 
 
 def as_storage_error(error: Exception) -> Exception:

@@ -38,12 +38,12 @@ class QueuedWrite:
 
     make: Callable[[], Verb[Any]]
     future: asyncio.Future[Any]
-    brief: bool
+    inline: bool
     answer: Any = None
     error: BaseException | None = None
-    notices: list[Notification] = field(default_factory=list)
+    notifications: list[Notification] = field(default_factory=list)
 
-    def tell(self) -> None:
+    def resolve(self) -> None:
         if self.future.done():  # the caller went away; what was written stays
             return
         if self.error is not None:
@@ -59,25 +59,25 @@ class GroupCommitWriter:
         self._connection = connect(path)
         self._loop = loop
         self._listeners = listeners
-        self._waiting: list[QueuedWrite] = []
-        self._rest: asyncio.Future[None] | None = None  # while a group is under way: what ends with the last one
+        self._queue: list[QueuedWrite] = []
+        self._drained: asyncio.Future[None] | None = None  # while a group is under way: what ends with the last one
         self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._seen = self._data_version()
-        self._idle_look = loop.call_later(IDLE_CHECK_SECONDS, self._look_while_idle)
+        self._seen_version = self._data_version()
+        self._idle_check = loop.call_later(IDLE_CHECK_SECONDS, self._check_while_idle)
         self._thread = threading.Thread(target=self._run, name="sqlite-writer", daemon=True)
         self._thread.start()
 
-    def put(self, work: QueuedWrite) -> None:
-        self._waiting.append(work)
-        if self._rest is None:
-            self._rest = self._loop.create_future()
+    def submit(self, work: QueuedWrite) -> None:
+        self._queue.append(work)
+        if self._drained is None:
+            self._drained = self._loop.create_future()
             self._loop.call_soon(self._next_group)  # not now: others may come along
 
     async def stop(self) -> None:
         """Finish what waits, and let the file go."""
-        if self._rest is not None:
-            await self._rest
-        self._idle_look.cancel()
+        if self._drained is not None:
+            await self._drained
+        self._idle_check.cancel()
         self._tasks.put(None)
         # Not on the loop, for the last connection that may write empties the -wal file into the database as it
         # leaves: of a service that was stopped, the one file is the whole.
@@ -88,77 +88,77 @@ class GroupCommitWriter:
         self._connection.close()
 
     def _next_group(self) -> None:
-        group, self._waiting = self._waiting[:GROUP_SIZE], self._waiting[GROUP_SIZE:]
-        if not all(work.brief for work in group) or not self._begins_at_once():
-            self._tasks.put(partial(self._do_all, group))
-        elif self._is_carried_out(group):
-            self._tasks.put(partial(self._commit, group))
+        group, self._queue = self._queue[:GROUP_SIZE], self._queue[GROUP_SIZE:]
+        if not all(work.inline for work in group) or not self._try_begin():
+            self._tasks.put(partial(self._write_group, group))
+        elif self._try_execute_group(group):
+            self._tasks.put(partial(self._commit_group, group))
         else:
-            self._release(group)
+            self._release_group(group)
 
     def _run(self) -> None:
         while (task := self._tasks.get()) is not None:
             task()
 
-    def _do_all(self, group: list[QueuedWrite]) -> None:
+    def _write_group(self, group: list[QueuedWrite]) -> None:
         try:
-            self._begin(patience=BUSY_MILLISECONDS)
-            self._carry_out(group)
+            self._begin(timeout=BUSY_MILLISECONDS)
+            self._execute_group(group)
             self._connection.execute("COMMIT")
         except Exception as error:  # noqa: BLE001 - whatever it was, nobody may be left waiting
-            self._fail(group, error)
-        self._loop.call_soon_threadsafe(self._release, group)
+            self._fail_group(group, error)
+        self._loop.call_soon_threadsafe(self._release_group, group)
 
-    def _commit(self, group: list[QueuedWrite]) -> None:
+    def _commit_group(self, group: list[QueuedWrite]) -> None:
         try:
             self._connection.execute("COMMIT")
         except Exception as error:  # noqa: BLE001 - as above
-            self._fail(group, error)
-        self._loop.call_soon_threadsafe(self._release, group)
+            self._fail_group(group, error)
+        self._loop.call_soon_threadsafe(self._release_group, group)
 
-    def _begins_at_once(self) -> bool:
+    def _try_begin(self) -> bool:
         """False when the command line is writing, which only the thread has the time to wait for."""
         try:
-            self._begin(patience=0)
+            self._begin(timeout=0)
         except apsw.Error:  # whatever else it is, the thread will meet it too
             return False
         return True
 
-    def _begin(self, *, patience: int) -> None:
-        self._connection.set_busy_timeout(patience)
+    def _begin(self, *, timeout: int) -> None:
+        self._connection.set_busy_timeout(timeout)
         self._connection.execute("BEGIN IMMEDIATE")
 
-    def _is_carried_out(self, group: list[QueuedWrite]) -> bool:
+    def _try_execute_group(self, group: list[QueuedWrite]) -> bool:
         try:
-            self._carry_out(group)
+            self._execute_group(group)
         except Exception as error:  # noqa: BLE001 - as above
-            self._fail(group, error)
+            self._fail_group(group, error)
             return False
         return True
 
-    def _carry_out(self, group: list[QueuedWrite]) -> None:
+    def _execute_group(self, group: list[QueuedWrite]) -> None:
         """All together; when one of them raises, which is rare, all anew and each in a savepoint of its own."""
-        self._notice_other_writers()
+        self._check_other_writers()
         self._connection.execute("SAVEPOINT everyone")
         try:
             for work in group:
-                self._do(work)
+                self._execute_verb(work)
         except Exception as error:  # noqa: BLE001 - it will be raised again, to whom it concerns
             self._roll_back_to("everyone", error)
         else:
             return
         # Not within `except`: the next error would hold this one, and with it all that its verb had read.
         for work in group:
-            self._in_savepoint(work)
+            self._execute_in_savepoint(work)
 
-    def _in_savepoint(self, work: QueuedWrite) -> None:
+    def _execute_in_savepoint(self, work: QueuedWrite) -> None:
         self._connection.execute("SAVEPOINT verb")
         try:
-            self._do(work)
+            self._execute_verb(work)
         except Exception as error:  # noqa: BLE001 - it is the caller's
             self._roll_back_to("verb", error)
             work.error = as_storage_error(error)
-            work.notices.clear()
+            work.notifications.clear()
         self._connection.execute("RELEASE verb")
 
     def _roll_back_to(self, savepoint: str, error: Exception) -> None:
@@ -168,50 +168,50 @@ class GroupCommitWriter:
             raise error
         self._connection.execute(f"ROLLBACK TO {savepoint}")
 
-    def _do(self, work: QueuedWrite) -> None:
-        work.notices.clear()
-        work.answer = drive(work.make(), lambda step: self._execute(work, step))
+    def _execute_verb(self, work: QueuedWrite) -> None:
+        work.notifications.clear()
+        work.answer = drive(work.make(), lambda step: self._execute_step(work, step))
 
-    def _execute(self, work: QueuedWrite, step: VerbStep) -> list[Row]:
+    def _execute_step(self, work: QueuedWrite, step: VerbStep) -> list[Row]:
         if isinstance(step, Notification):
-            work.notices.append(step)
+            work.notifications.append(step)
             return []
         return execute(self._connection, step)
 
-    def _fail(self, group: list[QueuedWrite], error: Exception) -> None:
+    def _fail_group(self, group: list[QueuedWrite], error: Exception) -> None:
         log.error("storage.commit_failed", reason=str(error), count=len(group))
         with suppress(apsw.Error):  # a disk that fails here too must not end the thread everybody waits for
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
         for work in group:
             work.error = Unavailable(f"the commit failed: {error}")
-            work.notices.clear()
+            work.notifications.clear()
 
-    def _release(self, group: list[QueuedWrite]) -> None:
-        self._go_on()  # before anybody is told: a listener that raises must not stop the writer
+    def _release_group(self, group: list[QueuedWrite]) -> None:
+        self._schedule_next_group()  # before anybody is told: a listener that raises must not stop the writer
         for work in group:
-            work.tell()
-            for notice in work.notices:
-                self._listeners.tell(notice)
+            work.resolve()
+            for notice in work.notifications:
+                self._listeners.notify(notice)
 
-    def _go_on(self) -> None:
-        if self._waiting:
+    def _schedule_next_group(self) -> None:
+        if self._queue:
             self._loop.call_soon(self._next_group)
-        elif self._rest is not None:
-            self._rest.set_result(None)
-            self._rest = None
+        elif self._drained is not None:
+            self._drained.set_result(None)
+            self._drained = None
 
-    def _look_while_idle(self) -> None:
-        self._idle_look = self._loop.call_later(IDLE_CHECK_SECONDS, self._look_while_idle)
-        if self._rest is None:
+    def _check_while_idle(self) -> None:
+        self._idle_check = self._loop.call_later(IDLE_CHECK_SECONDS, self._check_while_idle)
+        if self._drained is None:
             with suppress(apsw.Error):  # a disk that fails now is told to whoever writes next
-                self._notice_other_writers()
+                self._check_other_writers()
 
-    def _notice_other_writers(self) -> None:
+    def _check_other_writers(self) -> None:
         seen = self._data_version()
-        if seen != self._seen:
-            self._seen = seen
-            self._loop.call_soon_threadsafe(self._listeners.tell_all_to_look_again)
+        if seen != self._seen_version:
+            self._seen_version = seen
+            self._loop.call_soon_threadsafe(self._listeners.notify_missed)
 
     def _data_version(self) -> int:
         return int(self._connection.execute("PRAGMA data_version").get)

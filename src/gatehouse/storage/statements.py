@@ -215,21 +215,21 @@ Verb: TypeAlias = Generator[VerbStep, list[Row], T]
 @dataclass(frozen=True, slots=True)
 class CompiledStatement:
     sql: str
-    places: tuple[str, ...]  # the parameter that stands at each
-    parameters: int  # how many there are
+    parameter_order: tuple[str, ...]  # the parameter that stands at each
+    parameter_count: int  # how many there are
     constants: Mapping[str, object]
     encoders: Mapping[str, Callable[[object], object]]
     decode: Callable[[Sequence[object]], Row]
 
-    def values(self, parameters: Mapping[str, object]) -> list[object]:
+    def driver_values(self, parameters: Mapping[str, object]) -> list[object]:
         """The parameters as the driver takes them; a missing or unknown one is a bug and raises."""
         given = {**self.constants, **parameters} if self.constants else parameters
-        if len(given) != self.parameters:
-            raise KeyError(f"parameters {sorted(given)} do not match {sorted(set(self.places))}")
+        if len(given) != self.parameter_count:
+            raise KeyError(f"parameters {sorted(given)} do not match {sorted(set(self.parameter_order))}")
         if not self.encoders:
-            return [given[name] for name in self.places]
+            return [given[name] for name in self.parameter_order]
         encoded = {name: encode(given[name]) for name, encode in self.encoders.items()}
-        return [encoded[name] if name in encoded else given[name] for name in self.places]
+        return [encoded[name] if name in encoded else given[name] for name in self.parameter_order]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -237,15 +237,15 @@ class BatchedStatement:
     """A statement that is asked for several askers at once."""
 
     compiled: CompiledStatement
-    place: int  # of the number, among the parameters
+    number_index: int  # of the number, among the parameters
     decode: Callable[[Sequence[object]], Row]  # of a row without its number
 
-    def values(self, parameters: Mapping[str, object]) -> list[object]:
-        return self.compiled.values({**parameters, QUERY_NUMBER: 0})
+    def driver_values(self, parameters: Mapping[str, object]) -> list[object]:
+        return self.compiled.driver_values({**parameters, QUERY_NUMBER: 0})
 
-    def rows_of(self, answers: Sequence[Sequence[object]], askers: int) -> list[list[Row]]:
+    def split_rows(self, answers: Sequence[Sequence[object]], queries: int) -> list[list[Row]]:
         """To each asker his own."""
-        found: list[list[Row]] = [[] for _ in range(askers)]
+        found: list[list[Row]] = [[] for _ in range(queries)]
         for answer in answers:
             *row, number = answer
             found[number].append(self.decode(row))  # type: ignore[call-overload]
@@ -260,12 +260,12 @@ class Statement:
 
     def __init__(self, element: ClauseElement, *, patience: float | None = None) -> None:
         self._element = element
-        self.patience = patience
+        self.timeout = patience
 
     def __call__(self, **parameters: object) -> BoundStatement:
         return BoundStatement(self, parameters)
 
-    def many(self, rows: Sequence[Mapping[str, object]]) -> BulkStatement:
+    def bulk(self, rows: Sequence[Mapping[str, object]]) -> BulkStatement:
         return BulkStatement(self, rows)
 
     @cached_property
@@ -277,7 +277,7 @@ class Statement:
         return self._compile(DatabaseKind.POSTGRES)
 
     @cached_property
-    def for_many_askers(self) -> "BatchedStatement | None":
+    def for_batch(self) -> "BatchedStatement | None":
         """For PostgreSQL, each row with the number of the question it answers; None where rows take no number."""
         number = cast(bindparam(QUERY_NUMBER, type_=Integer()), Integer).label(QUERY_NUMBER)
         if isinstance(self._element, Select):
@@ -287,7 +287,9 @@ class Statement:
         else:
             return None
         compiled = Statement(element).for_postgres
-        return BatchedStatement(compiled, place=compiled.places.index(QUERY_NUMBER), decode=self.for_postgres.decode)
+        return BatchedStatement(
+            compiled, number_index=compiled.parameter_order.index(QUERY_NUMBER), decode=self.for_postgres.decode
+        )
 
     def _compile(self, target: DatabaseKind) -> CompiledStatement:
         compiled = self._element.compile(dialect=DIALECTS[target])
@@ -298,8 +300,8 @@ class Statement:
         return CompiledStatement(
             sql=compiled.string,
             # On PostgreSQL a parameter used twice is listed twice, but numbered and given once.
-            places=places if target is DatabaseKind.SQLITE else tuple(dict.fromkeys(places)),
-            parameters=len(names),
+            parameter_order=places if target is DatabaseKind.SQLITE else tuple(dict.fromkeys(places)),
+            parameter_count=len(names),
             constants={name: binds[name].value for name in names if _is_constant(binds[name])},
             encoders={name: _encode for name in names if isinstance(binds[name].type, JsonDocument)},
             decode=self._decoder(target),

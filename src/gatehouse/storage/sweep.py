@@ -54,9 +54,9 @@ GRANTS = tuple(batch_delete(granted, *conditions) for conditions in grants.SWEEP
 
 async def sweep_expired(runner: Runner, now: int) -> None:
     for ask in expired_deletes(now):
-        while await runner.act(partial(delete_batch, ask)) == BATCH_ROWS:
+        while await runner.write(partial(delete_batch, ask)) == BATCH_ROWS:
             pass
-    await runner.act(partial(sweep_small_tables, now))
+    await runner.write(partial(sweep_small_tables, now))
 
 
 def expired_deletes(now: int) -> Iterator[BoundStatement]:

@@ -38,5 +38,5 @@ def delete_counts_before(hour: int) -> Verb[None]:
 
 
 class TallyStorage(SqlStore):
-    add = write(add_counts)
-    since = read(counts_since)
+    add_counts = write(add_counts)
+    counts_since = read(counts_since)

@@ -98,13 +98,13 @@ def _take_back_guess(subject: str, limit: AttemptLimit, at: int) -> Verb[None]:
     for row in (yield UNCOUNT_GUESS(of=subject, at=at)):
         # Whoever was let in after that block began a later one, which ends later and stays.
         is_its_own = row.blocked_until <= at + delay_after(limit, row.failures + 1)
-        if row.failures < limit.free or is_its_own:
+        if row.failures < limit.free_attempts or is_its_own:
             yield SET_BLOCKED_UNTIL(of=subject, until=0)
 
 
 class AttemptStorage(SqlStore):
     blocked_until = read(blocked_until)
-    failed = write(record_failures)
-    begin = write(begin_attempts)
-    take_back = write(undo_attempts)
-    clear = write(clear_failures)
+    record_failures = write(record_failures)
+    begin_attempts = write(begin_attempts)
+    undo_attempts = write(undo_attempts)
+    clear_failures = write(clear_failures)

@@ -22,43 +22,43 @@ class DryRunRunner(Generic[A]):
     Whoever acts waits for others and they for him, as with any save, but nothing is kept and nobody is woken.
     """
 
-    def __init__(self, runner: Runner, afterwards: Callable[[], Verb[A]]) -> None:
+    def __init__(self, runner: Runner, read_after: Callable[[], Verb[A]]) -> None:
         self._runner = runner
-        self._afterwards = afterwards
-        self.seen: A | None = None
+        self._read_after = read_after
+        self.state_after: A | None = None
 
-    async def act(
+    async def write(
         self,
         make: VerbFactory[T],
         *,
-        brief: bool = False,  # noqa: ARG002
+        inline: bool = False,  # noqa: ARG002
         heavy: bool = False,
-        at_once: VerbFactory[T] | None = None,  # noqa: ARG002
+        single_statement: VerbFactory[T] | None = None,  # noqa: ARG002
         repeatable: bool = False,  # noqa: ARG002
     ) -> T:
         """Never at once: that could not be undone."""
 
         def undone() -> Verb[T]:
             answer = yield from make()
-            raise _RolledBack((answer, (yield from self._afterwards())))
+            raise _RolledBack((answer, (yield from self._read_after())))
 
         try:
-            return await self._runner.act(undone, heavy=heavy)
+            return await self._runner.write(undone, heavy=heavy)
         except _RolledBack as end:
-            answer, self.seen = end.answer
+            answer, self.state_after = end.answer
             # Its frames hold whole models and are held by it: nothing would free them until the next full collection.
             end.__traceback__ = None
             end.answer = None
             return answer  # type: ignore[no-any-return]
 
-    async def look(self, make: Callable[[], Verb[T]]) -> T:
-        return await self._runner.look(make)
+    async def read(self, make: Callable[[], Verb[T]]) -> T:
+        return await self._runner.read(make)
 
-    async def recall(self, key: Hashable, make: Callable[[], Verb[T]]) -> T:
-        return await self._runner.recall(key, make)
+    async def cached_read(self, key: Hashable, make: Callable[[], Verb[T]]) -> T:
+        return await self._runner.cached_read(key, make)
 
-    async def survey(self, make: Callable[[], Verb[T]]) -> T:
-        return await self._runner.survey(make)
+    async def snapshot_read(self, make: Callable[[], Verb[T]]) -> T:
+        return await self._runner.snapshot_read(make)
 
     def listen(self, channel: str, listener: Listener) -> Callable[[], None]:
         return self._runner.listen(channel, listener)
@@ -66,13 +66,13 @@ class DryRunRunner(Generic[A]):
     async def revision(self) -> str:
         return await self._runner.revision()
 
-    async def time(self) -> int | None:
-        return await self._runner.time()
+    async def database_time(self) -> int | None:
+        return await self._runner.database_time()
 
     async def timeline(self) -> str | None:
         return await self._runner.timeline()
 
-    def when_promoted(self, known: str, note: Callable[[str], Verb[object]]) -> None:
+    def on_promotion(self, known: str, handle: Callable[[str], Verb[object]]) -> None:
         """Whoever opened the runner has said so."""
 
     async def close(self) -> None:

@@ -250,7 +250,7 @@ def enqueue_and_advance(webhook: Webhook, place: int, deliveries: Sequence[Deliv
     if not (yield ADVANCE_WEBHOOK(of=webhook.webhook_id, read=webhook.place, to=place)):
         return False
     if deliveries:
-        yield INSERT_DELIVERY.many([column_values(delivery) for delivery in deliveries])
+        yield INSERT_DELIVERY.bulk([column_values(delivery) for delivery in deliveries])
     return True
 
 
@@ -265,7 +265,7 @@ def enqueue_delivery(delivery: Delivery, entry: AuditRecord) -> Verb[None]:
 def publish_head(head: HeadSwap, deliveries: Sequence[Delivery]) -> Verb[None]:
     yield from swap_head(head)
     if deliveries:
-        yield INSERT_DELIVERY.many([column_values(delivery) for delivery in deliveries])
+        yield INSERT_DELIVERY.bulk([column_values(delivery) for delivery in deliveries])
         yield Notification(CHANNEL, "")
 
 
@@ -357,22 +357,22 @@ def sweep_webhooks(now: int) -> Verb[None]:
 
 
 class WebhookStorage(SqlStore):
-    create = write(create_webhook)
-    change = write(change_webhook)
-    rotate = write(rotate_secret)
-    remove = write(remove_webhook)
+    create_webhook = write(create_webhook)
+    change_webhook = write(change_webhook)
+    rotate_secret = write(rotate_secret)
+    remove_webhook = write(remove_webhook)
     webhook = read(webhook_by_id)
     webhooks = read(all_webhooks)
-    behind = read(webhooks_behind)
-    follow = write(enqueue_and_advance)
-    enqueue = write(enqueue_delivery)
-    offer_head = write(publish_head)
-    hasten = write(make_due_now)
-    due = read(due_webhooks)
-    claim = write(claim_deliveries)
-    delivered = write(mark_delivered)
-    put_off = write(schedule_retry)
-    give_up = write(give_up_delivery)
+    webhooks_behind = read(webhooks_behind)
+    enqueue_and_advance = write(enqueue_and_advance)
+    enqueue_delivery = write(enqueue_delivery)
+    publish_head = write(publish_head)
+    make_due_now = write(make_due_now)
+    due_webhooks = read(due_webhooks)
+    claim_deliveries = write(claim_deliveries)
+    mark_delivered = write(mark_delivered)
+    schedule_retry = write(schedule_retry)
+    give_up_delivery = write(give_up_delivery)
     delivery = read(delivery_by_id)
     deliveries = snapshot_read(deliveries_of)
 

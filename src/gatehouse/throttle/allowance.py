@@ -13,15 +13,15 @@ class Quota:
         self._store = store
         self._clock = clock
 
-    async def take(self, subjects: Sequence[ThrottleSubject]) -> bool:
+    async def consume(self, subjects: Sequence[ThrottleSubject]) -> bool:
         """Count one for each, and say whether all of them still had one left.
 
         Counted before it is asked, in one act: callers who come at the same moment cannot share the last one.
         """
         counted = [(subject.key, subject.limit) for subject in subjects]
-        return not await self._store.failed(counted, self._clock.now())
+        return not await self._store.record_failures(counted, self._clock.now())
 
 
 def quota_limit(number: int, seconds: int) -> AttemptLimit:
     """So many within the seconds that follow the first; it then starts anew, whatever was tried meanwhile."""
-    return AttemptLimit(free=number + 1, delay=1, longest=1, window=seconds)
+    return AttemptLimit(free_attempts=number + 1, first_delay=1, max_delay=1, window=seconds)

@@ -39,45 +39,45 @@ class AttemptLimiter:
         self._limit = limit
         self._clock = clock
 
-    async def check(self, *subject: str) -> None:
+    async def refuse_blocked(self, *subject: str) -> None:
         """Raise TooMany while the subject is refused; costs one look-up."""
-        await self.check_all([ThrottleSubject(subject, self._limit)])
+        await self.refuse_blocked_subjects([ThrottleSubject(subject, self._limit)])
 
-    async def failed(self, *subject: str) -> None:
-        await self.failed_all([ThrottleSubject(subject, self._limit)])
+    async def record_failure(self, *subject: str) -> None:
+        await self.record_failures([ThrottleSubject(subject, self._limit)])
 
-    async def succeeded(self, *subject: str) -> None:
-        await self.succeeded_all([ThrottleSubject(subject, self._limit)])
+    async def clear_failures(self, *subject: str) -> None:
+        await self.clear_all_failures([ThrottleSubject(subject, self._limit)])
 
-    async def check_all(self, subjects: Sequence[ThrottleSubject]) -> None:
+    async def refuse_blocked_subjects(self, subjects: Sequence[ThrottleSubject]) -> None:
         """Raise TooMany while any of them is refused, until the last one no longer is; one look-up."""
         until = await self._store.blocked_until([subject.key for subject in subjects])
         if until > self._clock.now():
             raise TooMany(until - self._clock.now())
 
-    async def failed_all(self, subjects: Sequence[ThrottleSubject]) -> None:
+    async def record_failures(self, subjects: Sequence[ThrottleSubject]) -> None:
         counted = [(subject.key, subject.limit) for subject in subjects]
-        await self._store.failed(counted, self._clock.now())
+        await self._store.record_failures(counted, self._clock.now())
 
-    async def succeeded_all(self, subjects: Sequence[ThrottleSubject]) -> None:
-        await self._store.clear([subject.key for subject in subjects])
+    async def clear_all_failures(self, subjects: Sequence[ThrottleSubject]) -> None:
+        await self._store.clear_failures([subject.key for subject in subjects])
 
-    async def begin(self, subjects: Sequence[ThrottleSubject]) -> CountedAttempt:
+    async def begin_attempt(self, subjects: Sequence[ThrottleSubject]) -> CountedAttempt:
         """Count a guess before it is made; raise TooMany, and count nothing, while any of them is refused.
 
         Guesses that come at the same moment, on whatever nodes, never share the last free one. A wrong one needs
         nothing more.
         """
-        await self.check_all(subjects)  # a crowd before a closed door costs look-ups and no writes
+        await self.refuse_blocked_subjects(subjects)  # a crowd before a closed door costs look-ups and no writes
         guess = CountedAttempt(subjects, self._clock.now())
-        await self._store.begin([(subject.key, subject.limit) for subject in subjects], guess.at)
+        await self._store.begin_attempts([(subject.key, subject.limit) for subject in subjects], guess.at)
         return guess
 
-    async def was_right(self, guess: CountedAttempt) -> None:
+    async def mark_succeeded(self, attempt: CountedAttempt) -> None:
         """Forgive the subjects everything; those that are shared only this one guess."""
-        shared = [(subject.key, subject.limit) for subject in guess.subjects if subject.is_shared]
-        own = [subject.key for subject in guess.subjects if not subject.is_shared]
-        await self._store.take_back(shared, guess.at, forgiven=own)
+        shared = [(subject.key, subject.limit) for subject in attempt.subjects if subject.is_shared]
+        own = [subject.key for subject in attempt.subjects if not subject.is_shared]
+        await self._store.undo_attempts(shared, attempt.at, forgiven=own)
 
-    async def was_not_made(self, guess: CountedAttempt) -> None:
-        await self._store.take_back([(subject.key, subject.limit) for subject in guess.subjects], guess.at)
+    async def cancel_attempt(self, attempt: CountedAttempt) -> None:
+        await self._store.undo_attempts([(subject.key, subject.limit) for subject in attempt.subjects], attempt.at)

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 class AttemptLimit:
     """After `free` failures each further one closes the door for longer: `delay`, twice that, … up to `longest`."""
 
-    free: int = 10
-    delay: int = 30  # seconds
-    longest: int = 3_600
+    free_attempts: int = 10
+    first_delay: int = 30  # seconds
+    max_delay: int = 3_600
     window: int = 86_400  # seconds after the first failure in which they add up
 
 
 def delay_after(limit: AttemptLimit, failures: int) -> int:
     """Seconds the door stays closed after that many failures in one window."""
-    over = failures - limit.free
+    over = failures - limit.free_attempts
     if over < 0:
         return 0
-    return min(limit.longest, limit.delay << min(over, 30))
+    return min(limit.max_delay, limit.first_delay << min(over, 30))

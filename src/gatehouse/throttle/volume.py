@@ -28,10 +28,10 @@ class RateLimit:
 
 
 class RateLimiter:
-    def __init__(self, limits: Mapping[str, RateLimit], *, clock: Clock, sources_most: int = MAX_SOURCES) -> None:
+    def __init__(self, limits: Mapping[str, RateLimit], *, clock: Clock, max_sources: int = MAX_SOURCES) -> None:
         self._limits = limits
         self._clock = clock
-        self._most = sources_most
+        self._max_sources = max_sources
         self._empty_at: OrderedDict[tuple[str, str], float] = OrderedDict()
 
     def admit(self, rate_class: str, source: str) -> int:
@@ -46,6 +46,6 @@ class RateLimiter:
         if full_for > 0:
             empty_at -= limit.interval  # a refused request does not fill the bucket further
         self._empty_at[key] = empty_at
-        if len(self._empty_at) > self._most:
+        if len(self._empty_at) > self._max_sources:
             self._empty_at.popitem(last=False)
         return max(0, math.ceil(full_for))

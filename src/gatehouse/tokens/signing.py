@@ -48,7 +48,7 @@ class Signer:
         claims: Claims,
         *,
         alg: Algorithm | None = None,
-        more: Mapping[str, object] | None = None,
+        extra_claims: Mapping[str, object] | None = None,
         keys_version: int | None = None,
     ) -> str:
         """Sign with the first algorithm of the class, or with another that the class allows.
@@ -63,11 +63,11 @@ class Signer:
         if alg not in claims.algs:
             raise ValueError(f"{type(claims).__name__} is not signed with {alg}")
         if keys_version is None:
-            await self._keyring.confirm()
+            await self._keyring.refresh()
         else:
-            await self._keyring.catch_up(keys_version)
-        key = self._keyring.signing(claims.purpose, alg, self._clock.now())
-        message = signing_input(claims, alg, key.record.kid, more or {})
+            await self._keyring.ensure_version(keys_version)
+        key = self._keyring.signing_key(claims.purpose, alg, self._clock.now())
+        message = signing_input(claims, alg, key.record.kid, extra_claims or {})
         signature = await self._signature(key.private, message)
         token = message + b"." + encode_base64url(signature)
         if len(token) > MAX_ISSUED_TOKEN:
@@ -90,9 +90,9 @@ def sign_inline(private: EllipticCurvePrivateKey | Ed25519PrivateKey, message: b
     return r.to_bytes(P256_BYTES) + s.to_bytes(P256_BYTES)  # JWS wants the two numbers bare (RFC 7518 §3.4)
 
 
-def signing_input(claims: Claims, alg: Algorithm, kid: str, more: Mapping[str, object]) -> bytes:
+def signing_input(claims: Claims, alg: Algorithm, kid: str, extra_claims: Mapping[str, object]) -> bytes:
     known = msgspec.structs.replace(claims, kid=kid)  # repeated in the payload (R2)
-    payload = encode_payload({**more, **msgspec.to_builtins(known)} if more else known)
+    payload = encode_payload({**extra_claims, **msgspec.to_builtins(known)} if extra_claims else known)
     return header_segment(alg, kid) + b"." + encode_base64url(payload)
 
 

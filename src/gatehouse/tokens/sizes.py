@@ -35,9 +35,9 @@ def base64_length(length: int) -> int:
     return -(-length * 4 // 3)
 
 
-def payload_bytes_left(claims: Claims, most: int) -> int:
+def payload_bytes_left(claims: Claims, max_length: int) -> int:
     """Bytes of JSON that may still be added to the payload; below 0 when it is too long already."""
-    return (most - JWS_OVERHEAD) * 3 // 4 - json_length(msgspec.structs.replace(claims, kid=KID_PLACEHOLDER))
+    return (max_length - JWS_OVERHEAD) * 3 // 4 - json_length(msgspec.structs.replace(claims, kid=KID_PLACEHOLDER))
 
 
 def tag_claims(tags: str) -> dict[str, Any]:
@@ -54,12 +54,12 @@ def without_long_perm(claims: P) -> P:
     return msgspec.structs.replace(claims, perm=None, perm_exp=None, perm_omitted=True)
 
 
-def claims_that_fit(more: Mapping[str, object], bytes_left: int) -> Mapping[str, object]:
+def claims_that_fit(extra_claims: Mapping[str, object], bytes_left: int) -> Mapping[str, object]:
     """As many members as there is room for, the shortest first."""
     kept: dict[str, object] = {}
-    for length, name in sorted((json_length({name: value}), name) for name, value in more.items()):
+    for length, name in sorted((json_length({name: value}), name) for name, value in extra_claims.items()):
         bytes_left -= length - 1  # no braces, but a comma
         if bytes_left < 0:
             break
-        kept[name] = more[name]
+        kept[name] = extra_claims[name]
     return kept

@@ -41,7 +41,7 @@ class ApplicationPublicKey:
 
 
 class ApplicationKeyLookup(Protocol):
-    async def find(self, kid: str) -> ApplicationPublicKey | None:
+    async def find_public_key(self, kid: str) -> ApplicationPublicKey | None:
         """Return the live key registered under that id, of an application that is not removed."""
 
 
@@ -64,55 +64,55 @@ class TokenVerifier:
         self._application_keys = application_keys
         self._clock = clock
 
-    async def verify(self, token: str, expected: type[C], *, expired_by: int = 0) -> C:
+    async def verify(self, token: str, expected: type[C], *, expiry_grace: int = 0) -> C:
         """Return the claims of a token of exactly that class; raise InvalidToken, or ExpiredToken.
 
         `expired_by`: seconds for which an expired one still counts, where R6 says so. Takes one short read, for the
         version of the keys; callers that read facts about the token next use `verify_before_facts`.
         """
-        claims = await self.verify_before_facts(token, expected, expired_by=expired_by)
-        await self.confirm_now(claims)
+        claims = await self.verify_with_cached_keys(token, expected, expiry_grace=expiry_grace)
+        await self.refresh_and_recheck_key(claims)
         return claims
 
-    async def verify_before_facts(self, token: str, expected: type[C], *, expired_by: int = 0) -> C:
+    async def verify_with_cached_keys(self, token: str, expected: type[C], *, expiry_grace: int = 0) -> C:
         """Verify with the keys in memory. The claims say which facts to read, and count after `confirm` with them."""
-        claims = await self._believe(parse_jws(token), expected)
-        refuse_outside_lifetime(claims, self._clock.now(), expired_by)
+        claims = await self._verify_claims(parse_jws(token), expected)
+        refuse_outside_lifetime(claims, self._clock.now(), expiry_grace)
         return claims
 
-    async def verify_before_facts_whenever(self, token: str, expected: type[C]) -> C:
+    async def verify_with_cached_keys_ignoring_time(self, token: str, expected: type[C]) -> C:
         """The same whatever the clock says of it: only for callers that end what the token stands for."""
-        return await self._believe(parse_jws(token), expected)
+        return await self._verify_claims(parse_jws(token), expected)
 
-    async def confirm(self, claims: Claims, *, keys_version: int) -> None:
+    async def recheck_key(self, claims: Claims, *, keys_version: int) -> None:
         """Raise InvalidToken unless the key of the claims is trusted in that version, which came with the facts."""
-        await self._keyring.catch_up(keys_version)
+        await self._keyring.ensure_version(keys_version)
         await self._refuse_untrusted(claims)
 
-    async def confirm_now(self, claims: Claims) -> int:
+    async def refresh_and_recheck_key(self, claims: Claims) -> int:
         """The same by the version of now, which takes one short read; returns it, for what is signed next."""
-        version = await self._keyring.confirm()
+        version = await self._keyring.refresh()
         await self._refuse_untrusted(claims)
         return version
 
-    async def verify_again(self, claims: Claims, *, expired_by: int = 0) -> None:
+    async def recheck_with_cached_keys(self, claims: Claims, *, expiry_grace: int = 0) -> None:
         """Ask what may have changed about claims that were believed before: their key, and the time.
 
         With the keys in memory, as `verify_before_facts`.
         """
         await self._refuse_untrusted(claims)
-        refuse_outside_lifetime(claims, self._clock.now(), expired_by)
+        refuse_outside_lifetime(claims, self._clock.now(), expiry_grace)
 
-    async def verify_service(self, token: str) -> GeneratedServiceClaims | StaticServiceClaims:
+    async def verify_service_jwt(self, token: str) -> GeneratedServiceClaims | StaticServiceClaims:
         """Verify a service JWT of either kind: what it claims to be is then checked in full.
 
         A static one is of a key of ours: it counts after `confirm`, as with `verify_before_facts`.
         """
         jws = parse_jws(token)
         if jws.payload.get("iss") == self._issuer:
-            claims: StaticServiceClaims | GeneratedServiceClaims = await self._believe(jws, StaticServiceClaims)
+            claims: StaticServiceClaims | GeneratedServiceClaims = await self._verify_claims(jws, StaticServiceClaims)
         else:
-            claims = await self._believe(jws, GeneratedServiceClaims)
+            claims = await self._verify_claims(jws, GeneratedServiceClaims)
         refuse_outside_lifetime(claims, self._clock.now(), 0)
         return claims
 
@@ -122,7 +122,7 @@ class TokenVerifier:
         if await self._own_key(claims.kid, type(claims)) is None:
             raise InvalidToken(f"key {claims.kid} is no longer trusted")
 
-    async def _believe(self, jws: ParsedJws, expected: type[C]) -> C:
+    async def _verify_claims(self, jws: ParsedJws, expected: type[C]) -> C:
         """All but its times."""
         key = await self._trusted_key(jws.kid, expected)
         if jws.alg != key.alg or key.alg not in expected.algs:
@@ -143,13 +143,13 @@ class TokenVerifier:
         return key
 
     async def _application_key(self, kid: str) -> TrustedKey | None:
-        key = await self._application_keys.find(kid)
+        key = await self._application_keys.find_public_key(kid)
         if key is None:
             return None
         return TrustedKey(alg=Algorithm.RS256, public=key.public, issuer=str(key.application_id))
 
     async def _own_key(self, kid: str, expected: type[Claims]) -> TrustedKey | None:
-        key = await self._keyring.verifying(kid, self._clock.now())
+        key = await self._keyring.verification_key(kid, self._clock.now())
         if key is None or key.record.purpose is not expected.purpose:
             return None
         private = key.private if isinstance(key.private, Ed25519PrivateKey) else None
@@ -166,12 +166,12 @@ def claims_of(jws: ParsedJws, expected: type[C]) -> C:
         raise InvalidToken(f"claims of {expected.__name__}: {error}") from None
 
 
-def refuse_outside_lifetime(claims: Claims, now: int, expired_by: int) -> None:
+def refuse_outside_lifetime(claims: Claims, now: int, expiry_grace: int) -> None:
     if claims.iat > now + LEEWAY:
         raise InvalidToken("issued in the future")
     if isinstance(claims, GeneratedServiceClaims):
         refuse_generated_lifetime(claims, now)
-    if claims.exp + expired_by <= now:
+    if claims.exp + expiry_grace <= now:
         raise ExpiredToken("expired")
 
 

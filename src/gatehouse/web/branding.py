@@ -76,38 +76,40 @@ class Shades:
     button_hover: Color
 
     @property
-    def rules(self) -> str:
+    def css_rules(self) -> str:
         return CSS_RULES.substitute(
             link=self.link, link_hover=self.link_hover, button=self.button, button_hover=self.button_hover
         )
 
 
 def light_shades(accent: Color) -> Shades:
-    link = adjust_for_contrast(accent, LIGHT_BACKGROUNDS, least=TEXT_CONTRAST, towards=BLACK)
-    return make_shades(link, adjust_for_contrast(accent, (WHITE,), least=TEXT_CONTRAST, towards=BLACK), pointed=BLACK)
+    link = adjust_for_contrast(accent, LIGHT_BACKGROUNDS, min_ratio=TEXT_CONTRAST, towards=BLACK)
+    return make_shades(
+        link, adjust_for_contrast(accent, (WHITE,), min_ratio=TEXT_CONTRAST, towards=BLACK), hover=BLACK
+    )
 
 
 def dark_shades(accent: Color) -> Shades:
     """A button there is dark enough for white words and light enough to be seen."""
-    dark = adjust_for_contrast(accent, (WHITE,), least=TEXT_CONTRAST, towards=BLACK)
-    button = adjust_for_contrast(dark, DARK_BACKGROUNDS[:2], least=SHAPE_CONTRAST, towards=WHITE)
+    dark = adjust_for_contrast(accent, (WHITE,), min_ratio=TEXT_CONTRAST, towards=BLACK)
+    button = adjust_for_contrast(dark, DARK_BACKGROUNDS[:2], min_ratio=SHAPE_CONTRAST, towards=WHITE)
     return make_shades(
-        adjust_for_contrast(accent, DARK_BACKGROUNDS, least=TEXT_CONTRAST, towards=WHITE), button, pointed=WHITE
+        adjust_for_contrast(accent, DARK_BACKGROUNDS, min_ratio=TEXT_CONTRAST, towards=WHITE), button, hover=WHITE
     )
 
 
-def make_shades(link: Color, button: Color, *, pointed: Color) -> Shades:
+def make_shades(link: Color, button: Color, *, hover: Color) -> Shades:
     """`pointed`: what a link comes nearer to under the pointer; a button is darker there in any case."""
     return Shades(
         link=link,
-        link_hover=link.mixed(pointed, HOVER_SHARE),
+        link_hover=link.mix(hover, HOVER_SHARE),
         button=button,
-        button_hover=button.mixed(BLACK, HOVER_SHARE),
+        button_hover=button.mix(BLACK, HOVER_SHARE),
     )
 
 
 def style_sheet(accent: Color) -> bytes:
-    return CSS_SHEET.substitute(light=light_shades(accent).rules, dark=dark_shades(accent).rules).encode()
+    return CSS_SHEET.substitute(light=light_shades(accent).css_rules, dark=dark_shades(accent).css_rules).encode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +124,7 @@ class Swatch:
     is_adapted: bool
 
     @property
-    def shown(self) -> Color:
+    def accent_shade(self) -> Color:
         """The one of both that comes of the accent."""
         return self.colour if self.use == "link" else self.ground
 

@@ -34,7 +34,7 @@ class FormExpired(Refused):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Browser:
-    name: str  # the secret of gh_browser
+    browser_id: str  # the secret of gh_browser
     is_new: bool
     session: str | None  # the secret of gh_session, live or not
     device: str
@@ -51,13 +51,13 @@ class BrowserSessions:
         self._prefix = "__Host-" if self._https else ""
 
     async def read(self, request: Request) -> Browser:
-        cookies = self._cookies(request)
+        cookies = self._own_cookies(request)
         session = cookies.get(SESSION_COOKIE)
         signed_in = None if session is None else await self._sessions.find(session)
         if signed_in is not None:
             request.scope.setdefault("state", {})[SIGNED_IN_LANG_KEY] = signed_in.user.lang
         return Browser(
-            name=cookies.get(BROWSER_COOKIE) or new_secret(),
+            browser_id=cookies.get(BROWSER_COOKIE) or new_secret(),
             is_new=BROWSER_COOKIE not in cookies,
             session=session,
             device=cookies.get(DEVICE_COOKIE, ""),
@@ -65,41 +65,41 @@ class BrowserSessions:
             agent=request.headers.get("user-agent", ""),
         )
 
-    def csrf(self, browser: Browser) -> str:
+    def csrf_token(self, browser: Browser) -> str:
         """Bound to browser and session: it changes when someone signs in or out."""
         signed_in = browser.signed_in
         session = signed_in.session.digest if signed_in else b""
-        return hmac_sha256(self._csrf_key, browser.name.encode() + b"\0" + session).hex()
+        return hmac_sha256(self._csrf_key, browser.browser_id.encode() + b"\0" + session).hex()
 
     def check_form(self, request: Request, browser: Browser, csrf: str) -> None:
         """Refuse a form that another site, or another session, made this browser send (S-10, LG-03)."""
         refuse_foreign_page(request, self._base_url)
-        if browser.is_new or not constant_time_equal(csrf, self.csrf(browser)):
+        if browser.is_new or not constant_time_equal(csrf, self.csrf_token(browser)):
             raise FormExpired
 
-    def remember(self, response: Response, browser: Browser) -> Response:
+    def set_browser_cookie(self, response: Response, browser: Browser) -> Response:
         """Name a browser that came without a name."""
         if browser.is_new:
-            self._set(response, BROWSER_COOKIE, browser.name, max_age=YEAR_SECONDS)
+            self._set_cookie(response, BROWSER_COOKIE, browser.browser_id, max_age=YEAR_SECONDS)
         return response
 
-    def signed_in(self, response: Response, session: str, device: str = "") -> Response:
-        self._set(response, SESSION_COOKIE, session, max_age=None)
+    def set_session_cookie(self, response: Response, session: str, device: str = "") -> Response:
+        self._set_cookie(response, SESSION_COOKIE, session, max_age=None)
         if device:
-            self._set(response, DEVICE_COOKIE, device, max_age=YEAR_SECONDS)
+            self._set_cookie(response, DEVICE_COOKIE, device, max_age=YEAR_SECONDS)
         return response
 
-    def signed_out(self, response: Response) -> Response:
-        self._set(response, SESSION_COOKIE, "", max_age=0)
+    def clear_session_cookie(self, response: Response) -> Response:
+        self._set_cookie(response, SESSION_COOKIE, "", max_age=0)
         response.headers["Clear-Site-Data"] = '"cache"'
         return response
 
-    def _set(self, response: Response, name: str, value: str, *, max_age: int | None) -> None:
+    def _set_cookie(self, response: Response, name: str, value: str, *, max_age: int | None) -> None:
         response.set_cookie(
             self._prefix + name, value, max_age=max_age, path="/", secure=self._https, httponly=True, samesite="lax"
         )
 
-    def _cookies(self, request: Request) -> dict[str, str]:
+    def _own_cookies(self, request: Request) -> dict[str, str]:
         """Ours by their bare names; one that is empty, too long or sent twice is none."""
         ours: dict[str, str] = {}
         for pair in "; ".join(request.headers.getlist("cookie")).split("; "):

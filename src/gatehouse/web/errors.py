@@ -73,7 +73,7 @@ class HttpProblem:
     status: int
     code: str = "invalid_request"
     public: str  # the fixed words of its class
-    shown: str  # these, or what is wrong with the caller's own input
+    message: str  # these, or what is wrong with the caller's own input
     record_id: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
 
@@ -108,7 +108,7 @@ INTERNAL_PROBLEM: Final = HttpProblem(
     status=SERVER_ERROR,
     code="server_error",
     public="Something went wrong on our side.",
-    shown="Something went wrong on our side.",
+    message="Something went wrong on our side.",
 )
 
 STATUS_MESSAGES: Final[Mapping[int, str]] = {
@@ -154,7 +154,7 @@ def problem_of(error: Exception) -> HttpProblem:
         status=status,
         code=code,
         public=error.public,
-        shown=detail or error.public,
+        message=detail or error.public,
         record_id=str(getattr(error, "record_id", "")),
         headers=_retry_after(error),
     )
@@ -163,7 +163,7 @@ def problem_of(error: Exception) -> HttpProblem:
 def problem_of_status(status: int, headers: Mapping[str, str] | None = None) -> HttpProblem:
     words = STATUS_MESSAGES.get(status, HTTPStatus(status).phrase)
     code = "temporarily_unavailable" if status in (429, 503) else "invalid_request"
-    return HttpProblem(status=status, code=code, public=words, shown=words, headers=headers or {})
+    return HttpProblem(status=status, code=code, public=words, message=words, headers=headers or {})
 
 
 def _status_and_code(error: GatehouseError) -> tuple[int, str]:
@@ -197,27 +197,27 @@ class ErrorRenderer:
         self,
         *,
         render_error: RenderError,
-        recognise: IdentifyReader = identify_no_reader,
+        identify_reader: IdentifyReader = identify_no_reader,
         permissions_always_200: bool = False,
     ) -> None:
         self._render_error = render_error
-        self._recognise = recognise
+        self._identify_reader = identify_reader
         self._always_200 = permissions_always_200
 
-    async def answer(self, scope: Scope, error: Exception) -> Response:
+    async def response_for(self, scope: Scope, error: Exception) -> Response:
         """On a WebSocket all that can be said is that it ends."""
         problem = problem_of(error)
         _log_problem(problem, error)
         if scope["type"] == "websocket":
             return WebSocketErrorClose()
         if problem.status < SERVER_ERROR and dialect_of(scope) is Dialect.PAGE:
-            await self._recognised(scope)
+            await self._try_identify_reader(scope)
         return self.render(problem, scope)
 
-    async def _recognised(self, scope: Scope) -> None:
+    async def _try_identify_reader(self, scope: Scope) -> None:
         """Nobody is turned away by it: the answer is an error already."""
         try:
-            await self._recognise(Request(scope))
+            await self._identify_reader(Request(scope))
         except Exception:
             log.exception("reader of an error page not recognised")
 
@@ -234,30 +234,30 @@ class ErrorRenderer:
             headers.setdefault("WWW-Authenticate", _challenge(problem, scope))
         match dialect_of(scope):
             case Dialect.PAGE:
-                return self._page(problem, scope, headers)
+                return self._page_response(problem, scope, headers)
             case Dialect.OAUTH:
                 return _oauth_response(problem, headers)
             case Dialect.PERMISSIONS:
-                return self._permissions(problem, headers)
+                return self._permissions_response(problem, headers)
             case Dialect.GAME:
                 return _game_response(problem, request_id_of(scope), headers)
             case Dialect.PLAIN:
-                body = PlainFailure(error=problem.shown, request_id=request_id_of(scope))
+                body = PlainFailure(error=problem.message, request_id=request_id_of(scope))
                 return json_response(body, status=problem.status, headers=headers)
 
-    def _permissions(self, problem: HttpProblem, headers: Mapping[str, str]) -> Response:
-        words = "invalid token" if problem.status == UNAUTHORIZED else problem.shown  # interface §7
+    def _permissions_response(self, problem: HttpProblem, headers: Mapping[str, str]) -> Response:
+        words = "invalid token" if problem.status == UNAUTHORIZED else problem.message  # interface §7
         status = 200 if self._always_200 else problem.status
         return json_response(Failure(error=words), status=status, headers=headers)
 
-    def _page(self, problem: HttpProblem, scope: Scope, headers: Mapping[str, str]) -> Response:
+    def _page_response(self, problem: HttpProblem, scope: Scope, headers: Mapping[str, str]) -> Response:
         title = STATUS_TITLES.get(problem.status, HTTPStatus(problem.status).phrase)
         request_id = request_id_of(scope)
         try:
-            page = self._render_error(problem.status, title, problem.shown, request_id, scope)
+            page = self._render_error(problem.status, title, problem.message, request_id, scope)
         except Exception:
             log.exception("error page failed")
-            page = plain_error_page(problem.status, title, problem.shown, request_id, scope)
+            page = plain_error_page(problem.status, title, problem.message, request_id, scope)
         return html_response(page, status=problem.status, headers=headers)
 
 
@@ -271,7 +271,7 @@ def _oauth_response(problem: HttpProblem, headers: Mapping[str, str]) -> Respons
 def _game_response(problem: HttpProblem, request_id: str, headers: Mapping[str, str]) -> Response:
     """An id to look up and no reason (interface §4.3), save for input that cannot even be read."""
     readable = problem.status in (HTTPStatus.BAD_REQUEST, 413, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
-    error = problem.shown if readable else problem.record_id or request_id
+    error = problem.message if readable else problem.record_id or request_id
     return json_response(Failure(error=error), status=problem.status, headers=headers)
 
 

@@ -36,14 +36,14 @@ class ProofFields(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RequestSignatureVerifier(Protocol):
-    async def vouched(self, request: Request, ip: str, ts: int | str) -> VouchedAddress | None:
+    async def verify_signature(self, request: Request, ip: str, ts: int | str) -> VouchedAddress | None:
         """What an application says of its client by its Signature; None without one. Raises InvalidToken."""
 
 
 async def read_proof(request: Request, keys: RequestSignatureVerifier, asked: ProofFields) -> GameClientProof:
     """Raises InvalidToken, and BadInput for a proof that is given twice in two ways."""
     message = await raw_body(request)
-    vouched = await keys.vouched(request, asked.ip, asked.ts)
+    vouched = await keys.verify_signature(request, asked.ip, asked.ts)
     return proof_from(request, message, public_key=asked.public_key, vouched=vouched)
 
 

@@ -131,13 +131,13 @@ class AccessKeySignatureVerifier:
     def __init__(self, keys: AccessKeyVerifier) -> None:
         self._keys = keys
 
-    async def vouched(self, request: Request, ip: str, ts: int | str) -> VouchedAddress | None:
+    async def verify_signature(self, request: Request, ip: str, ts: int | str) -> VouchedAddress | None:
         if "signature" not in request.headers:
             return None
         given = read_credential_headers(request.scope["headers"])
         signed = signed_request_of(request, given, SignedFields(ip=ip, ts=ts), await raw_body(request))
-        by = await self._keys.by_signature(signed, source=caller_address_of(request.scope).source)
-        await self._keys.note_use(by.key)
+        by = await self._keys.verify_signature(signed, source=caller_address_of(request.scope).source)
+        await self._keys.record_use(by.key)
         return VouchedAddress(application_id=by.key.application_id, address=by.address)
 
 
@@ -147,7 +147,7 @@ class GameSessionEndpoints:
         *,
         registration: GameSessionRegistration,
         polls: PollService,
-        desk: GameSessionService,
+        game_sessions: GameSessionService,
         keys: RequestSignatureVerifier,
         records: GameRefusals,
         clock: Clock,
@@ -155,7 +155,7 @@ class GameSessionEndpoints:
     ) -> None:
         self._registration = registration
         self._polls = polls
-        self._desk = desk
+        self._game_sessions = game_sessions
         self._keys = keys
         self._records = records
         self._clock = clock
@@ -164,7 +164,7 @@ class GameSessionEndpoints:
     async def register(self, request: Request) -> Response:
         ask = await read_json_or_form(request, GetGsidRequest)
         check_switches(ask, "qr", "code")
-        by = await self._presented(request, ProofFields(public_key=ask.public_key, ip=ask.ip, ts=ask.ts))
+        by = await self._read_proof(request, ProofFields(public_key=ask.public_key, ip=ask.ip, ts=ask.ts))
         address, proven = by.address_for((ask.app_id, ask.gapp_id))
         wish = RegistrationRequest(
             options=read_login_options(ask, str(address)),
@@ -190,7 +190,7 @@ class GameSessionEndpoints:
     async def poll(self, request: Request) -> Response:
         ask = await read_json_or_form(request, GsidResultRequest)
         check_switches(ask, "states")
-        presented = await self._presented(request, ask, ask.gsid)
+        presented = await self._read_proof(request, ask, ask.gsid)
         line: ClientConnection = request.scope[CONNECTION_KEY]
         try:
             answer = await self._polls.poll(
@@ -198,9 +198,9 @@ class GameSessionEndpoints:
             )
         except ClientGone as gone:
             raise ClientDisconnect from gone
-        return json_response(self._told(answer, with_state=ask.states == ON))
+        return json_response(self._poll_response(answer, with_state=ask.states == ON))
 
-    def _told(self, answer: PollAnswer, *, with_state: bool) -> dict[str, object]:
+    def _poll_response(self, answer: PollAnswer, *, with_state: bool) -> dict[str, object]:
         state = {"state": answer.session.stage.value} if with_state else {}
         match answer.status:
             case "ERROR":
@@ -222,7 +222,7 @@ class GameSessionEndpoints:
 
     async def info(self, request: Request) -> Response:
         ask = await read_json_or_form(request, GsidInfoRequest)
-        found = await self._desk.info(ask.gsid, address_only_proof(request), origin_of(request, ACTOR))
+        found = await self._game_sessions.info(ask.gsid, address_only_proof(request), origin_of(request, ACTOR))
         session = found.session
         told = GameSessionInfo(
             distr=session.distr,
@@ -238,11 +238,11 @@ class GameSessionEndpoints:
 
     async def close(self, request: Request) -> Response:
         ask = await read_json_or_form(request, CloseGsidRequest)
-        presented = await self._presented(request, ask, ask.gsid)
-        await self._desk.close(ask.gsid, presented, ask.status, origin_of(request, ACTOR))
+        presented = await self._read_proof(request, ask, ask.gsid)
+        await self._game_sessions.close(ask.gsid, presented, ask.status, origin_of(request, ACTOR))
         return json_response(CloseGsidResponse())
 
-    async def _presented(self, request: Request, ask: ProofFields, gsid: str = "") -> GameClientProof:
+    async def _read_proof(self, request: Request, ask: ProofFields, gsid: str = "") -> GameClientProof:
         try:
             return await read_proof(request, self._keys, ask)
         except InvalidToken as error:

@@ -55,16 +55,16 @@ class FinalMessage(msgspec.Struct, frozen=True, kw_only=True):
 class SocketsPerSource:
     """How many sockets each source has open at this process (checklist WS-06)."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
         self._open: Counter[str] = Counter()
 
-    def enter(self, source: str) -> None:
-        if self._open[source] >= self._most:
+    def acquire(self, source: str) -> None:
+        if self._open[source] >= self._limit:
             raise TooMany(RETRY_AFTER, "sockets of one source")
         self._open[source] += 1
 
-    def leave(self, source: str) -> None:
+    def release(self, source: str) -> None:
         self._open[source] -= 1
         if not self._open[source]:
             del self._open[source]
@@ -86,22 +86,22 @@ class GameSocket:
     def is_open(self) -> bool:
         return self.socket is not None
 
-    def tell(self, stage: SignInStage) -> None:
+    def send_stage(self, stage: SignInStage) -> None:
         if self.socket is not None:
-            self.socket.tell(STAGE_MESSAGES[stage])
+            self.socket.send_text(STAGE_MESSAGES[stage])
 
-    def end(self, ending: SocketCloseReason, record_id: str) -> None:
+    def close_with_reason(self, reason: SocketCloseReason, record_id: str) -> None:
         if self.socket is not None:
             word = FinalMessage(error=record_id, gsid=self.gsid, ts=self.clock.now())
-            self.socket.end(*CLOSE_CODES[ending], last_word=msgspec.json.encode(word))
+            self.socket.close(*CLOSE_CODES[reason], final_text=msgspec.json.encode(word))
 
-    def gone(self, *, by_client: bool) -> None:
+    def on_closed(self, *, by_client: bool) -> None:
         if self.joined:
             self.joined = False
             self.presence.leave(self.gsid, self, by_client=by_client)
 
-    def released(self) -> None:
-        self.sources.leave(self.source)
+    def on_released(self) -> None:
+        self.sources.release(self.source)
 
 
 class GameSocketEndpoint:
@@ -134,31 +134,31 @@ class GameSocketEndpoint:
         """
         scope["state"]["dialect"] = Dialect.GAME
         try:
-            visit, presented = self._arrived(HTTPConnection(scope))
+            visit, presented = self._read_handshake(HTTPConnection(scope))
         except GatehouseError as error:
-            refused = await self._recorded(error, HTTPConnection(scope))
+            refused = await self._record_violation(error, HTTPConnection(scope))
             await self._errors.render(problem_of(refused), scope)(scope, receive, send)
             return
         try:
-            ending = await self._joined(visit, presented)
+            ending = await self._join(visit, presented)
         except TooMany as error:
-            visit.released()
+            visit.on_released()
             await self._errors.render(problem_of(error), scope)(scope, receive, send)
             return
-        await self._open(visit, scope, send)
+        await self._finish_handshake(visit, scope, send)
         if ending is None:
-            self._presence.look(visit.gsid)  # what it has missed, or what is over by now
+            self._presence.schedule_check(visit.gsid)  # what it has missed, or what is over by now
         else:
-            visit.end(*ending)
+            visit.close_with_reason(*ending)
 
-    async def _recorded(self, error: GatehouseError, connection: HTTPConnection) -> GatehouseError:
+    async def _record_violation(self, error: GatehouseError, connection: HTTPConnection) -> GatehouseError:
         """A page of somebody else's is told of by an id that can be looked up, as every violation is."""
         if not isinstance(error, ForeignOrigin):
             return error
         gsid = connection.scope["path"].removeprefix(SOCKET_PATH_PREFIX)
         return await self._records.violation(gsid, origin_of(connection, ACTOR), str(error))
 
-    def _arrived(self, connection: HTTPConnection) -> tuple[GameSocket, GameClientProof]:
+    def _read_handshake(self, connection: HTTPConnection) -> tuple[GameSocket, GameClientProof]:
         """Raises ForeignOrigin, BadInput, TooMany."""
         origins = connection.headers.getlist("origin")
         if origins and origins != [self._base_url]:
@@ -169,7 +169,7 @@ class GameSocketEndpoint:
             raise TooMany(wait, "sockets opened by one source")
         gsid = connection.scope["path"].removeprefix(SOCKET_PATH_PREFIX)
         presented = proof_from(connection, gsid.encode())  # there is no body to sign (R4)
-        self._sources.enter(caller.source)
+        self._sources.acquire(caller.source)
         visit = GameSocket(
             gsid=gsid,
             origin=origin_of(connection, ACTOR),
@@ -180,12 +180,14 @@ class GameSocketEndpoint:
         )
         return visit, presented
 
-    async def _joined(self, visit: GameSocket, presented: GameClientProof) -> tuple[SocketCloseReason, str] | None:
+    async def _join(
+        self, game_socket: GameSocket, presented: GameClientProof
+    ) -> tuple[SocketCloseReason, str] | None:
         """Why not, and the record of it; None when it takes part. Raises TooMany."""
         try:
-            if GSID_PATTERN.fullmatch(visit.gsid) is None:
-                raise await self._records.unknown(visit.gsid, visit.origin, visit.source)
-            await self._presence.join(visit.gsid, presented, visit.origin, visit)
+            if GSID_PATTERN.fullmatch(game_socket.gsid) is None:
+                raise await self._records.unknown_session(game_socket.gsid, game_socket.origin, game_socket.source)
+            await self._presence.join(game_socket.gsid, presented, game_socket.origin, game_socket)
         except SessionFailed as failed:
             return SocketCloseReason.OVER, failed.record_id
         except Violation as violation:
@@ -194,16 +196,16 @@ class GameSocketEndpoint:
             raise
         except GatehouseError as error:
             log.warning("a game's socket could not take part: %s", error)
-            return SocketCloseReason.FAULT, visit.origin.request_id
-        visit.joined = True
+            return SocketCloseReason.FAULT, game_socket.origin.request_id
+        game_socket.joined = True
         return None
 
-    async def _open(self, visit: GameSocket, scope: Scope, send: Send) -> None:
+    async def _finish_handshake(self, game_socket: GameSocket, scope: Scope, send: Send) -> None:
         handover: AcceptedHandshake = scope[HANDSHAKE_KEY]
         try:
             await send({"type": "websocket.accept"})
         except BaseException:
-            visit.gone(by_client=True)
-            visit.released()
+            game_socket.on_closed(by_client=True)
+            game_socket.on_released()
             raise
-        visit.socket = handover.hand_over(visit)
+        game_socket.socket = handover.hand_over(game_socket)

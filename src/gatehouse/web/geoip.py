@@ -22,14 +22,14 @@ class GeoIpFile:
             raise Misconfigured(f"{file} cannot be read as a GeoIP database: {error}") from error
 
     def country(self, address: str) -> str:
-        return str(self._about(address).get("country", {}).get("iso_code", ""))
+        return str(self._lookup(address).get("country", {}).get("iso_code", ""))
 
-    def name(self, address: str, lang: str) -> str:
-        about = self._about(address)
+    def place_name(self, address: str, lang: str) -> str:
+        about = self._lookup(address)
         parts = (localized_name(about.get(kind, {}), lang) for kind in ("city", "country"))
         return ", ".join(part for part in parts if part)
 
-    def _about(self, address: str) -> Mapping[str, Any]:
+    def _lookup(self, address: str) -> Mapping[str, Any]:
         known = parse_address(address)
         try:
             found = None if known is None else self._reader.get(known)

@@ -62,32 +62,32 @@ class Readiness:
     """Runs the checks side by side, each within its time, and remembers the outcome for a moment."""
 
     def __init__(
-        self, checks: Mapping[str, HealthCheck], *, clock: Clock, leaving: Callable[[], bool] = lambda: False
+        self, checks: Mapping[str, HealthCheck], *, clock: Clock, is_stopping: Callable[[], bool] = lambda: False
     ) -> None:
         """`leaving`: told to stop, and so ready for nothing new, from that moment on."""
         self._checks = checks
         self._clock = clock
-        self._leaving = leaving
-        self._one_at_a_time = asyncio.Lock()
-        self._report: HealthReport | None = None
-        self._made_at = 0.0
+        self._is_stopping = is_stopping
+        self._lock = asyncio.Lock()
+        self._cached_report: HealthReport | None = None
+        self._cached_at = 0.0
 
     async def report(self) -> HealthReport:
-        if self._leaving():
+        if self._is_stopping():
             return STOPPING_REPORT
-        async with self._one_at_a_time:
-            if self._report is None or self._clock.monotonic() - self._made_at >= REPORT_CACHE_SECONDS:
-                self._report = await self._run()
-                self._made_at = self._clock.monotonic()
-            return self._report
+        async with self._lock:
+            if self._cached_report is None or self._clock.monotonic() - self._cached_at >= REPORT_CACHE_SECONDS:
+                self._cached_report = await self._run_checks()
+                self._cached_at = self._clock.monotonic()
+            return self._cached_report
 
-    async def _run(self) -> HealthReport:
-        results = await asyncio.gather(*(self._bounded(name, check) for name, check in self._checks.items()))
+    async def _run_checks(self) -> HealthReport:
+        results = await asyncio.gather(*(self._run_check(name, check) for name, check in self._checks.items()))
         sound = all(result.ok for result in results)
         checks = dict(zip(self._checks, results, strict=True))
         return HealthReport(status="ok" if sound else "unavailable", checks=checks)
 
-    async def _bounded(self, name: str, check: HealthCheck) -> CheckResult:
+    async def _run_check(self, name: str, check: HealthCheck) -> CheckResult:
         work = asyncio.ensure_future(check())
         alarm = asyncio.ensure_future(self._clock.sleep(CHECK_TIMEOUT))
         try:
@@ -117,21 +117,21 @@ def allow_bearer(token: str) -> DetailsAllowed:
 
 
 class HealthEndpoints:
-    def __init__(self, *, readiness: Readiness, metrics: Metrics, gate: DetailsAllowed) -> None:
+    def __init__(self, *, readiness: Readiness, metrics: Metrics, details_allowed: DetailsAllowed) -> None:
         self._readiness = readiness
         self._metrics = metrics
-        self._gate = gate
+        self._details_allowed = details_allowed
 
     async def alive(self, _request: Request) -> Response:
         return json_response(HealthStatus(status="ok"))
 
     async def ready(self, request: Request) -> Response:
         report = await self._readiness.report()
-        told = report if self._gate(request) else HealthStatus(status=report.status)
+        told = report if self._details_allowed(request) else HealthStatus(status=report.status)
         return json_response(told, status=200 if report.status == "ok" else SERVICE_UNAVAILABLE)
 
-    async def figures(self, request: Request) -> Response:
-        if not self._gate(request):
+    async def show_metrics(self, request: Request) -> Response:
+        if not self._details_allowed(request):
             raise HTTPException(401)
         return Response(self._metrics.text(), 200, NO_STORE, media_type=metrics.MEDIA_TYPE)
 
@@ -163,7 +163,7 @@ class HealthEndpoints:
                 name="health.metrics",
                 path="/metrics",
                 methods=("GET",),
-                handler=self.figures,
+                handler=self.show_metrics,
                 dialect=Dialect.PLAIN,
                 rate_class=RateClass.PUBLIC,
                 section="operations",
@@ -183,7 +183,7 @@ class NoRateLimit:
 
 def operations_app(*, readiness: Readiness, metrics: Metrics) -> ASGIApp:
     """What the separate operations address serves: the same three paths, with all details."""
-    health = HealthEndpoints(readiness=readiness, metrics=metrics, gate=allow_everyone)
+    health = HealthEndpoints(readiness=readiness, metrics=metrics, details_allowed=allow_everyone)
     errors = ErrorRenderer(render_error=plain_error_page)
     served = build_application(health.endpoints(), limiter=NoRateLimit(), errors=errors)
     return RequestIdMiddleware(

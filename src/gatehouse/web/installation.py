@@ -49,8 +49,8 @@ class Installation:
     swatches: Sequence[Swatch]
     branding: Sequence[SettingListItem]
 
-    def holding(self, search: str) -> Sequence[SettingListItem]:
-        return [line for line in self.lines if line.holds(search.strip())]
+    def search_settings(self, search: str) -> Sequence[SettingListItem]:
+        return [line for line in self.lines if line.matches(search.strip())]
 
     def value(self, setting: str) -> str:
         """As it is shown; of no setting, none."""
@@ -105,24 +105,26 @@ class InstallationReader:
         self._readiness = readiness
         self.keys: Final = keys  # with a guard of its own
 
-    def settled(self, actor: Actor) -> Installation:
+    def installation(self, actor: Actor) -> Installation:
         require_operation(actor.rights, Operation.ADMINISTER)
         return self._installation
 
-    async def condition(self, actor: Actor) -> InstallationStatus:
-        installation = self.settled(actor)
-        unsealed = await self._audit.unsealed(1)
+    async def status(self, actor: Actor) -> InstallationStatus:
+        installation = self.installation(actor)
+        unsealed = await self._audit.unsealed_records(1)
         end = await self._audit.chain_end()
         return InstallationStatus(
             report=await self._readiness.report(),
             installation=installation,
-            database=await (self._reads.sqlite() if installation.on_sqlite else self._reads.postgres()),
+            database=await (self._reads.sqlite_facts() if installation.on_sqlite else self._reads.postgres_facts()),
             seal=end.seal,
             unsealed_since=unsealed[0].at if unsealed else 0,
-            log_problems=problems_at_end(self._box.open(end.head), end),
+            log_problems=problems_at_end(self._box.decode(end.head), end),
             python=platform.python_version(),
         )
 
-    async def post(self, actor: Actor, wanted: PageRequest) -> MailStatus:
-        server = self.settled(actor).mail
-        return MailStatus(server=server, waiting=await self._outbox.waiting(), found=await self._reads.outbox(wanted))
+    async def mail_status(self, actor: Actor, wanted: PageRequest) -> MailStatus:
+        server = self.installation(actor).mail
+        return MailStatus(
+            server=server, waiting=await self._outbox.outbox_status(), found=await self._reads.outbox(wanted)
+        )

@@ -20,10 +20,10 @@ class KeySetEndpoints:
         self._publisher = publisher
 
     def confirmed_body(self) -> bytes | None:
-        return self._publisher.document().body if self._publisher.is_confirmed else None
+        return self._publisher.document().body if self._publisher.is_fresh else None
 
     async def show(self, request: Request) -> Response:
-        await self._publisher.confirm()
+        await self._publisher.refresh()
         body = self._publisher.document().body
         return cacheable_response(request, body, media_type="application/json", cache_control=KEYS_CACHE_CONTROL)
 

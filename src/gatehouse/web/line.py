@@ -17,19 +17,19 @@ class ResponseTransport(asyncio.Transport):
         super().__init__()
         self._transport = transport
         self._close = close
-        self._held: bytes | bytearray | memoryview | None = None
+        self._pending: bytes | bytearray | memoryview | None = None
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        if self._held is None:
-            self._held = data
+        if self._pending is None:
+            self._pending = data
             asyncio.get_running_loop().call_soon(self.flush)
         else:
-            held, self._held = self._held, None
+            held, self._pending = self._pending, None
             self._transport.writelines((held, data))
 
     def flush(self) -> None:
-        if self._held is not None:
-            held, self._held = self._held, None
+        if self._pending is not None:
+            held, self._pending = self._pending, None
             self._transport.write(held)
 
     def is_closing(self) -> bool:
@@ -39,10 +39,10 @@ class ResponseTransport(asyncio.Transport):
         self.flush()
         self._close()
 
-    def let_go(self) -> None:
+    def detach(self) -> None:
         """The connection is gone, or somebody else's."""
         self._close = do_nothing
-        self._held = None
+        self._pending = None
 
 
 def do_nothing() -> None:

@@ -81,16 +81,16 @@ class LoginEndpoint:
         accounts: AccountStore,
         factors: SecondFactors,
         email_codes: EmailCodes,
-        interactions: SignInFlows,
-        desk: LoginResult,
+        sign_in_flows: SignInFlows,
+        login_result: LoginResult,
         masters: MasterKeys,
     ) -> None:
         self._sign_in = sign_in
         self._accounts = accounts
         self._factors = factors
         self._email_codes = email_codes
-        self._interactions = interactions
-        self._desk = desk
+        self._sign_in_flows = sign_in_flows
+        self._login_result = login_result
         self._masters = masters
 
     async def log_in(self, request: Request) -> Response:
@@ -117,40 +117,40 @@ class LoginEndpoint:
         attempt = PasswordAttempt(
             login=ask.login, password=ask.password, source=caller_address_of(request.scope).source
         )
-        user = await self._sign_in.with_password(attempt)
+        user = await self._sign_in.verify(attempt)
         if not enabled_factors(user):
-            return await self._data(request, user, SignInMethod.LOGIN, options)
+            return await self._login_data(request, user, SignInMethod.LOGIN, options)
         if ask.otp:
             await self._verify(request, user, ask)
-            return await self._data(request, user, SignInMethod.TWO_STEP, options)
+            return await self._login_data(request, user, SignInMethod.TWO_STEP, options)
         return await self._ask_for_factor(user, options)
 
     async def _second_call(self, request: Request, ask: LoginRequest) -> dict[str, object]:
-        interaction, user = await self._waiting(ask.request_id)
+        interaction, user = await self._find_pending_login(ask.request_id)
         if not ask.otp and ask.method == Factor.EMAIL:
             await self._email_codes.send(user, origin=origin_of(request, user.user_id))
-            return await self._two_step(user, ask.request_id)
+            return await self._two_step_response(user, ask.request_id)
         try:
             await self._verify(request, user, ask)
         except SecondFactorWrong:
-            await self._interactions.failed(interaction)
+            await self._sign_in_flows.count_failure(interaction)
             raise
-        options = self._open(interaction)
-        await self._interactions.drop(interaction)
-        return await self._data(request, user, SignInMethod.TWO_STEP, options)
+        options = self._open_options(interaction)
+        await self._sign_in_flows.discard(interaction)
+        return await self._login_data(request, user, SignInMethod.TWO_STEP, options)
 
     async def _ask_for_factor(self, user: User, options: LoginOptions) -> dict[str, object]:
         sealed = self._masters.seal(msgspec.json.encode(options), purpose=SEAL_PURPOSE)
         ask = {"options": base64.b64encode(sealed).decode()}
-        handle = await self._interactions.begin(LOGIN_KIND, ask, browser=NO_BROWSER, user=user)
-        return await self._two_step(user, handle)
+        handle = await self._sign_in_flows.start(LOGIN_KIND, ask, browser=NO_BROWSER, user=user)
+        return await self._two_step_response(user, handle)
 
-    async def _two_step(self, user: User, handle: str) -> dict[str, object]:
-        offered = (await self._factors.of(user)).offered
+    async def _two_step_response(self, user: User, handle: str) -> dict[str, object]:
+        offered = (await self._factors.load_factors(user)).accepted_factors
         return {"status": "2STEP", "request_id": handle, "methods": [factor.value for factor in offered]}
 
-    async def _waiting(self, handle: str) -> tuple[SignInFlow, User]:
-        interaction = await self._interactions.find(handle, browser=NO_BROWSER)
+    async def _find_pending_login(self, handle: str) -> tuple[SignInFlow, User]:
+        interaction = await self._sign_in_flows.find(handle, browser=NO_BROWSER)
         if interaction.kind != LOGIN_KIND or interaction.step is not FlowStep.FACTOR or interaction.user_id is None:
             raise SignInFlowGone
         user = await self._accounts.user(interaction.user_id)
@@ -167,15 +167,15 @@ class LoginEndpoint:
             raise BadInput("method is one of those offered") from error
         await self._factors.verify(user, ask.otp, method, origin=origin_of(request, user.user_id))
 
-    async def _data(
+    async def _login_data(
         self, request: Request, user: User, auth: SignInMethod, options: LoginOptions
     ) -> dict[str, object]:
-        return await self._desk.login_data(user, auth, options, origin_of(request, user.user_id))
+        return await self._login_result.login_data(user, auth, options, origin_of(request, user.user_id))
 
-    def _open(self, interaction: SignInFlow) -> LoginOptions:
+    def _open_options(self, interaction: SignInFlow) -> LoginOptions:
         """Raise InteractionGone when they are damaged: it begins anew."""
         sealed = base64.b64decode(interaction.ask["options"])
-        opened = self._masters.opened(sealed, purpose=SEAL_PURPOSE)
+        opened = self._masters.try_open(sealed, purpose=SEAL_PURPOSE)
         if opened is None:
             raise SignInFlowGone
         return msgspec.json.decode(opened, type=LoginOptions)

@@ -21,7 +21,7 @@ class Metrics:
         self,
         endpoint_names: Iterable[str],
         *,
-        held: Callable[[], int] = lambda: 0,
+        held_requests: Callable[[], int] = lambda: 0,
         permission_cache: Callable[[], int] = lambda: 0,
     ) -> None:
         """`held` counts the requests that are held open at this moment, `permission_cache` bytes."""
@@ -42,8 +42,10 @@ class Metrics:
             registry=self.registry,
         )
         # Finding the figures of a label set costs more than counting: each set is found once.
-        self._known: dict[tuple[str, str, str], tuple[Counter, Histogram]] = {}
-        Gauge("gatehouse_held_requests", "Requests held open on purpose.", registry=self.registry).set_function(held)
+        self._series_cache: dict[tuple[str, str, str], tuple[Counter, Histogram]] = {}
+        Gauge("gatehouse_held_requests", "Requests held open on purpose.", registry=self.registry).set_function(
+            held_requests
+        )
         Gauge(
             "gatehouse_permission_cache_bytes",
             "Estimated memory of cached permission models and evaluations.",
@@ -54,9 +56,9 @@ class Metrics:
         """Count one request; whatever is not known folds into one label."""
         name = endpoint if endpoint in self._names else OTHER
         labels = (name, method if method in METHODS else OTHER, status_class(status))
-        known = self._known.get(labels)
+        known = self._series_cache.get(labels)
         if known is None:
-            known = self._known[labels] = (self._requests.labels(*labels), self._seconds.labels(name))
+            known = self._series_cache[labels] = (self._requests.labels(*labels), self._seconds.labels(name))
         known[0].inc()
         known[1].observe(seconds)
 

@@ -118,13 +118,13 @@ class Schemas:
         )
         self._references = dict(zip(types, references, strict=True))
 
-    def of(self, kind: type) -> Json:
+    def reference(self, kind: type) -> Json:
         return self._references[kind]
 
-    def needs_something(self, kind: type) -> bool:
+    def has_required_fields(self, kind: type) -> bool:
         return bool(self._component(kind).get("required"))
 
-    def members(self, kind: type) -> Iterator[tuple[str, bool, object]]:
+    def fields(self, kind: type) -> Iterator[tuple[str, bool, object]]:
         """Name, whether it is required, and schema of each field of a type that is read from a query."""
         schema = self._component(kind)
         for name, member in schema["properties"].items():
@@ -150,10 +150,10 @@ def _operation(endpoint: Endpoint, method: str, schemas: Schemas) -> Json:
         operation["parameters"] = parameters
     if endpoint.request is not None and method not in NO_BODY:
         kinds = sorted(kind.value for kind in endpoint.accepts)
-        schema = schemas.of(endpoint.request)
+        schema = schemas.reference(endpoint.request)
         operation["requestBody"] = {
             "content": {kind: {"schema": schema} for kind in kinds},
-            "required": endpoint.accepts != ANY_BODY or schemas.needs_something(endpoint.request),
+            "required": endpoint.accepts != ANY_BODY or schemas.has_required_fields(endpoint.request),
         }
     operation["responses"] = _responses(endpoint, schemas)
     operation["security"] = [{name: [] for name in together} for together in AUTH_SCHEMES[endpoint.auth]]
@@ -168,7 +168,7 @@ def _path_parameters(endpoint: Endpoint) -> Iterator[Json]:
 def _query_parameters(endpoint: Endpoint, method: str, schemas: Schemas) -> Iterator[Json]:
     if endpoint.request is None or method not in NO_BODY:
         return
-    for name, required, schema in schemas.members(endpoint.request):
+    for name, required, schema in schemas.fields(endpoint.request):
         yield {"name": name, "in": "query", "required": required, "schema": schema}
 
 
@@ -198,7 +198,7 @@ def _response(description: str, kind: type | None, schemas: Schemas) -> Json:
         return {"description": description}
     if kind is HtmlPage:
         return {"description": description, "content": {HTML: {"schema": {"type": "string"}}}}
-    return {"description": description, "content": {JSON: {"schema": schemas.of(kind)}}}
+    return {"description": description, "content": {JSON: {"schema": schemas.reference(kind)}}}
 
 
 def _security_schemes() -> Json:

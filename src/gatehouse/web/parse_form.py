@@ -126,13 +126,13 @@ class MultipartReader:
         parser = MultipartParser(
             boundary.encode("latin-1"),
             {
-                "on_part_begin": self._part_begins,
+                "on_part_begin": self._on_part_begin,
                 "on_header_field": lambda data, start, end: self._header.extend(data[start:end]),
                 "on_header_value": lambda data, start, end: self._value.extend(data[start:end]),
-                "on_header_end": self._header_ends,
+                "on_header_end": self._on_header_end,
                 "on_part_data": lambda data, start, end: self._data.extend(data[start:end]),
-                "on_part_end": self._part_ends,
-                "on_end": self._body_ends,
+                "on_part_end": self._on_part_end,
+                "on_end": self._on_end,
             },
             max_header_count=MAX_PART_HEADERS,
             max_header_size=MAX_PART_HEADER,
@@ -141,14 +141,14 @@ class MultipartReader:
         if not self._ended:
             raise BadInput("the multipart body has no closing delimiter")
 
-    def _part_begins(self) -> None:
+    def _on_part_begin(self) -> None:
         self._parts += 1
         if self._parts > MAX_FIELDS:
             raise TooLarge(f"there are more than {MAX_FIELDS} fields")
         self._headers.clear()
         self._data.clear()
 
-    def _header_ends(self) -> None:
+    def _on_header_end(self) -> None:
         name = bytes(self._header).lower()
         if name in self._headers:
             raise BadInput("a part repeats one of its headers")
@@ -156,7 +156,7 @@ class MultipartReader:
         self._header.clear()
         self._value.clear()
 
-    def _part_ends(self) -> None:
+    def _on_part_end(self) -> None:
         if self._headers.get(b"content-transfer-encoding", b"binary").strip().lower() not in IDENTITY_ENCODINGS:
             raise BadInput("parts are taken as they are, without a transfer encoding")
         kind, options = parse_options_header(self._headers.get(b"content-disposition"))
@@ -169,5 +169,5 @@ class MultipartReader:
         except UnicodeDecodeError as error:
             raise BadInput("a field is not UTF-8") from error
 
-    def _body_ends(self) -> None:
+    def _on_end(self) -> None:
         self._ended = True

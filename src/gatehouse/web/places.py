@@ -11,7 +11,7 @@ class GeoIpLookup(Protocol):
     def country(self, address: str) -> str:
         """The ISO 3166 code of the country; empty when it is not known."""
 
-    def name(self, address: str, lang: str) -> str:
+    def place_name(self, address: str, lang: str) -> str:
         """City and country in that language, as far as they are known: "Stockholm, Sweden"."""
 
 
@@ -21,7 +21,7 @@ class NoGeoIp:
     def country(self, address: str) -> str:  # noqa: ARG002 - the protocol's signature
         return ""
 
-    def name(self, address: str, lang: str) -> str:  # noqa: ARG002
+    def place_name(self, address: str, lang: str) -> str:  # noqa: ARG002
         return ""
 
 

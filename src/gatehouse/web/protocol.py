@@ -93,8 +93,8 @@ class HardenedHttpProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.flow = CompactFlowControl(transport)
-        self._line = ResponseTransport(transport, self._close_after_answer)
-        self._watch()
+        self._line = ResponseTransport(transport, self._close_after_response)
+        self._update_deadline()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._leaving = True
@@ -105,14 +105,14 @@ class HardenedHttpProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
         if self._told_when_lost is not None:
             self._told_when_lost()
-        self._let_go()
+        self._release_references()
 
-    def _let_go(self) -> None:
+    def _release_references(self) -> None:
         """Of all that refers to this in turn: so it goes with its last request, and nobody has to look for it.
 
         Looking through what ten thousand held polls are made of takes a quarter of a second (P9).
         """
-        self._line.let_go()
+        self._line.detach()
         self.pipeline.clear()
         self.parser = self.cycle = self.scope = None  # type: ignore[assignment] # as the base class has them in the beginning
         self._answering = self._watched = self._told_when_lost = None
@@ -130,13 +130,13 @@ class HardenedHttpProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         try:
             for start in range(0, len(data), PARSE_SLICE):
-                if self._is_deaf():
+                if self._ignores_input():
                     return
                 self._feed(data[start : start + PARSE_SLICE])
         except RequestRefused as refused:
             self._refuse(refused.status)
         else:
-            self._watch()
+            self._update_deadline()
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -153,7 +153,7 @@ class HardenedHttpProtocol(HttpToolsProtocol):
         rest = data
         while rest:
             rest = self._parse(rest)
-        self._refuse_what_never_ends()
+        self._refuse_endless_input()
 
     def _parse(self, data: bytes) -> bytes:
         """Parse, and return what has to be parsed next."""
@@ -168,7 +168,7 @@ class HardenedHttpProtocol(HttpToolsProtocol):
             return self._head_without_upgrade() + data[upgrade.args[0] :]
         return b""
 
-    def _refuse_what_never_ends(self) -> None:
+    def _refuse_endless_input(self) -> None:
         """A head that goes on and on, or chunk extensions, or trailers: the parser does not count them."""
         if self._phase is Phase.HEAD and self._unreported > self._limits.head_bytes + PARSE_SLICE:
             raise RequestRefused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
@@ -200,12 +200,12 @@ class HardenedHttpProtocol(HttpToolsProtocol):
         super().on_headers_complete()
         if not self.parser.should_upgrade():
             self._phase = Phase.BODY
-            self._expect_body(self.cycle)
+            self._disable_keep_alive(self.cycle)
             self.cycle.transport = self._line
             self.cycle.message_event = CompactEvent()
             self.headers = []  # trailers go here, not under a running application
 
-    def _expect_body(self, cycle: RequestResponseCycle) -> None:
+    def _disable_keep_alive(self, cycle: RequestResponseCycle) -> None:
         """An answer that does not wait for it is the last one, and says so.
 
         The rest of the body may never come, or be meant as something else; and a client that is not told sends its
@@ -213,12 +213,12 @@ class HardenedHttpProtocol(HttpToolsProtocol):
         """
         self._keeps_alive, cycle.keep_alive = cycle.keep_alive, False
 
-    def _has_body(self, cycle: RequestResponseCycle) -> None:
+    def _restore_keep_alive(self, cycle: RequestResponseCycle) -> None:
         if not cycle.response_started:
             cycle.keep_alive = self._keeps_alive
 
     def _check_head(self) -> None:
-        head = self._head()
+        head = self._request_head()
         if len(head.names) > self._limits.headers or head.size > self._limits.header_bytes:
             raise RequestRefused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         if len(self.pipeline) >= self._limits.pipelined:
@@ -233,7 +233,7 @@ class HardenedHttpProtocol(HttpToolsProtocol):
         """A pre-rendered response, for a request that waits for no other and whose response need not wait either."""
         parser = self.parser
         is_plain = parser.get_method() == b"GET" and parser.get_http_version() == "1.1"
-        if self._static_documents is None or not is_plain or not self._is_free():
+        if self._static_documents is None or not is_plain or not self._can_respond_now():
             return None
         return self._static_documents.response(self.url, self.client, self.headers, self.server_state.default_headers)
 
@@ -244,10 +244,10 @@ class HardenedHttpProtocol(HttpToolsProtocol):
         elif not self._upgrade_is_ignored:
             super().on_message_complete()
             if self._phase is Phase.BODY:  # else it is an upgrade's
-                self._has_body(self.cycle)
+                self._restore_keep_alive(self.cycle)
             self._phase = Phase.BETWEEN
 
-    def _is_free(self) -> bool:
+    def _can_respond_now(self) -> bool:
         """Whether an answer may go to the line at once: none is owed before it, and the last one has been taken."""
         return self._answering is None and not self.pipeline and not self.flow.write_paused
 
@@ -256,7 +256,7 @@ class HardenedHttpProtocol(HttpToolsProtocol):
         self.server_state.total_requests += 1
         self._phase = Phase.BETWEEN
 
-    def _head(self) -> RequestHead:
+    def _request_head(self) -> RequestHead:
         return RequestHead(
             method=self.parser.get_method(),
             target=self.url,
@@ -276,7 +276,7 @@ class HardenedHttpProtocol(HttpToolsProtocol):
         self._client_owes.cancel()
         self._client_reads.cancel()
         super().handle_websocket_upgrade()
-        self._let_go()
+        self._release_references()
 
     def _head_without_upgrade(self) -> bytes:
         """The same head, not asking for h2c or the like, to be read by a fresh parser (HT-24).
@@ -284,7 +284,7 @@ class HardenedHttpProtocol(HttpToolsProtocol):
         The old one takes whatever follows for another protocol's bytes: uvicorn lets the body of
         an ignored upgrade be read as the next request.
         """
-        head = self._head()
+        head = self._request_head()
         self.parser = httptools.HttpRequestParser(self)
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as the base class does
         lines = [b"%b %b HTTP/%b" % (head.method, head.target, head.version.encode())]
@@ -308,19 +308,19 @@ class HardenedHttpProtocol(HttpToolsProtocol):
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
         elif self._refusal is not None:
-            self._answer_refusal(self._refusal)
-        self._watch()
+            self._send_refusal(self._refusal)
+        self._update_deadline()
 
     def _refuse(self, status: HTTPStatus) -> None:
         """Read no more; answer what is still owed, then this, then close."""
         self._client_owes.cancel()
         self._refusal = status
         if self._phase is Phase.BODY:
-            self._withdraw(self.cycle)
+            self._cancel_request(self.cycle)
         if self._answering is None:
-            self._answer_refusal(status)
+            self._send_refusal(status)
 
-    def _withdraw(self, cycle: RequestResponseCycle) -> None:
+    def _cancel_request(self, cycle: RequestResponseCycle) -> None:
         """Take back a request whose head was in order and whose body is not."""
         if cycle is not self._answering:
             self.pipeline.popleft()
@@ -331,7 +331,7 @@ class HardenedHttpProtocol(HttpToolsProtocol):
         else:
             self._answering = None
 
-    def _answer_refusal(self, status: HTTPStatus) -> None:
+    def _send_refusal(self, status: HTTPStatus) -> None:
         self._line.flush()
         self.transport.write(refusal_response(status, self.server_state.default_headers))
         self._linger()
@@ -342,10 +342,10 @@ class HardenedHttpProtocol(HttpToolsProtocol):
         self._keeps_alive = False
         super().shutdown()
 
-    def _is_deaf(self) -> bool:
+    def _ignores_input(self) -> bool:
         return self._leaving or self._refusal is not None
 
-    def _close_after_answer(self) -> None:
+    def _close_after_response(self) -> None:
         if self._phase is Phase.BETWEEN:
             self._close()
         else:
@@ -370,10 +370,10 @@ class HardenedHttpProtocol(HttpToolsProtocol):
 
     # Deadlines
 
-    def _watch(self) -> None:
+    def _update_deadline(self) -> None:
         """Start the deadline of what the client owes us now, unless that one is running already."""
         owed = (self._phase, self._requests, self._answering)
-        if self._is_deaf() or owed == self._watched:
+        if self._ignores_input() or owed == self._watched:
             return
         self._watched = owed
         self._client_owes.cancel()
@@ -381,16 +381,16 @@ class HardenedHttpProtocol(HttpToolsProtocol):
             case Phase.NEW:
                 self._client_owes.set(self._limits.head, self._close)
             case Phase.HEAD:
-                self._client_owes.set(self._limits.head, self._overdue)
+                self._client_owes.set(self._limits.head, self._on_deadline)
             case Phase.BODY:
-                self._client_owes.set(self._limits.body, self._overdue)
+                self._client_owes.set(self._limits.body, self._on_deadline)
             case Phase.BETWEEN if self._answering is None:
                 self._client_owes.set(self._limits.idle, self._close)
 
-    def _overdue(self) -> None:
+    def _on_deadline(self) -> None:
         if self.flow.read_paused:
             # It is we who are not reading, because the application is behind: begin again.
             self._watched = None
-            self._watch()
+            self._update_deadline()
         else:
             self._refuse(HTTPStatus.REQUEST_TIMEOUT)

@@ -34,10 +34,10 @@ class OffLoopHtmlResponse(Response):
     def __init__(self, make: Callable[[], str], *, status: int, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(None, status, {**NO_STORE, **(headers or {})})
         del self.headers["Content-Length"]
-        self._make = make
+        self._render_page = make
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self.body = await run_off_loop(OFF_LOOP_WEIGHT, lambda: self.render(self._make()))
+        self.body = await run_off_loop(OFF_LOOP_WEIGHT, lambda: self.render(self._render_page()))
         self.headers["Content-Length"] = str(len(self.body))
         await super().__call__(scope, receive, send)
 

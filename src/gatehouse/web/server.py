@@ -45,18 +45,18 @@ class ShutdownSignal:
     """Known to every request that waits: once it has begun, answer now what can be answered."""
 
     def __init__(self) -> None:
-        self.leaving = False  # told to stop: /readyz says no, and everything else is served as ever
+        self.announced = False  # told to stop: /readyz says no, and everything else is served as ever
         self._begun = asyncio.Event()
-        self._told: list[Callable[[], object]] = []
+        self._callbacks: list[Callable[[], object]] = []
 
     def begin(self) -> None:
-        self.leaving = True
+        self.announced = True
         self._begun.set()
-        for tell in self._told:
+        for tell in self._callbacks:
             tell()
 
     def when_begun(self, callback: Callable[[], object]) -> None:
-        self._told.append(callback)
+        self._callbacks.append(callback)
 
     def is_set(self) -> bool:
         return self._begun.is_set()
@@ -95,7 +95,7 @@ class HttpServer(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """In uvicorn's order, but over as soon as everybody is answered: it pauses, and looks ten times a second."""
         log.info("Shutting down")
-        await self._leave()
+        await self._announce_shutdown()
         self._stopping.begin()
         self._close_listeners(sockets or [])
         for connection in list(self.server_state.connections):
@@ -108,9 +108,9 @@ class HttpServer(uvicorn.Server):
         except TimeoutError:
             log.error("not everything was closed within %d seconds", DRAIN_SECONDS + CLOSE_SECONDS)  # noqa: TRY400
 
-    async def _leave(self) -> None:
+    async def _announce_shutdown(self) -> None:
         """Whoever asks /readyz sends requests elsewhere before a connection could be cut under one (faults R-26)."""
-        self._stopping.leaving = True
+        self._stopping.announced = True
         ends = asyncio.get_running_loop().time() + self._leave_seconds
         while not self.force_exit and asyncio.get_running_loop().time() < ends:  # noqa: ASYNC110 - as in _drain
             await asyncio.sleep(POLL_SECONDS)

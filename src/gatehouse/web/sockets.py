@@ -16,20 +16,20 @@ class TakesTurns(Protocol):
 class WebSocketListener(Protocol):
     """Whoever a socket belongs to."""
 
-    def gone(self, *, by_client: bool) -> None:
+    def on_closed(self, *, by_client: bool) -> None:
         """It is not open any more, told once; `by_client`: it closed the socket or is lost, we did not end it."""
 
-    def released(self) -> None:
+    def on_released(self) -> None:
         """The connection itself is gone, told once and last."""
 
 
 class OpenWebSocket(Protocol):
     """One that is open."""
 
-    def tell(self, text: bytes) -> None:
+    def send_text(self, text: bytes) -> None:
         """Send a text frame; nothing when it is not open any more."""
 
-    def end(self, code: int, reason: str, last_word: bytes = b"") -> None:
+    def close(self, code: int, reason: str, final_text: bytes = b"") -> None:
         """Close it with this code, after this text frame if there is one."""
 
 

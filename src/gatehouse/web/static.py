@@ -41,10 +41,10 @@ class Asset:
     digest: str
     media_type: str
     path: Path
-    kept: bytes | None  # None for a big one, which few ask for: read when it is
+    cached_content: bytes | None  # None for a big one, which few ask for: read when it is
 
     async def content(self) -> bytes:
-        return await asyncio.to_thread(self.path.read_bytes) if self.kept is None else self.kept
+        return await asyncio.to_thread(self.path.read_bytes) if self.cached_content is None else self.cached_content
 
 
 class Assets:
@@ -87,4 +87,4 @@ def _read_asset(path: Path) -> Asset:
     content = path.read_bytes()
     digest = hashlib.sha256(content).hexdigest()[:DIGEST_DIGITS]
     kept = content if len(content) <= MAX_CACHED_BYTES else None
-    return Asset(digest=digest, media_type=MEDIA_TYPES[path.suffix], path=path, kept=kept)
+    return Asset(digest=digest, media_type=MEDIA_TYPES[path.suffix], path=path, cached_content=kept)

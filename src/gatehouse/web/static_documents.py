@@ -48,7 +48,7 @@ class StaticDocuments:
         self._limiter = limiter
         self._security_headers = security_headers
         self._log = log
-        self._rendered: dict[bytes, tuple[bytes, bytes]] = {}  # by path: header lines and body
+        self._render_cache: dict[bytes, tuple[bytes, bytes]] = {}  # by path: header lines and body
 
     def response(
         self, target: bytes, client: tuple[str, int] | None, headers: Sequence[Header], added: Sequence[Header]
@@ -60,10 +60,10 @@ class StaticDocuments:
         found = self._documents.get(target)
         if found is None or not all(map(is_supported_header, headers)):
             return None
-        begun = self._log.begin()
+        begun = self._log.start_timer()
         endpoint, document = found
         try:
-            source = self._addresses.caller({"client": client, "headers": headers}).source
+            source = self._addresses.resolve({"client": client, "headers": headers}).source
         except UnreadableChain:
             return None
         body = document.body()
@@ -71,16 +71,16 @@ class StaticDocuments:
             return None
         lines = self._header_lines_of(target, document, body)
         request_id = new_request_id()
-        self._log.tell(
+        self._log.record_request(
             endpoint=endpoint.name, method="GET", status=OK, begun=begun, source=source, request_id=request_id
         )
         own = b"x-request-id: %b\r\n\r\n" % request_id.encode()
         return b"".join((STATUS_LINE, header_lines(added), lines, own, body))
 
     def _header_lines_of(self, target: bytes, document: StaticDocument, body: bytes) -> bytes:
-        rendered = self._rendered.get(target)
+        rendered = self._render_cache.get(target)
         if rendered is None or rendered[1] is not body:
-            rendered = self._rendered[target] = (self._headers_of(document, body), body)
+            rendered = self._render_cache[target] = (self._headers_of(document, body), body)
         return rendered[0]
 
     def _headers_of(self, document: StaticDocument, body: bytes) -> bytes:
@@ -91,7 +91,7 @@ class StaticDocuments:
             (b"content-type", JSON),
             (b"access-control-allow-origin", b"*"),
         ]
-        return header_lines((*own, *self._security_headers.missing(own)))
+        return header_lines((*own, *self._security_headers.missing_headers(own)))
 
 
 def header_lines(headers: Iterable[Header]) -> bytes:

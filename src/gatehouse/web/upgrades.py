@@ -20,7 +20,7 @@ class LazyWebSocketProtocol:
 
     def __init__(self, clock: Clock) -> None:
         self._rounds: TimerWheel[TakesTurns] = TimerWheel(
-            methodcaller("take_turn"), clock=clock, every=ROUND_SECONDS, steps=ROUND_STEPS
+            methodcaller("take_turn"), clock=clock, period=ROUND_SECONDS, slots=ROUND_STEPS
         )
 
     def __call__(self, config: Config, server_state: ServerState, app_state: dict[str, Any]) -> asyncio.Protocol:

@@ -95,14 +95,14 @@ class CompactWebSocket(asyncio.Protocol):
         self._deaf = True
         self._rounds.remove(self)
         self._connections.discard(self)
-        self._gone(by_client=True)
-        self._listener.released()
+        self._notify_closed(by_client=True)
+        self._listener.on_released()
 
     # The server calls
 
     def shutdown(self) -> None:
         """The process ends; told once more, it cannot wait."""
-        self.end(SERVICE_RESTART, "the service restarts")
+        self.close(SERVICE_RESTART, "the service restarts")
         self._transport.close()
 
     def take_turn(self) -> None:
@@ -114,7 +114,7 @@ class CompactWebSocket(asyncio.Protocol):
         self._silent += 1
         self._allowance = min(self._allowance + FRAMES_PER_ROUND, FRAME_BURST)
         if self._silent > LOST_ROUNDS:
-            self._gone(by_client=True)
+            self._notify_closed(by_client=True)
             self._transport.abort()
             return
         self._pings_next = not self._pings_next
@@ -123,20 +123,20 @@ class CompactWebSocket(asyncio.Protocol):
 
     # The owner calls
 
-    def tell(self, text: bytes) -> None:
+    def send_text(self, text: bytes) -> None:
         if self._wire.state is OPEN:
             self._wire.send_text(text)
             self._send()
 
-    def end(self, code: int, reason: str, last_word: bytes = b"") -> None:
+    def close(self, code: int, reason: str, final_text: bytes = b"") -> None:
         if self._wire.state is not OPEN:
             return
-        if last_word:
-            self._wire.send_text(last_word)
+        if final_text:
+            self._wire.send_text(final_text)
         self._wire.send_close(code, reason)
         self._send()
         self._ends_in = CLOSE_ROUNDS
-        self._gone(by_client=False)
+        self._notify_closed(by_client=False)
 
     # What the client says
 
@@ -145,20 +145,20 @@ class CompactWebSocket(asyncio.Protocol):
         frames = [event for event in self._wire.events_received() if isinstance(event, Frame)]
         self._send()
         if self._wire.close_rcvd is not None and self._wire.parser_exc is None:
-            self._gone(by_client=True)
+            self._notify_closed(by_client=True)
             self._deaf = True
             self._ends_in = CLOSE_ROUNDS
             self._transport.close()
         elif self._wire.parser_exc is not None:
-            self._hang_up()
-        elif not all(map(self._is_text, frames)):
+            self._discard_then_close()
+        elif not all(map(self._is_valid_text, frames)):
             self._fail(INVALID_DATA, "no UTF-8")
         else:
             self._allowance -= len(frames)
             if self._allowance < 0:
                 self._fail(POLICY_VIOLATION, "too many frames")
 
-    def _is_text(self, frame: Frame) -> bool:
+    def _is_valid_text(self, frame: Frame) -> bool:
         """False for text that is no UTF-8, as soon as that shows."""
         if frame.opcode is Opcode.TEXT:
             self._text = codecs.getincrementaldecoder("utf-8")()
@@ -174,25 +174,25 @@ class CompactWebSocket(asyncio.Protocol):
     def _fail(self, code: int, reason: str) -> None:
         self._wire.fail(code, reason)
         self._send()
-        self._hang_up()
+        self._discard_then_close()
 
-    def _hang_up(self) -> None:
+    def _discard_then_close(self) -> None:
         """Throw away what still comes, for a moment: closing over unread bytes would lose our last word."""
         self._deaf = True
         self._ends_in = CLOSE_ROUNDS
         with contextlib.suppress(OSError):  # the client may be gone already
             self._transport.write_eof()
-        self._gone(by_client=False)
+        self._notify_closed(by_client=False)
 
     def _send(self) -> None:
         waiting = b"".join(self._wire.data_to_send())
         if waiting and not self._transport.is_closing():
             self._transport.write(waiting)
 
-    def _gone(self, *, by_client: bool) -> None:
+    def _notify_closed(self, *, by_client: bool) -> None:
         if not self._told:
             self._told = True
-            self._listener.gone(by_client=by_client)
+            self._listener.on_closed(by_client=by_client)
 
 
 class WebSocketHandshake(WebSocketsSansIOProtocol):

@@ -24,8 +24,8 @@ log = structlog.get_logger(__name__)
 
 MAX_CONCURRENT_PER_WEBHOOK: Final = 4  # deliveries to one webhook at once
 # A place for every lane there can be: whoever is slow uses up none but his own.
-DELIVERY_LIMITS: Final = CallLimits(at_once=MAX_CONCURRENT_PER_WEBHOOK * MAX_WEBHOOKS, body_bytes=65_536)
-BACKOFF: Final = Backoff(first=15, longest=4 * 3_600)
+DELIVERY_LIMITS: Final = CallLimits(max_concurrent=MAX_CONCURRENT_PER_WEBHOOK * MAX_WEBHOOKS, body_bytes=65_536)
+BACKOFF: Final = Backoff(initial=15, maximum=4 * 3_600)
 MAX_CONSECUTIVE_FAILURES: Final = 10  # in a row, then the webhook is disabled
 HTTP_GONE: Final = 410  # the receiver wants no more of them (Standard Webhooks, "Delivery success and failure")
 SERVICE_ORIGIN: Final = AuditOrigin(actor="service")
@@ -34,7 +34,7 @@ SERVICE_ORIGIN: Final = AuditOrigin(actor="service")
 class SecretOpener(Protocol):
     """What opens secrets: the master keys."""
 
-    def opened(self, sealed: bytes, *, purpose: str) -> bytes | None:
+    def try_open(self, sealed: bytes, *, purpose: str) -> bytes | None:
         """Return what was sealed for that purpose; None, with an alarm, for anything else."""
 
 
@@ -43,88 +43,90 @@ class DeliveryWorker:
         self,
         *,
         store: WebhookStore,
-        follower: AuditLogConsumer,
+        consumer: AuditLogConsumer,
         poster: Poster,
-        opening: SecretOpener,
+        secret_opener: SecretOpener,
         recorder: Recorder,
         clock: Clock,
     ) -> None:
         self._store = store
-        self._follower = follower
+        self._consumer = consumer
         self._poster = poster
-        self._opening = opening
+        self._secret_opener = secret_opener
         self._recorder = recorder
         self._clock = clock
-        self._lanes: dict[str, asyncio.Task[None]] = {}
-        self._again: set[str] = set()  # who got something due while his lane was walked
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._due_again: set[str] = set()  # who got something due while his lane was walked
 
-    async def tend(self) -> None:
+    async def start_due(self) -> None:
         """Read on, and set out with whatever is due; nobody waits here for a receiver."""
-        await self._follower.catch_up()
-        for webhook_id in await self._store.due(self._clock.now()):
-            self._again.add(webhook_id)
-            if webhook_id not in self._lanes:
-                self._lanes[webhook_id] = asyncio.create_task(self._walk(webhook_id), name=f"webhook-{webhook_id}")
+        await self._consumer.catch_up()
+        for webhook_id in await self._store.due_webhooks(self._clock.now()):
+            self._due_again.add(webhook_id)
+            if webhook_id not in self._tasks:
+                self._tasks[webhook_id] = asyncio.create_task(
+                    self._run_webhook(webhook_id), name=f"webhook-{webhook_id}"
+                )
 
     async def run_once(self) -> None:
         """The same, and wait for every lane."""
-        await self.tend()
-        await asyncio.gather(*self._lanes.values())
+        await self.start_due()
+        await asyncio.gather(*self._tasks.values())
 
     async def stop(self) -> None:
         """What is under way is made again by whoever comes next, once its lease has ended."""
-        lanes = tuple(self._lanes.values())
+        lanes = tuple(self._tasks.values())
         for lane in lanes:
             lane.cancel()
         await asyncio.gather(*lanes, return_exceptions=True)
 
-    async def send(self, webhook_id: str, delivery_id: str) -> None:
+    async def deliver_now(self, webhook_id: str, delivery_id: str) -> None:
         """Make this one delivery now, unless somebody else is at it."""
-        await self._rounds(webhook_id, only=delivery_id).run_once()
+        await self._call_worker(webhook_id, only=delivery_id).run_once()
 
-    async def _walk(self, webhook_id: str) -> None:
+    async def _run_webhook(self, webhook_id: str) -> None:
         try:
-            while webhook_id in self._again:
-                self._again.discard(webhook_id)
-                await self._rounds(webhook_id).run_once()
-                await self._read_on(webhook_id)
+            while webhook_id in self._due_again:
+                self._due_again.discard(webhook_id)
+                await self._call_worker(webhook_id).run_once()
+                await self._check_due_again(webhook_id)
         except Exception:
             log.exception("webhook: lane failed", webhook_id=webhook_id)  # tried again with the next round
         finally:
-            del self._lanes[webhook_id]
+            del self._tasks[webhook_id]
 
-    async def _read_on(self, webhook_id: str) -> None:
+    async def _check_due_again(self, webhook_id: str) -> None:
         """There may be room again for what it could not read before."""
-        await self._follower.catch_up()
-        if webhook_id in await self._store.due(self._clock.now()):
-            self._again.add(webhook_id)
+        await self._consumer.catch_up()
+        if webhook_id in await self._store.due_webhooks(self._clock.now()):
+            self._due_again.add(webhook_id)
 
-    def _rounds(self, webhook_id: str, *, only: str = "") -> CallWorker[LeasedDelivery]:
+    def _call_worker(self, webhook_id: str, *, only: str = "") -> CallWorker[LeasedDelivery]:
         return CallWorker(claim=partial(self._claim, webhook_id, only), run=self._deliver, poster=self._poster)
 
     async def _claim(self, webhook_id: str, only: str, lease: int) -> Sequence[LeasedDelivery]:
-        return await self._store.claim(
+        return await self._store.claim_deliveries(
             webhook_id, self._clock.now(), lease=lease, most=MAX_CONCURRENT_PER_WEBHOOK, only=only
         )
 
     async def _deliver(self, held: LeasedDelivery) -> None:
         attempt = await self._attempt(held)
         if not attempt.trouble:
-            await self._store.delivered(held, attempt, self._clock.now())
+            await self._store.mark_delivered(held, attempt, self._clock.now())
             return
-        next_try_at = self._clock.now() + BACKOFF.after(held.delivery.tries)
+        next_try_at = self._clock.now() + BACKOFF.delay_after(held.delivery.tries)
         if attempt.status == HTTP_GONE:
             await self._give_up(held, attempt, most=1)
         elif next_try_at > held.delivery.ends_at:
             await self._give_up(held, attempt, most=MAX_CONSECUTIVE_FAILURES)
         else:
-            await self._store.put_off(held, attempt, next_try_at)
+            await self._store.schedule_retry(held, attempt, next_try_at)
 
     async def _attempt(self, held: LeasedDelivery) -> DeliveryAttempt:
         began = self._clock.monotonic()
         status, trouble = 0, ""
         try:
-            answer = await self._poster.post(self._posting(held))
+            answer = await self._poster.post(self._build_request(held))
         except CallFailed as failed:
             # Only the public half is kept: whoever reads the log need not learn where names lead inside.
             log.info("webhook: not delivered", webhook_id=held.webhook.webhook_id, reason=failed.detail)
@@ -138,18 +140,21 @@ class DeliveryWorker:
             status=status, duration_ms=round((self._clock.monotonic() - began) * 1_000), trouble=trouble
         )
 
-    def _posting(self, held: LeasedDelivery) -> OutboundRequest:
+    def _build_request(self, held: LeasedDelivery) -> OutboundRequest:
         delivery, now = held.delivery, self._clock.now()
         body = delivery.body.encode()
-        headers = signed_headers(delivery.event_id, body, self._keys(held.webhook, now), now)
+        headers = signed_headers(delivery.event_id, body, self._signing_keys(held.webhook, now), now)
         return OutboundRequest(url=held.webhook.url, body=body, headers=headers)
 
-    def _keys(self, webhook: Webhook, now: int) -> Sequence[bytes]:
+    def _signing_keys(self, webhook: Webhook, now: int) -> Sequence[bytes]:
         """One for each live secret that is sound: the receiver knows both. Raises NoSecret."""
         live = [webhook.sealed_secret]
         if webhook.sealed_old_secret is not None and webhook.old_secret_ends_at > now:
             live.append(webhook.sealed_old_secret)
-        opened = [self._opening.opened(sealed, purpose=webhook_secret_purpose(webhook.webhook_id)) for sealed in live]
+        opened = [
+            self._secret_opener.try_open(sealed, purpose=webhook_secret_purpose(webhook.webhook_id))
+            for sealed in live
+        ]
         sound = [secret for secret in opened if secret is not None]
         if not sound:
             raise NoSecret
@@ -164,5 +169,5 @@ class DeliveryWorker:
             subject=f"webhook {webhook_id}",
             details={"status": attempt.status},
         )
-        if await self._store.give_up(held, attempt, self._clock.now(), most=most, entry=entry):
+        if await self._store.give_up_delivery(held, attempt, self._clock.now(), most=most, entry=entry):
             log.warning("webhook: disabled", webhook_id=webhook_id)

@@ -77,17 +77,17 @@ class Webhooks:
         self,
         *,
         store: WebhookStore,
-        sealing: SecretSealer,
+        secret_sealer: SecretSealer,
         recorder: Recorder,
         clock: Clock,
-        reachable: Sequence[Network],
+        allowed_networks: Sequence[Network],
     ) -> None:
         """`reachable`: networks the operator lets us call though they are not public (outbound.allow)."""
         self._store = store
-        self._sealing = sealing
+        self._secret_sealer = secret_sealer
         self._recorder = recorder
         self._clock = clock
-        self._reachable = tuple(reachable)
+        self._allowed_networks = tuple(allowed_networks)
 
     async def list(self, actor: Actor) -> Sequence[Webhook]:
         require_operation(actor.rights, Operation.ADMINISTER)
@@ -105,14 +105,14 @@ class Webhooks:
             webhook_id=webhook_id,
             url="",
             topics=(),
-            sealed_secret=self._sealing.seal(key, purpose=webhook_secret_purpose(webhook_id)),
+            sealed_secret=self._secret_sealer.seal(key, purpose=webhook_secret_purpose(webhook_id)),
             created_by=actor.origin.actor,
             created_at=self._clock.now(),
         )
-        webhook = self._drafted(blank, draft)
+        webhook = self._apply_draft(blank, draft)
         if not webhook.url or not webhook.topics:
             raise Malformed("data: a new webhook needs url and events")
-        made = await self._store.create(webhook, self._entry(AuditEvent.WEBHOOK_CREATED, actor, webhook_id))
+        made = await self._store.create_webhook(webhook, self._entry(AuditEvent.WEBHOOK_CREATED, actor, webhook_id))
         return WebhookWithSecret(webhook=made, secret=secret_text(key))
 
     async def change(self, actor: Actor, draft: WebhookDraft) -> Webhook:
@@ -120,29 +120,29 @@ class Webhooks:
         require_operation(actor.rights, Operation.ADMINISTER)
         before = await self._store.webhook(draft.webhook_id)
         refuse_old_version(draft.version, before.version)
-        after = self._drafted(before, draft)
+        after = self._apply_draft(before, draft)
         names = [name for name in CHANGEABLE_FIELDS if getattr(before, name) != getattr(after, name)]
         entry = self._entry(AuditEvent.WEBHOOK_CHANGED, actor, before.webhook_id, {"fields": ", ".join(names)})
-        return await self._store.change(before, after, entry, from_now=draft.from_now)
+        return await self._store.change_webhook(before, after, entry, from_now=draft.from_now)
 
     async def remove(self, actor: Actor, webhook_id: str, version: int | UnsetType = UNSET) -> None:
         require_operation(actor.rights, Operation.ADMINISTER)
         entry = self._entry(AuditEvent.WEBHOOK_REMOVED, actor, webhook_id)
-        await self._store.remove(webhook_id, entry, seen=expected_version(version))
+        await self._store.remove_webhook(webhook_id, entry, seen=expected_version(version))
 
-    async def rotate(self, actor: Actor, webhook_id: str) -> WebhookWithSecret:
+    async def rotate_secret(self, actor: Actor, webhook_id: str) -> WebhookWithSecret:
         """A new secret; the one before signs beside it for a week, and one before that no more."""
         require_operation(actor.rights, Operation.ADMINISTER)
         key = new_webhook_key()
-        webhook = await self._store.rotate(
+        webhook = await self._store.rotate_secret(
             webhook_id,
-            self._sealing.seal(key, purpose=webhook_secret_purpose(webhook_id)),
+            self._secret_sealer.seal(key, purpose=webhook_secret_purpose(webhook_id)),
             self._clock.now() + OLD_SECRET_LIFETIME,
             self._entry(AuditEvent.WEBHOOK_SECRET_ROTATED, actor, webhook_id),
         )
         return WebhookWithSecret(webhook=webhook, secret=secret_text(key))
 
-    async def deliveries(
+    async def list_deliveries(
         self, actor: Actor, webhook_id: str, *, state: str = "", limit: int = 100
     ) -> Sequence[Delivery]:
         """The newest first, of one state or of all."""
@@ -159,7 +159,7 @@ class Webhooks:
         require_operation(actor.rights, Operation.ADMINISTER)
         was, now = await self._store.delivery(webhook_id, delivery_id), self._clock.now()
         entry = self._entry(AuditEvent.WEBHOOK_REDELIVERED, actor, webhook_id, {"event_id": was.event_id})
-        if was.waits and await self._store.hasten(delivery_id, now, entry):
+        if was.is_waiting and await self._store.make_due_now(delivery_id, now, entry):
             return await self._store.delivery(webhook_id, delivery_id)
         again = Delivery(
             delivery_id=new_record_id(now),
@@ -172,10 +172,10 @@ class Webhooks:
             ends_at=now if was.event == PING_EVENT else now + RETRY_PERIOD,
             created_at=now,
         )
-        await self._store.enqueue(again, entry)
+        await self._store.enqueue_delivery(again, entry)
         return again
 
-    async def test(self, actor: Actor, webhook_id: str) -> Delivery:
+    async def send_ping(self, actor: Actor, webhook_id: str) -> Delivery:
         """Send a ping, once, to a disabled one too."""
         require_operation(actor.rights, Operation.ADMINISTER)
         now = self._clock.now()
@@ -191,13 +191,13 @@ class Webhooks:
             ends_at=now,
             created_at=now,
         )
-        await self._store.enqueue(trial, self._entry(AuditEvent.WEBHOOK_TESTED, actor, webhook_id))
+        await self._store.enqueue_delivery(trial, self._entry(AuditEvent.WEBHOOK_TESTED, actor, webhook_id))
         return trial
 
-    def _drafted(self, webhook: Webhook, draft: WebhookDraft) -> Webhook:
+    def _apply_draft(self, webhook: Webhook, draft: WebhookDraft) -> Webhook:
         """The webhook with everything the draft gives."""
         if draft.url is not UNSET:
-            webhook = replace(webhook, url=check_outbound_url(draft.url, "data.url", self._reachable))
+            webhook = replace(webhook, url=check_outbound_url(draft.url, "data.url", self._allowed_networks))
         if draft.description is not UNSET:
             text = read_line(draft.description, "data.description", MAX_DESCRIPTION)
             webhook = replace(webhook, description=text)

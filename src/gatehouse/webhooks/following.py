@@ -37,7 +37,7 @@ class AuditLogConsumer:
             pass
 
     async def _step(self) -> bool:
-        newest, behind = await self._store.behind()
+        newest, behind = await self._store.webhooks_behind()
         read: dict[int, Sequence[AuditRecord]] = {}  # most have read equally far
         for webhook in behind:
             if webhook.place not in read:
@@ -45,7 +45,7 @@ class AuditLogConsumer:
             records = read[webhook.place]
             # None at all: what it had not read yet, retention has taken.
             place = (records[-1].place or newest) if records else newest
-            await self._store.follow(webhook, place, list(self._deliveries(webhook, records)))
+            await self._store.enqueue_and_advance(webhook, place, list(self._deliveries(webhook, records)))
         return bool(behind)
 
     def _deliveries(self, webhook: Webhook, records: Sequence[AuditRecord]) -> Iterator[Delivery]:

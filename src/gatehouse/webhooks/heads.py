@@ -29,44 +29,48 @@ class HeadPublisher:
         *,
         store: WebhookStore,
         audit: AuditStore,
-        box: HeadCodec,
-        notes: HeadExporter,
+        head_codec: HeadCodec,
+        head_exporter: HeadExporter,
         clock: Clock,
-        every: int,
+        interval: int,
     ) -> None:
         """`every`: seconds, 0 for never."""
         self._store = store
         self._audit = audit
-        self._box = box
-        self._notes = notes
+        self._head_codec = head_codec
+        self._head_exporter = head_exporter
         self._clock = clock
-        self._every = every
+        self._interval = interval
 
     async def run_once(self) -> None:
         """Offer the head if it has moved and it is time; of several nodes one does."""
         for _ in range(MAX_TRIES):
             kept = (await self._audit.chain_end()).head
-            head = self._box.open(kept)
+            head = self._head_codec.decode(kept)
             if head is None or not self._is_due(head):
                 return
             try:
-                await self._offer(kept, head)
+                await self._publish(kept, head)
             except SealedMeanwhile:
                 continue
             return
 
     def _is_due(self, head: ChainHead) -> bool:
-        return bool(self._every) and head.place > head.offered and self._clock.now() >= head.offered_at + self._every
+        return (
+            bool(self._interval)
+            and head.place > head.offered
+            and self._clock.now() >= head.offered_at + self._interval
+        )
 
-    async def _offer(self, kept: str | None, head: ChainHead) -> None:
-        value, now = self._notes.write(head), self._clock.now()
-        moved = self._box.close(msgspec.structs.replace(head, offered=head.place, offered_at=now))
+    async def _publish(self, kept: str | None, head: ChainHead) -> None:
+        value, now = self._head_exporter.export(head), self._clock.now()
+        moved = self._head_codec.encode(msgspec.structs.replace(head, offered=head.place, offered_at=now))
         deliveries = [
             head_delivery(webhook, value, now)
             for webhook in await self._store.webhooks()
             if webhook.enabled and Topic.AUDIT in webhook.topics
         ]
-        await self._store.offer_head(HeadSwap(before=kept, after=moved), deliveries)
+        await self._store.publish_head(HeadSwap(before=kept, after=moved), deliveries)
         log.info("audit.head", head=value)
 
 

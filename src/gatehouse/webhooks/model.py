@@ -69,7 +69,7 @@ class Delivery:
     done_at: int = 0
 
     @property
-    def waits(self) -> bool:
+    def is_waiting(self) -> bool:
         return self.state is DeliveryState.WAITING
 
 

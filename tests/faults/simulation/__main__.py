@@ -35,7 +35,7 @@ def main() -> int:
             outcome = run(seed, world, Path(name), disk)
             asked_in_all += len(outcome.history.ops)
             faults += len(outcome.history.events) + sum(op.result == "info" for op in outcome.history.ops)
-            digest.update("\n".join(outcome.history.told()).encode())
+            digest.update("\n".join(outcome.history.lines()).encode())
             broken += bool(outcome.problems)
             tell(outcome, whole=asked.seed is not None)
         disk.unregister()
@@ -46,7 +46,7 @@ def main() -> int:
 
 def tell(outcome: Outcome, *, whole: bool) -> None:
     if whole:
-        say("\n".join(outcome.history.told()))
+        say("\n".join(outcome.history.lines()))
     for problem in outcome.problems:
         say(f"seed {outcome.seed}: {problem}")
 

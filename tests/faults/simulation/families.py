@@ -34,7 +34,7 @@ class Family:
     refresh: list[str] = field(default_factory=list)
     access: list[str] = field(default_factory=list)
 
-    def takes(self, answer: object) -> None:
+    def add_tokens(self, answer: object) -> None:
         if isinstance(answer, TokenSet) and answer.refresh_token is not None:
             self.refresh.append(answer.refresh_token)
             self.access.append(answer.access_token)
@@ -60,8 +60,8 @@ def begin_family(family: Family) -> NodeCall:
             code_ends_at=now + CODE_SECONDS,
             ends_at=now + 90 * DAY,
         )
-        entry = node.house.recorder.record(AuditEvent.GRANT_MADE, origin, subject=family.user_id)
-        if not await node.house.storage.grants.begin(grant, entry):
+        entry = node.services.recorder.record(AuditEvent.GRANT_MADE, origin, subject=family.user_id)
+        if not await node.services.storage.grants.create_grant(grant, entry):
             raise Refused("blocked")
         return None
 
@@ -71,7 +71,7 @@ def begin_family(family: Family) -> NodeCall:
 def redeem_code(family: Family, world: InitialState) -> NodeCall:
     async def redeem(node: Node, origin: AuditOrigin) -> object:
         shown = ClientCredentials(proof=native_proof(REDIRECT, world.secret), source=ADDRESS, origin=origin)
-        return await node.tokens.answer(
+        return await node.tokens.issue_tokens(
             TokenRequest(
                 grant_type=GrantName.AUTHORIZATION_CODE,
                 code=family.code,
@@ -87,7 +87,7 @@ def redeem_code(family: Family, world: InitialState) -> NodeCall:
 def refresh_with(token: str, world: InitialState) -> NodeCall:
     async def refresh(node: Node, origin: AuditOrigin) -> object:
         shown = ClientCredentials(proof=native_proof(REDIRECT, world.secret), source=ADDRESS, origin=origin)
-        return await node.tokens.answer(
+        return await node.tokens.issue_tokens(
             TokenRequest(
                 grant_type=GrantName.REFRESH_TOKEN,
                 refresh_token=token,
@@ -102,7 +102,7 @@ def refresh_with(token: str, world: InitialState) -> NodeCall:
 
 def identify_with(token: str) -> NodeCall:
     async def identify(node: Node, _origin: AuditOrigin) -> object:
-        return await node.oauth.bearers.identify(token)
+        return await node.oauth.bearers.verify(token)
 
     return identify
 
@@ -118,7 +118,7 @@ def revoke_token(token: str, world: InitialState) -> NodeCall:
 
 def block_user(user_id: str) -> NodeCall:
     async def block(node: Node, origin: AuditOrigin) -> object:
-        return await node.house.administration.block(user_id, origin)
+        return await node.services.administration.block(user_id, origin)
 
     return block
 
@@ -147,7 +147,7 @@ class TokenClient:
     async def _redeem(self) -> None:
         await self._life.pause(2)
         op, answer = await self._life.ask("redeem", self._family.grant_id, redeem_code(self._family, self._world))
-        self._family.takes(answer)
+        self._family.add_tokens(answer)
         if op.result is Result.INFO and not self._family.is_peaceful:
             await self._redeem()
 
@@ -164,7 +164,7 @@ class TokenClient:
             op, answer = await self._life.ask(
                 "refresh", self._family.grant_id, refresh_with(token, self._world), value=generation_of(token)
             )
-            self._family.takes(answer)
+            self._family.add_tokens(answer)
             if op.result is not Result.INFO:
                 return True
             await self._life.pause(1)

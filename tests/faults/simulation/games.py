@@ -58,14 +58,14 @@ def a_session(user: User) -> Session:
 def register_session(session: Session) -> NodeCall:
     async def register(node: Node, _origin: AuditOrigin) -> object:
         now = node.clock.now()
-        await node.house.storage.game_sessions.register(
+        await node.services.storage.game_sessions.register_session(
             GameSession(
                 gsid=session.gsid,
                 location=sha256(LOCATION),
                 address=ADDRESS,
                 address_proven=True,
-                options=node.game.results.seal(session.gsid, OPTIONS),
-                holder=node.game.node,
+                options=node.games.results.seal_options(session.gsid, OPTIONS),
+                holder=node.games.node,
                 created_at=now,
                 ends_at=now + LIFETIME,
             )
@@ -87,8 +87,8 @@ def poll_session(session: Session, connection: Connection) -> NodeCall:
 
 def confirm_session(session: Session) -> NodeCall:
     async def confirm(node: Node, origin: AuditOrigin) -> object:
-        entry = node.house.recorder.record(AuditEvent.GAME_CONFIRMED, origin, subject=session.user.user_id)
-        if not await node.house.storage.game_sessions.confirm(
+        entry = node.services.recorder.record(AuditEvent.GAME_CONFIRMED, origin, subject=session.user.user_id)
+        if not await node.services.storage.game_sessions.confirm_session(
             session.gsid,
             node.clock.now(),
             user_id=session.user.user_id,

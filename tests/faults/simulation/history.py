@@ -43,5 +43,5 @@ class History:
     def keys(self, *kinds: str) -> list[str]:
         return list(dict.fromkeys(op.key for op in self.ops if op.kind in kinds))
 
-    def told(self) -> list[str]:
+    def lines(self) -> list[str]:
         return [*map(str, self.ops), *self.events, *self.bugs]

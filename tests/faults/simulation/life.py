@@ -52,13 +52,13 @@ class Life:
         if node is None:
             return
         self.note(f"node {name} was killed")
-        node.die()
+        node.kill()
         for task in list(self._asking[name]):
             task.cancel()
         await asyncio.gather(*self._asking[name], return_exceptions=True)
-        if node.game.pulse._beating is not None:
-            node.game.pulse._beating.cancel()
-            await asyncio.gather(node.game.pulse._beating, return_exceptions=True)
+        if node.games.write_behind._flush_task is not None:
+            node.games.write_behind._flush_task.cancel()
+            await asyncio.gather(node.games.write_behind._flush_task, return_exceptions=True)
 
     def jump(self, name: str, seconds: int) -> None:
         if name in self._nodes:
@@ -78,7 +78,7 @@ class Life:
         op = Op(number=len(self.history.ops), kind=kind, key=key, value=value, node=node.name, began=self.now)
         self.history.ops.append(op)
         origin = AuditOrigin(actor="simulation", address=ADDRESS, request_id=op.request_id)
-        answer = await self._answered(op, node, asyncio.ensure_future(question(node, origin)))
+        answer = await self._await_answer(op, node, asyncio.ensure_future(question(node, origin)))
         op.ended = self.now
         return op, answer
 
@@ -96,7 +96,7 @@ class Life:
             await self._back.wait_for(lambda: self._nodes)
         return self._nodes[self.chance.choice(sorted(self._nodes))]
 
-    async def _answered(self, op: Op, node: Node, task: "asyncio.Future[object]") -> object:
+    async def _await_answer(self, op: Op, node: Node, task: "asyncio.Future[object]") -> object:
         self._asking[node.name][task] = None
         try:
             answer = await task

@@ -20,30 +20,30 @@ from tests.faults.simulation.store import FaultOdds, FaultyRunner, LoopWriter, t
 from tests.faults.simulation.virtual import Chance, VirtualClock
 from tests.faults.simulation.world import InitialState
 
-PATIENT = PollThrottleLimits(early=1_000)
+PATIENT = PollThrottleLimits(max_early_polls=1_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     name: str
-    house: Services
+    services: Services
     clock: VirtualClock
     oauth: OAuthServices
     tokens: TokenEndpoint
     revocation: Revocation
     sessions: Sessions
-    game: GameServices
+    games: GameServices
     polls: PollService
     held: HoldingsReader
     runner: SQLiteRunner
     commits: LoopWriter
 
-    def die(self) -> None:
+    def kill(self) -> None:
         """As by kill -9: nothing is finished."""
         self.runner._reader.close()  # first: the last to leave empties the -wal file
-        self.commits.leave()
-        self.runner._surveyors.shutdown(wait=False)
-        self.house.passwords.close()
+        self.commits.kill()
+        self.runner._snapshot_pool.shutdown(wait=False)
+        self.services.passwords.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,47 +58,49 @@ class NodeFactory:
     async def open(self, name: str, chance: Chance, odds: FaultOdds) -> Node:
         clock = VirtualClock()
         runner, commits = threadless_runner(str(self.file), self.writers, self.disk, chance, odds)
-        house = self.world.house(build_storage(FaultyRunner(runner, commits, chance, odds)), clock)
-        house.keyring._take((await build_storage(runner).keys.load()).keys)  # it starts once its store answers
+        house = self.world.build_services(build_storage(FaultyRunner(runner, commits, chance, odds)), clock)
+        house.keyring._replace_keys(
+            (await build_storage(runner).keys.load_keys()).keys
+        )  # it starts once its store answers
         rooms = oauth_services(house)
         rules = login_rules(house)
-        game = game_services(house, desk=login_result(house, rules), rules=rules)
+        game = game_services(house, login_result=login_result(house, rules), rules=rules)
         return Node(
             name=name,
-            house=house,
+            services=house,
             clock=clock,
             oauth=rooms,
             tokens=TokenEndpoint(
                 authentication=rooms.authentication,
                 grants=grant_types(house, rooms),
                 rules=rooms.rules,
-                issue=rooms.issue,
+                token_issuer=rooms.issue,
             ),
             revocation=Revocation(
                 store=house.storage.grants,
                 authentication=rooms.authentication,
                 refresh_tokens=rooms.refresh_tokens,
-                bearers=rooms.bearers,
+                access_token_verifier=rooms.bearers,
                 recorder=house.recorder,
                 clock=clock,
             ),
             sessions=Sessions(
-                store=house.storage.sessions, recorder=house.recorder, clock=clock, life=SessionLifetimes()
+                store=house.storage.sessions, recorder=house.recorder, clock=clock, lifetimes=SessionLifetimes()
             ),
-            game=game,
+            games=game,
             polls=PollService(
                 store=house.storage.game_sessions,
                 waiters=game.waiters,
-                pulse=game.pulse,
-                pace=PollThrottle(limits=PATIENT, clock=clock),
+                write_behind=game.write_behind,
+                throttle=PollThrottle(limits=PATIENT, clock=clock),
                 results=game.results,
-                unsent=game.unsent,
-                records=game.records,
+                unsent=game.unsent_answers,
+                refusals=game.records,
                 clock=clock,
                 node=game.node,
                 delay=1,
             ),
-            held=HoldingsReader(reading=house.reading, clock=clock),
+            held=HoldingsReader(permission_loader=house.permission_loader, clock=clock),
             runner=runner,
             commits=commits,
         )

@@ -26,11 +26,11 @@ THE_SHOP: Final = str(SHOP)
 
 def make_key() -> NodeCall:
     async def make(node: Node, origin: AuditOrigin) -> object:
-        new = new_access_key(SHOP, "ci", masters=node.house.masters, now=node.clock.now())
-        entry = node.house.recorder.record(
+        new = new_access_key(SHOP, "ci", masters=node.services.masters, now=node.clock.now())
+        entry = node.services.recorder.record(
             AuditEvent.ACCESS_KEY_MADE, origin, subject=THE_SHOP, details={"key_id": new.key.key_id}
         )
-        await node.house.storage.application_keys.add_access_key(new.key, (entry,))
+        await node.services.storage.application_keys.add_access_key(new.key, (entry,))
         return new.key.key_id
 
     return make
@@ -38,8 +38,8 @@ def make_key() -> NodeCall:
 
 def remove_key(key_id: str) -> NodeCall:
     async def remove(node: Node, origin: AuditOrigin) -> object:
-        entry = node.house.recorder.record(AuditEvent.ACCESS_KEY_REMOVED, origin, subject=THE_SHOP)
-        await node.house.storage.application_keys.delete_access_key(SHOP, key_id, (entry,))
+        entry = node.services.recorder.record(AuditEvent.ACCESS_KEY_REMOVED, origin, subject=THE_SHOP)
+        await node.services.storage.application_keys.delete_access_key(SHOP, key_id, (entry,))
         return key_id
 
     return remove
@@ -47,14 +47,14 @@ def remove_key(key_id: str) -> NodeCall:
 
 def count_keys() -> NodeCall:
     async def count(node: Node, _origin: AuditOrigin) -> object:
-        return len(await node.house.storage.application_keys.access_keys(SHOP))
+        return len(await node.services.storage.application_keys.access_keys(SHOP))
 
     return count
 
 
 def count_holders() -> NodeCall:
     async def count(node: Node, _origin: AuditOrigin) -> object:
-        holders = await node.house.storage.applications.role_holders(SHOP, node.clock.now())
+        holders = await node.services.storage.applications.count_role_holders(SHOP, node.clock.now())
         return holders.get(LIMITED, 0)
 
     return count
@@ -62,32 +62,34 @@ def count_holders() -> NodeCall:
 
 def assign_seat(user_id: str, *, given: bool) -> NodeCall:
     async def edit(node: Node, origin: AuditOrigin) -> object:
-        entry = node.house.recorder.record(AuditEvent.ROLE_ASSIGNED, origin, subject=user_id)
+        entry = node.services.recorder.record(AuditEvent.ROLE_ASSIGNED, origin, subject=user_id)
 
         def change(state: UserRecord) -> EditResult[UserRecord]:
             return EditResult(replace(state, scopes={P: holdings_with(LIMITED)} if given else {}), [entry])
 
-        return (await node.house.storage.user_records.edit_record(SHOP, user_id, change, node.clock.now())).version
+        return (await node.services.storage.user_records.edit_record(SHOP, user_id, change, node.clock.now())).version
 
     return edit
 
 
 def check_holding(user_id: str) -> NodeCall:
     async def ask(node: Node, _origin: AuditOrigin) -> object:
-        return any(role.endswith(LIMITED) for role in (await node.held.held(user_id, [SHOP]))[SHOP].roles)
+        return any(
+            role.endswith(LIMITED) for role in (await node.held.holdings_by_application(user_id, [SHOP]))[SHOP].roles
+        )
 
     return ask
 
 
 def save_role(name: str) -> NodeCall:
     async def save(node: Node, origin: AuditOrigin) -> object:
-        entry = node.house.recorder.record(AuditEvent.APPLICATION_CHANGED, origin, subject=THE_SHOP)
+        entry = node.services.recorder.record(AuditEvent.APPLICATION_CHANGED, origin, subject=THE_SHOP)
 
         def change(state: ApplicationModel) -> EditResult[ApplicationModel]:
             role = a_role(name, SHOP)
             return EditResult(replace(state, roles={**state.roles, role.key: role}), [entry])
 
-        return (await node.house.storage.applications.edit_schema(SHOP, change)).schema.version
+        return (await node.services.storage.applications.edit_schema(SHOP, change)).schema.version
 
     return save
 

@@ -76,14 +76,14 @@ class Schedule:
         await life.begin()
         try:
             async with asyncio.timeout(LONGEST):
-                await asyncio.gather(*self._everybody(life))
+                await asyncio.gather(*self._all_actors(life))
         except TimeoutError:
             problems.append("somebody was never answered")
         await life.end()
-        problems += await self._judged(life.history)
+        problems += await self._find_problems(life.history)
         return Outcome(seed=self._seed, problems=[*problems, *life.history.bugs], history=life.history)
 
-    def _everybody(self, life: Life) -> list[Coroutine[object, object, None]]:
+    def _all_actors(self, life: Life) -> list[Coroutine[object, object, None]]:
         chance, world = self._chance, self._place.world
         self._families = [a_family(chance.choice(BLOCKED), is_peaceful=False) for _ in range(2)]
         self._families.append(a_family(PEACEFUL, is_peaceful=not self._jumps))
@@ -114,7 +114,7 @@ class Schedule:
 
     # -- the end ---------------------------------------------------------------------------------------
 
-    async def _judged(self, history: History) -> list[str]:
+    async def _find_problems(self, history: History) -> list[str]:
         """By a node that starts on what is left, on a disk that works."""
         node = await self._place.open("end", self._chance, FaultOdds(longest=0.0))
         try:
@@ -129,16 +129,19 @@ class Schedule:
                 *await self._records(node, history),
             ]
         finally:
-            node.die()
+            node.kill()
 
     async def _permissions(self, node: Node, history: History) -> list[str]:
-        storage = node.house.storage
+        storage = node.services.storage
         keys = [key.key_id for key in await storage.application_keys.access_keys(SHOP)]
         model = (await storage.permissions.application_models([SHOP]))[SHOP]
         holders = [
             user_id
             for user_id in permissions.SEATED
-            if any(role.endswith(permissions.LIMITED) for role in (await node.held.held(user_id, [SHOP]))[SHOP].roles)
+            if any(
+                role.endswith(permissions.LIMITED)
+                for role in (await node.held.holdings_by_application(user_id, [SHOP]))[SHOP].roles
+            )
         ]
         return [
             *permissions.keys_are_as_acknowledged(history, keys),
@@ -149,7 +152,7 @@ class Schedule:
     async def _deliveries(self, node: Node, history: History) -> list[str]:
         problems = []
         for session in self._sessions:
-            there = await node.house.storage.game_sessions.find(session.gsid, node.clock.now())
+            there = await node.services.storage.game_sessions.find_session(session.gsid, node.clock.now())
             answers = [await self._poll(node, session) for _ in range(2)]
             before = sum(op.result is Result.OK for op in history.of("poll", key=session.gsid))
             if before + answers.count(OK) > 1:
@@ -186,10 +189,10 @@ class Schedule:
 
     async def _records(self, node: Node, history: History) -> list[str]:
         """I8: one record for each acknowledged change, none for what was refused, and the chain holds."""
-        await node.house.sealer.seal_all()
-        verdict = await node.house.verification().verify()
+        await node.services.audit_sealer.seal_all()
+        verdict = await node.services.audit_verification().verify()
         problems = [f"I8: {problem}" for problem in verdict.problems]
-        records = await node.house.storage.audit.records_from(1, MOST)
+        records = await node.services.storage.audit.records_from(1, MOST)
         told = Counter(record.request_id for record in records)
         problems += [
             f"I8: {told[op.request_id]} records of {op}"

@@ -48,11 +48,11 @@ class LoopWriter:
         if task is not None:
             self._soon(task)
 
-    def leave(self) -> None:
+    def kill(self) -> None:
         """The process is killed: what it had begun is undone, what it had not begun never happens."""
         self.is_gone = True
         self._others.remove(self)
-        self._writer._idle_look.cancel()
+        self._writer._idle_check.cancel()
         self._writer._connection.close()
 
     @property
@@ -98,37 +98,39 @@ class FaultyRunner:
         self._odds = odds
         self._listeners: dict[str, dict[Listener, None]] = {}
 
-    async def act(
+    async def write(
         self,
         make: VerbFactory[T],
         *,
-        brief: bool = False,
+        inline: bool = False,
         heavy: bool = False,
-        at_once: VerbFactory[T] | None = None,
+        single_statement: VerbFactory[T] | None = None,
         repeatable: bool = False,
     ) -> T:
-        await self._way()
-        self._perhaps(self._odds.refused, "the way there was cut")
+        await self._delay()
+        self._fail_sometimes(self._odds.refused, "the way there was cut")
         try:
-            return await self._inner.act(make, brief=brief, heavy=heavy, at_once=at_once, repeatable=repeatable)
+            return await self._inner.write(
+                make, inline=inline, heavy=heavy, single_statement=single_statement, repeatable=repeatable
+            )
         finally:
-            await self._way()
-            self._perhaps(self._odds.lost, "the way back was cut", OutcomeUnknown)
+            await self._delay()
+            self._fail_sometimes(self._odds.lost, "the way back was cut", OutcomeUnknown)
 
-    async def look(self, make: Callable[[], Verb[T]]) -> T:
-        await self._way()
-        self._perhaps(self._odds.refused, "the way there was cut")
-        seen = await self._inner.look(make)
-        await self._way()
+    async def read(self, make: Callable[[], Verb[T]]) -> T:
+        await self._delay()
+        self._fail_sometimes(self._odds.refused, "the way there was cut")
+        seen = await self._inner.read(make)
+        await self._delay()
         return seen
 
-    async def recall(self, key: Hashable, make: Callable[[], Verb[T]]) -> T:
-        await self._way()
-        return await self._inner.recall(key, make)
+    async def cached_read(self, key: Hashable, make: Callable[[], Verb[T]]) -> T:
+        await self._delay()
+        return await self._inner.cached_read(key, make)
 
-    async def survey(self, make: Callable[[], Verb[T]]) -> T:
-        await self._way()
-        return await self._inner.survey(make)
+    async def snapshot_read(self, make: Callable[[], Verb[T]]) -> T:
+        await self._delay()
+        return await self._inner.snapshot_read(make)
 
     def listen(self, channel: str, listener: Listener) -> Callable[[], None]:
         """Those of a channel hear in the order they came: the runner keeps them in a set, whose order is chance's."""
@@ -146,13 +148,13 @@ class FaultyRunner:
     async def revision(self) -> str:
         return await self._inner.revision()
 
-    async def time(self) -> int | None:
+    async def database_time(self) -> int | None:
         return None
 
     async def timeline(self) -> str | None:
         return None
 
-    def when_promoted(self, known: str, note: Callable[[str], Verb[object]]) -> None:
+    def on_promotion(self, known: str, handle: Callable[[str], Verb[object]]) -> None:
         """Never: there is one history."""
 
     async def close(self) -> None:
@@ -161,11 +163,11 @@ class FaultyRunner:
     def _later(self) -> float:
         return self._chance.random() * self._odds.longest
 
-    async def _way(self) -> None:
+    async def _delay(self) -> None:
         await asyncio.sleep(self._later())
-        self._perhaps(0.0, "")
+        self._fail_sometimes(0.0, "")
 
-    def _perhaps(self, odds: float, what: str, error: type[Unavailable] = Unavailable) -> None:
+    def _fail_sometimes(self, odds: float, what: str, error: type[Unavailable] = Unavailable) -> None:
         if self._commits.is_gone:
             raise Unavailable("the node is gone")
         if self._chance.random() < odds:

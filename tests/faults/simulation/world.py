@@ -41,7 +41,7 @@ class InitialState:
     secret: str  # the client's
     people: dict[str, User]
 
-    def house(self, storage: Storage, clock: Clock) -> Services:
+    def build_services(self, storage: Storage, clock: Clock) -> Services:
         return build_services(self.loaded, storage=storage, masters=self.masters, clock=clock, key=self.key)
 
 
@@ -65,11 +65,11 @@ async def make_initial_state(directory: Path) -> InitialState:
     )
 
 
-async def fill_database(house: Services) -> tuple[str, dict[str, User]]:
-    storage = house.storage
+async def fill_database(services: Services) -> tuple[str, dict[str, User]]:
+    storage = services.storage
     await install_central(storage)
-    made = [make_key(line, house.masters, now=house.clock.now(), signs_from=0, rsa_bits=2048) for line in LINES]
-    await storage.keys.save(made, seen=0, entry=a_record(AuditEvent.KEY_MADE))
+    made = [make_key(line, services.masters, now=services.clock.now(), signs_from=0, rsa_bits=2048) for line in LINES]
+    await storage.keys.save_keys(made, seen=0, entry=a_record(AuditEvent.KEY_MADE))
     people = {user_id: await a_person(storage, user_id) for user_id in PEOPLE}
     shop = a_new_application(0, a_role("few", user_limit=SEATS), "guest", project_id="mind_games")
     await publish(storage, new=shop, owners=PEOPLE[:1])
@@ -81,7 +81,7 @@ async def fill_database(house: Services) -> tuple[str, dict[str, User]]:
         redirect_hosts=("shop.example",),
         first_party=True,
         token_settings=settings,
-        created_at=house.clock.now(),
+        created_at=services.clock.now(),
     )
-    secret = await house.clients.create(client, ORIGIN)
+    secret = await services.clients.create(client, ORIGIN)
     return secret or "", people

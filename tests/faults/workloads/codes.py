@@ -27,7 +27,7 @@ class Codes:
 
     async def prepare(self, scene: FaultSetup) -> None:
         self._relying: RelyingClient = scene.relying
-        self._logins = [(await with_password(scene.house, f"codes{n}")).login or "" for n in range(CLIENTS)]
+        self._logins = [(await with_password(scene.services, f"codes{n}")).login or "" for n in range(CLIENTS)]
 
     def clients(self, crew: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
         return [self._work(crew.client(f"codes {n}"), login) for n, login in enumerate(self._logins)]
@@ -47,18 +47,18 @@ class Codes:
     async def _walk(self, client: FaultClient) -> str | None:
         """One family, some generations long; the newest token of it."""
         code = await self._code(client)
-        token = None if code is None else await self._redeemed(client, code)
+        token = None if code is None else await self._redeem_code(client, code)
         for _ in range(client.chance.randrange(4)):
             if token is not None:
                 token = self._keep_token(await client.ask(refresh_request(self._relying, token)))
         return token
 
-    async def _redeemed(self, client: FaultClient, code: str) -> str | None:
+    async def _redeem_code(self, client: FaultClient, code: str) -> str | None:
         return self._keep_token(await client.ask(redeem_request(self._relying, code)))
 
     async def _race_code(self, client: FaultClient) -> None:
         if (code := await self._code(client)) is not None:
-            await asyncio.gather(*(self._redeemed(client, code) for _ in range(3)))
+            await asyncio.gather(*(self._redeem_code(client, code) for _ in range(3)))
 
     async def _race_token(self, client: FaultClient) -> None:
         if (token := await self._walk(client)) is not None:
@@ -81,7 +81,7 @@ class Codes:
             self._tokens.append(token)
         return token
 
-    async def last(self, crew: ClientPool) -> None:
+    async def finish(self, crew: ClientPool) -> None:
         """Each code and each token once more, the newest first; codes that were kept, too, wherever they stand."""
         client = crew.client("codes, at the end")
         for code in (*self._codes, *self._late):

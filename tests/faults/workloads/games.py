@@ -24,7 +24,7 @@ TRIES: Final = 4
 
 class Games:
     async def prepare(self, scene: FaultSetup) -> None:
-        self._logins = [(await with_password(scene.house, f"plays{n}")).login or "" for n in range(CLIENTS)]
+        self._logins = [(await with_password(scene.services, f"plays{n}")).login or "" for n in range(CLIENTS)]
 
     def clients(self, crew: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
         return [self._work(crew.client(f"games {n}"), login) for n, login in enumerate(self._logins)]
@@ -52,7 +52,7 @@ class Games:
                 return
             replies.append(await client.ask(ask))
 
-    async def last(self, crew: ClientPool) -> None:
+    async def finish(self, crew: ClientPool) -> None:
         """Nothing: a session lives for two minutes, and each game asked until it was told."""
 
     def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all

@@ -37,7 +37,7 @@ class Limits:
         self._names = count()
 
     async def prepare(self, scene: FaultSetup) -> None:
-        house = scene.house
+        house = scene.services
         self._owner = scene.owner
         self._keyed = await create_project_application(house, "Keyed")
         self._seated = await create_project_application(house, "Seated")
@@ -185,7 +185,7 @@ class Limits:
 
     # -- when all is over -----------------------------------------------------------------------------
 
-    async def last(self, crew: ClientPool) -> None:
+    async def finish(self, crew: ClientPool) -> None:
         client = crew.client("limits, at the end")
         ask = {"action": "get", "data": {"project_id": PROJECT}}
         for node in range(len(crew.nodes)):

@@ -30,16 +30,16 @@ class Logins:
         self._guesses = count()
 
     async def prepare(self, scene: FaultSetup) -> None:
-        house = scene.house
+        house = scene.services
         self._clock = house.clock
         them = account_services(house)
         self._apps: dict[str, pyotp.TOTP] = {}
         for number in range(PEOPLE):
             user = await with_password(house, f"codes with {number}".replace(" ", "."))
-            enrolment = await them.totp.begin(user)
+            enrolment = await them.totp.begin_enrollment(user)
             app = pyotp.TOTP(enrolment.secret)
             # A code of the step before: that of now is for the run.
-            await them.totp.confirm(user, app.at(house.clock.now() - STEP), origin=ORIGIN)
+            await them.totp.confirm_enrollment(user, app.at(house.clock.now() - STEP), origin=ORIGIN)
             self._apps[user.login or ""] = app
 
     @property
@@ -52,9 +52,9 @@ class Logins:
 
     async def _log_in(self, client: FaultClient) -> None:
         """Everybody uses the same few codes."""
-        await client.ask(self.logging_in(client.chance.choice(list(self._apps))))
+        await client.ask(self.login_request(client.chance.choice(list(self._apps))))
 
-    def logging_in(self, login: str) -> CheckedRequest:
+    def login_request(self, login: str) -> CheckedRequest:
         code = self._apps[login].at(self._clock.now())
         body = {"login": login, "password": PASSWORD, "otp": code}
         return CheckedRequest(
@@ -62,9 +62,9 @@ class Logins:
         )
 
     async def _guess(self, client: FaultClient) -> None:
-        await client.ask(self.guessing())
+        await client.ask(self.guess_request())
 
-    def guessing(self) -> CheckedRequest:
+    def guess_request(self) -> CheckedRequest:
         number = next(self._guesses)
         login = f"nobody{number // AT_ONE}@studio.example"
         body = {"login": login, "password": "wrong"}
@@ -78,7 +78,7 @@ class Logins:
             repeatable=False,
         )
 
-    async def last(self, crew: ClientPool) -> None:
+    async def finish(self, crew: ClientPool) -> None:
         """Nothing: what was spent and counted is in the history."""
 
     def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all

@@ -29,7 +29,7 @@ RULE: Final = "rule"
 
 class Queries:
     async def prepare(self, scene: FaultSetup) -> None:
-        house, self._owner = scene.house, scene.owner
+        house, self._owner = scene.services, scene.owner
         self._asked = await create_project_application(house, "Asked")
         await house.storage.applications.edit_schema(self._asked, set_roles(a_role("reader", self._asked)))
         self._people = [await create_person(house) for _ in range(READERS)]
@@ -68,7 +68,7 @@ class Queries:
             *(Act.READ, f"{RULE}:{self._asked}", "meta/data", body, self._people[number]), judge=judge_rule
         )
 
-    async def last(self, crew: ClientPool) -> None:
+    async def finish(self, crew: ClientPool) -> None:
         await ask_nodes_in_turn(crew.client("queries, at the end"), self._asking(0))
 
     def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all

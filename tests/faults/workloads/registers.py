@@ -32,7 +32,7 @@ class RegisterRecord:
     named: Mapping[str, Any]  # within data
     value_in: Callable[[Any], str]
 
-    def saving(self, who: Person, value: str, version: int | None) -> CheckedRequest:
+    def save_request(self, who: Person, value: str, version: int | None) -> CheckedRequest:
         data = {**self.named, **self.saved(value), **({} if version is None else {"version": version})}
         return permission_request(
             *(Act.WRITE, self.key, self.path, {"action": "save", **self.about, "data": data}, who),
@@ -42,7 +42,7 @@ class RegisterRecord:
             repeatable=version is not None,  # else it could undo what others saved meanwhile
         )
 
-    def reading(self, who: Person, op: Act = Act.READ) -> CheckedRequest:
+    def read_request(self, who: Person, op: Act = Act.READ) -> CheckedRequest:
         body = {"action": "get", **self.about, "data": self.named}
         return permission_request(op, self.key, self.path, body, who, judge=self._read)
 
@@ -65,7 +65,7 @@ class RegisterRecord:
 
 class Registers:
     async def prepare(self, scene: FaultSetup) -> None:
-        house, self._owner = scene.house, scene.owner
+        house, self._owner = scene.services, scene.owner
         roled, schemed = (
             await create_project_application(house, "Roled"),
             await create_project_application(house, "Schemed"),
@@ -93,20 +93,20 @@ class Registers:
 
     async def _turn(self, client: FaultClient, record: RegisterRecord, value: str) -> None:
         """Read, save on top of that or blindly, and read what is there on every node."""
-        read = await client.ask(record.reading(self._owner))
+        read = await client.ask(record.read_request(self._owner))
         if client.chance.random() < 0.5:
-            await ask_nodes_in_turn(client, record.reading(self._owner))
+            await ask_nodes_in_turn(client, record.read_request(self._owner))
             return
         careful = client.crew.storm or client.chance.random() < 0.5
         if read.ok or not careful:
             version = read.operation.version if careful else None
-            await client.ask(record.saving(self._owner, value, version))
-            await ask_nodes_in_turn(client, record.reading(self._owner))
+            await client.ask(record.save_request(self._owner, value, version))
+            await ask_nodes_in_turn(client, record.read_request(self._owner))
 
-    async def last(self, crew: ClientPool) -> None:
+    async def finish(self, crew: ClientPool) -> None:
         client = crew.client("registers, at the end")
         for record in self._records:
-            for reply in await ask_nodes_in_turn(client, record.reading(self._owner)):
+            for reply in await ask_nodes_in_turn(client, record.read_request(self._owner)):
                 crew.recorder.write(found_operation(record.key, "in the end", reply.operation.version))
 
     def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all
@@ -121,9 +121,9 @@ def found_operation(key: str, value: str, version: int) -> Operation:
     )
 
 
-async def versions_now(house: Services) -> dict[str, int]:
+async def versions_now(services: Services) -> dict[str, int]:
     """Before anybody saves anything."""
-    rows = await read_all_tables(house.storage)
+    rows = await read_all_tables(services.storage)
     return {
         **{f"role:{row.role_key}": row.version for row in rows["roles"]},
         **{f"schema:{row.application_id}": row.version for row in rows["application_schemas"]},

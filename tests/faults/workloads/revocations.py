@@ -50,7 +50,7 @@ class Revocations:
         self._numbers = count()
 
     async def prepare(self, scene: FaultSetup) -> None:
-        house, self._scene = scene.house, scene
+        house, self._scene = scene.services, scene
         self._owner, self._relying = scene.owner, scene.relying
         self._logins = [(await with_password(house, f"ends{n}")).login or "" for n in range(CLIENTS)]
         self._doomed = [await create_person(house) for _ in range(self._wanted)]  # those who will be blocked
@@ -186,10 +186,10 @@ class Revocations:
             key = f"user:{who.user_id}"
             self._note_beginning(client, key)
             use = CheckedRequest(op=Act.USE, key=key, path=EXCHANGE, request={"headers": who.headers})
-            await self._lead(client, Revocable(use=use, end=partial(self._blocked, who=who)))
+            await self._lead(client, Revocable(use=use, end=partial(self._block_person, who=who)))
             await client.pause(0.1)
 
-    async def _blocked(self, client: FaultClient, who: Person) -> None:
+    async def _block_person(self, client: FaultClient, who: Person) -> None:
         path = f"/console/people/{who.user_id}/act/block"
         page = await client.ask(CheckedRequest(op=Act.READ, key="", path=path, method="GET", request={}))
         if page.answer is not None and page.answer.is_redirect:  # the session has ended
@@ -239,7 +239,7 @@ class Revocations:
 
     # -- when all is over -----------------------------------------------------------------------------
 
-    async def last(self, crew: ClientPool) -> None:
+    async def finish(self, crew: ClientPool) -> None:
         client = crew.client("ends, at the end")
         for thing in self.things:
             await ask_nodes_in_turn(client, thing.use)

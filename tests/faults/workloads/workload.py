@@ -18,7 +18,7 @@ class Workload(Protocol):
     def clients(self, crew: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
         """What they do until the run is over."""
 
-    async def last(self, crew: ClientPool) -> None:
+    async def finish(self, crew: ClientPool) -> None:
         """When all is well again and nobody else asks anything."""
 
     def problems(self, history: History, rows: Rows) -> list[str]:

@@ -35,7 +35,7 @@ class Desktop:
     def remove_browser(self) -> None:
         self._program.unlink()
 
-    def opened(self) -> list[str]:
+    def wait_for_open(self) -> list[str]:
         """The words of the first call; waits for it."""
         caller, _ = self._test.accept()
         with caller, caller.makefile() as lines:

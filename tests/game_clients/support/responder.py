@@ -62,7 +62,7 @@ class Responder:
         registered: Sequence[ScriptedReply] = (),
         closed: ScriptedReply = CLOSED,
     ) -> None:
-        self.asked: list[ReceivedCall] = []
+        self.calls: list[ReceivedCall] = []
         self.address = ""
         self._replies = list(replies)
         self._registered = list(registered)
@@ -72,11 +72,11 @@ class Responder:
 
     @property
     def polls(self) -> list[ReceivedCall]:
-        return [one for one in self.asked if one.name == "getGsidResult"]
+        return [one for one in self.calls if one.name == "getGsidResult"]
 
     @property
     def closings(self) -> list[Mapping[str, Any]]:
-        return [one.body for one in self.asked if one.name == "closeGsid"]
+        return [one.body for one in self.calls if one.name == "closeGsid"]
 
     def wait_for(self, name: str) -> ReceivedCall:
         with self._changed:
@@ -86,11 +86,11 @@ class Responder:
         return found
 
     def _first(self, name: str) -> ReceivedCall | None:
-        return next((one for one in self.asked if one.name == name), None)
+        return next((one for one in self.calls if one.name == name), None)
 
     def answer(self, asked: ReceivedCall) -> ScriptedReply:
         with self._changed:
-            self.asked.append(asked)
+            self.calls.append(asked)
             self._changed.notify_all()
             if asked.name == "getGsid":
                 return next_of(self._registered) if self._registered else self._registration()

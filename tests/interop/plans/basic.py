@@ -18,7 +18,7 @@ VERIFIER: Final = "v" * 50
 
 @module(BASIC, "oidcc-server")
 async def server(op: Certifier) -> None:
-    signed_in = await op.signs_in()
+    signed_in = await op.sign_in()
     assert {"iss", "sub", "aud", "exp", "iat", "auth_time"} <= signed_in.claims.keys()
     assert signed_in.tokens["expires_in"] > 0
 
@@ -33,7 +33,7 @@ async def server_client_secret_post(op: Certifier) -> None:
         "client_id": op.client.client.client_id,
         "client_secret": op.client.secret,
     }
-    await op.verified(success_body(await op.service.client.post(TOKEN, data=fields))["id_token"])
+    await op.verify_id_token(success_body(await op.service.client.post(TOKEN, data=fields))["id_token"])
 
 
 @module(BASIC, "oidcc-response-type-missing")
@@ -44,11 +44,11 @@ async def response_type_missing(op: Certifier) -> None:
 
 @module(BASIC, "oidcc-idtoken-signature")
 async def idtoken_signature(op: Certifier) -> None:
-    signed_in = await op.signs_in()
+    signed_in = await op.sign_in()
     head, _, signature = signed_in.id_token.rpartition(".")
     changed = f"{head}.{'B' if signature[0] == 'A' else 'A'}{signature[1:]}"
     with pytest.raises(BadSignatureError):
-        await op.verified(changed)
+        await op.verify_id_token(changed)
 
 
 @module(BASIC, "oidcc-idtoken-unsigned")
@@ -59,13 +59,13 @@ async def idtoken_unsigned(op: Certifier) -> None:
 
 @module(BASIC, "oidcc-userinfo-get")
 async def userinfo_get(op: Certifier) -> None:
-    signed_in = await op.signs_in()
+    signed_in = await op.sign_in()
     assert (await op.userinfo(signed_in.access_token))["sub"] == signed_in.claims["sub"]
 
 
 @module(BASIC, "oidcc-userinfo-post-header")
 async def userinfo_post_header(op: Certifier) -> None:
-    signed_in = await op.signs_in()
+    signed_in = await op.sign_in()
     headers = {"Authorization": f"Bearer {signed_in.access_token}"}
     answer = await op.service.client.post("/proxy/oauth/userinfo", headers=headers)
     assert success_body(answer)["sub"] == signed_in.claims["sub"]
@@ -73,18 +73,18 @@ async def userinfo_post_header(op: Certifier) -> None:
 
 @module(BASIC, "oidcc-userinfo-post-body")
 async def userinfo_post_body(op: Certifier) -> None:
-    signed_in = await op.signs_in()
+    signed_in = await op.sign_in()
     answer = await op.service.client.post("/proxy/oauth/userinfo", data={"access_token": signed_in.access_token})
     assert success_body(answer)["sub"] == signed_in.claims["sub"]
 
 
 @module(BASIC, "oidcc-refresh-token")
 async def refresh_token(op: Certifier) -> None:
-    first = await op.signs_in(scope="openid offline_access", prompt="consent")
+    first = await op.sign_in(scope="openid offline_access", prompt="consent")
     token = first.tokens["refresh_token"]
     assert oauth_error(await op.other.refresh(token)) == (400, "invalid_grant"), "bound to its client"
     renewed = success_body(await op.client.refresh(token, redirect_uri=""))
-    claims = await op.verified(renewed["id_token"], access_token=renewed["access_token"])
+    claims = await op.verify_id_token(renewed["id_token"], access_token=renewed["access_token"])
     for claim in ("iss", "sub", "aud", "auth_time", "azp"):
         assert claims[claim] == first.claims[claim]
     assert (await op.userinfo(renewed["access_token"]))["sub"] == claims["sub"]
@@ -95,14 +95,14 @@ async def refresh_token(op: Certifier) -> None:
 
 @module(BASIC, "oidcc-scope-profile")
 async def scope_profile(op: Certifier) -> None:
-    userinfo = await op.userinfo((await op.signs_in(scope="openid profile")).access_token)
+    userinfo = await op.userinfo((await op.sign_in(scope="openid profile")).access_token)
     assert userinfo["nickname"] == "Anna"
     assert "email" not in userinfo
 
 
 @module(BASIC, "oidcc-scope-email")
 async def scope_email(op: Certifier) -> None:
-    userinfo = await op.userinfo((await op.signs_in(scope="openid email")).access_token)
+    userinfo = await op.userinfo((await op.sign_in(scope="openid email")).access_token)
     assert userinfo["email"] == LOGIN
     assert "nickname" not in userinfo
 
@@ -120,24 +120,24 @@ async def scope_phone(op: Certifier) -> None:
 
 async def scope_not_offered(op: Certifier, scope: str) -> None:
     assert scope not in (await op.configuration())["scopes_supported"]
-    signed_in = await op.signs_in(scope=f"openid {scope}")
+    signed_in = await op.sign_in(scope=f"openid {scope}")
     assert (await op.userinfo(signed_in.access_token))["sub"] == signed_in.claims["sub"]
 
 
 @module(BASIC, "oidcc-scope-all")
 async def scope_all(op: Certifier) -> None:
-    userinfo = await op.userinfo((await op.signs_in(scope="openid profile email address phone")).access_token)
+    userinfo = await op.userinfo((await op.sign_in(scope="openid profile email address phone")).access_token)
     assert {"sub", "email", "nickname"} <= userinfo.keys()
 
 
 @module(BASIC, "oidcc-ensure-other-scope-order-succeeds")
 async def other_scope_order(op: Certifier) -> None:
-    assert (await op.userinfo((await op.signs_in(scope="email openid")).access_token))["email"] == LOGIN
+    assert (await op.userinfo((await op.sign_in(scope="email openid")).access_token))["email"] == LOGIN
 
 
 @module(BASIC, "oidcc-claims-essential")
 async def claims_essential(op: Certifier) -> None:
-    await op.signs_in(claims=json.dumps({"userinfo": {"name": {"essential": True}}}))
+    await op.sign_in(claims=json.dumps({"userinfo": {"name": {"essential": True}}}))
 
 
 # ---- parameters of the authorization request
@@ -145,25 +145,25 @@ async def claims_essential(op: Certifier) -> None:
 
 @module(BASIC, "oidcc-ensure-request-without-nonce-succeeds-for-code-flow")
 async def without_nonce(op: Certifier) -> None:
-    assert "nonce" not in (await op.signs_in(nonce="")).claims
+    assert "nonce" not in (await op.sign_in(nonce="")).claims
 
 
 @module(BASIC, "oidcc-display-page")
 async def display_page(op: Certifier) -> None:
-    await op.signs_in(display="page")
+    await op.sign_in(display="page")
     assert op.logins == [LOGIN]
 
 
 @module(BASIC, "oidcc-display-popup")
 async def display_popup(op: Certifier) -> None:
-    await op.signs_in(display="popup")
+    await op.sign_in(display="popup")
 
 
 @module(BASIC, "oidcc-prompt-login")
 async def prompt_login(op: Certifier) -> None:
-    first = await op.signs_in()
+    first = await op.sign_in()
     await op.service.clock.advance(5)
-    second = await op.signs_in(prompt="login")
+    second = await op.sign_in(prompt="login")
     assert op.logins == [LOGIN, LOGIN]
     assert second.claims["auth_time"] > first.claims["auth_time"]
     assert second.claims["sub"] == first.claims["sub"]
@@ -178,35 +178,35 @@ async def prompt_none_not_logged_in(op: Certifier) -> None:
 
 @module(BASIC, "oidcc-prompt-none-logged-in")
 async def prompt_none_logged_in(op: Certifier) -> None:
-    first = await op.signs_in()
+    first = await op.sign_in()
     await op.service.clock.advance(5)
-    second = await op.signs_in(prompt="none")
+    second = await op.sign_in(prompt="none")
     assert op.logins == [LOGIN]
     assert same_sign_in(first, second)
 
 
 @module(BASIC, "oidcc-max-age-1")
 async def max_age_1(op: Certifier) -> None:
-    first = await op.signs_in()
+    first = await op.sign_in()
     await op.service.clock.advance(2)
-    second = await op.signs_in(max_age="1")
+    second = await op.sign_in(max_age="1")
     assert op.logins == [LOGIN, LOGIN]
     assert second.claims["auth_time"] > first.claims["auth_time"]
 
 
 @module(BASIC, "oidcc-max-age-10000")
 async def max_age_10000(op: Certifier) -> None:
-    first = await op.signs_in(max_age="15000")
+    first = await op.sign_in(max_age="15000")
     await op.service.clock.advance(5)
-    second = await op.signs_in(max_age="10000")
+    second = await op.sign_in(max_age="10000")
     assert op.logins == [LOGIN]
     assert same_sign_in(first, second)
 
 
 @module(BASIC, "oidcc-id-token-hint")
 async def id_token_hint(op: Certifier) -> None:
-    first = await op.signs_in()
-    second = await op.signs_in(prompt="none", id_token_hint=first.id_token)
+    first = await op.sign_in()
+    second = await op.sign_in(prompt="none", id_token_hint=first.id_token)
     assert same_sign_in(first, second)
 
 
@@ -218,42 +218,42 @@ def same_sign_in(first: SignedIn, second: SignedIn) -> bool:
 async def login_hint(op: Certifier) -> None:
     page = await op.begin(login_hint="buffy@localhost")
     assert 'value="buffy@localhost"' in page.text
-    await op.signs_in(login_hint="buffy@localhost")
+    await op.sign_in(login_hint="buffy@localhost")
 
 
 @module(BASIC, "oidcc-ui-locales")
 async def ui_locales(op: Certifier) -> None:
     page = await op.begin(ui_locales="se de")
     assert '<html lang="de"' in page.text
-    await op.signs_in(ui_locales="se")
+    await op.sign_in(ui_locales="se")
 
 
 @module(BASIC, "oidcc-claims-locales")
 async def claims_locales(op: Certifier) -> None:
-    await op.signs_in(claims_locales="se")
+    await op.sign_in(claims_locales="se")
 
 
 @module(BASIC, "oidcc-ensure-request-with-acr-values-succeeds")
 async def acr_values(op: Certifier) -> None:
-    await op.signs_in(acr_values="1 2")
+    await op.sign_in(acr_values="1 2")
 
 
 @module(BASIC, "oidcc-ensure-request-with-unknown-parameter-succeeds")
 async def unknown_parameter(op: Certifier) -> None:
-    await op.signs_in(extra="foobar")
+    await op.sign_in(extra="foobar")
 
 
 @module(BASIC, "oidcc-ensure-request-with-valid-pkce-succeeds")
 async def valid_pkce(op: Certifier) -> None:
-    await op.signs_in(code_challenge=challenge_of(VERIFIER), code_challenge_method="S256", code_verifier=VERIFIER)
+    await op.sign_in(code_challenge=challenge_of(VERIFIER), code_challenge_method="S256", code_verifier=VERIFIER)
 
 
 @module(BASIC, "oidcc-ensure-post-request-succeeds")
 async def post_request(op: Certifier) -> None:
     fields = op.client.authorize_fields(scope="openid", response_mode="")
     headers = {"Origin": "https://shop.example"}
-    answer = await op.walked(await op.person.client.post(AUTHORIZE, data=fields, headers=headers))
-    await op.verified((await op.client.tokens(answer["code"]))["id_token"])
+    answer = await op.walk_to_client(await op.person.client.post(AUTHORIZE, data=fields, headers=headers))
+    await op.verify_id_token((await op.client.tokens(answer["code"]))["id_token"])
 
 
 @module(BASIC, "oidcc-ensure-registered-redirect-uri")

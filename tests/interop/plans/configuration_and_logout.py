@@ -40,12 +40,12 @@ async def discovery(op: Certifier) -> None:
 
 @module(CONFIG, "oidcc-server-rotate-keys")
 async def rotate_keys(op: Certifier) -> None:
-    first = await op.signs_in()
-    await op.service.house.rotation.rotate(RSA, origin=AuditOrigin(actor="test"), manner=RotationMode.AT_ONCE)
-    await op.service.house.keyring.reload()  # as the notice of it does a moment later
-    second = await op.signs_in()
+    first = await op.sign_in()
+    await op.service.services.key_rotation.rotate(RSA, origin=AuditOrigin(actor="test"), mode=RotationMode.AT_ONCE)
+    await op.service.services.keyring.reload()  # as the notice of it does a moment later
+    second = await op.sign_in()
     assert header_of(first.id_token)["kid"] != header_of(second.id_token)["kid"]
-    await op.verified(first.id_token)
+    await op.verify_id_token(first.id_token)
 
 
 # ---- RP-Initiated Logout OP
@@ -58,7 +58,7 @@ async def logout_discovery(op: Certifier) -> None:
 
 @module(LOGOUT, "oidcc-rp-initiated-logout")
 async def logout(op: Certifier) -> None:
-    hint = (await op.signs_in()).id_token
+    hint = (await op.sign_in()).id_token
     page = await op.end_session(id_token_hint=hint, post_logout_redirect_uri=BACK, state="s1")
     assert page.headers["location"] == f"{BACK}?state=s1"
     assert not await op.is_signed_in()
@@ -66,61 +66,63 @@ async def logout(op: Certifier) -> None:
 
 @module(LOGOUT, "oidcc-rp-initiated-logout-no-state")
 async def logout_no_state(op: Certifier) -> None:
-    hint = (await op.signs_in()).id_token
+    hint = (await op.sign_in()).id_token
     assert (await op.end_session(id_token_hint=hint, post_logout_redirect_uri=BACK)).headers["location"] == BACK
     assert not await op.is_signed_in()
 
 
 @module(LOGOUT, "oidcc-rp-initiated-logout-no-post-logout-redirect-uri")
 async def logout_no_redirect(op: Certifier) -> None:
-    hint = (await op.signs_in()).id_token
-    await op.ends_here(await op.end_session(id_token_hint=hint, state="s1"))
+    hint = (await op.sign_in()).id_token
+    await op.expect_signed_out_page(await op.end_session(id_token_hint=hint, state="s1"))
 
 
 @module(LOGOUT, "oidcc-rp-initiated-logout-no-params")
 async def logout_no_parameters(op: Certifier) -> None:
-    await op.signs_in()
-    await op.ends_here(await op.end_session())
+    await op.sign_in()
+    await op.expect_signed_out_page(await op.end_session())
 
 
 @module(LOGOUT, "oidcc-rp-initiated-logout-only-state")
 async def logout_only_state(op: Certifier) -> None:
-    await op.signs_in()
-    await op.ends_here(await op.end_session(state="s1"))
+    await op.sign_in()
+    await op.expect_signed_out_page(await op.end_session(state="s1"))
 
 
 @module(LOGOUT, "oidcc-rp-initiated-logout-no-id-token-hint")
 async def logout_no_hint(op: Certifier) -> None:
-    await op.signs_in()
-    await op.stays_here(await op.end_session(post_logout_redirect_uri=BACK, state="s1"))
+    await op.sign_in()
+    await op.expect_no_redirect(await op.end_session(post_logout_redirect_uri=BACK, state="s1"))
 
 
 @module(LOGOUT, "oidcc-rp-initiated-logout-bad-post-logout-redirect-uri")
 async def logout_bad_redirect(op: Certifier) -> None:
-    hint = (await op.signs_in()).id_token
-    await op.stays_here(await op.end_session(id_token_hint=hint, post_logout_redirect_uri=f"{BACK}-not", state="s"))
+    hint = (await op.sign_in()).id_token
+    await op.expect_no_redirect(
+        await op.end_session(id_token_hint=hint, post_logout_redirect_uri=f"{BACK}-not", state="s")
+    )
 
 
 @module(LOGOUT, "oidcc-rp-initiated-logout-query-added-to-post-logout-redirect-uri")
 async def logout_query_added(op: Certifier) -> None:
-    hint = (await op.signs_in()).id_token
+    hint = (await op.sign_in()).id_token
     uri = f"{BACK}?foo=bar"
-    await op.stays_here(await op.end_session(id_token_hint=hint, post_logout_redirect_uri=uri, state="s"))
+    await op.expect_no_redirect(await op.end_session(id_token_hint=hint, post_logout_redirect_uri=uri, state="s"))
 
 
 @module(LOGOUT, "oidcc-rp-initiated-logout-modified-id-token-hint")
 async def logout_modified_hint(op: Certifier) -> None:
-    claims = (await op.signs_in()).id_token.split(".")[1]
+    claims = (await op.sign_in()).id_token.split(".")[1]
     hint = ".".join((base64url(b'{"alg":"none"}'), claims, ""))
-    await op.stays_here(await op.end_session(id_token_hint=hint, post_logout_redirect_uri=BACK, state="s"))
+    await op.expect_no_redirect(await op.end_session(id_token_hint=hint, post_logout_redirect_uri=BACK, state="s"))
 
 
 @module(LOGOUT, "oidcc-rp-initiated-logout-bad-id-token-hint")
 async def logout_bad_hint(op: Certifier) -> None:
-    signed_in = await op.signs_in()
+    signed_in = await op.sign_in()
     header = {"alg": "RS256", "kid": header_of(signed_in.id_token)["kid"]}
     hint = jwt.encode(header, signed_in.claims, RSAKey.generate_key(2048))
-    await op.stays_here(await op.end_session(id_token_hint=hint, post_logout_redirect_uri=BACK, state="s"))
+    await op.expect_no_redirect(await op.end_session(id_token_hint=hint, post_logout_redirect_uri=BACK, state="s"))
 
 
 # ---- Back-Channel Logout OP
@@ -135,14 +137,14 @@ async def back_channel_discovery(op: Certifier) -> None:
 
 @module(BACK_CHANNEL, "oidcc-backchannel-rp-initiated-logout")
 async def back_channel_logout(op: Certifier) -> None:
-    signed_in = await op.signs_in()
+    signed_in = await op.sign_in()
     page = await op.end_session(id_token_hint=signed_in.id_token, post_logout_redirect_uri=BACK, state="s1")
     assert page.headers["location"] == f"{BACK}?state=s1"
-    await op.service.house.backchannel_logout.run_once()
+    await op.service.services.backchannel_logout.run_once()
     (call,) = op.back_channel.received
     fields = parse_qs(call.body.decode())
     assert fields.keys() == {"logout_token"}
-    claims = await op.verified(fields["logout_token"][0])
+    claims = await op.verify_id_token(fields["logout_token"][0])
     assert claims["events"] == {LOGGED_OUT: {}}
     assert (claims["sub"], claims["sid"]) == (signed_in.claims["sub"], signed_in.claims["sid"])
     assert claims["jti"]

@@ -131,7 +131,7 @@ async def test_game_sessions_come_by_themselves_until_they_are_held_still_or_nob
     await link.click()
     picture = page.get_by_role("img", name="points in time")
     await expect(picture).to_contain_text("Started by the game")
-    await service.house.storage.game_sessions.move(first.gsid, service.clock.now(), signing_in=False)
+    await service.services.storage.game_sessions.record_progress(first.gsid, service.clock.now(), signing_in=False)
     await page.clock.run_for(3_100)
     await expect(picture).to_contain_text("Page opened")
     await page.locator("summary", has_text="Show the numbers").focus()

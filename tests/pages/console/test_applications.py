@@ -137,10 +137,10 @@ async def test_what_was_typed_stands_in_the_form_again_when_a_proof_came_between
     await expect(page.locator("[name=access_seconds]")).to_be_visible()  # what it was folded into is open
     assert await page.evaluate("sessionStorage.getItem('typed')") is None
     with pytest.raises(NotFound):
-        await service.house.storage.oauth.client("wiki")  # it never sends itself
+        await service.services.storage.clients.client("wiki")  # it never sends itself
     await page.get_by_role("button", name="Create client").click()
     await expect(page.get_by_text("Keep it now")).to_be_visible()
-    assert (await service.house.storage.oauth.client("wiki")).name == "Wiki"
+    assert (await service.services.storage.clients.client("wiki")).name == "Wiki"
     assert complaints == []
 
 

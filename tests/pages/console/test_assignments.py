@@ -66,7 +66,7 @@ async def test_roles_are_given_for_a_time_and_taken_reviewed_applied_and_undone(
     await page.locator(f"tr[data-row='{OLGA}'] td").nth(1).get_by_label("Time limit").click()
     await page.get_by_role("button", name="7 days").click()
     await expect(review_button(page)).to_have_text("Review 3 changes")
-    now = service.house.clock.now()
+    now = service.services.clock.now()
     await review_button(page).click()
     await expect(page.get_by_role("heading", name="3 changes")).to_be_visible()
     await expect(page.get_by_role("row").filter(has_text="Pia")).to_contain_text("store.refund")
@@ -112,4 +112,4 @@ async def test_a_project_is_another_table_and_what_failed_stays_staged(service: 
     scopes = (await record_of(service, SHOP, PIA)).scopes
     assert scopes[Scope(PROJECT)].roles == (Assignment(role="moderator"),)
     assert scopes[Scope()].roles == (Assignment(role="cashier"),)
-    await visitors.leave()
+    await visitors.close()

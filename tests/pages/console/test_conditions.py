@@ -80,7 +80,7 @@ async def test_a_condition_is_built_with_a_live_count_and_applied(
     assert await axe_violations(page) == []
     await page.get_by_role("button", name="Apply").click()
     await expect(page.get_by_role("status").first).to_contain_text("Saved.")
-    role = (await service.house.storage.permissions.application_models([SHOP]))[SHOP].roles["beta"]
+    role = (await service.services.storage.permissions.application_models([SHOP]))[SHOP].roles["beta"]
     assert role.condition is not None
     assert role.condition.document == {"and": [{"domain": "studio.example"}, {"uid": [OLGA, DEV]}]}
     assert complaints == []
@@ -106,7 +106,7 @@ async def test_rows_of_a_form_come_and_go_in_place(service: RunningService, page
 
 async def test_every_screen_is_for_everybody_and_fits_a_phone(service: RunningService, page: Page) -> None:
     await apply_document(service)
-    groups = (await service.house.storage.projects.project(PROJECT)).groups
+    groups = (await service.services.storage.projects.project(PROJECT)).groups
     staff = next(one for one, group in groups.items() if group.title == "Staff")
     await sign_in_to_console(service, page, OLGA)
     found: dict[str, object] = {}

@@ -75,7 +75,7 @@ async def test_a_newcomer_gives_explains_and_revokes_by_mouse(
 
 
 async def comes_in(hand: Hand, service: RunningService) -> None:
-    secret = await service.house.setup.new_link(AuditOrigin(actor="test"))
+    secret = await service.services.setup.new_link(AuditOrigin(actor="test"))
     await hand.page.goto(f"{service.base_url}/setup?token={secret}")
     await hand.fill("E-mail", LOGIN)
     await hand.fill("Name shown", "Anna")

@@ -151,7 +151,7 @@ async def test_a_stale_apply_shows_the_other_change_and_loses_nothing(service: R
     await expect(page.get_by_role("status")).to_contain_text("1 change is applied.")
     meta = (await model_of(service, SHOP)).roles["moderator"].meta["private_data"]
     assert meta["user"]["kick"] == {"value": False}  # type: ignore[index]
-    await visitors.leave()
+    await visitors.close()
 
 
 async def test_a_file_is_read_into_the_text_and_staged(service: RunningService, page: Page) -> None:

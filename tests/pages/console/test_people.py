@@ -34,8 +34,8 @@ async def studio(migrated_sqlite_url: str, tmp_path: Path) -> AsyncIterator[Runn
     """On one database: what is looked at here is the browser's."""
     async with running_service(migrated_sqlite_url, tmp_path) as running:
         await apply_document(running)
-        olga = await running.house.storage.accounts.user(OLGA)
-        await account_services(running.house).email_codes.enable(olga, origin=AuditOrigin(actor=OLGA))
+        olga = await running.services.storage.accounts.user(OLGA)
+        await account_services(running.services).email_codes.enable(olga, origin=AuditOrigin(actor=OLGA))
         yield running
 
 

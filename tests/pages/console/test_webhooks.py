@@ -34,7 +34,7 @@ async def service(installed_sqlite_url: str, tmp_path: Path) -> AsyncIterator[Ru
 
 async def something_happens(service: RunningService) -> None:
     for number in range(PEOPLE):
-        await service.house.administration.create(
+        await service.services.administration.create(
             login=f"player{number}@players.example", nick="Player", password=None, origin=ORIGIN
         )
         await send(service)
@@ -43,8 +43,8 @@ async def something_happens(service: RunningService) -> None:
 
 async def send(service: RunningService) -> None:
     """What the rounds of a serving process do."""
-    await service.house.sealer.seal_all()
-    await service.house.webhook_deliveries.run_once()
+    await service.services.audit_sealer.seal_all()
+    await service.services.webhook_deliveries.run_once()
 
 
 @pytest.mark.pictures("webhook-deliveries")
@@ -52,9 +52,9 @@ async def test_a_webhook_is_made_and_its_deliveries_are_looked_through(
     service: RunningService, page: Page, picture: Camera
 ) -> None:
     await apply_document(service)
-    await service.house.sealer.seal_all()
+    await service.services.audit_sealer.seal_all()
     complaints = listen(page)
-    async with run_stub_server(StubServer(say=lambda _: NO_CONTENT)) as receiver:
+    async with run_stub_server(StubServer(respond=lambda _: NO_CONTENT)) as receiver:
         await sign_in_to_console(service, page, ADA, f"{PATH}/new")
         await page.get_by_label("Address").fill(f"http://127.0.0.1:{receiver.port}/gatehouse")
         await page.get_by_label("Description").fill("Customer service")
@@ -64,7 +64,7 @@ async def test_a_webhook_is_made_and_its_deliveries_are_looked_through(
         await expect(page.get_by_text("Nothing was sent yet.")).to_be_visible()
         receiver.pause = lambda: asyncio.ensure_future(service.clock.advance(0.018))  # it takes its time
         await something_happens(service)
-        receiver.say = refusing_pings
+        receiver.respond = refusing_pings
         await page.get_by_role("button", name="Send a test").click()
         await send(service)
         await page.reload()

@@ -27,8 +27,8 @@ def test_it_holds_exactly_the_lines_it_has(
     lines = ending.join(f"{digest}:{count}" for digest, count in sorted(held.items()))
     file.write_bytes((lines + (ending if ends and lines else "")).encode())
     found = BreachedPasswordFile(file)
-    assert all(found.hold(digest) for digest in held)
-    assert found.hold(asked) is (asked in held)
+    assert all(found.contains(digest) for digest in held)
+    assert found.contains(asked) is (asked in held)
 
 
 def test_neighbours_that_differ_in_the_last_digit_are_told_apart(tmp_path: Path) -> None:
@@ -36,14 +36,14 @@ def test_neighbours_that_differ_in_the_last_digit_are_told_apart(tmp_path: Path)
     file = tmp_path / "breached.txt"
     file.write_text("".join(f"{digest}:1\n" for digest in digests))
     found = BreachedPasswordFile(file)
-    assert all(found.hold(f"{number:040X}") is (number % 2 == 0) for number in range(1_998))
+    assert all(found.contains(f"{number:040X}") is (number % 2 == 0) for number in range(1_998))
 
 
 def test_a_list_in_small_letters_is_read_too(tmp_path: Path) -> None:
     digest = hashlib.sha1(b"hunter2", usedforsecurity=False).hexdigest()
     file = tmp_path / "breached.txt"
     file.write_text(f"{digest}:17043\n")
-    assert BreachedPasswordFile(file).hold(digest.upper())
+    assert BreachedPasswordFile(file).contains(digest.upper())
 
 
 class Counted(BytesIO):
@@ -65,12 +65,12 @@ def test_another_kind_of_file_is_no_such_list(tmp_path: Path, content: str) -> N
     file = tmp_path / "breached.txt"
     file.write_text(content)
     with pytest.raises(Misconfigured, match="does not begin with a line like"):
-        BreachedPasswordFile(file).refuse_another_kind()
+        BreachedPasswordFile(file).refuse_invalid_format()
 
 
 def test_a_file_that_is_gone_is_no_answer(tmp_path: Path) -> None:
     gone = BreachedPasswordFile(tmp_path / "gone.txt")
     with pytest.raises(Misconfigured, match="cannot be read"):
-        gone.refuse_another_kind()
+        gone.refuse_invalid_format()
     with pytest.raises(Unavailable):
-        gone.hold("0" * 40)
+        gone.contains("0" * 40)

@@ -20,7 +20,7 @@ class Ring:
 @pytest.fixture
 def tidying_clock() -> Iterator[MovableClock]:
     thresholds, clock = gc.get_threshold(), MovableClock()
-    GarbageCollector(clock).begin()
+    GarbageCollector(clock).start()
     gc.disable()
     yield clock
     gc.enable()

@@ -34,10 +34,10 @@ def test_a_signature_is_over_method_path_query_and_body() -> None:
 
 def test_an_access_key_is_sent_only_when_there_is_no_address_to_sign() -> None:
     key = AccessKey("k" * 64)
-    plain = key.ask(a_question())
+    plain = key.build_request(a_question())
     assert plain.headers["Authorization"] == f"Bearer {'k' * 64}"
     assert json.loads(plain.body)["jwt"] == "a.b.c"
-    signed = key.ask(a_question(address="192.0.2.7"))
+    signed = key.build_request(a_question(address="192.0.2.7"))
     assert signed.headers["Authorization"] == "Bearer a.b.c"
     assert (json.loads(signed.body)["ip"], json.loads(signed.body)["ts"]) == ("192.0.2.7", NOW)
     assert signed.headers["Signature"] == sign_request(
@@ -61,7 +61,7 @@ async def test_one_service_jwt_serves_for_minutes() -> None:
     key = ServiceKey(50001, "kid", pem(), clock=clock)
 
     def sent() -> str:
-        return key.ask(a_question()).headers["Service-Jwt"]
+        return key.build_request(a_question()).headers["Service-Jwt"]
 
     first = sent()
     await clock.advance(239)

@@ -65,7 +65,7 @@ def test_params_are_those_of_the_narrowest_place(held: Permissions) -> None:
 
 
 def test_a_form_that_is_not_known_gives_no_right() -> None:
-    assert parse_permissions(["games/houses/1/kick", "a/b/kick", "a/applications/b/c/kick"]).held == {}
+    assert parse_permissions(["games/houses/1/kick", "a/b/kick", "a/applications/b/c/kick"]).entries == {}
 
 
 def test_a_resource_without_its_project_is_a_mistake(held: Permissions) -> None:

@@ -215,15 +215,15 @@ async def test_keys_that_cannot_be_read_are_no_verdict_and_never_replace_known_o
     service.body, service.status = body, status
     keys = PublishedKeyCache(transport=service, clock=clock)
     with pytest.raises(Unavailable):
-        await keys.find(kid)
+        await keys.find_key(kid)
     await clock.advance(5)
     service.body, service.status = good, 200
-    assert await keys.find(kid)
+    assert await keys.find_key(kid)
     await clock.advance(300)
     service.body, service.status = body, status
-    assert await keys.find(kid)
+    assert await keys.find_key(kid)
     with pytest.raises(Unavailable):
-        await keys.find("another")
+        await keys.find_key("another")
     assert service.asked == 3
 
 

@@ -12,19 +12,19 @@ def a_comer(gsid: str = "g", address: str = "192.0.2.7") -> Poller:
 
 
 def hasty(counted: PollThrottle, comer: Poller, times: int = 5) -> int:
-    counted.retried(comer.gsid, 1)
-    return [counted.arrives(comer) for _ in range(times)][-1]
+    counted.set_retry_delay(comer.gsid, 1)
+    return [counted.count_poll(comer) for _ in range(times)][-1]
 
 
 async def test_a_block_doubles_up_to_its_longest() -> None:
     clock = MovableClock()
-    counted = PollThrottle(limits=PollThrottleLimits(longest=400), clock=clock)
+    counted = PollThrottle(limits=PollThrottleLimits(max_block_seconds=400), clock=clock)
     lasted = []
     for _ in range(6):
         lasted.append(hasty(counted, a_comer()))
-        assert counted.blocked_for(a_comer()) == lasted[-1]
+        assert counted.seconds_blocked(a_comer()) == lasted[-1]
         await clock.advance(lasted[-1])
-        assert counted.blocked_for(a_comer()) == 0
+        assert counted.seconds_blocked(a_comer()) == 0
     assert lasted == [60, 120, 240, 400, 400, 400]
 
 
@@ -37,13 +37,13 @@ async def test_early_polls_of_more_than_a_minute_ago_are_forgotten() -> None:
 
 
 async def test_a_key_is_blocked_wherever_it_comes_from_and_no_address_with_it() -> None:
-    counted = PollThrottle(limits=PollThrottleLimits(blocked_most=2), clock=MovableClock())
+    counted = PollThrottle(limits=PollThrottleLimits(max_blocked_subjects=2), clock=MovableClock())
     for number in range(5):
         keyed = Poller(gsid=f"g{number}", subject="key 1", source=None)
-        if not counted.blocked_for(keyed):
+        if not counted.seconds_blocked(keyed):
             hasty(counted, keyed)
-    assert counted.blocked_for(Poller(gsid="new", subject="key 1", source=None)) == 60
-    assert counted.blocked_for(a_comer()) == 0
+    assert counted.seconds_blocked(Poller(gsid="new", subject="key 1", source=None)) == 60
+    assert counted.seconds_blocked(a_comer()) == 0
 
 
 def test_ht_18_a_million_sessions_and_addresses_do_not_grow_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,4 +51,4 @@ def test_ht_18_a_million_sessions_and_addresses_do_not_grow_the_tables(monkeypat
     counted = PollThrottle(limits=PollThrottleLimits(), clock=MovableClock())
     for number in range(1_000):
         hasty(counted, a_comer(f"g{number}", f"2001:db8::{number:x}"))
-    assert max(map(len, counted.tables())) == 100
+    assert max(map(len, counted.caches())) == 100

@@ -53,24 +53,24 @@ class Memory:
         )
         return gsid
 
-    async def find(self, gsid: str, now: int) -> GameSession | None:
+    async def find_session(self, gsid: str, now: int) -> GameSession | None:
         self.finding += 1
         self.found_at_once = max(self.found_at_once, self.finding)
         await self._do()
         self.finding -= 1
         found = self.sessions.get(gsid)
-        return found if found is not None and found.lasts(now) else None
+        return found if found is not None and found.is_live(now) else None
 
-    async def watch(self, gsid: str, _node: str, _now: int) -> None:
+    async def add_socket_node(self, gsid: str, _node: str, _now: int) -> None:
         await self._do()
         self.done.append(f"watch {gsid}")
 
-    async def unwatch(self, gsid: str, _node: str, _now: int) -> bool:
+    async def remove_socket_node(self, gsid: str, _node: str, _now: int) -> bool:
         await self._do()
         self.done.append(f"unwatch {gsid}")
         return True
 
-    async def seen(self, gsids: Collection[str], _node: str, now: int) -> None:
+    async def record_presence(self, gsids: Collection[str], _node: str, now: int) -> None:
         for gsid in gsids:
             self.sessions[gsid] = replace(self.sessions[gsid], last_seen=now)
 
@@ -86,7 +86,7 @@ class NoRecords:
     async def violation(self, _gsid: str, _origin: AuditOrigin, reason: str) -> Violation:
         return Violation("record", reason)
 
-    async def unknown(self, _gsid: str, _origin: AuditOrigin, _source: str) -> Violation:
+    async def unknown_session(self, _gsid: str, _origin: AuditOrigin, _source: str) -> Violation:
         return Violation("record", "no such session")
 
 
@@ -103,12 +103,12 @@ class Chair:
     def is_open(self) -> bool:
         return self.opened
 
-    def tell(self, stage: SignInStage) -> None:
+    def send_stage(self, stage: SignInStage) -> None:
         self.heard.append(stage)
 
-    def end(self, ending: SocketCloseReason, _record_id: str) -> None:
+    def close_with_reason(self, reason: SocketCloseReason, _record_id: str) -> None:
         if self.opened:
-            self.heard.append(ending)
+            self.heard.append(reason)
             self.presence.leave(self.gsid, self, by_client=False)
 
 
@@ -138,11 +138,11 @@ async def room() -> Room:
     presence = Presence(
         store=store,
         waiters=waiters,
-        pulse=WriteBehind(store=store, node="here", clock=clock),
-        records=cast("GameRefusals", NoRecords()),
+        write_behind=WriteBehind(store=store, node="here", clock=clock),
+        refusals=cast("GameRefusals", NoRecords()),
         clock=clock,
         node="here",
-        seats_most=3,
+        max_sockets=3,
     )
     return Room(clock=clock, store=memory, waiters=waiters, presence=presence)
 
@@ -158,7 +158,7 @@ async def test_the_first_socket_is_stored_and_the_end_of_the_last_one_after_the_
     await room.clock.advance(0.1)
     assert room.store.done == ["watch gsid", "unwatch gsid"]
     assert len(room.presence) == 0
-    assert room.waiters._others == {}
+    assert room.waiters._listeners == {}
 
 
 async def test_coming_and_going_within_the_grace_writes_nothing(room: Room) -> None:
@@ -206,7 +206,7 @@ async def test_a_socket_that_could_not_be_stored_takes_no_part(room: Room) -> No
     with pytest.raises(Unavailable):
         await coming
     assert len(room.presence) == 0
-    assert room.waiters._others == {}
+    assert room.waiters._listeners == {}
 
 
 async def test_what_we_end_and_what_a_restart_ends_is_not_stored(room: Room) -> None:
@@ -242,11 +242,11 @@ async def test_a_socket_that_is_not_open_yet_is_told_when_it_is(room: Room) -> N
     chair = Chair(room.presence, "gsid", opened=False)
     await room.presence.join("gsid", OWNER, ORIGIN, chair)
     room.store.sessions["gsid"] = replace(room.store.sessions["gsid"], opened_at=1)
-    room.waiters.hear("gsid")
+    room.waiters.notify("gsid")
     await run_ready_tasks()
     assert chair.heard == []
     chair.opened = True
-    room.presence.look("gsid")
+    room.presence.schedule_check("gsid")
     await run_ready_tasks()
     assert chair.heard == [SignInStage.OPENED]
 
@@ -257,7 +257,7 @@ async def test_missed_notices_make_everyone_look_a_few_at_a_time(room: Room) -> 
         room.store.sessions[gsid] = replace(session, opened_at=1)
     room.store.found_at_once = 0
     for gsid in room.waiters.gsids():
-        room.waiters.compare(gsid, room.store.sessions[gsid].glimpse)
+        room.waiters.wake_if_changed(gsid, room.store.sessions[gsid].snapshot)
     for _ in range(10):
         await run_ready_tasks()
     assert [chair.heard for chair in chairs] == [[SignInStage.OPENED]] * len(chairs)
@@ -268,7 +268,7 @@ async def test_a_look_that_fails_is_had_at_the_next_heartbeat(room: Room) -> Non
     chair = await room.sit()
     room.store.sessions["gsid"] = replace(room.store.sessions["gsid"], opened_at=1)
     room.store.fails = True
-    room.waiters.hear("gsid")
+    room.waiters.notify("gsid")
     await run_ready_tasks()
     room.store.fails = False
     await room.clock.advance(5)

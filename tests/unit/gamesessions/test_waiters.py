@@ -38,15 +38,15 @@ async def test_those_who_go_by_something_older_than_what_was_found_are_woken() -
     current, older, new = (waiters.join("a") for _ in range(3))
     opened = SessionSnapshot(GameSessionState.PENDING, 1, 0, 0, "node")
     current.seen, older.seen = opened, opened._replace(opened_at=0)
-    waiters.watch("a", lambda: told.append("a"))
-    waiters.compare("a", opened)
-    waiters.compare("a", opened)
+    waiters.add_listener("a", lambda: told.append("a"))
+    waiters.wake_if_changed("a", opened)
+    waiters.wake_if_changed("a", opened)
     assert [await poll.wait() for poll in (older, new)] == [WakeReason.CHANGED] * 2
     assert told == ["a"]
     waiting = asyncio.create_task(current.wait())
     await run_ready_tasks()
     assert not waiting.done()
-    waiters.compare("a", None)
+    waiters.wake_if_changed("a", None)
     assert await waiting is WakeReason.CHANGED
     assert told == ["a", "a"]
 
@@ -59,7 +59,7 @@ async def test_of_two_polls_the_one_with_the_lower_number_is_sent_away_whichever
     polls = [waiters.join("a"), waiters.join("a")]
     for n in order:
         waiters.take_over("a", polls[n], n + 1)
-    waiters.hear("a")
+    waiters.notify("a")
     assert [await poll.wait() for poll in polls] == [WakeReason.DISPLACED, WakeReason.CHANGED]
 
 

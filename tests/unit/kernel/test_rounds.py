@@ -21,7 +21,7 @@ async def test_everyone_gets_one_turn_a_round() -> None:
     clock = MovableClock()
     turns: list[tuple[str, float]] = []
     rounds: TimerWheel[str] = TimerWheel(
-        lambda member: turns.append((member, clock.monotonic())), clock=clock, every=5, steps=5
+        lambda member: turns.append((member, clock.monotonic())), clock=clock, period=5, slots=5
     )
     rounds.add("early")
     await clock.advance(2.5)
@@ -32,7 +32,7 @@ async def test_everyone_gets_one_turn_a_round() -> None:
 
 async def test_there_is_no_timer_without_members_and_never_more_than_one() -> None:
     clock = MovableClock()
-    rounds: TimerWheel[int] = TimerWheel(lambda _: None, clock=clock, every=5, steps=5)
+    rounds: TimerWheel[int] = TimerWheel(lambda _: None, clock=clock, period=5, slots=5)
     assert clock._timers == []
     for member in range(100):
         rounds.add(member)
@@ -54,7 +54,7 @@ async def test_a_member_may_leave_in_its_turn_and_take_another_along() -> None:
         turns.append(member)
         rounds.remove(member)
 
-    rounds: TimerWheel[int] = TimerWheel(turn, clock=clock, every=1, steps=1)
+    rounds: TimerWheel[int] = TimerWheel(turn, clock=clock, period=1, slots=1)
     rounds.add(1)
     rounds.add(2)
     await clock.advance(3)
@@ -69,7 +69,7 @@ async def test_one_that_fails_does_not_end_the_rounds() -> None:
         turns.append(clock.monotonic())
         raise ValueError
 
-    rounds: TimerWheel[int] = TimerWheel(turn, clock=clock, every=1, steps=1)
+    rounds: TimerWheel[int] = TimerWheel(turn, clock=clock, period=1, slots=1)
     rounds.add(1)
     for _ in range(2):
         try:
@@ -82,7 +82,7 @@ async def test_one_that_fails_does_not_end_the_rounds() -> None:
 async def test_turns_that_were_slept_through_are_not_made_up_for() -> None:
     clock = Asleep()
     turns: list[float] = []
-    rounds: TimerWheel[int] = TimerWheel(lambda _: turns.append(clock.monotonic()), clock=clock, every=2, steps=2)
+    rounds: TimerWheel[int] = TimerWheel(lambda _: turns.append(clock.monotonic()), clock=clock, period=2, slots=2)
     rounds.add(1)
     clock.wake_after(60)()
     await clock.advance(2)

@@ -102,11 +102,11 @@ def test_the_longest_address_is_one() -> None:
 def test_names_of_inner_networks_are_told(host: str) -> None:
     url = parse_web_url(f"https://{host}/")
     assert url is not None
-    assert url.is_home_name
+    assert url.is_internal_name
 
 
 @pytest.mark.parametrize("host", ["a.example", "localhost.example", "mylocal.example", "192.0.2.7"])
 def test_other_names_are_not(host: str) -> None:
     url = parse_web_url(f"https://{host}/")
     assert url is not None
-    assert not url.is_home_name
+    assert not url.is_internal_name

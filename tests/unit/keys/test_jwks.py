@@ -36,7 +36,7 @@ async def test_the_document_follows_the_keys_and_their_time() -> None:
     publisher = KeySetPublisher(keyring=keyring, clock=clock)
     alone = publisher.document()
     assert publisher.document() is alone
-    store.put(a_key())
+    store.replace_keys(a_key())
     await keyring.reload()
     both = publisher.document()
     await clock.advance(10)

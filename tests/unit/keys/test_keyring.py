@@ -23,28 +23,28 @@ def damaged(key: SigningKey) -> SigningKey:
 async def test_the_key_that_signs_is_the_one_of_purpose_and_algorithm() -> None:
     keyring = await a_keyring(KeysInMemory(first_keys()), MovableClock())
     for key in first_keys():
-        assert keyring.signing(key.purpose, key.alg, NOW).record == key
+        assert keyring.signing_key(key.purpose, key.alg, NOW).record == key
 
 
 async def test_of_two_signing_keys_the_younger_signs() -> None:
     older, younger = a_key(), a_key(signs_from=NOW - 10)
     keyring = await a_keyring(KeysInMemory([younger, older]), MovableClock())
-    assert keyring.signing(TOKENS, ES256, NOW).record == younger
-    assert keyring.signing(TOKENS, ES256, NOW - 11).record == older
+    assert keyring.signing_key(TOKENS, ES256, NOW).record == younger
+    assert keyring.signing_key(TOKENS, ES256, NOW - 11).record == older
 
 
 async def test_without_a_key_nothing_is_signed() -> None:
     keyring = await a_keyring(KeysInMemory([a_key(signs_from=NOW + 1)]), MovableClock())
     with pytest.raises(NoSigningKey):
-        keyring.signing(TOKENS, ES256, NOW)
+        keyring.signing_key(TOKENS, ES256, NOW)
 
 
 async def test_a_published_key_verifies_and_a_retired_one_does_not() -> None:
     coming, retired = a_key(signs_from=NOW + 60), replace(a_key(), verifies_until=NOW + 1)
     keyring = await a_keyring(KeysInMemory([coming, retired]), MovableClock())
-    assert await keyring.verifying(coming.kid, NOW) is not None
-    assert await keyring.verifying(retired.kid, NOW) is not None
-    assert await keyring.verifying(retired.kid, NOW + 1) is None
+    assert await keyring.verification_key(coming.kid, NOW) is not None
+    assert await keyring.verification_key(retired.kid, NOW) is not None
+    assert await keyring.verification_key(retired.kid, NOW + 1) is None
 
 
 async def test_ui_12_only_token_keys_that_are_not_retired_are_published() -> None:
@@ -52,17 +52,17 @@ async def test_ui_12_only_token_keys_that_are_not_retired_are_published() -> Non
     old = replace(old, signs_until=NOW - 1)
     others = [a_key(KeyPurpose.REFRESH, Algorithm.EDDSA), a_key(KeyPurpose.AUDIT, Algorithm.EDDSA)]
     keyring = await a_keyring(KeysInMemory([old, coming, gone, *others]), MovableClock())
-    assert {key.kid for key in keyring.published(NOW)} == {old.kid, coming.kid}
+    assert {key.kid for key in keyring.published_keys(NOW)} == {old.kid, coming.kid}
 
 
 async def test_ui_25_unknown_kids_read_the_version_and_no_keys() -> None:
     store = KeysInMemory([a_key()])
     keyring = await a_keyring(store, MovableClock())
     for number in range(1_000):
-        assert await keyring.verifying(f"unknown{number}", NOW) is None
+        assert await keyring.verification_key(f"unknown{number}", NOW) is None
     assert (store.loads, store.versions_read) == (1, 1_000)
-    store.put(a_key())
-    await asyncio.gather(*(keyring.verifying(f"other{number}", NOW) for number in range(100)))
+    store.replace_keys(a_key())
+    await asyncio.gather(*(keyring.verification_key(f"other{number}", NOW) for number in range(100)))
     assert store.loads == 2
     assert len(keyring._opened) == 2
 
@@ -71,8 +71,8 @@ async def test_a_key_made_elsewhere_is_found_when_its_first_token_comes() -> Non
     store, clock = KeysInMemory([a_key()]), MovableClock()
     keyring = await a_keyring(store, clock)
     new = a_key()
-    store.put(new)
-    found = await asyncio.gather(*(keyring.verifying(new.kid, NOW) for _ in range(5)))
+    store.replace_keys(new)
+    found = await asyncio.gather(*(keyring.verification_key(new.kid, NOW) for _ in range(5)))
     assert all(key is not None and key.record == new for key in found)
 
 
@@ -80,21 +80,21 @@ async def test_a_view_catches_up_with_another_version_and_reads_nothing_for_its_
     key = a_key()
     store, clock = KeysInMemory([key]), MovableClock()
     keyring = await a_keyring(store, clock)
-    await keyring.catch_up(store.stored.version)
+    await keyring.ensure_version(store.stored.version)
     assert store.loads == 1
-    store.put(replace(key, verifies_until=NOW))
-    await keyring.catch_up(store.stored.version)
-    assert await keyring.verifying(key.kid, NOW) is None
+    store.replace_keys(replace(key, verifies_until=NOW))
+    await keyring.ensure_version(store.stored.version)
+    assert await keyring.verification_key(key.kid, NOW) is None
 
 
 async def test_an_opened_key_is_kept_when_only_its_times_change() -> None:
     key = a_key()
     store, clock = KeysInMemory([key]), MovableClock()
     keyring = await a_keyring(store, clock)
-    before = keyring.signing(TOKENS, ES256, NOW)
-    store.put(replace(key, signs_until=NOW + 50))
+    before = keyring.signing_key(TOKENS, ES256, NOW)
+    store.replace_keys(replace(key, signs_until=NOW + 50))
     await keyring.reload()
-    after = keyring.signing(TOKENS, ES256, NOW)
+    after = keyring.signing_key(TOKENS, ES256, NOW)
     assert after.private is before.private
     assert after.record.signs_until == NOW + 50
 
@@ -106,10 +106,10 @@ async def test_r_25_a_damaged_key_is_refused_with_one_alarm_and_the_others_serve
         keyring = await a_keyring(store, clock)
         await keyring.reload()
     assert [(entry["log_level"], entry["key_id"]) for entry in logs] == [("critical", bad.kid)]
-    assert keyring.signing(TOKENS, ES256, NOW).record == good
-    assert await keyring.verifying(bad.kid, NOW) is None
+    assert keyring.signing_key(TOKENS, ES256, NOW).record == good
+    assert await keyring.verification_key(bad.kid, NOW) is None
     with pytest.raises(NoSigningKey):
-        keyring.signing(KeyPurpose.REFRESH, Algorithm.EDDSA, NOW)
+        keyring.signing_key(KeyPurpose.REFRESH, Algorithm.EDDSA, NOW)
 
 
 @pytest.mark.parametrize("part", ["public", "kid", "purpose", "alg"])
@@ -119,7 +119,7 @@ async def test_a_record_changed_in_the_database_is_refused(part: str) -> None:
     changed = replace(bad, **{part: {"alg": ES256}.get(part, getattr(stranger, part))})
     with capture_logs() as logs:
         keyring = await a_keyring(KeysInMemory([good, changed]), MovableClock())
-    assert await keyring.verifying(changed.kid, NOW) is None
+    assert await keyring.verification_key(changed.kid, NOW) is None
     assert [entry["event"] for entry in logs] == ["signing key refused"]
 
 
@@ -128,9 +128,9 @@ async def test_a_mended_key_serves_again() -> None:
     store = KeysInMemory([good, damaged(other)])
     with capture_logs():
         keyring = await a_keyring(store, MovableClock())
-    store.put(other)
+    store.replace_keys(other)
     await keyring.reload()
-    assert await keyring.verifying(other.kid, NOW) is not None
+    assert await keyring.verification_key(other.kid, NOW) is not None
 
 
 async def test_r_24_the_wrong_master_key_is_an_error_and_the_old_view_stays() -> None:
@@ -138,20 +138,20 @@ async def test_r_24_the_wrong_master_key_is_an_error_and_the_old_view_stays() ->
     stranger = Keyring(store=store, masters=MasterKeys(OTHER_MASTER), clock=clock)
     with pytest.raises(WrongMasterKey):
         await stranger.reload()
-    assert stranger.published(NOW) == ()
+    assert stranger.published_keys(NOW) == ()
 
 
 async def test_no_private_key_is_printed() -> None:
     keyring = await a_keyring(KeysInMemory(first_keys()), MovableClock())
-    assert "private" not in repr(keyring.signing(TOKENS, ES256, NOW)).lower()
-    assert key_of(TOKENS, ES256).kid in repr(keyring.signing(TOKENS, ES256, NOW))
+    assert "private" not in repr(keyring.signing_key(TOKENS, ES256, NOW)).lower()
+    assert key_of(TOKENS, ES256).kid in repr(keyring.signing_key(TOKENS, ES256, NOW))
 
 
 async def test_views_that_find_another_version_together_share_one_reading() -> None:
     store = KeysInMemory([a_key()])
     keyring = await a_keyring(store, MovableClock())
-    store.put(a_key())
-    await asyncio.gather(*(keyring.catch_up(store.stored.version) for _ in range(50)))
+    store.replace_keys(a_key())
+    await asyncio.gather(*(keyring.ensure_version(store.stored.version) for _ in range(50)))
     assert store.loads == 2
 
 
@@ -161,10 +161,10 @@ async def test_a_reading_that_began_before_a_version_was_seen_does_not_count_for
     reading = asyncio.create_task(keyring.reload())
     await asyncio.sleep(0)  # it has taken what is stored now
     key = a_key()
-    store.put(key)
-    await keyring.catch_up(store.stored.version)
+    store.replace_keys(key)
+    await keyring.ensure_version(store.stored.version)
     await reading
-    assert {one.kid for one in keyring.published(NOW)} >= {key.kid}
+    assert {one.kid for one in keyring.published_keys(NOW)} >= {key.kid}
 
 
 async def test_nothing_is_decided_by_an_old_view_when_the_present_keys_do_not_open() -> None:
@@ -172,29 +172,29 @@ async def test_nothing_is_decided_by_an_old_view_when_the_present_keys_do_not_op
     keyring = await a_keyring(store, MovableClock())
     sealed = MasterKeys(OTHER_MASTER, [MASTER]).rewrap
     [key] = store.stored.keys
-    store.put(replace(key, sealed_private=sealed(key.sealed_private, purpose=key.sealed_for)))
+    store.replace_keys(replace(key, sealed_private=sealed(key.sealed_private, purpose=key.sealed_for)))
     with pytest.raises(Unavailable):
-        await keyring.catch_up(store.stored.version)
+        await keyring.ensure_version(store.stored.version)
 
 
 async def test_distrusted_keys_are_counted_and_replaced_ones_are_not() -> None:
     replaced = replace(a_key(), signs_until=NOW, verifies_until=NOW + 60)
     ended = [replace(a_key(purpose, Algorithm.EDDSA), signs_until=NOW, verifies_until=NOW) for purpose in KeyPurpose]
     keyring = await a_keyring(KeysInMemory([a_key(), replaced, *ended]), MovableClock())
-    assert keyring.distrusted == 2  # of tokens and of refresh tokens, not of the audit log
+    assert keyring.distrust_count == 2  # of tokens and of refresh tokens, not of the audit log
 
 
 async def test_a_reading_that_failed_counts_for_nobody_who_waited_for_it() -> None:
     class Failing(KeysInMemory):
         async def load(self) -> StoredKeys:
-            await super().load()
+            await super().load_keys()
             if self.loads > 1:
                 raise Unavailable
             return self.stored
 
     store = Failing([a_key()])
     keyring = await a_keyring(store, MovableClock())
-    store.put(a_key())
-    asked = (keyring.catch_up(store.stored.version) for _ in range(3))
+    store.replace_keys(a_key())
+    asked = (keyring.ensure_version(store.stored.version) for _ in range(3))
     answers = await asyncio.gather(*asked, return_exceptions=True)
     assert [type(one) for one in answers] == [Unavailable] * 3

@@ -20,7 +20,7 @@ from tests.support.keys import MASTER, NOW, OTHER_MASTER, KeysInMemory, a_key, f
 LINE = KeyLine(KeyPurpose.TOKENS, Algorithm.ES256)
 AUDIT = KeyLine(KeyPurpose.AUDIT, Algorithm.EDDSA)
 QUICK = (LINE, KeyLine(KeyPurpose.REFRESH, Algorithm.EDDSA), AUDIT)  # the lines whose keys are made in no time
-POLICY = RotationPolicy(every=1_000, publish_lead=100, longest_life=5_000, grace=60, lines=QUICK)
+POLICY = RotationPolicy(interval=1_000, publish_lead=100, max_token_lifetime=5_000, grace=60, lines=QUICK)
 
 
 def rotation(
@@ -128,7 +128,7 @@ async def test_two_administrators_rotating_together_make_one_new_key() -> None:
 
 async def test_at_once_the_new_key_signs_and_the_old_one_still_verifies() -> None:
     store, clock = KeysInMemory([a_key()]), MovableClock()
-    await rotation(store, clock).rotate(LINE, origin=AuditOrigin(actor="admin"), manner=RotationMode.AT_ONCE)
+    await rotation(store, clock).rotate(LINE, origin=AuditOrigin(actor="admin"), mode=RotationMode.AT_ONCE)
     assert states(store, NOW) == [KeyState.VERIFYING, KeyState.SIGNING]
 
 
@@ -136,7 +136,7 @@ async def test_at_once_takes_the_key_that_is_already_published() -> None:
     store, clock = KeysInMemory([a_key()]), MovableClock()
     service = rotation(store, clock)
     waiting = await service.rotate(LINE, origin=AuditOrigin(actor="admin"))
-    successor = await service.rotate(LINE, origin=AuditOrigin(actor="admin"), manner=RotationMode.AT_ONCE)
+    successor = await service.rotate(LINE, origin=AuditOrigin(actor="admin"), mode=RotationMode.AT_ONCE)
     assert successor.kid == waiting.kid
     assert states(store, NOW) == [KeyState.VERIFYING, KeyState.SIGNING]
 
@@ -145,9 +145,9 @@ async def test_distrust_retires_every_older_key_of_the_line_and_of_no_other() ->
     audit = a_key(KeyPurpose.AUDIT, Algorithm.EDDSA)
     store, clock = KeysInMemory([a_key(), audit]), MovableClock()
     service = rotation(store, clock)
-    await service.rotate(LINE, origin=AuditOrigin(actor="admin"), manner=RotationMode.AT_ONCE)
+    await service.rotate(LINE, origin=AuditOrigin(actor="admin"), mode=RotationMode.AT_ONCE)
     await service.rotate(LINE, origin=AuditOrigin(actor="admin"))
-    await service.rotate(LINE, origin=AuditOrigin(actor="admin"), manner=RotationMode.DISTRUST)
+    await service.rotate(LINE, origin=AuditOrigin(actor="admin"), mode=RotationMode.DISTRUST)
     retired = [KeyState.RETIRED] * 3
     assert states(store, NOW) == [*retired, KeyState.SIGNING]
     assert states(store, NOW - 60) == [*retired, KeyState.SIGNING], "a node whose clock is behind agrees"
@@ -228,7 +228,7 @@ async def test_with_the_wrong_master_key_nothing_is_changed() -> None:
 class RestlessKeys(KeysInMemory):
     """Another node is quicker, every time."""
 
-    async def save(self, keys: Sequence[SigningKey], *, seen: int, entry: AuditRecord) -> None:
+    async def save_keys(self, keys: Sequence[SigningKey], *, seen: int, entry: AuditRecord) -> None:
         del keys, seen, entry
         raise KeysChanged
 

@@ -86,9 +86,9 @@ def test_derived_keys_differ_by_label_and_by_master_and_stay_reachable() -> None
 def test_records_of_another_installation_are_refused_as_a_whole() -> None:
     foreign, own = OLD.seal(b"a", purpose="p"), NEW.seal(b"b", purpose="p")
     with pytest.raises(WrongMasterKey):
-        NEW.refuse_foreign([foreign])
-    NEW.refuse_foreign([])
-    NEW.refuse_foreign([foreign, own])
+        NEW.refuse_foreign_records([foreign])
+    NEW.refuse_foreign_records([])
+    NEW.refuse_foreign_records([foreign, own])
 
 
 def test_nothing_printed_shows_a_master_key() -> None:

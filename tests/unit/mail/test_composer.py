@@ -221,7 +221,7 @@ def test_only_one_plain_address_is_written_to(clock: MovableClock, to: str) -> N
 
 @pytest.mark.parametrize("to", [TO, "jörg@studio.example", "o'brien+games@mail.studio.example", "root@localhost"])
 def test_ordinary_addresses_are_written_to(clock: MovableClock, to: str) -> None:
-    assert a_composer(clock).letter(MailTemplate.TEST, to=to, lang="en").to == to
+    assert a_composer(clock).render(MailTemplate.TEST, to=to, lang="en").to == to
 
 
 @given(local=from_regex(LOCAL_PART, fullmatch=True), domain=from_regex(DOMAIN, fullmatch=True))
@@ -269,8 +269,8 @@ def test_a_stranger_cannot_put_words_into_a_letter_to_somebody_else() -> None:
 
 def test_letters_wear_the_name_and_the_colour_of_the_installation(clock: MovableClock) -> None:
     inks = theme_for_accent(Color.parse("#ffd400"))
-    composer = room.Composer(sealing=master_keys(), base_url=BASE_URL, name="Sky Studio", clock=clock, inks=inks)
-    letter = composer.letter(MailTemplate.RESET, to=TO, lang="en", **values_of(MailTemplate.RESET))
+    composer = room.Composer(sealer=master_keys(), base_url=BASE_URL, name="Sky Studio", clock=clock, theme=inks)
+    letter = composer.render(MailTemplate.RESET, to=TO, lang="en", **values_of(MailTemplate.RESET))
     assert f"background:{inks.button};" in letter.html
     assert f"color: {inks.link_dark} !important" in letter.html
     assert letter.html.count(f'style="color:{inks.link};"') == 2

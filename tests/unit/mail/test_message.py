@@ -56,7 +56,7 @@ def test_a_line_break_never_gets_into_a_header(field: str, smuggled: str) -> Non
 
 
 def test_trouble_is_one_bounded_line_that_does_not_name_the_recipient() -> None:
-    words = error_text(OSError(f"550 <{TO}>:\r\n  " + "x" * 900), hiding=TO)
+    words = error_text(OSError(f"550 <{TO}>:\r\n  " + "x" * 900), redacted=TO)
     assert words.startswith("550 <(recipient)>: xxx")
     assert len(words) == 200
     assert error_text(TimeoutError()) == "no answer in time"

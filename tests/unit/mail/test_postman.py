@@ -20,7 +20,7 @@ Reply = Callable[[OutboxMail], Exception | None]
 class Server:
     """A carrier that does to each mail what the test says."""
 
-    patience = 20.0
+    timeout = 20.0
 
     def __init__(self, reply: Reply = lambda _: None, *, door: Exception | None = None) -> None:
         self.reply = reply
@@ -30,18 +30,18 @@ class Server:
         self.rounds = 0
 
     @asynccontextmanager
-    async def round(self) -> AsyncIterator[DeliverySession]:
+    async def open_session(self) -> AsyncIterator[DeliverySession]:
         self.rounds += 1
         if self.door is not None:
             raise self.door
         yield self
 
-    async def deliver(self, mail: OutboxMail, letter: Message) -> None:
+    async def deliver(self, mail: OutboxMail, content: Message) -> None:
         self.tried.append(mail.mail_id)
         trouble = self.reply(mail)
         if trouble is not None:
             raise trouble
-        self.taken.append(letter)
+        self.taken.append(content)
 
 
 @pytest.fixture
@@ -50,11 +50,11 @@ def clock() -> MovableClock:
 
 
 def postman(store: OutboxInMemory, carrier: MailTransport | None, clock: MovableClock) -> OutboxWorker:
-    return OutboxWorker(store=store, carrier=carrier, sealing=master_keys(), clock=clock)
+    return OutboxWorker(store=store, transport=carrier, sealer=master_keys(), clock=clock)
 
 
 def only(store: OutboxInMemory) -> QueuedMail:
-    [kept] = store.kept.values()
+    [kept] = store.queued.values()
     return kept
 
 
@@ -62,13 +62,13 @@ async def test_a_mail_that_was_taken_is_gone(clock: MovableClock) -> None:
     store, server = OutboxInMemory(composed_mail(clock)), Server()
     await postman(store, server, clock).run_once()
     assert [letter.to for letter in server.taken] == [TO]
-    assert store.kept == {}
+    assert store.queued == {}
 
 
 async def test_everything_that_is_due_goes_in_rounds_of_one_connection_each(clock: MovableClock) -> None:
     store, server = OutboxInMemory(*(composed_mail(clock) for _ in range(2 * BATCH_SIZE + 3))), Server()
     await postman(store, server, clock).run_once()
-    assert store.kept == {}
+    assert store.queued == {}
     assert server.rounds == 3
 
 
@@ -89,7 +89,7 @@ async def test_a_mail_that_was_not_taken_is_tried_again_after_a_growing_delay(cl
     assert only(store).trouble == "451 greylisted"
     server.reply = lambda _: None
     await postman(store, server, clock).run_once()
-    assert store.kept == {}
+    assert store.queued == {}
 
 
 async def test_a_mail_is_not_tried_before_its_time(clock: MovableClock) -> None:
@@ -102,10 +102,10 @@ async def test_a_mail_is_not_tried_before_its_time(clock: MovableClock) -> None:
 
 async def test_a_mail_is_given_up_after_three_days_and_kept_with_its_trouble(clock: MovableClock) -> None:
     store, server = OutboxInMemory(composed_mail(clock)), Server(lambda _: Undelivered("451 greylisted"))
-    while (await store.waiting()).waiting:
+    while (await store.outbox_status()).waiting:
         await postman(store, server, clock).run_once()
         await clock.advance(3_600)
-    assert await store.waiting() == OutboxStatus(waiting=0, given_up=1, oldest_at=0, trouble="")
+    assert await store.outbox_status() == OutboxStatus(waiting=0, given_up=1, oldest_at=0, trouble="")
     assert only(store).trouble == "451 greylisted"
     assert GIVE_UP_AFTER - 3 * 3_600 < clock.now() - only(store).mail.created_at <= GIVE_UP_AFTER + 3_600
 
@@ -135,7 +135,7 @@ async def test_a_server_that_lets_nobody_in_is_asked_once_and_everybody_waits_lo
     assert server.rounds == 1
     await clock.advance(60)
     await postman(store, server, clock).run_once()
-    due = sorted(kept.next_try_at - clock.now() for kept in store.kept.values())
+    due = sorted(kept.next_try_at - clock.now() for kept in store.queued.values())
     assert server.rounds == 2
     assert due == [0, 60, *[120] * (BATCH_SIZE - 1)], (
         "one of the first round, the one that was left, the others again"
@@ -176,14 +176,14 @@ async def test_a_mail_that_does_not_open_is_put_off_and_the_others_go(clock: Mov
     store, server = OutboxInMemory(damaged, moved, good), Server()
     await postman(store, server, clock).run_once()
     assert len(server.taken) == 1
-    assert set(store.kept) == {damaged.mail_id, moved.mail_id}
-    assert store.kept[moved.mail_id].trouble == "A stored secret is damaged."
+    assert set(store.queued) == {damaged.mail_id, moved.mail_id}
+    assert store.queued[moved.mail_id].trouble == "A stored secret is damaged."
 
 
 async def test_a_lease_outlasts_the_slowest_round(clock: MovableClock) -> None:
     store, server = OutboxInMemory(composed_mail(clock)), Server()
     await postman(store, server, clock).run_once()
-    assert min(store.leases) > server.patience * (BATCH_SIZE + 2)
+    assert min(store.leases) > server.timeout * (BATCH_SIZE + 2)
 
 
 async def test_a_mail_can_be_delivered_past_the_outbox_and_its_trouble_is_told(clock: MovableClock) -> None:
@@ -199,7 +199,7 @@ async def test_in_development_the_mail_is_shown_and_gone(clock: MovableClock) ->
     shown: list[str] = []
     store = OutboxInMemory(composed_mail(clock, MailTemplate.RESET))
     await postman(store, PrintingTransport(shown.append), clock).run_once()
-    assert store.kept == {}
+    assert store.queued == {}
     assert f"to {TO}: Choose a new password" in shown[0]
     assert "https://login.studio.example/reset?token=" in shown[0]
 

@@ -20,7 +20,11 @@ class Holdings:
         self._held = held
         self.asked: list[list[int]] = []
 
-    async def held(self, user_id: str, application_ids: Collection[int]) -> Mapping[int, ApplicationHoldings]:  # noqa: ARG002
+    async def holdings_by_application(
+        self,
+        user_id: str,  # noqa: ARG002 - as the store takes it
+        application_ids: Collection[int],
+    ) -> Mapping[int, ApplicationHoldings]:
         self.asked.append(list(application_ids))
         return {7: self._held}
 

@@ -40,14 +40,14 @@ class Attempts:
         self.counted: dict[str, int] = {}
 
     async def blocked_until(self, subjects: Sequence[str]) -> int:
-        over = [subject for subject in subjects if self.counted.get(subject, 0) >= WEAK_GUESS_LIMIT.free]
+        over = [subject for subject in subjects if self.counted.get(subject, 0) >= WEAK_GUESS_LIMIT.free_attempts]
         return NOW + 30 if over else 0
 
-    async def begin(self, subjects: Sequence[tuple[str, AttemptLimit]], _now: int) -> None:
+    async def begin_attempts(self, subjects: Sequence[tuple[str, AttemptLimit]], _now: int) -> None:
         for subject, _ in subjects:
             self.counted[subject] = self.counted.get(subject, 0) + 1
 
-    async def take_back(self, _shared: object, _at: int, forgiven: Sequence[str] = ()) -> None:
+    async def undo_attempts(self, _shared: object, _at: int, forgiven: Sequence[str] = ()) -> None:
         for subject in forgiven:
             self.counted.pop(subject, None)
 
@@ -56,7 +56,7 @@ def desk() -> tuple[ClientSecretVerifier, Hashes, Attempts, MovableClock]:
     hashes, attempts, clock = Hashes(), Attempts(), MovableClock(NOW)
     guesses = AttemptLimiter(store=attempts, limit=AttemptLimit(), clock=clock)  # type: ignore[arg-type]
     secrets = ClientSecretVerifier(
-        masters=master_keys(), hashes=hashes, guesses=guesses, clock=clock, memory_key=bytes(32)
+        masters=master_keys(), hashes=hashes, guesses=guesses, clock=clock, cache_key=bytes(32)
     )
     return secrets, hashes, attempts, clock
 
@@ -78,10 +78,10 @@ def kept(kind: SecretKind, secret: str, **fields: Any) -> ClientSecret:
 async def test_a_secret_is_known_in_whatever_form_it_is_kept(kind: SecretKind) -> None:
     secrets, _, _, _ = desk()
     client = with_secrets(kept(kind, STRONG))
-    assert await secrets.is_known(client, STRONG, source="here")
+    assert await secrets.is_correct_secret(client, STRONG, source="here")
     for wrong in ("", STRONG[:-1], STRONG + "s", "é"):
-        assert not await secrets.is_known(client, wrong, source="here")
-    assert not await secrets.is_known(with_secrets(), STRONG, source="here")
+        assert not await secrets.is_correct_secret(client, wrong, source="here")
+    assert not await secrets.is_correct_secret(with_secrets(), STRONG, source="here")
 
 
 async def test_both_secrets_are_good_until_the_end_of_each() -> None:
@@ -89,40 +89,40 @@ async def test_both_secrets_are_good_until_the_end_of_each() -> None:
     client = with_secrets(
         kept(SecretKind.SHA256, "old" * 11, expires_at=NOW + 10), kept(SecretKind.SHA256, STRONG, slot=2)
     )
-    assert await secrets.is_known(client, "old" * 11, source="here")
-    assert await secrets.is_known(client, STRONG, source="here")
+    assert await secrets.is_correct_secret(client, "old" * 11, source="here")
+    assert await secrets.is_correct_secret(client, STRONG, source="here")
     await clock.advance(10)
-    assert not await secrets.is_known(client, "old" * 11, source="here")
-    assert await secrets.is_known(client, STRONG, source="here")
+    assert not await secrets.is_correct_secret(client, "old" * 11, source="here")
+    assert await secrets.is_correct_secret(client, STRONG, source="here")
 
 
 async def test_a_slow_hash_is_computed_once_for_a_right_secret() -> None:
     secrets, hashes, attempts, _ = desk()
     client = with_secrets(kept(SecretKind.ARGON2, "weak"))
     for _ in range(5):
-        assert await secrets.is_known(client, "weak", source="here")
+        assert await secrets.is_correct_secret(client, "weak", source="here")
     assert hashes.computed == 1
     assert attempts.counted == {}
     changed = with_secrets(kept(SecretKind.ARGON2, "other"))
-    assert not await secrets.is_known(changed, "weak", source="here")
+    assert not await secrets.is_correct_secret(changed, "weak", source="here")
 
 
 @pytest.mark.parametrize("kind", [SecretKind.ARGON2, SecretKind.SEALED])
 async def test_guesses_at_a_weak_secret_are_counted_before_they_are_made(kind: SecretKind) -> None:
     secrets, _, _, _ = desk()
     client = with_secrets(kept(kind, "weak"))
-    for number in range(WEAK_GUESS_LIMIT.free):
-        assert not await secrets.is_known(client, f"guess {number}", source="here")
+    for number in range(WEAK_GUESS_LIMIT.free_attempts):
+        assert not await secrets.is_correct_secret(client, f"guess {number}", source="here")
     with pytest.raises(TooMany):
-        await secrets.is_known(client, "weak", source="here")
-    assert await secrets.is_known(client, "weak", source="elsewhere")
+        await secrets.is_correct_secret(client, "weak", source="here")
+    assert await secrets.is_correct_secret(client, "weak", source="elsewhere")
 
 
 async def test_guesses_at_a_strong_secret_cost_nothing() -> None:
     secrets, _, attempts, _ = desk()
     client = with_secrets(kept(SecretKind.SEALED, STRONG), kept(SecretKind.SHA256, STRONG, slot=2))
-    assert not await secrets.is_known(client, "x", source="here")
-    assert not await secrets.made_proof(client, "x", "https://shop.example", source="here")
+    assert not await secrets.is_correct_secret(client, "x", source="here")
+    assert not await secrets.is_correct_proof(client, "x", "https://shop.example", source="here")
     assert attempts.counted == {}
 
 
@@ -142,5 +142,5 @@ async def test_tk_27_a_wrong_secret_is_compared_whole_wherever_it_differs(
     client = with_secrets(kept(kind, STRONG))
     monkeypatch.setattr(hmac, "compare_digest", spy)
     wrong = STRONG[:place] + "x" + STRONG[place + 1 :]
-    assert not await secrets.is_known(client, wrong, source="here")
+    assert not await secrets.is_correct_secret(client, wrong, source="here")
     assert lengths == [True]

@@ -66,7 +66,7 @@ async def canary() -> AsyncIterator[StubServer]:
 async def test_a_public_name_is_asked_for_once_and_its_address_called_under_its_name() -> None:
     names, wire = StubResolver(shop_example=[[PUBLIC], ["127.0.0.1"]]), StubConnector()
     assert (await call(outbound(names, wire), "https://shop.example/gdpr?a=1")).status == 204
-    assert names.asked == ["shop.example"]
+    assert names.lookups == ["shop.example"]
     assert wire.connected == [(PUBLIC, 443, "shop.example", True)]
     assert wire.sent[0].startswith(b"POST /gdpr?a=1 HTTP/1.1\r\nHost: shop.example\r\n")
 
@@ -119,7 +119,7 @@ async def test_ap_08_a_name_that_changes_its_mind_is_followed_nowhere(canary: St
     url = f"https://shop.example:{canary.port}/"
     with pytest.raises(Unreachable):
         await call(outbound(names, wire), url)
-    assert names.asked == ["shop.example"]
+    assert names.lookups == ["shop.example"]
     assert [address for address, *_ in wire.connected] == [PUBLIC]
     with pytest.raises(AddressRefused):
         await call(outbound(names, TcpConnector()), url)
@@ -129,7 +129,7 @@ async def test_ap_08_a_name_that_changes_its_mind_is_followed_nowhere(canary: St
 async def test_ap_08_a_redirect_is_an_answer_and_nothing_more(canary: StubServer) -> None:
     where = f"http://127.0.0.1:{canary.port}/"
     moved = http_response(b"", "307 Temporary Redirect", Location=where)
-    async with run_stub_server(StubServer(say=lambda _: moved)) as outsider:
+    async with run_stub_server(StubServer(respond=lambda _: moved)) as outsider:
         out = outbound(StubResolver(), TcpConnector(), LOOPBACK)
         assert (await call(out, f"http://127.0.0.1:{outsider.port}/")).status == 307
     assert (outsider.connections, canary.connections) == (1, 0)
@@ -168,7 +168,7 @@ async def test_no_proxy_of_the_environment_is_used(canary: StubServer, monkeypat
 
 
 async def test_the_name_is_proved_by_a_certificate_and_the_request_arrives(trust: TlsContexts) -> None:
-    outsider = StubServer(say=lambda _: http_response(b'{"kept": []}'))
+    outsider = StubServer(respond=lambda _: http_response(b'{"kept": []}'))
     async with run_stub_server(outsider, tls=trust.server):
         out = outbound(StubResolver(shop_test_example=[["127.0.0.1"]]), TcpConnector(trust.client), LOOPBACK)
         posting = OutboundRequest(
@@ -288,13 +288,13 @@ async def test_no_more_calls_are_made_at_once_than_may_be() -> None:
         return asyncio.ensure_future(gate.wait())
 
     async with run_stub_server(StubServer(pause=pause)) as outsider:
-        out = outbound(StubResolver(), TcpConnector(), LOOPBACK, CallLimits(at_once=2))
+        out = outbound(StubResolver(), TcpConnector(), LOOPBACK, CallLimits(max_concurrent=2))
         calls = [asyncio.create_task(call(out, f"http://127.0.0.1:{outsider.port}/")) for _ in range(6)]
         await full.get()
         await full.get()
         gate.set()
         await asyncio.gather(*calls)
-    assert (outsider.most_at_once, outsider.connections) == (2, 6)
+    assert (outsider.max_open_connections, outsider.connections) == (2, 6)
 
 
 async def test_nobody_listening_is_a_failed_call(canary: StubServer) -> None:

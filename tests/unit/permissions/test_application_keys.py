@@ -36,7 +36,7 @@ class KeptKeys:
         self.keys: list[ApplicationKey] = []
         self.live = {APPLICATION, OTHER}
 
-    async def is_live(self, application_id: int) -> bool:
+    async def is_application_live(self, application_id: int) -> bool:
         return application_id in self.live
 
     async def application_keys(self, application_id: int) -> list[ApplicationKey]:
@@ -120,26 +120,26 @@ async def test_keys_are_published_in_the_order_of_the_interface(
     put(tmp_path, APPLICATION, "any.pem", the_pem())
     store.keys = [a_kept_key("c1"), a_kept_key("c0", created_at=NOW - 1)]
     store.keys.append(a_kept_key("s", KeySource.SERVICE_META, NOW + 1))
-    from_file, *kept = await keys.published(APPLICATION)
+    from_file, *kept = await keys.list_published(APPLICATION)
     assert [key.key_id for key in kept] == ["s", "c0", "c1"]
     assert {key.pem for key in (from_file, *kept)} == {the_pem()}
-    assert await keys.published(OTHER) == ()
+    assert await keys.list_published(OTHER) == ()
 
 
 async def test_unknown_and_removed_applications_look_alike(
     keys: ApplicationKeyDirectory, store: KeptKeys, tmp_path: Path
 ) -> None:
     put(tmp_path, APPLICATION, "any.pem", the_pem())
-    [key] = await keys.published(APPLICATION)
+    [key] = await keys.list_published(APPLICATION)
     store.keys = [a_kept_key("c1")]
     store.live.remove(APPLICATION)
     for application_id in (APPLICATION, 99):
         with pytest.raises(KeyNotFound):
-            await keys.published(application_id)
+            await keys.list_published(application_id)
     for kid in (key.key_id, "c1", "unknown", "", "f99-" + "0" * 24):
         with pytest.raises(KeyNotFound):
-            await keys.published_key(kid)
-        assert await keys.find(kid) is None
+            await keys.get_published_key(kid)
+        assert await keys.find_public_key(kid) is None
 
 
 async def test_a_key_file_vouches_for_the_application_of_its_directory(
@@ -147,27 +147,27 @@ async def test_a_key_file_vouches_for_the_application_of_its_directory(
 ) -> None:
     put(tmp_path, APPLICATION, "key.pem", the_pem())
     put(tmp_path, OTHER, "key.pem", the_pem())
-    [ours], [theirs] = await keys.published(APPLICATION), await keys.published(OTHER)
+    [ours], [theirs] = await keys.list_published(APPLICATION), await keys.list_published(OTHER)
     assert ours.key_id != theirs.key_id
-    found, other = await keys.find(ours.key_id), await keys.find(theirs.key_id)
+    found, other = await keys.find_public_key(ours.key_id), await keys.find_public_key(theirs.key_id)
     assert found is not None
     assert other is not None
     assert (found.application_id, other.application_id) == (APPLICATION, OTHER)
     assert public_der(found.public) == public_der(application_private_key().public_key())
-    assert await keys.published_key(ours.key_id) == ours
+    assert await keys.get_published_key(ours.key_id) == ours
 
 
 async def test_the_id_of_a_key_file_does_not_come_from_its_name(
     keys: ApplicationKeyDirectory, clock: MovableClock, tmp_path: Path
 ) -> None:
     put(tmp_path, APPLICATION, "f50002-000000000000000000000000.pem", the_pem())
-    [key] = await keys.published(APPLICATION)
+    [key] = await keys.list_published(APPLICATION)
     assert application_id_of(key.key_id) == APPLICATION
     (tmp_path / str(APPLICATION) / "f50002-000000000000000000000000.pem").rename(
         tmp_path / str(APPLICATION) / "other.pem"
     )
     await clock.advance(5)
-    assert await keys.published(APPLICATION) == (key,)
+    assert await keys.list_published(APPLICATION) == (key,)
 
 
 async def test_files_that_are_no_keys_are_passed_over(keys: ApplicationKeyDirectory, tmp_path: Path) -> None:
@@ -176,28 +176,28 @@ async def test_files_that_are_no_keys_are_passed_over(keys: ApplicationKeyDirect
     put(tmp_path, APPLICATION, "c.txt", the_pem())
     (tmp_path / str(APPLICATION) / "d.pem").mkdir()
     (tmp_path / str(APPLICATION) / "e.pem").symlink_to(tmp_path / "nowhere")
-    assert await keys.published(APPLICATION) == ()
+    assert await keys.list_published(APPLICATION) == ()
     put(tmp_path, OTHER, "z.pem", the_pem())
-    assert len(await keys.published(OTHER)) == 1
+    assert len(await keys.list_published(OTHER)) == 1
 
 
 async def test_a_directory_is_looked_at_again_after_a_while(
     keys: ApplicationKeyDirectory, clock: MovableClock, tmp_path: Path
 ) -> None:
-    assert await keys.published(APPLICATION) == ()
+    assert await keys.list_published(APPLICATION) == ()
     put(tmp_path, APPLICATION, "key.pem", the_pem())
-    assert await keys.published(APPLICATION) == ()
+    assert await keys.list_published(APPLICATION) == ()
     await clock.advance(5)
-    assert len(await keys.published(APPLICATION)) == 1
+    assert len(await keys.list_published(APPLICATION)) == 1
 
 
 async def test_the_kid_of_our_own_tokens_is_answered_too(keys: ApplicationKeyDirectory) -> None:
     shown = [key for key in first_keys() if key.purpose == "tokens"]
     others = [key for key in first_keys() if key.purpose != "tokens"]
     for key in shown:
-        assert "PUBLIC KEY" in (await keys.published_key(key.kid)).pem
+        assert "PUBLIC KEY" in (await keys.get_published_key(key.kid)).pem
     assert others
     for key in others:
         with pytest.raises(KeyNotFound):
-            await keys.published_key(key.kid)
-    assert await keys.find(shown[0].kid) is None
+            await keys.get_published_key(key.kid)
+    assert await keys.find_public_key(shown[0].kid) is None

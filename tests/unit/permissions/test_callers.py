@@ -87,7 +87,7 @@ async def test_a_jwt_with_its_factor_is_its_owner(office: CallerSetup) -> None:
         office, credentials_from_client(bearer=await office.user_jwt(), factor=FACTOR), DEFAULT_POLICY
     )
     assert (caller.by, caller.user_id, caller.name) == (CallerKind.FACTOR, PERSON, PERSON)
-    assert (caller.service, caller.audience, caller.expired) == (None, None, False)
+    assert (caller.vouching_application_id, caller.audience, caller.expired) == (None, None, False)
     assert str(caller.address) == CLIENT
     assert office.permissions.asked == [(PERSON, {1, APPLICATION})]
 
@@ -142,7 +142,7 @@ async def test_pa_03_the_header_decides_and_the_body_is_not_looked_at(office: Ca
 async def test_a_jwt_counts_while_its_account_says_so(office: CallerSetup, change: dict[str, Any]) -> None:
     credentials = credentials_from_client(bearer=await office.user_jwt(), factor=FACTOR)
     await identified(office, credentials, DEFAULT_POLICY)
-    office.change(**change)
+    office.change_facts(**change)
     await refused(office, InvalidToken, credentials, DEFAULT_POLICY)
     await refused(office, InvalidToken, replace(credentials, service_jwt=await office.service_jwt()))
 
@@ -157,17 +157,19 @@ async def test_a_jwt_of_nobody_is_refused(office: CallerSetup) -> None:
 async def test_a_remembered_jwt_ends_when_it_ends(office: CallerSetup) -> None:
     credentials = credentials_from_client(bearer=await office.user_jwt(exp=NOW + 60), factor=FACTOR)
     await identified(office, credentials, DEFAULT_POLICY)
-    await office.desk.clock.advance(59)
+    await office.tokens.clock.advance(59)
     await identified(office, credentials, DEFAULT_POLICY)
-    await office.desk.clock.advance(1)
+    await office.tokens.clock.advance(1)
     await refused(office, InvalidToken, credentials, DEFAULT_POLICY)
 
 
 async def test_a_remembered_jwt_is_refused_once_its_key_is_distrusted(office: CallerSetup) -> None:
     credentials = credentials_from_client(bearer=await office.user_jwt(), factor=FACTOR)
     await identified(office, credentials, DEFAULT_POLICY)
-    office.desk.store.put(replace(key_of(KeyPurpose.TOKENS, Algorithm.RS256), signs_until=NOW, verifies_until=NOW))
-    await office.desk.keyring.reload()
+    office.tokens.store.replace_keys(
+        replace(key_of(KeyPurpose.TOKENS, Algorithm.RS256), signs_until=NOW, verifies_until=NOW)
+    )
+    await office.tokens.keyring.reload()
     await refused(office, InvalidToken, credentials, DEFAULT_POLICY)
 
 
@@ -199,8 +201,8 @@ async def test_beside_a_service_only_a_signed_address_satisfies_fip(office: Call
     jwt = await office.user_jwt(fip=[f"{CLIENT}/32"])
     credentials = credentials_from_client(bearer=jwt, service_jwt=await office.service_jwt())
     await refused(office, WrongCredentials, credentials)
-    assert (await identified(office, replace(credentials, signed=RequestSigner().signed()))).user_id == PERSON
-    elsewhere = RequestSigner(ip="203.0.113.5").signed()
+    assert (await identified(office, replace(credentials, signed=RequestSigner().sign()))).user_id == PERSON
+    elsewhere = RequestSigner(ip="203.0.113.5").sign()
     await refused(office, WrongCredentials, replace(credentials, signed=elsewhere))
 
 
@@ -234,9 +236,9 @@ async def test_a_service_jwt_stands_in_for_the_factor(office: CallerSetup, need:
 
 async def test_pa_07_what_a_service_jwt_vouches_for_is_limited_to_its_application(office: CallerSetup) -> None:
     credentials = credentials_from_client(bearer=await office.user_jwt(), service_jwt=await office.service_jwt())
-    assert (await identified(office, credentials, DEFAULT_POLICY)).service == APPLICATION
+    assert (await identified(office, credentials, DEFAULT_POLICY)).vouching_application_id == APPLICATION
     taken = await identified(office, credentials, about=None)
-    assert (taken.application_id, taken.service) == (APPLICATION, APPLICATION)
+    assert (taken.application_id, taken.vouching_application_id) == (APPLICATION, APPLICATION)
     assert office.permissions.asked[-1] == (PERSON, {1, APPLICATION})
 
 
@@ -251,13 +253,17 @@ async def test_pa_04_a_service_jwt_of_another_application_is_refused(
 
 async def test_any_service_may_ask_for_user_info(office: CallerSetup) -> None:
     credentials = credentials_from_client(bearer=await office.user_jwt(), service_jwt=await office.service_jwt(OTHER))
-    assert (await identified(office, credentials, USER_INFO, None)).service is None
+    assert (await identified(office, credentials, USER_INFO, None)).vouching_application_id is None
 
 
 async def test_the_service_jwt_of_application_1_serves_everywhere(office: CallerSetup) -> None:
     credentials = credentials_from_client(bearer=await office.user_jwt(), service_jwt=await office.service_jwt(1))
     caller = await identified(office, credentials, DEFAULT_POLICY)
-    assert (caller.by, caller.service, caller.application_id) == (CallerKind.SERVICE_JWT, None, APPLICATION)
+    assert (caller.by, caller.vouching_application_id, caller.application_id) == (
+        CallerKind.SERVICE_JWT,
+        None,
+        APPLICATION,
+    )
     expired = replace(credentials, bearer=await office.user_jwt(exp=NOW, iat=NOW - 9))
     await refused(office, InvalidToken, expired)
 
@@ -299,7 +305,7 @@ async def test_pa_04_an_unsigned_revoked_or_removed_service_jwt_is_refused(offic
 async def test_an_application_signs_service_jwts_with_its_own_key(office: CallerSetup) -> None:
     credentials = credentials_from_client(bearer=await office.user_jwt(), service_jwt=forge(GeneratedServiceClaims))
     caller = await identified(office, credentials, about=None)
-    assert (caller.by, caller.service) == (CallerKind.SERVICE_JWT, APPLICATION)
+    assert (caller.by, caller.vouching_application_id) == (CallerKind.SERVICE_JWT, APPLICATION)
     await refused(office, WrongCredentials, credentials, about=OTHER)
 
 
@@ -309,7 +315,7 @@ async def test_a_user_jwt_is_needed_beside_a_service_jwt_but_for_roles(office: C
         await refused(office, InvalidToken, alone, need)
     caller = await identified(office, alone, ROLES_OF_RECORD_GET, None)
     assert (caller.by, caller.facts, caller.user_id) == (CallerKind.SERVICE_JWT, None, "")
-    assert (caller.service, caller.name) == (APPLICATION, f"application {APPLICATION}")
+    assert (caller.vouching_application_id, caller.name) == (APPLICATION, f"application {APPLICATION}")
     await refused(office, InvalidToken, credentials_from_client(), ROLES_OF_RECORD_GET)
 
 
@@ -335,7 +341,7 @@ async def test_pa_05_an_access_key_lets_an_expired_jwt_read_only(office: CallerS
     assert (await identified(office, credentials_from_client(bearer=KEY, jwt=jwt))).expired
     await refused(office, WrongCredentials, credentials_from_client(bearer=KEY, jwt=jwt), RECORD_SAVE)
     await refused(office, InvalidToken, credentials_from_client(bearer=KEY, jwt=jwt), EXCHANGE_JWT)
-    signed = credentials_from_client(bearer=jwt, signed=RequestSigner().signed())
+    signed = credentials_from_client(bearer=jwt, signed=RequestSigner().sign())
     assert (await identified(office, signed)).expired
     await refused(office, InvalidToken, signed, RECORD_SAVE)
 
@@ -357,7 +363,7 @@ async def test_pa_05_after_the_grace_and_without_a_service_an_expired_jwt_is_ref
     within = await office.user_jwt(iat=NOW - 9, exp=NOW)
     await identified(office, credentials_from_client(bearer=within, service_jwt=service_jwt))  # now it is remembered
     await refused(office, InvalidToken, credentials_from_client(bearer=within, factor=FACTOR))
-    office.change(blocked=True)
+    office.change_facts(blocked=True)
     await refused(office, InvalidToken, credentials_from_client(bearer=within, service_jwt=service_jwt))
 
 
@@ -366,7 +372,7 @@ async def test_pa_05_after_the_grace_and_without_a_service_an_expired_jwt_is_ref
 
 async def test_pa_08_an_access_key_reads_records_of_its_own_application(office: CallerSetup) -> None:
     caller = await identified(office, credentials_from_client(bearer=KEY, jwt=await office.user_jwt()))
-    assert (caller.by, caller.service, caller.user_id) == (CallerKind.ACCESS_KEY, APPLICATION, PERSON)
+    assert (caller.by, caller.vouching_application_id, caller.user_id) == (CallerKind.ACCESS_KEY, APPLICATION, PERSON)
     assert caller.address is None
     alone = await identified(office, credentials_from_client(bearer=KEY), ROLES_OF_RECORD_GET, None)
     assert (alone.by, alone.application_id, alone.facts) == (CallerKind.ACCESS_KEY, APPLICATION, None)
@@ -405,7 +411,7 @@ async def test_a_wrong_factor_beside_a_key_is_refused(office: CallerSetup) -> No
 
 async def test_ak_09_a_key_of_a_removed_application_is_refused(office: CallerSetup) -> None:
     credentials = credentials_from_client(bearer=KEY, jwt=await office.user_jwt())
-    signed = credentials_from_client(bearer=await office.user_jwt(), signed=RequestSigner().signed())
+    signed = credentials_from_client(bearer=await office.user_jwt(), signed=RequestSigner().sign())
     await identified(office, credentials)
     await identified(office, signed)
     office.keys.removed.add(APPLICATION)
@@ -419,10 +425,10 @@ async def test_ak_07_the_use_of_a_key_is_noted_at_most_once_a_minute(office: Cal
     for _ in range(5):
         await identified(office, credentials)
     assert office.keys.uses == [(key.key_id, NOW)]
-    await office.desk.clock.advance(59)
+    await office.tokens.clock.advance(59)
     await identified(office, credentials)
     assert len(office.keys.uses) == 1
-    await office.desk.clock.advance(1)
+    await office.tokens.clock.advance(1)
     await identified(office, credentials)
     assert office.keys.uses == [(key.key_id, NOW), (key.key_id, NOW + 60)]
     assert office.keys.keys[0].last_used == NOW + 60
@@ -445,7 +451,7 @@ async def test_two_applications_do_not_vouch_for_one_request(office: CallerSetup
     )
     for about in (APPLICATION, OTHER, None):
         await refused(office, WrongCredentials, key_and_jwt, about=about)
-    others = RequestSigner(key=OTHER_KEY, application_id=str(OTHER)).signed()
+    others = RequestSigner(key=OTHER_KEY, application_id=str(OTHER)).sign()
     key_and_signature = credentials_from_client(bearer=KEY, jwt=await office.user_jwt(), signed=others)
     for about in (APPLICATION, OTHER, None):
         await refused(office, WrongCredentials, key_and_signature, about=about)
@@ -460,11 +466,15 @@ async def test_a_refused_request_is_no_use_of_a_key(office: CallerSetup) -> None
 
 
 async def test_a_signature_tells_the_clients_address(office: CallerSetup) -> None:
-    signed = RequestSigner(ip="203.0.113.9").signed()
+    signed = RequestSigner(ip="203.0.113.9").sign()
     caller = await identified(
         office, credentials_from_client(bearer=await office.user_jwt(), signed=signed), about=None
     )
-    assert (caller.by, caller.service, str(caller.address)) == (CallerKind.SIGNATURE, APPLICATION, "203.0.113.9")
+    assert (caller.by, caller.vouching_application_id, str(caller.address)) == (
+        CallerKind.SIGNATURE,
+        APPLICATION,
+        "203.0.113.9",
+    )
     assert len(office.keys.uses) == 1
     beside = credentials_from_client(
         bearer=await office.user_jwt(), signed=signed, service_jwt=await office.service_jwt()
@@ -473,13 +483,17 @@ async def test_a_signature_tells_the_clients_address(office: CallerSetup) -> Non
     assert (caller.by, str(caller.address)) == (CallerKind.SERVICE_JWT, "203.0.113.9")
     with_factor = credentials_from_client(bearer=await office.user_jwt(), signed=signed, factor=FACTOR)
     caller = await identified(office, with_factor, ABOUT_APPLICATION)
-    assert (caller.by, caller.service, str(caller.address)) == (CallerKind.FACTOR, APPLICATION, "203.0.113.9")
+    assert (caller.by, caller.vouching_application_id, str(caller.address)) == (
+        CallerKind.FACTOR,
+        APPLICATION,
+        "203.0.113.9",
+    )
 
 
 async def test_either_live_key_may_sign_and_case_of_the_digits_does_not_matter(office: CallerSetup) -> None:
     second = replace(office.keys.keys[1], application_id=APPLICATION)
     office.keys.keys[1] = second
-    signed = RequestSigner(key=OTHER_KEY).signed()
+    signed = RequestSigner(key=OTHER_KEY).sign()
     jwt = await office.user_jwt()
     assert (await identified(office, credentials_from_client(bearer=jwt, signed=signed))).by is CallerKind.SIGNATURE
     upper = replace(signed, signature=signed.signature.upper())
@@ -508,14 +522,14 @@ async def test_either_live_key_may_sign_and_case_of_the_digits_does_not_matter(o
 )
 async def test_pa_09_a_signature_over_anything_else_is_none(office: CallerSetup, changed: dict[str, Any]) -> None:
     credentials = credentials_from_client(
-        bearer=await office.user_jwt(), factor=FACTOR, signed=RequestSigner(changed=changed).signed()
+        bearer=await office.user_jwt(), factor=FACTOR, signed=RequestSigner(tampered=changed).sign()
     )
     await refused(office, InvalidToken, credentials)
 
 
 @pytest.mark.parametrize(("ts", "passes"), [(-61, False), (-60, True), (60, True), (61, False)])
 async def test_pa_09_a_signature_of_another_time_is_none(office: CallerSetup, ts: int, *, passes: bool) -> None:
-    credentials = credentials_from_client(bearer=await office.user_jwt(), signed=RequestSigner(ts=NOW + ts).signed())
+    credentials = credentials_from_client(bearer=await office.user_jwt(), signed=RequestSigner(ts=NOW + ts).sign())
     if passes:
         assert (await identified(office, credentials)).by is CallerKind.SIGNATURE
     else:
@@ -525,9 +539,9 @@ async def test_pa_09_a_signature_of_another_time_is_none(office: CallerSetup, ts
 async def test_pa_09_a_signature_by_another_applications_key_is_none(office: CallerSetup) -> None:
     jwt = await office.user_jwt()
     await refused(
-        office, InvalidToken, credentials_from_client(bearer=jwt, signed=RequestSigner(key=OTHER_KEY).signed())
+        office, InvalidToken, credentials_from_client(bearer=jwt, signed=RequestSigner(key=OTHER_KEY).sign())
     )
-    others = RequestSigner(key=OTHER_KEY, application_id=str(OTHER)).signed()
+    others = RequestSigner(key=OTHER_KEY, application_id=str(OTHER)).sign()
     await refused(office, WrongCredentials, credentials_from_client(bearer=jwt, signed=others))
     await refused(office, WrongCredentials, credentials_from_client(bearer=jwt, factor=FACTOR, signed=others))
     await refused(
@@ -542,20 +556,20 @@ async def test_a_signature_says_nothing_about_requests_that_are_not_about_its_ap
     office: CallerSetup, need: CredentialPolicy
 ) -> None:
     credentials = credentials_from_client(
-        bearer=await office.user_jwt(), factor=FACTOR, signed=RequestSigner().signed()
+        bearer=await office.user_jwt(), factor=FACTOR, signed=RequestSigner().sign()
     )
     await refused(office, WrongCredentials, credentials, need)
 
 
 async def test_a_signature_alone_saves_nothing(office: CallerSetup) -> None:
-    credentials = credentials_from_client(bearer=await office.user_jwt(), signed=RequestSigner().signed())
+    credentials = credentials_from_client(bearer=await office.user_jwt(), signed=RequestSigner().sign())
     await refused(office, WrongCredentials, credentials, RECORD_SAVE)
     await refused(office, WrongCredentials, credentials, ABOUT_APPLICATION)
 
 
 async def test_application_1_does_not_sign_addresses_for_others(office: CallerSetup) -> None:
     office.keys.keys[1] = replace(office.keys.keys[1], application_id=1)
-    signed = RequestSigner(key=OTHER_KEY, application_id="1").signed()
+    signed = RequestSigner(key=OTHER_KEY, application_id="1").sign()
     credentials = credentials_from_client(
         bearer=await office.user_jwt(), signed=signed, service_jwt=await office.service_jwt(1)
     )
@@ -567,7 +581,7 @@ async def test_application_1_does_not_sign_addresses_for_others(office: CallerSe
 
 async def test_a_service_account_needs_no_factor(office: CallerSetup) -> None:
     caller = await identified(office, credentials_from_client(bearer=await office.robot_jwt()), DEFAULT_POLICY)
-    assert (caller.by, caller.user_id, caller.service) == (CallerKind.SERVICE_ACCOUNT, ROBOT, None)
+    assert (caller.by, caller.user_id, caller.vouching_application_id) == (CallerKind.SERVICE_ACCOUNT, ROBOT, None)
     assert str(caller.address) == CLIENT
     await refused(
         office, InvalidToken, credentials_from_client(bearer=await office.robot_jwt(), factor=FACTOR), DEFAULT_POLICY
@@ -590,7 +604,7 @@ async def test_a_service_account_needs_no_factor(office: CallerSetup) -> None:
     ids=["revoked", "newer", "no project", "none", "blocked", "rev"],
 )
 async def test_a_service_account_counts_while_it_is_one(office: CallerSetup, change: dict[str, Any]) -> None:
-    office.change(ROBOT, **change)
+    office.change_facts(ROBOT, **change)
     await refused(office, InvalidToken, credentials_from_client(bearer=await office.robot_jwt()), DEFAULT_POLICY)
 
 
@@ -606,7 +620,7 @@ async def test_a_service_account_is_refused_the_moment_its_project_is_removed(of
 
 async def test_a_service_account_calls_from_its_networks_only(office: CallerSetup) -> None:
     jwt = await office.robot_jwt()
-    office.change(ROBOT, service_account=a_robot(ip_ranges=("10.0.0.0/8",)))
+    office.change_facts(ROBOT, service_account=a_robot(ip_ranges=("10.0.0.0/8",)))
     await refused(office, WrongCredentials, credentials_from_client(bearer=jwt), DEFAULT_POLICY)
     await identified(office, credentials_from_client(bearer=jwt, address=parse_address("10.9.8.7")), DEFAULT_POLICY)
     narrower = await office.robot_jwt(fip=["10.1.0.0/16"])
@@ -623,7 +637,7 @@ async def test_a_service_account_calls_from_its_networks_only(office: CallerSetu
 
 async def test_with_a_registered_key_a_service_account_signs_each_request(office: CallerSetup) -> None:
     private = application_private_key()
-    office.change(ROBOT, service_account=a_robot(public_key=public_pem(private.public_key())))
+    office.change_facts(ROBOT, service_account=a_robot(public_key=public_pem(private.public_key())))
     signature = private.sign(b'{"a":1}', PKCS1v15(), SHA256())
     credentials = credentials_from_client(bearer=await office.robot_jwt(), body=b'{"a":1}')
     for encoded in (b64encode(signature), urlsafe_b64encode(signature), b64encode(signature).rstrip(b"=")):
@@ -651,7 +665,11 @@ async def test_an_exchanged_jwt_reads_beside_a_service_and_asks_for_user_info(of
         credentials_from_client(bearer=KEY, jwt=jwt),
     ):
         caller = await identified(office, credentials)
-        assert (caller.by, caller.user_id, caller.service) == (CallerKind.EXCHANGED, PERSON, APPLICATION)
+        assert (caller.by, caller.user_id, caller.vouching_application_id) == (
+            CallerKind.EXCHANGED,
+            PERSON,
+            APPLICATION,
+        )
     assert (await identified(office, credentials_from_client(bearer=jwt), USER_INFO, None)).by is CallerKind.EXCHANGED
 
 
@@ -687,7 +705,7 @@ async def test_pa_15_one_principals_flood_is_limited_and_others_are_served() -> 
         assert told.value.retry_after > 0
         await refused(office, InvalidToken, replace(flood, factor="wrong"), DEFAULT_POLICY)
         await identified(office, credentials_from_client(bearer=await office.robot_jwt()), DEFAULT_POLICY)
-        await office.desk.clock.advance(told.value.retry_after)
+        await office.tokens.clock.advance(told.value.retry_after)
         await identified(office, flood, DEFAULT_POLICY)
 
 
@@ -696,5 +714,5 @@ def test_credentials_do_not_show_themselves() -> None:
     credentials = credentials_from_client(
         bearer=secret, jwt=secret, factor=secret, service_jwt=secret, request_sign=secret
     )
-    signed = RequestSigner(changed={"signature": secret, "body": secret.encode(), "query": secret.encode()}).signed()
+    signed = RequestSigner(tampered={"signature": secret, "body": secret.encode(), "query": secret.encode()}).sign()
     assert secret not in repr(replace(credentials, signed=signed, body=secret.encode()))

@@ -62,4 +62,4 @@ def test_of_five_hundred_groups_only_those_that_a_mark_of_the_person_leads_to_ar
     marks = person_index_keys(world.facts)
     reached = [one for one, group in world.structure.projects["mg"].groups.items() if group_index_keys(group) & marks]
     assert reached == ["g7", "g8", "g9"]
-    assert list(world.effective().assigned(Scope("mg"))) == ["editor"]
+    assert list(world.effective().granted_roles(Scope("mg"))) == ["editor"]

@@ -156,8 +156,8 @@ def test_ro_13_a_network_is_written_as_cidr(network: object) -> None:
 
 
 def test_ro_13_a_condition_tells_whether_it_looks_at_the_address() -> None:
-    assert parse_condition({"or": [{"tag": "a"}, {"and": [{"ip": "10.0.0.0/8"}]}]}).looks_at_address
-    assert not parse_condition({"or": [{"tag": "a"}, {"uid": ["1"]}]}).looks_at_address
+    assert parse_condition({"or": [{"tag": "a"}, {"and": [{"ip": "10.0.0.0/8"}]}]}).uses_address
+    assert not parse_condition({"or": [{"tag": "a"}, {"uid": ["1"]}]}).uses_address
 
 
 @pytest.mark.parametrize(

@@ -119,10 +119,10 @@ def test_the_evaluation_is_the_naive_one(world: Scenario) -> None:
     for scope in SCOPES:
         rules = effective.rules(scope)
         assert set(rules) == {rule for rule in RULES if naive.holds(scope, rule)}
-        assert {one.role.name for one in effective.assigned(scope).values()} == naive.roles(scope)
+        assert {one.role.name for one in effective.granted_roles(scope).values()} == naive.roles(scope)
         for rule, one in rules.items():
             assert list(one.params) == naive.params(scope, rule)
-            assert one.left(NOW) == naive.left(scope, rule)
+            assert one.seconds_left(NOW) == naive.left(scope, rule)
 
 
 @given(worlds)
@@ -145,7 +145,7 @@ def test_shapes_and_decisions_agree(world: Scenario) -> None:
 def test_an_explanation_agrees_with_the_decision_and_has_a_reason(world: Scenario) -> None:
     for scope in SCOPES:
         for rule in RULES:
-            told = world.explained(f"{short_prefix(scope)}{rule}")
+            told = world.explain_rule(f"{short_prefix(scope)}{rule}")
             deciding = [one for one in told.contributions if one.decides]
             assert told.allowed is world.allows(scope, rule)
             assert not (told.allowed and told.missing)
@@ -189,8 +189,8 @@ def test_the_seconds_told_are_those_left(world: Scenario) -> None:
 @settings(max_examples=120)
 def test_nothing_changes_by_time_before_it_is_said_to(world: Scenario, later: int) -> None:
     effective = world.effective()
-    if effective.until and NOW + later >= effective.until:
-        later = effective.until - 1 - NOW
+    if effective.valid_until and NOW + later >= effective.valid_until:
+        later = effective.valid_until - 1 - NOW
     assert snapshot(effective) == snapshot(replace(world, now=NOW + later).effective())
 
 
@@ -207,7 +207,7 @@ def test_a_list_kept_in_memory_is_the_one_made_anew(world: Scenario) -> None:
 
 
 def snapshot(effective: EffectivePermissions) -> list[Any]:
-    return [(set(effective.rules(scope)), sorted(effective.assigned(scope))) for scope in SCOPES]
+    return [(set(effective.rules(scope)), sorted(effective.granted_roles(scope))) for scope in SCOPES]
 
 
 def is_told(lines: list[str], text: str) -> bool:

@@ -53,7 +53,7 @@ def test_a_tree_says_what_it_says_and_leaves_the_rest() -> None:
 def test_what_is_no_word_of_a_place_opens_nothing_there(junk: object) -> None:
     tree = {"application": {"canSave": {"value": "all"}}, "meta": {"roles": {"canRead": {"value": junk}}}}
     data = overlay_secret_data(NO_SECRET_DATA, tree, NOW)
-    assert (data.at(("application", "canSave")), data.at(READS_ROLES)) == (Extent.NONE, Extent.NONE)
+    assert (data.extent_at(("application", "canSave")), data.extent_at(READS_ROLES)) == (Extent.NONE, Extent.NONE)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_what_is_held_twice_is_held_for_the_longer_of_the_two(below: object, abo
     data = NO_SECRET_DATA
     for leaf in (below, above):
         data = overlay_secret_data(data, {"meta": {"roles": {"canRead": leaf}}}, NOW)
-    assert data.end(READS_ROLES) == end
+    assert data.end_at(READS_ROLES) == end
 
 
 @pytest.mark.parametrize(

@@ -45,22 +45,22 @@ class ProvisionsInMemory:
     """A ProvisionStore that keeps its promises."""
 
     def __init__(self, state: StoredState | None = None) -> None:
-        self.kept = state or StoredState()
+        self.stored = state or StoredState()
         self.records: list[AuditRecord] = []
         self.scopes: list[ReadScope] = []
 
-    async def state(self, scope: ReadScope, now: int) -> StoredState:
+    async def read_state(self, scope: ReadScope, now: int) -> StoredState:
         del now
         self.scopes.append(scope)
-        return self.kept
+        return self.stored
 
-    def undone(self) -> "ProvisionsInMemory":
-        return ProvisionsInMemory(self.kept)
+    def as_dry_run(self) -> "ProvisionsInMemory":
+        return ProvisionsInMemory(self.stored)
 
-    async def carry_out(
-        self, acts: Sequence[Write], records: Sequence[AuditRecord], *, setup_closed: AuditRecord | None, now: int
+    async def write_changes(
+        self, writes: Sequence[Write], records: Sequence[AuditRecord], *, setup_closed: AuditRecord | None, now: int
     ) -> None:
-        self.kept = state_after_file(self.kept, acts, now)
+        self.stored = state_after_file(self.stored, writes, now)
         self.records += [*records, *([setup_closed] if setup_closed else [])]
 
 
@@ -68,7 +68,7 @@ def state_after_file(state: StoredState, acts: Sequence[Write], now: int = NOW) 
     """The state once the acts are done."""
     ledger = StateInMemory(state)
     for act in acts:
-        ledger.do(act, now)
+        ledger.apply_act(act, now)
     return ledger.state()
 
 
@@ -79,7 +79,7 @@ class StateInMemory:
         self._retired = set(state.retired_user_ids)
         self._clients = {client.client_id: client for client in state.clients}
         self._removed = set(state.removed_client_ids)
-        self._world = state.world
+        self._world = state.permissions
 
     def state(self) -> StoredState:
         return StoredState(
@@ -88,11 +88,11 @@ class StateInMemory:
             retired_user_ids=frozenset(self._retired),
             clients=tuple(self._clients.values()),
             removed_client_ids=frozenset(self._removed),
-            world=self._world,
+            permissions=self._world,
         )
 
-    def do(self, act: Write, now: int) -> None:
-        self._world = outcome.state_after(StoredState(world=self._world), [act]).world
+    def apply_act(self, act: Write, now: int) -> None:
+        self._world = outcome.state_after(StoredState(permissions=self._world), [act]).permissions
         match act:
             case AddUser(user, administrator):
                 self._add_user(user)
@@ -157,12 +157,12 @@ class ProvisionSetup:
         )
 
     async def state(self) -> StoredState:
-        return await self._store.state(EVERYTHING, NOW)
+        return await self._store.read_state(EVERYTHING, NOW)
 
-    async def foreseen(self, **given: object) -> PermissionState:
+    async def predicted_state(self, **given: object) -> PermissionState:
         """What a plan says will be stored, starting from everything that is."""
         plan, state = await self.plan(**given), await self.state()
-        return outcome.state_after(state, [act for change in plan.changes for act in change.acts]).world
+        return outcome.state_after(state, [act for change in plan.changes for act in change.writes]).permissions
 
     async def plan(self, **given: object) -> Plan:
         return await self.provisioning.plan(*split_arguments(given))
@@ -177,11 +177,13 @@ class ProvisionSetup:
 class NoClients:
     """What a Clients that only shapes secrets never asks."""
 
-    create = client = clients = rotate_secret = remove = None
+    create_client = client = clients = rotate_secret = remove_client = None
 
 
 class NoGrants:
-    begin = by_code = by_id = take_code = fail_code = turn = revoke = revoke_client = spend_assertion = None
+    create_grant = find_grant_by_code = find_live_grant = redeem_code = count_code_failure = rotate = revoke_grant = (
+        revoke_client_grants
+    ) = spend_assertion = None
 
 
 def split_arguments(given: Mapping[str, object]) -> tuple[tuple[SectionEntries, ...], Options]:

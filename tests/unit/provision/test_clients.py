@@ -31,14 +31,14 @@ async def problems_of(state: StoredState | None = None, **given: object) -> list
     bench, store = provision_setup(state)
     with pytest.raises(Unfit) as unfit:
         await bench.apply(**given)
-    assert store.kept == (state or StoredState())
+    assert store.stored == (state or StoredState())
     return list(unfit.value.problems)
 
 
 async def made(record: dict[str, object], **terms: Any) -> tuple[ProvisionSetup, Client]:
     bench, store = provision_setup()
     await bench.apply(clients=[record], **terms)
-    (client,) = store.kept.clients
+    (client,) = store.stored.clients
     return bench, client
 
 
@@ -101,7 +101,7 @@ async def test_an_absent_field_keeps_null_clears_and_a_value_replaces_whole() ->
         ]
     )
     assert plan_lines(plan) == ["change client web application_id,redirect_uris,scopes"]
-    assert store.kept.clients == (
+    assert store.stored.clients == (
         replace(before, redirect_uris=("https://b.example/cb",), scopes=SCOPES, application_id=None, version=2),
     )
     assert plan_lines(await bench.apply(clients=[{"client_id": "web"}])) == []
@@ -112,7 +112,9 @@ async def test_a_client_without_a_secret_gets_one_that_is_told_once() -> None:
     plan = await bench.apply(clients=[NATIVE])
     secret = plan.changes[0].generated_secret or ""
     assert len(secret) == 43
-    assert bench.masters.open(store.kept.clients[0].secrets[0].secret, purpose="client-secret:web") == secret.encode()
+    assert (
+        bench.masters.open(store.stored.clients[0].secrets[0].secret, purpose="client-secret:web") == secret.encode()
+    )
     assert secret not in repr(plan)
     assert plan_lines(await bench.apply(clients=[NATIVE])) == []
     assert plan_lines(await bench.apply(clients=[{**NATIVE, "client_secret": secret}])) == []
@@ -126,7 +128,7 @@ async def test_a_secret_that_is_the_one_already_is_no_change(record: dict[str, o
     assert plan_lines(await bench.apply(clients=[{**record, "client_secret": STRONG[::-1]}])) == [
         "change client web client_secret"
     ]
-    assert len(store.kept.clients[0].secrets) == 1
+    assert len(store.stored.clients[0].secrets) == 1
 
 
 async def test_a_secret_is_kept_in_the_form_its_profile_needs() -> None:
@@ -170,14 +172,14 @@ async def test_a_secret_that_was_rotated_away_is_not_the_one_in_force() -> None:
 async def test_null_takes_the_secret_away_and_is_not_answered_with_a_new_one() -> None:
     bench, store = provision_setup()
     await bench.apply(clients=[{**NATIVE, "client_secret": None}])
-    assert store.kept.clients[0].secrets == ()
+    assert store.stored.clients[0].secrets == ()
     assert plan_lines(await bench.apply(clients=[NATIVE])) == []
 
 
 async def test_a_public_client_has_no_secret() -> None:
     bench, store = provision_setup()
     await bench.apply(clients=[{**OIDC, "public": True}])
-    assert store.kept.clients[0].secrets == ()
+    assert store.stored.clients[0].secrets == ()
     assert await problems_of(clients=[{**OIDC, "public": True, "client_secret": STRONG}]) == [
         "clients[0].client_secret: a public client has no secret"
     ]
@@ -193,7 +195,7 @@ async def test_another_profile_needs_the_secret_again() -> None:
     with pytest.raises(Unfit, match="must be given again: profile native keeps it in another form"):
         await bench.apply(clients=[native])
     await bench.apply(clients=[{**native, "client_secret": STRONG}])
-    assert [secret.kind for secret in store.kept.clients[0].secrets] == [SecretKind.SEALED]
+    assert [secret.kind for secret in store.stored.clients[0].secrets] == [SecretKind.SEALED]
 
 
 async def test_a_client_that_the_oauth_rules_refuse_is_refused_with_their_words() -> None:
@@ -211,7 +213,7 @@ async def test_a_client_that_the_oauth_rules_refuse_is_refused_with_their_words(
 async def test_the_rest_is_pruned_and_its_id_stays_spent() -> None:
     bench, store = provision_setup(StoredState(clients=(a_client("old"),)))
     assert plan_lines(await bench.apply(clients=[NATIVE], prune=True)) == ["remove client old", "add client web"]
-    assert store.kept.removed_client_ids == {"old"}
+    assert store.stored.removed_client_ids == {"old"}
     with pytest.raises(Unfit, match="old was a client that is removed; take another id"):
         await bench.apply(clients=[{**NATIVE, "client_id": "old"}])
 
@@ -233,8 +235,8 @@ async def test_what_an_export_writes_of_a_client_with_every_field_is_no_change()
     assert plan_lines(await bench.plan(**document, prune=True)) == []
     second, copy = provision_setup()
     await second.apply(**document)
-    assert [replace(client, secrets=()) for client in copy.kept.clients] == [
-        replace(client, secrets=()) for client in store.kept.clients
+    assert [replace(client, secrets=()) for client in copy.stored.clients] == [
+        replace(client, secrets=()) for client in store.stored.clients
     ]
 
 
@@ -254,7 +256,7 @@ async def test_null_clears_the_tables_of_a_client_and_a_given_one_replaces_it_wh
     assert plan_lines(await bench.apply(clients=[given])) == [
         "change client web backchannel_logout_uri,claims,token_settings"
     ]
-    (after,) = store.kept.clients
+    (after,) = store.stored.clients
     assert (after.claims, after.backchannel_logout_uri) == ({}, "")
     assert after.token_settings == TokenSettings(access_seconds=300)
 

@@ -87,7 +87,7 @@ def test_users_are_settled_after_one_application(
     prune: bool,  # noqa: FBT001
 ) -> None:
     changes = user_changes(entries, hashes, state, prune=prune)
-    done = state_after_file(state, [change.act for change in changes])
+    done = state_after_file(state, [change.write for change in changes])
     # An entry that found its account by a login which it keeps finds it again; one that names an id always does.
     problems = Problems()
     found = users.resolve_users(entries, done, problems)
@@ -111,7 +111,7 @@ def test_somebody_can_always_administer_who_could_before(
         if data.draw(st.booleans())
     ]
     changes = user_changes(entries, [UNSET] * len(entries), state, prune=prune)
-    done = state_after_file(state, [change.act for change in changes])
+    done = state_after_file(state, [change.write for change in changes])
     assert active_administrators(done) or not active_administrators(state)
 
 
@@ -120,7 +120,7 @@ def test_accounts_the_file_does_not_name_are_left_alone(
     state: StoredState, entries: list[Located[UserFileEntry]]
 ) -> None:
     changes = user_changes(entries, [UNSET] * 4, state, prune=False)
-    done = {user.user_id: user for user in state_after_file(state, [change.act for change in changes]).users}
+    done = {user.user_id: user for user in state_after_file(state, [change.write for change in changes]).users}
     touched = {change.subject for change in changes}
     assert [user for user in state.users if user.user_id not in touched and done[user.user_id] != user] == []
     assert all(done[user.user_id].reg_time == user.reg_time for user in state.users)
@@ -195,7 +195,7 @@ def test_clients_are_settled_after_one_application(
     prune: bool,  # noqa: FBT001
 ) -> None:
     changes = client_changes(entries, state, prune=prune)
-    done = state_after_file(state, [change.act for change in changes])
+    done = state_after_file(state, [change.write for change in changes])
     assert client_changes(entries, done, prune=prune) == ()
     if prune:
         assert {client.client_id for client in done.clients} == {placed.entry.client_id for placed in entries}
@@ -206,7 +206,7 @@ def test_a_field_that_no_record_names_stays_as_it_is(
     state: StoredState, entries: list[Located[ClientFileEntry]]
 ) -> None:
     before = {client.client_id: client for client in state.clients}
-    done = state_after_file(state, [change.act for change in client_changes(entries, state, prune=False)])
+    done = state_after_file(state, [change.write for change in client_changes(entries, state, prune=False)])
     named = {placed.entry.client_id: msgspec.structs.asdict(placed.entry) for placed in entries}
     for client in done.clients:
         if client.client_id in before:

@@ -76,7 +76,7 @@ async def test_nothing_to_change_leaves_no_record() -> None:
 async def test_a_plan_changes_nothing() -> None:
     bench, store = provision_setup()
     assert len(plan_lines(await bench.plan(**EVERY_KIND, allow_weak=True))) == 7
-    assert (store.kept, store.records) == (StoredState(), [])
+    assert (store.stored, store.records) == (StoredState(), [])
 
 
 async def test_problems_of_all_sections_are_told_together() -> None:
@@ -93,12 +93,12 @@ class Overtaken(ProvisionsInMemory):
         super().__init__(state)
         self.times = times
 
-    async def carry_out(self, *args: object, **kwargs: object) -> None:
+    async def write_changes(self, *args: object, **kwargs: object) -> None:
         if self.times:
             self.times -= 1
             (user,) = self.kept.users
             self.kept = replace(self.kept, users=(replace(user, version=user.version + 1, country="DE"),))
-        await super().carry_out(*args, **kwargs)  # type: ignore[arg-type]
+        await super().write_changes(*args, **kwargs)  # type: ignore[arg-type]
 
 
 async def test_a_plan_is_made_anew_when_somebody_was_faster() -> None:
@@ -130,7 +130,7 @@ async def test_an_export_makes_an_equal_installation_under_the_same_master_key()
     second, copy = provision_setup()
     await second.apply(**document)
     assert await second.export() == document
-    assert [user.password_hash for user in copy.kept.users] == [user.password_hash for user in store.kept.users]
+    assert [user.password_hash for user in copy.stored.users] == [user.password_hash for user in store.stored.users]
     assert plan_lines(await second.plan(**EVERY_KIND)) == []
 
 
@@ -145,7 +145,7 @@ async def test_an_export_survives_being_written_down(write, suffix: str) -> None
 async def test_an_export_holds_no_secret_in_the_clear() -> None:
     bench, store = provision_setup()
     await bench.apply(**EVERY_KIND, allow_weak=True)
-    hashes = [user.password_hash or "-" for user in store.kept.users]
+    hashes = [user.password_hash or "-" for user in store.stored.users]
     text = write_yaml(await bench.export())
     assert not [secret for secret in (STRONG, "JBSWY3DP", "correct-horse", "$argon2", *hashes[:1]) if secret in text]
     assert text.count("sealed:") == 5
@@ -156,16 +156,16 @@ async def test_an_export_holds_no_secret_in_the_clear() -> None:
 async def test_an_export_takes_both_secrets_of_a_rotation_along() -> None:
     bench, store = provision_setup()
     await bench.apply(clients=EVERY_KIND["clients"][1:2])  # type: ignore[index]
-    (client,) = store.kept.clients
+    (client,) = store.stored.clients
     ending = a_client_secret(secret=b"old", expires_at=NOW + 60)
     ended = a_client_secret(secret=b"older", expires_at=NOW)
     newest = a_client_secret(slot=2, secret=b"new", created_at=NOW + 1)
-    store.kept = StoredState(clients=(replace(client, secrets=(ended, ending, newest)),))
+    store.stored = StoredState(clients=(replace(client, secrets=(ended, ending, newest)),))
     document = await bench.export()
     second, copy = provision_setup()
     await second.apply(**document)
-    assert copy.kept.clients[0].secrets == (ending, newest)
-    assert {secret.kind for secret in copy.kept.clients[0].secrets} == {SecretKind.SHA256}
+    assert copy.stored.clients[0].secrets == (ending, newest)
+    assert {secret.kind for secret in copy.stored.clients[0].secrets} == {SecretKind.SHA256}
     assert plan_lines(await bench.plan(**document)) == []
 
 

@@ -15,7 +15,7 @@ SOURCES = SecretResolver(
 
 
 def reveal(given: object, purpose: str = "password:1") -> tuple[str, bool]:
-    revealed = SOURCES.reveal(FileSecret.of(given), SEAL, purpose=purpose)
+    revealed = SOURCES.reveal(FileSecret.parse(given), SEAL, purpose=purpose)
     return revealed.text, revealed.was_sealed
 
 

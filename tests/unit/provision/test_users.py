@@ -27,7 +27,7 @@ async def problems_of(state: StoredState | None = None, **given: object) -> list
     bench, store = provision_setup(state)
     with pytest.raises(Unfit) as unfit:
         await bench.apply(**given)
-    assert store.kept == (state or StoredState())
+    assert store.stored == (state or StoredState())
     assert store.records == []
     return list(unfit.value.problems)
 
@@ -36,7 +36,7 @@ async def the_user(**fields: object) -> User:
     """The account that a record makes."""
     bench, store = provision_setup()
     await bench.apply(users=[{**ANNA, **fields}])
-    (user,) = store.kept.users
+    (user,) = store.stored.users
     return user
 
 
@@ -44,7 +44,7 @@ async def changed(state: StoredState, **fields: object) -> ChangeUser | None:
     """What a record about user 1001 changes."""
     bench, _ = provision_setup(state)
     changes = (await bench.plan(users=[{"user_id": "1001", **fields}])).changes
-    acts = [change.act for change in changes if isinstance(change.act, ChangeUser)]
+    acts = [change.write for change in changes if isinstance(change.write, ChangeUser)]
     assert len(acts) == len(changes)
     return acts[0] if acts else None
 
@@ -69,11 +69,11 @@ async def test_a_record_makes_an_account_with_all_it_says() -> None:
             }
         ]
     )
-    (user,) = store.kept.users
+    (user,) = store.stored.users
     assert plan_lines(plan) == ["add user anna@studio.example"]
     assert await PASSWORDS.matches(STRONG, user.password_hash or "")
     assert bench.masters.open(user.sealed_totp or b"", purpose="totp:1001") == b"JBSWY3DPEHPK3PXP"
-    assert store.kept.administrators == {"1001"}
+    assert store.stored.administrators == {"1001"}
     assert replace(user, password_hash=None, sealed_totp=None) == User(
         user_id="1001",
         login="anna@studio.example",
@@ -104,7 +104,7 @@ async def test_an_account_is_found_by_its_login_in_any_spelling_and_takes_the_on
     assert plan_lines(await bench.apply(users=[{"login": "ANNA@Studio.Example"}])) == [
         "change user anna@studio.example login"
     ]
-    assert [user.login for user in store.kept.users] == ["ANNA@Studio.Example"]
+    assert [user.login for user in store.stored.users] == ["ANNA@Studio.Example"]
     assert plan_lines(await bench.apply(users=[{"login": "ANNA@Studio.Example"}])) == []
 
 
@@ -141,14 +141,14 @@ async def test_a_password_that_is_the_one_already_is_no_change() -> None:
 async def test_a_password_may_come_from_the_environment() -> None:
     bench, store = provision_setup()
     await bench.apply(users=[{**ANNA, "password": {"env": "PW"}}], environment={"PW": STRONG})
-    assert await PASSWORDS.matches(STRONG, store.kept.users[0].password_hash or "")
+    assert await PASSWORDS.matches(STRONG, store.stored.users[0].password_hash or "")
 
 
 async def test_a_file_may_bring_more_people_than_are_hashed_at_a_time() -> None:
     bench, store = provision_setup()
     crowd = [{"login": f"{n}@x.example", "nick": str(n), "password": f"{STRONG}{n}"} for n in range(100)]
     await bench.apply(users=crowd)
-    assert len({user.password_hash for user in store.kept.users}) == 100
+    assert len({user.password_hash for user in store.stored.users}) == 100
 
 
 async def test_a_weak_password_needs_to_be_allowed_unless_it_is_there_already() -> None:
@@ -157,7 +157,7 @@ async def test_a_weak_password_needs_to_be_allowed_unless_it_is_there_already() 
     assert problem.startswith("users[0].password: the password needs at least 10 characters; --allow-weak")
     bench, store = provision_setup()
     await bench.apply(users=weak, allow_weak=True)
-    assert await PASSWORDS.matches("short", store.kept.users[0].password_hash or "")
+    assert await PASSWORDS.matches("short", store.stored.users[0].password_hash or "")
     assert plan_lines(await bench.apply(users=weak)) == []
     (problem,) = await problems_of(users=[{**ANNA, "password": "x" * 1_025}], allow_weak=True)
     assert problem == "users[0].password: the password is longer than 1024 bytes"
@@ -181,7 +181,7 @@ async def test_a_totp_secret_in_another_spelling_is_no_change() -> None:
     await bench.apply(users=[{**ANNA, "totp_secret": "JBSWY3DPEHPK3PXP"}])
     assert plan_lines(await bench.apply(users=[{**ANNA, "totp_secret": "jbsw y3dp ehpk 3pxp"}])) == []
     await bench.apply(users=[{**ANNA, "totp_secret": None}])
-    assert store.kept.users[0].sealed_totp is None
+    assert store.stored.users[0].sealed_totp is None
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ async def test_a_login_is_free_once_its_owner_is_pruned() -> None:
     bench, store = provision_setup(with_anna())
     plan = await bench.apply(users=[{**ANNA, "user_id": "5"}], prune=True)
     assert plan_lines(plan) == ["remove user anna@studio.example", "add user anna@studio.example"]
-    assert [user.user_id for user in store.kept.users] == ["5"]
+    assert [user.user_id for user in store.stored.users] == ["5"]
 
 
 async def test_an_id_is_never_given_again() -> None:
@@ -332,7 +332,7 @@ async def test_the_role_may_be_handed_over_in_one_file() -> None:
     await bench.apply(
         users=[{"user_id": "1", "administrator": False}, {**ANNA, "user_id": "2", "administrator": True}]
     )
-    assert store.kept.administrators == {"2"}
+    assert store.stored.administrators == {"2"}
 
 
 async def test_two_who_give_it_up_together_are_refused() -> None:
@@ -344,8 +344,8 @@ async def test_pruning_removes_everyone_the_file_does_not_name() -> None:
     bench, store = provision_setup(StoredState(users=(a_user(user_id="1", login="a@x.example"), a_user(user_id="2"))))
     plan = await bench.apply(users=[{"user_id": "2"}], prune=True)
     assert plan_lines(plan) == ["remove user a@x.example"]
-    assert isinstance(plan.changes[0].act, RemoveUser)
-    assert store.kept.retired_user_ids == {"1"}
+    assert isinstance(plan.changes[0].write, RemoveUser)
+    assert store.stored.retired_user_ids == {"1"}
 
 
 async def test_pruning_touches_named_sections_only() -> None:
@@ -358,15 +358,15 @@ async def test_pruning_spares_the_one_who_has_administered_longest_and_says_so()
         admins("1", "2", "3", blocked=frozenset("3"))
     )  # the third came first, and is blocked
     plan = await bench.apply(users=[ANNA], prune=True)
-    assert store.kept.administrators == {"2"}
-    assert plan.spared == (f"user {store.kept.users[0].login} stays, as the last administrator",)
+    assert store.stored.administrators == {"2"}
+    assert plan.spared == (f"user {store.stored.users[0].login} stays, as the last administrator",)
     assert plan_lines(await bench.apply(users=[ANNA], prune=True)) == []
 
 
 async def test_pruning_removes_an_administrator_when_another_one_is_left() -> None:
     bench, store = provision_setup(admins("1", "2"))
     plan = await bench.apply(users=[{"user_id": "1"}], prune=True)
-    assert (store.kept.administrators, plan.spared) == ({"1"}, ())
+    assert (store.stored.administrators, plan.spared) == ({"1"}, ())
 
 
 async def test_a_plan_shows_no_secret() -> None:
@@ -374,4 +374,4 @@ async def test_a_plan_shows_no_secret() -> None:
     plan = await bench.plan(users=[{**ANNA, "password": STRONG, "totp_secret": "JBSWY3DPEHPK3PXP"}])
     assert STRONG not in repr(plan)
     assert "JBSWY3DP" not in repr(plan)
-    assert isinstance(plan.changes[0].act, AddUser)
+    assert isinstance(plan.changes[0].write, AddUser)

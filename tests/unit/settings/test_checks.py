@@ -27,25 +27,25 @@ def test_serving_needs_to_be_told_its_address(installation: TemporaryInstallatio
 
 
 def test_other_commands_use_the_address_the_database_remembers(installation: TemporaryInstallation) -> None:
-    loaded = installation.load({MASTER: MASTER_KEY}).remembering("https://kept.example")
+    loaded = installation.load({MASTER: MASTER_KEY}).with_stored_base_url("https://kept.example")
     assert loaded.settings.server.base_url == "https://kept.example"
     assert loaded.settings.server.ws_url == "wss://kept.example"
     assert loaded.sources["server.base_url"] == "database"
 
 
 def test_the_address_implied_by_dev_gives_way_to_the_remembered_one(installation: TemporaryInstallation) -> None:
-    loaded = installation.load({}, dev=True).remembering("http://localhost:9999")
+    loaded = installation.load({}, dev=True).with_stored_base_url("http://localhost:9999")
     assert loaded.settings.server.base_url == "http://localhost:9999"
 
 
 def test_a_remembered_address_leaves_a_given_one_alone(installation: TemporaryInstallation) -> None:
     loaded = installation.load(SOUND | {"GATEHOUSE__SERVER__WS_URL": "wss://ws.studio.example"})
-    assert loaded.remembering("https://kept.example") == loaded
+    assert loaded.with_stored_base_url("https://kept.example") == loaded
 
 
 def test_a_remembered_address_leaves_given_websockets_alone(installation: TemporaryInstallation) -> None:
     environment = {MASTER: MASTER_KEY, "GATEHOUSE__SERVER__WS_URL": "wss://ws.studio.example"}
-    loaded = installation.load(environment).remembering("https://kept.example")
+    loaded = installation.load(environment).with_stored_base_url("https://kept.example")
     assert loaded.settings.server.ws_url == "wss://ws.studio.example"
 
 

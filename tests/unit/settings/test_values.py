@@ -124,7 +124,7 @@ def test_settings_cannot_be_changed_once_read(installation: TemporaryInstallatio
 
 def test_a_secret_shows_in_no_representation() -> None:
     secret = Secret("swordfish")
-    for text in (repr(secret), str(secret), f"{secret}", repr(Settings()), secret.shown):
+    for text in (repr(secret), str(secret), f"{secret}", repr(Settings()), secret.masked):
         assert "swordfish" not in text
     assert secret.reveal() == "swordfish"
 
@@ -158,8 +158,8 @@ def test_a_secret_is_false_when_there_is_none() -> None:
     ],
 )
 def test_of_a_database_address_only_the_password_is_hidden(url: str, shown: str) -> None:
-    assert DatabaseUrl(url).shown == shown
-    assert DatabaseUrl(url).hides_something == (url != shown)
+    assert DatabaseUrl(url).masked == shown
+    assert DatabaseUrl(url).is_masked == (url != shown)
 
 
 @pytest.mark.parametrize("url", ["mysql://db/x", "sqlite://x.db", "sqlite:///", "postgresql:///", "postgres://a/b"])

@@ -38,8 +38,8 @@ BOB = ("1000000002", False, None)
 def written(path: Path, manifest: Manifest = MANIFEST) -> ArchiveEnd:
     with create_file_atomically(path) as file:
         writer = ArchiveWriter(file, manifest)
-        writer.put("users", [ANNA])
-        writer.put("users", [BOB])
+        writer.write_rows("users", [ANNA])
+        writer.write_rows("users", [BOB])
         return writer.close(KEY)
 
 

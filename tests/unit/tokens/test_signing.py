@@ -54,7 +54,7 @@ async def test_the_same_refresh_claims_are_the_same_token(desk: TokenSetup) -> N
 
 async def test_mapped_claims_stand_beside_those_of_the_class_and_never_replace_one(desk: TokenSetup) -> None:
     token = await desk.signer.sign(
-        example_claims(IdClaims), more={"groups": ("staff",), "sub": "another", "typ": "x"}
+        example_claims(IdClaims), extra_claims={"groups": ("staff",), "sub": "another", "typ": "x"}
     )
     assert parts(token)[1] == payload_for(IdClaims) | {"groups": ["staff"]}
     assert await desk.verifier.verify(token, IdClaims)
@@ -73,14 +73,14 @@ async def test_we_never_sign_in_the_name_of_an_application(desk: TokenSetup) -> 
 
 
 async def test_without_a_key_there_is_no_token(desk: TokenSetup) -> None:
-    desk.keyring._take(())
+    desk.keyring._replace_keys(())
     with pytest.raises(NoSigningKey):
         await desk.signer.sign(example_claims(UserJwtClaims))
 
 
 async def test_ui_13_tokens_verify_across_a_rotation_until_their_key_is_retired(desk: TokenSetup) -> None:
     line = key_of(IdClaims.purpose, Algorithm.ES256).line
-    policy = RotationPolicy(publish_lead=100, longest_life=1_000, grace=60)
+    policy = RotationPolicy(publish_lead=100, max_token_lifetime=1_000, grace=60)
     rotation = a_rotation(desk, policy)
     before = await desk.signer.sign(example_claims(IdClaims, exp=desk.clock.now() + 10_000), alg=Algorithm.ES256)
     new = await rotation.rotate(line, origin=ADMIN)
@@ -99,8 +99,8 @@ async def test_ui_13_tokens_verify_across_a_rotation_until_their_key_is_retired(
 async def test_tokens_of_a_distrusted_key_are_refused_at_once(desk: TokenSetup) -> None:
     token = await desk.signer.sign(example_claims(IdClaims), alg=Algorithm.ES256)
     rotation = a_rotation(desk, RotationPolicy())
-    await rotation.rotate(key_of(IdClaims.purpose, Algorithm.ES256).line, origin=ADMIN, manner=RotationMode.DISTRUST)
-    await desk.keyring.catch_up(desk.store.stored.version)
+    await rotation.rotate(key_of(IdClaims.purpose, Algorithm.ES256).line, origin=ADMIN, mode=RotationMode.DISTRUST)
+    await desk.keyring.ensure_version(desk.store.stored.version)
     with pytest.raises(InvalidToken, match="no key"):
         await desk.verifier.verify(token, IdClaims)
     await desk.verifier.verify(await desk.signer.sign(example_claims(IdClaims), alg=Algorithm.ES256), IdClaims)

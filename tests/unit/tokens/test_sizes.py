@@ -148,14 +148,16 @@ async def test_tk_31_an_id_token_at_every_limit_at_once_fits_into_an_address(
     mapped = {f"claim{number}": ["x" * 100] * 100 for number in range(15)} | {"small": ["y" * 100]}
     kept = claims_that_fit(mapped, payload_bytes_left(ID_TOKEN, MAX_ID_TOKEN))
     assert kept == {"small": ["y" * 100]}
-    assert len(await desk.signer.sign(ID_TOKEN, alg=alg, more=kept)) <= MAX_ID_TOKEN
+    assert len(await desk.signer.sign(ID_TOKEN, alg=alg, extra_claims=kept)) <= MAX_ID_TOKEN
 
 
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 700])
 async def test_tk_31_what_is_found_to_fit_does(length: int, desk: TokenSetup) -> None:
     """To the byte: the figures that decide are those of the signer, with an RSA key of 3072 bits."""
     claims = example_claims(IdClaims)
-    most = len(await desk.signer.sign(claims, more={"a": "x" * length})) + 170  # a key of 2048 bits, a shorter header
+    most = (
+        len(await desk.signer.sign(claims, extra_claims={"a": "x" * length})) + 170
+    )  # a key of 2048 bits, a shorter header
     more = {"a": "x" * length}
     assert claims_that_fit(more, payload_bytes_left(claims, most)) == more
     assert claims_that_fit(more, payload_bytes_left(claims, most - 8)) == {}

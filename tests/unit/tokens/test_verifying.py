@@ -59,16 +59,16 @@ async def test_two_different_kids_are_refused(desk: TokenSetup) -> None:
 
 async def test_a_service_jwt_is_told_by_its_issuer(desk: TokenSetup) -> None:
     for kind in (GeneratedServiceClaims, StaticServiceClaims):
-        assert isinstance(await desk.verifier.verify_service(await signed(desk, kind)), kind)
+        assert isinstance(await desk.verifier.verify_service_jwt(await signed(desk, kind)), kind)
     with pytest.raises(InvalidToken):
-        await desk.verifier.verify_service(await signed(desk, UserJwtClaims))
+        await desk.verifier.verify_service_jwt(await signed(desk, UserJwtClaims))
 
 
 async def test_a_service_jwt_made_by_another_library_is_accepted_with_members_of_its_own(desk: TokenSetup) -> None:
     payload = payload_for(GeneratedServiceClaims) | {"jti": "x", "nbf": NOW, "sub": "backend", "env": ["prod"]}
     key = RSAKey.import_key(application_private_key())
     token = jws.serialize_compact(header_for(GeneratedServiceClaims), json.dumps(payload), key)
-    claims = await desk.verifier.verify_service(token)
+    claims = await desk.verifier.verify_service_jwt(token)
     assert claims.iss == "50001"
 
 
@@ -81,10 +81,10 @@ async def test_a_service_jwt_of_an_application_lives_five_minutes_at_most(desk: 
 async def test_an_expired_user_jwt_counts_for_as_long_as_the_caller_says(desk: TokenSetup) -> None:
     token = await desk.signer.sign(example_claims(UserJwtClaims))
     await desk.clock.advance(300 + 99)
-    await desk.verifier.verify(token, UserJwtClaims, expired_by=100)
+    await desk.verifier.verify(token, UserJwtClaims, expiry_grace=100)
     await desk.clock.advance(1)
     with pytest.raises(ExpiredToken):
-        await desk.verifier.verify(token, UserJwtClaims, expired_by=100)
+        await desk.verifier.verify(token, UserJwtClaims, expiry_grace=100)
 
 
 async def test_a_token_of_another_issuer_is_refused_even_with_our_signature(desk: TokenSetup) -> None:
@@ -106,7 +106,7 @@ async def test_id_and_refresh_tokens_name_the_service_and_their_client(aud: list
 async def test_a_service_jwt_made_for_someone_outside_is_not_accepted_back(desk: TokenSetup) -> None:
     payload = payload_for(StaticServiceClaims) | {"aud": "https://shop.example"}
     with pytest.raises(InvalidToken):
-        await desk.verifier.verify_service(forge(StaticServiceClaims, payload=payload))
+        await desk.verifier.verify_service_jwt(forge(StaticServiceClaims, payload=payload))
 
 
 @given(st.text(max_size=60))

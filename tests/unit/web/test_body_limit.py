@@ -75,7 +75,7 @@ async def test_an_application_that_reads_on_past_the_limit_gets_nothing_more() -
 
 
 async def test_a_path_named_exactly_may_have_more() -> None:
-    limited = BodyLimitMiddleware(RecordingApp(), default=LIMIT, larger={"/schema": 20})
+    limited = BodyLimitMiddleware(RecordingApp(), default=LIMIT, limits_by_path={"/schema": 20})
     fifteen = [b"123456789012345"]
     assert (await call_asgi(limited, an_asgi_call(path="/schema", chunks=fifteen))).status == 200
     assert (await call_asgi(limited, an_asgi_call(path="/schema/", chunks=fifteen))).status == 413

@@ -19,16 +19,16 @@ def known(tmp_path: Path) -> GeoIpLookup:
 
 
 def test_a_place_is_named_in_the_readers_language_as_far_as_it_is_known(known: GeoIpLookup) -> None:
-    assert known.name("192.0.2.7", "en") == "Stockholm, Sweden"
-    assert known.name("192.0.2.7", "de") == "Stockholm, Schweden"
-    assert known.name("192.0.2.7", "fr") == "Stockholm, Sweden"
-    assert known.name("198.51.100.127", "en") == "Sweden"
+    assert known.place_name("192.0.2.7", "en") == "Stockholm, Sweden"
+    assert known.place_name("192.0.2.7", "de") == "Stockholm, Schweden"
+    assert known.place_name("192.0.2.7", "fr") == "Stockholm, Sweden"
+    assert known.place_name("198.51.100.127", "en") == "Sweden"
     assert known.country("192.0.2.255") == "SE"
 
 
 @pytest.mark.parametrize("address", ["198.51.100.128", "203.0.113.9", "2001:db8::1", "", "nowhere", "192.0.2.7%eth0"])
 def test_an_address_the_file_does_not_know_is_nowhere(known: GeoIpLookup, address: str) -> None:
-    assert (known.name(address, "en"), known.country(address)) == ("", "")
+    assert (known.place_name(address, "en"), known.country(address)) == ("", "")
 
 
 def test_an_ipv4_address_seen_through_ipv6_is_that_address(known: GeoIpLookup) -> None:
@@ -36,7 +36,7 @@ def test_an_ipv4_address_seen_through_ipv6_is_that_address(known: GeoIpLookup) -
 
 
 def test_without_a_file_every_address_is_nowhere() -> None:
-    assert (open_geoip("").name("192.0.2.7", "en"), open_geoip("").country("192.0.2.7")) == ("", "")
+    assert (open_geoip("").place_name("192.0.2.7", "en"), open_geoip("").country("192.0.2.7")) == ("", "")
 
 
 def test_a_file_of_another_kind_is_refused_in_words(tmp_path: Path) -> None:

@@ -132,10 +132,10 @@ async def test_the_refusals_that_are_translated_are_those_the_rooms_make() -> No
 
 def test_a_refusal_is_said_in_the_readers_language_when_there_are_words_for_it() -> None:
     english = "An account with this e-mail address exists already."
-    assert LANGUAGES.said("en", english) == english
-    assert LANGUAGES.said("de", english) == "Ein Konto mit dieser E-Mail-Adresse besteht bereits."
-    assert LANGUAGES.said("en", "Something new.") == "Something new."
-    assert LANGUAGES.said("de", "Something new.") is None
+    assert LANGUAGES.translate_message("en", english) == english
+    assert LANGUAGES.translate_message("de", english) == "Ein Konto mit dieser E-Mail-Adresse besteht bereits."
+    assert LANGUAGES.translate_message("en", "Something new.") == "Something new."
+    assert LANGUAGES.translate_message("de", "Something new.") is None
 
 
 def test_every_event_that_an_owner_may_read_of_has_words_and_no_other() -> None:

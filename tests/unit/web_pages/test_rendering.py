@@ -25,7 +25,7 @@ def a_request(target: str = "/forgot", method: str = "GET", **headers: str) -> R
 
 
 def shown(pages: PageRenderer, request: Request, **wishes: str) -> tuple[str, Response]:
-    answer = pages.show(request, ForgotContext(csrf="c"), **wishes)  # type: ignore[arg-type]
+    answer = pages.render(request, ForgotContext(csrf="c"), **wishes)  # type: ignore[arg-type]
     return bytes(answer.body).decode(), answer
 
 
@@ -65,7 +65,7 @@ def test_only_a_language_asked_for_by_the_link_is_kept(pages: PageRenderer) -> N
 def test_on_plain_http_cookies_have_plain_names() -> None:
     local = PageRenderer(Assets(), https=False)
     answer = Response()
-    local.remember(answer, lang="de", theme=Theme.DARK)
+    local.set_preference_cookies(answer, lang="de", theme=Theme.DARK)
     kept = [value.decode() for name, value in answer.raw_headers if name == b"set-cookie"]
     assert kept == [
         "gh_lang=de; HttpOnly; Max-Age=31536000; Path=/; SameSite=lax",
@@ -118,13 +118,13 @@ def test_the_theme_is_the_one_kept_in_the_cookie(pages: PageRenderer, cookie: st
 
 
 def test_a_context_brings_its_status_and_a_handler_may_say_another(pages: PageRenderer) -> None:
-    assert pages.show(a_request(), ExpiredContext(start_again="/")).status_code == 400
-    assert pages.show(a_request(), ThrottledContext(retry_after=61, start_again="/")).status_code == 429
-    assert pages.show(a_request(), ExpiredContext(start_again="/"), status=410).status_code == 410
+    assert pages.render(a_request(), ExpiredContext(start_again="/")).status_code == 400
+    assert pages.render(a_request(), ThrottledContext(retry_after=61, start_again="/")).status_code == 429
+    assert pages.render(a_request(), ExpiredContext(start_again="/"), status=410).status_code == 410
 
 
 def test_a_handler_may_add_headers(pages: PageRenderer) -> None:
-    answer = pages.show(a_request(), ExpiredContext(start_again="/"), headers={"Retry-After": "5"})
+    answer = pages.render(a_request(), ExpiredContext(start_again="/"), headers={"Retry-After": "5"})
     assert answer.headers["retry-after"] == "5"
 
 
@@ -140,12 +140,12 @@ def test_a_handler_may_add_headers(pages: PageRenderer) -> None:
     ],
 )
 def test_a_problem_is_told_in_words(pages: PageRenderer, problem: PageProblem, words: str) -> None:
-    answer = pages.show(a_request(accept_language="de"), ForgotContext(csrf="c", problem=problem))
+    answer = pages.render(a_request(accept_language="de"), ForgotContext(csrf="c", problem=problem))
     assert words in bytes(answer.body).decode()
 
 
 def test_an_english_error_page_says_what_the_error_says(pages: PageRenderer) -> None:
-    page = pages.error(404, "Page not found", "There is no such thing.", "r1")
+    page = pages.render_error(404, "Page not found", "There is no such thing.", "r1")
     assert "<h1>Page not found</h1>" in page
     assert "There is no such thing." in page
     assert "404 · reference <code>r1</code>" in page
@@ -162,7 +162,7 @@ def test_an_english_error_page_says_what_the_error_says(pages: PageRenderer) -> 
 def test_an_error_page_in_another_language_has_words_for_the_refusal_or_its_status(
     pages: PageRenderer, status: int, message: str, title: str, text: str
 ) -> None:
-    page = pages.error(status, "English title", message, "r1", a_request(accept_language="de").scope)
+    page = pages.render_error(status, "English title", message, "r1", a_request(accept_language="de").scope)
     assert f"<h1>{title}</h1>" in page
     assert text in page
     assert message not in page
@@ -172,5 +172,5 @@ def test_every_page_of_a_demo_says_so_and_no_other(pages: PageRenderer) -> None:
     demo = PageRenderer(Assets(), demo=True)
     for context in STATES.values():
         for lang in ("en", "de"):
-            assert '<span class="badge demo">Demo</span>' in demo.text(context, DisplayPreferences(lang=lang))
-            assert "Demo" not in pages.text(context, DisplayPreferences(lang=lang))
+            assert '<span class="badge demo">Demo</span>' in demo.render_html(context, DisplayPreferences(lang=lang))
+            assert "Demo" not in pages.render_html(context, DisplayPreferences(lang=lang))

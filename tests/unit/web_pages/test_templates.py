@@ -87,7 +87,7 @@ class Recording(Translator):
         self.said: set[str] = set()
 
     def __call__(self, key: str, /, **values: object) -> Markup:
-        self.said.add(self._form_of(key, values))
+        self.said.add(self._plural_key(key, values))
         return super().__call__(key, **values)
 
 
@@ -100,7 +100,7 @@ def test_every_text_is_said_somewhere() -> None:
         replace(STATES["access-denied-explained"], why=replace(WHY_DENIED, by=one)) for one in LoginRefusalReason
     ]
     for context in [*STATES.values(), *troubles, *notices, *denials]:
-        pages.text(context, DisplayPreferences(lang=FALLBACK_LANG, query=""))
+        pages.render_html(context, DisplayPreferences(lang=FALLBACK_LANG, query=""))
     for month in range(12):
         exact_time(words, NOW + month * 30 * DAY)
     for past in (0, 30, MINUTE, 2 * MINUTE, HOUR, 2 * HOUR, DAY, 2 * DAY, 30 * DAY):
@@ -135,7 +135,7 @@ def inspected() -> Iterator[tuple[str, Inspector]]:
     pages = PageRenderer(Assets())
     for state, context in STATES.items():
         inspector = Inspector()
-        inspector.feed(pages.text(context, DisplayPreferences(lang="en", query="")))
+        inspector.feed(pages.render_html(context, DisplayPreferences(lang="en", query="")))
         yield state, inspector
 
 
@@ -171,7 +171,7 @@ def test_lg_21_what_people_write_is_shown_and_not_obeyed() -> None:
         page.ErrorContext(code=400, title=hostile, message=hostile, request_id=hostile),
         replace(FULL_ACCOUNT, nick=hostile, typed=hostile, user_id=hostile, pending_login=hostile),
     ):
-        shown = pages.text(context, DisplayPreferences(lang="de", query=hostile))
+        shown = pages.render_html(context, DisplayPreferences(lang="de", query=hostile))
         assert "<script>alert" not in shown
         assert "&lt;script&gt;" in shown
         assert "{{7*7}}" in shown

@@ -35,7 +35,9 @@ def a_readiness(checks: Mapping[str, HealthCheck], clock: MovableClock | None = 
 async def public(
     target: str, checks: Mapping[str, HealthCheck], *, token: str = TOKEN, sent: str = ""
 ) -> AppResponse:
-    health = HealthEndpoints(readiness=a_readiness(checks), metrics=Metrics(["x"]), gate=allow_bearer(token))
+    health = HealthEndpoints(
+        readiness=a_readiness(checks), metrics=Metrics(["x"]), details_allowed=allow_bearer(token)
+    )
     headers = [("Authorization", sent)] if sent else []
     return await call_app(SampleAsgiApp(endpoints=health.endpoints()).app(), "GET", target, headers=headers)
 
@@ -54,7 +56,7 @@ async def test_everyone_learns_only_whether_it_is_ready() -> None:
 
 async def test_whoever_is_told_to_stop_is_ready_for_nothing_from_that_moment_on() -> None:
     told: list[bool] = []
-    readiness = Readiness({"database": fine}, clock=MovableClock(), leaving=lambda: bool(told))
+    readiness = Readiness({"database": fine}, clock=MovableClock(), is_stopping=lambda: bool(told))
     assert (await readiness.report()).status == "ok"  # and would be for a second more
     told.append(True)
     assert (await readiness.report()).status == "unavailable"

@@ -12,7 +12,7 @@ from tests.support.visitor import PASSWORD, HttpBrowser
 @pytest.fixture
 async def anna(service: RunningService) -> User:
     """An account with a password and no second factor."""
-    return await service.house.administration.create(
+    return await service.services.administration.create(
         login="anna@studio.example", nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
 
@@ -35,6 +35,6 @@ async def other(service: RunningService) -> AsyncIterator[HttpBrowser]:
 async def resident(service: RunningService, anna: User) -> AsyncIterator[AccountBrowser]:
     """Anna, just signed in, with her account page in front of her."""
     someone = AccountBrowser(service)
-    await someone.come_home(anna.login or "")
+    await someone.sign_in_and_open_account(anna.login or "")
     yield someone
     await someone.client.aclose()

@@ -23,7 +23,7 @@ HERE = {
 
 
 async def now(service: RunningService, user: User) -> User:
-    return await service.house.storage.accounts.user(user.user_id)
+    return await service.services.storage.accounts.user(user.user_id)
 
 
 async def test_a_stranger_is_sent_to_the_sign_in_whatever_he_asks_for(visitor: HttpBrowser) -> None:
@@ -49,7 +49,7 @@ async def test_a_limited_session_is_asked_for_a_whole_sign_in(service: RunningSe
 async def test_its_owner_sees_everything_on_one_page(
     service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
-    await service.house.storage.passkeys.add_passkey(
+    await service.services.storage.passkeys.add_passkey(
         a_passkey(user_id=anna.user_id, name="Blue key"), [bytes(32)], a_record(), ()
     )
     page = (await resident.get("/account")).text
@@ -65,7 +65,7 @@ async def test_its_owner_sees_everything_on_one_page(
 async def test_the_page_costs_eleven_reads_at_most_however_much_there_is_to_show(
     service: RunningService, resident: AccountBrowser, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = service.house.storage
+    store = service.services.storage
     for _ in range(5):
         someone = HttpBrowser(service)
         await someone.sign_in(LOGIN)
@@ -73,9 +73,9 @@ async def test_the_page_costs_eleven_reads_at_most_however_much_there_is_to_show
     for number in range(5):
         key = a_passkey(user_id=anna.user_id, credential_id=bytes([number]))
         await store.passkeys.add_passkey(key, [bytes(32)], a_record(), ())
-        await store.oauth.create(a_client(f"client{number}"), a_record())
+        await store.clients.create_client(a_client(f"client{number}"), a_record())
         given = Consent(user_id=anna.user_id, client_id=f"client{number}", scopes=("openid",), given_at=NOW)
-        await store.consents.give(given, a_record())
+        await store.consents.add_consent(given, a_record())
     reads: list[str] = []
 
     def counted(kind: str) -> Callable[..., Any]:
@@ -101,8 +101,8 @@ async def test_activity_is_the_newest_fifty_and_names_no_administrators_address(
 ) -> None:
     async def happens(event: AuditEvent, origin: AuditOrigin) -> None:
         await service.clock.advance(1)
-        record = service.house.recorder.record(event, origin, subject=anna.user_id)
-        await service.house.storage.accounts.note(record)
+        record = service.services.recorder.record(event, origin, subject=anna.user_id)
+        await service.services.storage.accounts.add_record(record)
 
     await happens(AuditEvent.USER_CHANGED, AuditOrigin(actor="1234567890", address="203.0.113.9"))
     await happens(AuditEvent.RESET_ASKED, AuditOrigin(actor="visitor", address="192.0.2.44"))
@@ -129,12 +129,12 @@ async def test_what_was_done_is_told_in_the_section_that_the_page_opens_at(resid
 async def test_a_new_name_is_kept_told_once_and_on_record(
     service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
-    assert await resident.do("/account/profile", nick="  Änne ") == "Your name is changed."
+    assert await resident.submit_and_read_notice("/account/profile", nick="  Änne ") == "Your name is changed."
     assert (await now(service, anna)).nick == "Änne"
     again = await resident.get("/account")
     assert "Your name is changed." not in again.text
     assert "Name or language changed" in again.text
-    (entry,) = await service.house.storage.audit.newest(1, anna.user_id, "user.profile_changed")
+    (entry,) = await service.services.storage.audit.newest_records(1, anna.user_id, "user.profile_changed")
     assert (entry.actor, entry.details, entry.personal) == (
         anna.user_id,
         {"field": "nick"},
@@ -155,16 +155,16 @@ async def test_a_name_that_cannot_be_is_refused_beside_its_field(
 async def test_language_and_theme_are_saved_with_the_account_and_in_this_browser(
     service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
-    said = await resident.do("/account/look", lang="de", theme="dark")
+    said = await resident.submit_and_read_notice("/account/look", lang="de", theme="dark")
     assert said == "Sprache und Darstellung sind gespeichert."
     assert resident.page is not None
     assert '<html lang="de" data-theme="dark">' in resident.page.text
     assert (await now(service, anna)).lang == "de"
     elsewhere = AccountBrowser(service)
-    assert '<html lang="de">' in (await elsewhere.come_home()).text
+    assert '<html lang="de">' in (await elsewhere.sign_in_and_open_account()).text
     await elsewhere.client.aclose()
     for wrong in ({"lang": "xx", "theme": "dark"}, {"lang": "de", "theme": "pink"}):
-        assert (await resident.send("/account/look", **wrong)).status_code == 400
+        assert (await resident.post_with_csrf("/account/look", **wrong)).status_code == 400
 
 
 async def test_a_page_about_somebody_elses_words_shows_no_notice(resident: AccountBrowser) -> None:
@@ -184,11 +184,11 @@ async def test_places_come_from_the_operators_file_in_the_readers_language(migra
     file = write_geoip(tmp_path / "city.mmdb", {"127.0.0.0/8": HERE})
     environment = {"GATEHOUSE__ACCOUNTS__GEOIP_FILE": str(file)}
     async with running_service(migrated_url, tmp_path / "data", environment=environment) as service:
-        await service.house.administration.create(
+        await service.services.administration.create(
             login=LOGIN, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
         )
         resident = AccountBrowser(service)
-        assert "Vienna, Austria" in (await resident.come_home()).text
+        assert "Vienna, Austria" in (await resident.sign_in_and_open_account()).text
         assert "Wien, Österreich" in (await resident.get("/account?lang=de")).text
         await resident.client.aclose()
 
@@ -196,5 +196,5 @@ async def test_places_come_from_the_operators_file_in_the_readers_language(migra
 async def test_a_blocked_account_is_signed_out_at_its_next_request(
     service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
-    await service.house.administration.block(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
     assert (await resident.get("/account")).headers["location"] == "/sign-in"

@@ -18,19 +18,19 @@ SENT = "We have sent a link to the new address. Open it to complete the change."
 
 @pytest.fixture
 async def bob(service: RunningService) -> User:
-    return await service.house.administration.create(
+    return await service.services.administration.create(
         login=BOB, nick="Bob", password="another horse entirely", origin=AuditOrigin(actor="test")
     )
 
 
 async def now(service: RunningService, user: User) -> User:
-    return await service.house.storage.accounts.user(user.user_id)
+    return await service.services.storage.accounts.user(user.user_id)
 
 
 async def test_the_new_address_is_taken_over_by_its_link_and_old_and_new_are_told(
     service: RunningService, resident: AccountBrowser, visitor: HttpBrowser, anna: User
 ) -> None:
-    assert await resident.do("/account/email", login=NEW) == SENT
+    assert await resident.submit_and_read_notice("/account/email", login=NEW) == SENT
     assert "Waiting for the confirmation of anna@new.example." in (await resident.get("/account")).text
     assert (await now(service, anna)).login == LOGIN
     link = await link_in_new_message(service)
@@ -53,15 +53,15 @@ async def test_the_new_address_is_taken_over_by_its_link_and_old_and_new_are_tol
 async def test_its_sessions_stay_and_both_acts_are_on_record(
     service: RunningService, resident: AccountBrowser, visitor: HttpBrowser, anna: User
 ) -> None:
-    await resident.do("/account/email", login=NEW)
+    await resident.submit_and_read_notice("/account/email", login=NEW)
     await visitor.get(await link_in_new_message(service))
     await visitor.post("/verify-email")
     page = await resident.get("/account")
     assert page.status_code == 200
     assert "Waiting for the confirmation" not in page.text
     assert "Address changed" in page.text
-    (asked,) = await service.house.storage.audit.newest(1, anna.user_id, "user.email_change_asked")
-    (changed,) = await service.house.storage.audit.newest(1, anna.user_id, "user.email_changed")
+    (asked,) = await service.services.storage.audit.newest_records(1, anna.user_id, "user.email_change_asked")
+    (changed,) = await service.services.storage.audit.newest_records(1, anna.user_id, "user.email_changed")
     assert asked.personal == {"address": "127.0.0.1", "login": NEW}
     assert (changed.actor, changed.personal) == (
         anna.user_id,
@@ -72,9 +72,9 @@ async def test_its_sessions_stay_and_both_acts_are_on_record(
 async def test_the_link_works_once_for_half_an_hour_and_a_newer_one_ends_it(
     service: RunningService, resident: AccountBrowser, visitor: HttpBrowser, anna: User
 ) -> None:
-    await resident.do("/account/email", login="first@new.example")
+    await resident.submit_and_read_notice("/account/email", login="first@new.example")
     first = await link_in_new_message(service)
-    await resident.do("/account/email", login=NEW)
+    await resident.submit_and_read_notice("/account/email", login=NEW)
     second = await link_in_new_message(service)
     assert (await visitor.get(first)).status_code == 403
     await visitor.get(second)
@@ -82,7 +82,7 @@ async def test_the_link_works_once_for_half_an_hour_and_a_newer_one_ends_it(
     assert (await visitor.post("/verify-email")).status_code == 200
     visitor.page = page
     assert (await visitor.post("/verify-email")).status_code == 403
-    await resident.do("/account/email", login="third@new.example")
+    await resident.submit_and_read_notice("/account/email", login="third@new.example")
     await service.clock.advance(1_800)
     late = [letter for letter in await new_messages(service) if letter.to == "third@new.example"]
     assert "/verify-email?token=" in late[0].text
@@ -96,7 +96,7 @@ async def test_a_reset_link_of_the_old_address_is_dead_afterwards(
     await visitor.get("/forgot")
     await visitor.post("/forgot", login=LOGIN)
     reset = await link_in_new_message(service)
-    await resident.do("/account/email", login=NEW)
+    await resident.submit_and_read_notice("/account/email", login=NEW)
     await visitor.get(await link_in_new_message(service))
     await visitor.post("/verify-email")
     assert (await visitor.get(reset)).status_code == 403
@@ -107,13 +107,13 @@ async def test_whoever_is_thrown_out_cannot_take_the_account_along_by_a_link_ask
     service: RunningService, resident: AccountBrowser, other: HttpBrowser, anna: User, act: str
 ) -> None:
     thief = AccountBrowser(service)
-    await thief.come_home()
-    await thief.do("/account/email", login="thief@evil.example")
+    await thief.sign_in_and_open_account()
+    await thief.submit_and_read_notice("/account/email", login="thief@evil.example")
     await thief.client.aclose()
     link = await link_in_new_message(service)
     fields = {"current": PASSWORD, "password": "something else now", "repeated": "something else now"}
     assert "thief@evil.example" in (await resident.get("/account")).text
-    await resident.do(act, **(fields if act == "/account/password" else {}))
+    await resident.submit_and_read_notice(act, **(fields if act == "/account/password" else {}))
     assert "thief@evil.example" not in (await resident.get("/account")).text
     assert (await other.get(link)).status_code == 403
     assert (await now(service, anna)).login == LOGIN
@@ -122,7 +122,7 @@ async def test_whoever_is_thrown_out_cannot_take_the_account_along_by_a_link_ask
 async def test_an_address_that_has_an_account_looks_the_same_and_its_owner_is_told(
     service: RunningService, resident: AccountBrowser, bob: User, anna: User
 ) -> None:
-    assert await resident.do("/account/email", login="BOB@studio.example") == SENT
+    assert await resident.submit_and_read_notice("/account/email", login="BOB@studio.example") == SENT
     assert "Waiting for the confirmation of BOB@studio.example." in (await resident.get("/account")).text
     (letter,) = await new_messages(service)
     assert (letter.to, letter.subject) == (BOB, "You already have an account")
@@ -133,10 +133,10 @@ async def test_an_address_that_has_an_account_looks_the_same_and_its_owner_is_to
 async def test_an_address_taken_meanwhile_is_not_taken_over(
     service: RunningService, resident: AccountBrowser, visitor: HttpBrowser, anna: User
 ) -> None:
-    await resident.do("/account/email", login=BOB)
+    await resident.submit_and_read_notice("/account/email", login=BOB)
     link = await link_in_new_message(service)
     await visitor.get(link)
-    await service.house.administration.create(
+    await service.services.administration.create(
         login="Bob@STUDIO.example", nick="Bob", password=None, origin=AuditOrigin(actor="test")
     )
     assert (await visitor.post("/verify-email")).status_code == 403
@@ -170,7 +170,7 @@ async def test_it_needs_a_fresh_proof(service: RunningService, resident: Account
     assert await new_messages(service) == []
     back = await resident.confirm(password=PASSWORD)
     assert back.headers["location"] == "/account#email"
-    assert await resident.do("/account/email", login=NEW) == SENT
+    assert await resident.submit_and_read_notice("/account/email", login=NEW) == SENT
 
 
 async def test_where_only_some_domains_may_register_nobody_moves_elsewhere(
@@ -178,14 +178,14 @@ async def test_where_only_some_domains_may_register_nobody_moves_elsewhere(
 ) -> None:
     allowed = {"GATEHOUSE__ACCOUNTS__ALLOWED_DOMAINS": "studio.example"}
     async with running_service(installed_url, tmp_path, environment=allowed) as service:
-        await service.house.administration.create(
+        await service.services.administration.create(
             login=LOGIN, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
         )
         resident = AccountBrowser(service)
-        await resident.come_home()
+        await resident.sign_in_and_open_account()
         refused = await resident.submit("/account/email", login=NEW)
         assert (refused.status_code, await new_messages(service)) == (400, [])
-        assert await resident.do("/account/email", login="anna.b@studio.example") == SENT
+        assert await resident.submit_and_read_notice("/account/email", login="anna.b@studio.example") == SENT
         await resident.client.aclose()
 
 
@@ -193,5 +193,5 @@ async def test_a_mailbox_is_not_flooded_by_somebody_who_asks_again_and_again(
     service: RunningService, resident: AccountBrowser
 ) -> None:
     for _ in range(8):
-        assert await resident.do("/account/email", login=NEW) == SENT
+        assert await resident.submit_and_read_notice("/account/email", login=NEW) == SENT
     assert len(await new_messages(service)) == 5

@@ -42,8 +42,8 @@ async def test_op_14_the_copy_holds_everything_that_is_kept_and_no_secret(
 ) -> None:
     secret, codes = await resident.set_up_totp(service)
     key = a_passkey(user_id=anna.user_id, name="Blue key", public_key=b"the-public-key")
-    await service.house.storage.passkeys.add_passkey(key, (), a_record(), ())
-    await resident.do("/account/email", login="anna@new.example")
+    await service.services.storage.passkeys.add_passkey(key, (), a_record(), ())
+    await resident.submit_and_read_notice("/account/email", login="anna@new.example")
     written = await copy_of(resident)
     account = written["account"]
     assert (account["user_id"], account["login"], account["nick"]) == (anna.user_id, LOGIN, "Anna")
@@ -74,13 +74,13 @@ async def test_op_14_every_record_is_in_the_copy_also_the_old_ones(
 ) -> None:
     for _ in range(60):
         await service.clock.advance(1)
-        await resident.send("/account/profile", nick="Anna")
+        await resident.post_with_csrf("/account/profile", nick="Anna")
     assert len([one for one in (await copy_of(resident))["activity"] if one["event"] == "user.profile_changed"]) == 60
-    assert len(await service.house.storage.audit.newest(100, anna.user_id, "")) == 63
+    assert len(await service.services.storage.audit.newest_records(100, anna.user_id, "")) == 63
 
 
 async def test_the_copy_tells_roles_and_leaves_other_people_out(service: RunningService) -> None:
-    await service.house.administration.create(
+    await service.services.administration.create(
         login=LOGIN,
         nick="Anna",
         password=PASSWORD,
@@ -88,7 +88,7 @@ async def test_the_copy_tells_roles_and_leaves_other_people_out(service: Running
         administrator=True,
     )
     resident = AccountBrowser(service)
-    await resident.come_home()
+    await resident.sign_in_and_open_account()
     written = await copy_of(resident)
     assert written["roles"] == [{"application_id": 1, "role": "administrator", "project_id": "", "ends": ""}]
     assert "203.0.113.9" not in json.dumps(written)
@@ -104,16 +104,16 @@ async def test_op_14_nothing_of_the_person_is_left_but_a_number(
 ) -> None:
     await resident.set_up_totp(service)
     key = a_passkey(user_id=anna.user_id, name="Blue key")
-    await service.house.storage.passkeys.add_passkey(key, (), a_record(subject=anna.user_id), ())
-    await resident.do("/account/email", login="anna@new.example")
+    await service.services.storage.passkeys.add_passkey(key, (), a_record(subject=anna.user_id), ())
+    await resident.submit_and_read_notice("/account/email", login="anna@new.example")
     await service.client.post("/proxy/api/login", json={"login": LOGIN, "password": PASSWORD})
     await resident.get("/account/totp")
-    await service.house.sealer.seal_all()
-    before = await read_all_tables(service.house.storage)
+    await service.services.audit_sealer.seal_all()
+    before = await read_all_tables(service.services.storage)
     assert tables_that_mention(before, *TRACES) >= {"users", "sessions", "passkeys", "audit_events", "once"}
     assert GONE in await delete(resident)
     await new_messages(service)
-    after = await read_all_tables(service.house.storage)
+    after = await read_all_tables(service.services.storage)
     assert tables_that_mention(after, *TRACES) == set()
     assert tables_that_mention(after, anna.user_id) == {"user_ids", "audit_events"}
 
@@ -121,15 +121,17 @@ async def test_op_14_nothing_of_the_person_is_left_but_a_number(
 async def test_op_14_the_audit_log_keeps_its_records_about_a_number_and_still_verifies(
     service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
-    await service.house.sealer.seal_all()
-    before = [record.record_id for record in await service.house.storage.audit.newest(99, anna.user_id, "")]
+    await service.services.audit_sealer.seal_all()
+    before = [
+        record.record_id for record in await service.services.storage.audit.newest_records(99, anna.user_id, "")
+    ]
     await delete(resident)
-    await service.house.sealer.seal_all()
-    records = await service.house.storage.audit.newest(99, anna.user_id, "")
+    await service.services.audit_sealer.seal_all()
+    records = await service.services.storage.audit.newest_records(99, anna.user_id, "")
     assert {record.event for record in records} == {"user.created", "session.opened", "user.erased"}
     assert set(before) < {record.record_id for record in records}
     assert [record.personal for record in records if record.event != "user.erased"] == [None, None]
-    verdict = await service.house.verification().verify()
+    verdict = await service.services.audit_verification().verify()
     assert (verdict.problems, verdict.unsealed) == ((), 0)
 
 
@@ -147,12 +149,12 @@ async def test_the_id_is_never_given_out_again_but_the_address_is_free(
     service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
     await delete(resident)
-    store = service.house.storage.accounts
+    store = service.services.storage.accounts
     with pytest.raises(UserNotFound):
         await store.user(anna.user_id)
     with pytest.raises(UserIdTaken):
-        await store.create(a_user(user_id=anna.user_id), a_record())
-    await service.house.administration.create(
+        await store.create_user(a_user(user_id=anna.user_id), a_record())
+    await service.services.administration.create(
         login=LOGIN, nick="New", password=None, origin=AuditOrigin(actor="test")
     )
 
@@ -162,23 +164,23 @@ async def test_whoever_does_not_type_the_address_keeps_the_account(
     service: RunningService, resident: AccountBrowser, anna: User, typed: str
 ) -> None:
     assert "This is not the address of the account." in await delete(resident, typed)
-    assert (await service.house.storage.accounts.user(anna.user_id)).login == LOGIN
+    assert (await service.services.storage.accounts.user(anna.user_id)).login == LOGIN
     assert await resident.is_signed_in()
 
 
 async def test_the_last_administrator_stays(service: RunningService, visitor: HttpBrowser) -> None:
-    admin = await service.house.administration.create(
+    admin = await service.services.administration.create(
         login=LOGIN, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test"), administrator=True
     )
-    second = await service.house.administration.create(
+    second = await service.services.administration.create(
         login="bob@studio.example", nick="Bob", password=None, origin=AuditOrigin(actor="test"), administrator=True
     )
-    await service.house.administration.block(second.user_id, AuditOrigin(actor="test"))
+    await service.services.administration.block(second.user_id, AuditOrigin(actor="test"))
     resident = AccountBrowser(service)
-    await resident.come_home()
+    await resident.sign_in_and_open_account()
     assert "You are the last administrator" in await delete(resident)
-    assert await service.house.storage.accounts.user(admin.user_id) == admin
-    await service.house.administration.unblock(second.user_id, AuditOrigin(actor="test"))
+    assert await service.services.storage.accounts.user(admin.user_id) == admin
+    await service.services.administration.unblock(second.user_id, AuditOrigin(actor="test"))
     assert GONE in await delete(resident)
     assert (await visitor.sign_in(LOGIN)).status_code == 403
     await resident.client.aclose()

@@ -25,12 +25,12 @@ STALE = 601  # seconds after which a proof is no longer fresh
 
 
 async def now(service: RunningService, user: User) -> User:
-    return await service.house.storage.accounts.user(user.user_id)
+    return await service.services.storage.accounts.user(user.user_id)
 
 
 async def change(service: RunningService, user: User, **fields: object) -> None:
     changed = replace(await now(service, user), **fields)  # type: ignore[arg-type]
-    await service.house.storage.runner.act(partial(update_user, changed))
+    await service.services.storage.runner.write(partial(update_user, changed))
 
 
 def options_in(page: httpx2.Response) -> str:
@@ -54,7 +54,7 @@ async def test_an_authenticator_app_is_set_up_and_asked_for_at_the_next_sign_in(
 ) -> None:
     secret, codes = await resident.set_up_totp(service)
     assert len(set(codes)) == 10
-    assert (await now(service, anna)).kept_tags == {"2step", "2step_totp"}
+    assert (await now(service, anna)).system_tags == {"2step", "2step_totp"}
     page = (await resident.get("/account")).text
     assert "on since" in page
     assert "10 codes left" in page
@@ -100,12 +100,12 @@ async def test_it_is_removed_with_the_recovery_codes_that_stood_in_for_it(
 ) -> None:
     await resident.set_up_totp(service)
     await new_messages(service)
-    assert await resident.do("/account/totp/remove") == "The authenticator app is removed."
+    assert await resident.submit_and_read_notice("/account/totp/remove") == "The authenticator app is removed."
     assert not (await now(service, anna)).has_second_factor
-    assert (await service.house.storage.second_factors.overview(anna.user_id)).recovery_left == 0
+    assert (await service.services.storage.second_factors.factor_overview(anna.user_id)).recovery_left == 0
     (letter,) = await new_messages(service)
     assert letter.to == LOGIN
-    again = await resident.send("/account/totp/remove")
+    again = await resident.post_with_csrf("/account/totp/remove")
     assert again.status_code == 409
     assert "changed meanwhile" in resident.problem_in(again)
 
@@ -116,7 +116,7 @@ async def test_a_second_app_does_not_replace_the_first_by_a_form_kept_open(
     await resident.set_up_totp(service)
     kept = (await now(service, anna)).sealed_totp
     assert (await resident.get("/account/totp")).headers["location"] == "/account#factors"
-    assert (await resident.send("/account/totp", otp="000000")).headers["location"] == "/account#factors"
+    assert (await resident.post_with_csrf("/account/totp", otp="000000")).headers["location"] == "/account#factors"
     assert (await now(service, anna)).sealed_totp == kept
 
 
@@ -146,10 +146,10 @@ async def test_a_passkey_is_added_named_used_and_removed(
     await visitor.post("/sign-in/passkey", credential=credential)
     page = (await visitor.follow()).text
     assert "used <time" in page
-    said = await resident.do("/account/passkey/rename", name="Blue key")
+    said = await resident.submit_and_read_notice("/account/passkey/rename", name="Blue key")
     assert said == "The passkey is renamed."
     assert "Blue key" in (await resident.get("/account")).text
-    assert await resident.do("/account/passkey/remove") == "The passkey is removed."
+    assert await resident.submit_and_read_notice("/account/passkey/remove") == "The passkey is removed."
     assert (await now(service, anna)).passkeys == 0
 
 
@@ -182,7 +182,7 @@ async def test_a_challenge_is_answered_once_and_by_the_browser_it_was_given_to(
     options = options_in(await resident.get("/account/passkey"))
     credential = Authenticator(service.base_url).create(options)
     elsewhere = AccountBrowser(service)
-    await elsewhere.come_home()
+    await elsewhere.sign_in_and_open_account()
     await elsewhere.get("/account/passkey")
     refused = await elsewhere.submit("/account/passkey", name="Laptop", credential=credential)
     assert refused.status_code == 403
@@ -211,16 +211,16 @@ async def test_nobody_renames_or_removes_somebody_elses_passkey(
     service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
     await add_passkey(service, resident)
-    (key,) = await service.house.storage.passkeys.passkeys(anna.user_id)
-    await service.house.administration.create(
+    (key,) = await service.services.storage.passkeys.passkeys_of_user(anna.user_id)
+    await service.services.administration.create(
         login="bob@studio.example", nick="Bob", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
     bob = AccountBrowser(service)
-    await bob.come_home("bob@studio.example")
+    await bob.sign_in_and_open_account("bob@studio.example")
     for path, fields in (("/account/passkey/rename", {"name": "Mine"}), ("/account/passkey/remove", {})):
         for passkey_id in (key.passkey_id, "", "!"):
-            assert (await bob.send(path, passkey_id=passkey_id, **fields)).status_code == 409
-    assert await service.house.storage.passkeys.passkeys(anna.user_id) == [key]
+            assert (await bob.post_with_csrf(path, passkey_id=passkey_id, **fields)).status_code == 409
+    assert await service.services.storage.passkeys.passkeys_of_user(anna.user_id) == [key]
     await bob.client.aclose()
 
 
@@ -247,10 +247,10 @@ async def test_codes_by_mail_are_switched_on_and_off_for_a_confirmed_address_onl
     await resident.get("/account")
     assert len(RECOVERY_CODE.findall((await resident.submit("/account/email-code")).text)) == 10
     assert (await now(service, anna)).email_code
-    assert (await resident.send("/account/email-code", on="1")).status_code == 409
-    assert await resident.do("/account/email-code") == "Codes by e-mail are switched off."
+    assert (await resident.post_with_csrf("/account/email-code", on="1")).status_code == 409
+    assert await resident.submit_and_read_notice("/account/email-code") == "Codes by e-mail are switched off."
     assert not (await now(service, anna)).email_code
-    assert (await resident.send("/account/email-code", on="yes")).status_code == 400
+    assert (await resident.post_with_csrf("/account/email-code", on="yes")).status_code == 400
 
 
 async def test_new_recovery_codes_end_the_old_ones_and_are_shown_once(
@@ -304,7 +304,7 @@ async def test_what_changes_how_one_signs_in_needs_a_fresh_proof_and_leads_back(
     path, fields, back = act
     before = await now(service, anna)
     await service.clock.advance(STALE)
-    asked = await resident.send(path, **fields)
+    asked = await resident.post_with_csrf(path, **fields)
     assert (asked.status_code, asked.headers["location"].partition("=")[0]) == (303, "/confirm?next")
     assert (await now(service, anna)) == before
     proved = await resident.confirm(password=PASSWORD)
@@ -365,11 +365,11 @@ async def test_where_no_code_can_be_typed_only_the_passkey_is_asked_for(
     await add_passkey(service, resident)
     await service.clock.advance(STALE)
     assert 'name="password"' in (await resident.get("/confirm")).text
-    await service.house.storage.runner.act(partial(put_recovery_codes, anna.user_id, ()))
+    await service.services.storage.runner.write(partial(put_recovery_codes, anna.user_id, ()))
     page = await resident.get("/confirm")
     assert 'name="password"' not in page.text
     assert options_in(page)
-    assert (await resident.send("/confirm", password=PASSWORD)).status_code == 403
+    assert (await resident.post_with_csrf("/confirm", password=PASSWORD)).status_code == 403
 
 
 async def test_a_code_by_mail_can_be_sent_for_it(
@@ -424,7 +424,7 @@ async def test_an_account_with_nothing_to_prove_is_led_to_a_link_by_mail(
     await service.clock.advance(STALE)
     answer = await resident.get("/confirm?next=/account/totp")
     assert (answer.status_code, answer.headers["location"]) == (303, "/forgot")
-    assert (await resident.send("/confirm", password=PASSWORD)).status_code == 403
+    assert (await resident.post_with_csrf("/confirm", password=PASSWORD)).status_code == 403
 
 
 async def test_a_session_ended_from_elsewhere_is_not_revived_by_a_proof(
@@ -432,15 +432,17 @@ async def test_a_session_ended_from_elsewhere_is_not_revived_by_a_proof(
 ) -> None:
     await service.clock.advance(STALE)
     await resident.get("/confirm?next=/account/totp")
-    matches = service.house.passwords.matches
+    matches = service.services.passwords.matches
 
     async def slow(password: str, kept: str) -> bool:
-        found = await service.house.storage.sessions.of_user(anna.user_id, service.clock.now())
-        entry = service.house.recorder.record(AuditEvent.SIGNED_OUT, AuditOrigin(actor="test"), subject=anna.user_id)
-        assert await service.house.storage.sessions.end(anna.user_id, found[0].session_id, entry)
+        found = await service.services.storage.sessions.sessions_of_user(anna.user_id, service.clock.now())
+        entry = service.services.recorder.record(
+            AuditEvent.SIGNED_OUT, AuditOrigin(actor="test"), subject=anna.user_id
+        )
+        assert await service.services.storage.sessions.end_session(anna.user_id, found[0].session_id, entry)
         return await matches(password, kept)
 
-    monkeypatch.setattr(service.house.passwords, "matches", slow)
+    monkeypatch.setattr(service.services.passwords, "matches", slow)
     answer = await resident.submit("/confirm", password=PASSWORD)
     assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
     assert not await resident.is_signed_in()

@@ -37,7 +37,7 @@ async def test_the_letter_can_be_asked_for_again_from_the_page_that_promised_it(
 async def test_nobody_and_blocked_accounts_get_no_letter_and_the_same_page(
     service: RunningService, visitor: HttpBrowser, anna: User
 ) -> None:
-    await service.house.administration.block(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
     answers = [await ask(visitor), await ask(visitor, "nobody@studio.example")]
     assert [answer.status_code for answer in answers] == [200, 200]
     assert await new_messages(service) == []
@@ -48,7 +48,7 @@ async def test_a_link_of_someone_blocked_meanwhile_is_dead(
 ) -> None:
     await ask(visitor)
     link = await link_in_new_message(service)
-    await service.house.administration.block(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
     assert (await visitor.get(link)).status_code == 403
 
 
@@ -67,7 +67,7 @@ async def test_letters_are_counted_per_source_too_without_telling(
         visitor.page = page
         await visitor.post("/forgot", login=f"user{number}@studio.example")
     for number in range(2):
-        await service.house.administration.create(
+        await service.services.administration.create(
             login=f"late{number}@studio.example", nick="Late", password=None, origin=AuditOrigin(actor="test")
         )
     limited = await ask(visitor, "late0@studio.example")

@@ -16,7 +16,7 @@ WEEK = 7 * 86_400
 
 
 async def invite(service: RunningService, login: str = BOB, lang: str = "en") -> User:
-    rooms = registration_services(service.house)
+    rooms = registration_services(service.services)
     return await rooms.invitations.invite(login=login, nick="bob", lang=lang, origin=AuditOrigin(actor="test"))
 
 
@@ -37,7 +37,7 @@ async def test_the_invited_person_chooses_name_and_password_and_signs_in(
     assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in?notice=welcome")
     assert "gh_session" not in visitor.cookies
     assert "Your account is ready" in (await visitor.follow()).text
-    ready = await service.house.storage.accounts.user(invited.user_id)
+    ready = await service.services.storage.accounts.user(invited.user_id)
     assert (ready.nick, ready.email_verified) == ("Bob", True)
     assert (await visitor.sign_in(BOB)).status_code == 303
     assert (await visitor.get(link)).status_code == 403
@@ -103,7 +103,7 @@ async def test_the_account_speaks_the_language_the_invitation_was_accepted_in(
     invited = await invite(service, lang="en")
     visitor.client.headers["Accept-Language"] = "de-AT,en;q=0.5"
     await accept(visitor, await link_in_new_message(service))
-    assert (await service.house.storage.accounts.user(invited.user_id)).lang == "de"
+    assert (await service.services.storage.accounts.user(invited.user_id)).lang == "de"
     await visitor.sign_in(BOB)
     visitor.client.headers["Accept-Language"] = "en"
     assert 'lang="de"' in (await visitor.follow()).text
@@ -118,7 +118,7 @@ async def test_a_language_chosen_on_the_page_is_the_one_that_is_kept(
     link = await link_in_new_message(service)
     assert 'lang="en"' in (await visitor.get(link)).text
     await accept(visitor, link)
-    assert (await service.house.storage.accounts.user(invited.user_id)).lang == "en"
+    assert (await service.services.storage.accounts.user(invited.user_id)).lang == "en"
 
 
 async def test_a_link_of_one_kind_opens_no_other_page(service: RunningService, visitor: HttpBrowser) -> None:
@@ -137,7 +137,9 @@ async def test_the_letter_is_in_the_language_asked_for_and_the_log_has_no_secret
     await invite(service)
     link = await link_in_new_message(service)
     await accept(visitor, link)
-    records = [one for one in await service.house.storage.audit.unsealed(100) if one.subject == invited.user_id]
+    records = [
+        one for one in await service.services.storage.audit.unsealed_records(100) if one.subject == invited.user_id
+    ]
     assert sorted(one.event for one in records) == ["user.invitation_accepted", "user.invited", "user.invited"]
     assert token_in_link(link) not in repr(records)
     assert PASSWORD not in repr(records)

@@ -33,7 +33,7 @@ PAGES = (
 @pytest.fixture
 async def german(service: RunningService, visitor: HttpBrowser) -> HttpBrowser:
     """Greta, who reads German, at a browser that asks for English."""
-    await service.house.administration.create(
+    await service.services.administration.create(
         login=LOGIN, nick="Greta", password=PASSWORD, lang="de", origin=AuditOrigin(actor="test")
     )
     visitor.client.headers["Accept-Language"] = "en"

@@ -45,10 +45,10 @@ def claims_of(jwt: str) -> dict[str, Any]:
 
 
 async def with_totp(service: RunningService, user: User) -> pyotp.TOTP:
-    them = account_services(service.house)
-    enrolment = await them.totp.begin(user)
+    them = account_services(service.services)
+    enrolment = await them.totp.begin_enrollment(user)
     app = pyotp.TOTP(enrolment.secret)
-    await them.totp.confirm(user, app.at(service.clock.now()), origin=AuditOrigin(actor="test"))
+    await them.totp.confirm_enrollment(user, app.at(service.clock.now()), origin=AuditOrigin(actor="test"))
     await service.clock.advance(60)
     return app
 
@@ -80,7 +80,7 @@ async def test_json_form_and_multipart_are_the_same_to_it_and_no_cookie_is_set(s
 async def test_wrong_unknown_and_blocked_are_loginerror_alike(service: RunningService, anna: User) -> None:
     wrong = await log_in(service, password="wrong")
     unknown = await log_in(service, login="nobody@studio.example")
-    await service.house.administration.block(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
     assert wrong == unknown == await log_in(service) == {"status": "LOGINERROR"}
 
 
@@ -151,9 +151,9 @@ async def test_the_country_is_the_accounts_else_that_of_the_address_else_empty(
     file = write_geoip(tmp_path / "country.mmdb", {"127.0.0.0/8": {"country": {"iso_code": file_says}}})
     environment = {"GATEHOUSE__ACCOUNTS__GEOIP_FILE": str(file)} if file_says else {}
     async with running_service(installed_url, tmp_path, environment=environment) as service:
-        kept = await service.house.passwords.hash(PASSWORD)
+        kept = await service.services.passwords.hash(PASSWORD)
         owner = a_user(login=LOGIN, password_hash=kept, country=account_says)
-        await service.house.storage.accounts.create(owner, a_record())
+        await service.services.storage.accounts.create_user(owner, a_record())
         data = await log_in(service, factor="device-1", meta="1")
     claims = claims_of(data["jwt"])
     assert (data["country"], claims["cntry"]) == (told, told)
@@ -164,7 +164,7 @@ async def test_the_country_is_the_accounts_else_that_of_the_address_else_empty(
 
 @pytest.mark.usefixtures("anna")
 async def test_the_email_is_told_only_to_whoever_knows_the_applications_secret(service: RunningService) -> None:
-    await service.house.storage.permissions.add_email_secret(1, sha256("shared"), service.clock.now(), a_record())
+    await service.services.storage.permissions.add_email_secret(1, sha256("shared"), service.clock.now(), a_record())
     assert (await log_in(service, app_id=1, with_email="shared"))["login"] == LOGIN
     assert "login" not in await log_in(service, app_id=1, with_email="wrong")
     assert "login" not in await log_in(service, with_email="shared")
@@ -200,7 +200,7 @@ async def test_a_second_factor_is_asked_for_and_answered_in_a_second_call(
 async def test_a_first_call_is_worth_nothing_after_a_sign_out_everywhere(service: RunningService, anna: User) -> None:
     app = await with_totp(service, anna)
     asked = await log_in(service)
-    await account_services(service.house).sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
+    await account_services(service.services).sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
     answer = {"request_id": asked["request_id"], "otp": app.at(service.clock.now())}
     assert (await service.client.post(PATH, json=answer)).json() == {"status": "2STEPERROR"}
     assert (await log_in(service, otp=answer["otp"]))["status"] == "OK"  # and the code was not spent
@@ -209,10 +209,10 @@ async def test_a_first_call_is_worth_nothing_after_a_sign_out_everywhere(service
 async def test_letters_with_codes_are_counted_with_those_of_the_pages(
     service: RunningService, visitor: HttpBrowser, anna: User
 ) -> None:
-    await service.house.storage.runner.act(partial(update_user, replace(anna, email_verified=True)))
-    them = account_services(service.house)
+    await service.services.storage.runner.write(partial(update_user, replace(anna, email_verified=True)))
+    them = account_services(service.services)
     await them.email_codes.enable(
-        await service.house.storage.accounts.user(anna.user_id), origin=AuditOrigin(actor="test")
+        await service.services.storage.accounts.user(anna.user_id), origin=AuditOrigin(actor="test")
     )
     asked = await log_in(service)
     more = {"request_id": asked["request_id"], "method": "email"}
@@ -240,7 +240,7 @@ async def test_login_password_and_code_can_come_in_one_call(service: RunningServ
 async def test_the_factor_of_the_client_is_not_readable_in_the_database(service: RunningService, anna: User) -> None:
     await with_totp(service, anna)
     asked = await log_in(service, factor="a-very-special-device-factor")
-    kept = await service.house.storage.interactions.find(sha256(asked["request_id"]), service.clock.now())
+    kept = await service.services.storage.sign_in_flows.find_flow(sha256(asked["request_id"]), service.clock.now())
     assert kept is not None
     assert "a-very-special-device-factor" not in repr(kept)
 

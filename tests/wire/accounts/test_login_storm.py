@@ -45,7 +45,9 @@ class SlowHashes:
 async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[RunningService]:
     environment = {"GATEHOUSE__RATES__ENABLED": "false", "GATEHOUSE__PASSWORDS__WORKERS": str(WORKERS)}
     async with running_service(installed_url, tmp_path, environment=environment) as running:
-        await running.house.passwords.decoy()  # made once, with the first login of an account that does not exist
+        await (
+            running.services.passwords.decoy_hash()
+        )  # made once, with the first login of an account that does not exist
         yield running
 
 
@@ -118,7 +120,7 @@ async def test_r_19_a_login_that_was_shed_is_not_counted_as_a_failure(
         raise Unavailable
 
     with monkeypatch.context() as storm:
-        storm.setattr(service.house.passwords, "_run", full)
+        storm.setattr(service.services.passwords, "_run", full)
         answers = [await log_in(service, anna.login or "", PASSWORD) for _ in range(12)]
     assert [answer.status_code for answer in answers] == [503] * 12
     again = await log_in(service, anna.login or "", PASSWORD)
@@ -132,7 +134,7 @@ async def test_r_19_a_full_pool_turns_logins_away_before_anything_is_written(
     await first_answers(tasks, EXCESS)
     written: list[object] = []
     with monkeypatch.context() as watched:
-        watched.setattr(service.house.storage.runner, "act", partial(noted, written))
+        watched.setattr(service.services.storage.runner, "act", partial(noted, written))
         assert (await log_in(service, anna.login or "")).status_code == 503
     assert written == []
     slow.go.set()

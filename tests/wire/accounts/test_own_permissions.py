@@ -47,7 +47,7 @@ MANY = RULES_MOST + 12
 async def inside(service: RunningService) -> AsyncIterator[ConsoleBrowsers]:
     visitors = ConsoleBrowsers(service)
     yield visitors
-    await visitors.leave()
+    await visitors.close()
 
 
 async def own(visitor: HttpBrowser, path: str = "/account") -> str:
@@ -128,7 +128,7 @@ applications:
 
 async def test_who_was_given_nothing_reads_that_and_no_application_is_named(service: RunningService) -> None:
     await apply_document(service)
-    await service.house.administration.create(
+    await service.services.administration.create(
         login="eve@studio.example", nick="Eve", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
     eve = HttpBrowser(service)

@@ -19,19 +19,19 @@ CHANGE = {"current": PASSWORD, "password": NEW, "repeated": NEW}
 
 
 async def now(service: RunningService, user: User) -> User:
-    return await service.house.storage.accounts.user(user.user_id)
+    return await service.services.storage.accounts.user(user.user_id)
 
 
 async def forget_password(service: RunningService, user: User) -> None:
     """Make it an account that was never given one."""
     without = replace(await now(service, user), password_hash=None)
-    await service.house.storage.runner.act(partial(update_user, without))
+    await service.services.storage.runner.write(partial(update_user, without))
 
 
 async def test_the_new_password_works_and_the_old_one_does_not(
     resident: AccountBrowser, visitor: HttpBrowser
 ) -> None:
-    said = await resident.do("/account/password", **CHANGE)
+    said = await resident.submit_and_read_notice("/account/password", **CHANGE)
     assert said == "Your password is changed. All other devices are signed out."
     assert (await visitor.sign_in(LOGIN)).status_code == 403
     assert (await visitor.sign_in(LOGIN, NEW)).status_code == 303
@@ -41,9 +41,9 @@ async def test_this_session_stays_and_every_other_one_ends_with_every_token(
     service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
     elsewhere = AccountBrowser(service, agent="curl/8")
-    await elsewhere.come_home()
+    await elsewhere.sign_in_and_open_account()
     before = (await now(service, anna)).rev
-    await resident.do("/account/password", **CHANGE)
+    await resident.submit_and_read_notice("/account/password", **CHANGE)
     assert await resident.is_signed_in()
     assert not await elsewhere.is_signed_in()
     assert (await now(service, anna)).rev > before
@@ -53,12 +53,12 @@ async def test_this_session_stays_and_every_other_one_ends_with_every_token(
 async def test_its_owner_is_told_by_mail_and_it_is_on_record(
     service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
-    await resident.do("/account/password", **CHANGE)
+    await resident.submit_and_read_notice("/account/password", **CHANGE)
     (letter,) = await new_messages(service)
     assert (letter.to, letter.subject) == (LOGIN, "Your password was changed")
     assert "127.0.0.1" in letter.text
     assert "Firefox on Linux" in letter.text
-    (entry,) = await service.house.storage.audit.newest(1, anna.user_id, "password.changed")
+    (entry,) = await service.services.storage.audit.newest_records(1, anna.user_id, "password.changed")
     assert (entry.actor, entry.details) == (anna.user_id, {"first": False})
     assert NEW not in repr(entry)
 
@@ -67,7 +67,7 @@ async def test_it_needs_no_fresh_proof_for_the_present_password_is_one(
     service: RunningService, resident: AccountBrowser
 ) -> None:
     await service.clock.advance(3_600)
-    assert "changed" in await resident.do("/account/password", **CHANGE)
+    assert "changed" in await resident.submit_and_read_notice("/account/password", **CHANGE)
 
 
 async def test_a_wrong_present_password_is_refused_and_counted_with_those_at_the_sign_in(
@@ -111,20 +111,20 @@ async def test_links_mailed_before_are_dead_afterwards(
     await visitor.post("/forgot", login=LOGIN)
     link = await link_in_new_message(service)
     assert (await visitor.get(link)).status_code == 200
-    await resident.do("/account/password", **CHANGE)
+    await resident.submit_and_read_notice("/account/password", **CHANGE)
     assert (await visitor.get(link)).status_code == 403
 
 
 async def test_whoever_is_thrown_out_while_his_password_is_being_hashed_sets_none(
     service: RunningService, resident: AccountBrowser, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hashing = service.house.passwords.hash
+    hashing = service.services.passwords.hash
 
     async def slow(password: str) -> str:
-        await account_services(service.house).sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
+        await account_services(service.services).sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
         return await hashing(password)
 
-    monkeypatch.setattr(service.house.passwords, "hash", slow)
+    monkeypatch.setattr(service.services.passwords, "hash", slow)
     answer = await resident.submit("/account/password", **CHANGE)
     assert answer.status_code == 409
     assert (await now(service, anna)).password_hash == anna.password_hash
@@ -142,7 +142,7 @@ async def test_an_account_without_a_password_gets_one_after_a_fresh_proof(
     assert asked.headers["location"] == "/confirm?next=%2Faccount%2Fpassword"
     back = await resident.confirm(otp=totp_code(secret, service))
     assert back.headers["location"] == "/account#password"
-    assert "changed" in await resident.do("/account/password", password=NEW, repeated=NEW)
+    assert "changed" in await resident.submit_and_read_notice("/account/password", password=NEW, repeated=NEW)
     assert (await visitor.sign_in(LOGIN, NEW)).status_code == 303
-    (entry,) = await service.house.storage.audit.newest(1, anna.user_id, "password.changed")
+    (entry,) = await service.services.storage.audit.newest_records(1, anna.user_id, "password.changed")
     assert entry.details == {"first": True}

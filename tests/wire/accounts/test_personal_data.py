@@ -40,10 +40,10 @@ class Town:
     forum: StubServer
 
     async def run(self) -> None:
-        await self.service.house.data_errands.run_once()
+        await self.service.services.data_jobs.run_once()
 
     async def request(self, name: str) -> DataRequest:
-        return (await self.service.house.data_desk.requests(name))[0]
+        return (await self.service.services.data_requests.find_requests(name))[0]
 
     async def states(self, name: str) -> dict[str, str]:
         calls = (await self.request(name)).calls
@@ -57,11 +57,11 @@ def saying(document: object) -> Callable[[ReceivedRequest], bytes]:
 @pytest.fixture
 async def town(installed_url: str, tmp_path: Path) -> AsyncIterator[Town]:
     async with AsyncExitStack() as stack:
-        shop = await stack.enter_async_context(run_stub_server(StubServer(say=saying({"orders": [7]}))))
-        forum = await stack.enter_async_context(run_stub_server(StubServer(say=saying(["a post"]))))
+        shop = await stack.enter_async_context(run_stub_server(StubServer(respond=saying({"orders": [7]}))))
+        forum = await stack.enter_async_context(run_stub_server(StubServer(respond=saying(["a post"]))))
         service = await stack.enter_async_context(running_service(installed_url, tmp_path, environment=ALLOWED))
         for name, outsider in (("Shop", shop), ("Forum", forum)):
-            await create_application(service.house.storage, name=name, settings=sources(outsider))
+            await create_application(service.services.storage, name=name, settings=sources(outsider))
         yield Town(service=service, shop=shop, forum=forum)
 
 
@@ -88,23 +88,23 @@ def claims(received: ReceivedRequest) -> Any:
 
 
 async def test_every_application_is_asked_and_its_answers_are_collected_once(town: Town, anna: User) -> None:
-    house = town.service.house
-    request_id = await house.data_desk.ask(anna.user_id, OPERATOR)
+    house = town.service.services
+    request_id = await house.data_requests.request_export(anna.user_id, OPERATOR)
     assert set((await town.states(request_id)).values()) == {"waiting"}
     await town.run()
     assert (paths(town.shop), paths(town.forum)) == (["/characters", "/fetch"],) * 2
     assert set((await town.states(request_id)).values()) == {"done"}
-    collected = await house.data_desk.collect(anna.user_id)
+    collected = await house.data_requests.collect(anna.user_id)
     assert [(one.application, json.loads(one.document)) for one in collected] == [
         *(("Shop", {"orders": [7]}), ("Shop", {"orders": [7]}), ("Forum", ["a post"]), ("Forum", ["a post"])),
     ]
-    assert await house.data_desk.collect(anna.user_id) == []
-    events = [record.event for record in await house.storage.audit.newest(20, anna.user_id, "")]
+    assert await house.data_requests.collect(anna.user_id) == []
+    events = [record.event for record in await house.storage.audit.newest_records(20, anna.user_id, "")]
     assert (events.count("user.data_asked"), events.count("user.data_answered")) == (1, 4)
 
 
 async def test_an_application_is_told_two_numbers_and_gets_a_jwt_for_its_origin_alone(town: Town, anna: User) -> None:
-    request_id = await town.service.house.data_desk.ask(anna.user_id, OPERATOR)
+    request_id = await town.service.services.data_requests.request_export(anna.user_id, OPERATOR)
     await town.run()
     for outsider in (town.shop, town.forum):
         for received in outsider.received:
@@ -118,18 +118,18 @@ async def test_an_application_is_told_two_numbers_and_gets_a_jwt_for_its_origin_
 
 
 async def test_answers_lie_sealed(town: Town, anna: User) -> None:
-    await town.service.house.data_desk.ask(anna.user_id, OPERATOR)
+    await town.service.services.data_requests.request_export(anna.user_id, OPERATOR)
     await town.run()
-    rows = await read_all_tables(town.service.house.storage)
+    rows = await read_all_tables(town.service.services.storage)
     assert tables_that_mention(rows, "orders", "a post") == set()
 
 
 async def test_answers_move_to_another_master_key_like_every_secret(town: Town, anna: User) -> None:
-    house = town.service.house
-    await house.data_desk.ask(anna.user_id, OPERATOR)
+    house = town.service.services
+    await house.data_requests.request_export(anna.user_id, OPERATOR)
     await town.run()
     [place] = [place for place in SEALED_COLUMNS if place.name == "gdpr_calls"]
-    rows = await house.storage.runner.survey(partial(place.page, b"another", None, 10))
+    rows = await house.storage.runner.snapshot_read(partial(place.read_page, b"another", None, 10))
     assert [rewrap_row(place, row, house.masters) is not None for row in rows] == [True] * 4
 
 
@@ -146,8 +146,8 @@ async def test_answers_move_to_another_master_key_like_every_secret(town: Town, 
 async def test_r_27_one_that_fails_is_tried_again_later_and_later_and_recovers(
     town: Town, anna: User, said: bytes, trouble: str
 ) -> None:
-    well, town.shop.say = town.shop.say, lambda _: said
-    request_id = await town.service.house.data_desk.ask(anna.user_id, OPERATOR)
+    well, town.shop.respond = town.shop.respond, lambda _: said
+    request_id = await town.service.services.data_requests.request_export(anna.user_id, OPERATOR)
     await town.run()
     states = await town.states(request_id)
     assert (states["Forum fetch"], states["Shop fetch"]) == ("done", "waiting")
@@ -159,7 +159,7 @@ async def test_r_27_one_that_fails_is_tried_again_later_and_later_and_recovers(
     await town.service.clock.advance(60)
     await town.run()
     assert len(town.shop.received) == 4
-    town.shop.say = well
+    town.shop.respond = well
     await town.service.clock.advance(119)
     await town.run()
     assert len(town.shop.received) == 4, "twice as long"
@@ -167,12 +167,12 @@ async def test_r_27_one_that_fails_is_tried_again_later_and_later_and_recovers(
     await town.run()
     assert set((await town.states(request_id)).values()) == {"done"}
     assert len(town.forum.received) == 2
-    assert len(await town.service.house.data_desk.collect(anna.user_id)) == 4
+    assert len(await town.service.services.data_requests.collect(anna.user_id)) == 4
 
 
 async def test_r_27_one_that_never_answers_is_given_up_in_the_end(town: Town, anna: User) -> None:
-    town.shop.say = lambda _: BUSY
-    request_id = await town.service.house.data_desk.ask(anna.user_id, OPERATOR)
+    town.shop.respond = lambda _: BUSY
+    request_id = await town.service.services.data_requests.request_export(anna.user_id, OPERATOR)
     for _ in range(40):
         await town.run()
         if (await town.request(request_id)).is_settled:
@@ -186,9 +186,9 @@ async def test_r_27_one_that_never_answers_is_given_up_in_the_end(town: Town, an
 
 async def test_a_house_that_died_in_the_middle_is_finished_by_another(town: Town, anna: User) -> None:
     """The call was taken and its taker is gone: nobody calls until the lease has run out, then somebody does."""
-    store, clock = town.service.house.storage.personal_data, town.service.clock
-    await erasure(town.service.house).erase(anna, OPERATOR)
-    assert len(await store.claim(clock.now(), 50, 9)) == 2
+    store, clock = town.service.services.storage.personal_data, town.service.clock
+    await erasure(town.service.services).erase(anna, OPERATOR)
+    assert len(await store.claim_due_calls(clock.now(), 50, 9)) == 2
     await town.run()
     assert town.shop.received == []
     await clock.advance(50)
@@ -198,7 +198,7 @@ async def test_a_house_that_died_in_the_middle_is_finished_by_another(town: Town
 
 
 async def test_no_address_has_two_calls_at_once(town: Town, anna: User) -> None:
-    house = town.service.house
+    house = town.service.services
     others = [
         await house.administration.create(login=f"{n}@x.example", nick="N", password=None, origin=OPERATOR)
         for n in range(3)
@@ -220,13 +220,13 @@ async def test_no_address_has_two_calls_at_once(town: Town, anna: User) -> None:
         recorder=house.recorder,
         clock=house.clock,
     )
-    rounds = [asyncio.create_task(one.run_once()) for one in (house.data_errands, neighbour)]
+    rounds = [asyncio.create_task(one.run_once()) for one in (house.data_jobs, neighbour)]
     await entered.wait()
     assert town.shop.connections == 1
     gate.set()
     await asyncio.gather(*rounds)
     await town.run()
-    assert town.shop.most_at_once == 1
+    assert town.shop.max_open_connections == 1
     assert len(town.shop.received) == len(town.forum.received) == 4
 
 
@@ -234,10 +234,12 @@ async def test_no_address_has_two_calls_at_once(town: Town, anna: User) -> None:
 
 
 async def test_the_account_page_asks_shows_how_far_it_is_and_hands_out(town: Town, resident: AccountBrowser) -> None:
-    town.forum.say = lambda _: BUSY
+    town.forum.respond = lambda _: BUSY
     page = (await resident.get("/account")).text
     assert "My data in applications" in page
-    assert await resident.do("/account/export/applications") == "The applications are being asked."
+    assert (
+        await resident.submit_and_read_notice("/account/export/applications") == "The applications are being asked."
+    )
     page = (await resident.get("/account")).text
     assert page.count("not answered yet") == 2
     assert 'action="/account/export/applications"' not in page
@@ -254,7 +256,7 @@ async def test_the_account_page_asks_shows_how_far_it_is_and_hands_out(town: Tow
 
 async def test_without_such_applications_the_page_says_nothing_of_them(town: Town, resident: AccountBrowser) -> None:
     for application_id in (50_001, 50_002):
-        await town.service.house.storage.applications.edit_application(application_id, set_fields(removed=True))
+        await town.service.services.storage.applications.edit_application(application_id, set_fields(removed=True))
     assert "My data in applications" not in (await resident.get("/account")).text
 
 
@@ -264,11 +266,11 @@ async def test_without_such_applications_the_page_says_nothing_of_them(town: Tow
 async def test_who_deletes_the_account_is_removed_everywhere_by_his_number_alone(
     town: Town, resident: AccountBrowser, anna: User
 ) -> None:
-    await resident.do("/account/export/applications")
+    await resident.submit_and_read_notice("/account/export/applications")
     await resident.get("/account/delete")
     await resident.submit("/account/delete", login=LOGIN)
     with pytest.raises(UserNotFound):
-        await town.service.house.storage.accounts.user(anna.user_id)
+        await town.service.services.storage.accounts.user(anna.user_id)
     await town.run()
     await new_messages(town.service)
     request = await town.request(anna.user_id)
@@ -277,38 +279,40 @@ async def test_who_deletes_the_account_is_removed_everywhere_by_his_number_alone
         [received] = outsider.received
         assert received.line == "POST /remove HTTP/1.1"
         assert json.loads(received.body) == {"user_id": anna.user_id, "request_id": request.request_id}
-    rows = await read_all_tables(town.service.house.storage)
+    rows = await read_all_tables(town.service.services.storage)
     assert tables_that_mention(rows, LOGIN, "Anna") == set()
     assert tables_that_mention(rows, anna.user_id) == {"user_ids", "audit_events", "gdpr_requests"}
-    events = [record.event for record in await town.service.house.storage.audit.newest(20, anna.user_id, "")]
+    events = [
+        record.event for record in await town.service.services.storage.audit.newest_records(20, anna.user_id, "")
+    ]
     assert events.count("user.data_removed") == 2
 
 
 async def test_an_erasure_that_is_refused_calls_nobody(town: Town) -> None:
-    admin = await town.service.house.administration.create(
+    admin = await town.service.services.administration.create(
         login=LOGIN, nick="Anna", password=PASSWORD, origin=OPERATOR, administrator=True
     )
     resident = AccountBrowser(town.service)
-    await resident.come_home()
+    await resident.sign_in_and_open_account()
     await resident.get("/account/delete")
     assert "You are the last administrator" in (await resident.submit("/account/delete", login=LOGIN)).text
     await town.run()
     assert (town.shop.connections, town.forum.connections) == (0, 0)
-    assert await town.service.house.data_desk.requests(admin.user_id) == []
+    assert await town.service.services.data_requests.find_requests(admin.user_id) == []
     await resident.client.aclose()
 
 
 async def test_a_serving_house_calls_by_itself(town: Town, anna: User) -> None:
     called = asyncio.Event()
-    well = town.shop.say
+    well = town.shop.respond
 
     def say(received: ReceivedRequest) -> bytes:
         called.set()
         return well(received)
 
-    town.shop.say = say
-    async with housekeeping(town.service.house):
-        await erasure(town.service.house).erase(anna, OPERATOR)
+    town.shop.respond = say
+    async with housekeeping(town.service.services):
+        await erasure(town.service.services).erase(anna, OPERATOR)
         await asyncio.wait_for(called.wait(), 20)
 
 
@@ -319,15 +323,15 @@ async def test_ap_08_an_address_inside_is_not_called_though_it_was_saved(install
     """As if outbound.allow had listed it when it was saved, or a name leads elsewhere by now."""
     canary = StubServer()
     async with run_stub_server(canary), running_service(installed_url, tmp_path) as service:
-        house = service.house
+        house = service.services
         user = await house.administration.create(login=LOGIN, nick="A", password=None, origin=OPERATOR)
         for host in ("127.0.0.1", "[::ffff:127.0.0.1]", "localhost", "2130706433"):
             urls = [f"{scheme}://{host}:{canary.port}/fetch" for scheme in ("http", "https", "gopher", "file")]
             settings = {"gdpr": {"char_sources": urls}}
             await create_application(house.storage, name=f"At {host}", settings=settings)
-        request_id = await house.data_desk.ask(user.user_id, OPERATOR)
-        await house.data_errands.run_once()
-        [request] = await house.data_desk.requests(request_id)
+        request_id = await house.data_requests.request_export(user.user_id, OPERATOR)
+        await house.data_jobs.run_once()
+        [request] = await house.data_requests.find_requests(request_id)
     assert {call.state for call in request.calls} == {CallState.WAITING}
     assert all(call.trouble for call in request.calls)
     assert (len(request.calls), canary.connections) == (16, 0)

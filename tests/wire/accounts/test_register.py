@@ -20,7 +20,7 @@ async def register(visitor: HttpBrowser, **fields: str) -> httpx2.Response:
 
 
 async def account(service: RunningService, login: str = BOB["login"]) -> User | None:
-    return await service.house.storage.accounts.user_by_login(login_key(login))
+    return await service.services.storage.accounts.user_by_login(login_key(login))
 
 
 async def test_a_person_registers_confirms_the_address_and_signs_in(
@@ -38,7 +38,7 @@ async def test_a_person_registers_confirms_the_address_and_signs_in(
     proved = await account(service)
     assert proved is not None
     assert proved.email_verified
-    assert "email_verified" in proved.kept_tags
+    assert "email_verified" in proved.system_tags
     assert "gh_session" not in visitor.cookies
     assert (await visitor.sign_in("bob@studio.example")).status_code == 303
 
@@ -135,7 +135,7 @@ async def test_the_acts_are_in_the_audit_log_without_password_or_link(
     await visitor.get(link)
     await visitor.post("/verify-email")
     await register(visitor, login=anna.login or "", password="another good phrase", repeated="another good phrase")
-    records = await service.house.storage.audit.unsealed(100)
+    records = await service.services.storage.audit.unsealed_records(100)
     assert {"user.registered", "user.email_verified", "user.registered_again"} <= {one.event for one in records}
     assert PASSWORD not in repr(records)
     assert link.partition("=")[2] not in repr(records)

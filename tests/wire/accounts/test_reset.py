@@ -36,7 +36,7 @@ async def test_the_new_password_is_good_the_old_one_is_not_and_nobody_is_signed_
     assert "Please sign in with the new one" in (await visitor.follow()).text
     assert (await visitor.sign_in(LOGIN, PASSWORD)).status_code == 403
     assert (await visitor.sign_in(LOGIN, NEW)).status_code == 303
-    assert (await service.house.storage.accounts.user(anna.user_id)).email_verified
+    assert (await service.services.storage.accounts.user(anna.user_id)).email_verified
 
 
 async def test_the_owner_is_told_where_from_and_with_what(
@@ -59,7 +59,7 @@ async def test_what_is_wrong_is_said_and_the_link_lives_on(
     await visitor.get(link)
     differs = await visitor.post("/reset", password=NEW, repeated=f"{NEW} ")
     assert "the two passwords differ" in differs.text
-    assert await service.house.storage.accounts.user(anna.user_id) == anna
+    assert await service.services.storage.accounts.user(anna.user_id) == anna
     assert (await choose(visitor, link)).status_code == 303
 
 
@@ -93,7 +93,7 @@ async def test_a_password_of_the_operators_list_is_refused(installed_url: str, t
     stolen.write_text(f"{sha1(NEW)}:2\n")
     listed = {"GATEHOUSE__ACCOUNTS__BREACHED_PASSWORDS": str(stolen)}
     async with running_service(installed_url, tmp_path, environment=listed) as service:
-        await service.house.administration.create(
+        await service.services.administration.create(
             login=LOGIN, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
         )
         visitor = HttpBrowser(service)
@@ -110,7 +110,9 @@ async def test_the_act_is_in_the_audit_log_without_password_or_link(
 ) -> None:
     link = await reset_link(service, visitor)
     await choose(visitor, link)
-    records = [one for one in await service.house.storage.audit.unsealed(100) if one.subject == anna.user_id]
+    records = [
+        one for one in await service.services.storage.audit.unsealed_records(100) if one.subject == anna.user_id
+    ]
     told = {one.event: one for one in records}
     assert {"password.reset_asked", "password.reset"} <= set(told)
     assert (told["password.reset"].actor, told["password.reset_asked"].actor) == (anna.user_id, "visitor")

@@ -48,7 +48,7 @@ async def test_a_code_is_good_as_its_app_shows_it(service: RunningService, visit
 async def test_a_first_step_with_the_old_password_ends_with_it(
     service: RunningService, resident: AccountBrowser, visitor: HttpBrowser, secret: str
 ) -> None:
-    await resident.do("/account/password", current=PASSWORD, password=NEW, repeated=NEW)
+    await resident.submit_and_read_notice("/account/password", current=PASSWORD, password=NEW, repeated=NEW)
     await assert_has_to_start_again(service, visitor, secret)
     assert (await resident.get("/account")).status_code == 200
 
@@ -56,7 +56,7 @@ async def test_a_first_step_with_the_old_password_ends_with_it(
 async def test_a_first_step_ends_with_a_sign_out_everywhere(
     service: RunningService, visitor: HttpBrowser, anna: User, secret: str
 ) -> None:
-    await account_services(service.house).sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
+    await account_services(service.services).sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
     await assert_has_to_start_again(service, visitor, secret)
 
 
@@ -66,7 +66,7 @@ async def test_so_does_one_for_the_sake_of_a_client(
     web = await a_native_client(service)
     await visitor.get(web.authorize_path())
     await at_the_second_step(visitor, visitor.page.headers["location"] if visitor.page else "")
-    await account_services(service.house).sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
+    await account_services(service.services).sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
     await assert_has_to_start_again(service, visitor, secret)
 
 
@@ -75,7 +75,7 @@ async def test_whoever_has_no_factor_any_more_starts_again_and_needs_none(
 ) -> None:
     assert visitor.page is not None
     step, fields = visitor.page.url, hidden_fields(visitor.page.text)
-    await resident.do("/account/totp/remove")
+    await resident.submit_and_read_notice("/account/totp/remove")
     assert (await visitor.client.get(step)).status_code == 400
     for path, typed in (("/sign-in/factor", {"otp": totp_code(secret, service)}), ("/sign-in/factor/method", {})):
         assert (await visitor.client.post(path, data={**fields, "method": "totp", **typed})).status_code == 400

@@ -16,7 +16,7 @@ PHONE = "Mozilla/5.0 (iPhone) Safari/605.1"
 @pytest.fixture
 async def phone(service: RunningService, anna: User) -> AsyncIterator[AccountBrowser]:
     someone = AccountBrowser(service, agent=PHONE)
-    await someone.come_home(anna.login or "")
+    await someone.sign_in_and_open_account(anna.login or "")
     yield someone
     await someone.client.aclose()
 
@@ -34,7 +34,10 @@ async def test_every_device_is_listed_and_this_one_is_marked(
 
 
 async def test_one_device_is_signed_out_at_once(resident: AccountBrowser, phone: AccountBrowser) -> None:
-    assert await resident.do("/account/sessions/end", "Safari on iPhone") == "The device is signed out."
+    assert (
+        await resident.submit_and_read_notice("/account/sessions/end", "Safari on iPhone")
+        == "The device is signed out."
+    )
     assert not await phone.is_signed_in()
     assert await resident.is_signed_in()
 
@@ -44,23 +47,25 @@ async def test_everything_else_is_signed_out_at_once(
 ) -> None:
     body = {"login": LOGIN, "password": PASSWORD, "short_token": "1"}
     stoken = (await service.client.post("/proxy/api/login", json=body)).json()["stoken"]
-    assert await resident.do("/account/sessions/end-others") == "All other devices are signed out."
+    assert (
+        await resident.submit_and_read_notice("/account/sessions/end-others") == "All other devices are signed out."
+    )
     assert await resident.is_signed_in()
     assert not await phone.is_signed_in()
     assert (await service.client.get(f"/?stoken={stoken}")).status_code == 403
 
 
 async def test_nobody_ends_somebody_elses_session(service: RunningService, resident: AccountBrowser) -> None:
-    bob = await service.house.administration.create(
+    bob = await service.services.administration.create(
         login="bob@studio.example", nick="Bob", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
     guest = AccountBrowser(service)
-    await guest.come_home("bob@studio.example")
-    (session,) = await service.house.storage.sessions.of_user(bob.user_id, service.clock.now())
-    answer = await resident.send("/account/sessions/end", session_id=session.session_id)
+    await guest.sign_in_and_open_account("bob@studio.example")
+    (session,) = await service.services.storage.sessions.sessions_of_user(bob.user_id, service.clock.now())
+    answer = await resident.post_with_csrf("/account/sessions/end", session_id=session.session_id)
     assert answer.status_code == 303
     assert await guest.is_signed_in()
-    assert await service.house.storage.audit.newest(9, bob.user_id, "session.ended") == []
+    assert await service.services.storage.audit.newest_records(9, bob.user_id, "session.ended") == []
     await guest.client.aclose()
 
 
@@ -68,11 +73,11 @@ async def test_both_are_on_record_by_their_owner(
     service: RunningService, resident: AccountBrowser, phone: AccountBrowser
 ) -> None:
     assert await phone.is_signed_in()
-    await resident.do("/account/sessions/end", "Safari on iPhone")
+    await resident.submit_and_read_notice("/account/sessions/end", "Safari on iPhone")
     again = AccountBrowser(service, agent=PHONE)
-    await again.come_home()
+    await again.sign_in_and_open_account()
     await again.client.aclose()
-    await resident.do("/account/sessions/end-others")
+    await resident.submit_and_read_notice("/account/sessions/end-others")
     page = (await resident.get("/account")).text
     assert "Signed out everywhere" in page
     assert "Signed out</strong>" in page

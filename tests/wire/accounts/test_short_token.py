@@ -25,7 +25,9 @@ async def test_it_asks_first_and_then_opens_a_limited_session_once(
     assert "Anna" in shown.text
     assert "gh_session" not in visitor.cookies
     assert (await visitor.post("/sign-in/stoken")).status_code == 303
-    session = await service.house.storage.sessions.find(sha256(visitor.cookies["gh_session"]), service.clock.now())
+    session = await service.services.storage.sessions.find_session(
+        sha256(visitor.cookies["gh_session"]), service.clock.now()
+    )
     assert session is not None
     assert session.session.strength is SessionStrength.LIMITED
     assert (await visitor.get(f"/?stoken={stoken}")).status_code == 403
@@ -40,8 +42,8 @@ async def test_it_ends_after_five_minutes(service: RunningService, visitor: Http
 
 async def test_it_dies_with_a_revocation(service: RunningService, visitor: HttpBrowser, anna: User) -> None:
     stoken = await short_token(service)
-    await service.house.administration.block(anna.user_id, AuditOrigin(actor="test"))
-    await service.house.administration.unblock(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.administration.unblock(anna.user_id, AuditOrigin(actor="test"))
     assert (await visitor.get(f"/?stoken={stoken}")).status_code == 403
 
 
@@ -62,7 +64,7 @@ async def test_an_address_that_somebody_only_says_proves_nothing(
 @pytest.mark.usefixtures("anna")
 async def test_from_another_address_it_is_refused_and_not_spent(service: RunningService) -> None:
     stoken = await short_token(service)
-    store, now = service.house.storage.logins, service.clock.now()
+    store, now = service.services.storage.logins, service.clock.now()
     assert await store.take_short_token(sha256(stoken), "192.0.2.1", now) is None
     assert await store.take_short_token(sha256(stoken), "127.0.0.1", now) is not None
     assert await store.take_short_token(sha256(stoken), "127.0.0.1", now) is None

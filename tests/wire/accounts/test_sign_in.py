@@ -38,7 +38,7 @@ async def test_lg_05_wrong_unknown_and_blocked_accounts_get_one_identical_answer
 ) -> None:
     wrong = await visitor.sign_in(LOGIN, "not the password")
     unknown = await visitor.sign_in("nobody@studio.example", "not the password")
-    await service.house.administration.block(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
     blocked = await visitor.sign_in(LOGIN)
     answers = [wrong, unknown, blocked]
     assert [answer.status_code for answer in answers] == [403, 403, 403]
@@ -126,7 +126,7 @@ async def test_lg_06_the_count_survives_a_restart_because_it_is_in_the_database(
 ) -> None:
     for _ in range(10):
         await visitor.sign_in(LOGIN, "not the password")
-    kept = await service.house.storage.runner.revision()  # the same database a restarted process would open
+    kept = await service.services.storage.runner.revision()  # the same database a restarted process would open
     assert kept
     assert (await visitor.sign_in(LOGIN.upper())).status_code == 429
 
@@ -176,14 +176,14 @@ async def test_a_sign_in_from_a_new_browser_is_told_to_the_owner_and_from_a_know
     service: RunningService, visitor: HttpBrowser, anna: User
 ) -> None:
     await visitor.sign_in(LOGIN)
-    assert (await service.house.storage.mail.waiting()).waiting == 0
+    assert (await service.services.storage.mail.outbox_status()).waiting == 0
     await service.clock.advance(3_600)
     await visitor.sign_in(LOGIN)
-    assert (await service.house.storage.mail.waiting()).waiting == 0
+    assert (await service.services.storage.mail.outbox_status()).waiting == 0
     stranger = HttpBrowser(service, agent="curl/8")
     await stranger.sign_in(LOGIN)
     await stranger.client.aclose()
-    assert (await service.house.storage.mail.waiting()).waiting == 1
+    assert (await service.services.storage.mail.outbox_status()).waiting == 1
     assert anna.login == LOGIN
 
 

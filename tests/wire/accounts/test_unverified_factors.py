@@ -14,22 +14,22 @@ from tests.support.service import RunningService
 @pytest.fixture
 async def registered(service: RunningService) -> User:
     user = a_user(meta={JOINED_KEY: SELF_REGISTERED}, password_hash="$argon2id$x")
-    await service.house.storage.accounts.create(user, a_record())
+    await service.services.storage.accounts.create_user(user, a_record())
     return user
 
 
 async def test_lg_19_an_unproved_address_that_was_registered_adds_no_factor(
     service: RunningService, registered: User
 ) -> None:
-    them = account_services(service.house)
+    them = account_services(service.services)
     with pytest.raises(EmailNotVerified):
-        await them.totp.begin(registered)
+        await them.totp.begin_enrollment(registered)
     with pytest.raises(EmailNotVerified):
         await them.passkeys.registration_options(registered, browser=b"browser")
     with pytest.raises(EmailNotVerified):
         await them.email_codes.enable(registered, origin=ORIGIN)
     proved = replace(registered, email_verified=True)
-    assert (await them.totp.begin(proved)).secret
+    assert (await them.totp.begin_enrollment(proved)).secret
     assert await them.passkeys.registration_options(proved, browser=b"browser")
 
 
@@ -37,4 +37,4 @@ async def test_an_account_made_by_an_administrator_may_add_factors_at_once(
     service: RunningService, anna: User
 ) -> None:
     assert not anna.email_verified
-    assert (await account_services(service.house).totp.begin(anna)).secret
+    assert (await account_services(service.services).totp.begin_enrollment(anna)).secret

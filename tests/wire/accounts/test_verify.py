@@ -16,7 +16,7 @@ async def ask_again(visitor: HttpBrowser, login: str = LOGIN) -> httpx2.Response
 
 
 async def is_proved(service: RunningService, user: User) -> bool:
-    return (await service.house.storage.accounts.user(user.user_id)).email_verified
+    return (await service.services.storage.accounts.user(user.user_id)).email_verified
 
 
 async def test_looking_at_the_link_spends_nothing_and_the_button_spends_it_once(

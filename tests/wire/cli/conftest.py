@@ -15,4 +15,4 @@ def place(migrated_url: str, tmp_path: Path) -> InstallationPaths:
 
 @pytest.fixture
 def gatehouse(place: InstallationPaths) -> CommandLine:
-    return place.commands()
+    return place.command_line()

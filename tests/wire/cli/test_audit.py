@@ -26,7 +26,7 @@ def test_r_25_a_log_that_was_changed_is_found_out_and_the_place_named(
     [made] = gatehouse.json("audit", "show", "--event", "user.created")
     assert made["place"] is not None
     execute_statements(place.url, [f"UPDATE audit_events SET actor = 'nobody' WHERE place = {made['place']}"])  # noqa: S608
-    broken = gatehouse.try_("audit", "verify")
+    broken = gatehouse.run("audit", "verify")
     assert broken.code == 1
     assert f"record {made['place']} ({made['record_id']}) was changed" in broken.err
     assert broken.out.startswith("Damaged: 3 records")
@@ -49,13 +49,13 @@ def test_a_refused_request_is_found_by_the_id_its_caller_was_shown(
 
     async def refuse() -> None:
         async with open_storage(place.url, migrate=False) as storage:
-            await storage.audit.refuse(refusal, kept=1_000)
+            await storage.audit.add_refusal(refusal, kept=1_000)
 
     asyncio.run(refuse())
     [found] = gatehouse.json("audit", "show", "--record", refusal.record_id)
     assert (found["refused"], found["reason"], found["subject"]) == (True, "the signature is wrong", "a-gsid")
     assert "the signature is wrong" in gatehouse("audit", "show", "--record", refusal.record_id)
-    assert "there is no record none" in gatehouse.refused("audit", "show", "--record", "none")
+    assert "there is no record none" in gatehouse.expect_failure("audit", "show", "--record", "none")
 
 
 def test_no_whole_gsid_is_printed(place: InstallationPaths, gatehouse: CommandLine) -> None:
@@ -64,7 +64,7 @@ def test_no_whole_gsid_is_printed(place: InstallationPaths, gatehouse: CommandLi
 
     async def refuse() -> None:
         async with open_storage(place.url, migrate=False) as storage:
-            await storage.audit.refuse(refusal, kept=1_000)
+            await storage.audit.add_refusal(refusal, kept=1_000)
 
     asyncio.run(refuse())
     [found] = gatehouse.json("audit", "show", "--record", refusal.record_id)
@@ -84,5 +84,5 @@ def test_records_are_shown_newest_first_and_as_many_as_asked_for(gatehouse: Comm
 
 
 def test_an_event_that_is_none_is_named_with_the_one_that_was_meant(gatehouse: CommandLine) -> None:
-    told = gatehouse.refused("audit", "show", "--event", "role.savd", code=2)
+    told = gatehouse.expect_failure("audit", "show", "--event", "role.savd", code=2)
     assert "there is no event role.savd. Did you mean role.saved?" in told

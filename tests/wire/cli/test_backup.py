@@ -38,7 +38,7 @@ def contents(url: str) -> Contents:
 
     async def read() -> None:
         async with open_storage(url, migrate=False) as storage:
-            await storage.runner.survey(partial(dump_rows, put))
+            await storage.runner.snapshot_read(partial(dump_rows, put))
 
     asyncio.run(read())
     return found
@@ -49,7 +49,7 @@ def refuse_someone(url: str) -> None:
 
     async def refuse() -> None:
         async with open_storage(url, migrate=False) as storage:
-            await storage.audit.refuse(refusal, kept=1_000)
+            await storage.audit.add_refusal(refusal, kept=1_000)
 
     asyncio.run(refuse())
 
@@ -99,7 +99,7 @@ def test_a_backup_of_one_database_restores_to_the_other_and_back(
     assert made["rows"] == sum(map(len, before.values()))
     assert stat.S_IMODE(there.stat().st_mode) == 0o600
     assert [path.name for path in tmp_path.glob(".there*")] == []
-    gatehouse = elsewhere.commands()
+    gatehouse = elsewhere.command_line()
     assert gatehouse.json("restore", there)["rows"] == made["rows"]
     restored = contents(elsewhere.url)
     assert unfenced(restored) == unfenced(before)
@@ -109,7 +109,7 @@ def test_a_backup_of_one_database_restores_to_the_other_and_back(
     gatehouse("client", "rotate-secret", "web")
     gatehouse("backup", back)
     after = contents(elsewhere.url)
-    assert "the database is not empty" in lived_in.refused("restore", back)
+    assert "the database is not empty" in lived_in.expect_failure("restore", back)
     assert "Every token issued before now is refused" in lived_in("restore", back, "--replace")
     assert unfenced(contents(place.url)) == unfenced(after)
     assert len(after["audit_refusals"]) == 3
@@ -176,7 +176,7 @@ def test_a_backup_that_is_not_to_be_believed_changes_nothing(
         if isinstance(content, bytes):
             (tmp_path / "damaged.gz").write_bytes(content)
             content = tmp_path / "damaged.gz"
-        return gatehouse.refused("restore", content, "--replace")
+        return gatehouse.expect_failure("restore", content, "--replace")
 
     def of(change: Callable[[list[Any]], None]) -> Path:
         return changed(file, tmp_path / "changed.gz", change)
@@ -192,7 +192,9 @@ def test_a_backup_that_is_not_to_be_believed_changes_nothing(
         of(lambda lines: lines[0].update(revision="0000"))
     )
     assert "restore it with Gatehouse 0.1.0.dev0" in refused(of(lambda lines: lines[0].update(format=2)))
-    assert "opens with master key" in gatehouse.refused("restore", file, "--replace", environment={MASTER: OTHER_KEY})
+    assert "opens with master key" in gatehouse.expect_failure(
+        "restore", file, "--replace", environment={MASTER: OTHER_KEY}
+    )
     assert contents(place.url) == before
 
 
@@ -204,7 +206,7 @@ def test_r_23_nothing_is_restored_under_a_running_service(
     before = contents(place.url)
     if place.url.startswith("sqlite:"):
         with serve_lock(place.url.removeprefix("sqlite:///")):
-            assert "is being served: stop the service first" in lived_in.refused("restore", file, "--replace")
+            assert "is being served: stop the service first" in lived_in.expect_failure("restore", file, "--replace")
     else:
         asyncio.run(restored_beside_another(place, lived_in, file))
     assert contents(place.url) == before
@@ -214,9 +216,9 @@ async def restored_beside_another(place: InstallationPaths, gatehouse: CommandLi
     heard = asyncio.Event()
     async with open_storage(place.url, migrate=False) as storage:
         storage.runner.listen("keys", lambda _: heard.set())
-        await storage.runner.act(knock)
+        await storage.runner.write(knock)
         await heard.wait()  # that, or the word that it listens only now: as every process of the service does
-        told = await asyncio.to_thread(gatehouse.refused, "restore", file, "--replace")
+        told = await asyncio.to_thread(gatehouse.expect_failure, "restore", file, "--replace")
         assert "another Gatehouse process is connected" in told
 
 
@@ -240,9 +242,9 @@ def test_restoring_takes_the_role_that_owns_the_tables(
     gatehouse_elsewhere("backup", file)
     limited = {"GATEHOUSE__DATABASE__URL": migrated_postgres_url.replace("postgres@", f"{role}@")}
     try:
-        told = gatehouse_elsewhere.refused("restore", file, environment=limited)
+        told = gatehouse_elsewhere.expect_failure("restore", file, environment=limited)
         assert "restoring takes the role that owns the tables" in told
-        assert "this role may change" not in gatehouse_elsewhere.try_("doctor", environment=limited).out
+        assert "this role may change" not in gatehouse_elsewhere.run("doctor", environment=limited).out
         assert contents(migrated_postgres_url) == {}
     finally:
         execute_statements(migrated_postgres_url, [f"DROP OWNED BY {role}", f"DROP ROLE {role}"])
@@ -250,21 +252,21 @@ def test_restoring_takes_the_role_that_owns_the_tables(
 
 @pytest.fixture
 def gatehouse_elsewhere(tmp_path: Path, migrated_sqlite_url: str) -> CommandLine:
-    commands = InstallationPaths(data=tmp_path / "sqlite", url=migrated_sqlite_url).commands()
+    commands = InstallationPaths(data=tmp_path / "sqlite", url=migrated_sqlite_url).command_line()
     commands("key", "list")
     return commands
 
 
 def test_a_backup_never_overwrites_and_is_never_made_of_nothing(gatehouse: CommandLine, tmp_path: Path) -> None:
     file = tmp_path / "backup.gz"
-    assert "never served from" in gatehouse.refused("backup", file)
+    assert "never served from" in gatehouse.expect_failure("backup", file)
     gatehouse("key", "list")
     file.write_text("mine")
-    assert "exists already" in gatehouse.refused("backup", file)
+    assert "exists already" in gatehouse.expect_failure("backup", file)
     assert file.read_text() == "mine"
-    assert "cannot be written: No such file" in gatehouse.refused("backup", tmp_path / "none" / "backup.gz")
+    assert "cannot be written: No such file" in gatehouse.expect_failure("backup", tmp_path / "none" / "backup.gz")
     elsewhere = {"GATEHOUSE__DATABASE__URL": f"sqlite:///{tmp_path}/typo.db"}
-    assert "there is no database" in gatehouse.refused("backup", tmp_path / "b.gz", environment=elsewhere)
+    assert "there is no database" in gatehouse.expect_failure("backup", tmp_path / "b.gz", environment=elsewhere)
     assert not (tmp_path / "typo.db").exists()
 
 

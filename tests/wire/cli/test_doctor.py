@@ -14,7 +14,7 @@ OTHER_KEY = "9b1fe07c43d5aa2867f09e3c11d84b6e5a70cf2294be638d0d7715e8fa92c35b"
 
 def found(gatehouse: CommandLine, **environment: str) -> dict[str, tuple[str, str]]:
     """The worst finding about each topic."""
-    told: Any = gatehouse.try_("doctor", "--json", environment=environment).json()
+    told: Any = gatehouse.run("doctor", "--json", environment=environment).json()
     order = ("ok", "warn", "bad")
     worst: dict[str, tuple[str, str]] = {}
     for one in sorted(told["findings"], key=lambda one: order.index(one["level"])):
@@ -32,7 +32,7 @@ def lived_in(place: InstallationPaths, gatehouse: CommandLine) -> CommandLine:
 
 
 def test_a_sound_installation_is_called_so(migrated_sqlite_url: str, tmp_path: Path) -> None:
-    lived_in = InstallationPaths(data=tmp_path / "data", url=migrated_sqlite_url).commands()
+    lived_in = InstallationPaths(data=tmp_path / "data", url=migrated_sqlite_url).command_line()
     lived_in("admin", "create", *ANNA, stdin="correct horse battery")
     printed = lived_in("doctor")
     assert all(line.startswith(("ok   ", "warn ")) for line in printed.splitlines())
@@ -48,9 +48,9 @@ def test_a_postgresql_that_can_lose_writes_or_have_its_history_rewritten_is_told
     migrated_postgres_url: str, tmp_path: Path
 ) -> None:
     """The cluster of the tests skips the disk, and its only role owns everything."""
-    gatehouse = InstallationPaths(data=tmp_path / "data", url=migrated_postgres_url).commands()
+    gatehouse = InstallationPaths(data=tmp_path / "data", url=migrated_postgres_url).command_line()
     gatehouse("key", "list")
-    told = gatehouse.try_("doctor")
+    told = gatehouse.run("doctor")
     assert told.code == 1
     assert "bad  database: PostgreSQL runs with fsync off" in told.out
     assert "bad  database: PostgreSQL runs with full_page_writes off" in told.out
@@ -66,7 +66,7 @@ def test_what_is_missing_before_the_first_administrator_is_said(gatehouse: Comma
 
 def test_nothing_is_made_where_nothing_is(tmp_path: Path) -> None:
     place = InstallationPaths(data=tmp_path / "data", url=f"sqlite:///{tmp_path}/none.db")
-    gatehouse = place.commands()
+    gatehouse = place.command_line()
     level, text = found(gatehouse)["database"]
     assert (level, "there is no database at" in text) == ("bad", True)
     assert not (tmp_path / "none.db").exists()
@@ -101,7 +101,7 @@ def test_keys_that_are_damaged_gone_or_old_are_named(place: InstallationPaths, l
             f"UPDATE signing_keys SET sealed_private = {hex_form} WHERE kid = '{damaged['kid']}'",  # noqa: S608
         ],
     )
-    told = lived_in.try_("doctor")
+    told = lived_in.run("doctor")
     assert told.code == 1
     assert f"no {gone['alg']} key signs for {gone['purpose']}" in told.out
     assert f"{damaged['kid']} cannot be used" in told.out
@@ -111,7 +111,7 @@ def test_a_missing_index_and_a_log_nobody_seals_are_noticed(place: InstallationP
     execute_statements(
         place.url, ["DROP INDEX ix_users_reg_time", "UPDATE audit_events SET at = 1 WHERE event = 'setup.closed'"]
     )
-    told = lived_in.try_("doctor").out
+    told = lived_in.run("doctor").out
     assert "these indices are missing: ix_users_reg_time" in told
     assert "records wait to be sealed since 1970-01-01T00:00:01Z" in told
 
@@ -119,13 +119,13 @@ def test_a_missing_index_and_a_log_nobody_seals_are_noticed(place: InstallationP
 def test_a_data_directory_open_to_others_is_warned_of(place: InstallationPaths, lived_in: CommandLine) -> None:
     place.data.chmod(0o755)
     (place.data / "dev.key").chmod(0o644)
-    told = lived_in.try_("doctor").out
+    told = lived_in.run("doctor").out
     assert f"{place.data} is open to other users (mode 0755)" in told
     assert f"{place.data}/dev.key is open to other users (mode 0644)" in told
 
 
 def test_settings_that_would_not_start_are_all_told(lived_in: CommandLine) -> None:
-    told = lived_in.try_("doctor", "--json", environment={"GATEHOUSE__LOG__LEVEL": "loud", "GATEHOUSE__X": "1"})
+    told = lived_in.run("doctor", "--json", environment={"GATEHOUSE__LOG__LEVEL": "loud", "GATEHOUSE__X": "1"})
     assert told.code == 1
     assert {one["topic"] for one in told.json()["findings"]} == {"settings"}
     assert len(told.json()["findings"]) == 2
@@ -160,7 +160,7 @@ applications:
             """UPDATE scope_records SET private_data = replace(private_data, '"hidden4"', '"projectAccess"')""",
         ],
     )
-    told = [line for line in lived_in.try_("doctor").out.splitlines() if " rules: " in line]
+    told = [line for line in lived_in.run("doctor").out.splitlines() if " rules: " in line]
     assert told == [
         f"warn rules: {line}: the name is reserved now and cannot be saved again, rename it"
         for line in (
@@ -170,11 +170,11 @@ applications:
             "private_data.projectAccess in the record of user 1001 in application 50001",
         )
     ]
-    assert "the name is reserved" in lived_in.try_("export", "--output", exported).err
-    assert lived_in.try_("apply", exported, "--dry-run").code in (0, 2), "what is left can be applied"
+    assert "the name is reserved" in lived_in.run("export", "--output", exported).err
+    assert lived_in.run("apply", exported, "--dry-run").code in (0, 2), "what is left can be applied"
     text = exported.read_text()
     assert "plain" in text
     file.write_text(file.read_text().replace("hidden2", "secret_data"))
-    refused = lived_in.try_("apply", file)
+    refused = lived_in.run("apply", file)
     assert refused.code != 0
     assert "secret_data: the name is reserved" in refused.err

@@ -28,7 +28,7 @@ def test_keys_are_rotated_as_planned_at_once_or_with_distrust(gatehouse: Command
     [planned] = gatehouse.json("key", "rotate", "--purpose", "tokens", "--alg", "ES256")
     assert planned["state"] == "next"
     assert planned["signs_from"] - planned["created_at"] == 3_600
-    assert "nothing to rotate" in gatehouse.refused("key", "rotate", "--alg", "ES256")
+    assert "nothing to rotate" in gatehouse.expect_failure("key", "rotate", "--alg", "ES256")
     [now] = gatehouse.json("key", "rotate", "--alg", "ES256", "--now")
     assert (now["kid"], now["state"]) == (planned["kid"], "signing")
     assert ("tokens", "ES256", "verifying") in states(gatehouse)
@@ -41,7 +41,7 @@ def test_keys_are_rotated_as_planned_at_once_or_with_distrust(gatehouse: Command
     assert len(first & live.keys()) == 1, "the audit key alone is still trusted"
     retired = [one for one in gatehouse.json("key", "list", "--all") if one["state"] == "retired"]
     assert {one["kid"] for one in retired} == (first | {planned["kid"]}) - live.keys()
-    assert "no such keys" in gatehouse.refused("key", "rotate", "--purpose", "audit", "--distrust", code=2)
+    assert "no such keys" in gatehouse.expect_failure("key", "rotate", "--purpose", "audit", "--distrust", code=2)
 
     events = [one["event"] for one in gatehouse.json("audit", "show") if one["event"] != "key.made"]
     assert sorted(events) == ["key.distrusted"] * 4 + ["key.rotated"] * 2
@@ -50,14 +50,14 @@ def test_keys_are_rotated_as_planned_at_once_or_with_distrust(gatehouse: Command
 def test_a_master_key_file_is_for_its_owner_and_never_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "keys" / "master.key"
     gatehouse = CommandLine(("--data", tmp_path))
-    words = gatehouse.try_("key", "init", "--file", path)
+    words = gatehouse.run("key", "init", "--file", path)
     assert words.code == 0
     assert f"{MASTER}__FILE={path}" in words.out
     assert "Better elsewhere" in words.err
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     key = path.read_text()
     assert key.strip() not in words.out
-    assert "never overwritten" in gatehouse.refused("key", "init", "--file", path)
+    assert "never overwritten" in gatehouse.expect_failure("key", "init", "--file", path)
     assert path.read_text() == key
     named = {f"{MASTER}__FILE": str(path)}
     gatehouse("migrate", environment=named)
@@ -83,13 +83,13 @@ def without_dev(place: InstallationPaths, key: Path) -> CommandLine:
 
 
 def levels(gatehouse: CommandLine, topic: str) -> Sequence[str]:
-    findings = gatehouse.try_("doctor", "--json").json()["findings"]
+    findings = gatehouse.run("doctor", "--json").json()["findings"]
     return [one["level"] for one in findings if one["topic"] == topic]
 
 
 def test_an_installation_moves_on_from_dev_to_a_production_key(place: InstallationPaths, sealed: Path) -> None:
     gatehouse = without_dev(place, sealed)
-    assert "was made with --dev" in gatehouse.refused("key", "list", code=78)
+    assert "was made with --dev" in gatehouse.expect_failure("key", "list", code=78)
     outcome = gatehouse.json("key", "rewrap")
     assert outcome == {
         "moved": {"signing_keys": 5, "client_secrets": 3, "totp_factors": 1, "installation": 2},
@@ -112,7 +112,7 @@ def test_r_24_everything_is_sealed_anew_while_the_service_runs(place: Installati
     new = {MASTER: sealed.read_text().strip()}
     old = {PREVIOUS: (place.data / "dev.key").read_text().strip()}
     both = replace(place, environment={**new, **old})
-    gatehouse = both.commands()
+    gatehouse = both.command_line()
     with Node(data=place.data, environment=both.settings) as node:
         before = httpx2.get(f"{node.address}{KEYS}").json()
         assert levels(gatehouse, "master key") == ["warn"] * 4
@@ -122,7 +122,7 @@ def test_r_24_everything_is_sealed_anew_while_the_service_runs(place: Installati
         assert httpx2.get(f"{node.address}/readyz").status_code == 200
         node.terminate()
     only = replace(place, environment=new)
-    gatehouse = only.commands()
+    gatehouse = only.command_line()
     with Node(data=place.data, environment=only.settings) as node:
         assert httpx2.get(f"{node.address}{KEYS}").json() == before
         assert levels(gatehouse, "master key") == ["ok"]
@@ -135,7 +135,7 @@ def test_a_wrong_master_key_changes_nothing(place: InstallationPaths, gatehouse:
     records = len(gatehouse.json("audit", "show"))
     wrong = {MASTER: sealed.read_text().strip()}
     for command in (("key", "rotate"), ("migrate",), ("user", "show", "1"), ("backup", place.data / "b.gz")):
-        assert "sealed under" in gatehouse.refused(*command, environment=wrong)
+        assert "sealed under" in gatehouse.expect_failure(*command, environment=wrong)
     assert gatehouse.json("key", "list") == keys
     assert len(gatehouse.json("audit", "show")) == records
     assert not (place.data / "b.gz").exists()

@@ -39,9 +39,9 @@ def nothing(database_url: str, tmp_path: Path) -> InstallationPaths:
 
 
 def test_commands_that_need_an_installation_make_none(nothing: InstallationPaths, tmp_path: Path) -> None:
-    gatehouse = nothing.commands()
+    gatehouse = nothing.command_line()
     for command in NEED_AN_INSTALLATION:
-        finished = gatehouse.try_(*command.split())
+        finished = gatehouse.run(*command.split())
         assert finished.code in (1, 2), command
         assert finished.out == ""
         assert "is --data right?" in finished.err or "run gatehouse migrate" in finished.err, (command, finished.err)
@@ -52,13 +52,13 @@ def test_commands_that_need_an_installation_make_none(nothing: InstallationPaths
 
 @pytest.mark.parametrize("command", ["apply -", "admin setup-link"])
 def test_a_command_that_may_come_first_founds_the_installation(nothing: InstallationPaths, command: str) -> None:
-    gatehouse = nothing.commands()
+    gatehouse = nothing.command_line()
     gatehouse(*command.split(), stdin="users: []")
     assert gatehouse.json("audit", "verify")["problems"] == []
 
 
 def test_the_first_administrator_may_be_made_before_the_first_start(nothing: InstallationPaths) -> None:
-    gatehouse = nothing.commands()
+    gatehouse = nothing.command_line()
     gatehouse("admin", "create", *ADMINISTRATOR, stdin="correct-horse-battery")
     assert gatehouse.json("user", "show", "anna@studio.example")["nick"] == "Anna"
 
@@ -67,7 +67,7 @@ def test_a_new_sqlite_file_is_for_its_owner_only_and_an_old_one_keeps_its_mode(
     sqlite_url: str, tmp_path: Path
 ) -> None:
     tmp_path.chmod(0o755)
-    gatehouse, file = InstallationPaths(data=tmp_path, url=sqlite_url).commands(), tmp_path / "gatehouse.db"
+    gatehouse, file = InstallationPaths(data=tmp_path, url=sqlite_url).command_line(), tmp_path / "gatehouse.db"
     gatehouse("migrate")
     with connect(str(file)) as connection:
         connection.execute("UPDATE alembic_version SET version_num = version_num")
@@ -84,7 +84,7 @@ def test_a_postgresql_that_is_away_or_refuses_is_named_without_its_password(
 ) -> None:
     away = f"postgresql://gatehouse:hunter2hunter2@{LOOPBACK}:{free_port()}/gatehouse"
     for url, what in ((away, "cannot reach PostgreSQL"), (f"{postgres_url}-not", "does not exist")):
-        told = InstallationPaths(data=tmp_path / "data", url=url).commands().refused("key", "list")
+        told = InstallationPaths(data=tmp_path / "data", url=url).command_line().expect_failure("key", "list")
         assert what in told
         assert f"database.url is {url.replace('hunter2hunter2', '********')}" in told
     assert "cannot reach" not in told, "it was reached"

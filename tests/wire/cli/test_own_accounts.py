@@ -34,7 +34,7 @@ async def add_passkey(house: Services, user_id: str) -> None:
     entry = house.recorder.record(AuditEvent.FACTOR_ADDED, ORIGIN, subject=user_id)
     await house.storage.passkeys.add_passkey(a_passkey(user_id=user_id), [bytes(32)], entry, ())
     user: User = await house.storage.accounts.user(user_id)
-    assert (await account_services(house).factors.of(user)).recovery_left == 1
+    assert (await account_services(house).second_factors.load_factors(user)).recovery_left == 1
     await house.user_tokens.issue_for_script(user_id, factor="f", origin=ORIGIN)
 
 
@@ -48,7 +48,7 @@ def test_revoke_all_raises_the_epoch_and_is_on_record(gatehouse: CommandLine, bo
     after = gatehouse.json("user", "revoke-all", bob)["rev"]
     assert gatehouse.json("user", "show", bob)["rev"] == after > before + 1
     assert events(gatehouse, bob).count("session.all_ended") == 2
-    assert "there is no user 1000000009" in gatehouse.refused("user", "revoke-all", "1000000009")
+    assert "there is no user 1000000009" in gatehouse.expect_failure("user", "revoke-all", "1000000009")
 
 
 def test_op_12_reset_2fa_removes_every_factor_offline_and_is_on_record(
@@ -69,13 +69,13 @@ def test_op_14_erase_asks_first_and_leaves_nothing_but_the_number(
     place: InstallationPaths, gatehouse: CommandLine, bob: str
 ) -> None:
     with_passkey(place, bob)
-    kept = gatehouse.try_("user", "erase", bob, stdin="n\n")
+    kept = gatehouse.run("user", "erase", bob, stdin="n\n")
     assert (kept.code, kept.out) == (1, "")
     assert "Erase" in kept.err
     assert gatehouse.json("user", "show", bob)["user_id"] == bob
     assert gatehouse("user", "erase", "bob@studio.example", stdin="y\n") == f"{bob} is erased\n"
-    assert f"there is no user {bob}" in gatehouse.refused("user", "show", bob)
-    assert f"there is no user {bob}" in gatehouse.refused("user", "erase", bob, "--yes")
+    assert f"there is no user {bob}" in gatehouse.expect_failure("user", "show", bob)
+    assert f"there is no user {bob}" in gatehouse.expect_failure("user", "erase", bob, "--yes")
     records = gatehouse.json("audit", "show", "--subject", bob)
     assert "user.erased" in {one["event"] for one in records}
     assert "bob@" not in str(records)
@@ -83,13 +83,13 @@ def test_op_14_erase_asks_first_and_leaves_nothing_but_the_number(
 
 
 def test_the_last_administrator_is_erased_by_an_explicit_word_only(gatehouse: CommandLine) -> None:
-    made = gatehouse.try_(
+    made = gatehouse.run(
         "admin", "create", "--login", "a@x.example", "--nick", "A", "--password-stdin", stdin="correct horse battery"
     )
     user_id = made.out.split()[0]
-    assert "last administrator" in gatehouse.refused("user", "erase", user_id, "--yes")
+    assert "last administrator" in gatehouse.expect_failure("user", "erase", user_id, "--yes")
     assert gatehouse.json("user", "erase", user_id, "--yes", "--even-last-administrator") == {
         "user_id": user_id,
         "erased": True,
     }
-    assert "setup is closed" in gatehouse.refused("admin", "setup-link")
+    assert "setup is closed" in gatehouse.expect_failure("admin", "setup-link")

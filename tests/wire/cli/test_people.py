@@ -31,7 +31,7 @@ def test_an_account_is_made_shown_blocked_and_let_in_again(gatehouse: CommandLin
     blocked = gatehouse.json("user", "block", user_id)
     assert blocked["blocked"]
     assert blocked["rev"] > shown["rev"]
-    assert "is blocked" in gatehouse.refused("user", "token", user_id, "--factor", "f")
+    assert "is blocked" in gatehouse.expect_failure("user", "token", user_id, "--factor", "f")
     free = gatehouse.json("user", "unblock", "bob@studio.example")
     assert not free["blocked"]
     assert free["rev"] > blocked["rev"]
@@ -57,19 +57,17 @@ def test_a_token_for_a_script_is_printed_alone_and_bound_to_its_factor(gatehouse
 
 def test_what_cannot_be_is_refused_in_words(gatehouse: CommandLine, tmp_path: Path) -> None:
     gatehouse("user", "create", *BOB, "--no-password")
-    assert "exists already" in gatehouse.refused("user", "create", *BOB, "--no-password")
-    assert "nobody has the login eve@" in gatehouse.refused("user", "show", "eve@studio.example")
-    assert "there is no user 1000000009" in gatehouse.refused("user", "block", "1000000009")
-    assert "must be an e-mail address" in gatehouse.refused(
+    assert "exists already" in gatehouse.expect_failure("user", "create", *BOB, "--no-password")
+    assert "nobody has the login eve@" in gatehouse.expect_failure("user", "show", "eve@studio.example")
+    assert "there is no user 1000000009" in gatehouse.expect_failure("user", "block", "1000000009")
+    assert "must be an e-mail address" in gatehouse.expect_failure(
         "user", "create", "--login", "bob", "--nick", "Bob", "--no-password"
     )
-    assert "nobody to ask" in gatehouse.refused("admin", "create", *BOB, code=2)
+    assert "nobody to ask" in gatehouse.expect_failure("admin", "create", *BOB, code=2)
     two_lines = tmp_path / "two"
     two_lines.write_text("one line\nanother line\n")
-    assert "must be one line" in gatehouse.refused("admin", "create", *BOB, "--password-file", two_lines)
-    short = gatehouse.try_(
-        "admin", "create", "--login", "eve@x.example", "--nick", "E", "--password-stdin", stdin="x"
-    )
+    assert "must be one line" in gatehouse.expect_failure("admin", "create", *BOB, "--password-file", two_lines)
+    short = gatehouse.run("admin", "create", "--login", "eve@x.example", "--nick", "E", "--password-stdin", stdin="x")
     assert (short.code, "at least 10 characters" in short.err) == (1, True)
 
 
@@ -91,9 +89,9 @@ def test_a_client_is_made_listed_and_given_a_new_secret(gatehouse: CommandLine) 
     assert "Web shop" in printed
     assert secret not in printed
 
-    assert "has no secret" in gatehouse.refused("client", "rotate-secret", "spa")
-    assert "There is no such client" in gatehouse.refused("client", "rotate-secret", "none")
-    assert "needs a redirect URI" in gatehouse.refused("client", "create", "bare", "--name", "Bare")
+    assert "has no secret" in gatehouse.expect_failure("client", "rotate-secret", "spa")
+    assert "There is no such client" in gatehouse.expect_failure("client", "rotate-secret", "none")
+    assert "needs a redirect URI" in gatehouse.expect_failure("client", "create", "bare", "--name", "Bare")
     events = [one["event"] for one in gatehouse.json("audit", "show", "--subject", "web")]
     assert sorted(events) == ["client.created", "client.secret_rotated"]
 
@@ -104,11 +102,11 @@ def test_a_person_is_invited_by_mail_and_the_link_is_not_printed(gatehouse: Comm
     assert (shown["user_id"], shown["nick"], shown["lang"]) == (invited["user_id"], "Eve", "de")
     assert (shown["password"], shown["email_verified"]) == (False, False)
     assert invited["expires_in"] == 7 * 86_400
-    printed = gatehouse.try_("user", "invite", "eve@studio.example")
+    printed = gatehouse.run("user", "invite", "eve@studio.example")
     assert (printed.out.strip(), "token" in printed.out + printed.err) == (invited["user_id"], False)
     assert "eve@studio.example" in printed.err
     events = [one["event"] for one in gatehouse.json("audit", "show", "--subject", invited["user_id"])]
     assert events == ["user.invited", "user.invited"]
     gatehouse("user", "create", *BOB, "--password-stdin", stdin=PASSWORD)
-    assert "exists already" in gatehouse.refused("user", "invite", "bob@studio.example")
-    assert "must be an e-mail address" in gatehouse.refused("user", "invite", "bob")
+    assert "exists already" in gatehouse.expect_failure("user", "invite", "bob@studio.example")
+    assert "must be an e-mail address" in gatehouse.expect_failure("user", "invite", "bob")

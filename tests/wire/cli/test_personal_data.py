@@ -25,10 +25,10 @@ def place(migrated_url: str, tmp_path: Path) -> InstallationPaths:
 
 @pytest.fixture
 async def shop(place: InstallationPaths) -> AsyncIterator[StubServer]:
-    async with run_stub_server(StubServer(say=lambda _: http_response(b'{"orders": [7]}'))) as outsider:
+    async with run_stub_server(StubServer(respond=lambda _: http_response(b'{"orders": [7]}'))) as outsider:
         base = f"http://127.0.0.1:{outsider.port}"
         settings = {"gdpr": {"data_sources": [{"fetch": f"{base}/fetch", "remove": f"{base}/remove"}]}}
-        async with open_services(place.loaded(), clock=SystemClock(), serving=False) as house:
+        async with open_services(place.load_settings(), clock=SystemClock(), serving=False) as house:
             await create_application(house.storage, name="Shop", settings=settings)
         yield outsider
 
@@ -69,7 +69,7 @@ async def test_export_asks_and_with_wait_prints_everything_there_is(operator: Op
 
 
 async def test_wait_has_an_end_and_tells_what_is_missing(operator: Operator, shop: StubServer) -> None:
-    shop.say = lambda _: http_response(b"", "503 Service Unavailable")
+    shop.respond = lambda _: http_response(b"", "503 Service Unavailable")
     bob = (await operator("user", "create", *BOB)).strip()
     whole = await operator.json("user", "export", bob, "--wait", "--seconds", "1")
     [call] = whole["requests"][0]["calls"]
@@ -92,4 +92,4 @@ async def test_erase_is_carried_on_and_gdpr_shows_how_far_it_is(
     shown = await operator("user", "gdpr", bob)
     assert "Shop" in shown
     assert "waiting" in shown
-    assert "there is no user" in await asyncio.to_thread(gatehouse.refused, "user", "export", bob)
+    assert "there is no user" in await asyncio.to_thread(gatehouse.expect_failure, "user", "export", bob)

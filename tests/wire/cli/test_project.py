@@ -21,18 +21,18 @@ def test_erase_lists_what_goes_asks_and_removes_only_what_is_removed(gatehouse: 
     file.write_text(PEOPLE + STUDIO)
     gatehouse("apply", file)
     erase = ("project", "erase", "mind_games")
-    assert "remove it first" in gatehouse.refused(*erase, "--yes")
+    assert "remove it first" in gatehouse.expect_failure(*erase, "--yes")
     file.write_text("projects: []\n")
     gatehouse("apply", file, "--prune")
 
     told = gatehouse.json(*erase, "--dry-run")
     assert (told["applications"], told["roles"], told["people"], told["erased"]) == (1, 1, 1, False)
-    kept = gatehouse.try_(*erase, stdin="n\n")
+    kept = gatehouse.run(*erase, stdin="n\n")
     assert (kept.code, "applications" in kept.out, "Remove Mind Games for good?" in kept.err) == (1, True, True)
     assert "mind_games is removed for good" in gatehouse("project", "erase", "mg", stdin="y\n")
 
-    assert "There is no such project." in gatehouse.refused(*erase, "--yes")
+    assert "There is no such project." in gatehouse.expect_failure(*erase, "--yes")
     [entry] = gatehouse.json("audit", "show", "--event", "project.erased")
     assert (entry["subject"], entry["details"]["applications"]) == ("project mind_games", 1)
     file.write_text(STUDIO)
-    assert gatehouse.try_("apply", file).code == 1
+    assert gatehouse.run("apply", file).code == 1

@@ -28,18 +28,18 @@ async def shop(place: InstallationPaths) -> str:
 
 
 def test_check_tells_by_its_exit_code(gatehouse: CommandLine, shop: str) -> None:
-    allowed = gatehouse.try_("check", shop, STRANGER, "user.kick")
+    allowed = gatehouse.run("check", shop, STRANGER, "user.kick")
     assert (allowed.code, allowed.out) == (0, "allowed\n")
-    denied = gatehouse.try_("check", shop, STRANGER, "user.kick", "--project", PROJECT)
+    denied = gatehouse.run("check", shop, STRANGER, "user.kick", "--project", PROJECT)
     assert (denied.code, denied.out) == (1, "denied\n")
-    by_login = gatehouse.try_("check", shop, f"{OWNER}@studio.example", "user.kick", "--project", PROJECT, "--json")
+    by_login = gatehouse.run("check", shop, f"{OWNER}@studio.example", "user.kick", "--project", PROJECT, "--json")
     assert (by_login.code, by_login.json()) == (0, {"allowed": True, "user_id": OWNER, "expired": 0})
     resource = ("--project", PROJECT, "--resource", f"applications/{shop}")
-    assert gatehouse.try_("check", shop, OWNER, "user.kick", *resource).code == 0
+    assert gatehouse.run("check", shop, OWNER, "user.kick", *resource).code == 0
 
 
 def test_an_application_is_given_by_its_id(gatehouse: CommandLine) -> None:
-    told = gatehouse.refused("check", "Shop", STRANGER, "user.kick", code=2)
+    told = gatehouse.expect_failure("check", "Shop", STRANGER, "user.kick", code=2)
     assert "'Shop' is not a valid application id." in told
 
 
@@ -47,7 +47,7 @@ def test_a_name_that_no_project_can_have_is_a_project_where_nothing_is_held(
     gatehouse: CommandLine, shop: str
 ) -> None:
     for name in ("no-such-project", ""):
-        denied = gatehouse.try_("check", shop, STRANGER, "user.kick", "--project", name)
+        denied = gatehouse.run("check", shop, STRANGER, "user.kick", "--project", name)
         assert (denied.code, denied.out) == (1, "denied\n")
         assert "There is no project " in gatehouse("explain", shop, STRANGER, "user.kick", "--project", name)
 
@@ -59,7 +59,7 @@ def test_explain_names_what_is_missing(gatehouse: CommandLine, shop: str) -> Non
     assert f"It is held in project {PROJECT}, which does not count here." in told
     found = gatehouse.json("explain", shop, STRANGER, "user.kick")
     assert (found["allowed"], found["user_id"], found["path"][0]["role"]) == (True, STRANGER, "moderator")
-    assert "data.ip" in gatehouse.refused("explain", shop, OWNER, "user.kick", "--ip", "here")
+    assert "data.ip" in gatehouse.expect_failure("explain", shop, OWNER, "user.kick", "--ip", "here")
 
 
 def test_members_are_listed_in_three_ways(gatehouse: CommandLine, shop: str) -> None:
@@ -68,7 +68,7 @@ def test_members_are_listed_in_three_ways(gatehouse: CommandLine, shop: str) -> 
     assert "assigned role moderator" in gatehouse("members", shop, "--role", "moderator", "--project", PROJECT)
     [row] = csv.DictReader(io.StringIO(gatehouse("members", shop, "--rule", "user.kick", "--csv")))
     assert (row["user_id"], row["role"]) == (STRANGER, "moderator")
-    assert "--rule or --role" in gatehouse.refused("members", shop, code=2)
+    assert "--rule or --role" in gatehouse.expect_failure("members", shop, code=2)
 
 
 def test_simulate_says_what_a_file_would_change(gatehouse: CommandLine, shop: str, tmp_path: Path) -> None:
@@ -79,14 +79,14 @@ def test_simulate_says_what_a_file_would_change(gatehouse: CommandLine, shop: st
     assert told.endswith("2 affected\n")
     found: Any = gatehouse.json("simulate", shop, file)
     assert [one["user_id"] for one in found] == [OWNER, STRANGER]
-    assert gatehouse.try_("check", shop, STRANGER, "user.kick").code == 0
+    assert gatehouse.run("check", shop, STRANGER, "user.kick").code == 0
     file.write_text("kind: weather\n")
-    assert "weather" in gatehouse.refused("simulate", shop, file)
+    assert "weather" in gatehouse.expect_failure("simulate", shop, file)
 
 
 def test_what_is_not_there_is_refused_in_words(gatehouse: CommandLine, shop: str) -> None:
-    assert "no such application" in gatehouse.refused("check", "77", STRANGER, "user.kick", code=2)
-    assert "there is no user 1999999999" in gatehouse.refused("check", shop, "1999999999", "user.kick", code=2)
-    assert "is no name of a rule" in gatehouse.refused("check", shop, STRANGER, "a b", code=2)
-    assert "no such project" in gatehouse.refused("members", shop, "--rule", "x", "--project", "nowhere")
-    assert "no such role" in gatehouse.refused("members", shop, "--role", "ghost")
+    assert "no such application" in gatehouse.expect_failure("check", "77", STRANGER, "user.kick", code=2)
+    assert "there is no user 1999999999" in gatehouse.expect_failure("check", shop, "1999999999", "user.kick", code=2)
+    assert "is no name of a rule" in gatehouse.expect_failure("check", shop, STRANGER, "a b", code=2)
+    assert "no such project" in gatehouse.expect_failure("members", shop, "--rule", "x", "--project", "nowhere")
+    assert "no such role" in gatehouse.expect_failure("members", shop, "--role", "ghost")

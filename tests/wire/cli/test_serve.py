@@ -24,11 +24,11 @@ def test_a_taken_port_is_named_and_nobody_is_sent_there(
     with WatchedProcess(words, environment={**place.settings, "GATEHOUSE__LOG__LEVEL": "info"}) as serving:
         assert serving.wait() == 1
         assert (serving.stdout, serving.stderr) == ([], [refusal])
-    sample = gatehouse.try_("sample-app", "--port", str(taken))
+    sample = gatehouse.run("sample-app", "--port", str(taken))
     assert (sample.code, sample.out, sample.err) == (1, "", refusal)
     assert gatehouse.json("audit", "show", "--event", "setup.link_made") == []
 
 
 def test_a_mistyped_command_is_answered_with_the_one_that_was_meant(gatehouse: CommandLine) -> None:
-    assert "No such command 'srve'. Did you mean serve?" in gatehouse.refused("srve", code=2)
-    assert "Did you mean" not in gatehouse.refused("frobnicate", code=2)
+    assert "No such command 'srve'. Did you mean serve?" in gatehouse.expect_failure("srve", code=2)
+    assert "Did you mean" not in gatehouse.expect_failure("frobnicate", code=2)

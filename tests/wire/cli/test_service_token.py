@@ -38,9 +38,9 @@ def test_tokens_are_listed_and_revoked_and_all_of_it_is_on_record(gatehouse: Com
 
 
 def test_what_cannot_be_is_refused_in_words(gatehouse: CommandLine) -> None:
-    assert "no such application" in gatehouse.refused("service-token", "50001")
-    assert "has no service JWT" in gatehouse.refused("service-token", "1", "--revoke", "none")
+    assert "no such application" in gatehouse.expect_failure("service-token", "50001")
+    assert "has no service JWT" in gatehouse.expect_failure("service-token", "1", "--revoke", "none")
     for wrong in (("1", "--days", "366"), ("1", "--days", "0"), ("0",), ("x",), ("1", "--list", "--days", "3")):
-        gatehouse.refused("service-token", *wrong, code=2)
+        gatehouse.expect_failure("service-token", *wrong, code=2)
     jti = gatehouse.json("service-token", "1")["jti"]
-    assert "has no service JWT" in gatehouse.refused("service-token", "2", "--revoke", jti)
+    assert "has no service JWT" in gatehouse.expect_failure("service-token", "2", "--revoke", jti)

@@ -19,10 +19,10 @@ class WatchedTransport:
 
     inner: StandardTransport
     seen: list[tuple[str, int]] = field(default_factory=list)
-    pulled: bool = False
+    is_disconnected: bool = False
 
     async def send(self, request: Request) -> Reply:
-        if self.pulled:
+        if self.is_disconnected:
             raise Unavailable("the cable is pulled")
         reply = await self.inner.send(request)
         self.seen.append((request.path.rpartition("/")[2], reply.status))
@@ -31,7 +31,7 @@ class WatchedTransport:
     async def close(self) -> None:
         await self.inner.close()
 
-    def asked(self, last: str) -> list[int]:
+    def statuses_from(self, last: str) -> list[int]:
         """The statuses of all answers from there."""
         return [status for path, status in self.seen if path == last]
 
@@ -60,7 +60,7 @@ class ClientShop:
             "application_id": self.studio.shop.application_id,
             "data": {"user_id": person.user_id, **data},
         }
-        await self.studio.ok("meta/data", ask, self.studio.owner.headers)
+        await self.studio.expect_ok("meta/data", ask, self.studio.owner.headers)
 
     async def a_role(self, name: str) -> None:
         """A role that gives user.kick."""
@@ -69,11 +69,11 @@ class ClientShop:
             "application_id": self.studio.shop.application_id,
             "data": {"name": name, "meta": {"private_data": KICK}},
         }
-        await self.studio.ok("roles", ask, self.studio.owner.headers)
+        await self.studio.expect_ok("roles", ask, self.studio.owner.headers)
 
     async def jwt(self, person: Person, **more: Any) -> str:
         """Another user JWT of his."""
-        house = self.studio.service.house
+        house = self.studio.service.services
         user = await house.storage.accounts.user(person.user_id)
         return await house.user_tokens.issue(user, auth="login", factor=FACTOR, **more)
 

@@ -27,7 +27,7 @@ MINUTE = 60
 
 
 async def test_what_is_held_is_allowed_and_nothing_else(shop: ClientShop) -> None:
-    visitor, gatehouse = shop.studio.visitor, shop.client()
+    visitor, gatehouse = shop.studio.stranger, shop.client()
     await shop.save(visitor, private_data=KICK, public_data={"see": {"value": True, "params": "a,b"}})
     user = await gatehouse.user(visitor.jwt)
     assert await gatehouse.allows(user, "user.kick")
@@ -41,7 +41,7 @@ async def test_what_is_held_is_allowed_and_nothing_else(shop: ClientShop) -> Non
 async def test_a_rule_of_a_project_counts_on_its_resources_and_one_of_the_root_nowhere_below(
     shop: ClientShop,
 ) -> None:
-    visitor, gatehouse = shop.studio.visitor, shop.client()
+    visitor, gatehouse = shop.studio.stranger, shop.client()
     in_project = {"private_data": {"user": {"ban": {"value": True}}}}
     await shop.save(visitor, private_data={**KICK, "projectAccess": {PROJECT: in_project}})
     user = await gatehouse.user(visitor.jwt)
@@ -55,23 +55,23 @@ async def test_a_rule_of_a_project_counts_on_its_resources_and_one_of_the_root_n
 
 
 async def test_an_answer_serves_for_two_seconds_and_is_then_asked_for_by_its_tag(shop: ClientShop) -> None:
-    visitor, gatehouse, clock = shop.studio.visitor, shop.client(), shop.studio.service.clock
+    visitor, gatehouse, clock = shop.studio.stranger, shop.client(), shop.studio.service.clock
     await shop.save(visitor, private_data=KICK)
     user = await gatehouse.user(visitor.jwt)
     await asyncio.gather(*(gatehouse.allows(user, "user.kick") for _ in range(5)))
     await clock.advance(1.9)
     assert await gatehouse.allows(user, "user.kick")
-    assert shop.transport.asked("data") == [200]
+    assert shop.transport.statuses_from("data") == [200]
     await clock.advance(0.1)
     assert await gatehouse.allows(user, "user.kick")
-    assert shop.transport.asked("data") == [200, 304]
+    assert shop.transport.statuses_from("data") == [200, 304]
     await clock.advance(1.9)
     assert await gatehouse.allows(user, "user.kick")
-    assert shop.transport.asked("data") == [200, 304]
+    assert shop.transport.statuses_from("data") == [200, 304]
 
 
 async def test_a_role_that_is_taken_away_is_gone_within_two_seconds(shop: ClientShop) -> None:
-    visitor, gatehouse, clock = shop.studio.visitor, shop.client(), shop.studio.service.clock
+    visitor, gatehouse, clock = shop.studio.stranger, shop.client(), shop.studio.service.clock
     await shop.a_role("moderator")
     await shop.save(visitor, roles=["moderator"])
     user = await gatehouse.user(visitor.jwt)
@@ -88,24 +88,24 @@ async def test_a_role_that_is_taken_away_is_gone_within_two_seconds(shop: Client
 async def test_whoever_is_blocked_or_signed_out_is_unknown_within_two_seconds(
     shop: ClientShop, *, blocked: bool
 ) -> None:
-    visitor, gatehouse, house = shop.studio.visitor, shop.client(stale_seconds=MINUTE), shop.studio.service.house
+    visitor, gatehouse, house = shop.studio.stranger, shop.client(stale_seconds=MINUTE), shop.studio.service.services
     await shop.save(visitor, private_data=KICK)
     user = await gatehouse.user(visitor.jwt)
     assert await gatehouse.allows(user, "user.kick")
     if blocked:
         await house.administration.block(visitor.user_id, ORIGIN)
     else:
-        await house.storage.sessions.revoke(visitor.user_id, a_record(), keep=None, now=house.clock.now())
+        await house.storage.sessions.revoke_user(visitor.user_id, a_record(), keep=None, now=house.clock.now())
     await shop.studio.service.clock.advance(2)
     with pytest.raises(Unauthenticated):
         await gatehouse.allows(user, "user.kick")
-    shop.transport.pulled = True  # nor is anything remembered about him
+    shop.transport.is_disconnected = True  # nor is anything remembered about him
     with pytest.raises(Unavailable):
         await gatehouse.allows(user, "user.kick")
 
 
 async def test_what_ends_is_over_at_its_end(shop: ClientShop) -> None:
-    visitor, clock = shop.studio.visitor, shop.studio.service.clock
+    visitor, clock = shop.studio.stranger, shop.studio.service.clock
     entry = {"value": True, "expired": clock.now() + 1}
     await shop.save(visitor, private_data={"user": {"kick": entry}})
     gatehouse = shop.client()
@@ -116,18 +116,18 @@ async def test_what_ends_is_over_at_its_end(shop: ClientShop) -> None:
 
 
 async def test_without_the_service_nothing_is_allowed_beyond_the_age_of_the_answer(shop: ClientShop) -> None:
-    visitor, gatehouse, clock = shop.studio.visitor, shop.client(), shop.studio.service.clock
+    visitor, gatehouse, clock = shop.studio.stranger, shop.client(), shop.studio.service.clock
     await shop.save(visitor, private_data=KICK)
     user = await gatehouse.user(visitor.jwt)
     assert await gatehouse.allows(user, "user.kick")
-    shop.transport.pulled = True
+    shop.transport.is_disconnected = True
     await clock.advance(1)
     assert await gatehouse.allows(user, "user.kick")
     await clock.advance(1)
     with pytest.raises(Unavailable):
         await gatehouse.allows(user, "user.kick")
     assert (await gatehouse.user(visitor.jwt)).user_id == visitor.user_id  # the keys are still known
-    shop.transport.pulled = False
+    shop.transport.is_disconnected = False
     assert await gatehouse.allows(user, "user.kick")
 
 
@@ -140,7 +140,7 @@ async def test_a_service_that_has_stopped_allows_nothing(installed_url: str, tmp
             credential=AccessKey(await studio.access_key()),
             clock=service.clock,
         )
-        user = await gatehouse.user(studio.visitor.jwt)
+        user = await gatehouse.user(studio.stranger.jwt)
         assert not await gatehouse.allows(user, "user.kick")
     await service.clock.advance(2)
     async with gatehouse:
@@ -149,12 +149,12 @@ async def test_a_service_that_has_stopped_allows_nothing(installed_url: str, tmp
 
 
 async def test_who_asks_for_it_goes_on_for_a_while_without_the_service(shop: ClientShop) -> None:
-    visitor, clock = shop.studio.visitor, shop.studio.service.clock
+    visitor, clock = shop.studio.stranger, shop.studio.service.clock
     await shop.save(visitor, private_data=KICK)
     gatehouse = shop.client(stale_seconds=MINUTE)
     user = await gatehouse.user(visitor.jwt)
     assert await gatehouse.allows(user, "user.kick")
-    shop.transport.pulled = True
+    shop.transport.is_disconnected = True
     await clock.advance(2 + MINUTE - 1)
     assert await gatehouse.allows(user, "user.kick")
     await clock.advance(1)
@@ -163,7 +163,7 @@ async def test_who_asks_for_it_goes_on_for_a_while_without_the_service(shop: Cli
 
 
 async def test_a_service_jwt_asks_as_well(shop: ClientShop) -> None:
-    visitor = shop.studio.visitor
+    visitor = shop.studio.stranger
     await shop.save(visitor, private_data=KICK)
     gatehouse = shop.client(credential=ServiceJwt(await shop.studio.service_jwt()))
     assert await gatehouse.allows(await gatehouse.user(visitor.jwt), "user.kick")
@@ -173,21 +173,21 @@ async def test_a_registered_key_makes_service_jwts_for_as_long_as_they_are_asked
     studio, private = shop.studio, application_private_key()
     about = studio.shop.application_id
     ask = {"action": "save", "application_id": about, "data": {"public_key": public_pem(private.public_key())}}
-    kid = (await studio.ok("application/keys", ask, studio.owner.headers))["data"]["id"]
+    kid = (await studio.expect_ok("application/keys", ask, studio.owner.headers))["data"]["id"]
     pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
     key = ServiceKey(about, kid, pem, clock=studio.service.clock)
-    await shop.save(studio.visitor, private_data=KICK)
+    await shop.save(studio.stranger, private_data=KICK)
     gatehouse = shop.client(credential=key)
-    user = await gatehouse.user(studio.visitor.jwt)
+    user = await gatehouse.user(studio.stranger.jwt)
     for _ in range(6):
         assert await gatehouse.allows(user, "user.kick")
         await studio.service.clock.advance(MINUTE)
     headers = {**studio.owner.headers, "Service-Jwt": key.jwt(studio.service.base_url)}
-    assert await studio.ok("user/info", {}, headers)
+    assert await studio.expect_ok("user/info", {}, headers)
 
 
 async def test_an_application_with_a_wrong_credential_learns_nothing(shop: ClientShop) -> None:
-    user = await shop.client().user(shop.studio.visitor.jwt)
+    user = await shop.client().user(shop.studio.stranger.jwt)
     theirs = ServiceJwt(await shop.studio.service_jwt(shop.studio.other))
     for wrong in (AccessKey("0" * 64), theirs, ServiceJwt("a.b.c")):
         with pytest.raises(Unavailable, match="what this application shows for itself"):
@@ -197,16 +197,16 @@ async def test_an_application_with_a_wrong_credential_learns_nothing(shop: Clien
 async def test_however_many_are_refused_the_application_asks_about_itself_once_in_ten_seconds(
     shop: ClientShop,
 ) -> None:
-    house, gatehouse, clock = shop.studio.service.house, shop.client(), shop.studio.service.clock
-    jwts = [await shop.jwt(shop.studio.visitor) for _ in range(3)]
+    house, gatehouse, clock = shop.studio.service.services, shop.client(), shop.studio.service.clock
+    jwts = [await shop.jwt(shop.studio.stranger) for _ in range(3)]
     users = [await gatehouse.user(jwt) for jwt in jwts]
-    await house.administration.block(shop.studio.visitor.user_id, ORIGIN)
+    await house.administration.block(shop.studio.stranger.user_id, ORIGIN)
 
     async def refused() -> int:
-        before = len(shop.transport.asked("data"))
+        before = len(shop.transport.statuses_from("data"))
         answers = await asyncio.gather(*map(gatehouse.permissions, users), return_exceptions=True)
         assert {type(answer) for answer in answers} == {Unauthenticated}
-        return len(shop.transport.asked("data")) - before
+        return len(shop.transport.statuses_from("data")) - before
 
     assert [await refused(), await refused()] == [4, 3]
     await clock.advance(10)
@@ -223,8 +223,8 @@ async def test_the_signed_address_decides_ip_conditions(shop: ClientShop) -> Non
             "condition": {"ip": "10.0.0.0/8"},
         },
     }
-    await shop.studio.ok("roles", ask, shop.studio.owner.headers)
-    gatehouse, jwt = shop.client(), shop.studio.visitor.jwt
+    await shop.studio.expect_ok("roles", ask, shop.studio.owner.headers)
+    gatehouse, jwt = shop.client(), shop.studio.stranger.jwt
     for address, expected in (("10.1.2.3", True), ("::ffff:10.1.2.3", True), ("11.1.2.3", False), (None, False)):
         user = await gatehouse.user(jwt, address=address)
         assert await gatehouse.allows(user, "user.kick") is expected, address

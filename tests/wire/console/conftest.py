@@ -18,4 +18,4 @@ async def studio(service: RunningService) -> RunningService:
 async def inside(studio: RunningService) -> AsyncIterator[ConsoleBrowsers]:
     visitors = ConsoleBrowsers(studio)
     yield visitors
-    await visitors.leave()
+    await visitors.close()

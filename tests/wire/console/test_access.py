@@ -42,11 +42,11 @@ async def test_a_check_shows_every_voice_and_names_the_nearest_missing_fact(
     assert "No: Pia does not have store.refund in Shop" in lacking
     assert "Role cashier would give it, but is not assigned" in lacking
     # The very answer of the API and the command line is offered beside it.
-    facts = await studio.house.reading.facts(PIA, (SHOP,))
+    facts = await studio.services.permission_loader.load_facts(PIA, (SHOP,))
     assert facts is not None
-    case = await studio.house.reading.case(facts)
+    case = await studio.services.permission_loader.load_input(facts)
     question = read_question(CheckDraft(rule="store.refund"), "data")
-    told = explanation_record(await explaining(studio.house).of(case, SHOP, question, None))
+    told = explanation_record(await explaining(studio.services).explain(case, SHOP, question, None))
     assert all(f"&#34;{sentence}&#34;" in lacking for sentence in told.sentences)
     assert "/api/permissions/explain" in lacking
 
@@ -68,7 +68,7 @@ async def test_a_check_says_of_a_blocked_account_that_it_signs_in_nowhere(
 ) -> None:
     ada = await inside(ADA)
     assert "Shop lets this person sign in." in (await ada.get(f"{CHECK}&user_id={PIA}")).text
-    await studio.house.administration.block(PIA, ORIGIN)
+    await studio.services.administration.block(PIA, ORIGIN)
     said = (await ada.get(f"{CHECK}&user_id={PIA}")).text
     assert "The account is blocked: it signs in nowhere." in said
     assert "lets this person sign in" not in said
@@ -142,7 +142,7 @@ async def test_who_can_shows_each_cell_with_its_way_and_its_end(
 ) -> None:
     end = studio.clock.now() + 86_400
     cashier = holdings_with(Assignment(role="cashier", end=End(expired=end)))
-    await studio.house.storage.user_records.edit_record(SHOP, DEV, set_fields(scopes={ROOT: cashier}), 0)
+    await studio.services.storage.user_records.edit_record(SHOP, DEV, set_fields(scopes={ROOT: cashier}), 0)
     ada = await inside(ADA)
     page = (await ada.get(WHO)).text
     assert re.findall(r'class="cell (\w+)', page).count("condition") == 1  # Pia's badge
@@ -170,8 +170,8 @@ async def test_who_can_shows_each_cell_with_its_way_and_its_end(
 async def test_a_page_of_who_can_ends_where_the_next_begins(studio: RunningService, inside: ConsoleBrowsers) -> None:
     people = [str(number) for number in range(2_000_000_001, 2_000_000_041)]
     for user_id in people:
-        await a_person(studio.house.storage, user_id)
-        await studio.house.storage.user_records.edit_record(
+        await a_person(studio.services.storage, user_id)
+        await studio.services.storage.user_records.edit_record(
             SHOP, user_id, set_fields(scopes={ROOT: holdings_with("moderator")}), 0
         )
     ada = await inside(ADA)
@@ -232,13 +232,13 @@ async def test_a_change_is_simulated_counted_and_not_made(studio: RunningService
 
 
 async def state_of(studio: RunningService) -> tuple[object, ...]:
-    storage = studio.house.storage
+    storage = studio.services.storage
     models = await storage.permissions.application_models([SHOP])
     return models[SHOP], await project_of(studio)
 
 
 async def project_of(studio: RunningService) -> ProjectModel:
-    return (await studio.house.storage.permissions.structure([PROJECT], [])).projects[PROJECT]
+    return (await studio.services.storage.permissions.structure([PROJECT], [])).projects[PROJECT]
 
 
 async def test_an_administrator_whom_an_application_keeps_out_is_told_the_rule(
@@ -246,7 +246,7 @@ async def test_an_administrator_whom_an_application_keeps_out_is_told_the_rule(
 ) -> None:
     shop = await a_native_client(studio, "shop", application_id=SHOP)
     for user_id in (ADA, PIA):
-        await studio.house.storage.user_records.edit_record(
+        await studio.services.storage.user_records.edit_record(
             SHOP, user_id, set_fields(login={"can": {"value": False}}), 0
         )
     ada, pia = await inside(ADA), await inside(PIA)

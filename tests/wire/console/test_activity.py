@@ -47,7 +47,7 @@ async def test_a_change_is_told_with_what_stood_there_before(studio: RunningServ
     assert re.search(r'<td [^>]*class="was">\s*<span class="piece">Puzzles and more</span>', page)
     assert re.search(r'<td [^>]*class="is">\s*<span class="piece">New words</span>', page)
     assert "not sealed yet" in page
-    await studio.house.sealer.seal_all()
+    await studio.services.audit_sealer.seal_all()
     sealed = (await ada.get(f"{LOG}?group=project&actor={OLGA}")).text
     assert "of the sealed chain. It is as it was written." in sealed
     record_id = re.findall(rf'href="{LOG}/([0-9a-f]{{32}})"', sealed)[0]
@@ -75,7 +75,7 @@ async def spoil(studio: RunningService, record_id: str) -> None:
     def verb() -> Verb[None]:
         yield CHANGE_ACTOR(one=record_id, by=PIA)
 
-    await studio.house.storage.runner.act(verb)
+    await studio.services.storage.runner.write(verb)
 
 
 async def test_what_happened_is_found_by_each_filter_and_paged_to_its_end(
@@ -113,10 +113,12 @@ async def fill(studio: RunningService, number: int) -> None:
 
     def verb() -> Verb[None]:
         for place in range(number):
-            saved = studio.house.recorder.record(AuditEvent.ROLE_SAVED, AuditOrigin(actor="test"), subject="nothing")
+            saved = studio.services.recorder.record(
+                AuditEvent.ROLE_SAVED, AuditOrigin(actor="test"), subject="nothing"
+            )
             yield from add_audit_record(replace(saved, at=saved.at - place // 7))
 
-    await studio.house.storage.runner.act(verb)
+    await studio.services.storage.runner.write(verb)
 
 
 async def test_an_owner_sees_what_happened_to_his_project_and_nobody_else_anything(
@@ -131,7 +133,7 @@ async def test_an_owner_sees_what_happened_to_his_project_and_nobody_else_anythi
     assert "signed in" not in page
     assert "127.0.0.1" not in page  # where others come from is not hers to know
     assert "Nothing found" in (await olga.get(f"{LOG}?subject={PIA}")).text
-    signed_in = (await studio.house.storage.audit.newest(1, PIA, "session.opened"))[0]
+    signed_in = (await studio.services.storage.audit.newest_records(1, PIA, "session.opened"))[0]
     assert (await olga.get(f"{LOG}/{signed_in.record_id}")).status_code == 404
     assert (await pia.get(LOG)).status_code == 403
     monkeypatch.setattr(seen_log, "SUBJECTS_MOST", 2)
@@ -143,7 +145,7 @@ async def test_who_may_only_view_a_project_sees_what_happened_to_it_and_nothing_
 ) -> None:
     await change_project(inside, ADA, "By Ada")
     view = set_fields(scopes={Scope(PROJECT): holdings_with_rules("project.can_view_project")})
-    await studio.house.storage.user_records.edit_record(1, PIA, view, NOW)
+    await studio.services.storage.user_records.edit_record(1, PIA, view, NOW)
     pia, olga = await inside(PIA), await inside(OLGA)
     kinds = {"project": True, "application": False, "group": False}
     for query in ("format=jsonl", f"format=jsonl&application_id={SHOP}", f"format=jsonl&subject=application+{SHOP}"):
@@ -161,7 +163,7 @@ async def test_who_may_only_view_a_project_sees_what_happened_to_it_and_nothing_
     assert "By Ada" in texts[0]
     # With a right on one application, its records come, and no other's.
     secret = set_fields(secret_data={"application": {"canReadSchema": {"value": True}}})
-    await studio.house.storage.user_records.edit_record(SHOP, PIA, secret, NOW)
+    await studio.services.storage.user_records.edit_record(SHOP, PIA, secret, NOW)
     lines = (await pia.get(f"{LOG}?format=jsonl")).text.splitlines()
     assert {json.loads(line)["subject"] for line in lines} == {f"project {PROJECT}", f"application {SHOP}"}
 
@@ -180,7 +182,7 @@ async def test_over_the_api_the_log_answers_everybody_what_the_console_shows_him
         ("person", ADA, "session.opened"),
         ("key", "", "key.made"),
     ):
-        records[name] = (await studio.house.storage.audit.newest(1, about, event))[0].record_id
+        records[name] = (await studio.services.storage.audit.newest_records(1, about, event))[0].record_id
     inside_the_project = {"project", "shop", "wiki", "group"}
     await each_record(studio, inside, records, ADA, records.keys() - {"none"})
     await each_record(studio, inside, records, OLGA, inside_the_project)
@@ -194,7 +196,7 @@ async def test_over_the_api_the_log_answers_everybody_what_the_console_shows_him
             Scope(PROJECT): holdings_with_rules("project.can_view_project"),
             application_scope(PROJECT, SHOP): holdings_with(role),
         }
-        await studio.house.storage.user_records.edit_record(1, user_id, set_fields(scopes=held), NOW)
+        await studio.services.storage.user_records.edit_record(1, user_id, set_fields(scopes=held), NOW)
         await each_record(studio, inside, records, user_id, seen)
 
 
@@ -230,13 +232,13 @@ async def test_what_was_refused_is_listed_with_its_reason_for_whoever_administer
     address = f"{LOG}/refusals"
     assert f'href="{address}"' in (await ada.get(LOG)).text
     assert "Nothing was refused." in (await ada.get(address)).text
-    recorder = studio.house.recorder
+    recorder = studio.services.recorder
     kept = [
         recorder.refusal("client.refused", ORIGIN, reason=f"wrong secret {number}", subject="shop-web")
         for number in range(ONE_PAGE + 1)
     ]
     for one in kept:
-        await studio.house.storage.audit.refuse(one, 1_000)
+        await studio.services.storage.audit.add_refusal(one, 1_000)
     first = (await ada.get(address)).text
     assert f"<small>wrong secret {ONE_PAGE} · <code" in first
     assert first.count("/console/games/record?id=") == ONE_PAGE
@@ -255,12 +257,12 @@ async def test_what_was_refused_is_listed_with_its_reason_for_whoever_administer
 async def test_a_log_whose_end_was_cut_off_is_shown_as_broken_to_administrators(
     studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
-    await studio.house.sealer.seal_all()
+    await studio.services.audit_sealer.seal_all()
     ada, olga = await inside(ADA), await inside(OLGA)
     pages = (LOG, "/console/settings/health")
     for page in pages:
         assert "the log was sealed up to record" not in (await ada.get(page)).text
-    await studio.house.storage.runner.act(cut_seals)
+    await studio.services.storage.runner.write(cut_seals)
     for page in pages:
         assert "the seals end at record 0; the log was sealed up to record" in (await ada.get(page)).text
     assert "the log was sealed up to record" not in (await olga.get(LOG)).text

@@ -86,7 +86,7 @@ async def test_every_object_shows_its_api_call_whose_answer_is_the_json_beside_i
     studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     paths = [*OBJECTS, *await furnished(studio, await inside(ADA))]
-    await studio.house.sealer.seal_all()
+    await studio.services.audit_sealer.seal_all()
     for user_id in (ADA, OLGA, DEV, MAX):
         visitor, jwt = await inside(user_id), await jwt_of(studio, user_id)
         pages = {path: await visitor.get(path) for path in paths}
@@ -104,7 +104,7 @@ async def test_a_list_shows_no_call_that_would_be_refused_and_no_json_longer_tha
     studio: RunningService, inside: ConsoleBrowsers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     view = set_fields(scopes={Scope(PROJECT): holdings_with_rules("project.can_view_project")})
-    await studio.house.storage.user_records.edit_record(1, PIA, view, NOW)
+    await studio.services.storage.user_records.edit_record(1, PIA, view, NOW)
     pia, olga = await inside(PIA), await inside(OLGA)
     assert CALL.search((await pia.get(f"{MIND_GAMES}/groups")).text) is None
     ask = {"action": "get", "data": {"project_id": PROJECT}}
@@ -153,8 +153,8 @@ async def furnished(studio: RunningService, ada: HttpBrowser) -> Sequence[str]:
 
 
 async def jwt_of(studio: RunningService, user_id: str) -> str:
-    user = await studio.house.storage.accounts.user(user_id)
-    return await studio.house.user_tokens.issue(user, auth="login", factor=FACTOR)
+    user = await studio.services.storage.accounts.user(user_id)
+    return await studio.services.user_tokens.issue(user, auth="login", factor=FACTOR)
 
 
 def shown_in(page: str) -> Sequence[tuple[str, Any]]:

@@ -21,7 +21,7 @@ RULE = {"section": "private_data", "description": "", "value": "", "protected": 
 
 
 async def model_of(studio: RunningService, application_id: int = SHOP) -> ApplicationModel:
-    return (await studio.house.storage.permissions.application_models([application_id]))[application_id]
+    return (await studio.services.storage.permissions.application_models([application_id]))[application_id]
 
 
 def secret_on(page: Any) -> str:
@@ -289,7 +289,7 @@ async def test_a_key_is_shown_once_works_and_is_refused_when_removed(
     await ada.post(f"{PAGE}/access_keys", comment="another")
     await ada.get(f"{PAGE}/access_keys")
     assert (await ada.post(f"{PAGE}/access_keys", comment="a third")).status_code == 409
-    (key, _) = await studio.house.storage.application_keys.access_keys(SHOP)
+    (key, _) = await studio.services.storage.application_keys.access_keys(SHOP)
     assert "the server" in (await ada.get(f"{PAGE}/access_keys/{key.key_id}/remove")).text
     await ada.post(f"{PAGE}/access_keys/{key.key_id}/remove")
     assert await held_by(value) == 401
@@ -297,17 +297,17 @@ async def test_a_key_is_shown_once_works_and_is_refused_when_removed(
 
     await ada.get(f"{PAGE}/public_keys")
     await ada.post(f"{PAGE}/public_keys", public_key=public_pem().replace("\n", "\r\n"))
-    (public,) = await studio.house.storage.application_keys.application_keys(SHOP)
+    (public,) = await studio.services.storage.application_keys.application_keys(SHOP)
     await ada.get(f"{PAGE}/public_keys/{public.kid}/remove")
     await ada.post(f"{PAGE}/public_keys/{public.kid}/remove")
-    assert not await studio.house.storage.application_keys.application_keys(SHOP)
+    assert not await studio.services.storage.application_keys.application_keys(SHOP)
 
     await ada.get(f"{PAGE}/service_tokens")
     token = secret_on(await ada.post(f"{PAGE}/service_tokens", comment="nightly", days="30"))
     headers = {"Service-JWT": token, "Authorization": f"Bearer {jwt}"}
     plain = {"action": "get", "data": {"type": "list_short"}}
     assert (await studio.client.post("/api/permissions/meta/data", json=plain, headers=headers)).status_code == 200
-    (issued,) = await studio.house.storage.application_keys.service_tokens(SHOP)
+    (issued,) = await studio.services.storage.application_keys.service_tokens(SHOP)
     await ada.get(f"{PAGE}/service_tokens/{issued.jti}/revoke")
     await ada.post(f"{PAGE}/service_tokens/{issued.jti}/revoke")
     assert (await studio.client.post("/api/permissions/meta/data", json=plain, headers=headers)).status_code == 401
@@ -328,7 +328,7 @@ async def test_clients_are_managed_by_who_may_save_and_reach_no_further(
     studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     olga, ada = await inside(OLGA), await inside(ADA)
-    clients = studio.house.clients
+    clients = studio.services.clients
     page = await olga.get(f"{PAGE}/new_client")
     assert "first_party" not in page.text
     fields: dict[str, Any] = {
@@ -345,7 +345,7 @@ async def test_clients_are_managed_by_who_may_save_and_reach_no_further(
     assert (wrong.status_code, "code in the query is reserved" in wrong.text) == (400, True)
     await olga.get(f"{PAGE}/new_client")
     secret = secret_on(await olga.post(f"{PAGE}/new_client", **fields, profile="oidc"))
-    made = await clients.show("shop-web")
+    made = await clients.get("shop-web")
     assert (made.application_id, made.first_party, made.may_exchange, made.scopes) == (
         SHOP,
         False,
@@ -365,7 +365,7 @@ async def test_clients_are_managed_by_who_may_save_and_reach_no_further(
     assert (stale.status_code, "The Shop" in stale.text) == (409, True)
     await olga.get(one)
     await olga.post(one, **fields | {"client_name": "Our Shop"})
-    assert (await clients.show("shop-web")).name == "Our Shop"
+    assert (await clients.get("shop-web")).name == "Our Shop"
 
     await olga.get(f"{one}/rotate")
     newer = secret_on(await olga.post(f"{one}/rotate"))

@@ -46,7 +46,7 @@ async def rich(service: RunningService) -> AsyncIterator[ConsoleBrowsers]:
     await apply_document(service, RICH)
     visitors = ConsoleBrowsers(service)
     yield visitors
-    await visitors.leave()
+    await visitors.close()
 
 
 async def reviewed(visitor: HttpBrowser, lines: str) -> str:
@@ -70,7 +70,7 @@ async def test_what_the_review_foretells_is_what_applying_does_and_undo_takes_ba
     service: RunningService, rich: ConsoleBrowsers
 ) -> None:
     manager = await rich(OLGA)
-    now = service.house.clock.now()
+    now = service.services.clock.now()
     stored, before = await record_of(service, SHOP, PIA), await held_names(service, SHOP, *PEOPLE)
     await manager.get(PAGE)
     review = await reviewed(manager, f"{PIA},moderator,,remove\n{PIA},cashier,,+3600\nolga@studio.example,cashier,,")

@@ -88,7 +88,7 @@ async def filled(studio: RunningService, ada: HttpBrowser) -> list[str]:
     await ada.post(f"{APPLICATION}/public_keys", public_key=public_pem())
     await ada.get("/console/settings/webhooks/new")
     await ada.post("/console/settings/webhooks/new", url="https://receiver.example/", events="account")
-    (webhook,) = await studio.house.storage.webhooks.webhooks()
+    (webhook,) = await studio.services.storage.webhooks.webhooks()
     one = f"/console/settings/webhooks/{webhook.webhook_id}"
     await ada.get(one)
     await ada.post(f"{one}/test")

@@ -17,7 +17,7 @@ async def test_a_session_is_listed_found_and_shown_without_its_secrets(
         await register_game(studio, app_id=WIKI),
     )
     await studio.clock.advance(7)
-    await studio.house.storage.game_sessions.move(shop.gsid, studio.clock.now(), signing_in=False)
+    await studio.services.storage.game_sessions.record_progress(shop.gsid, studio.clock.now(), signing_in=False)
     ada, ref = await inside(ADA), shop.gsid[:13]
     page = (await ada.get(GAMES)).text
     assert f"{ref}…" in page

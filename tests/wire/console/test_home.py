@@ -16,12 +16,12 @@ async def test_the_day_is_counted_and_what_ends_soon_is_named(
     ada, pia = await inside(ADA), await inside(PIA)
     await pia.get("/sign-in")
     await pia.client.post("/proxy/api/login", json={"login": "pia@players.example", "password": "wrong"})
-    await studio.house.tally.write()
+    await studio.services.tally.flush()
     end = studio.clock.now() + 86_400
     await apply_document(studio, ENDING % end)
     page = (await ada.get("/console")).text
     assert "[[" in page
-    counted = await studio.house.storage.tallies.since(0)
+    counted = await studio.services.storage.tallies.counts_since(0)
     assert {one.what.value: one.times for one in counted} == {"signed_in": 2, "refused": 1}
     assert "Role moderator" in page
     assert f'href="/console/applications/{SHOP}">Shop' in page
@@ -34,7 +34,7 @@ async def test_the_refused_sign_ins_lead_to_their_hours_and_from_there_to_what_e
 ) -> None:
     ada = await inside(ADA)
     await studio.client.post("/proxy/api/login", json={"login": "pia@players.example", "password": "wrong"})
-    await studio.house.tally.write()
+    await studio.services.tally.flush()
     page = (await ada.get("/console")).text
     assert '<dt>Refused</dt><dd><a href="#numbers">1</a></dd>' in page
     numbers = page.partition('id="numbers"')[2].partition("</details>")[0]
@@ -45,12 +45,12 @@ async def test_what_cannot_be_written_is_counted_the_next_time(
     studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     await inside(PIA)
-    tallies = studio.house.storage.tallies
-    await studio.house.tally.write()
-    await studio.house.tally.write()
+    tallies = studio.services.storage.tallies
+    await studio.services.tally.flush()
+    await studio.services.tally.flush()
     await inside(PIA)
-    await studio.house.tally.write()
-    assert [one.times for one in await tallies.since(0)] == [2]
+    await studio.services.tally.flush()
+    assert [one.times for one in await tallies.counts_since(0)] == [2]
 
 
 async def test_others_are_greeted_with_what_they_look_after(inside: ConsoleBrowsers) -> None:

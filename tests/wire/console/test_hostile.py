@@ -100,7 +100,7 @@ async def test_ht_26_sql_and_nosql_probes_find_what_holds_their_letters_and_noth
     for probe in PROBES:
         refused = await ada.client.post("/proxy/api/login", json={"login": probe, "password": probe})
         assert refused.json() == {"status": "LOGINERROR"}
-    assert (await studio.house.storage.accounts.user(PIA)).nick == "Pia"
+    assert (await studio.services.storage.accounts.user(PIA)).nick == "Pia"
 
 
 def csrf_of(page: str) -> str:

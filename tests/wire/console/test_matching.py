@@ -30,23 +30,25 @@ CONDITIONS = (
 
 
 async def test_the_count_is_what_the_evaluation_decides(studio: RunningService) -> None:
-    house, origin = studio.house, AuditOrigin(actor="test")
-    await house.administration.put_purchases(PIA, frozenset({"season-pass"}), origin)
-    crowd = await house.storage.crowds.crowd(
+    house, origin = studio.services, AuditOrigin(actor="test")
+    await house.administration.set_purchases(PIA, frozenset({"season-pass"}), origin)
+    crowd = await house.storage.candidates.candidate_page(
         CandidateFilter(application_id=1, everyone=True), (), after="", limit=1_000
     )
     store = ConditionMatchStorage(house.storage.runner)
     for document in CONDITIONS:
         test = parse_condition(document).test
         expected = [one.subject.user_id for one in crowd.people if condition_holds(test, one.subject, None)]
-        match = await store.match(test)
+        match = await store.count_matches(test)
         assert match.count == len(expected), document
         assert [one.user_id for one in match.first] == expected[:5], document
 
 
 async def test_beyond_a_limit_the_count_says_so(studio: RunningService, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matching, "COUNT_MOST", 3)
-    match = await ConditionMatchStorage(studio.house.storage.runner).match(parse_condition({"everyone": True}).test)
+    match = await ConditionMatchStorage(studio.services.storage.runner).count_matches(
+        parse_condition({"everyone": True}).test
+    )
     assert match.count == 3
 
 

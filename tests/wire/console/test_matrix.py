@@ -28,7 +28,7 @@ async def rich(service: RunningService) -> AsyncIterator[ConsoleBrowsers]:
     await apply_document(service, RICH)
     visitors = ConsoleBrowsers(service)
     yield visitors
-    await visitors.leave()
+    await visitors.close()
 
 
 async def reviewed(visitor: HttpBrowser, lines: str) -> str:
@@ -153,7 +153,7 @@ async def test_who_may_change_a_schema_and_not_read_it_is_told_nothing_of_what_o
     login = f"/console/applications/{SHOP}/rules/login"
     for reads in (False, True):
         held = secret_document("canModifySchema", *(["canReadSchema"] if reads else []))
-        await service.house.storage.user_records.edit_record(SHOP, PIA, set_fields(secret_data=held), NOW)
+        await service.services.storage.user_records.edit_record(SHOP, PIA, set_fields(secret_data=held), NOW)
         for form in (login, f"/console/applications/{SHOP}/rules/private_data.user.kick"):
             page = (await pia.get(form)).text
             assert ("Handles money" in page) == reads  # which is said of another role
@@ -190,4 +190,4 @@ async def test_search_filter_and_pages_are_the_servers(service: RunningService) 
     found = (await olga.get(f"{PAGE}?q=silence&roles=mod")).text
     assert found.count("<tr data-row=") == 1
     assert found.count("data-column=") == 1
-    await visitors.leave()
+    await visitors.close()

@@ -29,11 +29,11 @@ SETTINGS = ("", "/email", "/policies", "/health", "/configuration", "/risks", "/
 
 
 async def now(studio: RunningService, user_id: str) -> User:
-    return await studio.house.storage.accounts.user(user_id)
+    return await studio.services.storage.accounts.user(user_id)
 
 
 async def newest(studio: RunningService, user_id: str, event: str) -> AuditRecord:
-    return (await studio.house.storage.audit.newest(1, user_id, event))[0]
+    return (await studio.services.storage.audit.newest_records(1, user_id, event))[0]
 
 
 async def act(visitor: HttpBrowser, user_id: str, name: str, **typed: str) -> int:
@@ -60,10 +60,10 @@ async def test_people_are_found_by_how_they_begin_and_by_what_they_are(
     studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     ada = await inside(ADA)
-    await studio.house.administration.create(
+    await studio.services.administration.create(
         login="arger@x.example", nick="Ärger", password=None, origin=AuditOrigin(actor="t")
     )
-    await studio.house.administration.block(MAX, AuditOrigin(actor="t"))
+    await studio.services.administration.block(MAX, AuditOrigin(actor="t"))
     expected = {
         "q=pi": {"Pia"},
         "q=OLGA@ST": {"Olga"},
@@ -97,7 +97,7 @@ async def test_a_new_person_is_invited_or_gets_a_password_that_will_do(
     page = await ada.follow()
     assert "the invitation is on its way" in page.text
     assert "nora@studio.example" in page.text
-    assert (await studio.house.storage.mail.waiting()).waiting == 1
+    assert (await studio.services.storage.mail.outbox_status()).waiting == 1
     await ada.get(f"{HERE}/new")
     page = await ada.post(
         f"{HERE}/new", login="otto@studio.example", nick="Otto", entrance="password", password="1234"
@@ -124,7 +124,7 @@ async def test_an_account_is_changed_field_by_field_and_a_stale_save_changes_not
     )
     record = await newest(studio, PIA, "user.changed")
     assert (record.actor, record.details) == (ADA, {"fields": "nick, lang, country, tags, purchases"})
-    await studio.house.administration.put_tags(PIA, frozenset({"staff"}), AuditOrigin(actor="t"))
+    await studio.services.administration.set_tags(PIA, frozenset({"staff"}), AuditOrigin(actor="t"))
     page = await ada.post(page_of_pia, nick="Pia C.", lang="de", country="SE", tags="beta", version=str(pia.version))
     assert page.status_code == 409
     assert "Somebody else saved this meanwhile" in page.text
@@ -137,7 +137,7 @@ async def test_an_account_is_changed_field_by_field_and_a_stale_save_changes_not
     await ada.post(f"{page_of_pia}/email", login="pia@studio.example", email_verified="yes")
     changed = await now(studio, PIA)
     assert (changed.login, changed.email_verified) == ("pia@studio.example", True)
-    assert (await studio.house.storage.mail.waiting()).waiting == 1  # the old mailbox is told
+    assert (await studio.services.storage.mail.outbox_status()).waiting == 1  # the old mailbox is told
     await ada.get(f"{page_of_pia}/email")
     assert (await ada.post(f"{page_of_pia}/email", login="OLGA@studio.example")).status_code == 409
 
@@ -187,7 +187,7 @@ async def test_somebody_administers_always(studio: RunningService, inside: Conso
 async def test_a_lost_factor_is_removed_for_a_reason_on_record(
     studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
-    ada, them = await inside(ADA), account_services(studio.house)
+    ada, them = await inside(ADA), account_services(studio.services)
     await them.email_codes.enable(await now(studio, OLGA), origin=AuditOrigin(actor=OLGA))
     page = (await ada.get(f"{HERE}/{OLGA}/methods")).text
     assert "10 left" in page
@@ -249,16 +249,16 @@ async def test_where_and_with_what_somebody_signs_in_is_answered_over_the_api_to
 
 async def with_everything(studio: RunningService, user_id: str) -> list[str]:
     """Every factor, and a client that knows her; what of that nobody else may ever be shown."""
-    them, storage, origin = account_services(studio.house), studio.house.storage, AuditOrigin(actor=user_id)
-    enrolment = await them.totp.begin(await now(studio, user_id))
+    them, storage, origin = account_services(studio.services), studio.services.storage, AuditOrigin(actor=user_id)
+    enrolment = await them.totp.begin_enrollment(await now(studio, user_id))
     code = pyotp.TOTP(enrolment.secret).at(NOW)
-    recovery = await them.totp.confirm(await now(studio, user_id), code, origin=origin)
+    recovery = await them.totp.confirm_enrollment(await now(studio, user_id), code, origin=origin)
     await them.email_codes.enable(await now(studio, user_id), origin=origin)
     await storage.passkeys.add_passkey(
         a_passkey(user_id=user_id, public_key=b"cose"), (), a_record(AuditEvent.FACTOR_ADDED), ()
     )
     given = Consent(user_id=user_id, client_id="web", scopes=("openid",), given_at=NOW)
-    await storage.consents.give(given, a_record())
+    await storage.consents.add_consent(given, a_record())
     kept = await now(studio, user_id)
     (session,) = await them.sessions.of_user(user_id)
     values = (kept.sealed_totp or b"", session.digest, b"cose")

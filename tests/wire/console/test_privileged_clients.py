@@ -75,8 +75,8 @@ class Callers:
         return await self.act(user_id, "save", **data)
 
     async def act(self, user_id: str, action: str, /, **data: object) -> Any:
-        user = await self._studio.house.storage.accounts.user(user_id)
-        jwt = await self._studio.house.user_tokens.issue(user, auth="login", factor=FACTOR)
+        user = await self._studio.services.storage.accounts.user(user_id)
+        jwt = await self._studio.services.user_tokens.issue(user, auth="login", factor=FACTOR)
         return await self._studio.client.post(
             "/api/permissions/client",
             json={"action": action, "application_id": SHOP, "data": {"client_id": "web", **data}},
@@ -93,7 +93,7 @@ class FormSender:
         self.page = f"/console/applications/{SHOP}/clients/web"
 
     async def save(self, **changes: object) -> Any:
-        form = form_of(await self._studio.house.clients.show("web"))
+        form = form_of(await self._studio.services.clients.get("web"))
         given = {name: getattr(form, name) for name in form_fields()} | changes
         return await self.post(self.page, **given)
 
@@ -108,8 +108,8 @@ def form_fields() -> list[str]:
 
 
 async def made(studio: RunningService, client: Client) -> Client:
-    await studio.house.clients.create(client, ORIGIN)
-    return await studio.house.clients.show(client.client_id)
+    await studio.services.clients.create(client, ORIGIN)
+    return await studio.services.clients.get(client.client_id)
 
 
 @pytest.mark.parametrize("privilege", PRIVILEGED)
@@ -127,7 +127,7 @@ async def test_cl_01_the_right_to_save_changes_no_field_of_a_privileged_client_o
     for action in ("save", "rotate", "delete"):
         answer = await callers.act(OLGA, action)
         assert (answer.status_code, privilege in answer.json()["error"]) == (403, True), answer.text
-    assert await studio.house.clients.show("web") == stored, "nothing has changed"
+    assert await studio.services.clients.get("web") == stored, "nothing has changed"
     assert (await callers.act(OLGA, "get")).status_code == 200
     assert (await callers.act(OLGA, "revoke")).status_code == 200, "ending sign-ins is no change of the client"
     for action in ("save", "rotate", "delete"):
@@ -152,7 +152,7 @@ async def test_cl_01_the_right_to_save_changes_no_field_of_a_privileged_client_i
     page = await (await inside(OLGA)).get(olga.page)
     assert (page.status_code, privilege in page.text, "<fieldset disabled>" in page.text) == (200, True, True)
     assert not [act for act in ("rotate", "remove") if f'href="{olga.page}/{act}"' in page.text]
-    assert await studio.house.clients.show("web") == stored, "nothing has changed"
+    assert await studio.services.clients.get("web") == stored, "nothing has changed"
     assert (await ada.save(client_name="Renamed")).status_code == 303
     assert (await ada.post(f"{ada.page}/rotate")).status_code == 200
     assert (await ada.post(f"{ada.page}/remove")).status_code == 303
@@ -176,7 +176,7 @@ async def test_cl_01_the_right_to_save_gives_no_client_a_privilege(
     assert (answer.status_code, privilege in answer.text) == (403, True)
     answer = await olga.post(f"/console/applications/{SHOP}/new_client", **given | {"client_id": "new"})
     assert (answer.status_code, privilege in answer.text) == (403, True)
-    assert await studio.house.clients.list() == [stored], "nothing has changed"
+    assert await studio.services.clients.list() == [stored], "nothing has changed"
 
 
 async def test_cl_02_the_right_to_save_ends_when_an_administrator_makes_a_client_first_party(
@@ -189,18 +189,18 @@ async def test_cl_02_the_right_to_save_ends_when_an_administrator_makes_a_client
     assert (await callers.save(OLGA, may_exchange=False)).status_code == 403, "as R3 says"
     assert (await olga.save(client_name="By console", redirect_uris=GOOD)).status_code == 303
     assert (await olga.post(f"{olga.page}/rotate")).status_code == 200
-    now = await studio.house.clients.show("web")
+    now = await studio.services.clients.get("web")
     assert (now.name, now.redirect_uris, now.may_exchange) == ("By console", (GOOD,), True)
     ahead = await olga.save(client_name="Ahead", version=now.version + 1)
     assert ahead.status_code == 409, "a version that is not there yet replaces none that comes meanwhile"
 
     assert (await callers.save(ADA, first_party=True)).status_code == 200
-    after = await studio.house.clients.show("web")
+    after = await studio.services.clients.get("web")
     assert (await callers.save(OLGA, name="By API")).status_code == 403
     assert (await callers.act(OLGA, "rotate")).status_code == 403
     assert (await olga.save(client_name="By console")).status_code == 403
     assert (await olga.post(f"{olga.page}/rotate")).status_code == 403
-    assert await studio.house.clients.show("web") == after
+    assert await studio.services.clients.get("web") == after
     assert stored.version < after.version
 
 

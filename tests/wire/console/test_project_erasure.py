@@ -89,19 +89,19 @@ def rows(table: Table) -> Verb[list[Row]]:
 
 async def publish(studio: RunningService, title: str, author: str, *, limit: int) -> Project:
     one = Project(project_id=title.lower().replace(" ", "_"), title=title, author=author, created_at=1)
-    return await studio.house.storage.projects.publish(one, None, limit, (), lambda _: ())
+    return await studio.services.storage.projects.publish_project(one, None, limit, (), lambda _: ())
 
 
 async def test_a_removed_project_goes_for_good_and_only_its_names_stay(
     studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     await apply_document(studio, EVERYTHING)
-    runner, projects = studio.house.storage.runner, studio.house.storage.projects
+    runner, projects = studio.services.storage.runner, studio.services.storage.projects
     ada = await inside(ADA)
     await ada.get(f"{PAGE}/remove")
     await ada.post(f"{PAGE}/remove", title="Mind Games")
-    await runner.act(fill)
-    assert await runner.look(partial(with_rows, TABLES)) == [table.name for table in TABLES]
+    await runner.write(fill)
+    assert await runner.read(partial(with_rows, TABLES)) == [table.name for table in TABLES]
     author = (await projects.project(PROJECT)).project.author
     with pytest.raises(LimitReached):
         await publish(studio, "Next", author, limit=2)
@@ -115,23 +115,25 @@ async def test_a_removed_project_goes_for_good_and_only_its_names_stay(
     await ada.post(f"{PAGE}/erase", project_id=PROJECT)
     assert "The project is removed for good." in (await ada.follow()).text
 
-    assert await runner.look(partial(with_rows, TABLES)) == []
+    assert await runner.read(partial(with_rows, TABLES)) == []
     assert (await ada.get(PAGE)).status_code == 404
     assert (await projects.project("web")).project.settings.services == {}
-    [member] = await runner.look(partial(rows, metadata.tables["group_members"]))
+    [member] = await runner.read(partial(rows, metadata.tables["group_members"]))
     assert member.group_id in (await projects.project("web")).groups
-    names = {row.name for row in await runner.look(partial(rows, metadata.tables["project_names"]))}
+    names = {row.name for row in await runner.read(partial(rows, metadata.tables["project_names"]))}
     assert names == {PROJECT, "mg", "web"}
-    assert {SHOP, WIKI} <= {row[0] for row in await runner.look(partial(rows, metadata.tables["application_ids"]))}
-    assert BOT in {row.user_id for row in await runner.look(partial(rows, metadata.tables["user_ids"]))}
-    assert BOT not in {row.user_id for row in await runner.look(partial(rows, metadata.tables["users"]))}
-    [client] = await runner.look(partial(rows, metadata.tables["clients"]))
+    assert {SHOP, WIKI} <= {row[0] for row in await runner.read(partial(rows, metadata.tables["application_ids"]))}
+    assert BOT in {row.user_id for row in await runner.read(partial(rows, metadata.tables["user_ids"]))}
+    assert BOT not in {row.user_id for row in await runner.read(partial(rows, metadata.tables["users"]))}
+    [client] = await runner.read(partial(rows, metadata.tables["clients"]))
     assert (client.client_id, client.name, client.removed, client.redirect_hosts) == (CLIENT, "", True, [])
     for taken in ("Mind Games", "Mg"):
         with pytest.raises(NameTaken):
             await publish(studio, taken, author, limit=9)
     assert (await publish(studio, "Next", author, limit=2)).project_id == "next"
-    [entry] = await studio.house.storage.audit.newest(subject=f"project {PROJECT}", event="project.erased", limit=9)
+    [entry] = await studio.services.storage.audit.newest_records(
+        subject=f"project {PROJECT}", event="project.erased", limit=9
+    )
     assert (entry.actor, entry.details["applications"], entry.details["groups"]) == (ADA, 2, 2)
 
 
@@ -149,6 +151,6 @@ async def test_only_an_administrator_removes_for_good_and_only_what_is_removed(
     await olga.post(f"{PAGE}/remove", title="Mind Games")
     await olga.get("/console/projects")
     assert (await olga.post(f"{PAGE}/erase", project_id=PROJECT)).status_code == 403
-    assert (await studio.house.storage.projects.project(PROJECT)).project.removed
+    assert (await studio.services.storage.projects.project(PROJECT)).project.removed
     await studio.clock.advance(601)
     assert (await ada.get(f"{PAGE}/erase")).headers["location"].startswith("/confirm?next=")

@@ -44,7 +44,7 @@ ACTS: Final = (
 
 
 async def group_id(studio: RunningService, title: str) -> str:
-    groups = (await studio.house.storage.projects.project(PROJECT)).groups
+    groups = (await studio.services.storage.projects.project(PROJECT)).groups
     return next(one for one, group in groups.items() if group.title == title)
 
 
@@ -121,7 +121,7 @@ async def test_a_service_gives_groups_roles_after_showing_who_gains(
     page = await olga.follow()
     assert "Testers get cashier, moderator" in page.text
     assert "Staff lose cashier" in page.text
-    stored = (await studio.house.storage.projects.project(PROJECT)).project.settings.services[SHOP]
+    stored = (await studio.services.storage.projects.project(PROJECT)).project.settings.services[SHOP]
     assert [(one.group_id, one.roles, one.action) for one in stored] == [
         (testers, ("cashier", "moderator"), GrantAction.GRANT),
         (staff, ("cashier",), GrantAction.REVOKE),
@@ -235,12 +235,12 @@ async def test_a_service_account_gets_its_token_once_and_is_revoked(
     assert token not in page.text
     assert "only from 10.0.0.0/8, 192.0.2.0/24" in page.text
     assert "on the application Shop" in page.text
-    (account,) = await studio.house.storage.service_accounts.service_accounts(PROJECT)
+    (account,) = await studio.services.storage.service_accounts.service_accounts(PROJECT)
     path = f"{PAGE}/service_accounts/{account.user_id}/revoke"
     await olga.get(path)
     await olga.post(path)
     assert "revoked" in (await olga.follow()).text
-    (account,) = await studio.house.storage.service_accounts.service_accounts(PROJECT)
+    (account,) = await studio.services.storage.service_accounts.service_accounts(PROJECT)
     assert account.revoked
 
 

@@ -34,7 +34,7 @@ async def test_a_project_is_saved_with_what_was_typed(studio: RunningService, in
     assert "Saved." in page.text
     assert "New words" in page.text
     assert "&#34;aliases&#34;: [\n    &#34;mg&#34;," in page.text  # as JSON, the way the API answers it
-    stored = (await studio.house.storage.projects.project(PROJECT)).project
+    stored = (await studio.services.storage.projects.project(PROJECT)).project
     assert (stored.description, stored.aliases, stored.tags) == ("New words", ("mg", "minds"), ("puzzle",))
     assert "Saved." not in (await olga.get(PAGE)).text  # said once
 
@@ -51,9 +51,9 @@ async def test_a_stale_save_shows_the_other_change_and_overwrites_nothing(
     assert "Somebody else saved this meanwhile" in page.text
     assert "of Ada" in page.text
     assert "of Olga" in page.text
-    assert (await studio.house.storage.projects.project(PROJECT)).project.description == "of Ada"
+    assert (await studio.services.storage.projects.project(PROJECT)).project.description == "of Ada"
     await olga.post(PAGE, title="Mind Games", description="of both", aliases="mg")
-    assert (await studio.house.storage.projects.project(PROJECT)).project.description == "of both"
+    assert (await studio.services.storage.projects.project(PROJECT)).project.description == "of both"
 
 
 async def test_what_a_command_refuses_comes_back_with_what_was_typed(inside: ConsoleBrowsers) -> None:
@@ -109,12 +109,12 @@ async def test_removing_a_project_says_what_breaks_and_wants_a_fresh_proof(
     await studio.clock.advance(601)
     stale = await olga.post(f"{PAGE}/remove", title="Mind Games")
     assert stale.headers["location"] == "/confirm?next=%2Fconsole%2Fprojects%2Fmind_games%2Fremove"
-    assert not (await studio.house.storage.projects.project(PROJECT)).project.removed
+    assert not (await studio.services.storage.projects.project(PROJECT)).project.removed
     await olga.follow()
     await olga.post("/confirm", password="correct horse battery staple")
     await olga.follow()
     await olga.post(f"{PAGE}/remove", title="Mind Games")
-    assert (await studio.house.storage.projects.project(PROJECT)).project.removed
+    assert (await studio.services.storage.projects.project(PROJECT)).project.removed
 
 
 async def test_a_list_is_a_file_that_no_spreadsheet_runs(inside: ConsoleBrowsers) -> None:

@@ -69,7 +69,7 @@ async def test_a_role_is_made_and_its_condition_built_without_script(
     assert "<strong>4</strong> people match" in page.text
     await post_form(olga, path, description="At home only", user_limit="5", condition_mode="require", **nested)
     page = await olga.follow()  # nobody holds anything by it yet, so there is nothing to confirm
-    role = (await studio.house.storage.permissions.application_models([SHOP]))[SHOP].roles["vip club"]
+    role = (await studio.services.storage.permissions.application_models([SHOP]))[SHOP].roles["vip club"]
     assert role.condition is not None
     assert role.condition.document == {
         "and": [{"domain": "studio.example"}, {"or": [{"tag": "beta"}, {"ip": "10.0.0.0/8"}]}]
@@ -92,7 +92,7 @@ async def test_a_save_shows_who_gains_and_who_loses_before_it_is_applied(
     assert "1 person loses" in page.text
     assert "Pia" in page.text
     assert "badge.gold" in page.text
-    models = studio.house.storage.permissions
+    models = studio.services.storage.permissions
     assert (await models.application_models([SHOP]))[SHOP].roles["beta"].description == "Sees what is new"
     back = await post_form(olga, BETA, do="edit", description="Now for staff", **AT_STUDIO)
     assert "Now for staff" in back.text
@@ -157,7 +157,7 @@ async def test_removing_a_role_says_what_breaks_and_wants_a_fresh_proof(
     await olga.follow()
     await olga.post(f"{MODERATOR}/remove")
     assert "The role is removed." in (await olga.follow()).text
-    assert "moderator" not in (await studio.house.storage.permissions.application_models([SHOP]))[SHOP].roles
+    assert "moderator" not in (await studio.services.storage.permissions.application_models([SHOP]))[SHOP].roles
 
 
 async def test_a_role_that_gatehouse_is_run_by_offers_no_removal_and_says_why(inside: ConsoleBrowsers) -> None:

@@ -14,14 +14,14 @@ LINE = KeyLine(KeyPurpose.TOKENS, Algorithm.ES256)
 
 
 async def states(studio: RunningService, line: KeyLine) -> list[KeyState]:
-    keys = (await studio.house.storage.keys.load()).keys
+    keys = (await studio.services.storage.keys.load_keys()).keys
     return sorted(key_state(key, studio.clock.now()) for key in keys if key.line == line)
 
 
 async def asked(studio: RunningService, data: dict[str, object]) -> Any:
     """Over the API, by Ada."""
-    user = await studio.house.storage.accounts.user(ADA)
-    jwt = await studio.house.user_tokens.issue(user, auth="login", factor=FACTOR)
+    user = await studio.services.storage.accounts.user(ADA)
+    jwt = await studio.services.user_tokens.issue(user, auth="login", factor=FACTOR)
     headers = {"Authorization": f"Bearer {jwt}", "Factor": FACTOR}
     ask = {"action": "get", "data": data}
     answer = await studio.client.post("/api/permissions/settings", json=ask, headers=headers)
@@ -48,7 +48,7 @@ async def test_keys_are_drawn_and_rotated_in_three_manners(studio: RunningServic
     lines = {(one["purpose"], one["alg"]): one["keys"] for one in (await asked(studio, {"part": "keys"}))["lines"]}
     assert sorted(key["state"] for key in lines["tokens", "ES256"]) == ["retired", "retired", "signing"]
     assert len(lines) == 5
-    keys = (await studio.house.storage.keys.load()).keys
+    keys = (await studio.services.storage.keys.load_keys()).keys
     signing = [key.kid for key in keys if key.line == LINE and key_state(key, studio.clock.now()) is KeyState.SIGNING]
     served = (await studio.client.get("/proxy/oauth/keys")).json()["keys"]
     assert [key["kid"] for key in served if key["alg"] == "ES256"] == signing  # at once, on this node
@@ -66,7 +66,7 @@ async def test_the_configuration_is_shown_as_loaded_and_its_secrets_are_not(
     ada = await inside(ADA)
     page = (await ada.get(f"{HERE}/configuration")).text
     assert "security.master_key" in page
-    assert studio.house.settings.security.master_key.reveal() not in page
+    assert studio.services.settings.security.master_key.reveal() not in page
     file = (await ada.get(f"{HERE}/configuration?format=csv")).text.splitlines()
     assert "passwords.memory_kib,19456,KiB,environment" in file
     assert "sessions.idle_hours,72,hours,default" in file
@@ -102,9 +102,9 @@ async def test_mail_and_health_say_how_it_is(studio: RunningService, inside: Con
     await ada.get(f"{HERE}/email")
     await ada.post(f"{HERE}/email")
     assert "The letter is handed over" in (await ada.follow()).text
-    await studio.house.sealer.seal_all()
+    await studio.services.audit_sealer.seal_all()
     page = (await ada.get(f"{HERE}/health")).text
-    kind = "SQLite" if studio.house.settings.database.url.is_sqlite else "PostgreSQL"
+    kind = "SQLite" if studio.services.settings.database.url.is_sqlite else "PostgreSQL"
     assert f"{kind} " in page
     assert f"schema revision {HEAD}, {HEAD} is needed" in page
     assert " records, <time" in page

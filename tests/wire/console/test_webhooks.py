@@ -21,7 +21,7 @@ async def test_a_webhook_is_made_changed_tried_and_removed_by_mouse(
     made = await ada.post(f"{PATH}/new", url="https://receiver.example/hook", events="account", description="Ledger")
     secret = re.search(r"whsec_[A-Za-z0-9+/=]+", made.text)
     assert secret is not None
-    (webhook,) = await studio.house.storage.webhooks.webhooks()
+    (webhook,) = await studio.services.storage.webhooks.webhooks()
     one = f"{PATH}/{webhook.webhook_id}"
     page = await ada.get(one)
     assert secret[0] not in page.text  # shown once
@@ -40,23 +40,25 @@ async def test_a_webhook_is_made_changed_tried_and_removed_by_mouse(
         },
     )
     assert saved.status_code == 303, saved.text
-    (changed,) = await studio.house.storage.webhooks.webhooks()
+    (changed,) = await studio.services.storage.webhooks.webhooks()
     assert (changed.url, changed.enabled) == ("https://receiver.example/other", False)
     page = await ada.get(f"{one}/remove")
     assert "<strong>1</strong> message that waits is dropped" in page.text
     await ada.post(f"{one}/remove")
-    assert list(await studio.house.storage.webhooks.webhooks()) == []
+    assert list(await studio.services.storage.webhooks.webhooks()) == []
 
 
 async def test_deliveries_are_searched_paged_and_downloaded(studio: RunningService, inside: ConsoleBrowsers) -> None:
-    ada, store = await inside(ADA), studio.house.storage.webhooks
+    ada, store = await inside(ADA), studio.services.storage.webhooks
     await ada.get(f"{PATH}/new")
     await ada.post(f"{PATH}/new", url="https://receiver.example/hook", events="account")
     (webhook,) = await store.webhooks()
     one = f"{PATH}/{webhook.webhook_id}"
     page = await ada.get(one)
     assert "Nothing was sent yet." in page.text
-    assert await store.follow(webhook, webhook.place + 60, [a_delivery(webhook, number) for number in range(60)])
+    assert await store.enqueue_and_advance(
+        webhook, webhook.place + 60, [a_delivery(webhook, number) for number in range(60)]
+    )
     page = await ada.get(one)
     assert "1 to 25 of 60" in page.text
     assert page.text.index("user.e59") < page.text.index("user.e35")  # the newest first

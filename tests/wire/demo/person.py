@@ -22,26 +22,26 @@ class DemoPerson:
     def __exit__(self, *_: object) -> None:
         self.browser.close()
 
-    def signs_in_to(self, sample_app: str) -> str:
+    def sign_in_to(self, sample_app: str) -> str:
         """Begin there, prove who it is, agree if asked to; the page where that ends."""
         page = self.browser.post(f"{sample_app}sign-in")
         if 'name="password"' in page.text:
-            page = self._sends(page, **self._proof)
+            page = self._submit(page, **self._proof)
         if 'value="allow"' in page.text:
-            page = self._sends(page, decision="allow")
+            page = self._submit(page, decision="allow")
         assert str(page.url) == sample_app, page.text
         return page.text
 
-    def confirms(self, link: str) -> None:
+    def confirm(self, link: str) -> None:
         page = self.browser.get(link)
         if 'name="password"' in page.text:
-            page = self._sends(page, **self._proof)
-        assert self._sends(page, decision="confirm").url.path == "/game/done"
+            page = self._submit(page, **self._proof)
+        assert self._submit(page, decision="confirm").url.path == "/game/done"
 
-    def signs_out_of(self, sample_app: str) -> httpx2.Response:
+    def sign_out_of(self, sample_app: str) -> httpx2.Response:
         return self.browser.post(f"{sample_app}sign-out")
 
-    def _sends(self, page: httpx2.Response, **fields: str) -> httpx2.Response:
+    def _submit(self, page: httpx2.Response, **fields: str) -> httpx2.Response:
         answer = self.browser.post(page.url, data={**hidden_fields(page.text), **fields})
         assert answer.is_success, f"{answer.url} {answer.status_code}\n{answer.text}"
         return answer

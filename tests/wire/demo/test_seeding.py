@@ -42,12 +42,12 @@ async def test_an_empty_database_becomes_a_studio_with_a_day_behind_it(postgres_
         own = [one for one in described["applications"] if one["application_id"] != 1]
         assert [one["application_id"] for one in own] == [50001, 50002, 50003, 50004]
         assert all(12 <= leaves(one["schema"]) <= 25 for one in own)
-        records = await house.storage.audit.newest(1_000, "", "")
+        records = await house.storage.audit.newest_records(1_000, "", "")
         events = Counter(record.event for record in records if record.at >= clock.now() - 86_400)
         assert events.keys() >= HAPPENED
         assert events["game.confirmed"] == 20
         assert max(record.at for record in records) <= clock.now()
-        assert (await house.storage.mail.waiting()).waiting == 0
+        assert (await house.storage.mail.outbox_status()).waiting == 0
 
 
 def leaves(tree: Mapping[str, Any]) -> int:
@@ -60,6 +60,6 @@ async def test_a_database_that_is_no_demo_or_half_of_one_is_left_alone(migrated_
     with pytest.raises(NotADemo):
         await seed(loaded, clock)
     async with open_services(loaded, clock=clock, serving=True) as house:
-        await house.storage.installation.state(FACT, STARTED)
+        await house.storage.installation.set_value(FACT, STARTED)
     with pytest.raises(HalfADemo):
         await seed(loaded, clock)

@@ -37,7 +37,7 @@ def login_status(node: Node, login: str, password: str) -> str:
 def plays(command: list[str], person: DemoPerson, kept: Path) -> str:
     """The last line of the game, which the person signs in to."""
     with WatchedProcess([*command, "--plain", "--no-browser", "--factor-file", str(kept)]) as playing:
-        person.confirms(playing.wait_for_line(LINK, playing.stdout)[1])
+        person.confirm(playing.wait_for_line(LINK, playing.stdout)[1])
         assert playing.wait() == 0, playing.output()
     return playing.stdout[-1]
 
@@ -63,7 +63,7 @@ def test_a_demo_is_made_once_told_once_and_can_be_walked_through(tmp_path: Path)
         assert str(kept) in told
         assert login_status(node, NOOR, accounts[NOOR]) == "OK"
         with DemoPerson(NOOR, accounts[NOOR]) as noor:
-            assert "Hello, Noor Haddad" in noor.signs_in_to(sample_app)
+            assert "Hello, Noor Haddad" in noor.sign_in_to(sample_app)
         assert node.terminate() == 0
     with pytest.raises(httpx2.ConnectError):
         httpx2.get(sample_app)  # ended with the service
@@ -72,14 +72,14 @@ def test_a_demo_is_made_once_told_once_and_can_be_walked_through(tmp_path: Path)
 def walk_through(node: Node, sample_app: str, accounts: Mapping[str, str], tmp_path: Path) -> None:
     command = node.process.wait_for_line(r"^Game        (.+)$", node.process.stdout)[1]
     with DemoPerson(NOOR, accounts[NOOR]) as noor, DemoPerson(LUCAS, accounts[LUCAS]) as lucas:
-        page = noor.signs_in_to(sample_app)
+        page = noor.sign_in_to(sample_app)
         assert "Hello, Noor Haddad" in page
         assert len(rules_on(page)) == 16
         assert rules_on(page)["post.hide"]
         assert not rules_on(page)["store.refund"]
-        assert not rules_on(lucas.signs_in_to(sample_app))["post.hide"]
+        assert not rules_on(lucas.sign_in_to(sample_app))["post.hide"]
         assert plays(shlex.split(command), noor, tmp_path / "factor") == "Welcome aboard, Noor Haddad!\n"
-        assert "Come in" in noor.signs_out_of(sample_app).text
+        assert "Come in" in noor.sign_out_of(sample_app).text
         assert 'name="password"' in noor.browser.get(f"{node.base_url}/").text  # signed out there as well
 
 
@@ -114,7 +114,7 @@ def test_the_first_five_minutes_lead_from_the_setup_link_to_a_sample_application
         ):
             address = sample.wait_for_line(r"^Open (\S+) and sign in", sample.stdout)[1]
             wait_until_served(port)
-            page = anna.signs_in_to(address)
+            page = anna.sign_in_to(address)
             assert "Hello, Anna" in page
             assert rules_on(page) == {
                 "note.read": True,

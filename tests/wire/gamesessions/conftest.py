@@ -11,7 +11,7 @@ from tests.support.visitor import PASSWORD, HttpBrowser
 
 @pytest.fixture
 async def anna(service: RunningService) -> User:
-    return await service.house.administration.create(
+    return await service.services.administration.create(
         login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
 

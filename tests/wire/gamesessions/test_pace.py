@@ -27,23 +27,23 @@ async def early_polls(game: Game, number: int = EARLY, *, by_address: bool = Fal
 
     Each poll displaces the one before, which is then told RETRY: the delay begins anew every time.
     """
-    polling = game.polling(by_address=by_address)
+    polling = game.start_poll(by_address=by_address)
     await wait_until_held(game.service)
     await game.service.clock.advance(31)
     assert (await polling).json()["status"] == "RETRY"
     await wait_until_marks_stored(game)
     await game.service.clock.advance(2)  # the clock ran ahead of the answer; now its delay is surely over
-    newest = game.polling(by_address=by_address)
+    newest = game.start_poll(by_address=by_address)
     await wait_until_held(game.service)
     refused = None
     for _ in range(number - 1):
-        displaced, newest = newest, game.polling(by_address=by_address)
+        displaced, newest = newest, game.start_poll(by_address=by_address)
         await asyncio.wait({displaced, newest}, return_when=asyncio.FIRST_COMPLETED)
         if newest.done():
             refused, newest = newest.result(), displaced
     newest.cancel()
     await asyncio.gather(newest, return_exceptions=True)
-    while len(game.service.game.waiters):  # noqa: ASYNC110 - until its end was noticed
+    while len(game.service.games.waiters):  # noqa: ASYNC110 - until its end was noticed
         await asyncio.sleep(0.001)
     return refused
 
@@ -88,7 +88,7 @@ async def test_gs_25_the_same_session_from_another_address_is_not_blocked(servic
     assert await early_polls(game) is not None
     await service.clock.advance(2)
     async with elsewhere(service) as other:
-        polling = replace(game, service=other).polling()
+        polling = replace(game, service=other).start_poll()
         await wait_until_held(service)
         service.stopping.begin()
         assert (await polling).json()["status"] == "RETRY"
@@ -103,7 +103,7 @@ async def test_gs_25_twenty_blocked_sessions_block_their_address_but_nobody_with
         for game in games[:2]:
             assert await early_polls(game, by_address=True) is not None
         assert (await games[2].poll(by_address=True)).status_code == 429
-        polling = games[2].polling()
+        polling = games[2].start_poll()
         await wait_until_held(service)
         service.stopping.begin()
         assert (await polling).json()["status"] == "RETRY"

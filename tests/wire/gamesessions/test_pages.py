@@ -40,7 +40,7 @@ PLACES = {"country": {"iso_code": "SE", "names": {"en": "Sweden", "de": "Schwede
 @pytest.fixture
 async def bob(service: RunningService) -> AsyncIterator[HttpBrowser]:
     """Another person's browser; he is signed in."""
-    await service.house.administration.create(
+    await service.services.administration.create(
         login=BOB, nick="Bob", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
     someone = HttpBrowser(service)
@@ -75,7 +75,7 @@ async def state_of(service: RunningService, gsid: str) -> object:
 
 async def names(service: RunningService) -> Game:
     """A session of a game that has a name."""
-    application = await create_application(service.house.storage, name="Sky Raiders")
+    application = await create_application(service.services.storage, name="Sky Raiders")
     return await register_game(service, app_id=application.application_id)
 
 
@@ -90,7 +90,7 @@ async def test_the_link_leads_by_the_sign_in_to_the_question_and_back_to_the_gam
     service: RunningService, visitor: HttpBrowser, anna: User
 ) -> None:
     game = await names(service)
-    polling = game.polling()
+    polling = game.start_poll()
     await wait_until_held(service)
     assert wants_sign_in(await visitor.get(f"/?gsid={game.gsid}"))
     page = await visitor.follow()
@@ -184,7 +184,7 @@ async def test_unknown_ended_and_answered_sessions_look_alike(service: RunningSe
 
 async def test_gs_20_what_was_asked_for_at_creation_wins(service: RunningService, at_home: HttpBrowser) -> None:
     game = await names(service)
-    other = await create_application(service.house.storage, name="Other Game")
+    other = await create_application(service.services.storage, name="Other Game")
     more = f"app_id={other.application_id}&nojwt=0&short_token=1&meta=1&with_email=x&factor=y&stoken=z&code=1"
     await at_home.get(f"/?gsid={game.gsid}&{more}")
     page = await at_home.follow()
@@ -228,7 +228,7 @@ async def test_gs_18_from_another_address_the_page_warns_and_the_audit_log_says_
     assert f"from another place: <bdi>{OTHER_ADDRESS}</bdi>" in page.text
     assert NEARBY not in page.text
     await decide(at_home)
-    [record] = await service.house.storage.audit.newest(5, anna.user_id, "game.confirmed")
+    [record] = await service.services.storage.audit.newest_records(5, anna.user_id, "game.confirmed")
     assert record.details["network"] == "different"
 
 
@@ -239,22 +239,22 @@ async def test_gs_18_the_number_that_the_game_shows_is_picked_out_of_three(
     page = await asked(at_home, game)
     offered = choices_in(page)
     assert len(set(offered)) == 3
-    assert game.told["code"] in offered
+    assert game.answer["code"] in offered
     assert choices_in(await asked(at_home, game)) == offered
     assert "checked" not in page.text
-    assert "go back to the game" in (await decide(at_home, code=game.told["code"])).text
+    assert "go back to the game" in (await decide(at_home, code=game.answer["code"])).text
     assert (await game.poll()).json()["user_id"] == anna.user_id
 
 
 async def test_gs_18_a_wrong_number_ends_it(service: RunningService, at_home: HttpBrowser) -> None:
     game = await register_game_elsewhere(service, code="1")
-    wrong = next(code for code in choices_in(await asked(at_home, game)) if code != game.told["code"])
+    wrong = next(code for code in choices_in(await asked(at_home, game)) if code != game.answer["code"])
     page = await decide(at_home, code=wrong)
     assert page.url.path == "/game/wrong-code"
     assert "That is not the number" in page.text
     told = (await poll_ended_session(game)).json()
     assert told["status"] == "ERROR"
-    found = await service.house.storage.audit.find(told["error"])
+    found = await service.services.storage.audit.find_record(told["error"])
     assert "another code was picked" in getattr(found, "reason", "")
     await at_home.get(f"/?gsid={game.gsid}")
     assert OVER in (at_home.page.text if at_home.page else "")
@@ -266,9 +266,9 @@ async def test_gs_18_without_a_number_the_page_asks_once_more_and_nobody_is_sign
     game = await register_game_elsewhere(service, code="1")
     await asked(at_home, game)
     again = await decide(at_home)
-    assert game.told["code"] in choices_in(again)
+    assert game.answer["code"] in choices_in(again)
     assert await state_of(service, game.gsid) == {"state": "signing_in", "closed": "", "waiting": True}
-    await decide(at_home, code=game.told["code"])
+    await decide(at_home, code=game.answer["code"])
     assert (await game.poll()).json()["user_id"] == anna.user_id
 
 
@@ -292,7 +292,7 @@ async def test_in_the_same_network_no_number_is_asked_for(service: RunningServic
 async def test_ipv4_beside_ipv6_is_neither_warned_of_nor_called_near(migrated_url: str, tmp_path: Path) -> None:
     environment = {"GATEHOUSE__SERVER__TRUSTED_PROXIES": f"{OTHER_ADDRESS}/32"}
     async with running_service(migrated_url, tmp_path / "data", environment=environment) as service:
-        await service.house.administration.create(
+        await service.services.administration.create(
             login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
         )
         visitor = HttpBrowser(service)
@@ -308,7 +308,7 @@ async def test_a_place_is_named_when_it_is_known_in_the_readers_language(migrate
     file = write_geoip(tmp_path / "city.mmdb", {f"{OTHER_ADDRESS}/32": PLACES})
     environment = {"GATEHOUSE__ACCOUNTS__GEOIP_FILE": str(file)}
     async with running_service(migrated_url, tmp_path / "data", environment=environment) as service:
-        await service.house.administration.create(
+        await service.services.administration.create(
             login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
         )
         visitor = HttpBrowser(service)
@@ -374,9 +374,9 @@ async def test_a_way_that_took_too_long_starts_again_at_the_games_link(
     await visitor.follow()
     for _ in range(7):  # the game goes on waiting
         await service.clock.advance(60)
-        polling = game.polling()
+        polling = game.start_poll()
         await wait_until_held(service)
-        await service.game.pulse.flush()
+        await service.games.write_behind.flush()
         await service.clock.advance(31)
         await polling
     late = await visitor.post("/sign-in", login=ANNA, password=PASSWORD)
@@ -416,14 +416,14 @@ async def test_the_form_of_a_second_tab_leads_on_after_the_sign_in_in_the_first(
 
 async def test_no_ends_it_and_is_recorded(service: RunningService, at_home: HttpBrowser) -> None:
     game = await register_game(service)
-    polling = game.polling()
+    polling = game.start_poll()
     await wait_until_held(service)
     await asked(at_home, game)
     page = await decide(at_home, "cancel")
     assert "Nobody was signed in" in page.text
     told = (await polling).json()
     assert told["status"] == "ERROR"
-    found = await service.house.storage.audit.find(told["error"])
+    found = await service.services.storage.audit.find_record(told["error"])
     assert getattr(found, "reason", "") == "cancelled in the browser"
     assert await state_of(service, game.gsid) == {"state": "cancelled", "closed": "", "waiting": True}
 
@@ -437,7 +437,7 @@ async def test_whom_the_application_does_not_let_in_is_told_which_and_whom_to_as
         settings={"restricted_domains": ["other.example"]},
         project_id=project.project_id,
     )
-    project = await publish(service.house.storage, project, new=new)
+    project = await publish(service.services.storage, project, new=new)
     game = await register_game(service, app_id=project.application_id)
     await asked(at_home, game)
     page = await decide(at_home)
@@ -452,9 +452,9 @@ async def test_whom_the_application_does_not_let_in_is_told_which_and_whom_to_as
 async def test_of_two_applications_the_one_that_lets_him_not_in_is_named(
     service: RunningService, at_home: HttpBrowser
 ) -> None:
-    launcher = await create_application(service.house.storage, name="Launcher")
+    launcher = await create_application(service.services.storage, name="Launcher")
     closed = await create_application(
-        service.house.storage, name="Sky Raiders", settings={"restricted_domains": ["other.example"]}
+        service.services.storage, name="Sky Raiders", settings={"restricted_domains": ["other.example"]}
     )
     game = await register_game(service, app_id=launcher.application_id, gapp_id=closed.application_id)
     await asked(at_home, game)
@@ -467,20 +467,20 @@ async def test_whoever_administers_is_told_the_missing_right_and_nobody_else(
     service: RunningService, bob: HttpBrowser
 ) -> None:
     """As on the page of an application that a web client stands for."""
-    ada = await service.house.administration.create(
+    ada = await service.services.administration.create(
         login="ada@studio.example",
         nick="Ada",
         password=PASSWORD,
         origin=AuditOrigin(actor="test"),
         administrator=True,
     )
-    closed = await create_application(service.house.storage, name="Sky Raiders")
+    closed = await create_application(service.services.storage, name="Sky Raiders")
     administrator = HttpBrowser(service)
     await administrator.sign_in("ada@studio.example")
-    user = await service.house.storage.accounts.user_by_login(BOB)
+    user = await service.services.storage.accounts.user_by_login(BOB)
     assert user is not None
     for someone, user_id, is_told in ((administrator, ada.user_id, True), (bob, user.user_id, False)):
-        await service.house.storage.user_records.edit_record(
+        await service.services.storage.user_records.edit_record(
             closed.application_id, user_id, set_fields(login={"can": {"value": False}}), 0
         )
         await asked(someone, await register_game(service, app_id=closed.application_id))
@@ -510,10 +510,10 @@ async def test_the_state_tells_whether_the_game_waits_and_nothing_about_people(
     await service.clock.advance(40)
     assert await state_of(service, game.gsid) == {"state": "waiting", "closed": "", "waiting": False}
     assert "does not seem to be waiting" in (await asked(at_home, game)).text
-    polling = game.polling()
+    polling = game.start_poll()
     await wait_until_held(service)
     await service.clock.advance(1)
-    await service.game.pulse.flush()
+    await service.games.write_behind.flush()
     assert await state_of(service, game.gsid) == {"state": "signing_in", "closed": "", "waiting": True}
     await decide(at_home)
     await polling
@@ -556,4 +556,4 @@ async def test_the_last_page_claims_nothing_about_a_session_that_was_not_confirm
 
 async def test_the_phone_gets_the_same_link(service: RunningService, at_home: HttpBrowser) -> None:
     game = await register_game(service)
-    assert qr_code(game.told["url"]) in (await asked(at_home, game)).text
+    assert qr_code(game.answer["url"]) in (await asked(at_home, game)).text

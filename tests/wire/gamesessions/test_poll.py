@@ -40,7 +40,7 @@ LOGIN_DATA = {
 
 async def test_gs_01_a_confirmed_session_answers_with_the_login_data(service: RunningService, anna: User) -> None:
     game = await register_game(service, factor="device-1", meta="1")
-    polling = game.polling()
+    polling = game.start_poll()
     await wait_until_held(service)
     await service.clock.advance(5)
     await approve_in_storage(game, anna)
@@ -49,7 +49,7 @@ async def test_gs_01_a_confirmed_session_answers_with_the_login_data(service: Ru
     assert told.keys() == LOGIN_DATA | {"jwt", "factor", "meta"}
     assert (told["status"], told["user_id"], told["nick"]) == ("OK", anna.user_id, "Anna")
     assert (told["gsid"], told["started"], told["ts"], told["last_seen"]) == (
-        *(game.gsid, game.told["started"], service.clock.now(), 0),
+        *(game.gsid, game.answer["started"], service.clock.now(), 0),
     )
     assert (told["factor"], told["token_exp"]) == ("device-1", 3600)
     assert claims_of(told["jwt"])["uid"] == anna.user_id
@@ -70,7 +70,7 @@ async def test_no_factor_no_jwt(service: RunningService, anna: User) -> None:
 
 async def test_gs_02_a_poll_without_a_login_is_held_for_thirty_seconds(service: RunningService) -> None:
     game = await register_game(service)
-    polling = game.polling()
+    polling = game.start_poll()
     await wait_until_held(service)
     await service.clock.advance(29)
     assert not polling.done()
@@ -79,7 +79,7 @@ async def test_gs_02_a_poll_without_a_login_is_held_for_thirty_seconds(service: 
     assert told == {
         "status": "RETRY",
         "gsid": game.gsid,
-        "started": game.told["started"],
+        "started": game.answer["started"],
         "last_seen": 0,
         "delay": 1,
         "ts": told["ts"],
@@ -98,7 +98,7 @@ async def test_held_polls_are_counted_for_whoever_reads_the_figures(
 
     environment = {"GATEHOUSE__OPERATIONS__TOKEN": token}
     async with running_service(installed_sqlite_url, tmp_path, environment=environment) as service:
-        polling = (await register_game(service)).polling()
+        polling = (await register_game(service)).start_poll()
         await wait_until_held(service)
         assert await held_requests(service)
         await service.clock.advance(30)
@@ -107,21 +107,21 @@ async def test_held_polls_are_counted_for_whoever_reads_the_figures(
 
 
 async def test_a_game_that_asks_for_states_hears_of_each_as_it_comes(service: RunningService) -> None:
-    store = service.house.storage.game_sessions
+    store = service.services.storage.game_sessions
     game = await register_game(service)
     for moved in ("opened", "signing_in"):
-        polling, other = game.polling(states="1"), await register_game(service)
-        unasked = other.polling()
+        polling, other = game.start_poll(states="1"), await register_game(service)
+        unasked = other.start_poll()
         await wait_until_held(service, 2)
         for one in (game, other):
-            await store.move(one.gsid, service.clock.now(), signing_in=moved == "signing_in")
+            await store.record_progress(one.gsid, service.clock.now(), signing_in=moved == "signing_in")
         told = (await polling).json()
         assert (told["status"], told["state"], told["delay"]) == ("RETRY", moved, 1)
         await wait_until_held(service, 1)
         await service.clock.advance(31)
         assert "state" not in (await unasked).json()
     await service.clock.advance(1)
-    polling = game.polling(states="1")
+    polling = game.start_poll(states="1")
     await wait_until_held(service)
     await service.clock.advance(31)
     assert (await polling).json()["state"] == "signing_in"
@@ -140,7 +140,7 @@ async def test_a_game_that_asks_for_states_hears_of_the_end_as_well(service: Run
 
 async def test_a_stage_that_came_between_two_polls_is_told_at_once(service: RunningService) -> None:
     game = await register_game(service)
-    await service.house.storage.game_sessions.move(game.gsid, service.clock.now(), signing_in=False)
+    await service.services.storage.game_sessions.record_progress(game.gsid, service.clock.now(), signing_in=False)
     assert (await game.poll(states="1")).json()["state"] == "opened"
 
 
@@ -153,7 +153,7 @@ async def test_gs_12_after_ok_nothing_is_delivered_again(service: RunningService
 
 async def test_of_many_polls_at_once_exactly_one_gets_the_answer(service: RunningService, anna: User) -> None:
     game = await register_game(service, factor="f")
-    polls = [game.polling() for _ in range(4)]
+    polls = [game.start_poll() for _ in range(4)]
     await approve_when_held(game, anna)
     answers = [await poll for poll in polls]
     told = sorted(answer.json()["status"] for answer in answers)
@@ -168,9 +168,9 @@ async def approve_when_held(game: Game, user: User) -> None:
 
 async def test_the_newest_poll_displaces_the_one_before(service: RunningService, anna: User) -> None:
     game = await register_game(service)
-    first = game.polling()
+    first = game.start_poll()
     await wait_until_held(service)
-    second = game.polling()
+    second = game.start_poll()
     told = (await first).json()
     assert (told["status"], told["delay"]) == ("RETRY", 1)
     await wait_until_held(service)
@@ -181,8 +181,8 @@ async def test_the_newest_poll_displaces_the_one_before(service: RunningService,
 async def test_a_poll_displaced_while_its_answer_is_made_ready_leaves_it_to_the_newer(
     service: RunningService, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    results, begun, goes_on = service.game.results, asyncio.Event(), asyncio.Event()
-    prepare = type(results).prepare
+    results, begun, goes_on = service.games.results, asyncio.Event(), asyncio.Event()
+    prepare = type(results).prepare_login
 
     async def slowly(self: Any, *given: Any) -> Any:
         if begun.is_set():
@@ -193,11 +193,11 @@ async def test_a_poll_displaced_while_its_answer_is_made_ready_leaves_it_to_the_
 
     monkeypatch.setattr(type(results), "prepare", slowly)
     game = await register_game(service)
-    older = game.polling()
+    older = game.start_poll()
     await wait_until_held(service)
     await approve_in_storage(game, anna)
     await begun.wait()
-    newer = game.polling()
+    newer = game.start_poll()
     assert (await newer).json()["status"] == "OK"
     assert (await older).json()["status"] == "RETRY"
 
@@ -220,7 +220,7 @@ async def test_a_client_that_gives_up_and_polls_again_at_once_is_no_offender(
         async with raw_connection(service.client.base_url.port or 0) as gone:
             gone.send(raw_poll(game))
             await wait_until_held(service)
-        while len(service.game.waiters):  # noqa: ASYNC110 - the end of a connection tells nobody here
+        while len(service.games.waiters):  # noqa: ASYNC110 - the end of a connection tells nobody here
             await asyncio.sleep(0.001)
     await approve_in_storage(game, anna)
     assert (await game.poll()).json()["status"] == "OK"
@@ -237,18 +237,18 @@ def raw_poll(game: Game) -> bytes:
 async def test_gs_15_a_session_lives_by_its_polls(service: RunningService) -> None:
     game = await register_game(service)
     for _ in range(19):  # a poll a minute
-        polling = game.polling()
+        polling = game.start_poll()
         await wait_until_held(service)
         await service.clock.advance(31)
         assert (await polling).json()["status"] == "RETRY"
         await wait_until_marks_stored(game)
         await service.clock.advance(29)
-    polling = game.polling()  # at 19:00, held to 19:30
+    polling = game.start_poll()  # at 19:00, held to 19:30
     await wait_until_held(service)
     await service.clock.advance(31)
     assert (await polling).json()["status"] == "RETRY"
     await service.clock.advance(10)
-    polling = game.polling()  # at 19:41, held across 20:00
+    polling = game.start_poll()  # at 19:41, held across 20:00
     await wait_until_held(service)
     await service.clock.advance(19)
     told = (await polling).json()
@@ -260,7 +260,7 @@ async def test_gs_15_a_session_lives_by_its_polls(service: RunningService) -> No
 async def test_gs_15_without_a_poll_it_ends_after_two_minutes(service: RunningService) -> None:
     lives, dies = await register_game(service), await register_game(service)
     await service.clock.advance(119)
-    polling = lives.polling()
+    polling = lives.start_poll()
     await wait_until_held(service)
     await service.clock.advance(2)
     await wait_until_marks_stored(lives)
@@ -277,11 +277,11 @@ async def test_gs_15_a_poll_in_the_last_second_keeps_the_session_before_the_time
 
     game = await register_game(service)
     await service.clock.advance(119)
-    monkeypatch.setattr(service.game.pulse, "flush", under_way)
-    polling = game.polling()
+    monkeypatch.setattr(service.games.write_behind, "flush", under_way)
+    polling = game.start_poll()
     await wait_until_held(service)
     await service.clock.advance(1)
-    newer = game.polling()
+    newer = game.start_poll()
     assert (await polling).json()["status"] == "RETRY"
     await wait_until_held(service)
     await approve_in_storage(game, anna)
@@ -302,13 +302,15 @@ async def test_gs_16_expired_is_expired_with_no_clean_up_running(service: Runnin
     await approve_in_storage(game, anna)
     await service.clock.advance(120)
     assert await refusal_reason(service, await game.poll()) == "no such session"
-    assert not await service.house.storage.game_sessions.confirm(
+    assert not await service.services.storage.game_sessions.confirm_session(
         game.gsid, service.clock.now(), user_id=anna.user_id, rev=anna.rev, auth="login", entry=a_record()
     )
 
 
 async def test_gs_30_without_the_right_to_log_in_there_are_no_tokens(service: RunningService, anna: User) -> None:
-    application = await create_application(service.house.storage, settings={"restricted_domains": ["other.example"]})
+    application = await create_application(
+        service.services.storage, settings={"restricted_domains": ["other.example"]}
+    )
     game = await register_game(service, app_id=application.application_id, factor="f")
     await approve_in_storage(game, anna)
     answer = await game.poll()
@@ -321,7 +323,7 @@ async def test_gs_31_a_user_blocked_between_approval_and_poll_gets_no_tokens(
 ) -> None:
     game = await register_game(service, factor="f")
     await approve_in_storage(game, anna)
-    await service.house.administration.block(anna.user_id, origin=AuditOrigin(actor="test"))
+    await service.services.administration.block(anna.user_id, origin=AuditOrigin(actor="test"))
     assert await refusal_reason(service, await game.poll(), status=200) == "the login was refused"
 
 
@@ -330,13 +332,13 @@ async def test_lg_20_what_was_approved_before_a_sign_out_everywhere_is_worth_not
 ) -> None:
     game = await register_game(service, factor="f")
     await approve_in_storage(game, anna)
-    await account_services(service.house).sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
+    await account_services(service.services).sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
     assert await refusal_reason(service, await game.poll(), status=200) == "the login was refused"
 
 
 async def test_a_session_closed_before_the_delivery_answers_its_polls_with_an_error(service: RunningService) -> None:
     game = await register_game(service)
-    polling = game.polling()
+    polling = game.start_poll()
     await wait_until_held(service)
     assert (await game.close("Error")).json() == {"status": "OK"}
     answer = await polling
@@ -347,15 +349,15 @@ async def test_a_session_closed_before_the_delivery_answers_its_polls_with_an_er
 async def test_the_last_socket_of_the_owner_cancels_an_open_poll_and_the_session_stays(
     service: RunningService, anna: User
 ) -> None:
-    store, game = service.house.storage.game_sessions, await register_game(service)
-    await store.watch(game.gsid, "node", service.clock.now())
-    polling = game.polling()
+    store, game = service.services.storage.game_sessions, await register_game(service)
+    await store.add_socket_node(game.gsid, "node", service.clock.now())
+    polling = game.start_poll()
     await wait_until_held(service)
-    assert await store.unwatch(game.gsid, "node", service.clock.now())
+    assert await store.remove_socket_node(game.gsid, "node", service.clock.now())
     told = (await polling).json()
     assert told.keys() == {"status", "gsid", "ts", "started", "last_seen"}
     assert told["status"] == "CANCELLED"
-    again = game.polling()
+    again = game.start_poll()
     await wait_until_held(service)
     await approve_in_storage(game, anna)
     assert (await again).json()["status"] == "OK"
@@ -375,7 +377,7 @@ async def test_gs_33_a_session_that_is_over_is_answered_after_the_ordinary_delay
 ) -> None:
     for game in await ended_sessions(service, anna):
         await service.clock.advance(2)  # what was gathered is written, and no timer is left
-        polling = game.polling()
+        polling = game.start_poll()
         while not service.clock.has_timer(within=1):  # noqa: ASYNC110
             await asyncio.sleep(0.001)
         await service.clock.advance(0.9)
@@ -398,7 +400,7 @@ async def test_gs_33_a_poll_that_was_under_way_at_the_end_prolongs_nothing_after
 ) -> None:
     game = await register_game(service)
     await service.clock.advance(60)
-    polling = game.polling()
+    polling = game.start_poll()
     await wait_until_held(service)
     await game.close("Error")  # before the time of the poll is written
     assert (await polling).json()["status"] == "ERROR"
@@ -418,7 +420,7 @@ async def test_gs_33_an_unknown_gsid_is_refused_at_once_with_one_record_an_hour_
     service: RunningService,
 ) -> None:
     def unknown() -> Game:
-        return Game(service=service, gsid=str(uuid4()), location="x" * 32, told={})
+        return Game(service=service, gsid=str(uuid4()), location="x" * 32, answer={})
 
     writes = writes_of(service)
     first = await unknown().poll()
@@ -433,7 +435,7 @@ async def test_gs_33_an_unknown_gsid_is_refused_at_once_with_one_record_an_hour_
 
 
 async def test_gs_33_unknown_gsids_of_many_at_once_share_one_record(service: RunningService) -> None:
-    game = Game(service=service, gsid=str(uuid4()), location="x" * 32, told={})
+    game = Game(service=service, gsid=str(uuid4()), location="x" * 32, answer={})
     writes = writes_of(service)
     answers = await asyncio.gather(*(game.poll() for _ in range(20)))
     assert len({answer.json()["error"] for answer in answers}) == 1
@@ -446,9 +448,9 @@ async def test_gs_33_a_client_that_leaves_during_the_delay_is_let_go(service: Ru
     await game.close("Error")
     async with raw_connection(service.client.base_url.port or 0) as gone:
         gone.send(raw_poll(game))
-        while not len(service.game.waiters):  # noqa: ASYNC110
+        while not len(service.games.waiters):  # noqa: ASYNC110
             await asyncio.sleep(0.001)
-    while len(service.game.waiters):  # noqa: ASYNC110
+    while len(service.games.waiters):  # noqa: ASYNC110
         await asyncio.sleep(0.001)
 
 
@@ -456,12 +458,12 @@ async def test_gs_91_one_query_looks_for_all_held_polls_when_notices_were_missed
     service: RunningService, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     games = [await register_game(service) for _ in range(30)]
-    polls = [game.polling() for game in games]
+    polls = [game.start_poll() for game in games]
     await wait_until_held(service, 30)
     monkeypatch.setattr(Waiters, "hear", lambda *_: None)  # the notice is lost
     looks = looks_of(service)
     await approve_in_storage(games[7], anna)
-    service.game.missed_notices.hear("")
+    service.games.missed_notices.handle_notice("")
     assert (await polls[7]).json()["status"] == "OK"
     assert (looks.count("glimpses"), looks.count("find")) == (1, 1)
     service.stopping.begin()
@@ -471,8 +473,8 @@ async def test_gs_91_one_query_looks_for_all_held_polls_when_notices_were_missed
 async def test_gs_90_an_answer_whose_client_left_while_it_was_stored_goes_to_the_next_poll(
     service: RunningService, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = type(service.house.storage.game_sessions)
-    take, left = store.take, asyncio.Event()
+    store = type(service.services.storage.game_sessions)
+    take, left = store.take_answer, asyncio.Event()
 
     async def slowly(self: Any, *given: Any) -> Any:
         taken = await take(self, *given)
@@ -495,7 +497,7 @@ async def test_gs_90_an_answer_whose_client_left_while_it_was_stored_goes_to_the
 
 
 async def row_of(game: Game) -> GameSession:
-    found = await game.service.house.storage.game_sessions.find(game.gsid, game.service.clock.now())
+    found = await game.service.services.storage.game_sessions.find_session(game.gsid, game.service.clock.now())
     assert found is not None
     return found
 
@@ -505,12 +507,12 @@ async def test_op_07_held_polls_are_answered_with_retry_when_the_service_stops(
     service: RunningService, held_polls: int
 ) -> None:
     games = [await register_game(service) for _ in range(held_polls)]
-    polls = [game.polling() for game in games]
+    polls = [game.start_poll() for game in games]
     await wait_until_held(service, held_polls)
     service.stopping.begin()
     assert {(await poll).json()["status"] for poll in polls} == {"RETRY"}
     assert (await games[0].poll()).json()["status"] == "RETRY"  # whoever still gets through is not held
-    assert await service.house.storage.game_sessions.find(games[0].gsid, service.clock.now()) is not None
+    assert await service.services.storage.game_sessions.find_session(games[0].gsid, service.clock.now()) is not None
 
 
 @pytest.mark.parametrize("is_silent", [False, True])
@@ -524,9 +526,9 @@ async def test_op_07_held_polls_are_answered_in_time_when_the_database_is_away(
 
     monkeypatch.setattr("gatehouse.gamesessions.poll.LAST_READ_TIMEOUT", 0.05)
     games = [await register_game(service) for _ in range(3)]
-    polls = [game.polling() for game in games]
+    polls = [game.start_poll() for game in games]
     await wait_until_held(service, 3)
-    monkeypatch.setattr(type(service.house.storage.game_sessions), "find", away)
+    monkeypatch.setattr(type(service.services.storage.game_sessions), "find", away)
     service.stopping.begin()
     told = [(await poll).json() for poll in polls]
     assert [one["gsid"] for one in told] == [game.gsid for game in games]
@@ -539,7 +541,7 @@ async def test_a_poll_that_is_answered_at_the_end_of_the_service_hears_of_an_end
 ) -> None:
     wake = Waiter.wake
     game = await register_game(service)
-    polling = game.polling(states=states)
+    polling = game.start_poll(states=states)
     await wait_until_held(service)
     # The notice of the end is under way still.
     monkeypatch.setattr(Waiter, "wake", lambda one, why: why is WakeReason.CHANGED or wake(one, why))
@@ -551,7 +553,7 @@ async def test_a_poll_that_is_answered_at_the_end_of_the_service_hears_of_an_end
 async def test_r_16_holding_many_polls_is_not_many_writes(service: RunningService) -> None:
     games = [await register_game(service) for _ in range(30)]
     writes = writes_of(service)
-    polls = [game.polling() for game in games]
+    polls = [game.start_poll() for game in games]
     await wait_until_held(service, 30)
     await service.clock.advance(1)
     await wait_until_marks_stored(games[-1])
@@ -565,7 +567,7 @@ async def test_r_16_holding_many_polls_is_not_many_writes(service: RunningServic
 def writes_of(service: RunningService) -> list[object]:
     """Every transaction from now on."""
     made: list[object] = []
-    runner: Any = service.house.storage.runner
+    runner: Any = service.services.storage.runner
     act = runner.act
 
     async def noted(make: Callable[[], Any], **how: Any) -> Any:
@@ -579,7 +581,7 @@ def writes_of(service: RunningService) -> list[object]:
 def looks_of(service: RunningService) -> list[str]:
     """The name of every short read from now on."""
     made: list[str] = []
-    runner: Any = service.house.storage.runner
+    runner: Any = service.services.storage.runner
     look = runner.look
 
     async def noted(make: Any) -> Any:

@@ -48,13 +48,13 @@ NOBODYS: Final = "7d4f0f0e-3c1b-4f6e-9d6a-0b8f7b1c2a3d"
 
 
 async def row(game: Game) -> GameSession:
-    found = await game.service.house.storage.game_sessions.find(game.gsid, game.service.clock.now())
+    found = await game.service.services.storage.game_sessions.find_session(game.gsid, game.service.clock.now())
     assert found is not None
     return found
 
 
 async def reason_of(service: RunningService, record_id: str) -> str:
-    found = await service.house.storage.audit.find(record_id)
+    found = await service.services.storage.audit.find_record(record_id)
     assert isinstance(found, Refusal), record_id
     return found.reason
 
@@ -63,7 +63,7 @@ async def lasting(game: Game) -> None:
     """As if it were polled all the time: it ends at the ceiling only."""
     session = await row(game)
     mark = PollMark(gsid=game.gsid, number=1, polled_at=session.created_at, ends_at=session.latest_end)
-    await game.service.house.storage.game_sessions.mark([mark], "elsewhere")
+    await game.service.services.storage.game_sessions.record_polls([mark], "elsewhere")
 
 
 # -- who is let in -----------------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ async def test_ws_01_when_we_fail_it_is_closed_as_our_fault(
         raise Unavailable
 
     game = await register_game(service)
-    monkeypatch.setattr(type(service.house.storage.game_sessions), "find", fails)
+    monkeypatch.setattr(type(service.services.storage.game_sessions), "find", fails)
     async with connect_game_socket(game) as socket:
         assert (await receive_json(socket)).keys() == {"status", "error", "gsid", "ts"}
         assert await close_code_and_reason(socket) == (1011, "server error")
@@ -171,7 +171,7 @@ async def test_with_a_key_the_signature_or_the_location_makes_the_owner(service:
     query = f"?location={game.location}" if proof == "the location" else ""
     headers = {} if query else {"Request_Sign": sign_as_application(game.gsid.encode())}
     async with connect_socket(service, game.gsid + query, address=OTHER_ADDRESS, **headers) as socket:
-        await service.game.occasion.open(game.gsid)
+        await service.games.purpose.open_page(game.gsid)
         assert await receive_json(socket) == {"event": "opened"}
         polling = asyncio.create_task(poll_signed(game))
         await wait_until_held(service)
@@ -195,8 +195,8 @@ async def test_with_a_key_a_socket_without_proof_is_seen_and_neither_hears_nor_c
         await wait_until_connected(service, 2)
         await service.clock.advance(1)
         await until_seen(game, service.clock.now() - 1)
-        await service.game.occasion.open(game.gsid)
-        service.game.waiters.hear(game.gsid)  # whether or not the notice has come by now
+        await service.games.purpose.open_page(game.gsid)
+        service.games.waiters.notify(game.gsid)  # whether or not the notice has come by now
         await wait_until_idle(service)
         await expect_no_message(other)
         await expect_no_message(socket)
@@ -254,7 +254,7 @@ async def test_a_cancelled_sign_in_is_told_and_ends_the_socket(service: RunningS
 
 async def test_whoever_connects_late_hears_where_things_stand(service: RunningService) -> None:
     game = await register_game(service)
-    await service.game.occasion.open(game.gsid)
+    await service.games.purpose.open_page(game.gsid)
     async with connect_game_socket(game) as socket:
         assert await receive_json(socket) == {"event": "opened"}
 
@@ -262,10 +262,10 @@ async def test_whoever_connects_late_hears_where_things_stand(service: RunningSe
 async def test_the_same_is_not_told_twice(service: RunningService) -> None:
     game = await register_game(service)
     async with connect_game_socket(game) as socket:
-        await service.game.occasion.open(game.gsid)
+        await service.games.purpose.open_page(game.gsid)
         assert await receive_json(socket) == {"event": "opened"}
-        service.game.missed_notices.hear("")  # notices may have been missed
-        await service.game.occasion.open(game.gsid)
+        service.games.missed_notices.handle_notice("")  # notices may have been missed
+        await service.games.purpose.open_page(game.gsid)
         await game.close("Error")
         assert await receive_json(socket) == {"event": "cancelled"}
 
@@ -275,7 +275,7 @@ async def test_the_same_is_not_told_twice(service: RunningService) -> None:
 
 async def test_ws_04_only_the_end_of_the_owners_last_socket_cancels(service: RunningService) -> None:
     game = await register_game(service)
-    polling = game.polling()
+    polling = game.start_poll()
     await wait_until_held(service)
     async with connect_game_socket(game) as first:
         async with connect_game_socket(game):
@@ -289,14 +289,14 @@ async def test_ws_04_only_the_end_of_the_owners_last_socket_cancels(service: Run
     await service.clock.advance(GRACE)
     answer = (await polling).json()
     assert (answer["status"], answer["gsid"]) == ("CANCELLED", game.gsid)
-    again = game.polling()  # it is pending still, and may be polled
+    again = game.start_poll()  # it is pending still, and may be polled
     await wait_until_held(service)
     again.cancel()
 
 
 async def test_whoever_comes_back_in_time_cancels_nothing(service: RunningService) -> None:
     game = await register_game(service)
-    polling = game.polling()
+    polling = game.start_poll()
     await wait_until_held(service)
     for _ in range(3):
         async with connect_game_socket(game):
@@ -313,12 +313,12 @@ async def test_whoever_comes_back_in_time_cancels_nothing(service: RunningServic
 
 async def test_a_connection_that_is_reset_is_lost(service: RunningService) -> None:
     game = await register_game(service)
-    polling = game.polling()
+    polling = game.start_poll()
     await wait_until_held(service)
     target = f"{PATH}{game.gsid}?location={game.location}".encode()
     async with raw_websocket(int(service.client.base_url.port or 0), target) as connection:
         await wait_until_connected(service, 1)
-        connection.leave()
+        connection.abort()
         await wait_until_connected(service, 0)
     await service.clock.advance(GRACE)
     assert (await polling).json()["status"] == "CANCELLED"
@@ -326,13 +326,13 @@ async def test_a_connection_that_is_reset_is_lost(service: RunningService) -> No
 
 async def test_ws_05_a_client_that_vanished_is_noticed_within_fifteen_seconds(service: RunningService) -> None:
     game = await register_game(service)
-    polling = game.polling()
+    polling = game.start_poll()
     await wait_until_held(service)
     target = f"{PATH}{game.gsid}?location={game.location}".encode()
     async with raw_websocket(int(service.client.base_url.port or 0), target):
         await wait_until_connected(service, 1)
         await service.clock.advance(9.9)
-        assert len(service.game.presence) == 1
+        assert len(service.games.presence) == 1
         await service.clock.advance(2.7)
         await wait_until_connected(service, 0)
         await service.clock.advance(GRACE)
@@ -348,7 +348,7 @@ async def test_ws_08_an_open_socket_does_not_stretch_a_session_beyond_twenty_min
             await service.clock.advance(2.5)
             await wait_until_read(socket)
             await until_seen(game, service.clock.now() - 7)
-            await service.game.pulse.flush()
+            await service.games.write_behind.flush()
         await service.clock.advance(12)
         last = await receive_json(socket)
         assert await close_code_and_reason(socket) == (4410, "the session is over")
@@ -373,9 +373,9 @@ class Counted:
         self._service = service
         self.written: list[tuple[int, tuple[str, ...]]] = []
 
-    async def seen(self, gsids: Collection[str], node: str, now: int) -> None:
+    async def record_presence(self, gsids: Collection[str], node: str, now: int) -> None:
         self.written.append((now, tuple(sorted(gsids))))
-        await self._service.house.storage.game_sessions.seen(gsids, node, now)
+        await self._service.services.storage.game_sessions.record_presence(gsids, node, now)
 
 
 async def test_ws_08_r_17_last_seen_moves_every_five_seconds_in_one_write_for_all(
@@ -383,7 +383,7 @@ async def test_ws_08_r_17_last_seen_moves_every_five_seconds_in_one_write_for_al
 ) -> None:
     games = [await register_game(service) for _ in range(3)]
     counted = Counted(service)
-    monkeypatch.setattr(service.game.pulse, "_store", counted)
+    monkeypatch.setattr(service.games.write_behind, "_store", counted)
     async with AsyncExitStack() as stack:
         sockets = [await stack.enter_async_context(connect_game_socket(game)) for game in games for _ in range(2)]
         await wait_until_connected(service, 6)
@@ -401,10 +401,10 @@ async def test_ws_08_r_17_last_seen_moves_every_five_seconds_in_one_write_for_al
 
 async def test_a_displaced_poll_tells_when_the_game_was_last_seen(service: RunningService) -> None:
     game = await register_game(service)
-    displaced = game.polling()
+    displaced = game.start_poll()
     await wait_until_held(service)
     seen = await seen_for_a_while(game)
-    newer = game.polling()
+    newer = game.start_poll()
     told_to_it = (await displaced).json()
     assert (told_to_it["status"], told_to_it["delay"]) == ("RETRY", 1)
     assert (told_to_it["last_seen"], told_to_it["ts"]) == (seen, service.clock.now())
@@ -415,7 +415,7 @@ async def test_op_07_a_poll_answered_at_the_end_of_the_service_tells_when_the_ga
     service: RunningService,
 ) -> None:
     game = await register_game(service)
-    polling = game.polling()
+    polling = game.start_poll()
     await wait_until_held(service)
     seen = await seen_for_a_while(game)
     service.stopping.begin()
@@ -441,7 +441,7 @@ async def seen_for_a_while(game: Game) -> int:
 async def test_ws_06_a_session_has_so_many_sockets_and_strangers_do_not_take_the_owners(
     service: RunningService,
 ) -> None:
-    most = service.house.settings.game.sockets_per_session
+    most = service.services.settings.game.sockets_per_session
     game = await register_game(service, public_key=application_public_key())
     proof = sign_as_application(game.gsid.encode())
     async with AsyncExitStack() as stack:
@@ -499,18 +499,18 @@ async def nodes(installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[tu
 
 
 def at(node: RunningService, game: Game) -> Game:
-    return Game(service=node, gsid=game.gsid, location=game.location, told=game.told)
+    return Game(service=node, gsid=game.gsid, location=game.location, answer=game.answer)
 
 
 async def test_of_polls_that_begin_at_two_nodes_in_one_second_the_newer_takes_the_answer(
     nodes: tuple[RunningService, RunningService],
 ) -> None:
     here, there = nodes
-    anna = await here.house.administration.create(login=ANNA, nick="Anna", password=None, origin=ORIGIN)
+    anna = await here.services.administration.create(login=ANNA, nick="Anna", password=None, origin=ORIGIN)
     game = await register_game(here)
-    older = game.polling()
+    older = game.start_poll()
     await wait_until_held(here)  # and its number is not stored: the clock stands still
-    newer = at(there, game).polling()
+    newer = at(there, game).start_poll()
     await wait_until_held(there)
     await approve_in_storage(game, anna)
     assert [(await one).json()["status"] for one in (newer, older)] == ["OK", "RETRY"]
@@ -519,11 +519,11 @@ async def test_of_polls_that_begin_at_two_nodes_in_one_second_the_newer_takes_th
 async def test_a_socket_at_one_node_cancels_the_poll_at_another(nodes: tuple[RunningService, RunningService]) -> None:
     here, there = nodes
     game = await register_game(here)
-    polling = at(there, game).polling()
+    polling = at(there, game).start_poll()
     await wait_until_held(there)
     async with connect_game_socket(game) as socket:
         await wait_until_connected(here, 1)
-        await there.game.occasion.open(game.gsid)
+        await there.games.purpose.open_page(game.gsid)
         assert await receive_json(socket) == {"event": "opened"}
     await wait_until_connected(here, 0)
     await here.clock.advance(GRACE)
@@ -533,7 +533,7 @@ async def test_a_socket_at_one_node_cancels_the_poll_at_another(nodes: tuple[Run
 async def test_ws_04_the_owner_may_be_at_two_nodes(nodes: tuple[RunningService, RunningService]) -> None:
     here, there = nodes
     game = await register_game(here)
-    polling = at(there, game).polling()
+    polling = at(there, game).start_poll()
     await wait_until_held(there)
     async with connect_game_socket(at(there, game)) as last:
         async with connect_game_socket(game):
@@ -555,7 +555,7 @@ async def test_a_restart_closes_sockets_and_cancels_nothing(
     async with running_service(installed_postgres_url, tmp_path) as there:
         async with running_service(installed_postgres_url, tmp_path, clock=there.clock) as here:
             game = await register_game(here)
-            polling = at(there, game).polling()
+            polling = at(there, game).start_poll()
             await wait_until_held(there)
             leaving = await connect_game_socket(game)
             staying = await connect_game_socket(await register_game(here))
@@ -591,4 +591,4 @@ async def test_the_path_is_nothing_without_a_handshake(service: RunningService) 
     assert (await service.client.get(PATH + NOBODYS)).status_code == 404
     async with raw_connection(int(service.client.base_url.port or 0)) as connection:
         connection.send(b"GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
-        assert (await connection.answer()).status in (400, 403)
+        assert (await connection.read_response()).status in (400, 403)

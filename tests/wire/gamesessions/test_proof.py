@@ -170,7 +170,7 @@ async def test_with_a_key_only_a_signature_counts_wherever_it_comes_from(
     }[as_text]
     if as_text == "header":
         answer = await service.client.post(GET_GSID, headers={"Public-Key": public})
-        game = Game(service=service, gsid=answer.json()["gsid"], location="", told=answer.json())
+        game = Game(service=service, gsid=answer.json()["gsid"], location="", answer=answer.json())
     else:
         game = await register_game(service, public_key=public)
     await approve_in_storage(game, anna)
@@ -280,7 +280,7 @@ async def test_gs_06_behind_a_trusted_proxy_the_right_most_untrusted_hop_is_the_
         ):
             poller = replace(game, headers=forwarded(*chain))
             if expected == "held":
-                polling = poller.polling(by_address=True)
+                polling = poller.start_poll(by_address=True)
                 await wait_until_held(service)
                 await service.clock.advance(31)
                 assert (await polling).json()["status"] == "RETRY"
@@ -296,7 +296,7 @@ async def test_ip_is_believed_from_a_trusted_proxy_only(installed_url: str, tmp_
     async with behind_a_proxy(installed_url, tmp_path) as service:
         for headers in ({"Ip": "203.0.113.9"}, {"Authorization": "Ip 203.0.113.9"}):
             game = await register_game(service, headers)
-            found = await service.house.storage.game_sessions.find(game.gsid, service.clock.now())
+            found = await service.services.storage.game_sessions.find_session(game.gsid, service.clock.now())
             assert found is not None
             assert (found.address, found.address_proven) == ("203.0.113.9", True)
 
@@ -343,7 +343,7 @@ async def test_ht_18_keys_of_strangers_are_not_remembered(service: RunningServic
 async def test_little_of_what_a_stranger_calls_a_session_is_kept(service: RunningService) -> None:
     for gsid in ("x" * 60_000, "a\x1b[31m\n\u202e"):
         answer = await service.client.post(RESULT, json={"gsid": gsid})
-        kept = await service.house.storage.audit.find(answer.json()["error"])
+        kept = await service.services.storage.audit.find_record(answer.json()["error"])
         assert kept is not None
         assert len(kept.subject) <= 64
         assert kept.subject.isprintable()
@@ -351,7 +351,7 @@ async def test_little_of_what_a_stranger_calls_a_session_is_kept(service: Runnin
 
 async def test_ip_from_anybody_else_says_nothing(service: RunningService) -> None:
     answer = await service.client.post(GET_GSID, headers={"Ip": "203.0.113.9"})
-    found = await service.house.storage.game_sessions.find(answer.json()["gsid"], service.clock.now())
+    found = await service.services.storage.game_sessions.find_session(answer.json()["gsid"], service.clock.now())
     assert found is not None
     assert found.address == "127.0.0.1"
 
@@ -368,7 +368,7 @@ async def test_gs_24_an_ipv4_address_and_its_mapped_form_are_the_same_client(
     async with behind_a_proxy(installed_url, tmp_path) as service:
         game = await register_game(service, forwarded("203.0.113.9"))
         poller = replace(game, headers=forwarded("::ffff:203.0.113.9"))
-        polling = poller.polling(by_address=True)
+        polling = poller.start_poll(by_address=True)
         await wait_until_held(service)
         await service.clock.advance(31)
         assert (await polling).json()["status"] == "RETRY"
@@ -392,7 +392,7 @@ async def test_an_application_vouches_for_the_address_of_its_client(service: Run
     named: dict[str, object] = {"app_id": studio.shop.application_id}
     answer = await service.client.post(GET_GSID, **vouching(studio, key, GET_GSID, named, "203.0.113.9"))
     game = game_from_response(service, answer)
-    found = await service.house.storage.game_sessions.find(game.gsid, service.clock.now())
+    found = await service.services.storage.game_sessions.find_session(game.gsid, service.clock.now())
     assert found is not None
     assert (found.address, found.address_proven) == ("203.0.113.9", True)
     await approve_in_storage(game, anna)
@@ -438,7 +438,7 @@ async def test_gs_27_info_answers_listed_addresses_with_the_sessions_own_fields(
             "app_id": 0,
             "gapp_id": 0,
             "ip": "127.0.0.1",
-            "created": game.told["started"],
+            "created": game.answer["started"],
             "last_seen": 0,
             "state": "",
         },
@@ -467,6 +467,6 @@ async def test_gs_26_closing_needs_proof_and_a_known_status_and_may_be_repeated(
         assert (await game.close(status)).status_code == 400
     for status in ("Error", "Success", "Success"):
         assert (await game.close(status)).json() == {"status": "OK"}
-    found = await service.house.storage.game_sessions.find(game.gsid, service.clock.now())
+    found = await service.services.storage.game_sessions.find_session(game.gsid, service.clock.now())
     assert found is not None
     assert found.closed == "Success"

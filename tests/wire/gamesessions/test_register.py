@@ -36,7 +36,7 @@ async def test_the_answer_tells_where_to_send_the_person_and_how_to_poll(service
 
 
 async def test_a_code_and_a_picture_come_when_they_are_asked_for(service: RunningService) -> None:
-    told = (await register_game(service, qr="1", code="1")).told
+    told = (await register_game(service, qr="1", code="1")).answer
     assert re.fullmatch(r"[1-9][0-9]", told["code"])
     assert told["qr"].startswith("data:image/svg+xml")
 
@@ -134,7 +134,7 @@ async def test_ht_13_line_ends_in_values_split_no_header(service: RunningService
 async def test_gs_21_a_wrong_with_email_changes_nothing_but_the_missing_login(
     service: RunningService, anna: User
 ) -> None:
-    storage = service.house.storage
+    storage = service.services.storage
     application = await create_application(storage)
     await storage.permissions.add_email_secret(application.application_id, sha256("right"), 0, a_record())
     told = {}
@@ -156,8 +156,8 @@ async def test_gs_23_a_short_token_and_a_bound_jwt_are_good_at_the_games_address
             GET_GSID, json={"short_token": "1", "fixed_ip": "1", "factor": "f"}, headers=here
         )
         gsid, location = answer.json()["gsid"], answer.headers["location"]
-        store, now = service.house.storage.game_sessions, service.clock.now()
-        assert await store.confirm(
+        store, now = service.services.storage.game_sessions, service.clock.now()
+        assert await store.confirm_session(
             gsid, now, user_id=anna.user_id, rev=anna.rev, auth="login", entry=a_record(subject=anna.user_id)
         )
         told = (await service.client.post(location, json={"gsid": gsid}, headers=there)).json()
@@ -177,14 +177,14 @@ async def test_gs_23_a_short_token_and_a_bound_jwt_are_good_at_the_games_address
 async def proxied(url: str, tmp_path: Path) -> AsyncIterator[tuple[RunningService, User]]:
     environment = {"GATEHOUSE__SERVER__TRUSTED_PROXIES": "127.0.0.1/32"}
     async with running_service(url, tmp_path, environment=environment) as service:
-        anna = await service.house.administration.create(
+        anna = await service.services.administration.create(
             login="anna@studio.example", nick="Anna", password=None, origin=AuditOrigin(actor="test")
         )
         yield service, anna
 
 
 async def test_permissions_of_the_named_application_stand_in_the_jwt(service: RunningService, anna: User) -> None:
-    application = await create_application(service.house.storage)
+    application = await create_application(service.services.storage)
     game = await register_game(service, app_id=application.application_id, factor="f")
     await approve_in_storage(game, anna)
     claims = claims_of((await game.poll()).json()["jwt"])
@@ -193,15 +193,15 @@ async def test_permissions_of_the_named_application_stand_in_the_jwt(service: Ru
 
 
 async def test_an_application_can_switch_game_login_off(service: RunningService) -> None:
-    closed = await create_application(service.house.storage, settings={"game": {"enabled": False}})
+    closed = await create_application(service.services.storage, settings={"game": {"enabled": False}})
     for named in ({"app_id": closed.application_id}, {"gapp_id": closed.application_id}):
         answer = await service.client.post(GET_GSID, json=named)
         assert await refusal_reason(service, answer) == "an application has game login switched off"
 
 
 async def test_an_application_can_demand_a_code_of_every_game(service: RunningService) -> None:
-    strict = await create_application(service.house.storage, settings={"game": {"code_match": True}})
-    told = (await register_game(service, app_id=strict.application_id)).told
+    strict = await create_application(service.services.storage, settings={"game": {"code_match": True}})
+    told = (await register_game(service, app_id=strict.application_id)).answer
     assert re.fullmatch(r"[1-9][0-9]", told["code"])
 
 
@@ -244,7 +244,7 @@ async def test_gs_32_logs_hold_neither_gsid_nor_location(
     service: RunningService, capsys: pytest.CaptureFixture[str]
 ) -> None:
     game = await register_game(service, factor="secret-factor")
-    polling = game.polling()
+    polling = game.start_poll()
     await wait_until_held(service)
     await service.clock.advance(31)
     await polling

@@ -53,7 +53,7 @@ async def test_head_and_body_leave_as_one(written: list[bytes]) -> None:
     telling.may_go_on.set()
     async with serve_in_loop(telling, clock=MovableClock()) as server, raw_connection(server.port) as line:
         line.send(GET)
-        assert (await line.answer()).body == BODY * 2
+        assert (await line.read_response()).body == BODY * 2
     answered = [piece for piece in written if piece != GET]
     assert len(answered) == 2
     assert answered[0].startswith(b"HTTP/1.1 200 OK\r\n")
@@ -67,4 +67,4 @@ async def test_a_head_does_not_wait_for_a_body_that_takes_its_time(written: list
         await run_ready_tasks()
         assert [piece.endswith(b"\r\n\r\n") for piece in written if piece != GET] == [True]
         telling.may_go_on.set()
-        assert (await line.answer()).body == BODY * 2
+        assert (await line.read_response()).body == BODY * 2

@@ -81,14 +81,14 @@ async def test_head_a_query_and_http_1_0_go_the_long_way(service: RunningService
     assert (await service.client.get(f"{PATHS[0]}?x=1")).status_code == 200
     async with raw_connection(port_of(service)) as connection:
         connection.send(f"GET {PATHS[0]} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
-        assert (await connection.answer()).status == 200
+        assert (await connection.read_response()).status == 200
     assert static == []  # it was not even asked for
 
 
 async def test_answers_to_pipelined_requests_keep_their_order(service: RunningService) -> None:
     async with raw_connection(port_of(service)) as connection:
         connection.send(a_get(PATHS[0]) + a_get("/healthz") + a_get(PATHS[2]) + a_get(PATHS[0]))
-        bodies = [(await connection.answer()).body for _ in range(4)]
+        bodies = [(await connection.read_response()).body for _ in range(4)]
     keys, alive, metadata, again = bodies
     assert keys == again
     assert b'"keys"' in keys
@@ -99,8 +99,8 @@ async def test_answers_to_pipelined_requests_keep_their_order(service: RunningSe
 async def test_a_new_key_is_in_the_next_answer(service: RunningService) -> None:
     before = (await service.client.get(PATHS[0])).json()["keys"]
     line = KeyLine(KeyPurpose.TOKENS, Algorithm.ES256)
-    await service.house.rotation.rotate(line, origin=AuditOrigin(actor="test"))
-    await service.house.keyring.reload()
+    await service.services.key_rotation.rotate(line, origin=AuditOrigin(actor="test"))
+    await service.services.keyring.reload()
     answer = await service.client.get(PATHS[0])
     assert len(answer.json()["keys"]) == len(before) + 1
     assert answer.headers["content-length"] == str(len(answer.content))

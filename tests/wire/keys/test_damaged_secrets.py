@@ -53,11 +53,11 @@ def alarms(logs: LogStream) -> list[str]:
 
 async def no_code_fits(service: RunningService, url: str) -> None:
     """First what a half-finished login was asked with, then the secret of the app."""
-    anna = await service.house.administration.create(login=ANNA, nick="Anna", password=PASSWORD, origin=ORIGIN)
-    them = account_services(service.house)
-    enrolment = await them.totp.begin(anna)
+    anna = await service.services.administration.create(login=ANNA, nick="Anna", password=PASSWORD, origin=ORIGIN)
+    them = account_services(service.services)
+    enrolment = await them.totp.begin_enrollment(anna)
     app = pyotp.TOTP(enrolment.secret)
-    codes = await them.totp.confirm(anna, app.at(service.clock.now()), origin=ORIGIN)
+    codes = await them.totp.confirm_enrollment(anna, app.at(service.clock.now()), origin=ORIGIN)
     await service.clock.advance(60)
     half = await log_in(service)
     assert half["status"] == "2STEP"
@@ -81,7 +81,7 @@ async def log_in(service: RunningService, **fields: str) -> dict[str, str]:
 async def no_signature_fits(studio: Studio, url: str) -> None:
     """By the damaged key: the other one of the application serves."""
     sound = await studio.access_key()
-    [listed] = (await studio.ok("accessKey", own_record(studio.shop), studio.owner.headers))["data"]
+    [listed] = (await studio.expect_ok("accessKey", own_record(studio.shop), studio.owner.headers))["data"]
     hit = await studio.access_key()
     await flip_bit(url, "access_keys", "sealed", f"key_id <> '{listed['id']}'", at=AT)
     for key, status in ((hit, 401), (hit, 401), (sound, 200)):
@@ -101,22 +101,22 @@ async def no_game_is_signed_in(service: RunningService, url: str) -> str:
     visitor = HttpBrowser(service)
     assert (await visitor.get(f"/?gsid={game.gsid}")).status_code == 404
     await visitor.client.aclose()
-    anna = await service.house.storage.accounts.user_by_login(ANNA)
+    anna = await service.services.storage.accounts.user_by_login(ANNA)
     assert anna is not None
     await approve_in_storage(game, anna)
     told = (await game.poll()).json()
     assert told["status"] == "ERROR"
-    kept = await service.house.storage.audit.find(told["error"])
+    kept = await service.services.storage.audit.find_record(told["error"])
     assert isinstance(kept, Refusal)
     assert kept.reason == DAMAGED
     return game.gsid
 
 
 async def nothing_leaves_unsigned(town: WebhookSetup, url: str) -> None:
-    hook = await town.hook("account")
+    hook = await town.create_webhook("account")
     await flip_bit(url, "webhooks", "sealed_secret", f"webhook_id = '{hook['webhook_id']}'", at=AT)
-    await town.someone("bertha@studio.example")
-    await town.run()
+    await town.create_user("bertha@studio.example")
+    await town.deliver_once()
     assert town.receiver.received == []
-    [delivery] = await town.log(hook)
+    [delivery] = await town.delivery_log(hook)
     assert "cannot be opened" in str(delivery)

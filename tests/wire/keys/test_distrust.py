@@ -25,14 +25,14 @@ from tests.support.signed_tokens import (
 
 @pytest.fixture
 async def world(service: RunningService) -> TokenScenario:
-    return await token_scenario(service.house)
+    return await token_scenario(service.services)
 
 
 @pytest.fixture
 def readings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The version of each reading of the keys."""
     seen: list[int] = []
-    read = Keyring._read
+    read = Keyring._reload_keys
 
     async def noting(keyring: Keyring) -> None:
         await read(keyring)
@@ -45,24 +45,24 @@ def readings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 async def test_tk_85_every_use_of_a_token_is_refused_with_the_first_request_after_a_distrust(
     service: RunningService, world: TokenScenario
 ) -> None:
-    tokens = await world.issue(service.client, service.house)
-    taken = await world.taken(service.client, tokens)
+    tokens = await world.issue(service.client, service.services)
+    taken = await world.accepted_uses(service.client, tokens)
     assert taken == dict.fromkeys(taken, True)
     for name in taken:
-        tokens = await world.issue(service.client, service.house)
-        await distrust_all(service.house)
+        tokens = await world.issue(service.client, service.services)
+        await distrust_all(service.services)
         assert not await world.uses(service.client, tokens)[name](), name
 
 
 async def test_tk_86_what_is_signed_after_a_distrust_is_signed_with_the_new_keys(
     service: RunningService, world: TokenScenario
 ) -> None:
-    before = await world.issue(service.client, service.house)
-    code = await world.code(service.house)
-    await distrust_all(service.house)
-    after = await world.issue(service.client, service.house)
+    before = await world.issue(service.client, service.services)
+    code = await world.code(service.services)
+    await distrust_all(service.services)
+    after = await world.issue(service.client, service.services)
     assert not before.kids & after.kids
-    taken = await world.taken(service.client, after)
+    taken = await world.accepted_uses(service.client, after)
     assert taken == dict.fromkeys(taken, True)
     given = await world.tokens(service.client, code)  # of a code from before: no key signed that
     assert header_of(given["id_token"])["kid"] in after.kids
@@ -72,12 +72,12 @@ async def test_tk_86_what_is_signed_after_a_distrust_is_signed_with_the_new_keys
 async def test_tk_87_an_access_token_ends_with_a_distrust_and_with_no_other_rotation(
     service: RunningService, world: TokenScenario
 ) -> None:
-    given = await world.tokens(service.client, await world.code(service.house))
+    given = await world.tokens(service.client, await world.code(service.services))
     for manner in (RotationMode.PLANNED, RotationMode.AT_ONCE):
         for line in TOKEN_LINES:
-            await service.house.rotation.rotate(line, origin=ORIGIN, manner=manner)
+            await service.services.key_rotation.rotate(line, origin=ORIGIN, mode=manner)
         success_body(await service.client.get("/proxy/oauth/userinfo", headers=bearer(given["access_token"])))
-    await service.house.rotation.rotate(TOKEN_LINES[1], origin=ORIGIN, manner=RotationMode.DISTRUST)
+    await service.services.key_rotation.rotate(TOKEN_LINES[1], origin=ORIGIN, mode=RotationMode.DISTRUST)
     answer = await service.client.get("/proxy/oauth/userinfo", headers=bearer(given["access_token"]))
     assert answer.status_code == 401
 
@@ -87,7 +87,7 @@ async def test_tk_88_a_distrusted_key_is_published_for_a_second_at_most(
 ) -> None:
     kid = header_of(await world.log_in(service.client))["kid"]
     assert kid in await published_kids(service.client)
-    await distrust_all(service.house)
+    await distrust_all(service.services)
     await service.clock.advance(VERSION_CACHE_SECONDS)
     assert kid not in await published_kids(service.client)
     one = await service.client.get(f"/api/permissions/application/publicKey/{kid}")
@@ -98,7 +98,7 @@ async def test_requests_that_find_another_version_together_read_the_keys_once(
     service: RunningService, world: TokenScenario, readings: list[int]
 ) -> None:
     jwt = await world.log_in(service.client)
-    await service.house.rotation.rotate(TOKEN_LINES[0], origin=ORIGIN, manner=RotationMode.AT_ONCE)
+    await service.services.key_rotation.rotate(TOKEN_LINES[0], origin=ORIGIN, mode=RotationMode.AT_ONCE)
     answers = await asyncio.gather(*(world.own_record(service.client, jwt) for _ in range(10)))
     assert {one.status_code for one in answers} == {200}
     assert len(readings) <= 2  # one under way, and one that began after the last of them came

@@ -32,15 +32,17 @@ async def test_a_rotated_key_is_published_before_it_signs_and_the_old_one_while_
     service: RunningService,
 ) -> None:
     async def published() -> set[str]:
-        await service.house.keyring.reload()
+        await service.services.keyring.reload()
         keys = (await service.client.get("/proxy/oauth/keys")).json()["keys"]
         return {key["kid"] for key in keys if key["alg"] == "RS256"}
 
     def signing() -> str:
-        return service.house.keyring.signing(KeyPurpose.TOKENS, Algorithm.RS256, service.clock.now()).record.kid
+        return service.services.keyring.signing_key(
+            KeyPurpose.TOKENS, Algorithm.RS256, service.clock.now()
+        ).record.kid
 
     old = signing()
-    new = (await service.house.rotation.rotate(RSA, origin=OPERATOR)).kid
+    new = (await service.services.key_rotation.rotate(RSA, origin=OPERATOR)).kid
     assert await published() == {old, new}
     assert signing() == old
     await service.clock.advance(3_600)

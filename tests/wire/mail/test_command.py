@@ -33,7 +33,7 @@ def settings(port: int) -> dict[str, str]:
 
 @pytest.fixture
 def gatehouse(migrated_sqlite_url: str, tmp_path: Path) -> CommandLine:
-    return InstallationPaths(data=tmp_path / "data", url=migrated_sqlite_url).commands()
+    return InstallationPaths(data=tmp_path / "data", url=migrated_sqlite_url).command_line()
 
 
 async def test_a_test_mail_is_sent_at_once(gatehouse: CommandLine, mailbox: Mailbox) -> None:
@@ -48,11 +48,11 @@ async def test_a_test_mail_is_sent_at_once(gatehouse: CommandLine, mailbox: Mail
 
 
 async def test_what_the_server_says_is_told(gatehouse: CommandLine, mailbox: Mailbox) -> None:
-    mailbox.answers = lambda _: "550 5.7.1 relaying denied"
+    mailbox.recipient_reply = lambda _: "550 5.7.1 relaying denied"
     async with mail_server(mailbox) as port:
-        said = await asyncio.to_thread(gatehouse.refused, "mail", "test", TO, environment=settings(port))
+        said = await asyncio.to_thread(gatehouse.expect_failure, "mail", "test", TO, environment=settings(port))
     assert "550 5.7.1 relaying denied" in said
-    assert "Connect" in gatehouse.refused("mail", "test", TO, environment=settings(refusing_port()))
+    assert "Connect" in gatehouse.expect_failure("mail", "test", TO, environment=settings(refusing_port()))
 
 
 def test_without_a_server_the_mail_is_shown_in_development(gatehouse: CommandLine) -> None:
@@ -62,7 +62,7 @@ def test_without_a_server_the_mail_is_shown_in_development(gatehouse: CommandLin
 
 
 def test_an_address_that_is_none_is_refused(gatehouse: CommandLine) -> None:
-    assert "No mail can be sent" in gatehouse.refused("mail", "test", "anna", environment=settings(1))
+    assert "No mail can be sent" in gatehouse.expect_failure("mail", "test", "anna", environment=settings(1))
 
 
 async def test_a_new_master_key_reaches_the_outbox(migrated_url: str, tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ async def test_a_new_master_key_reaches_the_outbox(migrated_url: str, tmp_path: 
     first = load_test_settings(migrated_url, tmp_path, port=8080, **{MASTER: old})
     async with open_services(first, clock=clock, serving=False) as house:
         letters = mail_composer(house.settings, masters=house.masters, clock=clock)
-        await house.storage.mail.queue([letters.compose(MailTemplate.TEST, to=TO, lang="en")], "")
+        await house.storage.mail.queue_mails([letters.compose(MailTemplate.TEST, to=TO, lang="en")], "")
     both = load_test_settings(migrated_url, tmp_path, port=8080, **{MASTER: new, PREVIOUS: old})
     async with open_services(both, clock=clock, serving=False) as house:
         outcome = await rewrap_all(house, AuditOrigin(actor="test"))
@@ -79,7 +79,7 @@ async def test_a_new_master_key_reaches_the_outbox(migrated_url: str, tmp_path: 
     only = load_test_settings(migrated_url, tmp_path, port=8080, **{MASTER: new})
     async with open_services(only, clock=clock, serving=False) as house:
         await outbox_worker(
-            house.settings, store=house.storage.mail, masters=house.masters, clock=clock, show=shown.append
+            house.settings, store=house.storage.mail, masters=house.masters, clock=clock, print_with=shown.append
         ).run_once()
     assert TO in shown[0]
 
@@ -90,11 +90,11 @@ async def test_outside_development_mail_waits_for_a_server(migrated_url: str, tm
         load_test_settings(migrated_url, tmp_path, port=8080), clock=clock, serving=False
     ) as house:
         letters = mail_composer(house.settings, masters=house.masters, clock=clock)
-        await house.storage.mail.queue([letters.compose(MailTemplate.TEST, to=TO, lang="en")], "")
+        await house.storage.mail.queue_mails([letters.compose(MailTemplate.TEST, to=TO, lang="en")], "")
         nobody = outbox_worker(
-            house.settings, store=house.storage.mail, masters=house.masters, clock=clock, show=None
+            house.settings, store=house.storage.mail, masters=house.masters, clock=clock, print_with=None
         )
         await nobody.run_once()
-        assert (await house.storage.mail.waiting()).waiting == 1
+        assert (await house.storage.mail.outbox_status()).waiting == 1
         with pytest.raises(ServerUnusable):
             await nobody.deliver_now(letters.compose(MailTemplate.TEST, to=TO, lang="en"))

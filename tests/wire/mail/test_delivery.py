@@ -28,17 +28,17 @@ NOBODY = "nobody@studio.example"
 
 
 async def deliver(carrier: SmtpTransport, mail: OutboxMail, clock: MovableClock) -> None:
-    await OutboxWorker(store=OutboxInMemory(), carrier=carrier, sealing=master_keys(), clock=clock).deliver_now(mail)
+    await OutboxWorker(store=OutboxInMemory(), transport=carrier, sealer=master_keys(), clock=clock).deliver_now(mail)
 
 
 async def test_what_was_queued_arrives_and_the_outbox_is_empty(
     storage: Storage, mailbox: Mailbox, clock: MovableClock
 ) -> None:
     mails = [composed_mail(clock, template) for template in MailTemplate]
-    await storage.mail.queue(mails, "")
+    await storage.mail.queue_mails(mails, "")
     async with mail_server(mailbox) as port:
         postman = OutboxWorker(
-            store=storage.mail, carrier=smtp_transport_to(port), sealing=master_keys(), clock=clock
+            store=storage.mail, transport=smtp_transport_to(port), sealer=master_keys(), clock=clock
         )
         await postman.run_once()
         await postman.run_once()
@@ -47,7 +47,7 @@ async def test_what_was_queued_arrives_and_the_outbox_is_empty(
     )
     assert set(mailbox.recipients) == {TO}
     assert mailbox.connections == 2, "one for each batch"
-    assert (await storage.mail.waiting()).waiting == 0
+    assert (await storage.mail.outbox_status()).waiting == 0
 
 
 async def test_a_letter_survives_the_wire(mailbox: Mailbox, clock: MovableClock) -> None:
@@ -133,15 +133,15 @@ async def test_a_recipient_refused_for_good_is_given_up_and_one_put_off_is_kept(
     storage: Storage, mailbox: Mailbox, clock: MovableClock
 ) -> None:
     replies = {NOBODY: f"550 5.1.1 <{NOBODY}> no such mailbox", "later@studio.example": "451 4.7.1 come back later"}
-    mailbox.answers = lambda address: replies.get(address, "250 OK")
-    await storage.mail.queue([composed_mail(clock, to=to) for to in (NOBODY, "later@studio.example", TO)], "")
+    mailbox.recipient_reply = lambda address: replies.get(address, "250 OK")
+    await storage.mail.queue_mails([composed_mail(clock, to=to) for to in (NOBODY, "later@studio.example", TO)], "")
     async with mail_server(mailbox) as port:
         postman = OutboxWorker(
-            store=storage.mail, carrier=smtp_transport_to(port), sealing=master_keys(), clock=clock
+            store=storage.mail, transport=smtp_transport_to(port), sealer=master_keys(), clock=clock
         )
         await postman.run_once()
         assert mailbox.recipients == [TO]
-        outstanding = await storage.mail.waiting()
+        outstanding = await storage.mail.outbox_status()
         assert (outstanding.waiting, outstanding.given_up) == (1, 1)
         assert outstanding.trouble == "451 4.7.1 come back later"
         replies.clear()
@@ -152,7 +152,7 @@ async def test_a_recipient_refused_for_good_is_given_up_and_one_put_off_is_kept(
 
 
 async def test_the_recipient_is_not_named_in_what_went_wrong(mailbox: Mailbox, clock: MovableClock) -> None:
-    mailbox.answers = lambda address: f"550 5.1.1 <{address}> no such mailbox"
+    mailbox.recipient_reply = lambda address: f"550 5.1.1 <{address}> no such mailbox"
     async with mail_server(mailbox) as port:
         with pytest.raises(RecipientRefused) as refused:
             await deliver(smtp_transport_to(port), composed_mail(clock, to=NOBODY), clock)
@@ -160,7 +160,7 @@ async def test_the_recipient_is_not_named_in_what_went_wrong(mailbox: Mailbox, c
 
 
 async def test_a_letter_whose_content_is_refused_is_put_off(mailbox: Mailbox, clock: MovableClock) -> None:
-    mailbox.data_answer = "554 5.7.1 looks like spam"
+    mailbox.data_reply = "554 5.7.1 looks like spam"
     async with mail_server(mailbox) as port:
         with pytest.raises(Undelivered, match="554") as refused:
             await deliver(smtp_transport_to(port), composed_mail(clock), clock)
@@ -170,15 +170,15 @@ async def test_a_letter_whose_content_is_refused_is_put_off(mailbox: Mailbox, cl
 async def test_a_server_that_closes_the_door_between_two_letters_gets_the_second_one_later(
     storage: Storage, mailbox: Mailbox, clock: MovableClock
 ) -> None:
-    mailbox.answers = lambda _: "421 4.3.2 going down" if mailbox.taken else "250 OK"
-    await storage.mail.queue([composed_mail(clock), composed_mail(clock)], "")
+    mailbox.recipient_reply = lambda _: "421 4.3.2 going down" if mailbox.taken else "250 OK"
+    await storage.mail.queue_mails([composed_mail(clock), composed_mail(clock)], "")
     async with mail_server(mailbox) as port:
         postman = OutboxWorker(
-            store=storage.mail, carrier=smtp_transport_to(port), sealing=master_keys(), clock=clock
+            store=storage.mail, transport=smtp_transport_to(port), sealer=master_keys(), clock=clock
         )
         await postman.run_once()
-        assert (await storage.mail.waiting()).trouble == "421 4.3.2 going down"
-        mailbox.answers = lambda _: "250 OK"
+        assert (await storage.mail.outbox_status()).trouble == "421 4.3.2 going down"
+        mailbox.recipient_reply = lambda _: "250 OK"
         await clock.advance(60)
         await postman.run_once()
     assert len(mailbox.taken) == 2

@@ -14,18 +14,18 @@ IMPATIENT = 0.3  # seconds; real ones, for the server on the other side has no c
 
 def to(port: int, storage: Storage, clock: MovableClock, *, timeout: float = IMPATIENT) -> OutboxWorker:
     carrier = smtp_transport_to(port, timeout=timeout)
-    return OutboxWorker(store=storage.mail, carrier=carrier, sealing=master_keys(), clock=clock)
+    return OutboxWorker(store=storage.mail, transport=carrier, sealer=master_keys(), clock=clock)
 
 
 async def test_r_27_requests_are_answered_and_mail_is_queued_while_the_server_hangs(service: RunningService) -> None:
-    storage, clock, accepted = service.house.storage, service.clock, asyncio.Event()
-    await storage.mail.queue([composed_mail(clock)], "")
+    storage, clock, accepted = service.services.storage, service.clock, asyncio.Event()
+    await storage.mail.queue_mails([composed_mail(clock)], "")
     async with silent_server(accepted) as port:
         hanging = asyncio.create_task(to(port, storage, clock, timeout=60).run_once())
         await accepted.wait()
         assert (await service.client.get("/healthz")).status_code == 200
-        await storage.mail.queue([composed_mail(clock)], "")
-        assert (await storage.mail.waiting()).waiting == 2
+        await storage.mail.queue_mails([composed_mail(clock)], "")
+        assert (await storage.mail.outbox_status()).waiting == 2
         assert not hanging.done()
         hanging.cancel()
         await asyncio.gather(hanging, return_exceptions=True)
@@ -34,10 +34,10 @@ async def test_r_27_requests_are_answered_and_mail_is_queued_while_the_server_ha
 async def test_r_27_a_server_that_never_answers_is_left_and_the_mail_waits(
     storage: Storage, clock: MovableClock
 ) -> None:
-    await storage.mail.queue([composed_mail(clock)], "")
+    await storage.mail.queue_mails([composed_mail(clock)], "")
     async with silent_server(asyncio.Event()) as port:
         await to(port, storage, clock).run_once()
-    outstanding = await storage.mail.waiting()
+    outstanding = await storage.mail.outbox_status()
     assert outstanding.waiting == 1
     assert "127.0.0.1" in outstanding.trouble
 
@@ -50,34 +50,34 @@ async def test_r_27_a_server_that_falls_silent_in_the_middle_is_left_and_the_mai
             await asyncio.Event().wait()
             return "250 OK"
 
-    await storage.mail.queue([composed_mail(clock)], "")
+    await storage.mail.queue_mails([composed_mail(clock)], "")
     async with mail_server(Sleepy()) as port:
         await to(port, storage, clock).run_once()
-    assert (await storage.mail.waiting()).trouble == "no answer in time"
+    assert (await storage.mail.outbox_status()).trouble == "no answer in time"
 
 
 async def test_r_27_a_server_that_refuses_gets_the_mail_when_it_is_back(
     storage: Storage, clock: MovableClock, mailbox: Mailbox
 ) -> None:
-    await storage.mail.queue([composed_mail(clock), composed_mail(clock)], "")
+    await storage.mail.queue_mails([composed_mail(clock), composed_mail(clock)], "")
     mailbox.port = refusing_port()
     postman = to(mailbox.port, storage, clock, timeout=5)
     await postman.run_once()
-    assert (await storage.mail.waiting()).waiting == 2
+    assert (await storage.mail.outbox_status()).waiting == 2
     async with mail_server(mailbox):
         await postman.run_once()
         assert mailbox.taken == [], "not before its time"
         await clock.advance(60)
         await postman.run_once()
     assert len(mailbox.taken) == 2
-    assert (await storage.mail.waiting()).waiting == 0
+    assert (await storage.mail.outbox_status()).waiting == 0
 
 
 async def test_r_27_of_two_nodes_one_delivers_each_mail(
     storage: Storage, clock: MovableClock, mailbox: Mailbox
 ) -> None:
     mails = [composed_mail(clock) for _ in range(15)]
-    await storage.mail.queue(mails, "")
+    await storage.mail.queue_mails(mails, "")
     async with mail_server(mailbox) as port:
         await asyncio.gather(*(to(port, storage, clock, timeout=5).run_once() for _ in range(2)))
     assert len(mailbox.taken) == len({message["Message-ID"] for message in mailbox.taken}) == 15
@@ -86,7 +86,7 @@ async def test_r_27_of_two_nodes_one_delivers_each_mail(
 async def test_r_27_a_mail_whose_node_died_is_delivered_by_another(
     storage: Storage, clock: MovableClock, mailbox: Mailbox
 ) -> None:
-    await storage.mail.queue([composed_mail(clock)], "")
+    await storage.mail.queue_mails([composed_mail(clock)], "")
     accepted = asyncio.Event()
     async with silent_server(accepted) as port:
         dying = asyncio.create_task(to(port, storage, clock, timeout=60).run_once())

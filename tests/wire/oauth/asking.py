@@ -59,16 +59,16 @@ def flow_handle(answer: httpx2.Response) -> str:
     return query_of(answer.headers["location"])["interaction"]
 
 
-async def set_limited_session(service: RunningService, user: User, visitor: HttpBrowser) -> None:
+async def set_limited_session(service: RunningService, user: User, browser: HttpBrowser) -> None:
     """What spending a short-lived token leaves in the browser."""
-    opened = await account_services(service.house).sessions.open(
+    opened = await account_services(service.services).sessions.open(
         user, SignInMethod.LOGIN, origin=AuditOrigin(actor="test"), agent="", strength=SessionStrength.LIMITED
     )
-    visitor.client.cookies.set("gh_session", opened.secret)
+    browser.client.cookies.set("gh_session", opened.secret)
 
 
 async def grant_of(service: RunningService, code: str) -> Grant:
-    holder = await service.house.storage.grants.by_code(sha256(code))
+    holder = await service.services.storage.grants.find_grant_by_code(sha256(code))
     assert holder is not None
     return holder.grant
 
@@ -80,7 +80,7 @@ async def count_rows(service: RunningService, table: Table) -> int:
         rows = yield counted()
         return int(rows[0].found)
 
-    return await service.house.storage.runner.survey(verb)
+    return await service.services.storage.runner.snapshot_read(verb)
 
 
 async def count_grants(service: RunningService) -> int:
@@ -94,7 +94,7 @@ async def count_sign_in_flows(service: RunningService) -> int:
 async def issue_id_token(service: RunningService, user: User, client_id: str, *, age: int = 0) -> str:
     """One that this client got for this user, that many seconds ago."""
     now = service.clock.now() - age
-    return await service.house.signer.sign(
+    return await service.services.signer.sign(
         IdClaims(
             iss=service.base_url,
             iat=now,

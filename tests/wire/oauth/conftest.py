@@ -14,7 +14,7 @@ from tests.support.visitor import PASSWORD, HttpBrowser
 @pytest.fixture
 async def anna(service: RunningService) -> User:
     """An account with a password and no second factor."""
-    return await service.house.administration.create(
+    return await service.services.administration.create(
         login="anna@studio.example", nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
 

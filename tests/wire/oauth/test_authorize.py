@@ -74,7 +74,7 @@ async def test_someone_signed_in_goes_straight_back_with_a_code_of_his_session(
     told = redirect_parameters(await at_home.get(web.authorize_path(state="")))
     assert "state" not in told
     grant = await grant_of(service, told["code"])
-    session = (await service.house.storage.sessions.of_user(anna.user_id, service.clock.now()))[0]
+    session = (await service.services.storage.sessions.sessions_of_user(anna.user_id, service.clock.now()))[0]
     assert (grant.user_id, grant.session_id, grant.auth) == (anna.user_id, session.session_id, "login")
     assert (grant.auth_time, grant.created_at) == (proved_at, proved_at + 30)
     assert grant.code_ends_at == service.clock.now() + 60
@@ -98,7 +98,7 @@ async def test_the_way_leads_through_the_second_factor_and_tells_so(
     service: RunningService, web: RelyingPartyClient
 ) -> None:
     resident = AccountBrowser(service)
-    await resident.come_home()
+    await resident.sign_in_and_open_account()
     secret, _ = await resident.set_up_totp(service)
     await service.clock.advance(60)
     await resident.get(web.authorize_path(prompt="login"))
@@ -370,7 +370,7 @@ async def test_a_session_that_does_not_do_cannot_be_passed_off_as_a_choice_of_ac
 async def test_az_25_an_id_token_hint_names_who_is_expected(
     service: RunningService, at_home: HttpBrowser, anna: User, web: RelyingPartyClient, shelf: RelyingPartyClient
 ) -> None:
-    berta = await service.house.administration.create(
+    berta = await service.services.administration.create(
         login="berta@studio.example", nick="Berta", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
     for age in (0, 90_000):  # one that has ended is a hint still
@@ -393,11 +393,11 @@ async def test_az_25_an_id_token_hint_names_who_is_expected(
 async def test_az_25_whoever_signs_in_instead_of_the_hinted_person_is_refused(
     service: RunningService, visitor: HttpBrowser, web: RelyingPartyClient
 ) -> None:
-    berta = await service.house.administration.create(
+    berta = await service.services.administration.create(
         login="berta@studio.example", nick="Berta", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
     hint = await issue_id_token(service, berta, "web")
-    told = query_of(await web.walk(visitor, LOGIN, id_token_hint=hint))
+    told = query_of(await web.walk_authorize(visitor, LOGIN, id_token_hint=hint))
     assert told["error"] == "login_required"
     assert await count_grants(service) == 0
 
@@ -425,14 +425,14 @@ async def test_whoever_signs_in_instead_of_the_person_that_claims_name_is_refuse
     service: RunningService, visitor: HttpBrowser, web: RelyingPartyClient
 ) -> None:
     claims = json.dumps({"id_token": {"sub": {"value": "1000000009"}}})
-    assert query_of(await web.walk(visitor, LOGIN, claims=claims))["error"] == "login_required"
+    assert query_of(await web.walk_authorize(visitor, LOGIN, claims=claims))["error"] == "login_required"
     assert await count_grants(service) == 0
 
 
 async def test_prompt_select_account_offers_to_go_on_or_to_be_someone_else(
     service: RunningService, at_home: HttpBrowser, anna: User, web: RelyingPartyClient
 ) -> None:
-    berta = await service.house.administration.create(
+    berta = await service.services.administration.create(
         login="berta@studio.example", nick="Berta", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
     await at_home.get(web.authorize_path(prompt="select_account"))
@@ -452,7 +452,7 @@ async def test_prompt_select_account_offers_to_go_on_or_to_be_someone_else(
 async def test_prompt_select_account_without_a_session_is_the_sign_in(
     visitor: HttpBrowser, web: RelyingPartyClient
 ) -> None:
-    assert "code" in query_of(await web.walk(visitor, LOGIN, prompt="select_account"))
+    assert "code" in query_of(await web.walk_authorize(visitor, LOGIN, prompt="select_account"))
 
 
 async def test_az_26_request_objects_are_refused_by_name_and_nothing_is_fetched(
@@ -546,7 +546,7 @@ async def test_az_31_a_blocked_user_gets_no_code(
 ) -> None:
     await at_home.get(web.authorize_path(prompt="login"))
     await at_home.follow()
-    await service.house.administration.block(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
     assert redirect_error(await at_home.client.get(web.authorize_path(prompt="none"))) == "login_required"
     assert (await at_home.post("/sign-in", login=LOGIN, password=PASSWORD)).status_code == 403
     assert await count_grants(service) == 0
@@ -558,15 +558,15 @@ async def test_az_31_whom_the_application_keeps_out_gets_access_denied(
     studio = await a_studio(service)
     number = studio.shop.application_id
     shop = await a_native_client(service, "shop", application_id=number)
-    storage = service.house.storage
+    storage = service.services.storage
     third = await an_oidc_client(service, "third", application_id=number, first_party=False)
-    assert "code" in query_of(await shop.walk(visitor, LOGIN))
+    assert "code" in query_of(await shop.walk_authorize(visitor, LOGIN))
     for login in ({"can": {"value": False}}, {"cannot": {"value": True}}):
         await storage.user_records.edit_record(number, anna.user_id, set_fields(login=login), 0)
         for client in (shop, third):  # nobody is asked to allow what will not happen
             assert redirect_error(await visitor.get(client.authorize_path())) == "access_denied"
             stranger = HttpBrowser(service)
-            assert query_of(await client.walk(stranger, LOGIN))["error"] == "access_denied"
+            assert query_of(await client.walk_authorize(stranger, LOGIN))["error"] == "access_denied"
             await stranger.client.aclose()
     await storage.user_records.edit_record(number, anna.user_id, set_fields(login={}), 0)
     assert "code" in redirect_parameters(await visitor.get(shop.authorize_path()))
@@ -627,16 +627,16 @@ async def test_az_33_a_flood_of_requests_is_limited_and_leaves_a_bounded_pile(
     assert refused
     assert all(int(answer.headers["retry-after"]) > 0 for answer in refused)
     begun = await count_sign_in_flows(service)
-    assert begun <= service.house.settings.rates.login
+    assert begun <= service.services.settings.rates.login
     await service.clock.advance(LATER)
-    await service.house.storage.sweep(service.clock.now())
+    await service.services.storage.sweep(service.clock.now())
     assert await count_sign_in_flows(service) == 0
 
 
 async def test_a_flood_of_strangers_does_not_keep_those_out_who_are_signed_in(
     service: RunningService, at_home: HttpBrowser, web: RelyingPartyClient
 ) -> None:
-    for _ in range(service.house.settings.rates.login + 1):
+    for _ in range(service.services.settings.rates.login + 1):
         flooded = await service.client.get(web.authorize_path())
     assert flooded.status_code == 429
     assert "code" in redirect_parameters(await at_home.get(web.authorize_path()))
@@ -675,7 +675,7 @@ async def test_a_way_to_a_client_that_was_removed_meanwhile_ends(
 ) -> None:
     await visitor.get(web.authorize_path())
     await visitor.follow()
-    await service.house.clients.remove("web", AuditOrigin(actor="test"))
+    await service.services.clients.remove("web", AuditOrigin(actor="test"))
     answer = await visitor.post("/sign-in", login=anna.login or "", password=PASSWORD)
     assert (answer.status_code, "location" in answer.headers) == (400, False)
     assert is_error_page(await visitor.get(web.authorize_path()))

@@ -47,14 +47,14 @@ class Town:
     shop: StubServer  # where the client shelf listens
 
     async def run(self) -> None:
-        await self.service.house.backchannel_logout.run_once()
+        await self.service.services.backchannel_logout.run_once()
 
     async def waiting(self) -> list[LogoutCall]:
-        return list(await self.service.house.storage.logout_calls.all_calls())
+        return list(await self.service.services.storage.logout_calls.all_calls())
 
     async def events(self) -> list[str]:
         """About the client."""
-        return [record.event for record in await self.service.house.storage.audit.newest(50, "shelf", "")]
+        return [record.event for record in await self.service.services.storage.audit.newest_records(50, "shelf", "")]
 
 
 @pytest.fixture
@@ -79,14 +79,14 @@ async def shelf(town: Town) -> RelyingPartyClient:
 @pytest.fixture
 async def resident(service: RunningService, anna: User) -> AsyncIterator[AccountBrowser]:
     someone = AccountBrowser(service)
-    await someone.come_home(anna.login or "")
+    await someone.sign_in_and_open_account(anna.login or "")
     yield someone
     await someone.client.aclose()
 
 
 async def signed_in(client: RelyingPartyClient, resident: AccountBrowser, **changes: str) -> dict[str, Any]:
     """The tokens of a client that the resident goes to with his browser."""
-    return await client.tokens(client.code_in(await client.walk(resident, ANNA, **changes)))
+    return await client.tokens(client.code_from(await client.walk_authorize(resident, ANNA, **changes)))
 
 
 def token_in(received: ReceivedRequest) -> str:
@@ -100,7 +100,7 @@ async def test_the_client_gets_a_logout_token_that_it_can_verify(
     town: Town, shelf: RelyingPartyClient, resident: AccountBrowser, anna: User
 ) -> None:
     tokens = await signed_in(shelf, resident)
-    await resident.send("/sign-out")
+    await resident.post_with_csrf("/sign-out")
     assert town.shop.received == []
     await town.run()
     (received,) = town.shop.received
@@ -132,7 +132,7 @@ async def test_a_logout_token_is_signed_as_the_clients_id_tokens_are(town: Town,
     settings = TokenSettings(id_token_alg=Algorithm.ES256)
     quick = await an_oidc_client(town.service, "quick", backchannel_logout_uri=uri, token_settings=settings)
     await signed_in(quick, resident)
-    await resident.send("/sign-out")
+    await resident.post_with_csrf("/sign-out")
     await town.run()
     assert header_of(token_in(town.shop.received[0]))["alg"] == "ES256"
 
@@ -141,7 +141,7 @@ async def test_a_logout_token_opens_no_door_here(
     town: Town, shelf: RelyingPartyClient, resident: AccountBrowser
 ) -> None:
     await signed_in(shelf, resident)
-    await resident.send("/sign-out")
+    await resident.post_with_csrf("/sign-out")
     await town.run()
     token = token_in(town.shop.received[0])
     answer = await town.service.client.get("/proxy/oauth/logout", params={"id_token_hint": token})
@@ -158,39 +158,39 @@ class Scene:
 
 
 async def sign_out(scene: Scene) -> None:
-    await scene.resident.send("/sign-out")
+    await scene.resident.post_with_csrf("/sign-out")
 
 
 async def end_that_session(scene: Scene) -> None:
     """From another device, on the account page."""
     service = scene.town.service
     other = AccountBrowser(service, agent="Other/1.0")
-    await other.come_home(ANNA)
-    sessions = await service.house.storage.sessions.of_user(scene.anna.user_id, service.clock.now())
+    await other.sign_in_and_open_account(ANNA)
+    sessions = await service.services.storage.sessions.sessions_of_user(scene.anna.user_id, service.clock.now())
     (ours,) = (one for one in sessions if not one.agent.startswith("Other"))
-    await other.send("/account/sessions/end", session_id=ours.session_id)
+    await other.post_with_csrf("/account/sessions/end", session_id=ours.session_id)
     await other.client.aclose()
 
 
 async def sign_out_everywhere_else(scene: Scene) -> None:
-    await scene.resident.send("/account/sessions/end-others")
+    await scene.resident.post_with_csrf("/account/sessions/end-others")
 
 
 async def change_password(scene: Scene) -> None:
     new = "another horse battery staple"
-    await scene.resident.do("/account/password", current=PASSWORD, password=new, repeated=new)
+    await scene.resident.submit_and_read_notice("/account/password", current=PASSWORD, password=new, repeated=new)
 
 
 async def be_blocked(scene: Scene) -> None:
-    await scene.town.service.house.administration.block(scene.anna.user_id, OPERATOR)
+    await scene.town.service.services.administration.block(scene.anna.user_id, OPERATOR)
 
 
 async def be_erased(scene: Scene) -> None:
-    await erasure(scene.town.service.house).erase(scene.anna, OPERATOR)
+    await erasure(scene.town.service.services).erase(scene.anna, OPERATOR)
 
 
 async def let_another_sign_in(scene: Scene) -> None:
-    await scene.town.service.house.administration.create(
+    await scene.town.service.services.administration.create(
         login="bob@studio.example", nick="Bob", password=PASSWORD, origin=OPERATOR
     )
     await scene.resident.sign_in("bob@studio.example")
@@ -224,8 +224,8 @@ async def test_a_client_is_told_long_after_its_access_token_has_ended(
     for _ in range(3):
         await town.service.clock.advance(86_400)
         await resident.get("/account")
-        await town.service.house.storage.sweep(town.service.clock.now())
-    await resident.send("/sign-out")
+        await town.service.services.storage.sweep(town.service.clock.now())
+    await resident.post_with_csrf("/sign-out")
     await town.run()
     assert len(town.shop.received) == 1
 
@@ -239,7 +239,7 @@ async def test_signing_in_once_more_ends_nothing(
     assert town.shop.received == []
     assert before == after
     await resident.get("/account")
-    await resident.send("/sign-out")
+    await resident.post_with_csrf("/sign-out")
     await town.run()
     assert [claims_of(token_in(one))["sid"] for one in town.shop.received] == [before]
 
@@ -251,7 +251,7 @@ async def test_clients_that_were_not_signed_in_to_or_want_no_call_hear_nothing(
     silent = await an_oidc_client(town.service, "silent")
     tokens = await signed_in(silent, resident)
     assert "sid" not in claims_of(tokens["id_token"])
-    await resident.send("/sign-out")
+    await resident.post_with_csrf("/sign-out")
     await town.run()
     assert town.shop.received == []
 
@@ -259,9 +259,9 @@ async def test_clients_that_were_not_signed_in_to_or_want_no_call_hear_nothing(
 async def test_an_address_that_fails_is_tried_again_ever_more_slowly(
     town: Town, shelf: RelyingPartyClient, resident: AccountBrowser
 ) -> None:
-    town.shop.say = lambda _: BUSY
+    town.shop.respond = lambda _: BUSY
     await signed_in(shelf, resident)
-    await resident.send("/sign-out")
+    await resident.post_with_csrf("/sign-out")
     for tries, delay in ((1, 15), (2, 30), (3, 60)):
         await town.run()
         assert len(town.shop.received) == tries
@@ -272,7 +272,7 @@ async def test_an_address_that_fails_is_tried_again_ever_more_slowly(
         await town.run()
         assert len(town.shop.received) == tries
         await town.service.clock.advance(1)
-    town.shop.say = lambda _: http_response(b"")
+    town.shop.respond = lambda _: http_response(b"")
     await town.run()
     tokens = [token_in(one) for one in town.shop.received]
     assert len({claims_of(token)["jti"] for token in tokens}) == 4
@@ -284,9 +284,9 @@ async def test_an_address_that_fails_is_tried_again_ever_more_slowly(
 async def test_after_a_day_it_is_given_up_and_recorded(
     town: Town, shelf: RelyingPartyClient, resident: AccountBrowser
 ) -> None:
-    town.shop.say = lambda _: BUSY
+    town.shop.respond = lambda _: BUSY
     await signed_in(shelf, resident)
-    await resident.send("/sign-out")
+    await resident.post_with_csrf("/sign-out")
     for _ in range(40):
         await town.run()
         await town.service.clock.advance(3_600)
@@ -301,15 +301,15 @@ async def test_a_call_survives_the_process_and_is_made_by_the_next_one(
 ) -> None:
     """The housekeeping of a process that starts finds what another one left."""
     await signed_in(shelf, resident)
-    await resident.send("/sign-out")
+    await resident.post_with_csrf("/sign-out")
     called = asyncio.Event()
 
     def say(_: ReceivedRequest) -> bytes:
         called.set()
         return NO_CONTENT
 
-    town.shop.say = say
-    async with housekeeping(town.service.house):
+    town.shop.respond = say
+    async with housekeeping(town.service.services):
         await asyncio.wait_for(called.wait(), 10)
     assert len(town.shop.received) == 1
 
@@ -318,8 +318,8 @@ async def test_a_client_that_is_removed_meanwhile_hears_nothing(
     town: Town, shelf: RelyingPartyClient, resident: AccountBrowser
 ) -> None:
     await signed_in(shelf, resident)
-    await resident.send("/sign-out")
-    await town.service.house.clients.remove("shelf", OPERATOR)
+    await resident.post_with_csrf("/sign-out")
+    await town.service.services.clients.remove("shelf", OPERATOR)
     await town.run()
     assert town.shop.received == []
     assert [call.next_try_at for call in await town.waiting()] == [0]
@@ -329,13 +329,13 @@ async def test_a_client_that_is_removed_meanwhile_hears_nothing(
 @pytest.mark.parametrize("inside", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fd00::1"])
 async def test_an_address_that_leads_inside_is_not_called(town: Town, resident: AccountBrowser, inside: str) -> None:
     """AP-08 for back-channel logout: the name is a client's choice, where it leads is not ours to trust."""
-    house, wire = town.service.house, StubConnector()
+    house, wire = town.service.services, StubConnector()
     client = await an_oidc_client(town.service, backchannel_logout_uri="https://inside.example/out")
     await signed_in(client, resident)
-    await resident.send("/sign-out")
+    await resident.post_with_csrf("/sign-out")
     careful = BackchannelLogoutWorker(
         store=house.storage.logout_calls,
-        clients=house.storage.oauth,
+        clients=house.storage.clients,
         poster=OutboundClient(allowed=(), resolver=StubResolver(inside_example=[[inside]]), connector=wire),
         signer=house.signer,
         recorder=house.recorder,

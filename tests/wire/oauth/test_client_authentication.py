@@ -61,7 +61,7 @@ async def test_basic_and_post_are_the_same_and_an_equal_client_id_may_stand_besi
         ({}, secret),
     ]
     for headers, fields in ways:
-        assert success_body(await redeem(shelf, await shelf.granted(anna), headers, **fields))
+        assert success_body(await redeem(shelf, await shelf.issue_code(anna), headers, **fields))
 
 
 async def test_two_different_ways_at_once_are_invalid_request(shelf: RelyingPartyClient, anna: User) -> None:
@@ -72,7 +72,7 @@ async def test_two_different_ways_at_once_are_invalid_request(shelf: RelyingPart
         (header, {"client_assertion": "a.b.c", "client_assertion_type": BEARER}),
         ({"Authorization": f"Bearer {native_proof(shelf.redirect_uri, 'x')}"}, {"client_secret": shelf.secret}),
     ):
-        answer = await redeem(shelf, await shelf.granted(anna), headers, **fields)
+        answer = await redeem(shelf, await shelf.issue_code(anna), headers, **fields)
         assert oauth_error(answer) == (400, "invalid_request"), fields
 
 
@@ -82,25 +82,25 @@ async def test_a_native_client_has_no_way_but_its_proof(web: RelyingPartyClient,
         ({}, {"client_id": "web", "client_secret": web.secret}),
         ({}, {"client_id": "web"}),
     ):
-        assert oauth_error(await redeem(web, await web.granted(anna), headers, **fields)) == UNPROVED
-    assert success_body(await redeem(web, await web.granted(anna), web.headers, client_id="web"))
+        assert oauth_error(await redeem(web, await web.issue_code(anna), headers, **fields)) == UNPROVED
+    assert success_body(await redeem(web, await web.issue_code(anna), web.headers, client_id="web"))
 
 
 async def test_the_sha_1_proof_is_refused_from_a_client_of_profile_oidc(
     shelf: RelyingPartyClient, anna: User
 ) -> None:
     headers = {"Authorization": f"Bearer {native_proof(shelf.redirect_uri, shelf.secret)}"}
-    assert oauth_error(await redeem(shelf, await shelf.granted(anna), headers)) == UNPROVED
-    assert oauth_error(await redeem(shelf, await shelf.granted(anna), headers, client_id="shelf")) == UNPROVED
+    assert oauth_error(await redeem(shelf, await shelf.issue_code(anna), headers)) == UNPROVED
+    assert oauth_error(await redeem(shelf, await shelf.issue_code(anna), headers, client_id="shelf")) == UNPROVED
 
 
 async def test_a_public_client_names_itself_in_the_body_or_by_basic_with_no_password(
     app: RelyingPartyClient, anna: User
 ) -> None:
     for headers, fields in (({}, {"client_id": "app"}), ({"Authorization": basic_auth("app", "")}, {})):
-        code = await app.granted(anna, code_challenge=challenge_of(VERIFIER))
+        code = await app.issue_code(anna, code_challenge=challenge_of(VERIFIER))
         assert success_body(await redeem(app, code, headers, code_verifier=VERIFIER, **fields))
-    code = await app.granted(anna, code_challenge=challenge_of(VERIFIER))
+    code = await app.issue_code(anna, code_challenge=challenge_of(VERIFIER))
     headers = {"Authorization": basic_auth("app", "something")}
     assert oauth_error(await redeem(app, code, headers, code_verifier=VERIFIER)) == UNPROVED
     headers = {"Authorization": f"Bearer {native_proof(app.redirect_uri, '')}"}
@@ -119,42 +119,42 @@ async def test_no_name_no_secret_and_a_confidential_client_without_one_are_refus
         ({"Authorization": "Basic " + b64encode(b"shelf").decode()}, {}),
         ({"Authorization": "Digest x"}, {}),
     ):
-        assert oauth_error(await redeem(shelf, await shelf.granted(anna), headers, **fields)) == UNPROVED
+        assert oauth_error(await redeem(shelf, await shelf.issue_code(anna), headers, **fields)) == UNPROVED
 
 
 async def put_secret(service: RunningService, relying: RelyingPartyClient, kind: SecretKind, secret: bytes) -> None:
     kept = (ClientSecret(kind=kind, secret=secret, created_at=service.clock.now()),)
-    changed = replace(await service.house.storage.oauth.client(relying.client.client_id), secrets=kept)
-    await service.house.storage.runner.act(partial(replace_client, changed))
+    changed = replace(await service.services.storage.clients.client(relying.client.client_id), secrets=kept)
+    await service.services.storage.runner.write(partial(replace_client, changed))
 
 
 async def test_an_imported_secret_is_read_as_it_is_and_encoded(
     service: RunningService, shelf: RelyingPartyClient, anna: User
 ) -> None:
     secret = "p%40ss+w rd/ä" * 4
-    hashed = await service.house.passwords.hash(secret)
+    hashed = await service.services.passwords.hash(secret)
     await put_secret(service, shelf, SecretKind.ARGON2, hashed.encode())
     for sent in (secret, quote_plus(secret)):
         assert success_body(
-            await redeem(shelf, await shelf.granted(anna), {"Authorization": basic_auth("shelf", sent)})
+            await redeem(shelf, await shelf.issue_code(anna), {"Authorization": basic_auth("shelf", sent)})
         )
     fields = {"client_id": "shelf", "client_secret": secret}
-    assert success_body(await redeem(shelf, await shelf.granted(anna), {}, **fields))
+    assert success_body(await redeem(shelf, await shelf.issue_code(anna), {}, **fields))
 
 
 async def test_guesses_at_a_weak_secret_end_and_a_right_one_is_remembered(
     service: RunningService, shelf: RelyingPartyClient, anna: User
 ) -> None:
-    await put_secret(service, shelf, SecretKind.ARGON2, (await service.house.passwords.hash("weak")).encode())
+    await put_secret(service, shelf, SecretKind.ARGON2, (await service.services.passwords.hash("weak")).encode())
     assert success_body(
-        await redeem(shelf, await shelf.granted(anna), {"Authorization": basic_auth("shelf", "weak")})
+        await redeem(shelf, await shelf.issue_code(anna), {"Authorization": basic_auth("shelf", "weak")})
     )
     answers = [
         await redeem(shelf, "code", {"Authorization": basic_auth("shelf", f"guess {number}")}) for number in range(25)
     ]
     assert [answer.status_code for answer in answers] == [401] * 20 + [429] * 5
     assert success_body(
-        await redeem(shelf, await shelf.granted(anna), {"Authorization": basic_auth("shelf", "weak")})
+        await redeem(shelf, await shelf.issue_code(anna), {"Authorization": basic_auth("shelf", "weak")})
     )
 
 
@@ -162,12 +162,12 @@ async def test_either_of_two_live_secrets_is_taken_until_the_old_one_ends(
     service: RunningService, web: RelyingPartyClient, shelf: RelyingPartyClient, anna: User
 ) -> None:
     for relying in (web, shelf):
-        new = await service.house.clients.rotate_secret(relying.client.client_id, ORIGIN)
-        assert success_body(await relying.redeem(await relying.granted(anna)))
-        assert success_body(await replace(relying, secret=new).redeem(await relying.granted(anna)))
+        new = await service.services.clients.rotate_secret(relying.client.client_id, ORIGIN)
+        assert success_body(await relying.redeem(await relying.issue_code(anna)))
+        assert success_body(await replace(relying, secret=new).redeem(await relying.issue_code(anna)))
     await service.clock.advance(7 * 86_400)
     for relying in (web, shelf):
-        assert oauth_error(await relying.redeem(await relying.granted(anna))) == UNPROVED
+        assert oauth_error(await relying.redeem(await relying.issue_code(anna))) == UNPROVED
 
 
 async def keyed(service: RunningService, key: Any, alg: str) -> RelyingPartyClient:
@@ -195,7 +195,7 @@ def asserted(
 
 async def with_assertion(relying: RelyingPartyClient, user: User, assertion: str, **more: str) -> httpx2.Response:
     fields = {"client_assertion": assertion, "client_assertion_type": BEARER, **more}
-    return await redeem(relying, await relying.granted(user), {}, **fields)
+    return await redeem(relying, await relying.issue_code(user), {}, **fields)
 
 
 @pytest.mark.filterwarnings("ignore::joserfc.errors.SecurityWarning")
@@ -258,7 +258,7 @@ async def test_an_assertion_about_another_client_proves_only_that_one(
     key = KEYS["ES256"]()
     await keyed(service, key, "ES256")
     fields = {"client_assertion": asserted(service, key, "ES256"), "client_assertion_type": BEARER}
-    assert oauth_error(await redeem(shelf, await shelf.granted(anna), {}, **fields)) == (400, "invalid_grant")
+    assert oauth_error(await redeem(shelf, await shelf.issue_code(anna), {}, **fields)) == (400, "invalid_grant")
 
 
 ENDPOINTS = [
@@ -297,21 +297,23 @@ async def refusals_kept(service: RunningService) -> list[Any]:
     def verb() -> Verb[list[Any]]:
         return list((yield kept()))
 
-    return await service.house.storage.runner.survey(verb)
+    return await service.services.storage.runner.snapshot_read(verb)
 
 
 async def test_wrong_proofs_are_among_the_refusals_until_their_source_is_kept_out(
     service: RunningService, web: RelyingPartyClient, shelf: RelyingPartyClient, anna: User
 ) -> None:
     await redeem(shelf, "code", {"Authorization": basic_auth("shelf", "wrong")})
-    await redeem(web, await web.granted(anna), {"Authorization": f"Bearer {native_proof(web.redirect_uri, 'wrong')}"})
+    await redeem(
+        web, await web.issue_code(anna), {"Authorization": f"Bearer {native_proof(web.redirect_uri, 'wrong')}"}
+    )
     kept = await refusals_kept(service)
     assert [(one.event, one.subject, one.reason) for one in kept] == [
         ("client.refused", "shelf", "a wrong proof"),
         ("client.refused", "web", "a wrong proof"),
     ]
     assert all(one.request_id and one.personal["address"] == "127.0.0.1" for one in kept)
-    found = await service.house.storage.audit.find(kept[0].record_id)
+    found = await service.services.storage.audit.find_record(kept[0].record_id)
     assert found is not None
     answers = [await redeem(shelf, "code", {"Authorization": basic_auth("shelf", "wrong")}) for _ in range(105)]
     assert answers[-1].status_code == 429
@@ -321,6 +323,6 @@ async def test_wrong_proofs_are_among_the_refusals_until_their_source_is_kept_ou
 async def test_right_proofs_and_names_of_nobody_leave_no_refusal(
     service: RunningService, shelf: RelyingPartyClient, anna: User
 ) -> None:
-    await shelf.tokens(await shelf.granted(anna))
+    await shelf.tokens(await shelf.issue_code(anna))
     assert oauth_error(await redeem(shelf, "code", {"Authorization": basic_auth("nobody", "x")})) == UNPROVED
     assert await refusals_kept(service) == []

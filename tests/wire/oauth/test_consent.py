@@ -74,7 +74,7 @@ async def test_allow_is_asked_for_once_for_each_set_of_scopes(
     await asked(at_home, third, scope="openid profile")
     assert "code" in redirect_parameters(await at_home.post(CONSENT, decision="allow"))
     assert "code" in redirect_parameters(await at_home.get(third.authorize_path(scope="openid email profile")))
-    consent = await service.house.storage.consents.consent(anna.user_id, "third")
+    consent = await service.services.storage.consents.consent(anna.user_id, "third")
     assert consent is not None
     assert set(consent.scopes) == {"openid", "email", "profile"}
     assert await count_sign_in_flows(service) == 0
@@ -88,7 +88,7 @@ async def test_deny_tells_the_client_and_remembers_nothing(
     assert redirect_error(denied) == "access_denied"
     told = redirect_parameters(denied)
     assert (told["state"], told["iss"]) == ("st", service.base_url)
-    assert await service.house.storage.consents.consent(anna.user_id, "third") is None
+    assert await service.services.storage.consents.consent(anna.user_id, "third") is None
     assert (await count_grants(service), await count_sign_in_flows(service)) == (0, 0)
     await asked(at_home, third)
 
@@ -100,7 +100,7 @@ async def test_a_denial_is_recorded_once(
     form = {**hidden_fields(page), "decision": "deny"}
     for _ in range(3):
         await at_home.client.post(CONSENT, data=form)
-    records = await service.house.storage.audit.newest(10, anna.user_id, "consent.denied")
+    records = await service.services.storage.audit.newest_records(10, anna.user_id, "consent.denied")
     assert [(one.actor, one.details) for one in records] == [
         (anna.user_id, {"client": "third", "scope": "openid email"})
     ]
@@ -115,11 +115,11 @@ async def test_a_consent_withdrawn_in_that_moment_leaves_no_grant(
 ) -> None:
     await asked(at_home, third)
     redirect_parameters(await at_home.post(CONSENT, decision="allow"))
-    store = type(service.house.storage.grants)
-    begin = store.begin
+    store = type(service.services.storage.grants)
+    begin = store.create_grant
 
     async def after_the_withdrawal(self: Any, *args: Any, **more: Any) -> bool:
-        assert await account_services(service.house).authorizing.consents.withdraw(
+        assert await account_services(service.services).authorization.consents.withdraw(
             anna.user_id, "third", AuditOrigin(actor="test")
         )
         return await begin(self, *args, **more)
@@ -217,18 +217,21 @@ async def test_the_account_page_lists_what_was_allowed_and_withdrawing_ends_it(
     service: RunningService, third: RelyingPartyClient
 ) -> None:
     resident = AccountBrowser(service)
-    await resident.come_home()
+    await resident.sign_in_and_open_account()
     await asked(resident, third)
     code = redirect_parameters(await resident.post(CONSENT, decision="allow"))["code"]
     page = unescape((await resident.get("/account")).text)
     assert "Sky <Atlas>" in page
     assert "access while you are away" in page
-    assert await resident.do("/account/applications/revoke", "third") == "The application has no access any more."
+    assert (
+        await resident.submit_and_read_notice("/account/applications/revoke", "third")
+        == "The application has no access any more."
+    )
     assert "Sky" not in (await resident.get("/account")).text.split('id="applications"')[1].split("</section>")[0]
-    holder = await service.house.storage.grants.by_code(sha256(code))
+    holder = await service.services.storage.grants.find_grant_by_code(sha256(code))
     assert holder is not None
     assert holder.grant.revoked_at == service.clock.now()
-    assert await service.house.storage.grants.by_id(holder.grant.grant_id, service.clock.now()) is None
+    assert await service.services.storage.grants.find_live_grant(holder.grant.grant_id, service.clock.now()) is None
     assert (await third.redeem(code)).status_code == 400
     await asked(resident, third)
     activity = (await resident.get("/account")).text.split('id="activity"')[1]
@@ -242,12 +245,12 @@ async def test_nobody_withdraws_for_another(
 ) -> None:
     await asked(at_home, third)
     await at_home.post(CONSENT, decision="allow")
-    berta = await service.house.administration.new_user(login="b@studio.example", nick="B", password=PASSWORD)
+    berta = await service.services.administration.new_user(login="b@studio.example", nick="B", password=PASSWORD)
     resident = AccountBrowser(service)
-    await service.house.storage.accounts.create(berta, a_record())
-    await resident.come_home("b@studio.example")
-    await resident.send("/account/applications/revoke", client_id="third")
-    assert await service.house.storage.consents.consent(anna.user_id, "third") is not None
+    await service.services.storage.accounts.create_user(berta, a_record())
+    await resident.sign_in_and_open_account("b@studio.example")
+    await resident.post_with_csrf("/account/applications/revoke", client_id="third")
+    assert await service.services.storage.consents.consent(anna.user_id, "third") is not None
     await resident.client.aclose()
 
 
@@ -266,7 +269,7 @@ async def test_op_14_what_was_allowed_is_in_the_copy_of_a_persons_data(
     service: RunningService, third: RelyingPartyClient
 ) -> None:
     resident = AccountBrowser(service)
-    await resident.come_home()
+    await resident.sign_in_and_open_account()
     await asked(resident, third, scope="openid email")
     await resident.post(CONSENT, decision="allow")
     await resident.get("/account")
@@ -283,15 +286,15 @@ async def test_op_14_nothing_of_a_sign_in_to_a_client_outlives_the_account(
     service: RunningService, anna: User, third: RelyingPartyClient
 ) -> None:
     resident = AccountBrowser(service)
-    await resident.come_home()
+    await resident.sign_in_and_open_account()
     await asked(resident, third)
     await resident.post(CONSENT, decision="allow")
     await asked(resident, third, prompt="consent")  # and one under way
-    assert tables_that_mention(await read_all_tables(service.house.storage), anna.user_id) >= {
+    assert tables_that_mention(await read_all_tables(service.services.storage), anna.user_id) >= {
         *("consents", "grants", "interactions"),
     }
     await resident.get("/account/delete")
     await resident.submit("/account/delete", login=LOGIN)
-    after = await read_all_tables(service.house.storage)
+    after = await read_all_tables(service.services.storage)
     assert tables_that_mention(after, anna.user_id) == {"user_ids", "audit_events"}
     await resident.client.aclose()

@@ -150,7 +150,7 @@ async def test_no_is_an_answer_and_is_recorded(
     page = await answered(visitor, given["user_code"], "cancel")
     assert "Nobody was signed in" in page.text
     assert oauth_error(await poll(tv, given["device_code"])) == (400, "access_denied")
-    records = await service.house.storage.audit.newest(10, anna.user_id, "")
+    records = await service.services.storage.audit.newest_records(10, anna.user_id, "")
     assert "device.denied" in [record.event for record in records]
     assert "Check it" in (await type_code(visitor, given["user_code"])).text
 
@@ -260,7 +260,9 @@ async def test_what_the_application_does_not_let_in_is_not_signed_in(
     service: RunningService, tv: RelyingPartyClient, visitor: HttpBrowser
 ) -> None:
     """The page says which application and, to whoever administers, which rule."""
-    application = await create_application(service.house.storage, settings={"restricted_domains": ["other.example"]})
+    application = await create_application(
+        service.services.storage, settings={"restricted_domains": ["other.example"]}
+    )
     open_to_all, shop = (
         tv,
         await a_public_client(
@@ -281,7 +283,7 @@ async def test_what_the_application_does_not_let_in_is_not_signed_in(
     assert oauth_error(await poll(shop, given["device_code"])) == (400, "access_denied")
     for client_id in (open_to_all.client.client_id, "nobody"):  # says nothing of what refuses nobody
         assert "Nobody was signed in" in (await visitor.get(f"/device/denied?client_id={client_id}")).text
-    await service.house.administration.create(
+    await service.services.administration.create(
         login="ada@studio.example", nick="Ada", password=PASSWORD, origin=ORIGIN, administrator=True
     )
     ada = HttpBrowser(service)
@@ -298,7 +300,7 @@ async def test_whoever_is_blocked_before_the_device_asks_again_is_not_signed_in(
 ) -> None:
     given = await ask(tv)
     await answered(visitor, given["user_code"], "confirm")
-    await service.house.administration.block(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
     assert oauth_error(await poll(tv, given["device_code"])) == (400, "invalid_grant")
 
 
@@ -313,7 +315,7 @@ async def test_a_third_party_tells_what_it_wants_and_is_listed_afterwards(
     await visitor.post("/sign-in/confirm", decision="confirm")
     tokens = success_body(await poll(tv, given["device_code"]))
     assert "Their TV" in (await visitor.get("/account")).text
-    assert await service.house.storage.consents.withdraw(
+    assert await service.services.storage.consents.withdraw_consent(
         anna.user_id, "tv", service.clock.now(), a_record(subject=anna.user_id)
     )
     assert oauth_error(await tv.refresh(tokens["refresh_token"], redirect_uri="")) == (400, "invalid_grant")
@@ -329,14 +331,14 @@ async def test_a_device_goes_on_when_the_browser_that_confirmed_it_signs_out(
     await visitor.get("/account")
     assert (await visitor.post("/sign-out")).status_code == 200
     assert (await tv.userinfo(tokens["access_token"])).status_code == 200
-    await service.house.administration.block(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
     assert (await tv.userinfo(tokens["access_token"])).status_code == 401
 
 
 async def test_whoever_signs_in_meanwhile_does_not_answer_for_the_one_who_was_asked(
     service: RunningService, tv: RelyingPartyClient, visitor: HttpBrowser
 ) -> None:
-    await service.house.administration.create(
+    await service.services.administration.create(
         login="bob@studio.example", nick="Bob", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
     given = await ask(tv)
@@ -376,18 +378,20 @@ async def test_a_session_from_a_short_token_cannot_choose_itself_for_a_device(
 async def test_neither_the_confirmation_nor_the_grant_takes_a_limited_session(
     service: RunningService, tv: RelyingPartyClient, visitor: HttpBrowser, anna: User
 ) -> None:
-    them, store = account_services(service.house), service.house.storage.interactions
+    them, store = account_services(service.services), service.services.storage.sign_in_flows
     await set_limited_session(service, anna, visitor)
     given = await ask(tv)
     handle = flow_handle(await type_code(visitor, given["user_code"]))
     signed_in = await them.sessions.find(visitor.cookies["gh_session"])
-    begun = await store.find(sha256(handle), service.clock.now())
+    begun = await store.find_flow(sha256(handle), service.clock.now())
     assert signed_in is not None
     assert begun is not None
-    asked = await store.move(replace(with_proof(begun, proof_of_session(signed_in.session)), step=FlowStep.CONFIRM))
+    asked = await store.update_flow(
+        replace(with_proof(begun, proof_of_session(signed_in.session)), step=FlowStep.CONFIRM)
+    )
     assert (await visitor.get(f"/sign-in/confirm?interaction={handle}")).status_code == 400
     with pytest.raises(SignInFlowGone):
-        await them.device_occasion.finish(asked, AuditOrigin(actor="test"))
+        await them.device_purpose.finish(asked, AuditOrigin(actor="test"))
     assert oauth_error(await poll(tv, given["device_code"])) == (400, "authorization_pending")
 
 
@@ -398,9 +402,9 @@ async def test_a_flood_of_devices_is_limited_and_soon_forgotten(
     closed = [answer for answer in answers if answer.status_code == 429]
     assert closed
     assert all(int(answer.headers["retry-after"]) > 0 for answer in closed)
-    assert await count_rows(service, device_requests) <= service.house.settings.rates.login
+    assert await count_rows(service, device_requests) <= service.services.settings.rates.login
     await service.clock.advance(1_200)
-    await service.house.storage.sweep(service.clock.now())
+    await service.services.storage.sweep(service.clock.now())
     assert await count_rows(service, device_requests) == 0
     await ask(tv)
 
@@ -410,11 +414,11 @@ async def test_a_consent_withdrawn_in_that_moment_leaves_no_device_signed_in(
 ) -> None:
     stick = await a_public_client(service, "stick", redirect_uris=(), device_grant=True, first_party=False)
     given = await ask(stick)
-    store = type(service.house.storage.device_requests)
-    approve = store.approve
+    store = type(service.services.storage.device_requests)
+    approve = store.approve_request
 
     async def after_the_withdrawal(self: Any, *args: Any, **more: Any) -> bool:
-        assert await account_services(service.house).authorizing.consents.withdraw(
+        assert await account_services(service.services).authorization.consents.withdraw(
             anna.user_id, "stick", AuditOrigin(actor="test")
         )
         return await approve(self, *args, **more)

@@ -38,7 +38,7 @@ async def post(service: RunningService, path: str, bearer: str, **more: Any) -> 
 
 
 async def user_jwt(service: RunningService, user: User, **fields: Any) -> str:
-    return await service.house.user_tokens.issue(user, auth="login", factor=FACTOR, **fields)
+    return await service.services.user_tokens.issue(user, auth="login", factor=FACTOR, **fields)
 
 
 async def test_exchange_gives_an_id_token_for_the_service_itself(service: RunningService, anna: User) -> None:
@@ -71,10 +71,10 @@ async def test_ui_08_exchange_refuses_whatever_is_not_a_living_user_jwt(
     service: RunningService, studio: Studio, web: RelyingPartyClient, anna: User
 ) -> None:
     jwt = await user_jwt(service, anna)
-    tokens = await web.tokens(await web.granted(anna))
+    tokens = await web.tokens(await web.issue_code(anna))
     exchanged = success_body(await post(service, EXCHANGE_TOKEN, tokens["access_token"]))["token"]
     key = await studio.access_key()
-    for_shop = (await studio.ok("exchangeJwt", {"jwt": jwt}, {"Authorization": f"Bearer {key}"}))["jwt"]
+    for_shop = (await studio.expect_ok("exchangeJwt", {"jwt": jwt}, {"Authorization": f"Bearer {key}"}))["jwt"]
     head, payload, signature = jwt.split(".")
     altered = f"{head}.{payload[:-2]}{'AA' if payload[-2:] != 'AA' else 'BB'}.{signature}"
     for wrong in (
@@ -90,9 +90,9 @@ async def test_ui_08_exchange_refuses_whatever_is_not_a_living_user_jwt(
 
 async def test_ui_08_exchange_refuses_a_blocked_user_and_a_revoked_jwt(service: RunningService, anna: User) -> None:
     jwt = await user_jwt(service, anna)
-    await service.house.administration.block(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
     assert oauth_error(await post(service, EXCHANGE, jwt)) == BAD
-    await service.house.administration.unblock(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.administration.unblock(anna.user_id, AuditOrigin(actor="test"))
     assert oauth_error(await post(service, EXCHANGE, jwt)) == BAD
 
 
@@ -104,7 +104,7 @@ async def test_exchange_honours_the_addresses_a_jwt_is_for(service: RunningServi
 
 
 async def exchanged_by(relying: RelyingPartyClient, user: User, **fields: Any) -> dict[str, Any]:
-    tokens = await relying.tokens(await relying.granted(user, **fields))
+    tokens = await relying.tokens(await relying.issue_code(user, **fields))
     given = success_body(await post(relying.service, EXCHANGE_TOKEN, tokens["access_token"]))
     assert given.keys() == {"token"}
     return claims_of(given["token"])
@@ -125,7 +125,7 @@ async def test_exchange_token_gives_a_user_jwt_that_says_where_it_came_from(
 async def test_exchange_token_never_outlives_the_access_token(
     service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
-    tokens = await web.tokens(await web.granted(anna))
+    tokens = await web.tokens(await web.issue_code(anna))
     ends_at = service.clock.now() + 3_600
     await service.clock.advance(3_000)
     jwt = success_body(await post(service, EXCHANGE_TOKEN, tokens["access_token"]))["token"]
@@ -135,7 +135,7 @@ async def test_exchange_token_never_outlives_the_access_token(
 async def test_third_party_clients_get_nick_and_tags_only_with_their_scopes(
     service: RunningService, anna: User
 ) -> None:
-    await service.house.storage.accounts.put_labels(
+    await service.services.storage.accounts.set_labels(
         anna.user_id, a_record(), tags=frozenset({"staff"}), purchases=None
     )
     third = await a_native_client(service, "third", first_party=False)
@@ -153,7 +153,7 @@ async def test_third_party_clients_get_nick_and_tags_only_with_their_scopes(
 async def test_a_client_that_may_not_exchange_is_told_so(
     service: RunningService, shelf: RelyingPartyClient, anna: User
 ) -> None:
-    tokens = await shelf.tokens(await shelf.granted(anna))
+    tokens = await shelf.tokens(await shelf.issue_code(anna))
     answer = await post(service, EXCHANGE_TOKEN, tokens["access_token"])
     assert oauth_error(answer) == (403, "unauthorized_client")
 
@@ -161,7 +161,7 @@ async def test_a_client_that_may_not_exchange_is_told_so(
 async def test_exchange_token_refuses_whatever_is_no_access_token(
     service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
-    tokens = await web.tokens(await web.granted(anna))
+    tokens = await web.tokens(await web.issue_code(anna))
     exchanged = success_body(await post(service, EXCHANGE_TOKEN, tokens["access_token"]))["token"]
     for wrong in ("", tokens["id_token"], tokens["refresh_token"], exchanged, await user_jwt(service, anna)):
         answer = await post(service, EXCHANGE_TOKEN, wrong, json={"access_token": tokens["access_token"]})
@@ -170,20 +170,20 @@ async def test_exchange_token_refuses_whatever_is_no_access_token(
 
 async def keep_out(service: RunningService, anna: User, shop: Application) -> None:
     login = set_fields(login={"cannot": {"value": True}})
-    await service.house.storage.user_records.edit_record(shop.application_id, anna.user_id, login, 0)
+    await service.services.storage.user_records.edit_record(shop.application_id, anna.user_id, login, 0)
 
 
 async def remove(service: RunningService, _anna: User, shop: Application) -> None:
-    await service.house.storage.applications.edit_application(shop.application_id, set_fields(removed=True))
+    await service.services.storage.applications.edit_application(shop.application_id, set_fields(removed=True))
 
 
 @pytest.mark.parametrize(("end", "refusal"), [(keep_out, (403, "access_denied")), (remove, BAD)])
 async def test_ui_10_exchange_token_refuses_users_without_the_right_to_log_in(
     service: RunningService, anna: User, end: Any, refusal: tuple[int, str]
 ) -> None:
-    shop = await create_application(service.house.storage, name="Shop")
+    shop = await create_application(service.services.storage, name="Shop")
     web = await a_native_client(service, application_id=shop.application_id)
-    tokens = await web.tokens(await web.granted(anna))
+    tokens = await web.tokens(await web.issue_code(anna))
     assert success_body(await post(service, EXCHANGE_TOKEN, tokens["access_token"]))
     await end(service, anna, shop)
     assert oauth_error(await post(service, EXCHANGE_TOKEN, tokens["access_token"])) == refusal
@@ -193,12 +193,12 @@ async def test_ui_11_an_exchanged_token_reads_its_owner_and_writes_nothing(
     studio: Studio, web: RelyingPartyClient, anna: User
 ) -> None:
     service, shop = studio.service, studio.shop
-    tokens = await web.tokens(await web.granted(anna))
+    tokens = await web.tokens(await web.issue_code(anna))
     jwt = success_body(await post(service, EXCHANGE_TOKEN, tokens["access_token"]))["token"]
     bearer = {"Authorization": f"Bearer {jwt}"}
     beside_service = {**bearer, "Service-Jwt": await studio.service_jwt()}
-    assert (await studio.ok("user/info", {}, bearer))["status"] == "OK"
-    assert (await studio.ok("meta/data", own_record(shop), beside_service))["user_id"] == anna.user_id
+    assert (await studio.expect_ok("user/info", {}, bearer))["status"] == "OK"
+    assert (await studio.expect_ok("meta/data", own_record(shop), beside_service))["user_id"] == anna.user_id
     about = {"application_id": shop.application_id}
     for path, body in (
         ("meta/data", {"action": "save", "data": {}, **about}),
@@ -213,17 +213,19 @@ async def test_ui_11_an_exchanged_token_reads_its_owner_and_writes_nothing(
         for headers in (bearer, beside_service):
             answer = await studio.post(path, body, headers)
             assert answer.status_code in (401, 403), (path, answer.text)
-    await studio.refused(403, "exchangeJwt", {"jwt": jwt}, {"Authorization": f"Bearer {await studio.access_key()}"})
+    await studio.expect_error(
+        403, "exchangeJwt", {"jwt": jwt}, {"Authorization": f"Bearer {await studio.access_key()}"}
+    )
 
 
 async def test_ui_11_an_exchanged_token_dies_with_its_grant(
     studio: Studio, web: RelyingPartyClient, anna: User
 ) -> None:
     service = studio.service
-    tokens = await web.tokens(await web.granted(anna))
+    tokens = await web.tokens(await web.issue_code(anna))
     jwt = success_body(await post(service, EXCHANGE_TOKEN, tokens["access_token"]))["token"]
     bearer = {"Authorization": f"Bearer {jwt}"}
-    assert await studio.ok("user/info", {}, bearer)
+    assert await studio.expect_ok("user/info", {}, bearer)
     fields = {"client_id": "web", "client_secret": web.secret, "refresh_token": tokens["refresh_token"]}
     assert success_body(await service.client.post("/proxy/oauth/token/revoke", json=fields))
-    await studio.refused(401, "user/info", {}, bearer)
+    await studio.expect_error(401, "user/info", {}, bearer)

@@ -62,9 +62,9 @@ async def exchange_door(service: RunningService, anna: User) -> Door:
         return await service.client.post("/proxy/oauth/exchange", headers=headers)
 
     async def make() -> str:
-        return await service.house.user_tokens.issue(anna, auth="login", factor="f")
+        return await service.services.user_tokens.issue(anna, auth="login", factor="f")
 
-    key = service.house.keyring.signing(KeyPurpose.TOKENS, Algorithm.RS256, service.clock.now())
+    key = service.services.keyring.signing_key(KeyPurpose.TOKENS, Algorithm.RS256, service.clock.now())
     return Door(show=show, make=make, private=key.private, refusal=(401, "invalid_token"))
 
 
@@ -72,10 +72,10 @@ async def refresh_door(service: RunningService, anna: User) -> Door:
     shop = await an_oidc_client(service)
 
     async def make() -> str:
-        token: str = (await shop.tokens(await shop.granted(anna)))["refresh_token"]
+        token: str = (await shop.tokens(await shop.issue_code(anna)))["refresh_token"]
         return token
 
-    key = service.house.keyring.signing(KeyPurpose.REFRESH, Algorithm.EDDSA, service.clock.now())
+    key = service.services.keyring.signing_key(KeyPurpose.REFRESH, Algorithm.EDDSA, service.clock.now())
     return Door(show=shop.refresh, make=make, private=key.private, refusal=(400, "invalid_grant"))
 
 
@@ -100,7 +100,7 @@ async def assertion_door(service: RunningService, anna: User) -> Door:
 async def shown_by(shop: RelyingPartyClient, user: User, assertion: str) -> httpx2.Response:
     fields = {
         "grant_type": "authorization_code",
-        "code": await shop.granted(user),
+        "code": await shop.issue_code(user),
         "redirect_uri": shop.redirect_uri,
         "client_id": "keyed",
         "client_assertion_type": ASSERTION,

@@ -31,7 +31,7 @@ def blocks(kind: str) -> list[str]:
 
 def made_by(words: str, place: InstallationPaths) -> str:
     """Carry out one `client create` of the guide; returns the secret it prints, if there is one."""
-    return place.commands()(*words.removeprefix("$ gatehouse ").split()).strip()
+    return place.command_line()(*words.removeprefix("$ gatehouse ").split()).strip()
 
 
 async def shell(script: str, **values: str) -> str:
@@ -54,7 +54,7 @@ async def test_by_hand_a_code_becomes_tokens_that_refresh_and_tell_who_it_is(
     service: RunningService, anna: User, place: InstallationPaths
 ) -> None:
     secret = await asyncio.to_thread(made_by, blocks("console")[2], place)
-    client = await service.house.storage.oauth.client("shop")
+    client = await service.services.storage.clients.client("shop")
     shop = RelyingPartyClient(service=service, client=client, secret=secret, redirect_uri=REDIRECT)
     address, exchange, refresh, userinfo, _ = blocks("sh")
     known = {"ISSUER": service.base_url, "REDIRECT": REDIRECT, "SECRET": secret}
@@ -75,5 +75,5 @@ async def test_over_http_a_client_is_made_by_whoever_may_save_its_application(se
     studio = await a_studio(service)
     known = {"ISSUER": service.base_url, "APPLICATION": str(studio.shop.application_id)}
     said = json.loads(await shell(blocks("sh")[-1], **known, JWT=studio.owner.jwt, FACTOR=FACTOR))
-    forum = await service.house.storage.oauth.client("forum")
+    forum = await service.services.storage.clients.client("forum")
     assert (len(said["data"]["client_secret"]), forum.application_id) == (43, studio.shop.application_id)

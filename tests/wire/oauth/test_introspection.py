@@ -22,7 +22,7 @@ async def asked(relying: RelyingPartyClient, token: str) -> httpx2.Response:
 
 
 async def given(relying: RelyingPartyClient, user: User, **fields: Any) -> dict[str, Any]:
-    return await relying.tokens(await relying.granted(user, **fields))
+    return await relying.tokens(await relying.issue_code(user, **fields))
 
 
 async def test_a_client_learns_about_its_access_and_refresh_token(
@@ -61,14 +61,14 @@ async def test_what_is_over_or_never_was_is_inactive_without_a_word(
     await service.clock.advance(3_600)
     assert success_body(await asked(shelf, tokens["access_token"])) == INACTIVE
     assert success_body(await asked(shelf, tokens["refresh_token"]))["active"] is True
-    await service.house.administration.block(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
     assert success_body(await asked(shelf, tokens["refresh_token"])) == INACTIVE
 
 
 async def test_another_clients_tokens_are_inactive_unless_it_is_of_the_same_application(
     service: RunningService, shelf: RelyingPartyClient, anna: User
 ) -> None:
-    shop = await create_application(service.house.storage, name="Shop")
+    shop = await create_application(service.services.storage, name="Shop")
     first = await an_oidc_client(service, "first", application_id=shop.application_id)
     second = await an_oidc_client(service, "second", application_id=shop.application_id)
     tokens = await given(first, anna)
@@ -95,7 +95,7 @@ async def test_whoever_asks_has_to_prove_himself(
 async def test_an_application_learns_whether_its_login_token_is_live(
     service: RunningService, shelf: RelyingPartyClient, anna: User
 ) -> None:
-    shop = await create_application(service.house.storage, name="Shop")
+    shop = await create_application(service.services.storage, name="Shop")
     own = await an_oidc_client(service, "own", application_id=shop.application_id)
     ask = {"login": anna.login, "password": PASSWORD, "app_id": shop.application_id}
     token = (await service.client.post("/proxy/api/login", json=ask)).json()["token"]
@@ -115,7 +115,7 @@ async def test_an_application_learns_whether_its_login_token_is_live(
 async def test_an_application_without_a_client_asks_with_an_access_key(service: RunningService) -> None:
     studio = await a_studio(service)
     shop = studio.shop.application_id
-    anna = await service.house.administration.create(
+    anna = await service.services.administration.create(
         login="anna@studio.example", nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
     ask = {"login": anna.login, "password": PASSWORD, "app_id": shop}
@@ -133,9 +133,9 @@ async def test_an_application_without_a_client_asks_with_an_access_key(service: 
 
 
 async def test_a_login_token_dies_with_its_user(service: RunningService, anna: User) -> None:
-    shop = await create_application(service.house.storage, name="Shop")
+    shop = await create_application(service.services.storage, name="Shop")
     own = await an_oidc_client(service, "own", application_id=shop.application_id)
     ask = {"login": anna.login, "password": PASSWORD, "app_id": shop.application_id}
     token = (await service.client.post("/proxy/api/login", json=ask)).json()["token"]
-    await service.house.administration.block(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
     assert success_body(await asked(own, token)) == INACTIVE

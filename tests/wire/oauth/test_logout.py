@@ -34,7 +34,7 @@ async def visitor(service: RunningService) -> AsyncIterator[HttpBrowser]:
 @pytest.fixture
 async def id_token(shelf: RelyingPartyClient, visitor: HttpBrowser, anna: User) -> str:
     """Anna is signed in to the client with this browser."""
-    code = shelf.code_in(await shelf.walk(visitor, anna.login or ""))
+    code = shelf.code_from(await shelf.walk_authorize(visitor, anna.login or ""))
     return str((await shelf.tokens(code))["id_token"])
 
 
@@ -105,7 +105,7 @@ async def test_an_address_that_is_not_registered_exactly_is_not_followed(
 async def test_az_20_a_stored_address_with_a_state_of_its_own_is_not_followed(
     service: RunningService, visitor: HttpBrowser, shelf: RelyingPartyClient, id_token: str, uri: str
 ) -> None:
-    await service.house.storage.oauth.change(replace(shelf.client, post_logout_uris=(uri,)), a_record())
+    await service.services.storage.clients.change_client(replace(shelf.client, post_logout_uris=(uri,)), a_record())
     answer = await visitor.get(path(id_token_hint=id_token, post_logout_redirect_uri=uri, state="s"))
     assert (answer.status_code, "location" in answer.headers) == (400, False)
     with pytest.raises(BadClient, match="te in the query is reserved"):
@@ -182,7 +182,7 @@ async def test_the_form_of_another_site_ends_nothing(visitor: HttpBrowser) -> No
 async def test_a_hint_about_somebody_else_asks_first(
     service: RunningService, visitor: HttpBrowser, id_token: str
 ) -> None:
-    await service.house.administration.create(
+    await service.services.administration.create(
         login="bob@studio.example", nick="Bob", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
     await visitor.sign_in("bob@studio.example")
@@ -223,8 +223,10 @@ async def test_a_browser_that_reads_ahead_signs_nobody_out(
 async def test_signing_out_ends_what_came_of_the_session_but_not_offline_access(
     shelf: RelyingPartyClient, visitor: HttpBrowser, anna: User
 ) -> None:
-    online = await shelf.tokens(shelf.code_in(await shelf.walk(visitor, anna.login or "", scope="openid")))
-    offline = await shelf.tokens(shelf.code_in(await shelf.walk(visitor, anna.login or "")))
+    online = await shelf.tokens(
+        shelf.code_from(await shelf.walk_authorize(visitor, anna.login or "", scope="openid"))
+    )
+    offline = await shelf.tokens(shelf.code_from(await shelf.walk_authorize(visitor, anna.login or "")))
     assert sent_to(await visitor.get(path(id_token_hint=online["id_token"], post_logout_redirect_uri=BYE))) == BYE
     assert (await shelf.userinfo(online["access_token"])).status_code == 401
     assert (await shelf.userinfo(offline["access_token"])).status_code == 200

@@ -20,7 +20,7 @@ CAN_EDIT = {"private_data": {"doc": {"can_edit": {"value": True}}}}
 
 async def a_shop(service: RunningService) -> int:
     """An application of a project with a group that anybody may be in."""
-    storage = service.house.storage
+    storage = service.services.storage
     project = await publish(storage)
     shop = await create_application(
         storage, a_role("editor", meta=CAN_EDIT), a_role("helper"), name="Shop", project_id=project.project_id
@@ -35,7 +35,7 @@ async def a_mapping_client(service: RunningService, number: int) -> RelyingParty
 
 async def give(service: RunningService, number: int, user: User, **scopes: tuple[str, ...]) -> None:
     places = {Scope(name) if name != "root" else ROOT: holdings_with(*roles) for name, roles in scopes.items()}
-    await service.house.storage.user_records.edit_record(
+    await service.services.storage.user_records.edit_record(
         number, user.user_id, set_fields(scopes=places), service.clock.now()
     )
 
@@ -45,9 +45,9 @@ async def test_roles_groups_and_rules_are_told_in_the_id_token_and_at_userinfo(
 ) -> None:
     number = await a_shop(service)
     shelf = await a_mapping_client(service, number)
-    await service.house.storage.groups.create_group(a_group(users=(anna.user_id,)), [a_record()])
+    await service.services.storage.groups.create_group(a_group(users=(anna.user_id,)), [a_record()])
     await give(service, number, anna, root=("editor",), mind_games=("helper",))
-    tokens = await shelf.tokens(await shelf.granted(anna))
+    tokens = await shelf.tokens(await shelf.issue_code(anna))
     for where in (claims_of(tokens["id_token"]), success_body(await shelf.userinfo(tokens["access_token"]))):
         assert where["roles"] == ["editor", "mind_games/helper"]
         assert where["groups"] == ["Testers"]
@@ -58,7 +58,7 @@ async def test_what_was_taken_away_is_not_told_again(service: RunningService, an
     number = await a_shop(service)
     shelf = await a_mapping_client(service, number)
     await give(service, number, anna, root=("editor",))
-    tokens = await shelf.tokens(await shelf.granted(anna))
+    tokens = await shelf.tokens(await shelf.issue_code(anna))
     assert claims_of(tokens["id_token"])["roles"] == ["editor"]
     await give(service, number, anna)
     assert success_body(await shelf.userinfo(tokens["access_token"]))["roles"] == []
@@ -68,12 +68,12 @@ async def test_what_was_taken_away_is_not_told_again(service: RunningService, an
 
 async def test_an_id_token_with_mapped_claims_is_a_hint_still(service: RunningService, anna: User) -> None:
     shelf = await a_mapping_client(service, await a_shop(service))
-    tokens = await shelf.tokens(await shelf.granted(anna))
+    tokens = await shelf.tokens(await shelf.issue_code(anna))
     answer = await service.client.get("/proxy/oauth/logout", params={"id_token_hint": tokens["id_token"]})
     assert answer.status_code == 200
 
 
 async def test_an_application_that_never_was_is_held_by_nobody(service: RunningService, anna: User) -> None:
     shelf = await a_mapping_client(service, 59_999)
-    claims = claims_of((await shelf.tokens(await shelf.granted(anna)))["id_token"])
+    claims = claims_of((await shelf.tokens(await shelf.issue_code(anna)))["id_token"])
     assert (claims["roles"], claims["groups"], claims["rules"]) == ([], [], [])

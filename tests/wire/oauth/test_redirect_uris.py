@@ -268,7 +268,7 @@ async def test_az_20_a_stored_uri_with_a_reserved_name_matches_no_more(
         public=True,
         created_at=0,
     )
-    await service.house.storage.oauth.create(stored, a_record())
+    await service.services.storage.clients.create_client(stored, a_record())
     client = RelyingPartyClient(service=service, client=stored, secret="")
     for uri in uris[:-1]:
         assert is_error_page(await at_home.get(client.authorize_path(redirect_uri=uri, **PKCE))), uri
@@ -320,8 +320,8 @@ async def test_a_developer_is_shown_what_was_received_beside_what_is_registered(
         assert is_error_page(hidden)
         assert HOST not in shown(hidden.text), someone
         assert hidden.headers["x-request-id"] in hidden.text
-    root = await service.house.administration.new_user(login="root@studio.example", nick="Root", password=PASSWORD)
-    await service.house.storage.accounts.create(root, a_record(), administrator=True)
+    root = await service.services.administration.new_user(login="root@studio.example", nick="Root", password=PASSWORD)
+    await service.services.storage.accounts.create_user(root, a_record(), administrator=True)
     await visitor.sign_in("root@studio.example")
     assert HOST in shown((await visitor.get(quiet.authorize_path(redirect_uri=wrong))).text)
     assert "the client is unknown" in (await visitor.get(quiet.authorize_path(client_id="nobody"))).text

@@ -59,7 +59,7 @@ async def test_tk_10_a_refresh_renews_all_three_and_the_identity_stays(
 async def test_tk_10_an_old_access_token_lives_to_its_end(
     service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
-    first = await web.tokens(await web.granted(anna))
+    first = await web.tokens(await web.issue_code(anna))
     await web.refresh(first["refresh_token"])
     await service.clock.advance(3_599)
     assert success_body(await web.userinfo(first["access_token"]))
@@ -70,7 +70,7 @@ async def test_tk_10_an_old_access_token_lives_to_its_end(
 async def test_a_refresh_token_is_a_jwt_of_the_documented_claims(
     service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
-    claims = claims_of((await web.tokens(await web.granted(anna)))["refresh_token"])
+    claims = claims_of((await web.tokens(await web.issue_code(anna)))["refresh_token"])
     assert claims.pop("kid")
     assert claims.pop("jti")
     now = service.clock.now()
@@ -89,20 +89,24 @@ async def test_a_refresh_token_is_a_jwt_of_the_documented_claims(
 async def test_tk_11_a_rotated_refresh_token_ends_its_family_and_is_on_record(
     service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
-    first = await web.tokens(await web.granted(anna))
+    first = await web.tokens(await web.issue_code(anna))
     second = success_body(await web.refresh(first["refresh_token"]))
-    another = await web.tokens(await web.granted(anna))
+    another = await web.tokens(await web.issue_code(anna))
     assert oauth_error(await web.refresh(first["refresh_token"])) == GONE
     assert oauth_error(await web.refresh(second["refresh_token"])) == GONE
     for tokens in (first, second):
         assert oauth_error(await web.userinfo(tokens["access_token"])) == (401, "invalid_token")
-    events = [one for one in await service.house.storage.audit.unsealed(100) if one.event == "grant.refresh_reused"]
+    events = [
+        one
+        for one in await service.services.storage.audit.unsealed_records(100)
+        if one.event == "grant.refresh_reused"
+    ]
     assert [(one.subject, one.actor, one.details["client_id"]) for one in events] == [(anna.user_id, "web", "web")]
     assert success_body(await web.refresh(another["refresh_token"]))  # of the same person, another sign-in
 
 
 async def test_tk_11_of_many_at_once_at_most_one_gets_tokens(web: RelyingPartyClient, anna: User) -> None:
-    first = await web.tokens(await web.granted(anna))
+    first = await web.tokens(await web.issue_code(anna))
     answers = await asyncio.gather(*(web.refresh(first["refresh_token"]) for _ in range(8)))
     assert sorted(answer.status_code for answer in answers) == [200] + [400] * 7
 
@@ -111,7 +115,7 @@ async def test_within_the_grace_parallel_refreshes_get_the_same_new_token(
     service: RunningService, anna: User
 ) -> None:
     shop = await an_oidc_client(service, token_settings=TokenSettings(refresh_grace_seconds=10))
-    first = await shop.tokens(await shop.granted(anna))
+    first = await shop.tokens(await shop.issue_code(anna))
     answers = await asyncio.gather(*(shop.refresh(first["refresh_token"]) for _ in range(8)))
     assert len({success_body(answer)["refresh_token"] for answer in answers}) == 1
     await service.clock.advance(9)
@@ -127,11 +131,11 @@ async def test_the_grace_of_the_settings_is_for_clients_that_say_nothing(
 ) -> None:
     environment = {"GATEHOUSE__OAUTH__REFRESH_GRACE_SECONDS": "10"}
     async with running_service(installed_sqlite_url, tmp_path, environment=environment) as service:
-        anna = await service.house.administration.create(
+        anna = await service.services.administration.create(
             login="anna@studio.example", nick="Anna", password=PASSWORD, origin=TEST
         )
         web = await a_native_client(service)
-        first = await web.tokens(await web.granted(anna))
+        first = await web.tokens(await web.issue_code(anna))
         second = success_body(await web.refresh(first["refresh_token"]))["refresh_token"]
         assert success_body(await web.refresh(first["refresh_token"]))["refresh_token"] == second
 
@@ -140,8 +144,8 @@ async def test_tk_15_another_clients_refresh_token_is_refused_and_not_spent(
     service: RunningService, web: RelyingPartyClient, shelf: RelyingPartyClient, anna: User
 ) -> None:
     other, another = await a_native_client(service, "other"), await an_oidc_client(service, "another")
-    of_web = (await web.tokens(await web.granted(anna)))["refresh_token"]
-    of_shelf = (await shelf.tokens(await shelf.granted(anna)))["refresh_token"]
+    of_web = (await web.tokens(await web.issue_code(anna)))["refresh_token"]
+    of_shelf = (await shelf.tokens(await shelf.issue_code(anna)))["refresh_token"]
     assert oauth_error(await other.refresh(of_web)) == (401, "invalid_client")
     assert oauth_error(await another.refresh(of_shelf)) == GONE
     assert oauth_error(await another.refresh(of_web)) == GONE
@@ -153,7 +157,7 @@ async def test_tk_16_a_refresh_repeats_the_redirect_uri_of_its_grant(
     service: RunningService, web: RelyingPartyClient, shelf: RelyingPartyClient, anna: User
 ) -> None:
     elsewhere = "https://shop.example/other"
-    token = (await web.tokens(await web.granted(anna)))["refresh_token"]
+    token = (await web.tokens(await web.issue_code(anna)))["refresh_token"]
     fields = web.fields(grant_type="refresh_token", refresh_token=token, redirect_uri=elsewhere)
     headers = {"Authorization": f"Bearer {native_proof(elsewhere, web.secret)}"}
     assert oauth_error(await service.client.post(TOKEN, data=fields, headers=headers)) == GONE
@@ -162,7 +166,7 @@ async def test_tk_16_a_refresh_repeats_the_redirect_uri_of_its_grant(
         headers = {"Authorization": f"Bearer {shown}"}
         assert oauth_error(await service.client.post(TOKEN, data=fields, headers=headers)) == (400, "invalid_request")
     token = success_body(await web.refresh(token))["refresh_token"]
-    token = (await shelf.tokens(await shelf.granted(anna)))["refresh_token"]
+    token = (await shelf.tokens(await shelf.issue_code(anna)))["refresh_token"]
     assert oauth_error(await shelf.refresh(token, redirect_uri=elsewhere)) == GONE
     assert success_body(await shelf.refresh(token, redirect_uri=""))  # off-the-shelf clients leave it out
 
@@ -171,7 +175,7 @@ async def test_tk_17_a_refresh_narrows_the_access_token_only_and_never_widens(
     shelf: RelyingPartyClient, anna: User
 ) -> None:
     scopes = ("openid", "offline_access", "email")
-    first = await shelf.tokens(await shelf.granted(anna, scopes=scopes))
+    first = await shelf.tokens(await shelf.issue_code(anna, scopes=scopes))
     for wider in ("openid email profile", "profile", "openid unknown", 'openid "', "openid\temail"):
         assert oauth_error(await shelf.refresh(first["refresh_token"], scope=wider)) == (400, "invalid_scope"), wider
     narrow = success_body(await shelf.refresh(first["refresh_token"], scope="openid"))
@@ -184,14 +188,14 @@ async def test_tk_17_a_refresh_narrows_the_access_token_only_and_never_widens(
 
 
 async def narrow_client(service: RunningService, *scopes: str) -> None:
-    changed = replace(await service.house.storage.oauth.client("shelf"), scopes=scopes)
-    await service.house.storage.runner.act(partial(replace_client, changed))
+    changed = replace(await service.services.storage.clients.client("shelf"), scopes=scopes)
+    await service.services.storage.runner.write(partial(replace_client, changed))
 
 
 async def test_scopes_taken_from_a_client_are_gone_from_what_it_was_granted(
     service: RunningService, shelf: RelyingPartyClient, anna: User
 ) -> None:
-    first, code = await shelf.tokens(await shelf.granted(anna)), await shelf.granted(anna)
+    first, code = await shelf.tokens(await shelf.issue_code(anna)), await shelf.issue_code(anna)
     await narrow_client(service, "openid", "offline_access", "profile")
     for tokens in (
         success_body(await shelf.refresh(first["refresh_token"], scope="openid email")),
@@ -209,7 +213,7 @@ async def test_scopes_taken_from_a_client_are_gone_from_what_it_was_granted(
 async def test_a_client_without_offline_access_any_more_refreshes_nothing(
     service: RunningService, shelf: RelyingPartyClient, anna: User
 ) -> None:
-    token, code = (await shelf.tokens(await shelf.granted(anna)))["refresh_token"], await shelf.granted(anna)
+    token, code = (await shelf.tokens(await shelf.issue_code(anna)))["refresh_token"], await shelf.issue_code(anna)
     await narrow_client(service, "openid")
     assert oauth_error(await shelf.refresh(token)) == GONE
     assert "refresh_token" not in await shelf.tokens(code)
@@ -220,37 +224,37 @@ async def test_a_client_without_offline_access_any_more_refreshes_nothing(
 
 
 async def block(service: RunningService, anna: User, _app: Application) -> None:
-    await service.house.administration.block(anna.user_id, TEST)
+    await service.services.administration.block(anna.user_id, TEST)
 
 
 async def change_password(service: RunningService, anna: User, _app: Application) -> None:
     resident = AccountBrowser(service)
-    await resident.come_home(anna.login or "")
-    await resident.do("/account/password", current=PASSWORD, password=NEW, repeated=NEW)
+    await resident.sign_in_and_open_account(anna.login or "")
+    await resident.submit_and_read_notice("/account/password", current=PASSWORD, password=NEW, repeated=NEW)
     await resident.client.aclose()
 
 
 async def sign_out_everywhere(service: RunningService, anna: User, _app: Application) -> None:
-    sessions = service.house.storage.sessions
-    await sessions.revoke(anna.user_id, a_record(), keep=None, now=service.clock.now())
+    sessions = service.services.storage.sessions
+    await sessions.revoke_user(anna.user_id, a_record(), keep=None, now=service.clock.now())
 
 
 async def remove_application(service: RunningService, _anna: User, app: Application) -> None:
-    await service.house.storage.applications.edit_application(app.application_id, set_fields(removed=True))
+    await service.services.storage.applications.edit_application(app.application_id, set_fields(removed=True))
 
 
 async def remove_project(service: RunningService, _anna: User, _app: Application) -> None:
-    await service.house.storage.projects.edit_project("mind_games", set_project_fields(removed=True))
+    await service.services.storage.projects.edit_project("mind_games", set_project_fields(removed=True))
 
 
 async def refuse_login(service: RunningService, anna: User, app: Application) -> None:
-    await service.house.storage.user_records.edit_record(
+    await service.services.storage.user_records.edit_record(
         app.application_id, anna.user_id, set_fields(login={"cannot": {"value": True}}), 0
     )
 
 
 async def remove_client(service: RunningService, _anna: User, _app: Application) -> None:
-    await service.house.clients.remove("web", TEST)
+    await service.services.clients.remove("web", TEST)
 
 
 End = Callable[[RunningService, User, Application], Awaitable[None]]
@@ -266,22 +270,22 @@ ENDS: list[End] = [
 
 
 async def an_application(service: RunningService, owner: User) -> Application:
-    await publish(service.house.storage, a_project(), owners=[owner.user_id])
-    return await create_application(service.house.storage, name="Shop", project_id="mind_games")
+    await publish(service.services.storage, a_project(), owners=[owner.user_id])
+    return await create_application(service.services.storage, name="Shop", project_id="mind_games")
 
 
 @pytest.mark.parametrize("end", ENDS)
 async def test_tk_18_no_refresh_after_the_person_or_the_application_is_out(
     service: RunningService, anna: User, end: End
 ) -> None:
-    owner = await service.house.administration.create(
+    owner = await service.services.administration.create(
         login="owner@studio.example", nick="Owner", password=PASSWORD, origin=TEST
     )
     shop = await an_application(service, owner)
     web = await a_native_client(service, application_id=shop.application_id)
-    tokens = await web.tokens(await web.granted(anna))
+    tokens = await web.tokens(await web.issue_code(anna))
     tokens = success_body(await web.refresh(tokens["refresh_token"]))
-    code = await web.granted(anna)
+    code = await web.issue_code(anna)
     await end(service, anna, shop)
     assert oauth_error(await web.refresh(tokens["refresh_token"])) == GONE
     if end is not remove_client:
@@ -304,22 +308,22 @@ async def nodes(installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[No
         running_service(installed_postgres_url, tmp_path, environment=environment, clock=first.clock) as second,
     ):
         web = await a_native_client(first)
-        anna = await first.house.administration.create(
+        anna = await first.services.administration.create(
             login="anna@studio.example", nick="Anna", password=PASSWORD, origin=TEST
         )
         yield Nodes(first=web, second=replace(web, service=second), anna=anna)
 
 
 async def test_tk_18_another_node_knows_at_once(nodes: Nodes) -> None:
-    tokens = await nodes.first.tokens(await nodes.first.granted(nodes.anna))
+    tokens = await nodes.first.tokens(await nodes.first.issue_code(nodes.anna))
     assert success_body(await nodes.second.userinfo(tokens["access_token"]))
-    await nodes.first.service.house.administration.block(nodes.anna.user_id, TEST)
+    await nodes.first.service.services.administration.block(nodes.anna.user_id, TEST)
     assert oauth_error(await nodes.second.refresh(tokens["refresh_token"])) == GONE
     assert oauth_error(await nodes.second.userinfo(tokens["access_token"])) == (401, "invalid_token")
 
 
 async def test_ui_05_a_revocation_on_one_node_counts_on_the_other_at_once(nodes: Nodes) -> None:
-    tokens = await nodes.first.tokens(await nodes.first.granted(nodes.anna))
+    tokens = await nodes.first.tokens(await nodes.first.issue_code(nodes.anna))
     fields = {"client_id": "web", "client_secret": nodes.first.secret, "refresh_token": tokens["refresh_token"]}
     assert success_body(await nodes.first.service.client.post(f"{TOKEN}/revoke", json=fields)) == {"status": "ok"}
     assert oauth_error(await nodes.second.refresh(tokens["refresh_token"])) == GONE
@@ -328,7 +332,7 @@ async def test_ui_05_a_revocation_on_one_node_counts_on_the_other_at_once(nodes:
 
 async def test_tk_07_of_two_nodes_one_takes_the_code(nodes: Nodes) -> None:
     for _ in range(5):
-        code = await nodes.first.granted(nodes.anna)
+        code = await nodes.first.issue_code(nodes.anna)
         answers = await asyncio.gather(*(node.redeem(code) for node in (nodes.first, nodes.second) * 3))
         assert sorted(answer.status_code for answer in answers) == [200] + [400] * 5
 
@@ -336,7 +340,7 @@ async def test_tk_07_of_two_nodes_one_takes_the_code(nodes: Nodes) -> None:
 async def test_tk_19_a_refresh_token_ends_on_its_second(
     service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
-    first, second = await web.tokens(await web.granted(anna)), await web.tokens(await web.granted(anna))
+    first, second = await web.tokens(await web.issue_code(anna)), await web.tokens(await web.issue_code(anna))
     await service.clock.advance(30 * DAY - 1)
     assert success_body(await web.refresh(first["refresh_token"]))
     await service.clock.advance(1)
@@ -346,7 +350,7 @@ async def test_tk_19_a_refresh_token_ends_on_its_second(
 async def test_tk_19_a_chain_of_refreshes_ends_with_its_family(
     service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
-    token = (await web.tokens(await web.granted(anna)))["refresh_token"]
+    token = (await web.tokens(await web.issue_code(anna)))["refresh_token"]
     ends_at = service.clock.now() + 90 * DAY
     for _ in range(3):
         await service.clock.advance(30 * DAY - 1)
@@ -361,10 +365,10 @@ async def test_tk_19_a_chain_of_refreshes_ends_with_its_family(
 async def test_ui_13_tokens_outlive_the_keys_that_signed_them(
     service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
-    first = await web.tokens(await web.granted(anna))
+    first = await web.tokens(await web.issue_code(anna))
     for line in (KeyLine(KeyPurpose.REFRESH, Algorithm.EDDSA), KeyLine(KeyPurpose.TOKENS, Algorithm.RS256)):
-        await service.house.rotation.rotate(line, origin=TEST, manner=RotationMode.AT_ONCE)
-    await service.house.keyring.reload()
+        await service.services.key_rotation.rotate(line, origin=TEST, mode=RotationMode.AT_ONCE)
+    await service.services.keyring.reload()
     second = success_body(await web.refresh(first["refresh_token"]))
     for name in ("refresh_token", "id_token"):
         assert claims_of(second[name])["kid"] != claims_of(first[name])["kid"]
@@ -372,7 +376,7 @@ async def test_ui_13_tokens_outlive_the_keys_that_signed_them(
 
 
 async def test_only_a_refresh_token_is_one(web: RelyingPartyClient, anna: User) -> None:
-    tokens = await web.tokens(await web.granted(anna))
+    tokens = await web.tokens(await web.issue_code(anna))
     token = tokens["refresh_token"]
     head, payload, signature = token.split(".")
     for other in (

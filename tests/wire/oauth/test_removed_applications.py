@@ -48,16 +48,16 @@ async def test_pr_11_no_token_of_its_clients_outlives_an_application_or_its_proj
 ) -> None:
     service, shop = studio.service, studio.shop.application_id
     web = await a_native_client(service, application_id=shop)
-    tokens, code = await web.tokens(await web.granted(anna)), await web.granted(anna)
+    tokens, code = await web.tokens(await web.issue_code(anna)), await web.issue_code(anna)
     bearer = {"Authorization": f"Bearer {tokens['access_token']}"}
     exchanged = {"Authorization": f"Bearer {success_body(await posted(service, 'exchangeToken', bearer))['token']}"}
     assert (await web.userinfo(tokens["access_token"])).status_code == 200
-    assert await studio.ok("user/info", {}, exchanged)
+    assert await studio.expect_ok("user/info", {}, exchanged)
 
-    await studio.ok(*removal, studio.owner.headers)
+    await studio.expect_ok(*removal, studio.owner.headers)
     assert oauth_error(await web.userinfo(tokens["access_token"])) == INVALID_TOKEN
     assert oauth_error(await posted(service, "exchangeToken", bearer)) == INVALID_TOKEN
-    await studio.refused(401, "user/info", {}, exchanged)
+    await studio.expect_error(401, "user/info", {}, exchanged)
     assert oauth_error(await web.refresh(tokens["refresh_token"])) == (400, "invalid_grant")
     assert oauth_error(await web.redeem(code)) == (400, "invalid_grant")
 
@@ -69,7 +69,7 @@ async def test_pr_11_no_client_proves_itself_for_an_application_that_is_removed_
     own = await an_oidc_client(service, "own", application_id=shop, device_grant=True)
     ask = {"login": anna.login, "password": PASSWORD, "app_id": shop}
     login_token = (await service.client.post("/proxy/api/login", json=ask)).json()["token"]
-    tokens = await own.tokens(await own.granted(anna))
+    tokens = await own.tokens(await own.issue_code(anna))
     device_code = success_body(await posted(service, "device_authorization", own.headers, scope="openid"))[
         "device_code"
     ]
@@ -77,7 +77,7 @@ async def test_pr_11_no_client_proves_itself_for_an_application_that_is_removed_
     for token in shown:
         assert success_body(await posted(service, "introspect", secret_of(own), token=token))["active"]
 
-    await studio.ok(*removal, studio.owner.headers)
+    await studio.expect_ok(*removal, studio.owner.headers)
     for token in shown:
         assert oauth_error(await posted(service, "introspect", secret_of(own), token=token)) == INVALID_CLIENT
     assert oauth_error(await posted(service, "device_authorization", own.headers, scope="openid")) == INVALID_CLIENT
@@ -90,8 +90,8 @@ async def test_clients_of_other_applications_go_on(
     studio: Studio, removal: tuple[str, dict[str, object]], anna: User, shelf: RelyingPartyClient
 ) -> None:
     own = await an_oidc_client(studio.service, "own", application_id=studio.other.application_id)
-    held = [(relying, await relying.tokens(await relying.granted(anna))) for relying in (shelf, own)]
-    await studio.ok(*removal, studio.owner.headers)
+    held = [(relying, await relying.tokens(await relying.issue_code(anna))) for relying in (shelf, own)]
+    await studio.expect_ok(*removal, studio.owner.headers)
     for relying, tokens in held:
         assert (await relying.userinfo(tokens["access_token"])).status_code == 200
         assert success_body(await relying.refresh(tokens["refresh_token"]))

@@ -19,7 +19,7 @@ def secret_of(relying: RelyingPartyClient) -> dict[str, str]:
 
 
 async def given(relying: RelyingPartyClient, user: User) -> dict[str, Any]:
-    return await relying.tokens(await relying.granted(user))
+    return await relying.tokens(await relying.issue_code(user))
 
 
 async def everything_is_dead(relying: RelyingPartyClient, tokens: dict[str, Any]) -> None:
@@ -42,7 +42,9 @@ async def test_ui_05_after_a_revocation_nothing_of_that_grant_works(
     assert answer.headers["cache-control"] == "no-store"
     await everything_is_dead(web, tokens)
     assert success_body(await web.refresh(another["refresh_token"]))
-    events = [one for one in await service.house.storage.audit.unsealed(100) if one.event == "grant.revoked"]
+    events = [
+        one for one in await service.services.storage.audit.unsealed_records(100) if one.event == "grant.revoked"
+    ]
     assert [(one.actor, one.subject) for one in events] == [("web", anna.user_id)]
 
 
@@ -105,7 +107,7 @@ async def test_a_rotated_token_ends_its_family_whoever_rotated_it(
     answer = await service.client.post(path, data={**secret_of(web), "token": stolen})
     assert answer.status_code == status, answer.text
     await everything_is_dead(web, of_the_thief)
-    events = [one.event for one in await service.house.storage.audit.unsealed(100)]
+    events = [one.event for one in await service.services.storage.audit.unsealed_records(100)]
     assert events.count("grant.revoked") == 1
 
 

@@ -38,7 +38,7 @@ async def post(service: RunningService, body: Any = None, headers: dict[str, str
 
 
 async def audited(service: RunningService, event: str) -> int:
-    return [one.event for one in await service.house.storage.audit.unsealed(1_000)].count(event)
+    return [one.event for one in await service.services.storage.audit.unsealed_records(1_000)].count(event)
 
 
 async def test_tk_01_a_code_from_the_pages_gives_the_documented_fields(web: RelyingPartyClient, anna: User) -> None:
@@ -51,7 +51,7 @@ async def test_tk_01_a_code_from_the_pages_gives_the_documented_fields(web: Rely
 
 
 async def test_tk_01_json_and_form_are_the_same(service: RunningService, web: RelyingPartyClient, anna: User) -> None:
-    fields = {"grant_type": "authorization_code", "code": await web.granted(anna), "redirect_uri": REDIRECT}
+    fields = {"grant_type": "authorization_code", "code": await web.issue_code(anna), "redirect_uri": REDIRECT}
     by_json = await service.client.post(TOKEN, json=fields, headers=web.headers)
     assert success_body(by_json).keys() == GRANTED
     again = success_body(by_json)["refresh_token"]
@@ -60,12 +60,12 @@ async def test_tk_01_json_and_form_are_the_same(service: RunningService, web: Re
 
 
 async def test_tk_01_a_refresh_token_comes_only_with_offline_access(web: RelyingPartyClient, anna: User) -> None:
-    tokens = await web.tokens(await web.granted(anna, scopes=("openid", "email")))
+    tokens = await web.tokens(await web.issue_code(anna, scopes=("openid", "email")))
     assert tokens.keys() == GRANTED - {"refresh_token"}
 
 
 async def test_tk_01_a_client_of_profile_oidc_is_told_its_scopes(shelf: RelyingPartyClient, anna: User) -> None:
-    tokens = await shelf.tokens(await shelf.granted(anna, scopes=("openid", "email")))
+    tokens = await shelf.tokens(await shelf.issue_code(anna, scopes=("openid", "email")))
     assert tokens["scope"] == "openid email"
 
 
@@ -74,7 +74,7 @@ async def test_tk_02_the_id_token_has_exactly_the_claims_of_its_scopes(
 ) -> None:
     keys = (await service.client.get("/proxy/oauth/keys")).json()["keys"]
     for scopes in SCOPE_SETS:
-        tokens = await web.tokens(await web.granted(anna, scopes=scopes, nonce="n-0S6"))
+        tokens = await web.tokens(await web.issue_code(anna, scopes=scopes, nonce="n-0S6"))
         header, claims = header_of(tokens["id_token"]), claims_of(tokens["id_token"])
         assert header == {"alg": "RS256", "kid": claims["kid"], "typ": "JWT"}
         assert claims["kid"] in {key["kid"] for key in keys}
@@ -100,7 +100,7 @@ async def test_tk_02_a_client_that_is_told_of_sign_outs_gets_the_name_of_the_ses
     service: RunningService, anna: User
 ) -> None:
     shop = await an_oidc_client(service, backchannel_logout_uri="https://shop.example/out")
-    tokens = await shop.tokens(await shop.granted(anna, session_id="s7"))
+    tokens = await shop.tokens(await shop.issue_code(anna, session_id="s7"))
     assert claims_of(tokens["id_token"])["sid"] == "s7"
 
 
@@ -109,7 +109,7 @@ async def test_tk_02_a_client_gets_the_algorithm_it_asked_for(
     service: RunningService, anna: User, alg: Algorithm
 ) -> None:
     shop = await an_oidc_client(service, token_settings=TokenSettings(id_token_alg=alg))
-    tokens = await shop.tokens(await shop.granted(anna))
+    tokens = await shop.tokens(await shop.issue_code(anna))
     assert header_of(tokens["id_token"])["alg"] == alg.value
     half = 32 if alg is Algorithm.EDDSA else 16
     assert len(claims_of(tokens["id_token"])["at_hash"]) == -(-half * 8 // 6)
@@ -118,7 +118,7 @@ async def test_tk_02_a_client_gets_the_algorithm_it_asked_for(
 async def test_tk_03_a_wrong_proof_is_401_and_does_not_burn_the_code(
     service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
-    code = await web.granted(anna)
+    code = await web.issue_code(anna)
     fields = web.fields(grant_type="authorization_code", code=code)
     wrong = await post(service, fields, {"Authorization": f"Bearer {native_proof(REDIRECT, 'wrong')}"})
     assert oauth_error(wrong) == (401, "invalid_client")
@@ -129,7 +129,7 @@ async def test_tk_03_a_wrong_proof_is_401_and_does_not_burn_the_code(
 async def test_tk_03_five_failed_attempts_burn_the_code(
     service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
-    code = await web.granted(anna)
+    code = await web.issue_code(anna)
     fields = web.fields(grant_type="authorization_code", code=code)
     for _ in range(5):
         await post(service, fields, {"Authorization": "Bearer " + "0" * 40})
@@ -139,7 +139,7 @@ async def test_tk_03_five_failed_attempts_burn_the_code(
 async def test_tk_03_a_probe_with_the_wrong_method_does_not_burn_the_code(
     service: RunningService, shelf: RelyingPartyClient, anna: User
 ) -> None:
-    code = await shelf.granted(anna)
+    code = await shelf.issue_code(anna)
     fields = shelf.fields(grant_type="authorization_code", code=code)
     probes = [
         await post(service, fields | {"client_id": "shelf"}),
@@ -155,11 +155,11 @@ async def test_tk_04_another_clients_code_is_refused_and_stays_good(
     service: RunningService, web: RelyingPartyClient, shelf: RelyingPartyClient, anna: User
 ) -> None:
     other = await a_native_client(service, "other")
-    code = await web.granted(anna)
+    code = await web.issue_code(anna)
     assert oauth_error(await other.redeem(code)) == (401, "invalid_client")
     assert oauth_error(await shelf.redeem(code)) == (400, "invalid_grant")
     assert success_body(await web.redeem(code))
-    code = await shelf.granted(anna)
+    code = await shelf.issue_code(anna)
     another = await an_oidc_client(service, "another")
     assert oauth_error(await another.redeem(code)) == (400, "invalid_grant")
     assert oauth_error(await web.redeem(code)) == (401, "invalid_client")
@@ -169,7 +169,7 @@ async def test_tk_04_another_clients_code_is_refused_and_stays_good(
 async def test_tk_05_a_code_ends_on_its_second_without_any_sweep(
     service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
-    first, second = await web.granted(anna), await web.granted(anna)
+    first, second = await web.issue_code(anna), await web.issue_code(anna)
     await service.clock.advance(59)
     assert success_body(await web.redeem(first))
     await service.clock.advance(1)
@@ -180,7 +180,7 @@ async def test_tk_05_a_code_ends_on_its_second_without_any_sweep(
 async def test_tk_07_a_code_used_twice_kills_everything_that_came_from_it(
     service: RunningService, web: RelyingPartyClient, anna: User, later: int
 ) -> None:
-    code = await web.granted(anna)
+    code = await web.issue_code(anna)
     tokens = await web.tokens(code)
     bearer = {"Authorization": f"Bearer {tokens['access_token']}"}
     exchanged = success_body(await service.client.post("/proxy/oauth/exchangeToken", headers=bearer))["token"]
@@ -199,7 +199,7 @@ async def test_tk_07_a_code_used_twice_kills_everything_that_came_from_it(
 async def test_tk_07_of_many_at_once_one_gets_tokens_and_then_they_are_dead(
     web: RelyingPartyClient, anna: User
 ) -> None:
-    code = await web.granted(anna)
+    code = await web.issue_code(anna)
     answers = await asyncio.gather(*(web.redeem(code) for _ in range(8)))
     good = [answer for answer in answers if answer.status_code == 200]
     assert len(good) == 1
@@ -209,7 +209,7 @@ async def test_tk_07_of_many_at_once_one_gets_tokens_and_then_they_are_dead(
 async def test_tk_07_whoever_cannot_prove_to_be_the_client_revokes_nothing(
     service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
-    code = await web.granted(anna)
+    code = await web.issue_code(anna)
     tokens = await web.tokens(code)
     fields = web.fields(grant_type="authorization_code", code=code)
     assert oauth_error(await post(service, fields, {"Authorization": "Bearer " + "0" * 40})) == (
@@ -220,7 +220,7 @@ async def test_tk_07_whoever_cannot_prove_to_be_the_client_revokes_nothing(
 
 
 async def test_tk_09_nothing_that_resembles_a_code_is_one(web: RelyingPartyClient, anna: User) -> None:
-    code = await web.granted(anna)
+    code = await web.issue_code(anna)
     for lookalike in (code.swapcase(), code[:-1], code + "A", code + " ", " " + code):
         assert oauth_error(await web.redeem(lookalike)) == (400, "invalid_grant")
     assert oauth_error(await web.redeem(code + "\0"))[0] == 400
@@ -231,7 +231,7 @@ async def test_tk_09_nothing_that_resembles_a_code_is_one(web: RelyingPartyClien
 async def test_tk_20_odd_grant_types_are_refused(
     service: RunningService, web: RelyingPartyClient, anna: User, grant_type: object
 ) -> None:
-    body = {"code": await web.granted(anna), "redirect_uri": REDIRECT}
+    body = {"code": await web.issue_code(anna), "redirect_uri": REDIRECT}
     answer = await service.client.post(TOKEN, json=body | {"grant_type": grant_type}, headers=web.headers)
     unknown = grant_type in ("password", "client_credentials")
     assert oauth_error(answer) == (400, "unsupported_grant_type" if unknown else "invalid_request")
@@ -242,7 +242,7 @@ async def test_tk_20_odd_grant_types_are_refused(
 async def test_tk_21_a_body_is_what_its_content_type_says(
     service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
-    fields = web.fields(grant_type="authorization_code", code=await web.granted(anna))
+    fields = web.fields(grant_type="authorization_code", code=await web.issue_code(anna))
     form, document = str(httpx2.QueryParams(fields)), json.dumps(fields)
     for kind, body in [
         ("application/json", form),
@@ -265,7 +265,7 @@ async def test_tk_21_a_body_is_what_its_content_type_says(
 async def test_a_content_type_may_have_empty_parameters(
     service: RunningService, web: RelyingPartyClient, anna: User, kind: str
 ) -> None:
-    fields = web.fields(grant_type="authorization_code", code=await web.granted(anna))  # RFC 9110 §5.6.6
+    fields = web.fields(grant_type="authorization_code", code=await web.issue_code(anna))  # RFC 9110 §5.6.6
     headers = {**web.headers, "Content-Type": kind}
     assert success_body(await service.client.post(TOKEN, content=json.dumps(fields).encode(), headers=headers))
 
@@ -273,7 +273,7 @@ async def test_a_content_type_may_have_empty_parameters(
 async def test_tk_22_a_parameter_given_twice_is_refused(
     service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
-    code = await web.granted(anna)
+    code = await web.issue_code(anna)
     fields = web.fields(grant_type="authorization_code", code=code)
     form = str(httpx2.QueryParams(fields))
     json_twice = json.dumps(fields)[:-1] + f', "code": "{code}"}}'
@@ -301,7 +301,7 @@ async def test_tk_23_a_code_of_the_wrong_type_or_size_is_refused(
 async def test_tk_24_a_malformed_authorization_header_is_401(
     service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
-    fields = web.fields(grant_type="authorization_code", code=await web.granted(anna))
+    fields = web.fields(grant_type="authorization_code", code=await web.issue_code(anna))
     good = native_proof(REDIRECT, web.secret)
     malformed: list[list[tuple[bytes, bytes]]] = [
         [],
@@ -315,7 +315,7 @@ async def test_tk_24_a_malformed_authorization_header_is_401(
     ]
     for headers in malformed:
         # Each of them is one attempt, so each has a code of its own.
-        fresh = fields | {"code": await web.granted(anna)}
+        fresh = fields | {"code": await web.issue_code(anna)}
         answer = await service.client.post(TOKEN, data=fresh, headers=headers)
         assert oauth_error(answer) == (401, "invalid_client"), headers
     assert success_body(await post(service, fields, {"Authorization": f"bearer {good}"}))
@@ -326,9 +326,11 @@ async def test_tk_25_the_proof_is_hex_in_either_case_and_nothing_else(
 ) -> None:
     good = native_proof(REDIRECT, web.secret)
     as_base64 = basic_auth("x", "")[6:] + good[:20]
-    fields = web.fields(grant_type="authorization_code", code=await web.granted(anna))
+    fields = web.fields(grant_type="authorization_code", code=await web.issue_code(anna))
     for wrong in (as_base64, good[:-1], good + "0", native_proof(web.secret, REDIRECT), web.secret):
-        answer = await post(service, fields | {"code": await web.granted(anna)}, {"Authorization": f"Bearer {wrong}"})
+        answer = await post(
+            service, fields | {"code": await web.issue_code(anna)}, {"Authorization": f"Bearer {wrong}"}
+        )
         assert oauth_error(answer) == (401, "invalid_client"), wrong
     assert success_body(await post(service, fields, {"Authorization": f"Bearer {good.upper()}"}))
 
@@ -336,32 +338,32 @@ async def test_tk_25_the_proof_is_hex_in_either_case_and_nothing_else(
 async def test_tk_26_only_the_right_verifier_goes_with_a_challenge(web: RelyingPartyClient, anna: User) -> None:
     challenge = challenge_of(VERIFIER)
     for verifier in ("", "b" * 43, VERIFIER[:42], VERIFIER + "!", "a" * 129, challenge):
-        code = await web.granted(anna, code_challenge=challenge)
+        code = await web.issue_code(anna, code_challenge=challenge)
         assert oauth_error(await web.redeem(code, code_verifier=verifier)) == (400, "invalid_grant"), verifier
         assert success_body(await web.redeem(code, code_verifier=VERIFIER))
     for odd in ("a" * 42, "a" * 129):
-        code = await web.granted(anna, code_challenge=challenge_of(odd))
+        code = await web.issue_code(anna, code_challenge=challenge_of(odd))
         assert oauth_error(await web.redeem(code, code_verifier=odd)) == (400, "invalid_grant")
-    code = await web.granted(anna)
+    code = await web.issue_code(anna)
     assert oauth_error(await web.redeem(code, code_verifier=VERIFIER)) == (400, "invalid_grant")
 
 
 async def test_tk_26_a_public_client_has_no_other_proof(app: RelyingPartyClient, anna: User) -> None:
-    assert oauth_error(await app.redeem(await app.granted(anna))) == (400, "invalid_grant")
-    code = await app.granted(anna, code_challenge=challenge_of(VERIFIER))
+    assert oauth_error(await app.redeem(await app.issue_code(anna))) == (400, "invalid_grant")
+    code = await app.issue_code(anna, code_challenge=challenge_of(VERIFIER))
     assert success_body(await app.redeem(code, code_verifier=VERIFIER))
 
 
 async def test_tk_29_guessing_proofs_is_limited_by_source_and_the_client_is_not_locked_out(
     service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
-    code = await web.granted(anna)
+    code = await web.issue_code(anna)
     fields = web.fields(grant_type="authorization_code", code=code)
     answers = [await post(service, fields, {"Authorization": "Bearer " + "0" * 40}) for _ in range(110)]
     assert {answer.status_code for answer in answers} == {401, 429}
     assert answers[-1].status_code == 429
     assert int(answers[-1].headers["retry-after"]) > 0
-    assert success_body(await web.redeem(await web.granted(anna)))
+    assert success_body(await web.redeem(await web.issue_code(anna)))
 
 
 async def test_tk_30_no_description_repeats_input_or_leaves_the_alphabet(
@@ -372,7 +374,7 @@ async def test_tk_30_no_description_repeats_input_or_leaves_the_alphabet(
         {"grant_type": nasty},
         {"grant_type": "authorization_code", "code": nasty, "redirect_uri": nasty},
         {"grant_type": "refresh_token", "refresh_token": nasty, "redirect_uri": nasty},
-        {"grant_type": "authorization_code", "code": await web.granted(anna), "redirect_uri": nasty},
+        {"grant_type": "authorization_code", "code": await web.issue_code(anna), "redirect_uri": nasty},
         {"grant_type": "authorization_code", "code": "c", "redirect_uri": REDIRECT, "client_id": nasty},
         {nasty: nasty},
     ]
@@ -388,7 +390,7 @@ async def test_tk_30_no_description_repeats_input_or_leaves_the_alphabet(
 async def test_a_code_needs_its_own_redirect_uri(
     service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
-    code = await web.granted(anna)
+    code = await web.issue_code(anna)
     elsewhere = "https://shop.example/other"
     fields = web.fields(grant_type="authorization_code", code=code, redirect_uri=elsewhere)
     answer = await post(service, fields, {"Authorization": f"Bearer {native_proof(elsewhere, web.secret)}"})

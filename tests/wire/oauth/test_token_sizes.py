@@ -41,16 +41,16 @@ async def long_anna(service: RunningService, anna: User) -> User:
     """Anna with everything that tokens tell of her as long as it may be."""
     login = f"{'a' * 64}@{'b' * 61}.{'b' * 61}.{'b' * 61}.abc"
     long = replace(anna, nick=NICK, tags=TAGS, login=login, email_verified=True)
-    await service.house.storage.runner.act(partial(update_user, long))
-    return await service.house.storage.accounts.user(anna.user_id)
+    await service.services.storage.runner.write(partial(update_user, long))
+    return await service.services.storage.accounts.user(anna.user_id)
 
 
 async def with_rules(service: RunningService, user: User, count: int) -> Application:
     """An application in which the person holds that many rules."""
     rules = {f"rule_{number:04d}_with_a_rather_long_name": {"value": True} for number in range(count)}
     role = a_role("many", meta={"private_data": {"section": rules}})
-    application = await create_application(service.house.storage, role, name=f"Large {count}")
-    await service.house.storage.user_records.edit_record(
+    application = await create_application(service.services.storage, role, name=f"Large {count}")
+    await service.services.storage.user_records.edit_record(
         application.application_id,
         user.user_id,
         set_fields(scopes={ROOT: holdings_with("many")}),
@@ -79,17 +79,17 @@ async def log_in(service: RunningService, user: User, **fields: Any) -> dict[str
 async def is_taken(studio: Studio, jwt: str) -> None:
     """Whether the service takes its own user JWT back, wherever it may be shown."""
     headers = bearer_headers(jwt, Factor=FACTOR)
-    await studio.ok("user/info", {}, headers)
-    await studio.ok("meta/data", own_record(studio.shop), headers)
+    await studio.expect_ok("user/info", {}, headers)
+    await studio.expect_ok("meta/data", own_record(studio.shop), headers)
     success_body(
         await studio.service.client.post("/proxy/oauth/exchange", headers={"Authorization": f"Bearer {jwt}"})
     )
     if "fip" in claims_of(jwt):
         return  # where its owner is does not show beside an access key
     key = await studio.access_key()
-    narrowed = (await studio.ok("exchangeJwt", {"jwt": jwt, "factor": FACTOR}, bearer_headers(key)))["jwt"]
+    narrowed = (await studio.expect_ok("exchangeJwt", {"jwt": jwt, "factor": FACTOR}, bearer_headers(key)))["jwt"]
     assert len(narrowed) <= MAX_ISSUED_TOKEN
-    await studio.ok("meta/data", own_record(studio.shop), bearer_headers(narrowed, Factor=FACTOR))
+    await studio.expect_ok("meta/data", own_record(studio.shop), bearer_headers(narrowed, Factor=FACTOR))
 
 
 @pytest.mark.parametrize("count", [10, 80, 110, 800])
@@ -108,7 +108,7 @@ async def test_tk_31_a_user_jwt_with_many_rules_is_taken_by_the_service_itself(
     assert claims["app_perm"] == large.application_id
     await is_taken(studio, jwt)
     ask = own_record(large) | {"data": {"type": "list_short"}}
-    answer = await studio.ok("meta/data", ask, bearer_headers(jwt, Factor=FACTOR))
+    answer = await studio.expect_ok("meta/data", ask, bearer_headers(jwt, Factor=FACTOR))
     assert len(answer["data"]) == count, "what was left out can be asked"
 
 
@@ -140,9 +140,9 @@ async def test_tk_31_an_exchanged_jwt_of_an_application_keeps_what_was_said_of_p
     jwt = (await log_in(studio.service, long_anna, app_id=large.application_id))["jwt"]
     admin = await create_administrator(studio)
     ask = {"action": "save", "application_id": large.application_id, "data": {}}
-    own = (await studio.ok("accessKey", ask, admin.headers))["data"]["hash"]
+    own = (await studio.expect_ok("accessKey", ask, admin.headers))["data"]["hash"]
     for key, told_of_perm in ((own, True), (await studio.access_key(), False)):
-        claims = claims_of((await studio.ok("exchangeJwt", {"jwt": jwt}, bearer_headers(key)))["jwt"])
+        claims = claims_of((await studio.expect_ok("exchangeJwt", {"jwt": jwt}, bearer_headers(key)))["jwt"])
         assert ("perm_omitted" in claims, "app_perm" in claims) == (told_of_perm, told_of_perm)
 
 
@@ -161,7 +161,7 @@ async def test_tk_31_tags_are_bounded_where_they_are_saved(studio: Studio, anna:
         tags = [f"{number:02d}{tag}" for number in range(25)]
         answer = await studio.post("user/tags", {"data": {"user_id": anna.user_id, "tags": tags}}, admin)
         assert answer.status_code == status, answer.text
-    assert f"at most {MAX_CUSTOM_TAG_BYTES} bytes" in await studio.refused(
+    assert f"at most {MAX_CUSTOM_TAG_BYTES} bytes" in await studio.expect_error(
         400, "user/tags", {"data": {"user_id": anna.user_id, "tags": ["b" * 60 + str(n) for n in range(99)]}}, admin
     )
 
@@ -172,20 +172,20 @@ async def test_tk_31_stored_tags_that_are_too_long_are_left_out_and_the_reader_i
     """As they were kept before they had a limit."""
     service = studio.service
     many = replace(anna, tags=frozenset(f"{number:03d}{'t' * 60}" for number in range(100)))
-    await service.house.storage.runner.act(partial(update_user, many))
+    await service.services.storage.runner.write(partial(update_user, many))
     data = await log_in(service, many)
     assert len(data["tags"]) > 6_000, "the login data has them"
     claims = claims_of(data["jwt"])
     assert (claims["tgs"], claims["tgs_omitted"]) == ("", True)
     await is_taken(studio, data["jwt"])
-    tokens = await web.tokens(await web.granted(many))
+    tokens = await web.tokens(await web.issue_code(many))
     exchanged = success_body(
         await service.client.post(
             "/proxy/oauth/exchangeToken", headers={"Authorization": f"Bearer {tokens['access_token']}"}
         )
     )["token"]
     assert (claims_of(exchanged)["tgs"], claims_of(exchanged)["tgs_omitted"]) == ("", True)
-    await studio.ok("user/info", {}, bearer_headers(exchanged, Service_Jwt=await studio.service_jwt()))
+    await studio.expect_ok("user/info", {}, bearer_headers(exchanged, Service_Jwt=await studio.service_jwt()))
 
 
 async def test_tk_31_an_id_token_at_its_limits_fits_into_an_address_and_says_what_is_missing(
@@ -196,7 +196,7 @@ async def test_tk_31_an_id_token_at_its_limits_fits_into_an_address_and_says_wha
         name: ClaimSource(application_id=large, told=ClaimContent(name)) for name in ("rules", "roles", "groups")
     }
     client = await an_oidc_client(service, LONGEST_ID, claims=claims, backchannel_logout_uri="https://shop.example/o")
-    code = client.code_in(await client.walk(visitor, long_anna.login or "", nonce=NONCE))
+    code = client.code_from(await client.walk_authorize(visitor, long_anna.login or "", nonce=NONCE))
     tokens = await client.tokens(code)
     said = claims_of(tokens["id_token"])
     assert len(tokens["id_token"]) <= MAX_ID_TOKEN
@@ -218,7 +218,7 @@ async def test_tk_31_an_id_token_with_room_for_everything_says_nothing_of_it(
 ) -> None:
     few = (await with_rules(service, anna, 3)).application_id
     client = await an_oidc_client(service, claims={"rules": ClaimSource(application_id=few, told=ClaimContent.RULES)})
-    said = claims_of((await client.tokens(await client.granted(anna)))["id_token"])
+    said = claims_of((await client.tokens(await client.issue_code(anna)))["id_token"])
     assert (len(said["rules"]), "claims_omitted" in said) == (3, False)
 
 
@@ -236,21 +236,21 @@ async def test_tk_31_an_exchanged_jwt_at_its_limits_is_taken(studio: Studio, lon
         first_party=True,
         application_id=studio.shop.application_id,
     )
-    tokens = await client.tokens(await client.granted(long_anna))
+    tokens = await client.tokens(await client.issue_code(long_anna))
     headers = {"Authorization": f"Bearer {tokens['access_token']}"}
     jwt = success_body(await studio.service.client.post("/proxy/oauth/exchangeToken", headers=headers))["token"]
     assert len(jwt) <= MAX_ISSUED_TOKEN
     assert set(claims_of(jwt)["tgs"].split(",")) >= TAGS
     vouched = bearer_headers(jwt, Service_Jwt=await studio.service_jwt())
-    await studio.ok("meta/data", own_record(studio.shop), vouched)
+    await studio.expect_ok("meta/data", own_record(studio.shop), vouched)
 
 
 async def test_tk_31_a_service_account_at_its_limits_has_a_jwt_that_is_taken(studio: Studio) -> None:
     name, ranges = "🙂" * 64, [*RANGES[:31], "127.0.0.1/32"]
     for more, taken in (({"public_key": largest_key()}, False), ({}, True)):
         data = {"project_id": "mind_games", "name": name if taken else name[1:], "ip_ranges": ranges, **more}
-        made = await studio.ok("serviceAccount", {"action": "save", "data": data}, studio.owner.headers)
+        made = await studio.expect_ok("serviceAccount", {"action": "save", "data": data}, studio.owner.headers)
         jwt = made["data"]["jwt"]
         assert len(jwt) <= MAX_ISSUED_TOKEN
         if taken:  # the other one signs each of its requests with its key
-            await studio.ok("user/info", {}, bearer_headers(jwt))
+            await studio.expect_ok("user/info", {}, bearer_headers(jwt))

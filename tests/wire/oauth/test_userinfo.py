@@ -14,7 +14,7 @@ BAD = (401, "invalid_token")
 
 
 async def access_token(relying: RelyingPartyClient, user: User) -> str:
-    token: str = (await relying.tokens(await relying.granted(user)))["access_token"]
+    token: str = (await relying.tokens(await relying.issue_code(user)))["access_token"]
     return token
 
 
@@ -25,7 +25,7 @@ async def test_ui_01_userinfo_answers_exactly_the_fields_of_its_scopes(web: Rely
         "trust": {"email_verified": False, "phone_verified": False},
     }
     for scopes in SCOPE_SETS:
-        tokens = await web.tokens(await web.granted(anna, scopes=scopes))
+        tokens = await web.tokens(await web.issue_code(anna, scopes=scopes))
         expected: dict[str, object] = {"status": "ok", "sub": claims_of(tokens["id_token"])["sub"]}
         for scope in scopes:
             expected |= fields.get(scope, {})
@@ -67,7 +67,7 @@ async def test_ui_02_an_access_token_ends_on_its_second(
 async def test_ui_02_no_other_kind_of_token_is_taken(
     service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
-    tokens = await web.tokens(await web.granted(anna))
+    tokens = await web.tokens(await web.issue_code(anna))
     ask = {"login": anna.login, "password": "correct horse battery staple", "factor": "f"}
     login = (await service.client.post("/proxy/api/login", json=ask)).json()
     for other in (tokens["id_token"], tokens["refresh_token"], login["token"], login["jwt"]):
@@ -125,7 +125,7 @@ async def test_ht_12_pages_of_a_registered_origin_may_call_and_no_others(service
 async def test_ht_12_answers_and_refusals_are_shared_with_that_origin_alone(
     service: RunningService, spa: RelyingPartyClient, anna: User
 ) -> None:
-    await spa.granted(anna)
+    await spa.issue_code(anna)
     for origin, shared in ((ORIGIN, True), ("https://evil.example", False)):
         answer = await service.client.get(PATH, headers={"Origin": origin})
         assert answer.status_code == 401
@@ -137,6 +137,6 @@ async def test_ht_12_an_origin_taken_away_is_taken_at_its_word_a_second_later(
 ) -> None:
     asking = {"Access-Control-Request-Method": "POST", "Origin": ORIGIN}
     assert (await service.client.options(PATH, headers=asking)).status_code == 204
-    await service.house.clients.remove(spa.client.client_id, TESTER)
+    await service.services.clients.remove(spa.client.client_id, TESTER)
     await service.clock.advance(1)
     assert (await service.client.options(PATH, headers=asking)).status_code == 405

@@ -34,20 +34,22 @@ async def read_with(studio: Studio, key: str, client: httpx2.AsyncClient | None 
 
 
 async def test_ak_01_a_key_is_shown_once(studio: Studio) -> None:
-    made = (await studio.ok("accessKey", asking("save", studio.shop, comment="ci"), studio.owner.headers))["data"]
+    made = (await studio.expect_ok("accessKey", asking("save", studio.shop, comment="ci"), studio.owner.headers))[
+        "data"
+    ]
     assert re.fullmatch(r"[0-9a-f]{64}", made["hash"])
     assert MOMENT.fullmatch(made["created"])
     assert made["created"] == made["modified"]
     assert (made["comment"], made["application_id"]) == ("ci", studio.shop.application_id)
     assert "last_used" not in made
     for _ in range(2):
-        listed = await studio.ok("accessKey", asking("get", studio.shop), studio.owner.headers)
+        listed = await studio.expect_ok("accessKey", asking("get", studio.shop), studio.owner.headers)
         assert listed["data"] == [{name: value for name, value in made.items() if name != "hash"}]
 
 
 async def test_the_list_of_no_keys_is_an_empty_list(studio: Studio) -> None:
     ask = {"action": "get", "application_id": str(studio.shop.application_id)}
-    assert await studio.ok("accessKey", ask, studio.owner.headers) == {"status": "OK", "data": []}
+    assert await studio.expect_ok("accessKey", ask, studio.owner.headers) == {"status": "OK", "data": []}
 
 
 async def test_ak_02_there_is_no_third_key_however_many_race(studio: Studio) -> None:
@@ -55,19 +57,19 @@ async def test_ak_02_there_is_no_third_key_however_many_race(studio: Studio) -> 
         *(studio.post("accessKey", asking("save", studio.shop), studio.owner.headers) for _ in range(6))
     )
     assert sorted(answer.status_code for answer in answers) == [200, 200, 409, 409, 409, 409]
-    listed = await studio.ok("accessKey", asking("get", studio.shop), studio.owner.headers)
+    listed = await studio.expect_ok("accessKey", asking("get", studio.shop), studio.owner.headers)
     assert len(listed["data"]) == 2
 
 
 async def test_ak_04_a_deleted_key_is_refused_at_once(studio: Studio) -> None:
     key = await studio.access_key()
     assert await read_with(studio, key) == 200
-    [listed] = (await studio.ok("accessKey", asking("get", studio.shop), studio.owner.headers))["data"]
-    gone = await studio.ok("accessKey", asking("delete", studio.shop, id=listed["id"]), studio.owner.headers)
+    [listed] = (await studio.expect_ok("accessKey", asking("get", studio.shop), studio.owner.headers))["data"]
+    gone = await studio.expect_ok("accessKey", asking("delete", studio.shop, id=listed["id"]), studio.owner.headers)
     assert gone == {"status": "OK"}
     assert await read_with(studio, key) == 401
     again = asking("delete", studio.shop, id=listed["id"])
-    assert "no such access key" in await studio.refused(404, "accessKey", again, studio.owner.headers)
+    assert "no such access key" in await studio.expect_error(404, "accessKey", again, studio.owner.headers)
 
 
 async def test_ak_04_a_deleted_key_is_refused_on_every_node_at_once(
@@ -83,26 +85,26 @@ async def test_ak_04_a_deleted_key_is_refused_on_every_node_at_once(
         alone = own_record(studio.shop, data={"type": "roles", "user_id": studio.owner.user_id})
         path = "/api/permissions/meta/data"
         assert (await second.client.post(path, json=alone, headers=bearing(key))).status_code == 200
-        [listed] = (await studio.ok("accessKey", asking("get", studio.shop), studio.owner.headers))["data"]
-        await studio.ok("accessKey", asking("delete", studio.shop, id=listed["id"]), studio.owner.headers)
+        [listed] = (await studio.expect_ok("accessKey", asking("get", studio.shop), studio.owner.headers))["data"]
+        await studio.expect_ok("accessKey", asking("delete", studio.shop, id=listed["id"]), studio.owner.headers)
         assert (await second.client.post(path, json=alone, headers=bearing(key))).status_code == 401
         assert (await first.client.post(path, json=alone, headers=bearing(key))).status_code == 401
 
 
 async def test_ak_05_a_key_is_deleted_through_its_own_application_only(studio: Studio) -> None:
     key = await studio.access_key()
-    [listed] = (await studio.ok("accessKey", asking("get", studio.shop), studio.owner.headers))["data"]
+    [listed] = (await studio.expect_ok("accessKey", asking("get", studio.shop), studio.owner.headers))["data"]
     # The owner may manage keys of both, once the other application is in his project too.
-    storage = studio.service.house.storage
+    storage = studio.service.services.storage
     await storage.applications.edit_application(studio.other.application_id, set_fields(project_id=PROJECT))
     through_other = asking("delete", studio.other, id=listed["id"])
-    await studio.refused(404, "accessKey", through_other, studio.owner.headers)
+    await studio.expect_error(404, "accessKey", through_other, studio.owner.headers)
     assert await read_with(studio, key) == 200
 
 
 async def test_ak_06_the_database_holds_no_key_in_the_clear(studio: Studio) -> None:
     key = await studio.access_key()
-    rows = await read_all_tables(studio.service.house.storage)
+    rows = await read_all_tables(studio.service.services.storage)
     assert tables_that_mention(rows, key, repr(bytes.fromhex(key))[2:-1]) == set()
     [kept] = rows["access_keys"]
     assert kept.digest == sha256(key)
@@ -113,7 +115,7 @@ async def test_ak_07_parallel_use_neither_fails_nor_goes_unnoticed(studio: Studi
     assert set(await asyncio.gather(*(read_with(studio, key) for _ in range(50)))) == {200}
 
     async def last_used() -> str:
-        [listed] = (await studio.ok("accessKey", asking("get", studio.shop), studio.owner.headers))["data"]
+        [listed] = (await studio.expect_ok("accessKey", asking("get", studio.shop), studio.owner.headers))["data"]
         told: str = listed["last_used"]
         return told
 
@@ -129,30 +131,30 @@ async def test_ak_07_parallel_use_neither_fails_nor_goes_unnoticed(studio: Studi
 
 @pytest.mark.parametrize("comment", ["x" * 257, "line\nbreak", "\u202eevil", "nul\u0000", 7])
 async def test_ak_08_comments_are_bounded(studio: Studio, comment: object) -> None:
-    await studio.refused(400, "accessKey", asking("save", studio.shop, comment=comment), studio.owner.headers)
-    listed = await studio.ok("accessKey", asking("get", studio.shop), studio.owner.headers)
+    await studio.expect_error(400, "accessKey", asking("save", studio.shop, comment=comment), studio.owner.headers)
+    listed = await studio.expect_ok("accessKey", asking("get", studio.shop), studio.owner.headers)
     assert listed["data"] == []
 
 
 async def test_which_key_is_to_be_deleted_has_to_be_said(studio: Studio) -> None:
     for path in ("accessKey", "application/keys"):
         ask = {"action": "delete", "application_id": studio.shop.application_id, "data": {}}
-        assert "data.id" in await studio.refused(400, path, ask, studio.owner.headers)
+        assert "data.id" in await studio.expect_error(400, path, ask, studio.owner.headers)
 
 
 async def test_a_comment_of_null_is_none(studio: Studio) -> None:
     ask = {"action": "save", "application_id": studio.shop.application_id, "data": {"comment": None}}
-    assert (await studio.ok("accessKey", ask, studio.owner.headers))["data"]["comment"] == ""
+    assert (await studio.expect_ok("accessKey", ask, studio.owner.headers))["data"]["comment"] == ""
 
 
 async def test_ak_08_markup_in_a_comment_is_only_text(studio: Studio) -> None:
     comment = "<script>alert(1)</script>"
-    made = await studio.ok("accessKey", asking("save", studio.shop, comment=comment), studio.owner.headers)
+    made = await studio.expect_ok("accessKey", asking("save", studio.shop, comment=comment), studio.owner.headers)
     assert made["data"]["comment"] == comment
 
 
 async def test_ak_09_keys_of_a_removed_application_or_project_are_refused(studio: Studio) -> None:
-    storage, key = studio.service.house.storage, await studio.access_key()
+    storage, key = studio.service.services.storage, await studio.access_key()
     await storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
     assert await read_with(studio, key) == 401
     await storage.projects.edit_project(PROJECT, set_project_fields(removed=False))
@@ -164,16 +166,16 @@ async def test_ak_09_keys_of_a_removed_application_or_project_are_refused(studio
 async def test_ak_10_whoever_has_no_right_neither_sees_nor_makes_keys(studio: Studio) -> None:
     for action in ("get", "save", "delete"):
         ask = asking(action, studio.shop, id="x")
-        await studio.refused(403, "accessKey", ask, studio.visitor.headers)
-        await studio.refused(403, "accessKey", {**ask, "application_id": 99_999}, studio.visitor.headers)
-        await studio.refused(403, "accessKey", asking(action, studio.other, id="x"), studio.owner.headers)
+        await studio.expect_error(403, "accessKey", ask, studio.stranger.headers)
+        await studio.expect_error(403, "accessKey", {**ask, "application_id": 99_999}, studio.stranger.headers)
+        await studio.expect_error(403, "accessKey", asking(action, studio.other, id="x"), studio.owner.headers)
 
 
 async def test_ak_11_a_key_in_a_query_or_cookie_is_refused(studio: Studio) -> None:
     key = await studio.access_key()
     body = own_record(studio.shop, jwt=studio.owner.jwt)
     path = f"meta/data?access_key={key}&authorization=Bearer%20{key}"
-    await studio.refused(401, path, body, {"Cookie": f"access_key={key}; Authorization={key}"})
+    await studio.expect_error(401, path, body, {"Cookie": f"access_key={key}; Authorization={key}"})
 
 
 async def test_ak_12_guessing_keys_is_limited_and_the_right_key_still_works(studio: Studio) -> None:
@@ -188,21 +190,21 @@ async def test_ak_12_guessing_keys_is_limited_and_the_right_key_still_works(stud
 
 async def test_what_else_a_record_shows_is_ignored_and_what_is_nowhere_refused(studio: Studio) -> None:
     known = asking("save", studio.shop, comment="a", created="x", hash="mine", application_id=1, id="y")
-    made = (await studio.ok("accessKey", known, studio.owner.headers))["data"]
+    made = (await studio.expect_ok("accessKey", known, studio.owner.headers))["data"]
     assert made["hash"] != "mine"
     assert made["application_id"] == studio.shop.application_id
     unknown = asking("save", studio.shop, colour="red")
-    assert "colour" in await studio.refused(400, "accessKey", unknown, studio.owner.headers)
+    assert "colour" in await studio.expect_error(400, "accessKey", unknown, studio.owner.headers)
     for action in ("save", "delete"):
         ask = {"action": action, "application_id": studio.shop.application_id}
-        assert "data" in await studio.refused(400, "accessKey", ask, studio.owner.headers)
+        assert "data" in await studio.expect_error(400, "accessKey", ask, studio.owner.headers)
 
 
 async def test_making_and_removing_a_key_is_on_record(studio: Studio) -> None:
     await studio.access_key()
-    [listed] = (await studio.ok("accessKey", asking("get", studio.shop), studio.owner.headers))["data"]
-    await studio.ok("accessKey", asking("delete", studio.shop, id=listed["id"]), studio.owner.headers)
-    rows = (await read_all_tables(studio.service.house.storage))["audit_events"]
+    [listed] = (await studio.expect_ok("accessKey", asking("get", studio.shop), studio.owner.headers))["data"]
+    await studio.expect_ok("accessKey", asking("delete", studio.shop, id=listed["id"]), studio.owner.headers)
+    rows = (await read_all_tables(studio.service.services.storage))["audit_events"]
     told = [(row.event, row.actor, row.subject) for row in rows if row.event.startswith("access_key")]
     about = f"application {studio.shop.application_id}"
     assert sorted(told) == [

@@ -29,7 +29,7 @@ def asking(studio: Studio, action: str, **data: object) -> dict[str, object]:
 
 async def a_custom_key(studio: Studio) -> dict[str, str]:
     made: dict[str, str] = (
-        await studio.ok("application/keys", asking(studio, "save", public_key=the_pem()), studio.owner.headers)
+        await studio.expect_ok("application/keys", asking(studio, "save", public_key=the_pem()), studio.owner.headers)
     )["data"]
     return made
 
@@ -37,14 +37,14 @@ async def a_custom_key(studio: Studio) -> dict[str, str]:
 async def test_a_custom_key_is_listed_and_published_until_it_is_deleted(studio: Studio) -> None:
     made = await a_custom_key(studio)
     assert made["data"] == the_pem()
-    listed = await studio.ok("application/keys", asking(studio, "get"), studio.owner.headers)
+    listed = await studio.expect_ok("application/keys", asking(studio, "get"), studio.owner.headers)
     assert listed == {"status": "OK", "data": [made]}
     client, shop = studio.service.client, studio.shop.application_id
     published = await client.get(f"/api/permissions/application/publicKeys/{shop}")
     assert published.json() == {"status": "OK", "keys": [made]}
     one = await client.get(f"/api/permissions/application/publicKey/{made['id']}")
     assert one.json() == {"status": "OK", "key": made}
-    gone = await studio.ok("application/keys", asking(studio, "delete", id=made["id"]), studio.owner.headers)
+    gone = await studio.expect_ok("application/keys", asking(studio, "delete", id=made["id"]), studio.owner.headers)
     assert gone == {"status": "OK"}
     published = await client.get(f"/api/permissions/application/publicKeys/{shop}")
     assert published.json() == {"status": "OK", "keys": []}
@@ -65,7 +65,7 @@ async def test_public_keys_may_be_cached_by_everyone(studio: Studio) -> None:
 
 async def test_unknown_and_removed_look_alike(studio: Studio) -> None:
     made = await a_custom_key(studio)
-    storage, client, shop = studio.service.house.storage, studio.service.client, studio.shop.application_id
+    storage, client, shop = studio.service.services.storage, studio.service.client, studio.shop.application_id
 
     async def answers() -> set[tuple[int, str]]:
         paths = (f"publicKeys/{shop}", f"publicKey/{made['id']}", "publicKeys/99999", "publicKey/unknown")
@@ -110,7 +110,7 @@ async def test_keys_in_the_directory_are_published_first(installed_url: str, tmp
 
 
 async def test_service_meta_public_key_is_published_under_one_id(studio: Studio) -> None:
-    storage, shop = studio.service.house.storage, studio.shop.application_id
+    storage, shop = studio.service.services.storage, studio.shop.application_id
     may_publish = {"can_publish_services": {"value": True}}
 
     def publisher(record: UserRecord) -> EditResult[UserRecord]:
@@ -121,15 +121,15 @@ async def test_service_meta_public_key_is_published_under_one_id(studio: Studio)
     meta = {"name": "Shop service", "public_key": the_pem()}
     save = {"action": "save", "data": {"application_id": shop, "service_meta": meta}}
     address = f"/api/permissions/application/publicKeys/{shop}"
-    await studio.ok("application", save, studio.owner.headers)
+    await studio.expect_ok("application", save, studio.owner.headers)
     [first] = (await studio.service.client.get(address)).json()["keys"]
     assert first["data"] == the_pem()
-    await studio.ok("application", save, studio.owner.headers)
+    await studio.expect_ok("application", save, studio.owner.headers)
     [again] = (await studio.service.client.get(address)).json()["keys"]
     assert again == first
     delete = asking(studio, "delete", id=first["id"])
-    await studio.refused(404, "application/keys", delete, studio.owner.headers)
-    listed = await studio.ok("application/keys", asking(studio, "get"), studio.owner.headers)
+    await studio.expect_error(404, "application/keys", delete, studio.owner.headers)
+    listed = await studio.expect_ok("application/keys", asking(studio, "get"), studio.owner.headers)
     assert listed["data"] == []
 
 
@@ -146,7 +146,7 @@ def private_pem() -> str:
 
 @pytest.mark.parametrize("text", [private_pem(), "", "no key", "A" * 5_000], ids=["private", "empty", "none", "long"])
 async def test_ap_07_only_a_sound_public_key_is_taken_as_one(studio: Studio, text: str) -> None:
-    said = await studio.refused(
+    said = await studio.expect_error(
         400, "application/keys", asking(studio, "save", public_key=text), studio.owner.headers
     )
     assert "data.public_key" in said
@@ -156,6 +156,6 @@ async def test_ap_07_only_a_sound_public_key_is_taken_as_one(studio: Studio, tex
 async def test_custom_keys_need_the_right_to_them(studio: Studio) -> None:
     for action in ("get", "save", "delete"):
         ask = asking(studio, action, public_key=the_pem(), id="x")
-        await studio.refused(403, "application/keys", ask, studio.visitor.headers)
+        await studio.expect_error(403, "application/keys", ask, studio.stranger.headers)
         unknown = {**ask, "application_id": 99_999}
-        await studio.refused(403, "application/keys", unknown, studio.visitor.headers)
+        await studio.expect_error(403, "application/keys", unknown, studio.stranger.headers)

@@ -38,12 +38,12 @@ async def nearly_full(studio: Studio) -> ApplicationModel:
     def change(state: ApplicationModel) -> EditResult[ApplicationModel]:
         return EditResult(replace(state, roles={**state.roles, wide.key: wide}), [a_record()])
 
-    return await studio.service.house.storage.applications.edit_schema(shop, change)
+    return await studio.service.services.storage.applications.edit_schema(shop, change)
 
 
 async def stored(studio: Studio) -> ApplicationModel:
     shop = studio.shop.application_id
-    return (await studio.service.house.storage.permissions.application_models([shop]))[shop]
+    return (await studio.service.services.storage.permissions.application_models([shop]))[shop]
 
 
 def saving(application: Application, data: Mapping[str, object]) -> dict[str, object]:
@@ -53,12 +53,14 @@ def saving(application: Application, data: Mapping[str, object]) -> dict[str, ob
 async def test_lp_02_role_that_just_fits_is_saved_and_one_entry_more_is_refused(studio: Studio) -> None:
     before = await nearly_full(studio)
     ask = saving(studio.shop, {"name": "rest", "meta": entries(LEFT + 1)})
-    said = await studio.refused(409, "roles", ask, studio.owner.headers)
+    said = await studio.expect_error(409, "roles", ask, studio.owner.headers)
     assert said == (
         "Application 50001 would have 200,001 rules, role entries and params together; at most 200,000 are allowed."
     )
     assert await stored(studio) == before
-    await studio.ok("roles", saving(studio.shop, {"name": "rest", "meta": entries(LEFT)}), studio.owner.headers)
+    await studio.expect_ok(
+        "roles", saving(studio.shop, {"name": "rest", "meta": entries(LEFT)}), studio.owner.headers
+    )
     assert (await stored(studio)).size == MAX_APPLICATION_SIZE
 
 
@@ -66,30 +68,32 @@ async def test_lp_02_params_of_a_role_count_for_each_of_its_entries(studio: Stud
     before = await nearly_full(studio)
     half = LEFT // 2
     ask = saving(studio.shop, {"name": "rest", "meta": entries(half), "params": "one,two"})
-    assert "200,0" in await studio.refused(409, "roles", ask, studio.owner.headers)
+    assert "200,0" in await studio.expect_error(409, "roles", ask, studio.owner.headers)
     assert await stored(studio) == before
-    await studio.ok("roles", saving(studio.shop, {"name": "rest", "meta": entries(half)}), studio.owner.headers)
+    await studio.expect_ok(
+        "roles", saving(studio.shop, {"name": "rest", "meta": entries(half)}), studio.owner.headers
+    )
     before = await stored(studio)
     grown = saving(studio.shop, {"name": "rest", "params": "one,two"})
-    assert "200,0" in await studio.refused(409, "roles", grown, studio.owner.headers)
+    assert "200,0" in await studio.expect_error(409, "roles", grown, studio.owner.headers)
     assert await stored(studio) == before
 
 
 async def test_lp_02_schema_that_just_fits_is_saved_and_one_rule_more_is_refused(studio: Studio) -> None:
     before = await nearly_full(studio)
-    said = await studio.refused(
+    said = await studio.expect_error(
         409, "meta/schema", saving(studio.shop, {"private_data": rules(LEFT + 1)}), studio.owner.headers
     )
     assert "200,001" in said
     assert await stored(studio) == before
-    await studio.ok("meta/schema", saving(studio.shop, {"public_data": rules(LEFT)}), studio.owner.headers)
+    await studio.expect_ok("meta/schema", saving(studio.shop, {"public_data": rules(LEFT)}), studio.owner.headers)
     assert (await stored(studio)).size == MAX_APPLICATION_SIZE
 
 
 async def test_lp_02_forty_roles_with_params_are_refused_in_one_save(studio: Studio) -> None:
     before = await stored(studio)
     roles = {f"role{n}": {"meta": entries(60, params=PARAMS), "params": PARAMS} for n in range(40)}
-    said = await studio.refused(409, "meta/schema", saving(studio.shop, {"roles": roles}), studio.owner.headers)
+    said = await studio.expect_error(409, "meta/schema", saving(studio.shop, {"roles": roles}), studio.owner.headers)
     assert f"{40 * 60 * (1 + 64 + 64):,}" in said
     assert await stored(studio) == before
 
@@ -112,7 +116,9 @@ async def test_lp_02_text_counts_where_the_numbers_are_small(studio: Studio, mon
     monkeypatch.setattr(application_limits, "MAX_APPLICATION_MEMORY", 2**20)
     before = await stored(studio)
     long = {f"rule{n}": {"value": False, "description": f"{n:04}" * 256} for n in range(1_000)}
-    said = await studio.refused(409, "meta/schema", saving(studio.shop, {"private_data": long}), studio.owner.headers)
+    said = await studio.expect_error(
+        409, "meta/schema", saving(studio.shop, {"private_data": long}), studio.owner.headers
+    )
     assert said.startswith("Application 50001 would need about 1 MB of memory; at most 1 MB are allowed.")
     assert await stored(studio) == before
 
@@ -121,11 +127,13 @@ async def test_lp_02_application_that_is_too_large_already_is_read_and_made_smal
     studio: Studio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await nearly_full(studio)
-    await studio.ok("roles", saving(studio.shop, {"name": "rest", "meta": entries(LEFT)}), studio.owner.headers)
+    await studio.expect_ok(
+        "roles", saving(studio.shop, {"name": "rest", "meta": entries(LEFT)}), studio.owner.headers
+    )
     monkeypatch.setattr(application_limits, "MAX_APPLICATION_SIZE", MAX_APPLICATION_SIZE // 2)
     named = {"action": "get", "application_id": studio.shop.application_id, "data": {"name": "rest"}}
-    assert (await studio.ok("roles", named, studio.owner.headers))["data"]["name"] == "rest"
+    assert (await studio.expect_ok("roles", named, studio.owner.headers))["data"]["name"] == "rest"
     for fields in ({"description": "as large as before"}, {"meta": entries(LEFT - 1)}):
-        await studio.ok("roles", saving(studio.shop, {"name": "rest", **fields}), studio.owner.headers)
+        await studio.expect_ok("roles", saving(studio.shop, {"name": "rest", **fields}), studio.owner.headers)
     grown = saving(studio.shop, {"name": "rest", "meta": entries(LEFT)})
-    assert "at most 100,000" in await studio.refused(409, "roles", grown, studio.owner.headers)
+    assert "at most 100,000" in await studio.expect_error(409, "roles", grown, studio.owner.headers)

@@ -40,11 +40,11 @@ def removing(application_id: object) -> dict[str, object]:
 
 
 async def save(studio: Studio, who: Person, **data: object) -> Any:
-    return (await studio.ok("application", saving(**data), who.headers))["data"]
+    return (await studio.expect_ok("application", saving(**data), who.headers))["data"]
 
 
 async def get(studio: Studio, who: Person, application_id: int) -> Any:
-    return (await studio.ok("application", reading(application_id, full=True), who.headers))["data"]
+    return (await studio.expect_ok("application", reading(application_id, full=True), who.headers))["data"]
 
 
 # -- making -------------------------------------------------------------------------------------------
@@ -52,7 +52,7 @@ async def get(studio: Studio, who: Person, application_id: int) -> Any:
 
 async def test_ap_01_can_create_app_creates_outside_a_project_and_updates_nothing(studio: Studio) -> None:
     maker = await create_person_with(studio, {ROOT: holdings_with_rules("can_create_app")})
-    await studio.refused(403, "application", saving(name="Chess"), studio.visitor.headers)
+    await studio.expect_error(403, "application", saving(name="Chess"), studio.stranger.headers)
     made = await save(studio, maker, name="Chess", description="A game")
     assert made == {
         "application_id": made["application_id"],
@@ -62,8 +62,8 @@ async def test_ap_01_can_create_app_creates_outside_a_project_and_updates_nothin
         "version": 1,
     }
     other = studio.other.application_id
-    await studio.refused(403, "application", saving(application_id=other, name="Mine"), maker.headers)
-    await studio.refused(403, "application", saving(name="In it", project_id=PROJECT), maker.headers)
+    await studio.expect_error(403, "application", saving(application_id=other, name="Mine"), maker.headers)
+    await studio.expect_error(403, "application", saving(name="In it", project_id=PROJECT), maker.headers)
     assert await audit_records(studio, AuditEvent.APPLICATION_CREATED)
 
 
@@ -71,10 +71,10 @@ async def test_whoever_makes_an_application_outside_a_project_may_work_with_it(s
     maker = await create_person_with(studio, {ROOT: holdings_with_rules("can_create_app")})
     number = (await save(studio, maker, name="Chess"))["application_id"]
     await save(studio, maker, application_id=number, description="Mine")
-    await studio.ok("meta/schema", {"action": "get", "application_id": number}, maker.headers)
-    await studio.ok("accessKey", {"action": "save", "application_id": number, "data": {}}, maker.headers)
+    await studio.expect_ok("meta/schema", {"action": "get", "application_id": number}, maker.headers)
+    await studio.expect_ok("accessKey", {"action": "save", "application_id": number, "data": {}}, maker.headers)
     ask = {"action": "get", "application_id": number, "data": {"type": "tree"}}
-    held = (await studio.ok("meta/data", ask, maker.headers))["data"]["secret_data"]
+    held = (await studio.expect_ok("meta/data", ask, maker.headers))["data"]["secret_data"]
     assert held == secret_document(
         *("canRead", "canReadSchema", "canModifySchema", "canSeeRoleList", "canCreateJwt", "canSave"),
         roles=("all", "all"),
@@ -82,7 +82,7 @@ async def test_whoever_makes_an_application_outside_a_project_may_work_with_it(s
         public=("all", "all"),
     )
     theirs = {"action": "get", "application_id": number, "data": {"type": "tree", "user_id": studio.owner.user_id}}
-    assert "secret_data" not in (await studio.ok("meta/data", theirs, maker.headers))["data"]
+    assert "secret_data" not in (await studio.expect_ok("meta/data", theirs, maker.headers))["data"]
 
 
 async def test_whoever_makes_an_application_in_a_project_gets_roles_on_it(studio: Studio) -> None:
@@ -92,21 +92,21 @@ async def test_whoever_makes_an_application_in_a_project_gets_roles_on_it(studio
     number = made["application_id"]
     ask = {"action": "get", "application_id": 1, "data": {"type": "roles"}}
     mine = f"{PROJECT}.applications.{number}"
-    assert (await studio.ok("meta/data", ask, maker.headers))["data"] == [
+    assert (await studio.expect_ok("meta/data", ask, maker.headers))["data"] == [
         f"{mine}/app_developer",
         f"{mine}/app_users_manager",
     ]
-    await studio.ok("meta/schema", {"action": "get", "application_id": number}, maker.headers)
+    await studio.expect_ok("meta/schema", {"action": "get", "application_id": number}, maker.headers)
 
 
 async def test_a_new_application_needs_a_name_and_its_name_is_its_own_in_the_project(studio: Studio) -> None:
-    said = await studio.refused(400, "application", saving(project_id=PROJECT), studio.owner.headers)
+    said = await studio.expect_error(400, "application", saving(project_id=PROJECT), studio.owner.headers)
     assert "data.name" in said
     again = saving(project_id=PROJECT, name=studio.shop.name)
-    await studio.refused(409, "application", again, studio.owner.headers)
+    await studio.expect_error(409, "application", again, studio.owner.headers)
     await save(studio, studio.owner, project_id=PROJECT, name="Chess")
     rename = saving(application_id=studio.shop.application_id, name="Chess")
-    await studio.refused(409, "application", rename, studio.owner.headers)
+    await studio.expect_error(409, "application", rename, studio.owner.headers)
 
 
 # -- ids ----------------------------------------------------------------------------------------------
@@ -134,33 +134,35 @@ def about(spelling: object) -> list[tuple[str, dict[str, object]]]:
 async def test_ap_02_an_application_id_has_one_spelling(studio: Studio) -> None:
     boss = await create_administrator(studio)
     for path, body in (asked for spelling in SPELLINGS for asked in about(spelling)):
-        await studio.refused(400, path, body, boss.headers)
+        await studio.expect_error(400, path, body, boss.headers)
     assert (await get(studio, boss, 1))["name"] == "Central"
 
 
 async def test_ap_02_an_id_is_taken_as_a_number_and_as_text(studio: Studio) -> None:
     shop = studio.shop.application_id
-    one, two = [await studio.ok("application", reading(given), studio.owner.headers) for given in (shop, str(shop))]
+    one, two = [
+        await studio.expect_ok("application", reading(given), studio.owner.headers) for given in (shop, str(shop))
+    ]
     assert one == two
     assert one["data"]["application_id"] == shop
 
 
 async def test_get_and_delete_without_an_id_are_malformed(studio: Studio) -> None:
     for action in ("get", "delete"):
-        said = await studio.refused(400, "application", {"action": action, "data": {}}, studio.owner.headers)
+        said = await studio.expect_error(400, "application", {"action": action, "data": {}}, studio.owner.headers)
         assert "application_id" in said
 
 
 async def test_ap_04_a_project_is_given_by_id_or_alias(studio: Studio) -> None:
-    storage = studio.service.house.storage
+    storage = studio.service.services.storage
     await storage.projects.edit_project(PROJECT, set_project_fields(aliases=("minds",)))
     assert (await save(studio, studio.owner, name="Chess", project_id="minds"))["project_id"] == PROJECT
     for strange in ("Mind_Games", "MIND_GAMES", ["mind_games"], "", "mind_games\n", 5, "a/b"):
-        await studio.refused(400, "application", saving(name="Go", project_id=strange), studio.owner.headers)
-    await studio.refused(403, "application", saving(name="Go", project_id=None), studio.owner.headers)
-    await studio.refused(403, "application", saving(name="Go", project_id="unheard_of"), studio.owner.headers)
+        await studio.expect_error(400, "application", saving(name="Go", project_id=strange), studio.owner.headers)
+    await studio.expect_error(403, "application", saving(name="Go", project_id=None), studio.owner.headers)
+    await studio.expect_error(403, "application", saving(name="Go", project_id="unheard_of"), studio.owner.headers)
     boss = await create_administrator(studio)
-    await studio.refused(404, "application", saving(name="Go", project_id="unheard_of"), boss.headers)
+    await studio.expect_error(404, "application", saving(name="Go", project_id="unheard_of"), boss.headers)
     assert "project_id" not in await save(studio, boss, name="Go", project_id=None)
 
 
@@ -193,7 +195,7 @@ async def test_ap_05_the_limits_of_service_meta_hold_to_the_character(studio: St
     for fits, does_not in FITS_AND_NOT:
         await save(studio, who, application_id=shop, service_meta=fits)
         whole = saving(application_id=shop, description="changed", service_meta={**fits, **does_not})
-        await studio.refused(400, "application", whole, who.headers)
+        await studio.expect_error(400, "application", whole, who.headers)
         now = await get(studio, who, shop)
         assert now["service_meta"] == fits
         assert "description" not in now
@@ -206,12 +208,12 @@ async def test_service_meta_needs_can_publish_services_and_the_right_to_save(stu
     both = await create_person_with(
         studio, {ROOT: holdings_with_rules("can_publish_services")}, secret_data=secret_document("canSave")
     )
-    for who in (only_publishes, only_saves, studio.visitor):
-        await studio.refused(403, "application", saving(application_id=shop, service_meta=meta), who.headers)
+    for who in (only_publishes, only_saves, studio.stranger):
+        await studio.expect_error(403, "application", saving(application_id=shop, service_meta=meta), who.headers)
         tags = {"application_id": shop, "data": {"tags": ["a"]}}
-        await studio.refused(403, "application/tags", tags, who.headers)
+        await studio.expect_error(403, "application/tags", tags, who.headers)
     await save(studio, both, application_id=shop, service_meta=meta)
-    await studio.refused(
+    await studio.expect_error(
         403, "application", saving(name="Go", project_id=PROJECT, service_meta=meta), only_saves.headers
     )
 
@@ -220,31 +222,31 @@ async def test_tags_have_an_endpoint_of_their_own(studio: Studio) -> None:
     who, shop = await publisher(studio), studio.shop.application_id
     await save(studio, who, application_id=shop, service_meta={"name": "Shop", "tags": ["old"]})
     ask = {"application_id": str(shop), "data": {"tags": ["a:b", "c"]}}
-    said = await studio.ok("application/tags", ask, who.headers)
+    said = await studio.expect_ok("application/tags", ask, who.headers)
     assert said["data"] == {"application_id": shop, "tags": ["a:b", "c"], "version": 3}
     assert (await get(studio, who, shop))["service_meta"] == {"name": "Shop", "tags": ["a:b", "c"]}
     for bad in (["a", "a"], ["a-b"], [5], ["t" * 65], [f"t{n}" for n in range(11)], "a"):
-        await studio.refused(400, "application/tags", {**ask, "data": {"tags": bad}}, who.headers)
-    await studio.refused(409, "application/tags", {**ask, "data": {"tags": [], "version": 2}}, who.headers)
-    cleared = await studio.ok("application/tags", {**ask, "data": {"tags": None, "version": 3}}, who.headers)
+        await studio.expect_error(400, "application/tags", {**ask, "data": {"tags": bad}}, who.headers)
+    await studio.expect_error(409, "application/tags", {**ask, "data": {"tags": [], "version": 2}}, who.headers)
+    cleared = await studio.expect_ok("application/tags", {**ask, "data": {"tags": None, "version": 3}}, who.headers)
     assert cleared["data"] == {"application_id": shop, "tags": [], "version": 4}
-    assert "colour" in await studio.refused(400, "application/tags", {**ask, "data": {"colour": 1}}, who.headers)
+    assert "colour" in await studio.expect_error(400, "application/tags", {**ask, "data": {"colour": 1}}, who.headers)
     assert await audit_records(studio, AuditEvent.APPLICATION_TAGGED)
 
 
 async def test_tags_without_an_id_are_those_of_the_service_that_vouches(studio: Studio) -> None:
     who, shop = await publisher(studio), studio.shop.application_id
     vouched = bearer_headers(who.jwt, Service_Jwt=await studio.service_jwt())
-    said = await studio.ok("application/tags", {"data": {"tags": ["a"]}}, vouched)
+    said = await studio.expect_ok("application/tags", {"data": {"tags": ["a"]}}, vouched)
     assert (said["data"]["application_id"], said["data"]["tags"]) == (shop, ["a"])
-    await studio.refused(400, "application/tags", {"data": {"tags": ["a"]}}, who.headers)
+    await studio.expect_error(400, "application/tags", {"data": {"tags": ["a"]}}, who.headers)
 
 
 async def test_tags_are_saved_beside_the_rest_of_the_record_which_stays_as_it_is(studio: Studio) -> None:
     boss, shop = await create_administrator(studio), studio.shop.application_id
     application = await get(studio, boss, shop)
-    project = (await studio.ok("project", {"action": "get", "data": {"id": PROJECT}}, boss.headers))["data"]
-    group = await studio.ok("group", saving(project_id=PROJECT, title="Testers"), boss.headers)
+    project = (await studio.expect_ok("project", {"action": "get", "data": {"id": PROJECT}}, boss.headers))["data"]
+    group = await studio.expect_ok("group", saving(project_id=PROJECT, title="Testers"), boss.headers)
     for path, record, named in (
         ("application/tags", {**application, "name": "Other"}, {"application_id": shop}),
         ("project/tags", {**project, "title": "Other"}, {}),
@@ -255,17 +257,17 @@ async def test_tags_are_saved_beside_the_rest_of_the_record_which_stays_as_it_is
         ),
     ):
         sent = {**record, "tags": ["a"], "created": "now", "updated_at": 1}
-        assert (await studio.ok(path, {**named, "data": sent}, boss.headers))["data"]["tags"] == ["a"]
-        said = await studio.refused(400, path, {**named, "data": {**sent, "colour": 1}}, boss.headers)
+        assert (await studio.expect_ok(path, {**named, "data": sent}, boss.headers))["data"]["tags"] == ["a"]
+        said = await studio.expect_error(400, path, {**named, "data": {**sent, "colour": 1}}, boss.headers)
         assert "colour" in said
-    listed = await studio.ok("group", {"action": "get", "data": {"project_id": PROJECT}}, boss.headers)
+    listed = await studio.expect_ok("group", {"action": "get", "data": {"project_id": PROJECT}}, boss.headers)
     assert [(one["title"], one["users"]) for one in listed["data"]["groups"]] == [("Testers", [])]
     assert (await get(studio, boss, shop))["name"] == "Shop"
 
 
 async def test_settings_and_service_meta_are_told_only_when_asked_for(studio: Studio) -> None:
     shop = studio.shop.application_id
-    short = (await studio.ok("application", reading(shop), studio.owner.headers))["data"]
+    short = (await studio.expect_ok("application", reading(shop), studio.owner.headers))["data"]
     assert short.keys() == {"application_id", "name", "project_id", "removed", "version"}
     assert (await get(studio, studio.owner, shop)).keys() == {*short, "settings", "service_meta"}
 
@@ -293,9 +295,9 @@ async def test_ap_06_a_private_key_once_written_is_nowhere_readable(
     for text in (*(answer.text for answer in answers), out, err):
         assert "CANARY" not in text
         assert "private_key" not in text
-    rows = await read_all_tables(studio.service.house.storage)
+    rows = await read_all_tables(studio.service.services.storage)
     assert tables_that_mention(rows, "CANARY") == set()
-    house = studio.service.house
+    house = studio.service.services
     kept = await house.storage.applications.application(shop)
     assert kept.sealed_private_key is not None
     assert house.masters.open(kept.sealed_private_key, purpose="application-private-key").decode() == CANARY
@@ -304,10 +306,10 @@ async def test_ap_06_a_private_key_once_written_is_nowhere_readable(
 async def test_sc_22_service_meta_without_its_public_key_removes_it_and_keeps_the_unseen_one(studio: Studio) -> None:
     boss, shop = await create_administrator(studio), studio.shop.application_id
     pem = public_pem(application_private_key().public_key())
-    storage = studio.service.house.storage
+    storage = studio.service.services.storage
     await save(studio, boss, application_id=shop, service_meta={"private_key": CANARY, "public_key": pem})
     keyless = saving(application_id=shop, service_meta={"name": "Shop"})
-    await studio.refused(403, "application", keyless, (await publisher(studio)).headers)
+    await studio.expect_error(403, "application", keyless, (await publisher(studio)).headers)
     await save(studio, boss, application_id=shop, service_meta={"name": "Shop"})
     assert (await get(studio, boss, shop))["service_meta"] == {"name": "Shop"}
     assert (await storage.applications.application(shop)).sealed_private_key is not None
@@ -321,7 +323,7 @@ async def test_keys_in_service_meta_need_can_create_jwt_as_well(studio: Studio) 
     who, shop = await publisher(studio), studio.shop.application_id
     pem = public_pem(application_private_key().public_key())
     for key in ({"public_key": pem}, {"private_key": CANARY}):
-        await studio.refused(403, "application", saving(application_id=shop, service_meta=key), who.headers)
+        await studio.expect_error(403, "application", saving(application_id=shop, service_meta=key), who.headers)
     scopes = {
         ROOT: holdings_with_rules("can_publish_services"),
         IN_PROJECT: holdings_with_rules(MANAGES, "app.can_manage_app_api_keys"),
@@ -329,7 +331,7 @@ async def test_keys_in_service_meta_need_can_create_jwt_as_well(studio: Studio) 
     keeper = await create_person_with(studio, scopes)
     await save(studio, keeper, application_id=shop, service_meta={"public_key": pem, "private_key": CANARY})
     for keys in ({"public_key": None}, {"private_key": None}, {"private_key": CANARY}, None):
-        await studio.refused(403, "application", saving(application_id=shop, service_meta=keys), who.headers)
+        await studio.expect_error(403, "application", saving(application_id=shop, service_meta=keys), who.headers)
     await save(studio, who, application_id=shop, service_meta={"name": "Shop", "public_key": pem})
 
 
@@ -348,7 +350,7 @@ async def test_ap_07_only_a_sound_public_key_is_taken_as_one(studio: Studio) -> 
     boss, shop = await create_administrator(studio), studio.shop.application_id
     for text in (CANARY, "no key", "", 5, "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"):
         body = saving(application_id=shop, service_meta={"public_key": text})
-        await studio.refused(400, "application", body, boss.headers)
+        await studio.expect_error(400, "application", body, boss.headers)
     assert (await get(studio, boss, shop))["service_meta"] == {}
 
 
@@ -371,7 +373,7 @@ async def test_ap_08_gdpr_addresses_inside_are_refused_at_save(studio: Studio) -
         )
     ):
         body = saving(application_id=shop, settings={"gdpr": gdpr})
-        await studio.refused(400, "application", body, studio.owner.headers)
+        await studio.expect_error(400, "application", body, studio.owner.headers)
     good = {
         "gdpr": {
             "char_sources": ["https://x.example/chars"],
@@ -427,27 +429,29 @@ async def test_ap_09_a_huge_or_bottomless_config_schema_is_refused(studio: Studi
 async def test_ap_10_a_removed_application_stays_removed(studio: Studio) -> None:
     shop = studio.shop.application_id
     key, jwt = await studio.access_key(), await studio.service_jwt()
-    assert await studio.ok("application", removing(shop), studio.owner.headers) == {"status": "OK"}
+    assert await studio.expect_ok("application", removing(shop), studio.owner.headers) == {"status": "OK"}
     assert (await get(studio, studio.owner, shop))["removed"] is True
     client = studio.service.client
     assert (await client.get(f"/api/permissions/application/publicKeys/{shop}")).status_code == 404
-    await studio.refused(401, "meta/data", own_record(studio.shop, jwt=studio.owner.jwt), bearer_headers(key))
-    await studio.refused(401, "meta/data", own_record(studio.shop), bearer_headers(studio.owner.jwt, Service_Jwt=jwt))
+    await studio.expect_error(401, "meta/data", own_record(studio.shop, jwt=studio.owner.jwt), bearer_headers(key))
+    await studio.expect_error(
+        401, "meta/data", own_record(studio.shop), bearer_headers(studio.owner.jwt, Service_Jwt=jwt)
+    )
     for path, body in (
         ("application", saving(application_id=shop, removed=False)),
         ("meta/schema", {"application_id": shop, **saving()}),
         ("roles", {"application_id": shop, **saving(name="moderator")}),
-        ("meta/data", {"application_id": shop, **saving(user_id=studio.visitor.user_id, roles=[])}),
+        ("meta/data", {"application_id": shop, **saving(user_id=studio.stranger.user_id, roles=[])}),
     ):
-        assert await studio.refused(409, path, body, studio.owner.headers) == "The application is removed."
-    await studio.refused(
+        assert await studio.expect_error(409, path, body, studio.owner.headers) == "The application is removed."
+    await studio.expect_error(
         404, "accessKey", {"action": "save", "application_id": shop, "data": {}}, studio.owner.headers
     )
     boss = await create_administrator(studio)
     tags = {"application_id": shop, "data": {"tags": ["x"]}}
-    await studio.refused(409, "application/tags", tags, boss.headers)
+    await studio.expect_error(409, "application/tags", tags, boss.headers)
     assert (await get(studio, studio.owner, shop))["removed"] is True
-    assert await studio.ok("application", removing(shop), studio.owner.headers) == {"status": "OK"}
+    assert await studio.expect_ok("application", removing(shop), studio.owner.headers) == {"status": "OK"}
     assert len(await audit_records(studio, AuditEvent.APPLICATION_REMOVED)) == 1
 
 
@@ -462,48 +466,48 @@ async def test_what_is_held_on_an_application_goes_when_it_leaves_its_project(st
     resource = {"kind": "applications", "id": str(number)}
     check = {"project_id": PROJECT, "resource": resource, "rule": "app.can_manage_users"}
     checking = {"application_id": 1, "data": {"checks": [check]}}
-    theirs = {"action": "get", "application_id": number, "data": {"user_id": studio.visitor.user_id, "type": "tree"}}
-    assert rule in (await studio.ok("meta/data", listing, who.headers))["data"]
-    assert (await studio.ok("check", checking, who.headers))["data"] == [True]
-    assert "private_data" in (await studio.ok("meta/data", theirs, who.headers))["data"]
+    theirs = {"action": "get", "application_id": number, "data": {"user_id": studio.stranger.user_id, "type": "tree"}}
+    assert rule in (await studio.expect_ok("meta/data", listing, who.headers))["data"]
+    assert (await studio.expect_ok("check", checking, who.headers))["data"] == [True]
+    assert "private_data" in (await studio.expect_ok("meta/data", theirs, who.headers))["data"]
     boss = await create_administrator(studio)
     body = removing(number) if gone == "removed" else saving(application_id=number, project_id=None)
-    await studio.ok("application", body, boss.headers)
-    assert rule not in (await studio.ok("meta/data", listing, who.headers))["data"]
-    assert (await studio.ok("check", checking, who.headers))["data"] == [False]
-    assert (await studio.ok("meta/data", theirs, who.headers))["data"].keys() == {"public_data", "version"}
-    await studio.refused(403, "application", reading(number), who.headers)
+    await studio.expect_ok("application", body, boss.headers)
+    assert rule not in (await studio.expect_ok("meta/data", listing, who.headers))["data"]
+    assert (await studio.expect_ok("check", checking, who.headers))["data"] == [False]
+    assert (await studio.expect_ok("meta/data", theirs, who.headers))["data"].keys() == {"public_data", "version"}
+    await studio.expect_error(403, "application", reading(number), who.headers)
 
 
 async def test_a_name_is_free_again_when_its_application_is_removed_the_id_never(studio: Studio) -> None:
     shop = studio.shop.application_id
-    await studio.ok("application", removing(shop), studio.owner.headers)
+    await studio.expect_ok("application", removing(shop), studio.owner.headers)
     again = await save(studio, studio.owner, name=studio.shop.name, project_id=PROJECT)
     assert again["application_id"] > max(shop, studio.other.application_id)
 
 
 async def test_ap_11_delete_needs_can_remove_apps_or_the_project(studio: Studio) -> None:
-    storage, shop = studio.service.house.storage, studio.shop.application_id
+    storage, shop = studio.service.services.storage, studio.shop.application_id
     await publish(storage, a_project("Elsewhere"))
     saves = await create_person_with(studio, secret_data=secret_document("canSave", "canRead"))
     elsewhere = await create_person_with(studio, {Scope("elsewhere"): holdings_with_rules(MANAGES)})
-    for who in (saves, elsewhere, studio.visitor):
-        await studio.refused(403, "application", removing(shop), who.headers)
-    await studio.ok(
+    for who in (saves, elsewhere, studio.stranger):
+        await studio.expect_error(403, "application", removing(shop), who.headers)
+    await studio.expect_ok(
         "application",
         removing(shop),
         (await create_person_with(studio, {ROOT: holdings_with_rules("can_remove_apps")})).headers,
     )
     remover = await create_person_with(studio, {ROOT: holdings_with_rules("can_remove_apps")})
-    await studio.ok("application", removing(studio.other.application_id), remover.headers)
+    await studio.expect_ok("application", removing(studio.other.application_id), remover.headers)
 
 
 async def test_application_1_is_neither_removed_nor_moved(studio: Studio) -> None:
     boss = await create_administrator(studio)
-    await studio.refused(403, "application", removing(1), boss.headers)
-    await studio.refused(403, "application", saving(application_id=1, project_id=PROJECT), boss.headers)
+    await studio.expect_error(403, "application", removing(1), boss.headers)
+    await studio.expect_error(403, "application", saving(application_id=1, project_id=PROJECT), boss.headers)
     remover = await create_person_with(studio, {ROOT: holdings_with_rules("can_remove_apps")})
-    await studio.refused(403, "application", removing(1), remover.headers)
+    await studio.expect_error(403, "application", removing(1), remover.headers)
 
 
 # -- saving -------------------------------------------------------------------------------------------
@@ -524,7 +528,7 @@ async def test_an_absent_field_keeps_null_clears_and_what_may_not_be_changed_is_
 async def test_an_updated_at_is_accepted_and_ignored_by_every_save(studio: Studio) -> None:
     shop, owner, sent = studio.shop.application_id, studio.owner, {"updated_at": 1}
     group = {"action": "save", "data": {"project_id": PROJECT, "title": "Testers", **sent}}
-    made = (await studio.ok("group", group, owner.headers))["data"]["id"]
+    made = (await studio.expect_ok("group", group, owner.headers))["data"]["id"]
     for path, body in (
         ("application", saving(application_id=shop, **sent)),
         ("project", saving(id=PROJECT, **sent)),
@@ -535,24 +539,28 @@ async def test_an_updated_at_is_accepted_and_ignored_by_every_save(studio: Studi
         ("meta/schema", {"application_id": shop, **saving(**sent)}),
         ("meta/data", {"application_id": shop, **saving(roles=[], **sent)}),
     ):
-        saved = (await studio.ok(path, body, owner.headers))["data"]
+        saved = (await studio.expect_ok(path, body, owner.headers))["data"]
         assert saved.get("updated_at") != 1, path
 
 
 async def test_an_unknown_field_is_refused_by_name(studio: Studio) -> None:
     shop = studio.shop.application_id
-    said = await studio.refused(400, "application", saving(application_id=shop, colour="red"), studio.owner.headers)
+    said = await studio.expect_error(
+        400, "application", saving(application_id=shop, colour="red"), studio.owner.headers
+    )
     assert "colour" in said
     body = {**reading(shop), "colour": "red"}
-    assert "colour" in await studio.refused(400, "application", body, studio.owner.headers)
+    assert "colour" in await studio.expect_error(400, "application", body, studio.owner.headers)
     options = {**reading(shop), "options": {"whole": True}}
-    assert "whole" in await studio.refused(400, "application", options, studio.owner.headers)
+    assert "whole" in await studio.expect_error(400, "application", options, studio.owner.headers)
 
 
 async def test_a_save_of_an_old_version_is_refused_and_one_without_wins(studio: Studio) -> None:
     shop, owner = studio.shop.application_id, studio.owner
     assert (await save(studio, owner, application_id=shop, description="a", version=1))["version"] == 2
-    await studio.refused(409, "application", saving(application_id=shop, description="b", version=1), owner.headers)
+    await studio.expect_error(
+        409, "application", saving(application_id=shop, description="b", version=1), owner.headers
+    )
     assert (await save(studio, owner, application_id=shop, description="c"))["version"] == 3
     assert (await get(studio, owner, shop))["description"] == "c"
 
@@ -563,7 +571,7 @@ async def test_what_is_made_has_no_stored_version_to_be_saved_from(studio: Studi
         ("group", saving(project_id=PROJECT, title="New", version=5)),
         ("roles", {"application_id": studio.shop.application_id, **saving(name="new", version=5)}),
     ):
-        await studio.refused(409, path, body, studio.owner.headers)
+        await studio.expect_error(409, path, body, studio.owner.headers)
 
 
 async def test_ap_13_of_two_parallel_saves_both_are_kept_or_one_conflicts(studio: Studio) -> None:
@@ -604,27 +612,27 @@ async def test_any_role_on_an_application_lets_see_it_and_not_save_it(studio: St
     shop = studio.shop.application_id
     keeper = await create_person_with(studio, {application_scope(PROJECT, shop): holdings_with("app_users_manager")})
     assert (await get(studio, keeper, shop))["name"] == "Shop"
-    await studio.refused(403, "application", saving(application_id=shop, name="Mine"), keeper.headers)
-    await studio.refused(403, "application", reading(studio.other.application_id), keeper.headers)
+    await studio.expect_error(403, "application", saving(application_id=shop, name="Mine"), keeper.headers)
+    await studio.expect_error(403, "application", reading(studio.other.application_id), keeper.headers)
 
 
 async def test_pa_13_an_unknown_application_is_no_different_from_a_foreign_one(studio: Studio) -> None:
     for body in (reading, removing, lambda number: saving(application_id=number, name="x")):
         foreign, unknown = [
-            await studio.post("application", body(number), studio.visitor.headers)
+            await studio.post("application", body(number), studio.stranger.headers)
             for number in (studio.other.application_id, 999_999)
         ]
         assert (foreign.status_code, foreign.content) == (unknown.status_code, unknown.content)
         assert foreign.status_code == 403
     boss = await create_administrator(studio)
-    await studio.refused(404, "application", reading(999_999), boss.headers)
+    await studio.expect_error(404, "application", reading(999_999), boss.headers)
 
 
 # -- moving -------------------------------------------------------------------------------------------
 
 
 async def test_an_application_moves_with_the_right_in_both_projects(studio: Studio) -> None:
-    storage, shop = studio.service.house.storage, studio.shop.application_id
+    storage, shop = studio.service.services.storage, studio.shop.application_id
     await publish(storage, a_project("Elsewhere"))
     there = Scope("elsewhere")
     only_here = await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES)})
@@ -636,9 +644,9 @@ async def test_an_application_moves_with_the_right_in_both_projects(studio: Stud
     )
     move = saving(application_id=shop, project_id="elsewhere")
     for who in (only_here, only_there):
-        await studio.refused(403, "application", move, who.headers)
-    assert (await studio.ok("application", move, both.headers))["data"]["project_id"] == "elsewhere"
-    await studio.refused(403, "application", reading(shop), only_here.headers)
+        await studio.expect_error(403, "application", move, who.headers)
+    assert (await studio.expect_ok("application", move, both.headers))["data"]["project_id"] == "elsewhere"
+    await studio.expect_error(403, "application", reading(shop), only_here.headers)
     assert (await get(studio, only_there, shop))["name"] == "Shop"
 
 
@@ -658,8 +666,8 @@ async def test_an_application_leaves_for_no_project_with_can_create_app_as_well(
         studio.shop.application_id,
         await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES)}),
     )
-    await studio.refused(403, "application", saving(name="Outside"), manager.headers)
-    await studio.refused(403, "application", saving(application_id=shop, project_id=None), manager.headers)
+    await studio.expect_error(403, "application", saving(name="Outside"), manager.headers)
+    await studio.expect_error(403, "application", saving(application_id=shop, project_id=None), manager.headers)
     both = await create_person_with(
         studio, {IN_PROJECT: holdings_with_rules(MANAGES), ROOT: holdings_with_rules("can_create_app")}
     )
@@ -669,21 +677,21 @@ async def test_an_application_leaves_for_no_project_with_can_create_app_as_well(
 async def test_the_stored_project_decides_not_the_one_that_is_sent(studio: Studio) -> None:
     mover = await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES)})
     other = studio.other.application_id
-    await studio.refused(403, "application", saving(application_id=other, project_id=PROJECT), mover.headers)
+    await studio.expect_error(403, "application", saving(application_id=other, project_id=PROJECT), mover.headers)
     body = {"action": "get", "data": {"application_id": other, "project_id": PROJECT}}
-    await studio.refused(403, "application", body, mover.headers)
+    await studio.expect_error(403, "application", body, mover.headers)
 
 
 async def test_an_application_of_a_removed_project_is_closed_to_all_but_administrators(studio: Studio) -> None:
-    storage, shop = studio.service.house.storage, studio.shop.application_id
+    storage, shop = studio.service.services.storage, studio.shop.application_id
     holder = await create_person_with(
         studio, secret_data=secret_document("canRead", "canSave", "canReadSchema", "canCreateJwt")
     )
-    await studio.ok("application", reading(shop), holder.headers)
+    await studio.expect_ok("application", reading(shop), holder.headers)
     await storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
     for who in (holder, studio.owner):
-        await studio.refused(403, "application", reading(shop), who.headers)
-        await studio.refused(403, "application", saving(application_id=shop, name="x"), who.headers)
-        await studio.refused(403, "meta/schema", {"action": "get", "application_id": shop}, who.headers)
-        await studio.refused(403, "accessKey", {"action": "get", "application_id": shop}, who.headers)
-    await studio.ok("application", reading(shop), (await create_administrator(studio)).headers)
+        await studio.expect_error(403, "application", reading(shop), who.headers)
+        await studio.expect_error(403, "application", saving(application_id=shop, name="x"), who.headers)
+        await studio.expect_error(403, "meta/schema", {"action": "get", "application_id": shop}, who.headers)
+        await studio.expect_error(403, "accessKey", {"action": "get", "application_id": shop}, who.headers)
+    await studio.expect_ok("application", reading(shop), (await create_administrator(studio)).headers)

@@ -31,7 +31,7 @@ def everything(studio: Studio) -> dict[str, Mapping[str, object]]:
         "application": {"action": "get", "data": {"application_id": shop}},
         "application/keys": {"action": "get", "application_id": shop},
         "user/info": {},
-        "user": {"action": "get", "data": {"user_id": studio.visitor.user_id}},
+        "user": {"action": "get", "data": {"user_id": studio.stranger.user_id}},
         "serviceToken": {"action": "get", "application_id": shop},
         "emailSecret": {"action": "get", "application_id": shop},
         "settings": {"action": "get", "data": {"part": "health"}},
@@ -64,7 +64,7 @@ async def test_pa_01_without_valid_credentials_every_endpoint_is_closed(studio: 
             bearing("a.b.c"),
             {"Authorization": f"Basic {jwt}"},
         ):
-            assert await studio.refused(401, path, body, {**headers, "Factor": FACTOR}) == "invalid token"
+            assert await studio.expect_error(401, path, body, {**headers, "Factor": FACTOR}) == "invalid token"
 
 
 async def test_pa_01_a_refusal_says_how_to_ask(studio: Studio) -> None:
@@ -81,10 +81,10 @@ async def test_pa_01_two_authorization_headers_are_refused(studio: Studio) -> No
 
 async def test_pa_02_a_jwt_needs_its_own_factor(studio: Studio) -> None:
     for factor in ("", "of another device", "x" * 5_000):
-        await studio.refused(401, "user/info", {}, bearing(studio.owner.jwt, Factor=factor))
-    await studio.refused(401, "user/info", {}, bearing(studio.owner.jwt))
-    await studio.refused(401, "user/info", {"jwt": studio.owner.jwt, "factor": "x" * 60_000}, {})
-    assert (await studio.ok("user/info", {}, studio.owner.headers))["projects"] == 1
+        await studio.expect_error(401, "user/info", {}, bearing(studio.owner.jwt, Factor=factor))
+    await studio.expect_error(401, "user/info", {}, bearing(studio.owner.jwt))
+    await studio.expect_error(401, "user/info", {"jwt": studio.owner.jwt, "factor": "x" * 60_000}, {})
+    assert (await studio.expect_ok("user/info", {}, studio.owner.headers))["projects"] == 1
 
 
 @pytest.mark.parametrize("more", [{}, {"Content-Type": "application/json"}])
@@ -96,63 +96,63 @@ async def test_whoever_shows_everything_in_headers_needs_no_body(studio: Studio,
 
 
 async def test_the_deprecated_fields_of_the_body_work(studio: Studio) -> None:
-    assert await studio.ok("user/info", {"jwt": studio.owner.jwt, "factor": FACTOR}, {})
+    assert await studio.expect_ok("user/info", {"jwt": studio.owner.jwt, "factor": FACTOR}, {})
     service_jwt = await studio.service_jwt()
-    assert await studio.ok("user/info", {"jwt": studio.owner.jwt, "service_jwt": service_jwt}, {})
+    assert await studio.expect_ok("user/info", {"jwt": studio.owner.jwt, "service_jwt": service_jwt}, {})
 
 
 async def test_pa_03_the_header_decides_for_check_and_action_alike(studio: Studio) -> None:
-    theirs = {"jwt": studio.visitor.jwt, "factor": "not his"}
-    answer = await studio.ok("meta/data", own_record(studio.shop, **theirs), studio.owner.headers)
+    theirs = {"jwt": studio.stranger.jwt, "factor": "not his"}
+    answer = await studio.expect_ok("meta/data", own_record(studio.shop, **theirs), studio.owner.headers)
     assert answer["user_id"] == studio.owner.user_id
     ours = {"jwt": studio.owner.jwt, "factor": FACTOR}
     keys = {"action": "get", "application_id": studio.shop.application_id, **ours}
-    await studio.refused(403, "accessKey", keys, studio.visitor.headers)
+    await studio.expect_error(403, "accessKey", keys, studio.stranger.headers)
 
 
 @pytest.mark.parametrize("blocked", [True, False], ids=["blocked", "signed out everywhere"])
 async def test_a_revoked_jwt_is_refused_at_once(studio: Studio, *, blocked: bool) -> None:
-    await studio.ok("user/info", {}, studio.owner.headers)
-    house = studio.service.house
+    await studio.expect_ok("user/info", {}, studio.owner.headers)
+    house = studio.service.services
     if blocked:
         await house.administration.block(studio.owner.user_id, ORIGIN)
     else:
-        await house.storage.sessions.revoke(studio.owner.user_id, a_record(), keep=None, now=house.clock.now())
-    await studio.refused(401, "user/info", {}, studio.owner.headers)
-    await studio.refused(401, "user/info", {}, bearing(studio.owner.jwt, Service_Jwt=await studio.service_jwt()))
+        await house.storage.sessions.revoke_user(studio.owner.user_id, a_record(), keep=None, now=house.clock.now())
+    await studio.expect_error(401, "user/info", {}, studio.owner.headers)
+    await studio.expect_error(401, "user/info", {}, bearing(studio.owner.jwt, Service_Jwt=await studio.service_jwt()))
 
 
 async def test_pa_04_a_service_jwt_serves_its_own_application_only(studio: Studio) -> None:
     theirs = bearing(studio.owner.jwt, Service_Jwt=await studio.service_jwt(studio.other))
     for path, body in everything(studio).items():
         if path not in ("user/info", "exchangeJwt"):
-            await studio.refused(403, path, body, theirs)
-    await studio.ok("user/info", {}, theirs)
+            await studio.expect_error(403, path, body, theirs)
+    await studio.expect_ok("user/info", {}, theirs)
     ours = bearing(studio.owner.jwt, Service_Jwt=await studio.service_jwt())
     for path in ("application", "meta/data", "project", "group", "accessKey", "client", "user/info"):
-        await studio.ok(path, everything(studio)[path], ours)
-    await studio.refused(403, "publish", {"project": "Another"}, ours)
+        await studio.expect_ok(path, everything(studio)[path], ours)
+    await studio.expect_error(403, "publish", {"project": "Another"}, ours)
 
 
 async def test_pa_04_a_service_jwt_is_refused_when_revoked_expired_or_removed(studio: Studio) -> None:
-    tokens, storage = service_tokens(studio.service.house), studio.service.house.storage
+    tokens, storage = service_tokens(studio.service.services), studio.service.services.storage
     issued = await tokens.issue(studio.shop.application_id, days=1, origin=ORIGIN)
     body, headers = own_record(studio.shop), bearing(studio.owner.jwt, Service_Jwt=issued.jwt)
-    await studio.ok("meta/data", body, headers)
+    await studio.expect_ok("meta/data", body, headers)
     await storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
-    await studio.refused(401, "meta/data", body, headers)
+    await studio.expect_error(401, "meta/data", body, headers)
     await storage.projects.edit_project(PROJECT, set_project_fields(removed=False))
     await tokens.revoke(studio.shop.application_id, issued.token.jti, ORIGIN)
-    await studio.refused(401, "meta/data", body, headers)
+    await studio.expect_error(401, "meta/data", body, headers)
     other = await tokens.issue(studio.shop.application_id, days=1, origin=ORIGIN)
     await studio.service.clock.advance(DAY)
-    await studio.refused(401, "meta/data", body, bearing(studio.owner.jwt, Service_Jwt=other.jwt))
+    await studio.expect_error(401, "meta/data", body, bearing(studio.owner.jwt, Service_Jwt=other.jwt))
 
 
 async def test_an_application_signs_its_service_jwts_itself(studio: Studio) -> None:
     private, shop = application_private_key(), str(studio.shop.application_id)
     ask = {"action": "save", "application_id": shop, "data": {"public_key": public_pem(private.public_key())}}
-    kid = (await studio.ok("application/keys", ask, studio.owner.headers))["data"]["id"]
+    kid = (await studio.expect_ok("application/keys", ask, studio.owner.headers))["data"]["id"]
     now = studio.service.clock.now()
 
     def generated(**changes: object) -> str:
@@ -170,7 +170,7 @@ async def test_an_application_signs_its_service_jwts_itself(studio: Studio) -> N
     assert await status(iss=str(studio.other.application_id)) == 401
     assert await status(aud="https://else.example") == 401
     assert await status(typ="id_token") == 401
-    await studio.ok(
+    await studio.expect_ok(
         "application/keys", {"action": "delete", "application_id": shop, "data": {"id": kid}}, studio.owner.headers
     )
     assert await status() == 401
@@ -185,23 +185,23 @@ async def test_pa_05_an_expired_user_jwt_opens_meta_data_beside_a_service_within
     save = {**own_record(studio.shop, data=data), "action": "save"}
     for path, body in everything(studio).items():
         if path != "meta/data":
-            await studio.refused(401, path, body, beside_service)
-        await studio.refused(401, path, body, studio.owner.headers)
-    await studio.ok("meta/data", own_record(studio.shop), beside_service)
-    await studio.ok("meta/data", save, beside_service)
-    await studio.ok("meta/data", own_record(studio.shop, jwt=studio.owner.jwt), beside_key)
-    await studio.refused(403, "meta/data", {**save, "jwt": studio.owner.jwt}, beside_key)
-    await studio.refused(401, "exchangeJwt", {"jwt": studio.owner.jwt}, beside_key)
+            await studio.expect_error(401, path, body, beside_service)
+        await studio.expect_error(401, path, body, studio.owner.headers)
+    await studio.expect_ok("meta/data", own_record(studio.shop), beside_service)
+    await studio.expect_ok("meta/data", save, beside_service)
+    await studio.expect_ok("meta/data", own_record(studio.shop, jwt=studio.owner.jwt), beside_key)
+    await studio.expect_error(403, "meta/data", {**save, "jwt": studio.owner.jwt}, beside_key)
+    await studio.expect_error(401, "exchangeJwt", {"jwt": studio.owner.jwt}, beside_key)
     await studio.service.clock.advance(30 * DAY)
     fresh = await studio.service_jwt()
-    await studio.refused(401, "meta/data", own_record(studio.shop), bearing(studio.owner.jwt, Service_Jwt=fresh))
-    await studio.refused(401, "meta/data", own_record(studio.shop, jwt=studio.owner.jwt), beside_key)
+    await studio.expect_error(401, "meta/data", own_record(studio.shop), bearing(studio.owner.jwt, Service_Jwt=fresh))
+    await studio.expect_error(401, "meta/data", own_record(studio.shop, jwt=studio.owner.jwt), beside_key)
 
 
 async def test_pa_07_a_service_lends_nobody_rights(studio: Studio) -> None:
-    headers = bearing(studio.visitor.jwt, Service_Jwt=await studio.service_jwt())
+    headers = bearing(studio.stranger.jwt, Service_Jwt=await studio.service_jwt())
     for path in ("application", "application/keys", "accessKey", "project", "roles", "meta/schema"):
-        await studio.refused(403, path, everything(studio)[path], headers)
+        await studio.expect_error(403, path, everything(studio)[path], headers)
     others = own_record(studio.shop, data={"user_id": studio.owner.user_id, "type": "tree"})
     seen = await studio.post("meta/data", others, headers)
     assert "secret_data" not in seen.text
@@ -212,19 +212,21 @@ async def test_pa_08_an_access_key_opens_nothing_but_its_own_records(studio: Stu
     for path, body in everything(studio).items():
         if path not in ("meta/data", "exchangeJwt"):
             asked = {**body, "jwt": studio.owner.jwt}
-            await studio.refused(403, path, asked, bearing(key))
-            await studio.refused(403, path, asked, bearing(key, Factor=FACTOR))
+            await studio.expect_error(403, path, asked, bearing(key))
+            await studio.expect_error(403, path, asked, bearing(key, Factor=FACTOR))
     mine = {"jwt": studio.owner.jwt}
-    await studio.ok("meta/data", own_record(studio.shop, **mine), bearing(key))
-    taken = await studio.ok("meta/data", {"action": "get", "data": {}, **mine}, bearing(key))
+    await studio.expect_ok("meta/data", own_record(studio.shop, **mine), bearing(key))
+    taken = await studio.expect_ok("meta/data", {"action": "get", "data": {}, **mine}, bearing(key))
     assert taken["user_id"] == studio.owner.user_id
-    await studio.refused(403, "meta/data", own_record(studio.other, **mine), bearing(key))
-    await studio.refused(401, "meta/data", own_record(studio.shop), bearing(key))
-    roles = own_record(studio.shop, data={"type": "roles", "user_id": studio.visitor.user_id})
-    assert (await studio.ok("meta/data", roles, bearing(key)))["data"] == []
-    await studio.refused(403, "meta/data", {**roles, "application_id": studio.other.application_id}, bearing(key))
+    await studio.expect_error(403, "meta/data", own_record(studio.other, **mine), bearing(key))
+    await studio.expect_error(401, "meta/data", own_record(studio.shop), bearing(key))
+    roles = own_record(studio.shop, data={"type": "roles", "user_id": studio.stranger.user_id})
+    assert (await studio.expect_ok("meta/data", roles, bearing(key)))["data"] == []
+    await studio.expect_error(
+        403, "meta/data", {**roles, "application_id": studio.other.application_id}, bearing(key)
+    )
     nobody = own_record(studio.shop, data={"type": "roles"})
-    await studio.refused(400, "meta/data", nobody, bearing(key))
+    await studio.expect_error(400, "meta/data", nobody, bearing(key))
 
 
 async def send(studio: Studio, raw: bytes, headers: Mapping[str, str]) -> int:
@@ -253,11 +255,11 @@ async def test_pa_09_a_signature_is_over_the_whole_request_and_soon_old(studio: 
 
 
 async def test_pa_09_the_signed_address_is_what_fip_sees(studio: Studio) -> None:
-    house, key = studio.service.house, await studio.access_key()
+    house, key = studio.service.services, await studio.access_key()
     user = await house.storage.accounts.user(studio.owner.user_id)
     jwt = await house.user_tokens.issue(user, auth="login", factor=FACTOR, fixed_ips=["10.0.0.0/8"])
-    await studio.refused(403, "user/info", {}, bearing(jwt, Factor=FACTOR))
-    await studio.refused(403, "meta/data", own_record(studio.shop, jwt=jwt), bearing(key))
+    await studio.expect_error(403, "user/info", {}, bearing(jwt, Factor=FACTOR))
+    await studio.expect_error(403, "meta/data", own_record(studio.shop, jwt=jwt), bearing(key))
     for address, status in (("10.1.2.3", 200), ("11.1.2.3", 403)):
         body = own_record(studio.shop, ip=address, ts=studio.service.clock.now())
         raw, headers = signed_request(body, key, studio.shop)
@@ -265,7 +267,7 @@ async def test_pa_09_the_signed_address_is_what_fip_sees(studio: Studio) -> None
 
 
 async def a_robot(studio: Studio, **fields: Any) -> Person:
-    house = studio.service.house
+    house = studio.service.services
     account = a_service_account(ROBOT, **fields)
     await house.storage.service_accounts.create_service_account(account, (), [a_record()])
     now = house.clock.now()
@@ -283,14 +285,14 @@ async def a_robot(studio: Studio, **fields: Any) -> Person:
 
 
 async def test_a_service_account_calls_until_it_is_revoked_or_its_project_removed(studio: Studio) -> None:
-    robot, storage = await a_robot(studio), studio.service.house.storage
-    assert (await studio.ok("user/info", {}, bearing(robot.jwt)))["projects"] == 0
+    robot, storage = await a_robot(studio), studio.service.services.storage
+    assert (await studio.expect_ok("user/info", {}, bearing(robot.jwt)))["projects"] == 0
     await storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
-    await studio.refused(401, "user/info", {}, bearing(robot.jwt))
+    await studio.expect_error(401, "user/info", {}, bearing(robot.jwt))
     await storage.projects.edit_project(PROJECT, set_project_fields(removed=False))
-    await studio.ok("user/info", {}, bearing(robot.jwt))
+    await studio.expect_ok("user/info", {}, bearing(robot.jwt))
     await storage.service_accounts.revoke_service_account(ROBOT, studio.service.clock.now(), [a_record()])
-    await studio.refused(401, "user/info", {}, bearing(robot.jwt))
+    await studio.expect_error(401, "user/info", {}, bearing(robot.jwt))
 
 
 async def test_a_service_account_with_a_key_signs_its_requests(studio: Studio) -> None:
@@ -324,7 +326,7 @@ async def test_pa_15_one_principals_flood_from_many_addresses_is_limited(
         assert statuses == [200] * 5 + [429] * 2
         limited = await ask(studio.owner, 9)
         assert int(limited.headers["retry-after"]) > 0
-        assert (await ask(studio.visitor, 10)).status_code == 200
+        assert (await ask(studio.stranger, 10)).status_code == 200
 
 
 async def test_permissions_can_answer_200_to_old_clients(installed_sqlite_url: str, tmp_path: Path) -> None:

@@ -52,7 +52,11 @@ async def test_clients_are_managed_with_the_right_to_save_their_application_and_
     await made(studio)
     account = {"action": "save", "data": {"project_id": "mind_games", "name": "ci"}}
     accounts = [
-        (await studio.ok("serviceAccount", {**account, "data": {**account["data"], **more}}, studio.owner.headers))
+        (
+            await studio.expect_ok(
+                "serviceAccount", {**account, "data": {**account["data"], **more}}, studio.owner.headers
+            )
+        )
         for more in ({"name": "able", "roles": ["project_administrator"]}, {"name": "idle"})  # type: ignore[dict-item]
     ]
     robots = [bearer_headers(made["data"]["jwt"]) for made in accounts]
@@ -66,9 +70,11 @@ async def test_clients_are_managed_with_the_right_to_save_their_application_and_
         robots[0],
     )
     key = await studio.access_key()
-    exchanged = await studio.ok("exchangeJwt", {"jwt": studio.owner.jwt, "factor": "the device"}, bearer_headers(key))
+    exchanged = await studio.expect_ok(
+        "exchangeJwt", {"jwt": studio.owner.jwt, "factor": "the device"}, bearer_headers(key)
+    )
     may_not = (
-        (403, studio.visitor.headers),
+        (403, studio.stranger.headers),
         (
             403,
             (
@@ -89,16 +95,16 @@ async def test_clients_are_managed_with_the_right_to_save_their_application_and_
     )
     for number, headers in enumerate(may):
         of = WEB | {"client_id": f"of-{number}"}
-        await studio.ok("client", asking("create", shop, **of), headers)
+        await studio.expect_ok("client", asking("create", shop, **of), headers)
         for action in ("get", "save", "rotate", "revoke", "delete"):
-            await studio.ok("client", asking(action, shop, client_id=of["client_id"]), headers)
+            await studio.expect_ok("client", asking(action, shop, client_id=of["client_id"]), headers)
     for status, headers in may_not:
         for action in ACTIONS:
             for client_id in ("web", "nobody"):  # whether it exists is not told
-                await studio.refused(
+                await studio.expect_error(
                     status, "client", asking(action, shop, **WEB | {"client_id": client_id}), headers
                 )
-    (left,) = (await studio.ok("client", asking("get", shop), studio.owner.headers))["data"]
+    (left,) = (await studio.expect_ok("client", asking("get", shop), studio.owner.headers))["data"]
     assert (left["client_id"], left["version"]) == ("web", 1)
 
 
@@ -117,34 +123,38 @@ async def test_what_reaches_beyond_the_application_takes_an_administrator_in_per
         {"claims": claim},
     ):
         for headers in (studio.owner.headers, vouched):
-            await studio.refused(403, "client", asking("create", shop, **native, **reaching), headers)
+            await studio.expect_error(403, "client", asking("create", shop, **native, **reaching), headers)
     for headers, exchanges in ((studio.owner.headers, False), (admin.headers, True)):
         of = native | {"client_id": f"native-{exchanges}".lower()}
-        new = (await studio.ok("client", asking("create", shop, **of), headers))["data"]
+        new = (await studio.expect_ok("client", asking("create", shop, **of), headers))["data"]
         assert (new["profile"], new["may_exchange"]) == ("native", exchanges)
-    await studio.ok("client", asking("save", shop, client_id="web", first_party=True, claims=claim), admin.headers)
+    await studio.expect_ok(
+        "client", asking("save", shop, client_id="web", first_party=True, claims=claim), admin.headers
+    )
     for headers in (studio.owner.headers, vouched):
         for action in ("save", "rotate", "delete"):
-            said = await studio.refused(403, "client", asking(action, shop, client_id="web"), headers)
+            said = await studio.expect_error(403, "client", asking(action, shop, client_id="web"), headers)
             assert "first_party, claims of another application" in said
 
 
 async def test_clients_of_no_application_are_an_administrators(studio: Studio) -> None:
     admin, shop = await create_administrator(studio), studio.shop.application_id
     await made(studio)
-    lone = await studio.ok("client", asking("create", None, **WEB | {"client_id": "lone"}), admin.headers)
+    lone = await studio.expect_ok("client", asking("create", None, **WEB | {"client_id": "lone"}), admin.headers)
     assert lone["data"]["application_id"] is None
     for action in ACTIONS:
-        await studio.refused(403, "client", asking(action, None, **WEB), studio.owner.headers)
-    every = (await studio.ok("client", asking("get", None), admin.headers))["data"]
+        await studio.expect_error(403, "client", asking(action, None, **WEB), studio.owner.headers)
+    every = (await studio.expect_ok("client", asking("get", None), admin.headers))["data"]
     assert [one["client_id"] for one in every] == ["lone", "web"]
     for action in ("get", "save", "rotate", "revoke", "delete"):
-        await studio.refused(404, "client", asking(action, shop, client_id="lone"), admin.headers)
-        await studio.ok("client", asking(action, None, client_id="lone"), admin.headers)
-    assert "stays with the application" in await studio.refused(
+        await studio.expect_error(404, "client", asking(action, shop, client_id="lone"), admin.headers)
+        await studio.expect_ok("client", asking(action, None, client_id="lone"), admin.headers)
+    assert "stays with the application" in await studio.expect_error(
         400, "client", asking("save", None, client_id="web", application_id=None), admin.headers
     )
-    await studio.ok("client", asking("save", None, client_id="web", application_id=shop, name="Ours"), admin.headers)
+    await studio.expect_ok(
+        "client", asking("save", None, client_id="web", application_id=shop, name="Ours"), admin.headers
+    )
 
 
 WRONG: tuple[tuple[dict[str, object], str], ...] = (
@@ -188,25 +198,25 @@ WRONG: tuple[tuple[dict[str, object], str], ...] = (
 async def test_what_cannot_be_is_refused_by_the_name_of_its_field(studio: Studio) -> None:
     shop, admin = studio.shop.application_id, await create_administrator(studio)
     for data, place in WRONG:
-        said = await studio.refused(400, "client", asking("create", shop, **WEB | data), admin.headers)
+        said = await studio.expect_error(400, "client", asking("create", shop, **WEB | data), admin.headers)
         assert place in said, (data, said)
     nameless = {name: value for name, value in WEB.items() if name != "name"}
-    assert "data.name: " in await studio.refused(
+    assert "data.name: " in await studio.expect_error(
         400, "client", asking("create", shop, **nameless), studio.owner.headers
     )
-    assert (await studio.ok("client", asking("get", shop), studio.owner.headers))["data"] == []
+    assert (await studio.expect_ok("client", asking("get", shop), studio.owner.headers))["data"] == []
     await made(studio)
     for data, place in (({"profile": "native"}, "data.profile: "), ({"public": True}, "data.public: ")):
-        said = await studio.refused(
+        said = await studio.expect_error(
             400, "client", asking("save", shop, client_id="web", **data), studio.owner.headers
         )
         assert place in said
     await made(studio, client_id="public", public=True)
-    said = await studio.refused(400, "client", asking("rotate", shop, client_id="public"), studio.owner.headers)
+    said = await studio.expect_error(400, "client", asking("rotate", shop, client_id="public"), studio.owner.headers)
     assert "a public client has no secret" in said
     for action in ("save", "delete", "rotate", "revoke", "get"):
-        await studio.refused(404, "client", asking(action, shop, client_id="never was"), studio.owner.headers)
-    await studio.refused(400, "client", asking("destroy", shop, client_id="web"), studio.owner.headers)
+        await studio.expect_error(404, "client", asking(action, shop, client_id="never was"), studio.owner.headers)
+    await studio.expect_error(400, "client", asking("destroy", shop, client_id="web"), studio.owner.headers)
 
 
 async def test_a_client_lives_through_the_api_and_its_secrets_work_and_end_as_they_should(studio: Studio) -> None:
@@ -214,21 +224,25 @@ async def test_a_client_lives_through_the_api_and_its_secrets_work_and_end_as_th
     record = await made(studio)
     first = record.pop("client_secret")
     assert len(first) >= 43
-    assert (await studio.ok("client", asking("get", shop), headers))["data"] == [record]
-    assert (await studio.ok("client", asking("get", shop, client_id="web"), headers))["data"] == record
-    assert "exists, or once existed" in await studio.refused(409, "client", asking("create", shop, **WEB), headers)
+    assert (await studio.expect_ok("client", asking("get", shop), headers))["data"] == [record]
+    assert (await studio.expect_ok("client", asking("get", shop, client_id="web"), headers))["data"] == record
+    assert "exists, or once existed" in await studio.expect_error(
+        409, "client", asking("create", shop, **WEB), headers
+    )
 
-    saved = await studio.ok("client", asking("save", shop, **record | {"origins": ["https://a.example"]}), headers)
+    saved = await studio.expect_ok(
+        "client", asking("save", shop, **record | {"origins": ["https://a.example"]}), headers
+    )
     assert saved["data"] == record | {"origins": ["https://a.example"], "version": 2}
     stale = asking("save", shop, client_id="web", name="Late", version=1)
-    assert "changed meanwhile" in await studio.refused(409, "client", stale, headers)
-    cleared = await studio.ok("client", asking("save", shop, client_id="web", origins=None), headers)
+    assert "changed meanwhile" in await studio.expect_error(409, "client", stale, headers)
+    cleared = await studio.expect_ok("client", asking("save", shop, client_id="web", origins=None), headers)
     assert cleared["data"] == record | {"version": 3}
 
     tokens = await signed_in(studio, record, first)
     secrets = [first]
     for _ in range(2):
-        turned = (await studio.ok("client", asking("rotate", shop, client_id="web"), headers))["data"]
+        turned = (await studio.expect_ok("client", asking("rotate", shop, client_id="web"), headers))["data"]
         secrets.append(turned["client_secret"])
         assert [bool(one.get("ends")) for one in turned["secrets"]] == [True, False]
     assert [await is_known(studio, record, one) for one in secrets] == [False, True, True]
@@ -237,7 +251,7 @@ async def test_a_client_lives_through_the_api_and_its_secrets_work_and_end_as_th
 
     newest = relying(studio, record, secrets[-1])
     refreshed = (await newest.refresh(tokens["refresh_token"])).json()
-    assert await studio.ok("client", asking("revoke", shop, client_id="web"), headers) == {
+    assert await studio.expect_ok("client", asking("revoke", shop, client_id="web"), headers) == {
         "status": "OK",
         "revoked": 1,
     }
@@ -246,11 +260,11 @@ async def test_a_client_lives_through_the_api_and_its_secrets_work_and_end_as_th
 
     tokens = await signed_in(studio, record, secrets[-1])
     assert (await newest.userinfo(tokens["access_token"])).status_code == 200
-    assert await studio.ok("client", asking("delete", shop, client_id="web"), headers) == {"status": "OK"}
+    assert await studio.expect_ok("client", asking("delete", shop, client_id="web"), headers) == {"status": "OK"}
     assert (await newest.userinfo(tokens["access_token"])).status_code == 401
     assert (await newest.refresh(tokens["refresh_token"])).json()["error"] == "invalid_client"
-    await studio.refused(404, "client", asking("get", shop, client_id="web"), headers)
-    assert "once existed" in await studio.refused(409, "client", asking("create", shop, **WEB), headers)
+    await studio.expect_error(404, "client", asking("get", shop, client_id="web"), headers)
+    assert "once existed" in await studio.expect_error(409, "client", asking("create", shop, **WEB), headers)
 
     told = await of_client(studio)
     assert [entry.event for entry in told] == [
@@ -261,19 +275,19 @@ async def test_a_client_lives_through_the_api_and_its_secrets_work_and_end_as_th
         "client.removed",
     ]
     assert {entry.actor for entry in told} == {studio.owner.user_id}
-    everything = str(await read_all_tables(studio.service.house.storage))
+    everything = str(await read_all_tables(studio.service.services.storage))
     assert not [one for one in secrets if one in everything], "a secret is kept as a digest only"
 
 
 async def of_client(studio: Studio) -> list[Any]:
-    rows = (await read_all_tables(studio.service.house.storage))["audit_events"]
+    rows = (await read_all_tables(studio.service.services.storage))["audit_events"]
     return [row for row in rows if row.subject == "web" and row.event.startswith("client.")]
 
 
 async def signed_in(studio: Studio, record: Any, secret: str) -> dict[str, Any]:
-    user = await studio.service.house.storage.accounts.user(studio.visitor.user_id)
+    user = await studio.service.services.storage.accounts.user(studio.stranger.user_id)
     client = relying(studio, record, secret)
-    return await client.tokens(await client.granted(user))
+    return await client.tokens(await client.issue_code(user))
 
 
 async def test_of_saves_that_race_one_with_a_version_wins_and_all_without_do(studio: Studio) -> None:
@@ -296,9 +310,11 @@ async def test_of_saves_that_race_one_with_a_version_wins_and_all_without_do(stu
 async def test_clients_of_a_removed_application_are_gone_for_who_saved_it(studio: Studio) -> None:
     shop = studio.shop.application_id
     record = await made(studio)
-    await studio.ok("application", {"action": "delete", "data": {"application_id": shop}}, studio.owner.headers)
-    await studio.refused(404, "client", asking("get", shop), studio.owner.headers)
-    every = await studio.ok("client", asking("get", None), (await create_administrator(studio)).headers)
+    await studio.expect_ok(
+        "application", {"action": "delete", "data": {"application_id": shop}}, studio.owner.headers
+    )
+    await studio.expect_error(404, "client", asking("get", shop), studio.owner.headers)
+    every = await studio.expect_ok("client", asking("get", None), (await create_administrator(studio)).headers)
     assert [one["client_id"] for one in every["data"]] == [record["client_id"]]
 
 

@@ -53,29 +53,31 @@ async def test_pr_95_a_delete_that_names_an_old_version_is_refused(studio: Studi
 
     path = "project" if name == "project" else kind.path
     if name == "project":
-        record = (await studio.ok("project", asked("get", {"id": PROJECT}), boss.headers))["data"]
+        record = (await studio.expect_ok("project", asked("get", {"id": PROJECT}), boss.headers))["data"]
     else:
-        record = (await studio.ok(kind.path, asked(kind.create, kind.new), boss.headers))["data"]
+        record = (await studio.expect_ok(kind.path, asked(kind.create, kind.new), boss.headers))["data"]
     first = record["version"]
     if name == "service account":
         newest = first  # it is never changed after it was made
     else:
-        saved = await studio.ok(path, asked("save", kind.change, record), boss.headers)
+        saved = await studio.expect_ok(path, asked("save", kind.change, record), boss.headers)
         newest = saved["data"]["version"]
         assert newest == first + 1
-        await studio.refused(409, path, asked("delete", {"version": first}, record), boss.headers)
-    await studio.refused(409, path, asked("delete", {"version": newest + 1}, record), boss.headers)
-    assert (await studio.ok(path, asked("delete", {"version": newest}, record), boss.headers)) == {"status": "OK"}
+        await studio.expect_error(409, path, asked("delete", {"version": first}, record), boss.headers)
+    await studio.expect_error(409, path, asked("delete", {"version": newest + 1}, record), boss.headers)
+    assert (await studio.expect_ok(path, asked("delete", {"version": newest}, record), boss.headers)) == {
+        "status": "OK"
+    }
 
 
 async def test_pr_95_a_delete_sent_again_is_done_already(studio: Studio) -> None:
     boss = await create_administrator(studio)
     body = {"action": "delete", "data": {"id": PROJECT, "version": 1}}
     for _ in range(2):
-        assert await studio.ok("project", body, boss.headers) == {"status": "OK"}
+        assert await studio.expect_ok("project", body, boss.headers) == {"status": "OK"}
 
 
 async def test_pr_95_simulate_refuses_the_delete_that_would_be_refused(studio: Studio) -> None:
     change = {"kind": "project", "action": "delete", "data": {"id": PROJECT, "version": 77}}
     ask = {"application_id": studio.shop.application_id, "data": {"change": change}}
-    await studio.refused(409, "simulate", ask, (await create_administrator(studio)).headers)
+    await studio.expect_error(409, "simulate", ask, (await create_administrator(studio)).headers)

@@ -18,7 +18,7 @@ def claims_of(jwt: str) -> Any:
 
 async def exchanged(studio: Studio, key: str, **more: object) -> str:
     ask = {"jwt": studio.owner.jwt, **more}
-    answer = await studio.ok("exchangeJwt", ask, {"Authorization": f"Bearer {key}"})
+    answer = await studio.expect_ok("exchangeJwt", ask, {"Authorization": f"Bearer {key}"})
     assert answer.keys() == {"status", "jwt"}
     jwt: str = answer["jwt"]
     return jwt
@@ -39,26 +39,28 @@ async def test_without_the_factor_the_new_jwt_has_no_fac(studio: Studio) -> None
     key = await studio.access_key()
     jwt = await exchanged(studio, key)
     assert "fac" not in claims_of(jwt)
-    await studio.refused(
+    await studio.expect_error(
         401, "meta/data", own_record(studio.shop), {"Authorization": f"Bearer {jwt}", "Factor": FACTOR}
     )
     beside_service = {"Authorization": f"Bearer {jwt}", "Service-Jwt": await studio.service_jwt()}
-    assert (await studio.ok("meta/data", own_record(studio.shop), beside_service))["user_id"] == studio.owner.user_id
+    assert (await studio.expect_ok("meta/data", own_record(studio.shop), beside_service))[
+        "user_id"
+    ] == studio.owner.user_id
 
 
 async def test_a_factor_that_is_given_must_be_right(studio: Studio) -> None:
     bearer = {"Authorization": f"Bearer {await studio.access_key()}"}
-    await studio.refused(401, "exchangeJwt", {"jwt": studio.owner.jwt, "factor": "wrong"}, bearer)
-    await studio.refused(401, "exchangeJwt", {"jwt": studio.owner.jwt}, {**bearer, "Factor": "wrong"})
+    await studio.expect_error(401, "exchangeJwt", {"jwt": studio.owner.jwt, "factor": "wrong"}, bearer)
+    await studio.expect_error(401, "exchangeJwt", {"jwt": studio.owner.jwt}, {**bearer, "Factor": "wrong"})
 
 
 async def test_the_new_jwt_serves_requests_about_that_application_only(studio: Studio) -> None:
     jwt = await exchanged(studio, await studio.access_key(), factor=FACTOR)
     headers = {"Authorization": f"Bearer {jwt}", "Factor": FACTOR}
     shop = studio.shop.application_id
-    await studio.ok("meta/data", own_record(studio.shop), headers)
-    await studio.ok("roles", {"action": "get", "application_id": shop}, headers)
-    await studio.ok("application", {"action": "get", "data": {"application_id": shop}}, headers)
+    await studio.expect_ok("meta/data", own_record(studio.shop), headers)
+    await studio.expect_ok("roles", {"action": "get", "application_id": shop}, headers)
+    await studio.expect_ok("application", {"action": "get", "data": {"application_id": shop}}, headers)
     refused = {
         "meta/data": own_record(studio.other),
         "user/info": {},
@@ -70,44 +72,44 @@ async def test_the_new_jwt_serves_requests_about_that_application_only(studio: S
         "application": {"action": "save", "data": {"application_id": shop, "name": "Mine"}},
     }
     for path, body in refused.items():
-        await studio.refused(403, path, body, headers)
+        await studio.expect_error(403, path, body, headers)
 
 
 async def test_an_exchanged_jwt_is_not_exchanged_again(studio: Studio) -> None:
     key = await studio.access_key()
     once = await exchanged(studio, key, factor=FACTOR)
     ask = {"jwt": once, "factor": FACTOR}
-    await studio.refused(403, "exchangeJwt", ask, {"Authorization": f"Bearer {key}"})
+    await studio.expect_error(403, "exchangeJwt", ask, {"Authorization": f"Bearer {key}"})
 
 
 async def test_only_an_access_key_exchanges(studio: Studio) -> None:
     ask = {"jwt": studio.owner.jwt, "factor": FACTOR}
-    await studio.refused(401, "exchangeJwt", ask, {})
-    await studio.refused(401, "exchangeJwt", ask, studio.owner.headers)
-    await studio.refused(401, "exchangeJwt", ask, {"Service-Jwt": await studio.service_jwt()})
-    await studio.refused(401, "exchangeJwt", ask, {"Authorization": f"Bearer {'0' * 64}"})
-    await studio.refused(401, "exchangeJwt", {}, {"Authorization": f"Bearer {await studio.access_key()}"})
+    await studio.expect_error(401, "exchangeJwt", ask, {})
+    await studio.expect_error(401, "exchangeJwt", ask, studio.owner.headers)
+    await studio.expect_error(401, "exchangeJwt", ask, {"Service-Jwt": await studio.service_jwt()})
+    await studio.expect_error(401, "exchangeJwt", ask, {"Authorization": f"Bearer {'0' * 64}"})
+    await studio.expect_error(401, "exchangeJwt", {}, {"Authorization": f"Bearer {await studio.access_key()}"})
 
 
 @pytest.mark.parametrize("days", [90, 91])
 async def test_an_expired_jwt_is_not_exchanged(studio: Studio, days: int) -> None:
     key = await studio.access_key()
     await studio.service.clock.advance(days * DAY)
-    await studio.refused(401, "exchangeJwt", {"jwt": studio.owner.jwt}, {"Authorization": f"Bearer {key}"})
+    await studio.expect_error(401, "exchangeJwt", {"jwt": studio.owner.jwt}, {"Authorization": f"Bearer {key}"})
 
 
 async def test_fip_is_honoured_and_goes_along(studio: Studio) -> None:
-    house, key = studio.service.house, await studio.access_key()
+    house, key = studio.service.services, await studio.access_key()
     user = await house.storage.accounts.user(studio.owner.user_id)
     jwt = await house.user_tokens.issue(user, auth="login", factor=FACTOR, fixed_ips=["10.0.0.0/8"])
     ask = {"jwt": jwt, "factor": FACTOR}
-    await studio.refused(403, "exchangeJwt", ask, {"Authorization": f"Bearer {key}"})
+    await studio.expect_error(403, "exchangeJwt", ask, {"Authorization": f"Bearer {key}"})
 
 
 async def test_a_wrong_factor_is_refused_also_beside_a_service_jwt(studio: Studio) -> None:
     key, service = await studio.access_key(), await studio.service_jwt()
     headers = {"Authorization": f"Bearer {key}", "Service-Jwt": service}
     for factor in ("wrong", "x" * 2_000):
-        await studio.refused(401, "exchangeJwt", {"jwt": studio.owner.jwt, "factor": factor}, headers)
-    await studio.ok("exchangeJwt", {"jwt": studio.owner.jwt, "factor": FACTOR}, headers)
-    await studio.ok("exchangeJwt", {"jwt": studio.owner.jwt}, headers)
+        await studio.expect_error(401, "exchangeJwt", {"jwt": studio.owner.jwt, "factor": factor}, headers)
+    await studio.expect_ok("exchangeJwt", {"jwt": studio.owner.jwt, "factor": FACTOR}, headers)
+    await studio.expect_ok("exchangeJwt", {"jwt": studio.owner.jwt}, headers)

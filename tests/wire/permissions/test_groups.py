@@ -33,11 +33,11 @@ def access(group_id: str = GROUP, **data: object) -> dict[str, object]:
 
 async def get(studio: Studio, who: Person) -> Any:
     ask = {"action": "get", "data": {"project_id": PROJECT}}
-    return (await studio.ok("group", ask, who.headers))["data"]
+    return (await studio.expect_ok("group", ask, who.headers))["data"]
 
 
 async def make(studio: Studio, title: str = "Testers") -> Any:
-    made = await studio.ok("group", saving(project_id=PROJECT, title=title), studio.owner.headers)
+    made = await studio.expect_ok("group", saving(project_id=PROJECT, title=title), studio.owner.headers)
     return made["data"]
 
 
@@ -49,7 +49,7 @@ async def people(studio: Studio, count: int) -> list[str]:
     """Accounts, all made already when they are listed."""
     ids = [str(3_000_000_000 + n) for n in range(count)]
     for user_id in ids:
-        await a_person(studio.service.house.storage, user_id)
+        await a_person(studio.service.services.storage, user_id)
     return ids
 
 
@@ -67,13 +67,15 @@ async def test_a_group_is_made_read_changed_and_deleted(studio: Studio) -> None:
         "version": 1,
     }
     assert await get(studio, studio.owner) == {"groups": [made], "max_users_cnt": 100}
-    changed = await studio.ok("group", saving(made["id"], title="Players", description="x"), studio.owner.headers)
+    changed = await studio.expect_ok(
+        "group", saving(made["id"], title="Players", description="x"), studio.owner.headers
+    )
     assert changed["data"] == {**made, "title": "Players", "description": "x", "version": 2}
-    kept = await studio.ok("group", saving(made["id"], project_id=PROJECT), studio.owner.headers)
+    kept = await studio.expect_ok("group", saving(made["id"], project_id=PROJECT), studio.owner.headers)
     assert (kept["data"]["title"], kept["data"]["description"]) == ("Players", "x")
-    cleared = await studio.ok("group", saving(made["id"], description=None), studio.owner.headers)
+    cleared = await studio.expect_ok("group", saving(made["id"], description=None), studio.owner.headers)
     assert cleared["data"]["description"] == ""
-    gone = await studio.ok("group", {"action": "delete", "group_id": made["id"]}, studio.owner.headers)
+    gone = await studio.expect_ok("group", {"action": "delete", "group_id": made["id"]}, studio.owner.headers)
     assert gone == {"status": "OK"}
     assert (await get(studio, studio.owner))["groups"] == []
 
@@ -83,11 +85,11 @@ async def test_gr_01_whoever_manages_one_of_five_groups_sees_exactly_that_one(st
     manager = await a_manager(studio, groups[2]["id"])
     assert [group["id"] for group in (await get(studio, manager))["groups"]] == [groups[2]["id"]]
     ask = {"action": "get", "data": {"project_id": PROJECT}}
-    await studio.refused(403, "group", ask, studio.visitor.headers)
+    await studio.expect_error(403, "group", ask, studio.stranger.headers)
     all_of_them = await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES)})
     assert len((await get(studio, all_of_them))["groups"]) == 5
     at_root = await create_person_with(studio, {ROOT: holdings_with_rules(MANAGES)})
-    await studio.refused(403, "group", ask, at_root.headers)
+    await studio.expect_error(403, "group", ask, at_root.headers)
     keeper = await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES_ALL)})
     assert (await get(studio, keeper))["groups"] == []
 
@@ -101,31 +103,31 @@ async def test_each_act_needs_its_own_right(studio: Studio) -> None:
     for who, status in ((manager, 403), (keeper, 200)):
         for body in (saving(project_id=PROJECT, title=f"New {status}"), saving(made["id"], title=f"Old {status}")):
             assert (await studio.post("group", body, who.headers)).status_code == status
-    await studio.refused(403, "group/access", access(made["id"], users=[]), keeper.headers)
-    await studio.ok("group/access", access(made["id"], users=[]), manager.headers)
+    await studio.expect_error(403, "group/access", access(made["id"], users=[]), keeper.headers)
+    await studio.expect_ok("group/access", access(made["id"], users=[]), manager.headers)
     tags = {"group_id": made["id"], "data": {"tags": ["project", "x"]}}
-    await studio.refused(403, "group/tags", tags, manager.headers)
-    assert (await studio.ok("group/tags", tags, keeper.headers))["data"]["tags"] == ["project", "x"]
+    await studio.expect_error(403, "group/tags", tags, manager.headers)
+    assert (await studio.expect_ok("group/tags", tags, keeper.headers))["data"]["tags"] == ["project", "x"]
     old = {"group_id": made["id"], "data": {"tags": None, "version": 1}}
-    await studio.refused(409, "group/tags", old, keeper.headers)
+    await studio.expect_error(409, "group/tags", old, keeper.headers)
     delete = {"action": "delete", "group_id": made["id"]}
-    await studio.refused(403, "group", delete, manager.headers)
-    await studio.ok("group", delete, keeper.headers)
+    await studio.expect_error(403, "group", delete, manager.headers)
+    await studio.expect_ok("group", delete, keeper.headers)
 
 
 async def test_gr_03_a_group_lists_at_most_a_hundred_users(studio: Studio) -> None:
-    await studio.service.house.storage.groups.create_group(a_group(), [a_record()])
+    await studio.service.services.storage.groups.create_group(a_group(), [a_record()])
     ids = await people(studio, 101)
-    saved = await studio.ok("group/access", access(users=ids[:100]), studio.owner.headers)
+    saved = await studio.expect_ok("group/access", access(users=ids[:100]), studio.owner.headers)
     assert saved["data"]["users"] == ids[:100]
-    await studio.refused(400, "group/access", access(users=ids), studio.owner.headers)
+    await studio.expect_error(400, "group/access", access(users=ids), studio.owner.headers)
     assert (await get(studio, studio.owner))["groups"][0]["users"] == ids[:100]
-    twice = await studio.ok("group/access", access(users=[ids[0], ids[1], ids[0]]), studio.owner.headers)
+    twice = await studio.expect_ok("group/access", access(users=[ids[0], ids[1], ids[0]]), studio.owner.headers)
     assert twice["data"]["users"] == ids[:2]
 
 
 async def test_gr_03_two_parallel_saves_never_make_more_than_a_hundred(studio: Studio) -> None:
-    await studio.service.house.storage.groups.create_group(a_group(), [a_record()])
+    await studio.service.services.storage.groups.create_group(a_group(), [a_record()])
     ids = await people(studio, 120)
     answers = await asyncio.gather(
         *(studio.post("group/access", access(users=part), studio.owner.headers) for part in (ids[:60], ids[60:]))
@@ -141,66 +143,66 @@ def deep(leaf: dict[str, object], depth: int) -> dict[str, object]:
 
 
 async def test_gr_04_a_group_looks_at_no_address(studio: Studio) -> None:
-    await studio.service.house.storage.groups.create_group(a_group(), [a_record()])
+    await studio.service.services.storage.groups.create_group(a_group(), [a_record()])
     for condition in ({"ip": "10.0.0.0/8"}, {"ip": "10.0.0.0/8", "tag": "x"}, deep({"ip": "10.0.0.0/8"}, 5)):
         body = access(conditions=[{"title": "Inside", "condition": condition}])
-        await studio.refused(400, "group/access", body, studio.owner.headers)
+        await studio.expect_error(400, "group/access", body, studio.owner.headers)
     fine = [{"title": "Deep", "condition": deep({"domain": "studio.example"}, 5)}]
-    saved = await studio.ok("group/access", access(conditions=fine), studio.owner.headers)
+    saved = await studio.expect_ok("group/access", access(conditions=fine), studio.owner.headers)
     assert saved["data"]["conditions"] == fine
 
 
 async def test_gr_05_each_endpoint_changes_only_what_is_its_own(studio: Studio) -> None:
     made = await make(studio)
-    alien = {"tags": ["x"], "users": [studio.visitor.user_id], "conditions": [EVERYONE], "id": "x", "created": 1}
-    saved = await studio.ok("group", saving(made["id"], **alien), studio.owner.headers)
+    alien = {"tags": ["x"], "users": [studio.stranger.user_id], "conditions": [EVERYONE], "id": "x", "created": 1}
+    saved = await studio.expect_ok("group", saving(made["id"], **alien), studio.owner.headers)
     assert saved["data"] == {**made, "version": 2}
     alien = {"title": "Else", "project_id": "elsewhere", "tags": ["x"], "description": "x"}
-    saved = await studio.ok("group/access", access(made["id"], users=[], **alien), studio.owner.headers)
+    saved = await studio.expect_ok("group/access", access(made["id"], users=[], **alien), studio.owner.headers)
     assert saved["data"] == {**made, "version": 3}
     for path, body in (("group", saving(made["id"], colour=1)), ("group/access", access(made["id"], colour=1))):
-        assert "colour" in await studio.refused(400, path, body, studio.owner.headers)
+        assert "colour" in await studio.expect_error(400, path, body, studio.owner.headers)
 
 
 async def test_a_group_stays_in_its_project(studio: Studio) -> None:
     made = await make(studio)
-    await publish(studio.service.house.storage, a_project("Elsewhere"), owners=[studio.owner.user_id])
+    await publish(studio.service.services.storage, a_project("Elsewhere"), owners=[studio.owner.user_id])
     body = saving(made["id"], project_id="elsewhere")
-    await studio.refused(400, "group", body, studio.owner.headers)
+    await studio.expect_error(400, "group", body, studio.owner.headers)
 
 
 async def test_gr_06_a_manager_reaches_his_group_alone_and_opening_it_is_audited_as_high(studio: Studio) -> None:
     mine, theirs = await make(studio, "Mine"), await make(studio, "Theirs")
     manager = await a_manager(studio, mine["id"])
-    await studio.refused(403, "group/access", access(theirs["id"], users=[]), manager.headers)
-    await studio.ok("group/access", access(mine["id"], users=[studio.visitor.user_id]), manager.headers)
+    await studio.expect_error(403, "group/access", access(theirs["id"], users=[]), manager.headers)
+    await studio.expect_ok("group/access", access(mine["id"], users=[studio.stranger.user_id]), manager.headers)
     assert await audit_records(studio, AuditEvent.GROUP_OPENED) == []
-    both = [studio.visitor.user_id, manager.user_id]
-    await studio.ok("group/access", access(mine["id"], users=both), manager.headers)
+    both = [studio.stranger.user_id, manager.user_id]
+    await studio.expect_ok("group/access", access(mine["id"], users=both), manager.headers)
     assert len(await audit_records(studio, AuditEvent.GROUP_OPENED)) == 1
-    await studio.ok("group/access", access(mine["id"], conditions=[EVERYONE]), manager.headers)
+    await studio.expect_ok("group/access", access(mine["id"], conditions=[EVERYONE]), manager.headers)
     opened = await audit_records(studio, AuditEvent.GROUP_OPENED)
     assert [row.actor for row in opened] == [manager.user_id] * 2
-    await studio.ok("group/access", access(mine["id"], users=[]), manager.headers)
+    await studio.expect_ok("group/access", access(mine["id"], users=[]), manager.headers)
     assert len(await audit_records(studio, AuditEvent.GROUP_OPENED)) == 2
-    await studio.refused(400, "group/access", access(mine["id"], users=[theirs["id"]]), manager.headers)
+    await studio.expect_error(400, "group/access", access(mine["id"], users=[theirs["id"]]), manager.headers)
 
 
 async def test_gr_07_titles_follow_the_rules_of_projects_and_are_unique_in_theirs(studio: Studio) -> None:
     made = await make(studio)
     for title in ("abc\n", "a\tb", "a\u00a0b", "\u212aings", "caf\u00e9", "a" * 33, "", " a", "a ", "a  b", "a-b", 5):
-        await studio.refused(400, "group", saving(project_id=PROJECT, title=title), studio.owner.headers)
-        await studio.refused(400, "group", saving(made["id"], title=title), studio.owner.headers)
-    await studio.refused(400, "group", saving(project_id=PROJECT), studio.owner.headers)
-    await studio.refused(400, "group", saving(title="No project"), studio.owner.headers)
-    await studio.refused(409, "group", saving(project_id=PROJECT, title="testers"), studio.owner.headers)
+        await studio.expect_error(400, "group", saving(project_id=PROJECT, title=title), studio.owner.headers)
+        await studio.expect_error(400, "group", saving(made["id"], title=title), studio.owner.headers)
+    await studio.expect_error(400, "group", saving(project_id=PROJECT), studio.owner.headers)
+    await studio.expect_error(400, "group", saving(title="No project"), studio.owner.headers)
+    await studio.expect_error(409, "group", saving(project_id=PROJECT, title="testers"), studio.owner.headers)
     await make(studio, "A" * 32)
     second = await make(studio, "Second")
-    await studio.refused(409, "group", saving(second["id"], title="Testers"), studio.owner.headers)
+    await studio.expect_error(409, "group", saving(second["id"], title="Testers"), studio.owner.headers)
 
 
 async def test_gr_07_a_condition_has_a_title_and_says_something(studio: Studio) -> None:
-    await studio.service.house.storage.groups.create_group(a_group(), [a_record()])
+    await studio.service.services.storage.groups.create_group(a_group(), [a_record()])
     for one in (
         {"condition": {"tag": "x"}},
         {"title": "", "condition": {"tag": "x"}},
@@ -213,31 +215,33 @@ async def test_gr_07_a_condition_has_a_title_and_says_something(studio: Studio) 
         {"title": "x", "condition": {"tag": "x"}, "colour": 1},
         "everyone",
     ):
-        await studio.refused(400, "group/access", access(conditions=[one]), studio.owner.headers)
+        await studio.expect_error(400, "group/access", access(conditions=[one]), studio.owner.headers)
 
 
 async def test_gr_08_rights_end_with_the_group_and_with_belonging_to_it(studio: Studio) -> None:
     made, view = await make(studio), {"action": "get", "data": {"id": PROJECT}}
     member = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
     allow = {"action": "save", "data": {"id": PROJECT, "allow": [made["id"]]}}
-    await studio.ok("group/access", access(made["id"], users=[member.user_id]), studio.owner.headers)
-    await studio.ok("project/membership", allow, studio.owner.headers)
-    await studio.ok("project", view, member.headers)
-    await studio.ok("group/access", access(made["id"], users=[]), studio.owner.headers)
-    await studio.refused(403, "project", view, member.headers)
+    await studio.expect_ok("group/access", access(made["id"], users=[member.user_id]), studio.owner.headers)
+    await studio.expect_ok("project/membership", allow, studio.owner.headers)
+    await studio.expect_ok("project", view, member.headers)
+    await studio.expect_ok("group/access", access(made["id"], users=[]), studio.owner.headers)
+    await studio.expect_error(403, "project", view, member.headers)
     manager = await a_manager(studio, made["id"])
-    await studio.ok("project/membership", {**allow, "data": {"id": PROJECT, "allow": []}}, studio.owner.headers)
-    await studio.ok("group/access", access(made["id"], users=[]), manager.headers)
-    await studio.ok("group", {"action": "delete", "group_id": made["id"]}, studio.owner.headers)
-    await studio.refused(403, "group/access", access(made["id"], users=[]), manager.headers)
+    await studio.expect_ok(
+        "project/membership", {**allow, "data": {"id": PROJECT, "allow": []}}, studio.owner.headers
+    )
+    await studio.expect_ok("group/access", access(made["id"], users=[]), manager.headers)
+    await studio.expect_ok("group", {"action": "delete", "group_id": made["id"]}, studio.owner.headers)
+    await studio.expect_error(403, "group/access", access(made["id"], users=[]), manager.headers)
 
 
 async def test_gr_09_users_are_known_ids_and_not_too_many(studio: Studio) -> None:
-    await studio.service.house.storage.groups.create_group(a_group(), [a_record()])
+    await studio.service.services.storage.groups.create_group(a_group(), [a_record()])
     for users in ([5], [None], [["1"]], ["x"], [""], ["1\n"], "1000000001", {"1000000001": True}):
-        await studio.refused(400, "group/access", access(users=users), studio.owner.headers)
-    unknown = access(users=[studio.visitor.user_id, "4444444444"])
-    said = await studio.refused(400, "group/access", unknown, studio.owner.headers)
+        await studio.expect_error(400, "group/access", access(users=users), studio.owner.headers)
+    unknown = access(users=[studio.stranger.user_id, "4444444444"])
+    said = await studio.expect_error(400, "group/access", unknown, studio.owner.headers)
     assert said == "data.users: there is no user 4444444444"
     many = json.dumps(access(users=["1"] * 60_000)).encode()
     million = b'{"group_id":"' + GROUP.encode() + b'","data":{"users":[' + b'"1",' * 1_000_000 + b'"1"]}}'
@@ -250,19 +254,23 @@ async def test_gr_09_users_are_known_ids_and_not_too_many(studio: Studio) -> Non
 
 async def test_a_save_of_an_old_version_is_refused(studio: Studio) -> None:
     made = await make(studio)
-    await studio.ok("group", saving(made["id"], title="One", version=1), studio.owner.headers)
-    await studio.refused(409, "group", saving(made["id"], title="Two", version=1), studio.owner.headers)
-    await studio.refused(409, "group/access", access(made["id"], users=[], version=1), studio.owner.headers)
-    saved = await studio.ok("group/access", access(made["id"], users=[], version=2), studio.owner.headers)
+    await studio.expect_ok("group", saving(made["id"], title="One", version=1), studio.owner.headers)
+    await studio.expect_error(409, "group", saving(made["id"], title="Two", version=1), studio.owner.headers)
+    await studio.expect_error(409, "group/access", access(made["id"], users=[], version=1), studio.owner.headers)
+    saved = await studio.expect_ok("group/access", access(made["id"], users=[], version=2), studio.owner.headers)
     assert saved["data"]["version"] == 3
 
 
 async def test_absent_users_and_conditions_stay_and_null_clears(studio: Studio) -> None:
-    made, users = await make(studio), [studio.visitor.user_id]
-    await studio.ok("group/access", access(made["id"], users=users, conditions=[EVERYONE]), studio.owner.headers)
-    kept = await studio.ok("group/access", access(made["id"]), studio.owner.headers)
+    made, users = await make(studio), [studio.stranger.user_id]
+    await studio.expect_ok(
+        "group/access", access(made["id"], users=users, conditions=[EVERYONE]), studio.owner.headers
+    )
+    kept = await studio.expect_ok("group/access", access(made["id"]), studio.owner.headers)
     assert (kept["data"]["users"], kept["data"]["conditions"]) == (users, [EVERYONE])
-    cleared = await studio.ok("group/access", access(made["id"], users=None, conditions=None), studio.owner.headers)
+    cleared = await studio.expect_ok(
+        "group/access", access(made["id"], users=None, conditions=None), studio.owner.headers
+    )
     assert (cleared["data"]["users"], cleared["data"]["conditions"]) == ([], [])
 
 
@@ -275,41 +283,41 @@ async def test_pa_13_an_unknown_group_is_no_different_from_a_foreign_one(studio:
         ("group/tags", lambda one: {"group_id": one, "data": {"tags": []}}),
     ):
         foreign, unknown = [
-            await studio.post(path, body(one), studio.visitor.headers) for one in (made["id"], "0" * 24)
+            await studio.post(path, body(one), studio.stranger.headers) for one in (made["id"], "0" * 24)
         ]
         assert (foreign.status_code, foreign.content) == (unknown.status_code, unknown.content)
         assert foreign.status_code == 403
     boss = await create_administrator(studio)
-    await studio.refused(404, "group/access", access("0" * 24, users=[]), boss.headers)
+    await studio.expect_error(404, "group/access", access("0" * 24, users=[]), boss.headers)
     for strange in ("x", "", "0" * 23, "0" * 25, "G" * 24, GROUP.upper(), GROUP + "\n"):
-        await studio.refused(400, "group/access", access(strange, users=[]), boss.headers)
+        await studio.expect_error(400, "group/access", access(strange, users=[]), boss.headers)
 
 
 async def test_a_service_vouches_for_groups_of_its_own_project_alone(studio: Studio) -> None:
-    storage = studio.service.house.storage
+    storage = studio.service.services.storage
     await publish(storage, a_project("Elsewhere"), owners=[studio.owner.user_id])
     headers = {"Authorization": f"Bearer {studio.owner.jwt}", "Service-Jwt": await studio.service_jwt()}
-    await studio.ok("group", {"action": "get", "data": {"project_id": PROJECT}}, headers)
-    await studio.refused(403, "group", {"action": "get", "data": {"project_id": "elsewhere"}}, headers)
-    await studio.refused(403, "group", saving(project_id="elsewhere", title="New"), headers)
+    await studio.expect_ok("group", {"action": "get", "data": {"project_id": PROJECT}}, headers)
+    await studio.expect_error(403, "group", {"action": "get", "data": {"project_id": "elsewhere"}}, headers)
+    await studio.expect_error(403, "group", saving(project_id="elsewhere", title="New"), headers)
 
 
 async def test_a_group_that_decides_who_belongs_is_not_deleted(studio: Studio) -> None:
     """Without it a project that is closed would be open (R5, membership)."""
     made = await make(studio)
     manager = await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES_ALL)})
-    await studio.ok("group/access", access(made["id"], users=[manager.user_id]), studio.owner.headers)
+    await studio.expect_ok("group/access", access(made["id"], users=[manager.user_id]), studio.owner.headers)
     outsider = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
     delete, view = {"action": "delete", "group_id": made["id"]}, {"action": "get", "data": {"id": PROJECT}}
     for lists, who in (({"allow": [made["id"]]}, manager), ({"allow": [], "disallow": [made["id"]]}, studio.owner)):
         listed = {"action": "save", "data": {"id": PROJECT, **lists}}
-        await studio.ok("project/membership", listed, studio.owner.headers)
-        assert "allow" in await studio.refused(409, "group", delete, who.headers)
-    await studio.ok(
+        await studio.expect_ok("project/membership", listed, studio.owner.headers)
+        assert "allow" in await studio.expect_error(409, "group", delete, who.headers)
+    await studio.expect_ok(
         "project/membership", {"action": "save", "data": {"id": PROJECT, "disallow": []}}, studio.owner.headers
     )
-    await studio.ok("project", view, outsider.headers)
-    await studio.ok("group", delete, manager.headers)
+    await studio.expect_ok("project", view, outsider.headers)
+    await studio.expect_ok("group", delete, manager.headers)
 
 
 async def test_a_group_that_decides_who_belongs_keeps_the_tag_it_needs_for_that(studio: Studio) -> None:
@@ -317,16 +325,16 @@ async def test_a_group_that_decides_who_belongs_keeps_the_tag_it_needs_for_that(
     tags = {"group_id": made["id"], "data": {"tags": ["x"]}}
     for listed in ("allow", "disallow"):
         lists = {"action": "save", "data": {"id": PROJECT, "allow": [], "disallow": [], listed: [made["id"]]}}
-        await studio.ok("project/membership", lists, studio.owner.headers)
-        assert "allow" in await studio.refused(409, "group/tags", tags, studio.owner.headers)
-    await studio.ok("group/tags", {**tags, "data": {"tags": ["project", "x"]}}, studio.owner.headers)
+        await studio.expect_ok("project/membership", lists, studio.owner.headers)
+        assert "allow" in await studio.expect_error(409, "group/tags", tags, studio.owner.headers)
+    await studio.expect_ok("group/tags", {**tags, "data": {"tags": ["project", "x"]}}, studio.owner.headers)
     lists = {"action": "save", "data": {"id": PROJECT, "allow": None, "disallow": None}}
-    await studio.ok("project/membership", lists, studio.owner.headers)
-    await studio.ok("group/tags", tags, studio.owner.headers)
+    await studio.expect_ok("project/membership", lists, studio.owner.headers)
+    await studio.expect_ok("group/tags", tags, studio.owner.headers)
 
 
 async def test_a_project_one_may_not_see_is_no_other_place_than_none(studio: Studio) -> None:
-    await publish(studio.service.house.storage, a_project("Elsewhere"), owners=[])
+    await publish(studio.service.services.storage, a_project("Elsewhere"), owners=[])
     made, manager = (
         await make(studio),
         await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES_ALL)}),
@@ -342,15 +350,15 @@ async def test_a_project_one_may_not_see_is_no_other_place_than_none(studio: Stu
 async def test_who_lets_himself_in_by_a_condition_is_audited_too(studio: Studio) -> None:
     made = await make(studio)
     manager = await a_manager(studio, made["id"])
-    for others in ([{"uid": [studio.visitor.user_id]}], [{"domain": "studio.example"}]):
+    for others in ([{"uid": [studio.stranger.user_id]}], [{"domain": "studio.example"}]):
         named = [{"title": "t", "condition": one} for one in others]
-        await studio.ok("group/access", access(made["id"], conditions=named), manager.headers)
+        await studio.expect_ok("group/access", access(made["id"], conditions=named), manager.headers)
     assert await audit_records(studio, AuditEvent.GROUP_OPENED) == []
     own = [{"title": "t", "condition": {"or": [{"tag": "x"}, {"uid": [manager.user_id]}]}}]
-    await studio.ok("group/access", access(made["id"], conditions=own), manager.headers)
+    await studio.expect_ok("group/access", access(made["id"], conditions=own), manager.headers)
     assert len(await audit_records(studio, AuditEvent.GROUP_OPENED)) == 1
     again = [*own, {"title": "u", "condition": {"uid": [manager.user_id]}}]
-    await studio.ok("group/access", access(made["id"], conditions=again), manager.headers)
+    await studio.expect_ok("group/access", access(made["id"], conditions=again), manager.headers)
     assert len(await audit_records(studio, AuditEvent.GROUP_OPENED)) == 1  # he was in already
 
 
@@ -360,19 +368,19 @@ async def test_the_users_that_the_conditions_of_a_project_name_are_limited(studi
         return [{"title": f"t{n}", "condition": {"uid": ids}} for n in range(count)]
 
     one, two = await make(studio, "One"), await make(studio, "Two")
-    await studio.ok("group/access", access(one["id"], conditions=naming(6)), studio.owner.headers)
-    await studio.ok("group/access", access(two["id"], conditions=naming(4)), studio.owner.headers)
+    await studio.expect_ok("group/access", access(one["id"], conditions=naming(6)), studio.owner.headers)
+    await studio.expect_ok("group/access", access(two["id"], conditions=naming(4)), studio.owner.headers)
     more = access(two["id"], conditions=[*naming(4), *naming(1, 1)])
-    assert "at most 10000 users" in await studio.refused(400, "group/access", more, studio.owner.headers)
-    await studio.ok("group/access", access(one["id"], conditions=naming(5)), studio.owner.headers)
-    await studio.ok("group/access", more, studio.owner.headers)
+    assert "at most 10000 users" in await studio.expect_error(400, "group/access", more, studio.owner.headers)
+    await studio.expect_ok("group/access", access(one["id"], conditions=naming(5)), studio.owner.headers)
+    await studio.expect_ok("group/access", more, studio.owner.headers)
 
 
 async def test_a_project_has_at_most_five_hundred_groups(studio: Studio) -> None:
-    groups = studio.service.house.storage.groups
+    groups = studio.service.services.storage.groups
     for number in range(500):
         await groups.create_group(a_group(f"{number:024x}", f"G{number}"), ())
     new = saving(project_id=PROJECT, title="One more")
-    assert await studio.refused(409, "group", new, studio.owner.headers) == "A project has at most 500 groups."
-    await studio.ok("group", {"action": "delete", "group_id": "0" * 24}, studio.owner.headers)
-    await studio.ok("group", new, studio.owner.headers)
+    assert await studio.expect_error(409, "group", new, studio.owner.headers) == "A project has at most 500 groups."
+    await studio.expect_ok("group", {"action": "delete", "group_id": "0" * 24}, studio.owner.headers)
+    await studio.expect_ok("group", new, studio.owner.headers)

@@ -65,7 +65,7 @@ async def large(studio: Studio) -> Studio:
     names = [f"large{number}" for number in range(ROLES)]
     await put_roles(studio, *(a_role(name, meta=rules_of(name)) for name in names))
     for user_id in PEOPLE:
-        await a_person(studio.service.house.storage, user_id)
+        await a_person(studio.service.services.storage, user_id)
     for user_id in (OWNER, *PEOPLE):
         await set_user_roles(studio, user_id, {ROOT: names})
     return studio
@@ -106,7 +106,7 @@ async def test_lp_01_heavy_answers_are_made_off_the_event_loop(large: Studio, th
 
 
 async def test_lp_01_of_many_who_lack_a_model_one_reads_it(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = studio.service.house.storage.permissions
+    store = studio.service.services.storage.permissions
     asked: list[frozenset[int]] = []
     read = store.application_models
 
@@ -117,7 +117,7 @@ async def test_lp_01_of_many_who_lack_a_model_one_reads_it(studio: Studio, monke
     monkeypatch.setattr(store, "application_models", counted)
     await put_roles(studio, role_granting("given"))
     ask = {"action": "get", **question_body(studio)}
-    await asyncio.gather(*(studio.ok("meta/data", ask, studio.visitor.headers) for _ in range(8)))
+    await asyncio.gather(*(studio.expect_ok("meta/data", ask, studio.stranger.headers) for _ in range(8)))
     assert len([one for one in asked if studio.shop.application_id in one]) == 1
 
 
@@ -131,20 +131,20 @@ async def test_lp_01_a_list_over_the_bound_is_refused_with_the_narrower_question
     await put_roles(studio, a_role("many", meta={"private_data": areas, "public_data": shown}))
     await set_user_roles(studio, STRANGER, {ROOT: ["many"]})
     ask = {"action": "get", **question_body(studio)}
-    said = await studio.refused(400, "meta/data", ask, studio.visitor.headers)
+    said = await studio.expect_error(400, "meta/data", ask, studio.stranger.headers)
     assert said.startswith("answer too large: ")
     assert "options.prefix" in said
     assert await rules(studio, "one.rule4") == [f"private_data.one.rule4{n}" for n in ("", *range(10))]
     assert await rules(studio, "private_data.two.rule11") == ["private_data.two.rule11"]
     assert await rules(studio, "public_data") == ["public_data.shown.name"]
-    await studio.refused(400, "meta/data", {**ask, "options": {"prefix": "one/"}}, studio.visitor.headers)
+    await studio.expect_error(400, "meta/data", {**ask, "options": {"prefix": "one/"}}, studio.stranger.headers)
     tree = {"action": "get", **question_body(studio, type="tree"), "options": {"prefix": "one"}}
-    await studio.refused(400, "meta/data", tree, studio.visitor.headers)
+    await studio.expect_error(400, "meta/data", tree, studio.stranger.headers)
 
 
 async def rules(studio: Studio, prefix: str) -> list[str]:
     ask = {"action": "get", **question_body(studio), "options": {"prefix": prefix}}
-    found: list[str] = (await studio.ok("meta/data", ask, studio.visitor.headers))["data"]
+    found: list[str] = (await studio.expect_ok("meta/data", ask, studio.stranger.headers))["data"]
     return found
 
 
@@ -155,12 +155,12 @@ async def test_lp_01_roles_over_the_bound_are_asked_for_one_by_one(
     await put_roles(studio, a_role("one", meta=meta), a_role("two", meta=meta))
     monkeypatch.setattr(encoding, "MAX_ANSWER_BYTES", 3_000)
     get = {"action": "get", **question_body(studio)}
-    said = await studio.refused(400, "roles", get, studio.owner.headers)
+    said = await studio.expect_error(400, "roles", get, studio.owner.headers)
     assert said.startswith("answer too large: ")
-    await studio.ok("roles", {"action": "get", **question_body(studio, name="two")}, studio.owner.headers)
-    said = await studio.refused(400, "meta/schema", get, studio.owner.headers)
+    await studio.expect_ok("roles", {"action": "get", **question_body(studio, name="two")}, studio.owner.headers)
+    said = await studio.expect_error(400, "meta/schema", get, studio.owner.headers)
     assert "options.section" in said
-    section = await studio.ok("meta/schema", {**get, "options": {"section": "login"}}, studio.owner.headers)
+    section = await studio.expect_ok("meta/schema", {**get, "options": {"section": "login"}}, studio.owner.headers)
     assert set(section["data"]) == {"application_id", "login", "version", "updated_at"}
 
 
@@ -171,7 +171,7 @@ async def test_lp_01_a_schema_that_was_saved_is_never_refused_for_its_size(
     await put_roles(studio, a_role("one", meta=meta), a_role("two", meta=meta))
     monkeypatch.setattr(encoding, "MAX_ANSWER_BYTES", 3_000)
     public = {"public_data": {"news": {"value": False}}}
-    saved = await studio.ok(
+    saved = await studio.expect_ok(
         "meta/schema", {"action": "save", **question_body(studio, **public)}, studio.owner.headers
     )
     assert "roles" not in saved["data"]
@@ -181,14 +181,14 @@ async def test_lp_01_a_schema_that_was_saved_is_never_refused_for_its_size(
 async def test_lp_01_simulate_is_answered_in_pages_by_length(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
     await put_roles(studio, role_granting("given"))
     for user_id in PEOPLE:
-        await a_person(studio.service.house.storage, user_id)
+        await a_person(studio.service.services.storage, user_id)
         await set_user_roles(studio, user_id, {ROOT: ["given"]})
     monkeypatch.setattr(simulate, "MAX_LENGTH", 60)  # characters: a rule and a role
     deleted = {"kind": "role", "action": "delete", "data": {"name": "given"}}
     people, after = [], ""
     for _ in range(len(PEOPLE) + 1):
         ask = question_body(studio, change=deleted, after=after)
-        page = (await studio.ok("simulate", ask, studio.owner.headers))["data"]
+        page = (await studio.expect_ok("simulate", ask, studio.owner.headers))["data"]
         people += [one["user_id"] for one in page["people"]]
         if page["after"] is None:
             break
@@ -196,7 +196,7 @@ async def test_lp_01_simulate_is_answered_in_pages_by_length(studio: Studio, mon
         after = page["after"]
     assert people == list(PEOPLE)
     narrow = question_body(studio, change=deleted, prefix="user.ban")
-    page = (await studio.ok("simulate", narrow, studio.owner.headers))["data"]
+    page = (await studio.expect_ok("simulate", narrow, studio.owner.headers))["data"]
     assert [one["loses"] for one in page["people"]] == [[]] * len(page["people"])
 
 
@@ -205,12 +205,12 @@ async def test_lp_01_members_are_answered_in_pages_by_their_ways(
 ) -> None:
     await put_roles(studio, role_granting("one"), role_granting("two"))
     for user_id in PEOPLE:
-        await a_person(studio.service.house.storage, user_id)
+        await a_person(studio.service.services.storage, user_id)
         await set_user_roles(studio, user_id, {ROOT: ["one", "two"]})
     monkeypatch.setattr(members, "MAX_SOURCES", 4)
-    first = (await studio.ok("members", question_body(studio, rule="user.kick"), studio.owner.headers))["data"]
+    first = (await studio.expect_ok("members", question_body(studio, rule="user.kick"), studio.owner.headers))["data"]
     assert [one["user_id"] for one in first["members"]] == list(PEOPLE[:2])
     assert first["after"] == PEOPLE[1]
     rest = question_body(studio, rule="user.kick", after=first["after"])
-    second = (await studio.ok("members", rest, studio.owner.headers))["data"]
+    second = (await studio.expect_ok("members", rest, studio.owner.headers))["data"]
     assert ([one["user_id"] for one in second["members"]], second["after"]) == ([PEOPLE[2]], None)

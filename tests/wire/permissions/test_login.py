@@ -28,9 +28,9 @@ KICK = {"private_data": {"user": {"kick": {"value": True}}}}
 
 @pytest.fixture
 async def anna(service: RunningService) -> User:
-    hashed = await service.house.passwords.hash(PASSWORD)
+    hashed = await service.services.passwords.hash(PASSWORD)
     user = a_user(login=LOGIN, password_hash=hashed, email_verified=True)
-    await service.house.storage.accounts.create(user, a_record())
+    await service.services.storage.accounts.create_user(user, a_record())
     return user
 
 
@@ -42,7 +42,7 @@ async def log_in(service: RunningService, **fields: Any) -> dict[str, Any]:
 
 
 async def test_the_login_section_of_a_users_record_outranks_the_applications(studio: Studio, anna: User) -> None:
-    storage, shop = studio.service.house.storage, studio.shop.application_id
+    storage, shop = studio.service.services.storage, studio.shop.application_id
     for login, status in (
         ({"cannot": {"value": True}}, "DENIED"),
         ({"can": {"value": False}}, "DENIED"),
@@ -55,7 +55,7 @@ async def test_the_login_section_of_a_users_record_outranks_the_applications(stu
 
 @pytest.mark.usefixtures("anna")
 async def test_restricted_domains_let_only_these_in(studio: Studio) -> None:
-    storage, shop = studio.service.house.storage, studio.shop.application_id
+    storage, shop = studio.service.services.storage, studio.shop.application_id
     for domains, status in ((["other.example"], "DENIED"), (["studio.example"], "OK"), ([], "OK")):
         await storage.applications.edit_application(shop, set_fields(settings={"restricted_domains": domains}))
         assert (await log_in(studio.service, app_id=shop))["status"] == status
@@ -63,7 +63,7 @@ async def test_restricted_domains_let_only_these_in(studio: Studio) -> None:
 
 @pytest.mark.usefixtures("anna")
 async def test_allowed_domains_of_its_project_bind_an_application(studio: Studio) -> None:
-    storage, shop = studio.service.house.storage, studio.shop.application_id
+    storage, shop = studio.service.services.storage, studio.shop.application_id
     for domains, status in ((("other.example",), "DENIED"), (("studio.example",), "OK")):
         settings = ProjectSettings(allowed_domains=domains)
         await storage.projects.edit_project(PROJECT, set_project_fields(settings=settings))
@@ -72,7 +72,7 @@ async def test_allowed_domains_of_its_project_bind_an_application(studio: Studio
 
 @pytest.mark.usefixtures("anna")
 async def test_nobody_logs_in_to_what_is_removed_or_never_was(studio: Studio) -> None:
-    storage, shop = studio.service.house.storage, studio.shop.application_id
+    storage, shop = studio.service.services.storage, studio.shop.application_id
     assert (await log_in(studio.service, app_id=99_999))["status"] == "DENIED"
     assert (await log_in(studio.service, app_id=shop, gapp_id=99_999))["status"] == "DENIED"
     await storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
@@ -85,7 +85,7 @@ async def test_nobody_logs_in_to_what_is_removed_or_never_was(studio: Studio) ->
 
 async def test_the_jwt_tells_what_its_owner_holds_in_the_first_application_named(studio: Studio, anna: User) -> None:
     service = studio.service
-    storage = service.house.storage
+    storage = service.services.storage
     game = await create_application(storage, a_role("moderator", meta=KICK, params="5"), name="Game")
     held = a_user_record(anna.user_id, {ROOT: ["moderator"]}, game.application_id)
     await storage.user_records.edit_record(game.application_id, anna.user_id, set_fields(scopes=held.scopes), 0)
@@ -100,7 +100,9 @@ async def test_the_jwt_tells_what_its_owner_holds_in_the_first_application_named
 @pytest.mark.usefixtures("anna")
 async def test_email_and_token_are_for_the_first_application_named(studio: Studio) -> None:
     service, shop = studio.service, studio.shop.application_id
-    await service.house.storage.permissions.add_email_secret(shop, sha256("shared"), service.clock.now(), a_record())
+    await service.services.storage.permissions.add_email_secret(
+        shop, sha256("shared"), service.clock.now(), a_record()
+    )
     own = await an_oidc_client(service, "own", application_id=shop)
     for named in ({"app_id": shop}, {"gapp_id": shop}, {"service_jwt": await studio.service_jwt()}):
         told = await log_in(service, with_email="shared", **named)
@@ -121,7 +123,7 @@ async def test_a_service_jwt_names_its_application_and_must_be_valid(studio: Stu
         "/proxy/api/login", json={"login": LOGIN, "password": PASSWORD, "service_jwt": "a.b.c"}
     )
     assert refused.status_code == 401
-    await studio.service.house.storage.user_records.edit_record(
+    await studio.service.services.storage.user_records.edit_record(
         studio.shop.application_id, str(told["user_id"]), set_fields(login={"cannot": {"value": True}}), 0
     )
     assert (await log_in(studio.service, service_jwt=await studio.service_jwt()))["status"] == "DENIED"

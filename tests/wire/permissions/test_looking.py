@@ -25,15 +25,15 @@ from tests.support.studio_people import (
 
 async def test_accounts_refusals_and_service_tokens_are_read_by_administrators_in_person(studio: Studio) -> None:
     admin, shop = await create_administrator(studio), studio.shop.application_id
-    token = (await service_tokens(studio.service.house).issue(shop, comment="nightly", origin=ORIGIN)).token
-    value = await email_secrets(studio.service.house).make(shop, ORIGIN)
+    token = (await service_tokens(studio.service.services).issue(shop, comment="nightly", origin=ORIGIN)).token
+    value = await email_secrets(studio.service.services).create_as_operator(shop, ORIGIN)
     refused = await studio.service.client.post(RESULT, json={"gsid": "00000000-0000-4000-8000-000000000000"})
-    (newest, *_) = await studio.service.house.storage.audit.newest(1, f"application {shop}", "")
+    (newest, *_) = await studio.service.services.storage.audit.newest_records(1, f"application {shop}", "")
     asks: dict[str, list[tuple[dict[str, object], dict[str, object]]]] = {
-        "user": [({"data": {"user_id": studio.visitor.user_id}}, {"nick": "Anna", "blocked": False, "version": 1})],
-        "user/sessions": [({"data": {"user_id": studio.visitor.user_id}}, {"sessions": [], "connected": []})],
-        "user/methods": [({"data": {"user_id": studio.visitor.user_id}}, {"totp": None, "passkeys": []})],
-        "user/roles": [({"data": {"user_id": studio.visitor.user_id}}, {"roles": [], "entries": [], "groups": []})],
+        "user": [({"data": {"user_id": studio.stranger.user_id}}, {"nick": "Anna", "blocked": False, "version": 1})],
+        "user/sessions": [({"data": {"user_id": studio.stranger.user_id}}, {"sessions": [], "connected": []})],
+        "user/methods": [({"data": {"user_id": studio.stranger.user_id}}, {"totp": None, "passkeys": []})],
+        "user/roles": [({"data": {"user_id": studio.stranger.user_id}}, {"roles": [], "entries": [], "groups": []})],
         "serviceToken": [({"application_id": shop}, {"jti": token.jti, "comment": "nightly", "revoked": False})],
         "emailSecret": [({"application_id": shop}, {"ref": sha256(value).hex()[:12]})],
         "activity": [
@@ -45,31 +45,31 @@ async def test_accounts_refusals_and_service_tokens_are_read_by_administrators_i
     for path, each in asks.items():
         for body, told in each:
             ask = {"action": "get", **body}
-            data = (await studio.ok(path, ask, admin.headers))["data"]
+            data = (await studio.expect_ok(path, ask, admin.headers))["data"]
             found = data if isinstance(data, list) else [data]
             assert any(told.items() <= one.items() for one in found), path
-            await studio.refused(403, path, ask, studio.visitor.headers)
+            await studio.expect_error(403, path, ask, studio.stranger.headers)
             if path != "activity":
-                await studio.refused(403, path, ask, studio.owner.headers)
+                await studio.expect_error(403, path, ask, studio.owner.headers)
             if path not in {"serviceToken", "emailSecret"}:
-                await studio.refused(403, path, ask, vouched)
-            await studio.refused(400, path, {**ask, "action": "save"}, admin.headers)
-    assert "user not found" in await studio.refused(
+                await studio.expect_error(403, path, ask, vouched)
+            await studio.expect_error(400, path, {**ask, "action": "save"}, admin.headers)
+    assert "user not found" in await studio.expect_error(
         404, "user", {"action": "get", "data": {"user_id": "77"}}, admin.headers
     )
-    await studio.refused(400, "user", {"action": "get", "data": {"user_id": "x"}}, admin.headers)
+    await studio.expect_error(400, "user", {"action": "get", "data": {"user_id": "x"}}, admin.headers)
     nothing = {"action": "get", "data": {"record_id": "none"}}
     out_of_sight = {"action": "get", "data": {"record_id": refused.json()["error"]}}
-    said = [await studio.refused(404, "activity", nothing, who.headers) for who in (admin, studio.owner)]
-    assert {*said, await studio.refused(404, "activity", out_of_sight, studio.owner.headers)} == {said[0]}
+    said = [await studio.expect_error(404, "activity", nothing, who.headers) for who in (admin, studio.owner)]
+    assert {*said, await studio.expect_error(404, "activity", out_of_sight, studio.owner.headers)} == {said[0]}
     for path in ("serviceToken", "emailSecret"):
-        await studio.refused(400, path, {"action": "get"}, admin.headers)
+        await studio.expect_error(400, path, {"action": "get"}, admin.headers)
 
 
 async def test_the_installation_is_read_by_administrators_in_person_and_its_secrets_by_nobody(studio: Studio) -> None:
-    admin, settings = await create_administrator(studio), studio.service.house.settings
+    admin, settings = await create_administrator(studio), studio.service.services.settings
     others = [
-        studio.visitor,
+        studio.stranger,
         studio.owner,
         await create_person_with(studio, {IN_PROJECT: holdings_with("project_administrator")}),
         await create_person_with(studio, {ROOT: holdings_with_rules(*ROOT_RULES.keys() - {"can_administer"})}),
@@ -86,7 +86,7 @@ async def test_the_installation_is_read_by_administrators_in_person_and_its_secr
         "email": {"server", "waiting", "letters", "total", "page", "pages"},
     }
     values = [value_of(settings, entry) for entry in ALL_SETTINGS.values() if entry.is_secret]
-    secrets = [value.reveal() for value in values if isinstance(value, Secret) and value.hides_something]
+    secrets = [value.reveal() for value in values if isinstance(value, Secret) and value.is_masked]
     assert settings.security.master_key.reveal() in secrets
     for part, fields in told.items():
         ask = {"action": "get", "data": {"part": part}}
@@ -94,31 +94,31 @@ async def test_the_installation_is_read_by_administrators_in_person_and_its_secr
         assert {"part", *fields} <= answer.json()["data"].keys(), part
         assert [value for value in secrets if value in answer.text] == [], part
         for headers in (vouched, *(one.headers for one in others)):
-            await studio.refused(403, "settings", ask, headers)
+            await studio.expect_error(403, "settings", ask, headers)
     for data in ({}, {"part": "secrets"}, {"part": "email", "page": 0}, {"part": "email", "limit": 1_001}):
-        await studio.refused(400, "settings", {"action": "get", "data": data}, admin.headers)
+        await studio.expect_error(400, "settings", {"action": "get", "data": data}, admin.headers)
 
 
 async def test_a_service_that_vouches_shows_an_owner_of_the_log_no_more_than_it_reaches(studio: Studio) -> None:
     shop = studio.shop.application_id
-    wiki = await create_application(studio.service.house.storage, name="Wiki", project_id=PROJECT)
+    wiki = await create_application(studio.service.services.storage, name="Wiki", project_id=PROJECT)
     about = (f"application {shop}", f"project {PROJECT}", f"application {wiki.application_id}")
-    written = [studio.service.house.recorder.record(AuditEvent.ROLE_SAVED, ORIGIN, subject=one) for one in about]
+    written = [studio.service.services.recorder.record(AuditEvent.ROLE_SAVED, ORIGIN, subject=one) for one in about]
 
     def verb() -> Verb[None]:
         for one in written:
             yield from add_audit_record(one)
 
-    await studio.service.house.storage.runner.act(verb)
+    await studio.service.services.storage.runner.write(verb)
     asks = [{"action": "get", "data": {"record_id": one.record_id}} for one in written]
     vouched = bearer_headers(studio.owner.jwt, Service_Jwt=await studio.service_jwt())
     elsewhere = bearer_headers(studio.owner.jwt, Service_Jwt=await studio.service_jwt(studio.other))
     for ask in asks:
-        await studio.ok("activity", ask, studio.owner.headers)
-        await studio.refused(403, "activity", ask, elsewhere)
+        await studio.expect_ok("activity", ask, studio.owner.headers)
+        await studio.expect_error(403, "activity", ask, elsewhere)
     for ask in asks[:2]:
-        await studio.ok("activity", ask, vouched)
-    await studio.refused(404, "activity", asks[2], vouched)
+        await studio.expect_ok("activity", ask, vouched)
+    await studio.expect_error(404, "activity", asks[2], vouched)
 
 
 async def test_a_game_session_is_seen_with_its_application_and_its_person_by_administrators_only(
@@ -128,7 +128,7 @@ async def test_a_game_session_is_seen_with_its_application_and_its_person_by_adm
     game = await register_game(studio.service, app_id=shop)
     ask = {"action": "get", "application_id": shop, "data": {"ref": game.gsid[:13]}}
     anywhere = {"action": "get", "data": {"ref": game.gsid[:13]}}
-    seen = (await studio.ok("gameSession", ask, studio.owner.headers))["data"]
+    seen = (await studio.expect_ok("gameSession", ask, studio.owner.headers))["data"]
     assert (seen["state"], seen["stage"], seen["application_id"], seen["proof"]) == (
         "pending",
         "waiting",
@@ -136,56 +136,56 @@ async def test_a_game_session_is_seen_with_its_application_and_its_person_by_adm
         "location",
     )
     assert "address" not in seen
-    whole = (await studio.ok("gameSession", anywhere, admin.headers))["data"]
+    whole = (await studio.expect_ok("gameSession", anywhere, admin.headers))["data"]
     assert whole == seen | {"address": "127.0.0.1"}
     assert game.gsid not in str(whole)
-    await studio.refused(403, "gameSession", anywhere, studio.owner.headers)
-    await studio.refused(403, "gameSession", ask, studio.visitor.headers)
+    await studio.expect_error(403, "gameSession", anywhere, studio.owner.headers)
+    await studio.expect_error(403, "gameSession", ask, studio.stranger.headers)
     elsewhere = ask | {"application_id": studio.other.application_id}
     theirs = await create_person_with(
         studio, secret_data=secret_document("canRead"), application_id=studio.other.application_id
     )
-    assert "no such game session" in await studio.refused(404, "gameSession", elsewhere, theirs.headers)
+    assert "no such game session" in await studio.expect_error(404, "gameSession", elsewhere, theirs.headers)
     for ref in ("00000000-0000", "%", "", game.gsid):
-        await studio.refused(404, "gameSession", ask | {"data": {"ref": ref}}, admin.headers)
+        await studio.expect_error(404, "gameSession", ask | {"data": {"ref": ref}}, admin.headers)
 
 
 async def test_a_schema_is_read_as_it_was_by_whoever_may_read_it_as_it_is(studio: Studio) -> None:
     shop = studio.shop.application_id
     current = {"action": "get", "application_id": shop}
-    first = (await studio.ok("meta/schema", current, studio.owner.headers))["data"]
+    first = (await studio.expect_ok("meta/schema", current, studio.owner.headers))["data"]
     tree = {"user": {"kick": {"value": False, "protected": False, "description": ""}}}
     save = {"action": "save", "application_id": shop, "data": {"private_data": tree}}
-    second = (await studio.ok("meta/schema", save, studio.owner.headers))["data"]
+    second = (await studio.expect_ok("meta/schema", save, studio.owner.headers))["data"]
 
     def at(version: object) -> dict[str, object]:
         return {**current, "options": {"version": version}}
 
-    assert (await studio.ok("meta/schema", at(first["version"]), studio.owner.headers))["data"] == first
-    assert (await studio.ok("meta/schema", at(second["version"]), studio.owner.headers))["data"] == second
+    assert (await studio.expect_ok("meta/schema", at(first["version"]), studio.owner.headers))["data"] == first
+    assert (await studio.expect_ok("meta/schema", at(second["version"]), studio.owner.headers))["data"] == second
     for version in (0, -1, second["version"] + 1, 2**63 - 1):
-        await studio.refused(404, "meta/schema", at(version), studio.owner.headers)
-    await studio.refused(403, "meta/schema", at(1), studio.visitor.headers)
-    saves = (await studio.ok("meta/schema/versions", current, studio.owner.headers))["data"]
+        await studio.expect_error(404, "meta/schema", at(version), studio.owner.headers)
+    await studio.expect_error(403, "meta/schema", at(1), studio.stranger.headers)
+    saves = (await studio.expect_ok("meta/schema/versions", current, studio.owner.headers))["data"]
     assert [one["version"] for one in saves["versions"]] == [second["version"], first["version"]]
     newest = saves["versions"][0]
     added = {"what": "rule", "how": "added", "count": 1, "names": ["private_data.user.kick"]}
     assert (newest["by"], newest["changes"], saves["total"]) == (studio.owner.user_id, [added], 2)
     beyond = {**current, "data": {"page": 9}}
-    assert (await studio.ok("meta/schema/versions", beyond, studio.owner.headers))["data"]["versions"] == []
+    assert (await studio.expect_ok("meta/schema/versions", beyond, studio.owner.headers))["data"]["versions"] == []
     elsewhere = await create_person_with(
         studio, secret_data=secret_document("canReadSchema"), application_id=studio.other.application_id
     )
     unread = await create_person_with(studio, secret_data=secret_document("canRead"))
-    for nobody in (studio.visitor, elsewhere, unread):
-        await studio.refused(403, "meta/schema/versions", current, nobody.headers)
-    await studio.refused(400, "meta/schema", at("1"), studio.owner.headers)
+    for nobody in (studio.stranger, elsewhere, unread):
+        await studio.expect_error(403, "meta/schema/versions", current, nobody.headers)
+    await studio.expect_error(400, "meta/schema", at("1"), studio.owner.headers)
 
 
 async def test_one_group_and_one_member_are_read_alone(studio: Studio) -> None:
     made = [
         (
-            await studio.ok(
+            await studio.expect_ok(
                 "group", {"action": "save", "data": {"project_id": PROJECT, "title": title}}, studio.owner.headers
             )
         )
@@ -194,16 +194,18 @@ async def test_one_group_and_one_member_are_read_alone(studio: Studio) -> None:
     groups = [one["data"] for one in made]
     ask = {"action": "get", "data": {"project_id": PROJECT}}
     for group in groups:
-        one = (await studio.ok("group", {**ask, "group_id": group["id"]}, studio.owner.headers))["data"]
+        one = (await studio.expect_ok("group", {**ask, "group_id": group["id"]}, studio.owner.headers))["data"]
         assert one == {"groups": [group], "max_users_cnt": 100}
-    await studio.refused(404, "group", {**ask, "group_id": "0" * 24}, studio.owner.headers)
+    await studio.expect_error(404, "group", {**ask, "group_id": "0" * 24}, studio.owner.headers)
     member = await create_person_with(studio, {IN_PROJECT: holdings_with("project_administrator")})
-    every = (await studio.ok("project/membership", {"action": "get", "data": {"id": PROJECT}}, studio.owner.headers))[
-        "data"
-    ]
-    for user_id in (member.user_id, studio.visitor.user_id):
+    every = (
+        await studio.expect_ok("project/membership", {"action": "get", "data": {"id": PROJECT}}, studio.owner.headers)
+    )["data"]
+    for user_id in (member.user_id, studio.stranger.user_id):
         data = {"id": PROJECT, "user_id": user_id}
-        one = (await studio.ok("project/membership", {"action": "get", "data": data}, studio.owner.headers))["data"]
+        one = (await studio.expect_ok("project/membership", {"action": "get", "data": data}, studio.owner.headers))[
+            "data"
+        ]
         assert one == every | {"users": {name: held for name, held in every["users"].items() if name == user_id}}
     misplaced = {"action": "save", "data": {"id": PROJECT, "user_id": member.user_id}}
-    assert "data.user_id" in await studio.refused(400, "project/membership", misplaced, studio.owner.headers)
+    assert "data.user_id" in await studio.expect_error(400, "project/membership", misplaced, studio.owner.headers)

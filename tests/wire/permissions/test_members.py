@@ -32,7 +32,7 @@ SAYS_NO = {"private_data": {"user": {"kick": {"value": False}}}}
 
 
 async def people(studio: Studio) -> None:
-    storage = studio.service.house.storage
+    storage = studio.service.services.storage
     await a_person(storage, ANN, tags=frozenset({"staff"}))
     await a_person(storage, BEN, purchases=frozenset({"game"}))
     await a_person(storage, CAT, email_verified=True)
@@ -41,7 +41,7 @@ async def people(studio: Studio) -> None:
 
 async def found(studio: Studio, **data: object) -> dict[str, Any]:
     ask = question_body(studio, **({"rule": "user.kick"} if "role" not in data else {}), **data)
-    page = (await studio.ok("members", ask, studio.owner.headers))["data"]
+    page = (await studio.expect_ok("members", ask, studio.owner.headers))["data"]
     assert page["after"] is None
     return {one["user_id"]: one for one in page["members"]}
 
@@ -131,7 +131,7 @@ async def test_pages_follow_the_ids_of_users(studio: Studio) -> None:
     after: str | None = ""
     while after is not None:
         ask = question_body(studio, role="all", limit=2, after=after)
-        page = (await studio.ok("members", ask, studio.owner.headers))["data"]
+        page = (await studio.expect_ok("members", ask, studio.owner.headers))["data"]
         seen.append([one["user_id"] for one in page["members"]])
         after = page["after"]
     assert seen == [[OWNER, STRANGER], [ANN, BEN], [CAT, DAN]]
@@ -164,26 +164,26 @@ async def test_whoever_takes_json_too_gets_json(studio: Studio) -> None:
 async def test_it_needs_to_read_everyone_and_to_see_the_roles(studio: Studio) -> None:
     await put_roles(studio, role_granting("given"))
     ask = question_body(studio, rule="user.kick")
-    await studio.refused(403, "members", ask, studio.visitor.headers)
+    await studio.expect_error(403, "members", ask, studio.stranger.headers)
     reads = {part: {"canRead": {"value": "all"}} for part in ("roles", "private", "public")}
     await set_user_roles(studio, STRANGER, {}, secret_data={"meta": reads})
-    await studio.refused(403, "members", ask, studio.visitor.headers)
+    await studio.expect_error(403, "members", ask, studio.stranger.headers)
     lists = {"canSeeRoleList": {"value": True}}
     await set_user_roles(studio, STRANGER, {}, secret_data={"meta": reads, "application": lists})
-    await studio.ok("members", ask, studio.visitor.headers)
+    await studio.expect_ok("members", ask, studio.stranger.headers)
     fewer = {part: reads[part] for part in ("roles", "public")}
     await set_user_roles(studio, STRANGER, {}, secret_data={"meta": fewer, "application": lists})
-    await studio.refused(403, "members", ask, studio.visitor.headers)
+    await studio.expect_error(403, "members", ask, studio.stranger.headers)
 
 
 async def test_pa_13_whether_a_foreign_project_exists_is_not_told(studio: Studio) -> None:
     await put_roles(studio, role_granting("given"))
-    await publish(studio.service.house.storage, a_project("Far Away"))
+    await publish(studio.service.services.storage, a_project("Far Away"))
     for project_id in ("far_away", "nowhere"):
         assert await found(studio, project_id=project_id) == {}
     await write_record(studio, a_user_record(STRANGER, {ROOT: ["administrator"]}))
     ask = question_body(studio, rule="user.kick", project_id="nowhere")
-    assert "no such project" in await studio.refused(404, "members", ask, studio.visitor.headers)
+    assert "no such project" in await studio.expect_error(404, "members", ask, studio.stranger.headers)
 
 
 @pytest.mark.parametrize(
@@ -199,12 +199,12 @@ async def test_pa_13_whether_a_foreign_project_exists_is_not_told(studio: Studio
     ],
 )
 async def test_malformed_questions_are_refused(studio: Studio, data: dict[str, Any], status: int, said: str) -> None:
-    assert said in await studio.refused(status, "members", question_body(studio, **data), studio.owner.headers)
+    assert said in await studio.expect_error(status, "members", question_body(studio, **data), studio.owner.headers)
 
 
 async def test_a_project_one_may_not_see_has_as_many_members_as_one_that_is_not_there(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
-    await publish(studio.service.house.storage, a_project("Secret Plan", aliases=("plan",)), owners=[OWNER])
+    await publish(studio.service.services.storage, a_project("Secret Plan", aliases=("plan",)), owners=[OWNER])
     for data in ({"rule": "user.kick"}, {"role": "moderator"}):
         answers = [
             await studio.post("members", question_body(studio, **data, project_id=name), studio.owner.headers)

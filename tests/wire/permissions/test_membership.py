@@ -41,16 +41,16 @@ def saving(**data: object) -> dict[str, object]:
 
 async def get(studio: Studio, who: Person) -> Any:
     ask = {"action": "get", "data": {"id": PROJECT}}
-    return (await studio.ok("project/membership", ask, who.headers))["data"]
+    return (await studio.expect_ok("project/membership", ask, who.headers))["data"]
 
 
 async def save(studio: Studio, who: Person, **data: object) -> Any:
-    return (await studio.ok("project/membership", saving(**data), who.headers))["data"]
+    return (await studio.expect_ok("project/membership", saving(**data), who.headers))["data"]
 
 
 async def connect(studio: Studio, *applications: int) -> None:
     """Exactly these, which are published."""
-    storage = studio.service.house.storage
+    storage = studio.service.services.storage
     for number in applications:
         await storage.applications.edit_application(number, set_fields(service_meta={"name": "Service"}))
     settings = ProjectSettings(services=dict.fromkeys(applications, ()))
@@ -58,10 +58,10 @@ async def connect(studio: Studio, *applications: int) -> None:
 
 
 async def groups(studio: Studio) -> None:
-    storage = studio.service.house.storage
+    storage = studio.service.services.storage
     await publish(storage, a_project("Elsewhere"))
     for group in (
-        a_group(GROUP, "Testers", users=(studio.visitor.user_id,)),
+        a_group(GROUP, "Testers", users=(studio.stranger.user_id,)),
         a_group(OTHER_GROUP, "Others"),
         a_group(UNTAGGED, "Untagged", tags=()),
         a_group(FOREIGN, "Foreign", project_id="elsewhere"),
@@ -77,18 +77,18 @@ async def test_members_are_told_with_what_they_hold(studio: Studio) -> None:
         "applications": {shop: {"roles": ["app_users_manager"]}},
         "groups": {GROUP: {"roles": ["group_manager"]}},
     }
-    saved = await save(studio, studio.owner, users={studio.visitor.user_id: member})
+    saved = await save(studio, studio.owner, users={studio.stranger.user_id: member})
     assert saved == {
         "id": PROJECT,
-        "users": {OWNER: {"roles": ["project_owner"]}, studio.visitor.user_id: member},
+        "users": {OWNER: {"roles": ["project_owner"]}, studio.stranger.user_id: member},
         "allow": [],
         "disallow": [],
         "version": 2,
     }
-    assert await get(studio, studio.visitor) == saved
+    assert await get(studio, studio.stranger) == saved
     assert await audit_records(studio, AuditEvent.MEMBERSHIP_SAVED)
     assert {row.subject for row in await audit_records(studio, AuditEvent.USER_SCHEMA_SAVED)} == {
-        studio.visitor.user_id
+        studio.stranger.user_id
     }
 
 
@@ -110,7 +110,7 @@ async def test_what_is_held_elsewhere_stays(studio: Studio) -> None:
         studio, {ROOT: holdings_with_rules("can_create_app"), IN_PROJECT: holdings_with("group_manager")}
     )
     await save(studio, studio.owner, users={who.user_id: None})
-    await studio.ok("application", {"action": "save", "data": {"name": "Mine"}}, who.headers)
+    await studio.expect_ok("application", {"action": "save", "data": {"name": "Mine"}}, who.headers)
 
 
 async def test_what_is_told_can_be_saved_back_as_it_is(studio: Studio) -> None:
@@ -133,12 +133,12 @@ async def test_what_is_held_on_something_that_is_gone_can_be_saved_back_and_noth
         "user_id": who.user_id,
         "private_data": {"projectAccess": {PROJECT: {**more, "roles": ["group_manager"]}}},
     }
-    await studio.ok("meta/data", {"action": "save", "application_id": 1, "data": record}, studio.owner.headers)
+    await studio.expect_ok("meta/data", {"action": "save", "application_id": 1, "data": record}, studio.owner.headers)
     other_role = {"services": {str(gone): {"roles": ["app_users_manager"]}}}
-    for users in ({who.user_id: other_role}, {studio.visitor.user_id: told}):
-        await studio.refused(400, "project/membership", saving(users=users), studio.owner.headers)
+    for users in ({who.user_id: other_role}, {studio.stranger.user_id: told}):
+        await studio.expect_error(400, "project/membership", saving(users=users), studio.owner.headers)
     both = {"services": {str(gone): {"roles": ["service_administrator", "app_users_manager"]}}}
-    await studio.refused(400, "project/membership", saving(users={who.user_id: both}), studio.owner.headers)
+    await studio.expect_error(400, "project/membership", saving(users={who.user_id: both}), studio.owner.headers)
     assert (await save(studio, studio.owner, users={who.user_id: None}))["users"].keys() == {OWNER}
 
 
@@ -146,24 +146,24 @@ async def test_pr_13_saving_needs_can_manage_project(studio: Studio) -> None:
     viewer = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
     await get(studio, viewer)
     for data in ({}, {"users": {viewer.user_id: {"roles": ["project_administrator"]}}}, {"allow": []}):
-        await studio.refused(403, "project/membership", saving(**data), viewer.headers)
+        await studio.expect_error(403, "project/membership", saving(**data), viewer.headers)
     manager = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_manage_project")})
     await save(studio, manager, allow=[])
-    await studio.refused(403, "project/membership", {"action": "get", "data": {"id": PROJECT}}, manager.headers)
+    await studio.expect_error(403, "project/membership", {"action": "get", "data": {"id": PROJECT}}, manager.headers)
 
 
 async def test_pr_13_lists_take_groups_of_the_project_that_carry_its_tag(studio: Studio) -> None:
     await groups(studio)
     for ids in ([UNTAGGED], [FOREIGN], ["0" * 24], ["x"], [5], GROUP):
-        await studio.refused(400, "project/membership", saving(allow=ids), studio.owner.headers)
-        await studio.refused(400, "project/membership", saving(disallow=ids), studio.owner.headers)
-    many = await studio.refused(400, "project/membership", saving(allow=[GROUP] * 501), studio.owner.headers)
+        await studio.expect_error(400, "project/membership", saving(allow=ids), studio.owner.headers)
+        await studio.expect_error(400, "project/membership", saving(disallow=ids), studio.owner.headers)
+    many = await studio.expect_error(400, "project/membership", saving(allow=[GROUP] * 501), studio.owner.headers)
     assert "data.allow: at most 500" in many
     both = saving(allow=[GROUP], disallow=[GROUP])
-    await studio.refused(400, "project/membership", both, studio.owner.headers)
+    await studio.expect_error(400, "project/membership", both, studio.owner.headers)
     saved = await save(studio, studio.owner, allow=[GROUP], disallow=[OTHER_GROUP])
     assert (saved["allow"], saved["disallow"]) == ([GROUP], [OTHER_GROUP])
-    await studio.refused(400, "project/membership", saving(disallow=[GROUP]), studio.owner.headers)
+    await studio.expect_error(400, "project/membership", saving(disallow=[GROUP]), studio.owner.headers)
     kept = await save(studio, studio.owner, users={})
     assert (kept["allow"], kept["disallow"]) == ([GROUP], [OTHER_GROUP])
     cleared = await save(studio, studio.owner, allow=None, disallow=[])
@@ -174,32 +174,32 @@ async def test_allow_and_disallow_decide_at_once_and_owners_are_exempt(studio: S
     await groups(studio)
     view = {"action": "get", "data": {"id": PROJECT}}
     outsider = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
-    await save(studio, studio.owner, users={studio.visitor.user_id: {"roles": ["project_administrator"]}})
+    await save(studio, studio.owner, users={studio.stranger.user_id: {"roles": ["project_administrator"]}})
     await save(studio, studio.owner, allow=[GROUP])
-    await studio.ok("project", view, studio.visitor.headers)
-    await studio.refused(403, "project", view, outsider.headers)
+    await studio.expect_ok("project", view, studio.stranger.headers)
+    await studio.expect_error(403, "project", view, outsider.headers)
     await save(studio, studio.owner, allow=[], disallow=[GROUP])
-    await studio.refused(403, "project", view, studio.visitor.headers)
-    await studio.ok("project", view, outsider.headers)
+    await studio.expect_error(403, "project", view, studio.stranger.headers)
+    await studio.expect_ok("project", view, outsider.headers)
     settings = {"allowed_domains": ["else.example"]}
-    await studio.ok(
+    await studio.expect_ok(
         "project", {"action": "save", "data": {"id": PROJECT, "settings": settings}}, studio.owner.headers
     )
-    await studio.refused(403, "project", view, outsider.headers)
-    await studio.ok("project", view, studio.owner.headers)
+    await studio.expect_error(403, "project", view, outsider.headers)
+    await studio.expect_ok("project", view, studio.owner.headers)
 
 
 async def test_the_last_owner_stays(studio: Studio) -> None:
     boss = await create_administrator(studio)
     for who in (studio.owner, boss):
-        await studio.refused(409, "project/membership", saving(users={OWNER: None}), who.headers)
+        await studio.expect_error(409, "project/membership", saving(users={OWNER: None}), who.headers)
     second = {"roles": ["project_owner"]}
-    await save(studio, studio.owner, users={studio.visitor.user_id: second})
+    await save(studio, studio.owner, users={studio.stranger.user_id: second})
     await save(studio, studio.owner, users={OWNER: None})
-    await studio.refused(403, "project/membership", saving(users={}), studio.owner.headers)
-    save_own = {"user_id": studio.visitor.user_id, "private_data": {"projectAccess": {}}}
+    await studio.expect_error(403, "project/membership", saving(users={}), studio.owner.headers)
+    save_own = {"user_id": studio.stranger.user_id, "private_data": {"projectAccess": {}}}
     body = {"action": "save", "application_id": 1, "data": save_own}
-    await studio.refused(409, "meta/data", body, studio.visitor.headers)
+    await studio.expect_error(409, "meta/data", body, studio.stranger.headers)
 
 
 async def test_owners_are_made_and_unmade_by_owners(studio: Studio) -> None:
@@ -207,7 +207,7 @@ async def test_owners_are_made_and_unmade_by_owners(studio: Studio) -> None:
     second = await create_person_with(studio, {IN_PROJECT: holdings_with("project_owner")})
     owner, nobody = {"roles": ["project_owner"]}, {"roles": ["project_administrator"]}
     for users in ({deputy.user_id: owner}, {second.user_id: None}, {second.user_id: nobody}):
-        await studio.refused(403, "project/membership", saving(users=users), deputy.headers)
+        await studio.expect_error(403, "project/membership", saving(users=users), deputy.headers)
     await save(studio, studio.owner, users={second.user_id: nobody})
     boss = await create_administrator(studio)
     await save(studio, boss, users={deputy.user_id: owner})
@@ -218,7 +218,7 @@ async def test_nobody_gives_what_he_does_not_hold_there(studio: Studio) -> None:
     manager = await create_person_with(
         studio, {IN_PROJECT: holdings_with_rules("project.can_manage_project", "project.can_view_project")}
     )
-    friend = studio.visitor.user_id
+    friend = studio.stranger.user_id
     for held in (
         {"roles": ["project_administrator"]},
         {"roles": ["app_developer"]},
@@ -226,15 +226,15 @@ async def test_nobody_gives_what_he_does_not_hold_there(studio: Studio) -> None:
         {"private_data": {"project": {"can_remove_project": {"value": True}}}},
         {"roles": ["administrator"]},
     ):
-        await studio.refused(403, "project/membership", saving(users={friend: held}), manager.headers)
+        await studio.expect_error(403, "project/membership", saving(users={friend: held}), manager.headers)
     seen = {"private_data": {"project": {"can_view_project": {"value": True}}}}
     await save(studio, manager, users={friend: seen})
-    await studio.refused(403, "project/membership", saving(users={OWNER: None}), manager.headers)
+    await studio.expect_error(403, "project/membership", saving(users={OWNER: None}), manager.headers)
 
 
 async def test_a_member_is_checked_as_strictly_as_a_record(studio: Studio) -> None:
     await groups(studio)
-    friend, boss = studio.visitor.user_id, await create_administrator(studio)
+    friend, boss = studio.stranger.user_id, await create_administrator(studio)
     for held in (
         {"roles": ["project_administrator", "Project_Administrator"]},
         {"roles": [{"name": "group_manager", "expired": -1}]},
@@ -251,19 +251,21 @@ async def test_a_member_is_checked_as_strictly_as_a_record(studio: Studio) -> No
         [],
         "project_owner",
     ):
-        await studio.refused(400, "project/membership", saving(users={friend: held}), boss.headers)
-    await studio.refused(404, "project/membership", saving(users={friend: {"roles": ["unheard_of"]}}), boss.headers)
-    await studio.refused(400, "project/membership", saving(users={"4444444444": {}}), boss.headers)
+        await studio.expect_error(400, "project/membership", saving(users={friend: held}), boss.headers)
+    await studio.expect_error(
+        404, "project/membership", saving(users={friend: {"roles": ["unheard_of"]}}), boss.headers
+    )
+    await studio.expect_error(400, "project/membership", saving(users={"4444444444": {}}), boss.headers)
     for strange in ("x", "", "0", "1\n"):
-        await studio.refused(400, "project/membership", saving(users={strange: {}}), boss.headers)
-    assert "colour" in await studio.refused(400, "project/membership", saving(colour=1), boss.headers)
+        await studio.expect_error(400, "project/membership", saving(users={strange: {}}), boss.headers)
+    assert "colour" in await studio.expect_error(400, "project/membership", saving(colour=1), boss.headers)
     assert (await get(studio, boss))["version"] == 1
 
 
 async def test_a_save_is_all_or_nothing(studio: Studio) -> None:
     await groups(studio)
-    users = {studio.visitor.user_id: {"roles": ["project_administrator"]}, OWNER: None}
-    await studio.refused(409, "project/membership", saving(users=users, allow=[GROUP]), studio.owner.headers)
+    users = {studio.stranger.user_id: {"roles": ["project_administrator"]}, OWNER: None}
+    await studio.expect_error(409, "project/membership", saving(users=users, allow=[GROUP]), studio.owner.headers)
     now = await get(studio, studio.owner)
     assert (now["users"].keys(), now["allow"], now["version"]) == ({OWNER}, [], 1)
 
@@ -271,7 +273,7 @@ async def test_a_save_is_all_or_nothing(studio: Studio) -> None:
 async def test_a_save_of_an_old_version_is_refused(studio: Studio) -> None:
     await groups(studio)
     await save(studio, studio.owner, allow=[GROUP], version=1)
-    await studio.refused(409, "project/membership", saving(allow=[], version=1), studio.owner.headers)
+    await studio.expect_error(409, "project/membership", saving(allow=[], version=1), studio.owner.headers)
     assert (await get(studio, studio.owner))["allow"] == [GROUP]
 
 
@@ -283,11 +285,11 @@ async def test_a_right_on_a_resource_reaches_no_further(studio: Studio) -> None:
         group_scope(PROJECT, other): holdings_with("group_manager"),
     }
     who = await create_person_with(studio, scopes)
-    await studio.refused(403, "project/membership", {"action": "get", "data": {"id": PROJECT}}, who.headers)
-    listed = await studio.ok("group", {"action": "get", "data": {"project_id": PROJECT}}, who.headers)
+    await studio.expect_error(403, "project/membership", {"action": "get", "data": {"id": PROJECT}}, who.headers)
+    listed = await studio.expect_ok("group", {"action": "get", "data": {"project_id": PROJECT}}, who.headers)
     assert [group["id"] for group in listed["data"]["groups"]] == [GROUP]
-    await studio.service.house.storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
-    await studio.refused(403, "application", {"action": "get", "data": {"application_id": shop}}, who.headers)
+    await studio.service.services.storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
+    await studio.expect_error(403, "application", {"action": "get", "data": {"application_id": shop}}, who.headers)
 
 
 # -- what reaches further than it should --------------------------------------------------------------
@@ -308,13 +310,13 @@ async def test_an_owner_is_changed_by_owners_alone(studio: Studio) -> None:
         {"applications": {shop: {"private_data": {"app": {"can_modify_schema": {"value": False}}}}}},
     ):
         held = {**owner, **more}
-        await studio.refused(403, "project/membership", saving(users={OWNER: held}), deputy.headers)
+        await studio.expect_error(403, "project/membership", saving(users={OWNER: held}), deputy.headers)
         record = {"user_id": OWNER, "private_data": {"projectAccess": {PROJECT: held}}}
         body = {"action": "save", "application_id": 1, "data": record}
-        await studio.refused(403, "meta/data", body, deputy.headers)
+        await studio.expect_error(403, "meta/data", body, deputy.headers)
     await save(studio, deputy, users={OWNER: owner})  # as it is
     await save(studio, studio.owner, users={OWNER: {**owner, **denying("can_remove_project")}})
-    await studio.refused(403, "project/membership", saving(users={OWNER: owner}), deputy.headers)
+    await studio.expect_error(403, "project/membership", saving(users={OWNER: owner}), deputy.headers)
     await save(studio, await create_administrator(studio), users={OWNER: owner})
 
 
@@ -329,11 +331,11 @@ async def test_who_was_an_owner_once_is_a_member_like_others(studio: Studio) -> 
 
 async def test_a_service_gives_nothing_beyond_its_own_application(studio: Studio) -> None:
     await groups(studio)
-    sibling = await create_application(studio.service.house.storage, name="Sibling", project_id=PROJECT)
+    sibling = await create_application(studio.service.services.storage, name="Sibling", project_id=PROJECT)
     mine, other = str(studio.shop.application_id), str(sibling.application_id)
     developer = {"roles": ["app_developer"]}
     vouched = bearer_headers(studio.owner.jwt, Service_Jwt=await studio.service_jwt())
-    friend = studio.visitor.user_id
+    friend = studio.stranger.user_id
     for held in (
         {"roles": ["project_administrator"]},
         developer,
@@ -342,15 +344,17 @@ async def test_a_service_gives_nothing_beyond_its_own_application(studio: Studio
         {"groups": {GROUP: {"roles": ["group_manager"]}}},
         {"applications": {mine: developer, other: developer}},
     ):
-        await studio.refused(403, "project/membership", saving(users={friend: held}), vouched)
+        await studio.expect_error(403, "project/membership", saving(users={friend: held}), vouched)
     on_own = {"applications": {mine: developer}}
-    await studio.ok("project/membership", saving(users={friend: on_own}), vouched)
+    await studio.expect_ok("project/membership", saving(users={friend: on_own}), vouched)
     await save(studio, studio.owner, users={friend: {"roles": ["app_developer"], **on_own}})
-    await studio.refused(403, "project/membership", saving(users={friend: on_own}), vouched)
-    await studio.refused(403, "project/membership", saving(users={friend: None}), vouched)
-    await studio.ok("project/membership", saving(users={friend: developer}), vouched)
+    await studio.expect_error(403, "project/membership", saving(users={friend: on_own}), vouched)
+    await studio.expect_error(403, "project/membership", saving(users={friend: None}), vouched)
+    await studio.expect_ok("project/membership", saving(users={friend: developer}), vouched)
     central = bearer_headers(studio.owner.jwt, Service_Jwt=await studio.service_jwt(an_application(1)))
-    await studio.ok("project/membership", saving(users={friend: {"roles": ["project_administrator"]}}), central)
+    await studio.expect_ok(
+        "project/membership", saving(users={friend: {"roles": ["project_administrator"]}}), central
+    )
 
 
 async def test_who_has_an_end_gives_nothing_that_ends_later(studio: Studio) -> None:
@@ -358,7 +362,7 @@ async def test_who_has_an_end_gives_nothing_that_ends_later(studio: Studio) -> N
     deputy = await create_person_with(
         studio, {IN_PROJECT: holdings_with(Assignment(role=role, end=End(expired=now + 60)))}
     )
-    shop, friend = str(studio.shop.application_id), studio.visitor.user_id
+    shop, friend = str(studio.shop.application_id), studio.stranger.user_id
     rule = {"can_view_project": {"value": True}}
     for held in (
         {"roles": [role]},
@@ -369,22 +373,22 @@ async def test_who_has_an_end_gives_nothing_that_ends_later(studio: Studio) -> N
         {"applications": {shop: {"roles": ["app_developer"]}}},
     ):
         for user_id in (friend, deputy.user_id):
-            await studio.refused(403, "project/membership", saving(users={user_id: held}), deputy.headers)
+            await studio.expect_error(403, "project/membership", saving(users={user_id: held}), deputy.headers)
     until = {"roles": [{"name": role, "expired": now + 60}]}
     await save(studio, deputy, users={friend: until, deputy.user_id: until})
     await save(studio, deputy, users={friend: None})
     await save(studio, deputy, users={friend: denying("can_view_project")})
     await studio.service.clock.advance(60)
-    await studio.refused(403, "project/membership", saving(), deputy.headers)
+    await studio.expect_error(403, "project/membership", saving(), deputy.headers)
 
 
 async def test_who_holds_with_a_ttl_gives_with_one_no_longer(studio: Studio) -> None:
     role, now = "project_administrator", studio.service.clock.now()
     deputy = await create_person_with(studio, {IN_PROJECT: holdings_with(Assignment(role=role, end=End(ttl=60)))})
-    friend = studio.visitor.user_id
+    friend = studio.stranger.user_id
     for end in ({}, {"ttl": 61}, {"expired": now + 600}):
         held = {"roles": [{"name": role, **end}]}
-        await studio.refused(403, "project/membership", saving(users={friend: held}), deputy.headers)
+        await studio.expect_error(403, "project/membership", saving(users={friend: held}), deputy.headers)
     for end in ({"ttl": 60}, {"expired": now + 30}):
         await save(studio, deputy, users={friend: {"roles": [{"name": role, **end}]}})
 
@@ -394,10 +398,10 @@ async def test_the_longest_of_several_ways_to_hold_a_right_decides(studio: Studi
     short = Assignment(role="project_administrator", end=End(expired=now + 60))
     held = holdings_with_rules("project.can_view_project", "project.can_manage_project")
     deputy = await create_person_with(studio, {IN_PROJECT: replace(held, roles=(short,))})
-    friend = studio.visitor.user_id
+    friend = studio.stranger.user_id
     await save(studio, deputy, users={friend: {"private_data": {"project": {view: {"value": True}}}}})
     more = {"private_data": {"project": {"can_manage_groups": {"value": True}}}}
-    await studio.refused(403, "project/membership", saving(users={friend: more}), deputy.headers)
+    await studio.expect_error(403, "project/membership", saving(users={friend: more}), deputy.headers)
 
 
 async def test_who_administers_for_a_time_makes_nothing_that_lasts(studio: Studio) -> None:
@@ -407,9 +411,9 @@ async def test_who_administers_for_a_time_makes_nothing_that_lasts(studio: Studi
         studio, {ROOT: holdings_with(Assignment(role="administrator", end=End(expired=now + 60)))}
     )
     body = {"action": "save", "application_id": 1, "data": {"roles": ["administrator"]}}
-    await studio.refused(403, "meta/data", body, guest.headers)
-    owner = saving(users={studio.visitor.user_id: {"roles": ["project_owner"]}})
-    await studio.refused(403, "project/membership", owner, guest.headers)
+    await studio.expect_error(403, "meta/data", body, guest.headers)
+    owner = saving(users={studio.stranger.user_id: {"roles": ["project_owner"]}})
+    await studio.expect_error(403, "project/membership", owner, guest.headers)
 
 
 async def test_a_restriction_is_lifted_by_who_could_give_the_right(studio: Studio) -> None:
@@ -419,7 +423,7 @@ async def test_a_restriction_is_lifted_by_who_could_give_the_right(studio: Studi
     freed = {"roles": ["project_administrator"]}
     sooner = {**freed, "private_data": {"project": {"can_manage_groups": {"value": False, "expired": 2_000_000_000}}}}
     for held in (freed, sooner):
-        await studio.refused(403, "project/membership", saving(users={friend.user_id: held}), manager.headers)
+        await studio.expect_error(403, "project/membership", saving(users={friend.user_id: held}), manager.headers)
     await save(studio, studio.owner, users={friend.user_id: freed})
 
 
@@ -428,9 +432,9 @@ async def test_an_owner_whose_time_ends_does_not_count_as_the_one_a_project_need
     ending = {"roles": [{"name": "project_owner", "expired": now + 60}]}
     boss = await create_administrator(studio)
     for who in (studio.owner, boss):
-        await studio.refused(409, "project/membership", saving(users={OWNER: ending}), who.headers)
-    await save(studio, studio.owner, users={studio.visitor.user_id: ending})
+        await studio.expect_error(409, "project/membership", saving(users={OWNER: ending}), who.headers)
+    await save(studio, studio.owner, users={studio.stranger.user_id: ending})
     for held in (ending, None):
-        await studio.refused(409, "project/membership", saving(users={OWNER: held}), studio.owner.headers)
+        await studio.expect_error(409, "project/membership", saving(users={OWNER: held}), studio.owner.headers)
     lasting = {"roles": ["project_owner"]}
-    await save(studio, studio.owner, users={studio.visitor.user_id: lasting, OWNER: ending})
+    await save(studio, studio.owner, users={studio.stranger.user_id: lasting, OWNER: ending})

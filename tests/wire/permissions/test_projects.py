@@ -36,11 +36,11 @@ def asking(action: str, **data: object) -> dict[str, object]:
 
 
 async def get(studio: Studio, who: Person) -> Any:
-    return (await studio.ok("project", asking("get"), who.headers))["data"]
+    return (await studio.expect_ok("project", asking("get"), who.headers))["data"]
 
 
 async def save(studio: Studio, who: Person, **data: object) -> Any:
-    return (await studio.ok("project", asking("save", **data), who.headers))["data"]
+    return (await studio.expect_ok("project", asking("save", **data), who.headers))["data"]
 
 
 def connected(application: Application | int, *grants: dict[str, object]) -> dict[str, object]:
@@ -54,8 +54,8 @@ def grant(*roles: str, action: str = "grant", group_id: str = GROUP) -> dict[str
 
 async def elsewhere(studio: Studio) -> Application:
     """Another project with an application that nobody published and a group."""
-    storage = studio.service.house.storage
-    await publish(storage, a_project("Elsewhere"), owners=[studio.visitor.user_id])
+    storage = studio.service.services.storage
+    await publish(storage, a_project("Elsewhere"), owners=[studio.stranger.user_id])
     await storage.groups.create_group(a_group(FOREIGN_GROUP, project_id="elsewhere"), [a_record()])
     return await create_application(storage, "moderator", name="Theirs", project_id="elsewhere")
 
@@ -71,8 +71,8 @@ async def test_each_action_needs_its_own_right(studio: Studio) -> None:
     for who, allowed in ((viewer, "get"), (manager, "save"), (remover, "delete")):
         for action, body in bodies.items():
             if action != allowed:
-                await studio.refused(403, "project", body, who.headers)
-        await studio.ok("project", bodies[allowed], who.headers)
+                await studio.expect_error(403, "project", body, who.headers)
+        await studio.expect_ok("project", bodies[allowed], who.headers)
 
 
 async def test_pr_09_a_save_cannot_change_tags_removed_or_author(studio: Studio) -> None:
@@ -80,7 +80,7 @@ async def test_pr_09_a_save_cannot_change_tags_removed_or_author(studio: Studio)
     ignored = {"tags": ["x"], "removed": True, "author": "4444444444", "application_id": 1, "created": 5}
     after = await save(studio, studio.owner, **ignored)
     assert after == {**before, "version": before["version"] + 1}
-    said = await studio.refused(400, "project", asking("save", colour="red"), studio.owner.headers)
+    said = await studio.expect_error(400, "project", asking("save", colour="red"), studio.owner.headers)
     assert "colour" in said
 
 
@@ -98,55 +98,55 @@ async def test_an_absent_field_keeps_null_clears_and_a_new_title_keeps_the_id(st
 
 async def test_a_save_of_an_old_version_is_refused_and_one_without_wins(studio: Studio) -> None:
     assert (await save(studio, studio.owner, description="a", version=1))["version"] == 2
-    await studio.refused(409, "project", asking("save", description="b", version=1), studio.owner.headers)
+    await studio.expect_error(409, "project", asking("save", description="b", version=1), studio.owner.headers)
     assert (await save(studio, studio.owner, description="c"))["version"] == 3
 
 
 async def test_pr_02_a_new_title_follows_the_rules_of_the_first(studio: Studio) -> None:
     for title in ("abc\n", "a\u00a0b", "\u212aings", "a" * 33, "", " a", "a  b", "a-b", "Internal", "GAME"):
-        await studio.refused(400, "project", asking("save", title=title), studio.owner.headers)
+        await studio.expect_error(400, "project", asking("save", title=title), studio.owner.headers)
 
 
 async def test_pr_12_a_project_has_one_id_and_its_aliases(studio: Studio) -> None:
     await save(studio, studio.owner, aliases=["minds"])
     ask = {"action": "get", "data": {"id": "minds"}}
-    assert (await studio.ok("project", ask, studio.owner.headers))["data"]["id"] == PROJECT
+    assert (await studio.expect_ok("project", ask, studio.owner.headers))["data"]["id"] == PROJECT
     for strange in (["mind_games"], 5, "Mind_Games", "mind_games\0", "mind_games\n", "", None, {"$ne": 1}, "m" * 33):
         for path in ("project", "project/membership"):
-            await studio.refused(400, path, {"action": "get", "data": {"id": strange}}, studio.owner.headers)
-        await studio.refused(400, "project/tags", {"data": {"id": strange, "tags": []}}, studio.owner.headers)
+            await studio.expect_error(400, path, {"action": "get", "data": {"id": strange}}, studio.owner.headers)
+        await studio.expect_error(400, "project/tags", {"data": {"id": strange, "tags": []}}, studio.owner.headers)
         group = {"action": "get", "data": {"project_id": strange}}
-        await studio.refused(400, "group", group, studio.owner.headers)
+        await studio.expect_error(400, "group", group, studio.owner.headers)
     two = {"action": "get", "data": {"id": PROJECT}, "id": "elsewhere"}
-    assert "id" in await studio.refused(400, "project", two, studio.owner.headers)
+    assert "id" in await studio.expect_error(400, "project", two, studio.owner.headers)
 
 
 async def test_aliases_are_nobody_elses_name(studio: Studio) -> None:
     await elsewhere(studio)
-    await studio.service.house.storage.projects.edit_project("elsewhere", set_project_fields(aliases=("taken",)))
+    await studio.service.services.storage.projects.edit_project("elsewhere", set_project_fields(aliases=("taken",)))
     for alias in ("elsewhere", "taken", PROJECT):
-        await studio.refused(409, "project", asking("save", aliases=[alias]), studio.owner.headers)
+        await studio.expect_error(409, "project", asking("save", aliases=[alias]), studio.owner.headers)
     many = [f"a{n}" for n in range(11)]
     for aliases in (["internal"], ["game"], ["Upper"], ["a b"], ["a", "a"], [""], ["x" * 33], many, "a", [5]):
-        await studio.refused(400, "project", asking("save", aliases=aliases), studio.owner.headers)
+        await studio.expect_error(400, "project", asking("save", aliases=aliases), studio.owner.headers)
     assert len((await save(studio, studio.owner, aliases=many[:10]))["aliases"]) == 10
     author = await add_passkey_to(
         studio, await create_person_with(studio, {ROOT: holdings_with_rules("can_create_projects")})
     )
-    await studio.refused(409, "publish", {"project": "a1"}, author.headers)
+    await studio.expect_error(409, "publish", {"project": "a1"}, author.headers)
 
 
 async def test_tags_of_a_project_are_replaced_with_can_manage_project(studio: Studio) -> None:
     body = {"data": {"id": PROJECT, "tags": ["a:b"]}}
     manager = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_manage_project")})
     publisher = await create_person_with(studio, {ROOT: holdings_with_rules("can_publish_services")})
-    for who in (publisher, studio.visitor):
-        await studio.refused(403, "project/tags", body, who.headers)
-    assert (await studio.ok("project/tags", body, manager.headers))["data"]["tags"] == ["a:b"]
+    for who in (publisher, studio.stranger):
+        await studio.expect_error(403, "project/tags", body, who.headers)
+    assert (await studio.expect_ok("project/tags", body, manager.headers))["data"]["tags"] == ["a:b"]
     assert (await get(studio, studio.owner))["tags"] == ["a:b"]
-    await studio.refused(400, "project/tags", {"data": {"id": PROJECT, "tags": ["a-b"]}}, manager.headers)
+    await studio.expect_error(400, "project/tags", {"data": {"id": PROJECT, "tags": ["a-b"]}}, manager.headers)
     old = {"data": {"id": PROJECT, "tags": [], "version": 1}}
-    await studio.refused(409, "project/tags", old, manager.headers)
+    await studio.expect_error(409, "project/tags", old, manager.headers)
 
 
 async def test_pa_13_an_unknown_project_is_no_different_from_a_foreign_one(studio: Studio) -> None:
@@ -159,14 +159,14 @@ async def test_pa_13_an_unknown_project_is_no_different_from_a_foreign_one(studi
         assert (foreign.status_code, foreign.content) == (unknown.status_code, unknown.content)
         assert foreign.status_code == 403
     boss = await create_administrator(studio)
-    await studio.refused(404, "project", {"action": "get", "data": {"id": "unheard_of"}}, boss.headers)
+    await studio.expect_error(404, "project", {"action": "get", "data": {"id": "unheard_of"}}, boss.headers)
 
 
 # -- services -----------------------------------------------------------------------------------------
 
 
 async def test_pr_10_only_what_can_be_connected_is_connected(studio: Studio) -> None:
-    storage = studio.service.house.storage
+    storage = studio.service.services.storage
     theirs = await elsewhere(studio)
     await storage.groups.create_group(a_group(), [a_record()])
     hidden = a_role("hidden", protected=True)
@@ -188,7 +188,7 @@ async def test_pr_10_only_what_can_be_connected_is_connected(studio: Studio) -> 
         {"colour": 1},
         {"allowed_domains": ["not a domain"]},
     ):
-        await studio.refused(400, "project", asking("save", settings=settings), owner.headers)
+        await studio.expect_error(400, "project", asking("save", settings=settings), owner.headers)
     settings = connected(service, grant("Moderator"))
     saved = await save(studio, owner, settings=settings)
     assert saved["settings"]["services"] == connected(service, grant("moderator"))["services"]
@@ -197,32 +197,34 @@ async def test_pr_10_only_what_can_be_connected_is_connected(studio: Studio) -> 
 
 
 async def test_what_is_connected_can_be_saved_back_after_it_was_unpublished(studio: Studio) -> None:
-    storage = studio.service.house.storage
+    storage = studio.service.services.storage
     service = await create_application(storage, "moderator", name="Chat", service_meta={"name": "Chat"})
     saved = await save(studio, studio.owner, settings=connected(service))
     boss = await create_administrator(studio)
     gone = {"action": "save", "data": {"application_id": service.application_id, "service_meta": None}}
-    await studio.ok("application", gone, boss.headers)
+    await studio.expect_ok("application", gone, boss.headers)
     assert (await save(studio, studio.owner, settings=saved["settings"]))["settings"] == saved["settings"]
     await save(studio, studio.owner, settings=None)
-    await studio.refused(400, "project", asking("save", settings=saved["settings"]), studio.owner.headers)
+    await studio.expect_error(400, "project", asking("save", settings=saved["settings"]), studio.owner.headers)
 
 
 async def test_a_grant_lands_in_the_members_record_of_that_application(studio: Studio) -> None:
-    storage = studio.service.house.storage
+    storage = studio.service.services.storage
     rule = {"private_data": {"user": {"kick": {"value": True}}}}
     role = a_role(meta=rule)
     service = await create_application(storage, role, name="Chat", service_meta={"name": "Chat"})
-    await storage.groups.create_group(a_group(users=(studio.visitor.user_id,)), [a_record()])
+    await storage.groups.create_group(a_group(users=(studio.stranger.user_id,)), [a_record()])
     await save(studio, studio.owner, settings=connected(service, grant("moderator")))
 
     async def short() -> list[str]:
         ask = own_record(service, data={"type": "list_short"})
-        found: list[str] = (await studio.ok("meta/data", ask, studio.visitor.headers))["data"]
+        found: list[str] = (await studio.expect_ok("meta/data", ask, studio.stranger.headers))["data"]
         return found
 
     assert await short() == [f"{PROJECT}/user.kick"]
-    await write_user_record(studio, studio.visitor, service.application_id, scopes={ROOT: holdings_with("moderator")})
+    await write_user_record(
+        studio, studio.stranger, service.application_id, scopes={ROOT: holdings_with("moderator")}
+    )
     grants = (grant("moderator"), grant("moderator", action="revoke"))
     await save(studio, studio.owner, settings=connected(service, *grants))
     assert await short() == ["user.kick"]
@@ -247,7 +249,7 @@ async def test_nothing_is_held_on_a_service_while_it_is_not_connected(studio: St
             "data": {"type": "list_short"},
             "options": {"with_roles": True},
         }
-        told = (await studio.ok("meta/data", listing, who.headers))["data"]
+        told = (await studio.expect_ok("meta/data", listing, who.headers))["data"]
         return told["rules"], told["roles"]
 
     assert await held() == ([rule], [role])
@@ -256,16 +258,16 @@ async def test_nothing_is_held_on_a_service_while_it_is_not_connected(studio: St
     await save(studio, studio.owner, settings=connected(studio.shop))
     assert await held() == ([rule], [role])
     removing = {"action": "delete", "data": {"application_id": number}}
-    await studio.ok("application", removing, studio.owner.headers)
+    await studio.expect_ok("application", removing, studio.owner.headers)
     assert await held() == ([], [])
 
 
 async def test_pr_11_a_removed_project_is_refused_everywhere_and_its_id_is_spent(studio: Studio) -> None:
-    storage, shop = studio.service.house.storage, studio.shop.application_id
+    storage, shop = studio.service.services.storage, studio.shop.application_id
     await storage.groups.create_group(a_group(), [a_record()])
     await save(studio, studio.owner, aliases=["minds"])
     key, service_jwt = await studio.access_key(), await studio.service_jwt()
-    assert await studio.ok("project", asking("delete"), studio.owner.headers) == {"status": "OK"}
+    assert await studio.expect_ok("project", asking("delete"), studio.owner.headers) == {"status": "OK"}
     for path, body in (
         ("project", asking("get")),
         ("project", asking("save", description="x")),
@@ -282,18 +284,18 @@ async def test_pr_11_a_removed_project_is_refused_everywhere_and_its_id_is_spent
         ("meta/schema", {"action": "get", "application_id": shop}),
         ("roles", {"action": "get", "application_id": shop}),
     ):
-        await studio.refused(403, path, body, studio.owner.headers)
-    await studio.refused(401, "meta/data", own_record(studio.shop, jwt=studio.owner.jwt), bearer_headers(key))
+        await studio.expect_error(403, path, body, studio.owner.headers)
+    await studio.expect_error(401, "meta/data", own_record(studio.shop, jwt=studio.owner.jwt), bearer_headers(key))
     beside = bearer_headers(studio.owner.jwt, Service_Jwt=service_jwt)
-    await studio.refused(401, "meta/data", own_record(studio.shop), beside)
-    assert (await studio.ok("meta/data", own_record(studio.shop), studio.owner.headers))["data"] == []
-    assert (await studio.ok("user/info", {}, studio.owner.headers))["projects"] == 0
+    await studio.expect_error(401, "meta/data", own_record(studio.shop), beside)
+    assert (await studio.expect_ok("meta/data", own_record(studio.shop), studio.owner.headers))["data"] == []
+    assert (await studio.expect_ok("user/info", {}, studio.owner.headers))["projects"] == 0
     boss = await add_passkey_to(studio, await create_administrator(studio))
     for title in ("Mind Games", "minds"):
-        await studio.refused(409, "publish", {"project": title}, boss.headers)
+        await studio.expect_error(409, "publish", {"project": title}, boss.headers)
     assert (await get(studio, boss))["removed"] is True
-    await studio.refused(409, "project", asking("save", removed=False), boss.headers)
-    await studio.refused(409, "project/membership", asking("save", users={}), boss.headers)
+    await studio.expect_error(409, "project", asking("save", removed=False), boss.headers)
+    await studio.expect_error(409, "project/membership", asking("save", users={}), boss.headers)
     assert len(await audit_records(studio, AuditEvent.PROJECT_REMOVED)) == 1
 
 
@@ -304,9 +306,9 @@ async def test_people_of_a_removed_project_keep_what_they_have_elsewhere(studio:
         Scope("elsewhere"): holdings_with_rules("project.can_view_project"),
     }
     viewer = await create_person_with(studio, both)
-    await studio.ok("project", asking("delete"), studio.owner.headers)
-    await studio.refused(403, "project", asking("get"), viewer.headers)
-    await studio.ok("project", {"action": "get", "data": {"id": "elsewhere"}}, viewer.headers)
+    await studio.expect_ok("project", asking("delete"), studio.owner.headers)
+    await studio.expect_error(403, "project", asking("get"), viewer.headers)
+    await studio.expect_ok("project", {"action": "get", "data": {"id": "elsewhere"}}, viewer.headers)
 
 
 async def test_pr_14_who_runs_one_project_reaches_nothing_of_another(studio: Studio) -> None:
@@ -335,33 +337,33 @@ async def test_pr_14_who_runs_one_project_reaches_nothing_of_another(studio: Stu
         ("roles", {"action": "delete", "application_id": theirs, "data": {"name": "moderator"}}),
         *(("meta/schema", {"action": action, "application_id": theirs, "data": {}}) for action in ("get", "save")),
     ):
-        await studio.refused(403, path, body, studio.owner.headers)
+        await studio.expect_error(403, path, body, studio.owner.headers)
     scope = application_scope("elsewhere", theirs)
     access = {scope.project_id: {"applications": {scope.resource_id: {"roles": ["app_developer"]}}}}
     data = {"user_id": studio.owner.user_id, "private_data": {"projectAccess": access}}
-    await studio.refused(
+    await studio.expect_error(
         403, "meta/data", {"action": "save", "application_id": 1, "data": data}, studio.owner.headers
     )
 
 
 async def test_what_a_project_gives_ends_when_the_application_moves_away(studio: Studio) -> None:
-    storage, shop = studio.service.house.storage, studio.shop.application_id
+    storage, shop = studio.service.services.storage, studio.shop.application_id
     await publish(storage, a_project("Elsewhere"), owners=[studio.owner.user_id])
     role = {"name": "moderator", "permissions": [{"name": "user.kick", "value": True}]}
-    await studio.ok("roles", {"action": "save", "application_id": shop, "data": role}, studio.owner.headers)
-    await storage.groups.create_group(a_group(users=(studio.visitor.user_id,)), [a_record()])
+    await studio.expect_ok("roles", {"action": "save", "application_id": shop, "data": role}, studio.owner.headers)
+    await storage.groups.create_group(a_group(users=(studio.stranger.user_id,)), [a_record()])
     await save(studio, studio.owner, settings=connected(shop, grant("moderator")))
 
     async def held() -> object:
         ask = {**own_record(studio.shop), "data": {"type": "list_short"}}
-        return (await studio.ok("meta/data", ask, studio.visitor.headers))["data"]
+        return (await studio.expect_ok("meta/data", ask, studio.stranger.headers))["data"]
 
     assert await held() == [f"{PROJECT}/user.kick"]
     moved = {"action": "save", "data": {"application_id": shop, "project_id": "elsewhere"}}
-    await studio.ok("application", moved, studio.owner.headers)
+    await studio.expect_ok("application", moved, studio.owner.headers)
     assert await held() == []
     published = {"action": "save", "data": {"application_id": shop, "service_meta": {"name": "Shop"}}}
-    await studio.ok("application", published, (await create_administrator(studio)).headers)
+    await studio.expect_ok("application", published, (await create_administrator(studio)).headers)
     assert await held() == [f"{PROJECT}/user.kick"]
 
 
@@ -372,9 +374,9 @@ async def test_the_users_that_the_conditions_of_an_application_name_are_limited(
         return {"action": "save", "application_id": studio.shop.application_id, "data": data}
 
     for number in range(10):
-        await studio.ok("roles", naming(f"r{number}", 1_000), studio.owner.headers)
-    said = await studio.refused(400, "roles", naming("more", 1), studio.owner.headers)
+        await studio.expect_ok("roles", naming(f"r{number}", 1_000), studio.owner.headers)
+    said = await studio.expect_error(400, "roles", naming("more", 1), studio.owner.headers)
     assert said == "the conditions of an application's roles name at most 10000 users in all"
-    await studio.ok("roles", naming("r0", 999), studio.owner.headers)
-    await studio.ok("roles", naming("more", 1), studio.owner.headers)
-    assert "at most 1000 users" in await studio.refused(400, "roles", naming("r1", 1_001), studio.owner.headers)
+    await studio.expect_ok("roles", naming("r0", 999), studio.owner.headers)
+    await studio.expect_ok("roles", naming("more", 1), studio.owner.headers)
+    assert "at most 1000 users" in await studio.expect_error(400, "roles", naming("r1", 1_001), studio.owner.headers)

@@ -49,6 +49,6 @@ async def test_ui_27_ids_have_one_spelling_and_what_is_gone_looks_like_what_neve
     ):
         answer = await studio.service.client.get(path + quote(spelling))
         assert (answer.status_code, answer.json()) == (unknown.status_code, unknown.json()), spelling
-    await studio.service.house.storage.applications.edit_application(shop, set_fields(removed=True))
+    await studio.service.services.storage.applications.edit_application(shop, set_fields(removed=True))
     removed = await studio.service.client.get(f"{path}{shop}")
     assert (removed.status_code, removed.json()) == (404, unknown.json())

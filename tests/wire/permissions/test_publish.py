@@ -27,17 +27,17 @@ async def a_publisher(studio: Studio, params: str = "") -> Person:
 
 
 async def publish(studio: Studio, who: Person, title: str, **more: object) -> Any:
-    return (await studio.ok("publish", {"project": title, **more}, who.headers))["data"]
+    return (await studio.expect_ok("publish", {"project": title, **more}, who.headers))["data"]
 
 
 async def roles_of(studio: Studio, who: Person) -> list[str]:
     ask = {"action": "get", "application_id": 1, "data": {"type": "roles"}}
-    found: list[str] = (await studio.ok("meta/data", ask, who.headers))["data"]
+    found: list[str] = (await studio.expect_ok("meta/data", ask, who.headers))["data"]
     return found
 
 
 async def everything_kept(studio: Studio) -> dict[str, int]:
-    rows = await read_all_tables(studio.service.house.storage)
+    rows = await read_all_tables(studio.service.services.storage)
     kept = ("projects", "project_names", "applications", "application_schemas", "role_assignments", "user_records")
     return {name: len(rows[name]) for name in kept}
 
@@ -61,38 +61,38 @@ async def test_a_project_comes_with_an_application_and_its_first_people(studio: 
     assert await roles_of(studio, author) == ["board_games/project_administrator", "board_games/project_owner"]
     assert await roles_of(studio, chosen) == ["board_games/project_administrator"]
     ask = {"action": "get", "data": {"application_id": number}}
-    application = (await studio.ok("application", ask, author.headers))["data"]
+    application = (await studio.expect_ok("application", ask, author.headers))["data"]
     assert (application["name"], application["project_id"]) == ("Board Games", "board_games")
-    assert (await studio.ok("user/info", {}, author.headers))["projects"] == 1
+    assert (await studio.expect_ok("user/info", {}, author.headers))["projects"] == 1
     (told,) = await audit_records(studio, AuditEvent.PROJECT_PUBLISHED)
     assert told.actor == author.user_id
 
 
 async def test_pr_01_publish_needs_its_right_and_a_target_with_a_real_second_factor(studio: Studio) -> None:
-    second_factors = studio.service.house.storage.second_factors
+    second_factors = studio.service.services.storage.second_factors
     author = await a_publisher(studio)
     without_factor = await create_person_with(studio, {ROOT: holdings_with_rules(CAN_CREATE)})
     by_mail = await create_person_with(studio)
-    await second_factors.enable_email(by_mail.user_id, (), a_record(AuditEvent.FACTOR_ADDED), ())
-    no_right = await add_passkey_to(studio, studio.visitor)
+    await second_factors.enable_email_codes(by_mail.user_id, (), a_record(AuditEvent.FACTOR_ADDED), ())
+    no_right = await add_passkey_to(studio, studio.stranger)
     before = await everything_kept(studio)
-    await studio.refused(403, "publish", {"project": "Chess"}, no_right.headers)
-    await studio.refused(403, "publish", {"project": "Chess"}, without_factor.headers)
+    await studio.expect_error(403, "publish", {"project": "Chess"}, no_right.headers)
+    await studio.expect_error(403, "publish", {"project": "Chess"}, without_factor.headers)
     refusals = [
-        await studio.refused(403, "publish", {"project": "Chess", "user": target}, author.headers)
+        await studio.expect_error(403, "publish", {"project": "Chess", "user": target}, author.headers)
         for target in (without_factor.user_id, by_mail.user_id, "4444444444")
     ]
     assert len(set(refusals)) == 1
     assert "two-factor" in refusals[0]
     for strange in ("", "me@studio.example", "0", "1 OR 1=1", 5, ["1000000001"]):
-        await studio.refused(400, "publish", {"project": "Chess", "user": strange}, author.headers)
+        await studio.expect_error(400, "publish", {"project": "Chess", "user": strange}, author.headers)
     assert await everything_kept(studio) == before
     await publish(studio, without_factor, "Chess", user=author.user_id)
 
 
 async def test_pr_01_only_who_may_know_hears_that_the_target_does_not_exist(studio: Studio) -> None:
     boss = await add_passkey_to(studio, await create_administrator(studio))
-    said = await studio.refused(404, "publish", {"project": "Chess", "user": "4444444444"}, boss.headers)
+    said = await studio.expect_error(404, "publish", {"project": "Chess", "user": "4444444444"}, boss.headers)
     assert said == "user not found"
 
 
@@ -115,7 +115,7 @@ async def test_pr_02_a_title_keeps_to_its_alphabet_and_length(studio: Studio) ->
         ),
         *("a  b", "a-b", "a.b", "a/b", "a\r", "\uff41", 5, None, ["a"]),
     ):
-        await studio.refused(400, "publish", {"project": title}, author.headers)
+        await studio.expect_error(400, "publish", {"project": title}, author.headers)
     assert (await publish(studio, author, "A" * 32))["id"] == "a" * 32
     assert (await publish(studio, author, "X_9 y"))["id"] == "x_9_y"
 
@@ -123,16 +123,16 @@ async def test_pr_02_a_title_keeps_to_its_alphabet_and_length(studio: Studio) ->
 async def test_pr_03_reserved_ids_are_refused_in_every_case(studio: Studio) -> None:
     author = await a_publisher(studio)
     for title in ("Internal", "INTERNAL", "internal", "GAME", "game", "Game"):
-        await studio.refused(400, "publish", {"project": title}, author.headers)
+        await studio.expect_error(400, "publish", {"project": title}, author.headers)
 
 
 async def test_pr_04_titles_that_lead_to_one_id_conflict(studio: Studio) -> None:
     author = await a_publisher(studio)
     await publish(studio, author, "My Project")
     for title in ("my_project", "MY PROJECT", "My_Project", "My Project"):
-        await studio.refused(409, "publish", {"project": title}, author.headers)
+        await studio.expect_error(409, "publish", {"project": title}, author.headers)
     ask = {"action": "save", "data": {"id": PROJECT, "title": "MY_project"}}
-    await studio.refused(409, "project", ask, studio.owner.headers)
+    await studio.expect_error(409, "project", ask, studio.owner.headers)
 
 
 async def test_pr_05_of_colliding_parallel_publishes_exactly_one_succeeds(studio: Studio) -> None:
@@ -142,17 +142,17 @@ async def test_pr_05_of_colliding_parallel_publishes_exactly_one_succeeds(studio
     answers = await asyncio.gather(*(studio.post("publish", {"project": title}, author.headers) for title in titles))
     assert sorted(answer.status_code for answer in answers) == [200] + [409] * 19
     assert await roles_of(studio, author) == ["my_project/project_administrator", "my_project/project_owner"]
-    assert (await studio.ok("user/info", {}, author.headers))["projects"] == 1
+    assert (await studio.expect_ok("user/info", {}, author.headers))["projects"] == 1
 
 
 async def test_the_number_of_projects_is_limited_by_params_and_removed_ones_count(studio: Studio) -> None:
     author = await a_publisher(studio, "2")
     await publish(studio, author, "One")
     await publish(studio, author, "Two")
-    await studio.refused(409, "publish", {"project": "Three"}, author.headers)
-    await studio.ok("project", {"action": "delete", "data": {"id": "one"}}, author.headers)
-    assert (await studio.ok("user/info", {}, author.headers))["projects"] == 1
-    await studio.refused(409, "publish", {"project": "Three"}, author.headers)
+    await studio.expect_error(409, "publish", {"project": "Three"}, author.headers)
+    await studio.expect_ok("project", {"action": "delete", "data": {"id": "one"}}, author.headers)
+    assert (await studio.expect_ok("user/info", {}, author.headers))["projects"] == 1
+    await studio.expect_error(409, "publish", {"project": "Three"}, author.headers)
 
 
 async def test_the_highest_limit_applies_and_an_unlimited_one_beats_all(studio: Studio) -> None:
@@ -162,7 +162,7 @@ async def test_the_highest_limit_applies_and_an_unlimited_one_beats_all(studio: 
         a_role("three_projects", 1, params="3", protected=True, meta=schema),
         a_role("any_projects", 1, protected=True, meta=schema),
     ]
-    applications = studio.service.house.storage.applications
+    applications = studio.service.services.storage.applications
 
     await applications.edit_schema(
         1, lambda model: set_fields(roles={**model.roles, **{role.key: role for role in roles}})(model)
@@ -172,9 +172,9 @@ async def test_the_highest_limit_applies_and_an_unlimited_one_beats_all(studio: 
     )
     for title in ("One", "Two", "Three"):
         await publish(studio, author, title)
-    await studio.refused(409, "publish", {"project": "Four"}, author.headers)
+    await studio.expect_error(409, "publish", {"project": "Four"}, author.headers)
     more = holdings_with("one_project", "any_projects")
-    await studio.service.house.storage.user_records.edit_record(
+    await studio.service.services.storage.user_records.edit_record(
         1, author.user_id, lambda state: set_fields(scopes={**state.scopes, ROOT: more})(state), NOW
     )
     await publish(studio, author, "Four")
@@ -183,14 +183,14 @@ async def test_the_highest_limit_applies_and_an_unlimited_one_beats_all(studio: 
 async def test_params_that_are_no_number_give_no_right(studio: Studio) -> None:
     for params in ("many", "-1", "1.5", "\u0663"):
         author = await a_publisher(studio, params)
-        await studio.refused(403, "publish", {"project": "Chess"}, author.headers)
+        await studio.expect_error(403, "publish", {"project": "Chess"}, author.headers)
     author = await a_publisher(studio, "many,1")
     await publish(studio, author, "Chess")
     nothing = await a_publisher(studio, "0")
-    await studio.refused(409, "publish", {"project": "Go"}, nothing.headers)
+    await studio.expect_error(409, "publish", {"project": "Go"}, nothing.headers)
 
 
 async def test_unknown_fields_of_publish_are_refused_by_name(studio: Studio) -> None:
     author = await a_publisher(studio)
-    said = await studio.refused(400, "publish", {"project": "Chess", "colour": "red"}, author.headers)
+    said = await studio.expect_error(400, "publish", {"project": "Chess", "colour": "red"}, author.headers)
     assert "colour" in said

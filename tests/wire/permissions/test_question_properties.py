@@ -179,7 +179,7 @@ a_change: st.SearchStrategy[AnyProposal] = st.one_of(
 
 async def build(studio: Studio, world: World) -> None:
     """The studio as the world says, whatever it was before."""
-    storage, shop = studio.service.house.storage, studio.shop.application_id
+    storage, shop = studio.service.services.storage, studio.shop.application_id
     await storage.projects.edit_project(
         PROJECT, set_project_fields(settings=ProjectSettings(), allow=(), disallow=())
     )
@@ -233,7 +233,7 @@ def holdings(roles: list[tuple[str, int]], entries: Mapping[str, bool], usable: 
 
 async def held_by_all(studio: Studio) -> dict[str, EffectivePermissions]:
     """The naive way: everybody, one by one."""
-    storage, shop, found = studio.service.house.storage, studio.shop.application_id, {}
+    storage, shop, found = studio.service.services.storage, studio.shop.application_id, {}
     model = (await storage.permissions.application_models([shop]))[shop]
     structure = await storage.permissions.structure([PROJECT], [shop])
     for user_id in EVERYBODY:
@@ -254,7 +254,7 @@ def as_lists(held: Mapping[str, EffectivePermissions]) -> dict[str, tuple[set[st
 
 
 async def prepared(studio: Studio) -> None:
-    storage = studio.service.house.storage
+    storage = studio.service.services.storage
     if await storage.permissions.facts(ANN, [1]) is None:
         await a_person(storage, ANN, tags=frozenset({"staff"}))
         await a_person(storage, BEN, purchases=frozenset({"game"}), email_verified=True)
@@ -263,14 +263,14 @@ async def prepared(studio: Studio) -> None:
 
 
 async def proposer(studio: Studio) -> Proposer:
-    storage, shop = studio.service.house.storage, studio.shop.application_id
+    storage, shop = studio.service.services.storage, studio.shop.application_id
     models = await storage.permissions.application_models([1, shop])
     now = studio.service.clock.now()
     return Proposer(actor=operator_actor(models[1], ORIGIN, now), model=models[shop], central=models[1])
 
 
 async def save(studio: Studio, change: AnyProposal, by: Proposer) -> None:
-    house = studio.service.house
+    house = studio.service.services
     storage, recorder, clock = house.storage, house.recorder, house.clock
     schemas = SchemaCommands(store=storage.applications, recorder=recorder, clock=clock)
     match change:
@@ -313,19 +313,19 @@ async def test_members_are_those_whom_looking_at_everyone_finds(studio: Studio, 
     await prepared(studio)
     await build(studio, world)
     held = await held_by_all(studio)
-    search, shop = member_search(studio.service.house), studio.shop.application_id
+    search, shop = member_search(studio.service.services), studio.shop.application_id
     for scope in (ROOT, P, ON_GROUP):
         for path in PATHS:
             asked = read_rule(path, "rule")
-            found = await search.find(shop, MemberQuery(rule=asked, scope=scope))
+            found = await search.find_page(shop, MemberQuery(rule=asked, scope=scope))
             expected = [one for one, has in held.items() if any(has.allows(scope, rule) for rule in asked.rules)]
-            assert [one.user_id for one in found.found] == expected
-            assert all(one.path for one in found.found)
+            assert [one.user_id for one in found.members] == expected
+            assert all(one.path for one in found.members)
         for name in world.roles:
-            found = await search.find(shop, MemberQuery(role=name, scope=scope))
-            given_there = {one for one, has in held.items() if name in has.assigned(scope)}
-            by_itself = {one.user_id for one in found.found if by_default_or_condition(one.path)}
-            assert {one.user_id for one in found.found} == given_there | by_itself
+            found = await search.find_page(shop, MemberQuery(role=name, scope=scope))
+            given_there = {one for one, has in held.items() if name in has.granted_roles(scope)}
+            by_itself = {one.user_id for one in found.members if by_default_or_condition(one.path)}
+            assert {one.user_id for one in found.members} == given_there | by_itself
             assert scope.is_root or not by_itself
 
 
@@ -341,7 +341,7 @@ async def test_a_save_changes_exactly_what_was_foretold(studio: Studio, world: W
     before = as_lists(await held_by_all(studio))
     by = await proposer(studio)
     try:
-        forecast = await simulation(studio.service.house).run(change, by, after="", limit=1_000)
+        forecast = await simulation(studio.service.services).run(change, by, after="", limit=1_000)
     except Exception as foretold:
         try:
             await save(studio, change, by)

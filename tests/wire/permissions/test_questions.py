@@ -51,23 +51,23 @@ KICK = {"rule": "user.kick"}
 
 async def checked(studio: Studio, *checks: Mapping[str, object], **more: object) -> Any:
     ask = question_body(studio, checks=list(checks), **more)
-    return (await studio.ok("check", ask, studio.visitor.headers))["data"]
+    return (await studio.expect_ok("check", ask, studio.stranger.headers))["data"]
 
 
 async def explained(studio: Studio, **data: object) -> Any:
     ask = question_body(studio, **{"rule": "user.kick", **data})
-    return (await studio.ok("explain", ask, studio.visitor.headers))["data"]
+    return (await studio.expect_ok("explain", ask, studio.stranger.headers))["data"]
 
 
 async def explained_to_owner(studio: Studio, **data: object) -> Any:
     """What is said about the visitor to somebody who may see everything there."""
     ask = question_body(studio, **{"rule": "user.kick", "user_id": STRANGER, **data})
-    return (await studio.ok("explain", ask, studio.owner.headers))["data"]
+    return (await studio.expect_ok("explain", ask, studio.owner.headers))["data"]
 
 
 async def members(studio: Studio, **data: object) -> list[str]:
     ask = question_body(studio, **{"rule": "user.kick", **data})
-    found = (await studio.ok("members", ask, studio.owner.headers))["data"]["members"]
+    found = (await studio.expect_ok("members", ask, studio.owner.headers))["data"]["members"]
     return [one["user_id"] for one in found]
 
 
@@ -98,10 +98,10 @@ async def test_the_answer_tells_how_long_it_is_good(studio: Studio) -> None:
     end = studio.service.clock.now() + 60
     await set_user_roles(studio, STRANGER, {ROOT: [Assignment(role="moderator", end=End(expired=end))]})
     ask = question_body(studio, checks=[KICK])
-    answer = await studio.post("check", ask, studio.visitor.headers)
+    answer = await studio.post("check", ask, studio.stranger.headers)
     told = answer.json()
     assert told == {"status": "OK", "data": [True], "user_id": STRANGER, "expired": end, "max_age": 2}
-    again = {**studio.visitor.headers, "If-None-Match": answer.headers["etag"]}
+    again = {**studio.stranger.headers, "If-None-Match": answer.headers["etag"]}
     assert (await studio.post("check", ask, again)).status_code == 304
     await studio.service.clock.advance(60)
     assert (await studio.post("check", ask, again)).json()["data"] == [False]
@@ -111,7 +111,7 @@ async def test_an_alias_of_a_project_is_as_good_as_its_id(studio: Studio) -> Non
     await put_roles(studio, role_granting("moderator"))
     await set_user_roles(studio, STRANGER, {P: ["moderator"]})
     renamed = {"action": "save", "data": {"id": PROJECT, "aliases": ["mg"]}}
-    await studio.ok("project", renamed, studio.owner.headers)
+    await studio.expect_ok("project", renamed, studio.owner.headers)
     assert await checked(studio, {**KICK, "project_id": "mg"}) == [True]
     assert (await explained(studio, project_id="mg"))["scope"] == {"project_id": PROJECT}
 
@@ -153,7 +153,7 @@ async def test_what_is_held_in_a_project_counts_on_nothing_that_is_not_its_own(s
 
 
 async def test_a_service_is_the_projects_while_it_may_be_connected(studio: Studio) -> None:
-    admin, storage = await create_administrator(studio), studio.service.house.storage
+    admin, storage = await create_administrator(studio), studio.service.services.storage
     await put_roles(studio, role_granting("moderator"))
     await set_user_roles(studio, STRANGER, {P: ["moderator"]})
     other = studio.other.application_id
@@ -165,18 +165,18 @@ async def test_a_service_is_the_projects_while_it_may_be_connected(studio: Studi
         await storage.applications.edit_application(other, set_fields(service_meta={"name": named}))
         assert await checked(studio, ask) == [bool(named)]
     await storage.applications.edit_application(other, set_fields(service_meta={"name": "Other"}))
-    await studio.ok("project/membership", give, studio.owner.headers)
+    await studio.expect_ok("project/membership", give, studio.owner.headers)
     delete = {"action": "delete", "data": {"application_id": other}}
-    await studio.ok("application", delete, admin.headers)
+    await studio.expect_ok("application", delete, admin.headers)
     assert await checked(studio, ask) == [False]
-    await studio.refused(400, "project/membership", give, studio.owner.headers)
+    await studio.expect_error(400, "project/membership", give, studio.owner.headers)
 
 
 async def test_an_application_is_the_projects_until_it_leaves(studio: Studio) -> None:
     admin = await create_administrator(studio)
     await put_roles(studio, role_granting("moderator"))
     await set_user_roles(studio, STRANGER, {P: ["moderator"]})
-    made = await studio.ok(
+    made = await studio.expect_ok(
         "application", {"action": "save", "data": {"name": "Tools", "project_id": PROJECT}}, admin.headers
     )
     number = made["data"]["application_id"]
@@ -184,7 +184,7 @@ async def test_an_application_is_the_projects_until_it_leaves(studio: Studio) ->
 
     async def allowed_after(action: str, **fields: object) -> bool:
         body = {"action": action, "data": {"application_id": number, **fields}}
-        await studio.ok("application", body, admin.headers)
+        await studio.expect_ok("application", body, admin.headers)
         return (await checked(studio, ask)) == [True]
 
     assert await allowed_after("get")
@@ -203,34 +203,36 @@ async def test_about_others_only_whoever_may_read_all_of_them(studio: Studio) ->
     await set_user_roles(studio, STRANGER, {ROOT: ["moderator"]})
     for path, data in (("check", {"checks": [KICK]}), ("explain", KICK)):
         ask = question_body(studio, user_id=STRANGER, **data)
-        assert (await studio.ok(path, ask, studio.owner.headers))["user_id"] == STRANGER
+        assert (await studio.expect_ok(path, ask, studio.owner.headers))["user_id"] == STRANGER
         nobody = question_body(studio, user_id="1999999999", **data)
-        assert await studio.refused(404, path, nobody, studio.owner.headers) == "user not found"
+        assert await studio.expect_error(404, path, nobody, studio.owner.headers) == "user not found"
         for user_id in (OWNER, "1999999999"):
-            await studio.refused(403, path, question_body(studio, user_id=user_id, **data), studio.visitor.headers)
+            await studio.expect_error(
+                403, path, question_body(studio, user_id=user_id, **data), studio.stranger.headers
+            )
 
 
 async def test_a_service_account_asks_about_anyone_in_its_project(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
     await set_user_roles(studio, STRANGER, {ROOT: ["moderator"]})
     make = {"action": "save", "data": {"project_id": PROJECT, "name": "ci"}}
-    jwt = (await studio.ok("serviceAccount", make, studio.owner.headers))["data"]["jwt"]
+    jwt = (await studio.expect_ok("serviceAccount", make, studio.owner.headers))["data"]["jwt"]
     bearer = {"Authorization": f"Bearer {jwt}"}
     ask = question_body(studio, user_id=STRANGER, checks=[KICK])
-    assert (await studio.ok("check", ask, bearer))["data"] == [True]
-    await studio.refused(403, "check", {**ask, "application_id": studio.other.application_id}, bearer)
+    assert (await studio.expect_ok("check", ask, bearer))["data"] == [True]
+    await studio.expect_error(403, "check", {**ask, "application_id": studio.other.application_id}, bearer)
 
 
 async def test_a_service_jwt_or_key_asks_about_its_own_application_only(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
     await set_user_roles(studio, STRANGER, {ROOT: ["moderator"]})
-    service = {"Authorization": f"Bearer {studio.visitor.jwt}", "Service-Jwt": await studio.service_jwt()}
+    service = {"Authorization": f"Bearer {studio.stranger.jwt}", "Service-Jwt": await studio.service_jwt()}
     ask = {"data": {"checks": [KICK]}}
-    assert (await studio.ok("check", ask, service))["data"] == [True]
-    await studio.refused(403, "check", {**ask, "application_id": studio.other.application_id}, service)
+    assert (await studio.expect_ok("check", ask, service))["data"] == [True]
+    await studio.expect_error(403, "check", {**ask, "application_id": studio.other.application_id}, service)
     key = {"Authorization": f"Bearer {await studio.access_key()}"}
-    assert (await studio.ok("check", {**ask, "jwt": studio.visitor.jwt}, key))["data"] == [True]
-    await studio.refused(401, "check", ask, key)
+    assert (await studio.expect_ok("check", {**ask, "jwt": studio.stranger.jwt}, key))["data"] == [True]
+    await studio.expect_error(401, "check", ask, key)
 
 
 @pytest.mark.parametrize(
@@ -250,13 +252,13 @@ async def test_a_service_jwt_or_key_asks_about_its_own_application_only(studio: 
     ],
 )
 async def test_malformed_questions_are_refused_by_name(studio: Studio, data: dict[str, Any], place: str) -> None:
-    assert place in await studio.refused(400, "check", question_body(studio, **data), studio.visitor.headers)
+    assert place in await studio.expect_error(400, "check", question_body(studio, **data), studio.stranger.headers)
 
 
 async def test_an_unknown_application_is_not_found(studio: Studio) -> None:
     ask = {"application_id": 77, "data": {"checks": [KICK]}}
-    await studio.refused(404, "check", ask, studio.visitor.headers)
-    await studio.refused(400, "check", {"data": {"checks": [KICK]}}, studio.visitor.headers)
+    await studio.expect_error(404, "check", ask, studio.stranger.headers)
+    await studio.expect_error(400, "check", {"data": {"checks": [KICK]}}, studio.stranger.headers)
 
 
 # -- explain ------------------------------------------------------------------------------------------
@@ -337,7 +339,7 @@ async def test_a_hypothetical_address_is_believed(studio: Studio) -> None:
     assert (await explained(studio))["allowed"] is False
     assert (await explained(studio, ip="10.1.2.3"))["allowed"] is True
     ask = question_body(studio, rule="user.kick", ip="here")
-    assert "data.ip" in await studio.refused(400, "explain", ask, studio.visitor.headers)
+    assert "data.ip" in await studio.expect_error(400, "explain", ask, studio.stranger.headers)
 
 
 async def test_a_rule_outside_the_schema_is_marked(studio: Studio) -> None:
@@ -357,9 +359,9 @@ async def test_whom_a_condition_names_is_told_only_to_those_who_read_the_schema(
 async def test_a_project_one_may_not_see_is_explained_as_if_there_were_none(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
     other = {"application_id": studio.other.application_id, "data": {"rule": "x", "project_id": PROJECT}}
-    hidden = (await studio.ok("explain", other, studio.visitor.headers))["data"]["missing"]
+    hidden = (await studio.expect_ok("explain", other, studio.stranger.headers))["data"]["missing"]
     assert [one["kind"] for one in hidden] == ["project_unknown"]
-    seen = (await studio.ok("explain", other, studio.owner.headers))["data"]["missing"]
+    seen = (await studio.expect_ok("explain", other, studio.owner.headers))["data"]["missing"]
     assert [one["kind"] for one in seen] == ["not_given"]
 
 
@@ -383,19 +385,21 @@ async def a_guarded_project(studio: Studio) -> None:
     await put_roles(studio, role_granting("hidden", condition=condition))
     await put_group(studio, conditions=[{"domain": "partner.example"}])
     await grant_roles_to_group(studio, "hidden")
-    settings = (await studio.ok("project", {"action": "get", "data": {"id": PROJECT}}, studio.owner.headers))["data"]
+    settings = (await studio.expect_ok("project", {"action": "get", "data": {"id": PROJECT}}, studio.owner.headers))[
+        "data"
+    ]
     change = {
         "id": PROJECT,
         "aliases": ["codename"],
         "settings": {**settings["settings"], "allowed_domains": ["owner.example"]},
     }
-    await studio.ok("project", {"action": "save", "data": change}, studio.owner.headers)
+    await studio.expect_ok("project", {"action": "save", "data": change}, studio.owner.headers)
 
 
 async def explained_by(studio: Studio, who: Person, application_id: int | None = None, **data: object) -> Any:
     ask = question_body(studio, **{"rule": "user.kick", **data})
     ask["application_id"] = application_id or studio.shop.application_id
-    return (await studio.ok("explain", ask, who.headers))["data"]
+    return (await studio.expect_ok("explain", ask, who.headers))["data"]
 
 
 async def test_a_stranger_cannot_tell_a_project_from_one_that_is_not_there(studio: Studio) -> None:
@@ -404,7 +408,7 @@ async def test_a_stranger_cannot_tell_a_project_from_one_that_is_not_there(studi
     central = {"rule": "project.can_view_project"}
     for application_id, asked in ((studio.shop.application_id, {}), (studio.other.application_id, {}), (1, central)):
         told = [
-            str(await explained_by(studio, studio.visitor, application_id, project_id=name, **asked)).replace(
+            str(await explained_by(studio, studio.stranger, application_id, project_id=name, **asked)).replace(
                 name, "?"
             )
             for name in (PROJECT, "codename", "nosuch")
@@ -412,13 +416,13 @@ async def test_a_stranger_cannot_tell_a_project_from_one_that_is_not_there(studi
         assert told[0] == told[1] == told[2]
         assert "project_unknown" in told[0]
     on_group = {"project_id": PROJECT, "resource": {"kind": "groups", "id": GROUP}}
-    shown = await explained_by(studio, studio.visitor, **on_group)
+    shown = await explained_by(studio, studio.stranger, **on_group)
     assert [one["kind"] for one in shown["missing"]] == ["project_unknown"]
 
 
 async def test_who_may_not_see_a_project_cannot_try_out_what_it_has(studio: Studio) -> None:
     """He develops one of its applications, and is told the same of what it has and of what it has not."""
-    storage = studio.service.house.storage
+    storage = studio.service.services.storage
     one = await create_application(storage, name="Tools", project_id=PROJECT)
     on_shop = application_scope(PROJECT, studio.shop.application_id)
     developer = await create_person_with(studio, {on_shop: holdings_with("app_developer")})
@@ -431,10 +435,10 @@ async def test_who_may_not_see_a_project_cannot_try_out_what_it_has(studio: Stud
             "resource": {"kind": kind, "id": resource_id},
         }
         ask = {"application_id": 1, "data": question}
-        answer = (await studio.ok("explain", ask, developer.headers))["data"]
+        answer = (await studio.expect_ok("explain", ask, developer.headers))["data"]
         return re.sub(rf"\b{resource_id}\b", "it", json.dumps({**answer, "scope": None}))
 
-    await studio.refused(403, "project", {"action": "get", "data": {"id": PROJECT}}, developer.headers)
+    await studio.expect_error(403, "project", {"action": "get", "data": {"id": PROJECT}}, developer.headers)
     for closed in (False, True):
         if closed:
             shut = ProjectSettings(allowed_domains=("nowhere.example",))
@@ -523,7 +527,7 @@ async def test_the_end_of_a_list_is_the_end_of_something_that_is_in_it(studio: S
     async def told(kind: str, **reads: tuple[str, str]) -> int:
         reader = await create_person_with(studio, secret_data=secret_document(**reads))
         body = {**ask, "data": {"user_id": STRANGER, "type": kind}}
-        expired = (await studio.ok("meta/data", body, reader.headers))["expired"]
+        expired = (await studio.expect_ok("meta/data", body, reader.headers))["expired"]
         return int(expired) - now if expired else 0
 
     everyone = ("all", "none")

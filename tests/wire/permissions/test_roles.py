@@ -44,20 +44,20 @@ def asking(studio: Studio, action: str, **data: object) -> dict[str, object]:
 
 
 async def save(studio: Studio, who: Person, **data: object) -> Any:
-    return (await studio.ok("roles", asking(studio, "save", **data), who.headers))["data"]
+    return (await studio.expect_ok("roles", asking(studio, "save", **data), who.headers))["data"]
 
 
 async def get(studio: Studio, who: Person, **data: object) -> Any:
-    return (await studio.ok("roles", asking(studio, "get", **data), who.headers))["data"]
+    return (await studio.expect_ok("roles", asking(studio, "get", **data), who.headers))["data"]
 
 
 async def refused(studio: Studio, status: int, **data: object) -> str:
     """What the owner is told whose save of a role is refused."""
-    return await studio.refused(status, "roles", asking(studio, "save", **data), studio.owner.headers)
+    return await studio.expect_error(status, "roles", asking(studio, "save", **data), studio.owner.headers)
 
 
 async def with_schema(studio: Studio) -> None:
-    await studio.ok("meta/schema", asking(studio, "save", **SCHEMA), studio.owner.headers)
+    await studio.expect_ok("meta/schema", asking(studio, "save", **SCHEMA), studio.owner.headers)
 
 
 async def assign(studio: Studio, who: Person, *roles: object, status: int = 200, project: bool = False) -> Any:
@@ -71,7 +71,7 @@ async def assign(studio: Studio, who: Person, *roles: object, status: int = 200,
 
 async def held(studio: Studio, who: Person, kind: str = "list_short", **options: object) -> Any:
     body = own_record(studio.shop, data={"type": kind}, options=options)
-    return (await studio.ok("meta/data", body, who.headers))["data"]
+    return (await studio.expect_ok("meta/data", body, who.headers))["data"]
 
 
 # -- reading and saving -------------------------------------------------------------------------------
@@ -103,11 +103,11 @@ async def test_a_role_is_made_read_changed_and_deleted(studio: Studio) -> None:
         name="Moderator",
     )
     assert cleared == {**made, "condition": None, "params": "", "meta": {}, "version": 3}
-    gone = await studio.ok("roles", asking(studio, "delete", name="moderator"), studio.owner.headers)
+    gone = await studio.expect_ok("roles", asking(studio, "delete", name="moderator"), studio.owner.headers)
     assert gone == {"status": "OK"}
     assert await get(studio, studio.owner) == []
-    await studio.refused(404, "roles", asking(studio, "get", name="moderator"), studio.owner.headers)
-    await studio.refused(404, "roles", asking(studio, "delete", name="moderator"), studio.owner.headers)
+    await studio.expect_error(404, "roles", asking(studio, "get", name="moderator"), studio.owner.headers)
+    await studio.expect_error(404, "roles", asking(studio, "delete", name="moderator"), studio.owner.headers)
 
 
 async def test_meta_can_be_a_flat_list(studio: Studio) -> None:
@@ -135,7 +135,7 @@ async def test_a_save_of_an_old_version_is_refused_and_bumps_the_schema_otherwis
     await refused(studio, 409, name="Moderator", description="x", version=0)
     await save(studio, studio.owner, name="Moderator", description="x", version=1)
     await refused(studio, 409, name="Other", version=1)
-    assert (await studio.ok("meta/schema", ask, studio.owner.headers))["data"]["version"] == 3
+    assert (await studio.expect_ok("meta/schema", ask, studio.owner.headers))["data"]["version"] == 3
 
 
 async def test_ro_01_each_right_opens_what_is_its_own(studio: Studio) -> None:
@@ -153,7 +153,7 @@ async def test_ro_01_each_right_opens_what_is_its_own(studio: Studio) -> None:
         (modifier, None, True),
         (manager, None, True),
         (developer, "all", True),
-        (studio.visitor, None, False),
+        (studio.stranger, None, False),
         (
             await create_person_with(studio, secret_data=secret_document("canRead", "canSave", "canCreateJwt")),
             None,
@@ -189,31 +189,31 @@ async def test_protected_and_default_roles_need_can_modify_schema(studio: Studio
         {"name": "Guard", "protected": False, "meta": None},
         {"name": "All", "default": False},
     ):
-        await studio.refused(403, "roles", asking(studio, "save", **data), manager.headers)
+        await studio.expect_error(403, "roles", asking(studio, "save", **data), manager.headers)
     for name in ("Guard", "default", "All"):
-        await studio.refused(403, "roles", asking(studio, "delete", name=name), manager.headers)
+        await studio.expect_error(403, "roles", asking(studio, "delete", name=name), manager.headers)
     assert {role["name"] for role in await get(studio, studio.owner)} == {"Guard", "default", "All"}
 
 
 async def test_ro_20_a_delegate_neither_edits_nor_gives_nor_takes_a_protected_role(studio: Studio) -> None:
     await with_schema(studio)
     await save(studio, studio.owner, name="Guard", protected=True, meta=BAN)
-    await assign(studio, studio.visitor, "Guard")
+    await assign(studio, studio.stranger, "Guard")
     shop = application_scope(PROJECT, studio.shop.application_id)
     delegate = await create_person_with(
         studio, {shop: holdings_with("app_users_manager"), IN_PROJECT: holdings_with_rules(MANAGES)}
     )
     for roles in ([], ["Guard", "Guard2"], [{"name": "Guard", "expired": 1_900_000_000}]):
-        data = {"user_id": studio.visitor.user_id, "roles": roles}
+        data = {"user_id": studio.stranger.user_id, "roles": roles}
         answer = await studio.post("meta/data", asking(studio, "save", **data), delegate.headers)
         assert answer.status_code in (403, 404), answer.text
     mine = asking(studio, "save", user_id=delegate.user_id, roles=["Guard"])
-    await studio.refused(403, "meta/data", mine, delegate.headers)
+    await studio.expect_error(403, "meta/data", mine, delegate.headers)
     direct = asking(studio, "save", user_id=delegate.user_id, **BAN)
-    await studio.refused(403, "meta/data", direct, delegate.headers)
-    same = asking(studio, "save", user_id=studio.visitor.user_id, roles=["Guard"])
-    await studio.ok("meta/data", same, delegate.headers)
-    assert await held(studio, studio.visitor) == ["user.ban"]
+    await studio.expect_error(403, "meta/data", direct, delegate.headers)
+    same = asking(studio, "save", user_id=studio.stranger.user_id, roles=["Guard"])
+    await studio.expect_ok("meta/data", same, delegate.headers)
+    assert await held(studio, studio.stranger) == ["user.ban"]
 
 
 # -- protected ----------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ async def test_ro_02_a_protected_rule_goes_into_protected_roles_only(studio: Stu
     await save(studio, studio.owner, name="Moderator", meta=KICK)
     await refused(studio, 400, name="Moderator", meta=BAN)
     whole = asking(studio, "save", roles={"Moderator": {"meta": BAN}})
-    await studio.refused(400, "meta/schema", whole, studio.owner.headers)
+    await studio.expect_error(400, "meta/schema", whole, studio.owner.headers)
     await save(studio, studio.owner, name="Guard", meta=BAN, protected=True)
     collides = {"public_data": {"user": {"ban": {"value": True}}}}
     await refused(studio, 400, name="Sly", meta=collides)
@@ -248,15 +248,15 @@ async def test_ro_03_a_protected_role_with_protected_rules_stays_protected(studi
 
 async def test_ro_04_a_role_that_becomes_protected_is_taken_from_projects_at_once(studio: Studio) -> None:
     await save(studio, studio.owner, name="Moderator", meta=KICK)
-    await assign(studio, studio.visitor, "Moderator")
-    await assign(studio, studio.visitor, "Moderator", project=True)
-    assert await held(studio, studio.visitor) == [f"{PROJECT}/user.kick", "user.kick"]
+    await assign(studio, studio.stranger, "Moderator")
+    await assign(studio, studio.stranger, "Moderator", project=True)
+    assert await held(studio, studio.stranger) == [f"{PROJECT}/user.kick", "user.kick"]
     await save(studio, studio.owner, name="Moderator", protected=True)
-    assert await held(studio, studio.visitor) == ["user.kick"]
-    assert await held(studio, studio.visitor, "roles") == ["Moderator"]
-    await assign(studio, studio.visitor, "Moderator", project=True, status=400)
+    assert await held(studio, studio.stranger) == ["user.kick"]
+    assert await held(studio, studio.stranger, "roles") == ["Moderator"]
+    await assign(studio, studio.stranger, "Moderator", project=True, status=400)
     await save(studio, studio.owner, name="Moderator", protected=False)
-    assert await held(studio, studio.visitor) == ["user.kick"]
+    assert await held(studio, studio.stranger) == ["user.kick"]
 
 
 # -- default roles, conditions ------------------------------------------------------------------------
@@ -267,22 +267,22 @@ async def test_ro_06_a_default_role_applies_in_its_own_application_and_is_audite
     for data in ({"name": "Default"}, {"name": "Everyone", "default": True}):
         await save(studio, studio.owner, **data, meta=meta)
     assert len(await audit_records(studio, AuditEvent.DEFAULT_ROLE_SAVED)) == 2
-    assert await held(studio, studio.visitor) == ["can_administer", "project.can_view_project"]
-    assert await held(studio, studio.visitor, "roles") == []
+    assert await held(studio, studio.stranger) == ["can_administer", "project.can_view_project"]
+    assert await held(studio, studio.stranger, "roles") == []
     view = {"action": "get", "data": {"id": PROJECT}}
-    await studio.refused(403, "project", view, studio.visitor.headers)
-    await studio.refused(403, "user/tags", {"data": {"user_id": "1", "tags": []}}, studio.visitor.headers)
+    await studio.expect_error(403, "project", view, studio.stranger.headers)
+    await studio.expect_error(403, "user/tags", {"data": {"user_id": "1", "tags": []}}, studio.stranger.headers)
     central = {"action": "save", "application_id": 1, "data": {"name": "default", "meta": meta}}
-    await studio.refused(403, "roles", central, studio.owner.headers)
+    await studio.expect_error(403, "roles", central, studio.owner.headers)
 
 
 async def test_ro_10_everyone_is_true_or_false_and_false_is_nobody(studio: Studio) -> None:
     for value in ("false", "true", 1, 0, None, []):
         await refused(studio, 400, name="All", meta=KICK, condition={"everyone": value})
     await save(studio, studio.owner, name="All", meta=KICK, condition={"everyone": False})
-    assert await held(studio, studio.visitor) == []
+    assert await held(studio, studio.stranger) == []
     await save(studio, studio.owner, name="All", condition={"everyone": True})
-    assert await held(studio, studio.visitor) == ["user.kick"]
+    assert await held(studio, studio.stranger) == ["user.kick"]
 
 
 async def test_ro_12_a_condition_is_bounded_in_depth_and_width(studio: Studio) -> None:
@@ -313,7 +313,7 @@ async def test_ro_13_an_address_is_compared_as_what_it_is(studio: Studio) -> Non
         raw, headers = signed_request(body, key, studio.shop)
         client = studio.service.client
         found = await client.post(
-            "/api/permissions/meta/data", content=raw, headers=headers | bearer_headers(studio.visitor.jwt)
+            "/api/permissions/meta/data", content=raw, headers=headers | bearer_headers(studio.stranger.jwt)
         )
         return found.json()["data"]
 
@@ -329,19 +329,19 @@ async def test_ro_13_an_address_is_compared_as_what_it_is(studio: Studio) -> Non
             assert await seen_from(address) == ["user.kick"], (network, address)
         for address in outside:
             assert await seen_from(address) == [], (network, address)
-    beside = bearer_headers(studio.visitor.jwt, Service_Jwt=await studio.service_jwt())
+    beside = bearer_headers(studio.stranger.jwt, Service_Jwt=await studio.service_jwt())
     body = own_record(studio.shop, data={"type": "list_short"})
-    assert (await studio.ok("meta/data", body, beside))["data"] == []
+    assert (await studio.expect_ok("meta/data", body, beside))["data"] == []
 
 
 async def test_ro_15_all_members_of_a_condition_have_to_hold(studio: Studio) -> None:
-    both = {"uid": [studio.visitor.user_id], "tag": "staff"}
+    both = {"uid": [studio.stranger.user_id], "tag": "staff"}
     await save(studio, studio.owner, name="Staff", meta=KICK, condition=both)
-    assert await held(studio, studio.visitor) == []
+    assert await held(studio, studio.stranger) == []
     boss = await create_administrator(studio)
-    tags = {"data": {"user_id": studio.visitor.user_id, "tags": ["staff"]}}
-    assert (await studio.ok("user/tags", tags, boss.headers))["data"]["tags"] == ["staff"]
-    assert await held(studio, studio.visitor) == ["user.kick"]
+    tags = {"data": {"user_id": studio.stranger.user_id, "tags": ["staff"]}}
+    assert (await studio.expect_ok("user/tags", tags, boss.headers))["data"]["tags"] == ["staff"]
+    assert await held(studio, studio.stranger) == ["user.kick"]
     assert await held(studio, studio.owner) == []
 
 
@@ -349,14 +349,14 @@ async def test_a_required_condition_gates_assignments(studio: Studio) -> None:
     await save(
         studio, studio.owner, name="Buyer", meta=KICK, condition={"purchase": "gold"}, condition_mode="require"
     )
-    await assign(studio, studio.visitor, "Buyer")
-    assert await held(studio, studio.visitor) == []
+    await assign(studio, studio.stranger, "Buyer")
+    assert await held(studio, studio.stranger) == []
     boss = await create_administrator(studio)
-    bought = {"data": {"user_id": studio.visitor.user_id, "purchases": ["gold"]}}
-    await studio.ok("user/purchases", bought, boss.headers)
-    assert await held(studio, studio.visitor) == ["user.kick"]
+    bought = {"data": {"user_id": studio.stranger.user_id, "purchases": ["gold"]}}
+    await studio.expect_ok("user/purchases", bought, boss.headers)
+    assert await held(studio, studio.stranger) == ["user.kick"]
     bought["data"]["user_id"] = studio.owner.user_id
-    await studio.ok("user/purchases", bought, boss.headers)
+    await studio.expect_ok("user/purchases", bought, boss.headers)
     assert await held(studio, studio.owner) == []
 
 
@@ -370,18 +370,18 @@ async def test_ro_08_params_hold_nothing_that_has_a_meaning_in_lists(studio: Stu
         leaf = {"private_data": {"user": {"kick": {"value": True, "params": params}}}}
         await refused(studio, 400, name="Moderator", meta=leaf)
     await save(studio, studio.owner, name="Moderator", meta=KICK, params="a b,c.d/e")
-    await assign(studio, studio.visitor, "Moderator")
-    assert await held(studio, studio.visitor) == ["user.kick|a b,c.d/e"]
+    await assign(studio, studio.stranger, "Moderator")
+    assert await held(studio, studio.stranger) == ["user.kick|a b,c.d/e"]
 
 
 async def test_ro_09_params_of_several_roles_are_merged_in_a_stable_order(studio: Studio) -> None:
     await save(studio, studio.owner, name="B", meta=KICK, params="b,shared")
     await save(studio, studio.owner, name="A", meta=KICK, params="a,shared")
     await save(studio, studio.owner, name="Plain", meta=KICK)
-    await assign(studio, studio.visitor, "B", "A", "Plain")
-    assert await held(studio, studio.visitor) == ["user.kick|b,shared,a"]
-    await assign(studio, studio.visitor, "Plain", "A", "B")
-    assert await held(studio, studio.visitor) == ["user.kick|a,shared,b"]
+    await assign(studio, studio.stranger, "B", "A", "Plain")
+    assert await held(studio, studio.stranger) == ["user.kick|b,shared,a"]
+    await assign(studio, studio.stranger, "Plain", "A", "B")
+    assert await held(studio, studio.stranger) == ["user.kick|a,shared,b"]
 
 
 # -- limits and ends ----------------------------------------------------------------------------------
@@ -412,11 +412,11 @@ async def test_ro_17_a_limited_role_has_no_more_users_than_that(studio: Studio) 
 
 @pytest.mark.parametrize("ending", ["revoked", "project removed", "erased"])
 async def test_ro_23_a_seat_is_free_again_when_its_holder_is_gone(studio: Studio, ending: str) -> None:
-    storage, now = studio.service.house.storage, studio.service.clock.now()
+    storage, now = studio.service.services.storage, studio.service.clock.now()
     await publish(storage, a_project("Elsewhere"))
     account = {"action": "save", "data": {"project_id": "elsewhere", "name": "ci"}}
-    made = await studio.ok("serviceAccount", account, (await create_administrator(studio)).headers)
-    first = made["data"]["user_id"] if ending != "erased" else studio.visitor.user_id
+    made = await studio.expect_ok("serviceAccount", account, (await create_administrator(studio)).headers)
+    first = made["data"]["user_id"] if ending != "erased" else studio.stranger.user_id
     second = (await create_person_with(studio)).user_id
     boss = await create_administrator(studio)
     await save(studio, boss, name="Few", meta=KICK, user_limit=1)
@@ -427,17 +427,17 @@ async def test_ro_23_a_seat_is_free_again_when_its_holder_is_gone(studio: Studio
 
     async def members(**asked: str) -> list[str]:
         body = {"application_id": studio.shop.application_id, "data": asked}
-        found = (await studio.ok("members", body, boss.headers))["data"]["members"]
+        found = (await studio.expect_ok("members", body, boss.headers))["data"]["members"]
         return [one["user_id"] for one in found]
 
     await give_to(first, 200)
     await give_to(second, 409)
     if ending == "revoked":
-        await studio.ok("serviceAccount", {"action": "delete", "data": {"user_id": first}}, boss.headers)
+        await studio.expect_ok("serviceAccount", {"action": "delete", "data": {"user_id": first}}, boss.headers)
     elif ending == "erased":
-        await storage.profile.erase(first, a_record(), even_last_administrator=False, now=now)
+        await storage.profile.erase_user(first, a_record(), even_last_administrator=False, now=now)
     else:
-        await studio.ok("project", {"action": "delete", "data": {"id": "elsewhere"}}, boss.headers)
+        await studio.expect_ok("project", {"action": "delete", "data": {"id": "elsewhere"}}, boss.headers)
     assert (await get(studio, boss, name="Few"))["users_count"] == 0
     assert await members(role="Few") == await members(rule="user.kick") == []
     await give_to(second, 200)
@@ -446,15 +446,15 @@ async def test_ro_23_a_seat_is_free_again_when_its_holder_is_gone(studio: Studio
     assert await members(role="Few") == await members(rule="user.kick") == [second]
     if ending != "erased":
         ask = {"application_id": studio.shop.application_id, "data": {"user_id": first, "rule": "user.kick"}}
-        told = (await studio.ok("explain", ask, boss.headers))["data"]
+        told = (await studio.expect_ok("explain", ask, boss.headers))["data"]
         assert (told["allowed"], told["missing"][0]["kind"]) == (False, "account_ended")
 
 
 async def test_ro_23_what_is_held_in_a_removed_project_takes_no_seat(studio: Studio) -> None:
-    await publish(studio.service.house.storage, a_project("Elsewhere"))
+    await publish(studio.service.services.storage, a_project("Elsewhere"))
     boss, member = await create_administrator(studio), await create_person_with(studio)
     published = {"application_id": studio.shop.application_id, "service_meta": {"name": "Shop"}}
-    await studio.ok("application", {"action": "save", "data": published}, boss.headers)
+    await studio.expect_ok("application", {"action": "save", "data": published}, boss.headers)
     await save(studio, boss, name="Few", meta=KICK, user_limit=1)
 
     async def seated(user_id: str, status: int, **data: object) -> None:
@@ -463,39 +463,39 @@ async def test_ro_23_what_is_held_in_a_removed_project_takes_no_seat(studio: Stu
 
     there = {"projectAccess": {"elsewhere": {"roles": ["Few"]}}}
     await seated(member.user_id, 200, private_data=there)
-    await seated(studio.visitor.user_id, 409, roles=["Few"])
-    await studio.ok("project", {"action": "delete", "data": {"id": "elsewhere"}}, boss.headers)
+    await seated(studio.stranger.user_id, 409, roles=["Few"])
+    await studio.expect_ok("project", {"action": "delete", "data": {"id": "elsewhere"}}, boss.headers)
     assert (await get(studio, boss, name="Few"))["users_count"] == 0
     ask = {"application_id": studio.shop.application_id, "data": {"role": "Few", "project_id": "elsewhere"}}
-    assert (await studio.ok("members", ask, boss.headers))["data"]["members"] == []
-    await seated(studio.visitor.user_id, 200, roles=["Few"])
+    assert (await studio.expect_ok("members", ask, boss.headers))["data"]["members"] == []
+    await seated(studio.stranger.user_id, 200, roles=["Few"])
     await seated(member.user_id, 409, roles=["Few"], private_data=there)
     assert (await get(studio, boss, name="Few"))["users_count"] == 1
 
 
 async def test_ro_18_a_role_made_again_under_its_old_name_belongs_to_nobody(studio: Studio) -> None:
-    storage = studio.service.house.storage
+    storage = studio.service.services.storage
     await storage.groups.create_group(a_group(GROUP, users=(studio.owner.user_id,)), [a_record()])
     await save(studio, studio.owner, name="Moderator", meta=KICK)
-    await assign(studio, studio.visitor, "Moderator")
-    await assign(studio, studio.visitor, "Moderator", project=True)
+    await assign(studio, studio.stranger, "Moderator")
+    await assign(studio, studio.stranger, "Moderator", project=True)
     grant = {"group_id": GROUP, "roles": ["Moderator"], "action": "grant"}
     services = {"services": {str(studio.shop.application_id): {"groups": [grant]}}}
     project = {"action": "save", "data": {"id": PROJECT, "settings": services}}
-    await studio.ok("project", project, studio.owner.headers)
+    await studio.expect_ok("project", project, studio.owner.headers)
     assert await held(studio, studio.owner, "roles") == [f"{PROJECT}/Moderator"]
-    await studio.ok("roles", asking(studio, "delete", name="Moderator"), studio.owner.headers)
-    assert await held(studio, studio.visitor) == []
+    await studio.expect_ok("roles", asking(studio, "delete", name="Moderator"), studio.owner.headers)
+    assert await held(studio, studio.stranger) == []
     await save(studio, studio.owner, name="moderator", meta=KICK)
-    for who in (studio.visitor, studio.owner):
+    for who in (studio.stranger, studio.owner):
         assert await held(studio, who) == []
         assert await held(studio, who, "roles") == []
     assert (await get(studio, studio.owner, name="moderator"))["users_count"] == 0
     schema = {"roles": {}}
-    await assign(studio, studio.visitor, "moderator")
-    await studio.ok("meta/schema", asking(studio, "save", **schema), studio.owner.headers)
+    await assign(studio, studio.stranger, "moderator")
+    await studio.expect_ok("meta/schema", asking(studio, "save", **schema), studio.owner.headers)
     await save(studio, studio.owner, name="moderator", meta=KICK)
-    assert await held(studio, studio.visitor) == []
+    assert await held(studio, studio.stranger) == []
 
 
 async def test_ro_19_assignments_end_to_the_second(studio: Studio) -> None:
@@ -503,26 +503,26 @@ async def test_ro_19_assignments_end_to_the_second(studio: Studio) -> None:
     await save(studio, studio.owner, name="A", meta=KICK)
     await save(studio, studio.owner, name="B", meta={"public_data": {"badge": {"value": True}}})
     for end in ({"expired": value} for value in (-1, "123", 1.5, now * 1_000, 2**63, True, None)):
-        await assign(studio, studio.visitor, {"name": "A", **end}, status=400)
+        await assign(studio, studio.stranger, {"name": "A", **end}, status=400)
     for end in ({"ttl": value} for value in (-1, True, "1", 1.5, 2**63)):
-        await assign(studio, studio.visitor, {"name": "A", **end}, status=400)
+        await assign(studio, studio.stranger, {"name": "A", **end}, status=400)
     for expired, alive in ((now - 1, False), (now, False), (now + 1, True), (0, True)):
-        saved = await assign(studio, studio.visitor, {"name": "A", "expired": expired})
+        saved = await assign(studio, studio.stranger, {"name": "A", "expired": expired})
         assert saved["expired"] == (expired if expired > now else 0)
-        assert bool(await held(studio, studio.visitor)) is alive
-    await assign(studio, studio.visitor, {"name": "A", "expired": now + 100}, {"name": "B", "expired": now + 60})
+        assert bool(await held(studio, studio.stranger)) is alive
+    await assign(studio, studio.stranger, {"name": "A", "expired": now + 100}, {"name": "B", "expired": now + 60})
     body = own_record(studio.shop, data={"type": "list_short"}, options={"with_exp": True})
-    told = await studio.ok("meta/data", body, studio.visitor.headers)
+    told = await studio.expect_ok("meta/data", body, studio.stranger.headers)
     assert (told["data"], told["expired"]) == (["badge:60", "user.kick:100"], now + 60)
     await studio.service.clock.advance(30)
-    told = await studio.ok("meta/data", body, studio.visitor.headers)
+    told = await studio.expect_ok("meta/data", body, studio.stranger.headers)
     assert (told["data"], told["expired"]) == (["badge:30", "user.kick:70"], now + 60)
     await studio.service.clock.advance(30)
-    told = await studio.ok("meta/data", body, studio.visitor.headers)
+    told = await studio.expect_ok("meta/data", body, studio.stranger.headers)
     assert (told["data"], told["expired"]) == (["user.kick:40"], now + 100)
-    await assign(studio, studio.visitor, {"name": "A", "expired": now + 10_000, "ttl": 5}, {"name": "B", "ttl": 0})
+    await assign(studio, studio.stranger, {"name": "A", "expired": now + 10_000, "ttl": 5}, {"name": "B", "ttl": 0})
     for _ in range(2):
-        told = await studio.ok("meta/data", body, studio.visitor.headers)
+        told = await studio.expect_ok("meta/data", body, studio.stranger.headers)
         assert (told["data"], told["expired"]) == (["badge:0", "user.kick:5"], studio.service.clock.now() + 5)
         await studio.service.clock.advance(20)
 
@@ -549,28 +549,28 @@ async def test_ro_21_of_parallel_saves_of_one_role_each_is_whole(studio: Studio)
 async def test_the_roles_of_application_1_are_safe(studio: Studio) -> None:
     boss = await create_administrator(studio)
     body = {"action": "save", "application_id": 1, "data": {"name": "project_owner", "meta": None}}
-    await studio.refused(403, "roles", body, boss.headers)
+    await studio.expect_error(403, "roles", body, boss.headers)
     body["data"] = {"name": "administrator", "protected": False}
     answer = await studio.post("roles", body, boss.headers)
     assert answer.status_code in (403, 409)
     delete = {"action": "delete", "application_id": 1, "data": {"name": "administrator"}}
-    await studio.refused(403, "roles", delete, boss.headers)
+    await studio.expect_error(403, "roles", delete, boss.headers)
     unknown = {"name": "Mine", "meta": {"private_data": {"unheard_of": {"value": True}}}}
-    await studio.refused(400, "roles", {**body, "data": unknown}, boss.headers)
+    await studio.expect_error(400, "roles", {**body, "data": unknown}, boss.headers)
     await write_user_record(
-        studio, studio.visitor, 1, secret_data=secret_document("canModifySchema", "canReadSchema")
+        studio, studio.stranger, 1, secret_data=secret_document("canModifySchema", "canReadSchema")
     )
     mine = {"name": "Mine", "meta": {"private_data": {"project": {"can_view_project": {"value": True}}}}}
-    await studio.refused(403, "roles", {**body, "data": mine}, studio.visitor.headers)
-    await studio.ok("roles", {**body, "data": mine}, boss.headers)
+    await studio.expect_error(403, "roles", {**body, "data": mine}, studio.stranger.headers)
+    await studio.expect_ok("roles", {**body, "data": mine}, boss.headers)
 
 
 async def test_a_role_of_another_application_is_unknown_here(studio: Studio) -> None:
-    storage = studio.service.house.storage
+    storage = studio.service.services.storage
     await publish(storage, a_project("Elsewhere"))
     await create_application(storage, "theirs", name="Theirs", project_id="elsewhere")
-    await assign(studio, studio.visitor, "theirs", status=404)
-    await assign(studio, studio.visitor, "project_owner", status=404)
+    await assign(studio, studio.stranger, "theirs", status=404)
+    await assign(studio, studio.stranger, "project_owner", status=404)
 
 
 async def test_the_roles_gatehouse_is_run_by_apply_to_whom_they_are_given_and_no_others(studio: Studio) -> None:
@@ -584,17 +584,17 @@ async def test_the_roles_gatehouse_is_run_by_apply_to_whom_they_are_given_and_no
             {"default": True},
         ):
             body = {"action": "save", "application_id": 1, "data": {"name": name, **change}}
-            await studio.refused(403, "roles", body, boss.headers)
+            await studio.expect_error(403, "roles", body, boss.headers)
     words = {"action": "save", "application_id": 1, "data": {"name": "app_developer", "description": "Builds"}}
-    await studio.ok("roles", words, boss.headers)
+    await studio.expect_ok("roles", words, boss.headers)
 
 
 async def test_no_role_takes_can_administer_away(studio: Studio) -> None:
     boss = await create_administrator(studio)
     denied = {"private_data": {"can_administer": {"value": False}}}
     role = {"name": "None", "protected": True, "meta": denied, "condition": {"everyone": True}}
-    await studio.refused(400, "roles", {"action": "save", "application_id": 1, "data": role}, boss.headers)
-    await studio.refused(
+    await studio.expect_error(400, "roles", {"action": "save", "application_id": 1, "data": role}, boss.headers)
+    await studio.expect_error(
         400, "meta/schema", {"action": "save", "application_id": 1, "data": {"roles": {"None": role}}}, boss.headers
     )
 
@@ -605,7 +605,7 @@ async def test_sc_22_a_role_saved_back_without_its_last_rule_gives_nothing(studi
 
     async def saved(**data: object) -> Any:
         body = {"action": "save", "application_id": shop, "data": {"name": "Mod", **data}}
-        return (await studio.ok("roles", body, owner.headers))["data"]
+        return (await studio.expect_ok("roles", body, owner.headers))["data"]
 
     record = await saved(meta=KICK)
     assert record["meta"] == KICK

@@ -36,24 +36,24 @@ def reading(studio: Studio) -> dict[str, object]:
 
 
 async def save(studio: Studio, who: Person, **data: object) -> Any:
-    return (await studio.ok("meta/schema", saving(studio, **data), who.headers))["data"]
+    return (await studio.expect_ok("meta/schema", saving(studio, **data), who.headers))["data"]
 
 
 async def get(studio: Studio, who: Person) -> Any:
-    return (await studio.ok("meta/schema", reading(studio), who.headers))["data"]
+    return (await studio.expect_ok("meta/schema", reading(studio), who.headers))["data"]
 
 
 async def refused(studio: Studio, status: int, **data: object) -> str:
-    return await studio.refused(status, "meta/schema", saving(studio, **data), studio.owner.headers)
+    return await studio.expect_error(status, "meta/schema", saving(studio, **data), studio.owner.headers)
 
 
 async def test_sc_03_a_new_application_starts_with_the_defaults(studio: Studio) -> None:
-    made = await studio.ok(
+    made = await studio.expect_ok(
         "application", {"action": "save", "data": {"name": "New", "project_id": PROJECT}}, studio.owner.headers
     )
     number = made["data"]["application_id"]
     ask = {"action": "get", "application_id": str(number)}
-    schema = (await studio.ok("meta/schema", ask, studio.owner.headers))["data"]
+    schema = (await studio.expect_ok("meta/schema", ask, studio.owner.headers))["data"]
     assert schema == {
         "application_id": number,
         "login": {
@@ -102,7 +102,7 @@ async def test_reading_needs_can_read_schema_and_saving_can_modify_schema(studio
             False,
         ),
         (await create_person_with(studio, {ROOT: holdings_with_rules("app.can_modify_schema")}), False, False),
-        (studio.visitor, False, False),
+        (studio.stranger, False, False),
         (await create_administrator(studio), True, True),
     ):
         for body, allowed in ((reading(studio), reads), (saving(studio), writes)):
@@ -129,19 +129,19 @@ async def test_sections_that_are_given_are_replaced_absent_ones_stay_and_null_em
 
 async def test_sc_01_secret_data_is_ignored_from_all_but_administrators(studio: Studio) -> None:
     wanted = {"application": {"canSave": {"value": True}}, "meta": {"secret": {"canWrite": {"value": "all"}}}}
-    answer = await studio.ok("meta/schema", saving(studio, secret_data=wanted), studio.owner.headers)
+    answer = await studio.expect_ok("meta/schema", saving(studio, secret_data=wanted), studio.owner.headers)
     assert answer["data"]["secret_data"] == SECRET_DEFAULT
     assert any("secret_data" in warning for warning in answer["warnings"])
     assert (await get(studio, studio.owner))["secret_data"] == SECRET_DEFAULT
     boss = await create_administrator(studio)
-    answer = await studio.ok("meta/schema", saving(studio, secret_data=wanted), boss.headers)
+    answer = await studio.expect_ok("meta/schema", saving(studio, secret_data=wanted), boss.headers)
     assert "warnings" not in answer
     kept = answer["data"]["secret_data"]
     assert kept["application"]["canSave"] == {"value": True}
     assert kept["meta"]["secret"] == {"canRead": {"value": "none"}, "canWrite": {"value": "all"}}
     for bad in ({"application": {"canFly": {"value": True}}}, {"meta": {"roles": {"canRead": {"value": "some"}}}}, 5):
         body = saving(studio, secret_data=bad)
-        await studio.refused(400, "meta/schema", body, boss.headers)
+        await studio.expect_error(400, "meta/schema", body, boss.headers)
 
 
 async def test_sc_02_versions_count_saves_and_an_old_one_is_refused(studio: Studio) -> None:
@@ -161,7 +161,7 @@ async def test_sc_02_versions_count_saves_and_an_old_one_is_refused(studio: Stud
 
 async def test_sc_04_what_stands_outside_the_sections_is_ignored_with_a_warning(studio: Studio) -> None:
     body = saving(studio, can_fly={"value": True}, user={"kick": {"value": True}}, application_id=1)
-    answer = await studio.ok("meta/schema", body, studio.owner.headers)
+    answer = await studio.expect_ok("meta/schema", body, studio.owner.headers)
     assert [warning.split(":")[0] for warning in answer["warnings"]] == ["can_fly", "user"]
     kept = await get(studio, studio.owner)
     assert "can_fly" not in kept
@@ -240,7 +240,7 @@ async def test_ro_22_no_rule_begins_with_a_reserved_name(studio: Studio, name: s
         meta = {section.value: tree}
         refusals = [await refused(studio, 400, **meta), await refused(studio, 400, roles={"Mod": {"meta": meta}})]
         role = {"action": "save", "application_id": shop, "data": {"name": "Mod", "meta": meta}}
-        refusals.append(await studio.refused(400, "roles", role, owner.headers))
+        refusals.append(await studio.expect_error(400, "roles", role, owner.headers))
         if (section, name) != (RuleSection.PRIVATE, "projectAccess"):  # there it is what is held in projects
             refusals.append(await refused_record(studio, **meta))
         refusals.append(await refused_record(studio, private_data={"projectAccess": {PROJECT: meta}}))
@@ -248,7 +248,7 @@ async def test_ro_22_no_rule_begins_with_a_reserved_name(studio: Studio, name: s
     for flat in (f"private_data.{name}.x", f"public_data.{name}"):
         permissions = [{"name": flat, "value": True}]
         role = {"action": "save", "application_id": shop, "data": {"name": "Mod", "permissions": permissions}}
-        assert name in await studio.refused(400, "roles", role, owner.headers)
+        assert name in await studio.expect_error(400, "roles", role, owner.headers)
 
 
 async def test_ro_22_a_stored_rule_with_a_reserved_name_works_until_it_is_changed(studio: Studio) -> None:
@@ -257,22 +257,22 @@ async def test_ro_22_a_stored_rule_with_a_reserved_name_works_until_it_is_change
     await put_roles(
         studio, role_granting("mod", meta={"private_data": said}), private_data={"secret_data": {"x": leaf()}}
     )
-    await set_user_roles(studio, studio.visitor.user_id, {ROOT: ["mod"]})
+    await set_user_roles(studio, studio.stranger.user_id, {ROOT: ["mod"]})
     listed = {"action": "get", "application_id": shop, "data": {"type": "list_short"}}
-    assert (await studio.ok("meta/data", listed, studio.visitor.headers))["data"] == ["secret_data.x"]
+    assert (await studio.expect_ok("meta/data", listed, studio.stranger.headers))["data"] == ["secret_data.x"]
     kept = {"action": "save", "application_id": shop, "data": {"name": "mod", "description": "New"}}
-    assert (await studio.ok("roles", kept, owner.headers))["data"]["meta"] == {"private_data": said}
+    assert (await studio.expect_ok("roles", kept, owner.headers))["data"]["meta"] == {"private_data": said}
     assert (await save(studio, owner, public_data={"shown": leaf()}))["private_data"] == {
         "secret_data": {"x": leaf()}
     }
     whole = {"action": "save", "application_id": shop, "data": {"name": "mod", "meta": {"private_data": said}}}
-    assert "secret_data" in await studio.refused(400, "roles", whole, owner.headers)
-    assert (await studio.ok("meta/data", listed, studio.visitor.headers))["data"] == ["secret_data.x"]
+    assert "secret_data" in await studio.expect_error(400, "roles", whole, owner.headers)
+    assert (await studio.expect_ok("meta/data", listed, studio.stranger.headers))["data"] == ["secret_data.x"]
 
 
 async def refused_record(studio: Studio, **data: object) -> str:
-    body = saving(studio, user_id=studio.visitor.user_id, **data)
-    return await studio.refused(400, "meta/data", body, studio.owner.headers)
+    body = saving(studio, user_id=studio.stranger.user_id, **data)
+    return await studio.expect_error(400, "meta/data", body, studio.owner.headers)
 
 
 async def test_sc_14_types_are_strict(studio: Studio) -> None:
@@ -300,9 +300,11 @@ async def test_sc_14_types_are_strict(studio: Studio) -> None:
 
 async def test_save_needs_data(studio: Studio) -> None:
     body = {"action": "save", "application_id": studio.shop.application_id}
-    assert "data" in await studio.refused(400, "meta/schema", body, studio.owner.headers)
-    await studio.refused(400, "meta/schema", {"action": "delete", **reading(studio), "x": 1}, studio.owner.headers)
-    await studio.refused(400, "meta/schema", {**reading(studio), "action": "delete"}, studio.owner.headers)
+    assert "data" in await studio.expect_error(400, "meta/schema", body, studio.owner.headers)
+    await studio.expect_error(
+        400, "meta/schema", {"action": "delete", **reading(studio), "x": 1}, studio.owner.headers
+    )
+    await studio.expect_error(400, "meta/schema", {**reading(studio), "action": "delete"}, studio.owner.headers)
 
 
 async def test_sc_16_a_large_schema_is_kept_whole_or_refused(studio: Studio) -> None:
@@ -331,7 +333,7 @@ async def test_a_schema_can_be_kept_and_asked_for_again_by_its_etag(studio: Stud
     again = {**studio.owner.headers, "If-None-Match": first.headers["etag"]}
     same = await studio.post("meta/schema", reading(studio), again)
     assert (same.status_code, same.content) == (304, b"")
-    await studio.refused(403, "meta/schema", reading(studio), {**studio.visitor.headers, "If-None-Match": "*"})
+    await studio.expect_error(403, "meta/schema", reading(studio), {**studio.stranger.headers, "If-None-Match": "*"})
     await save(studio, studio.owner, public_data={"badge": leaf()})
     assert (await studio.post("meta/schema", reading(studio), again)).status_code == 200
 
@@ -339,13 +341,13 @@ async def test_a_schema_can_be_kept_and_asked_for_again_by_its_etag(studio: Stud
 async def test_pa_13_an_unknown_application_is_no_different_from_a_foreign_one(studio: Studio) -> None:
     for path in ("meta/schema", "roles"):
         foreign, unknown = [
-            await studio.post(path, {"action": "get", "application_id": number}, studio.visitor.headers)
+            await studio.post(path, {"action": "get", "application_id": number}, studio.stranger.headers)
             for number in (studio.other.application_id, 999_999)
         ]
         assert (foreign.status_code, foreign.content) == (unknown.status_code, unknown.content)
         assert foreign.status_code == 403
     boss = await create_administrator(studio)
-    await studio.refused(404, "meta/schema", {"action": "get", "application_id": 999_999}, boss.headers)
+    await studio.expect_error(404, "meta/schema", {"action": "get", "application_id": 999_999}, boss.headers)
 
 
 async def test_which_application_has_to_be_said_unless_a_service_says_it(studio: Studio) -> None:
@@ -362,16 +364,16 @@ async def test_which_application_has_to_be_said_unless_a_service_says_it(studio:
     for path, action, more in asked:
         for missing in ({}, {"application_id": None}):
             body = {"action": action, **missing, **more}
-            for who in (boss, studio.visitor):
-                assert "application_id" in await studio.refused(400, path, body, who.headers)
+            for who in (boss, studio.stranger):
+                assert "application_id" in await studio.expect_error(400, path, body, who.headers)
     beside = {"Authorization": f"Bearer {studio.owner.jwt}", "Service-Jwt": await studio.service_jwt()}
-    told = await studio.ok("meta/schema", {"action": "get"}, beside)
+    told = await studio.expect_ok("meta/schema", {"action": "get"}, beside)
     assert told["data"]["application_id"] == studio.shop.application_id
 
 
 async def test_the_rules_of_application_1_are_fixed(studio: Studio) -> None:
     boss = await create_administrator(studio)
-    now = (await studio.ok("meta/schema", {"action": "get", "application_id": 1}, boss.headers))["data"]
+    now = (await studio.expect_ok("meta/schema", {"action": "get", "application_id": 1}, boss.headers))["data"]
     for private in (
         {},
         {**now["private_data"], "mine": leaf()},
@@ -379,20 +381,20 @@ async def test_the_rules_of_application_1_are_fixed(studio: Studio) -> None:
         {**now["private_data"], "can_administer": leaf()},
     ):
         body = {"action": "save", "application_id": 1, "data": {"private_data": private}}
-        await studio.refused(400, "meta/schema", body, boss.headers)
+        await studio.expect_error(400, "meta/schema", body, boss.headers)
     words = {**now["private_data"], "can_administer": leaf(protected=True, description="All of it")}
     body = {"action": "save", "application_id": 1, "data": {"private_data": words}}
-    await studio.ok("meta/schema", body, boss.headers)
+    await studio.expect_ok("meta/schema", body, boss.headers)
 
 
 async def test_a_rule_that_leaves_the_schema_stays_where_it_is_held(studio: Studio) -> None:
     await save(studio, studio.owner, private_data={"user": {"kick": leaf()}})
-    data = {"user_id": studio.visitor.user_id, "private_data": {"user": {"kick": {"value": True}}}}
+    data = {"user_id": studio.stranger.user_id, "private_data": {"user": {"kick": {"value": True}}}}
     record = {"action": "save", "application_id": studio.shop.application_id, "data": data}
-    await studio.ok("meta/data", record, studio.owner.headers)
+    await studio.expect_ok("meta/data", record, studio.owner.headers)
     await save(studio, studio.owner, private_data={})
     body = own_record(studio.shop, data={"type": "list_short"})
-    assert (await studio.ok("meta/data", body, studio.visitor.headers))["data"] == ["user.kick"]
+    assert (await studio.expect_ok("meta/data", body, studio.stranger.headers))["data"] == ["user.kick"]
 
 
 # -- every endpoint -----------------------------------------------------------------------------------
@@ -455,17 +457,17 @@ async def test_pa_11_an_action_is_one_of_those_there_are(studio: Studio) -> None
         ("accessKey", {"application_id": number}),
     ):
         for action in ("GET", "get ", "", "drop", "__init__", ["get"], None, 1, True):
-            await studio.refused(400, path, {**body, "action": action}, studio.owner.headers)
-        await studio.refused(400, path, body, studio.owner.headers)
+            await studio.expect_error(400, path, {**body, "action": action}, studio.owner.headers)
+        await studio.expect_error(400, path, body, studio.owner.headers)
     for path in ("meta/data", "meta/schema", "project/membership"):
         body = {"action": "delete", "application_id": number, "data": {"id": PROJECT}}
-        await studio.refused(400, path, body, studio.owner.headers)
+        await studio.expect_error(400, path, body, studio.owner.headers)
 
 
 async def test_what_no_save_may_change_is_ignored_by_every_one_of_them(studio: Studio) -> None:
     boss, number = await create_administrator(studio), studio.shop.application_id
     group = {"action": "save", "data": {"project_id": PROJECT, "title": "Testers"}}
-    group_id = (await studio.ok("group", group, boss.headers))["data"]["id"]
+    group_id = (await studio.expect_ok("group", group, boss.headers))["data"]["id"]
     of_shop = {"action": "save", "application_id": number}
     saves = {
         "application": {"action": "save", "data": {"application_id": number, "name": "Shop"}},
@@ -477,8 +479,8 @@ async def test_what_no_save_may_change_is_ignored_by_every_one_of_them(studio: S
     }
     alien = {"tags": ["x"], "removed": True, "author": boss.user_id, "application_id": 1, "created": 5}
     for path, body in saves.items():
-        before = (await studio.ok(path, body, boss.headers))["data"]
-        after = (await studio.ok(path, {**body, "data": {**alien, **body["data"]}}, boss.headers))["data"]
+        before = (await studio.expect_ok(path, body, boss.headers))["data"]
+        after = (await studio.expect_ok(path, {**body, "data": {**alien, **body["data"]}}, boss.headers))["data"]
         assert {**after, "version": 0} == {**before, "version": 0}, path
         strange = {**body, "data": {**body["data"], "colour": "red"}}
-        assert "colour" in await studio.refused(400, path, strange, boss.headers)
+        assert "colour" in await studio.expect_error(400, path, strange, boss.headers)

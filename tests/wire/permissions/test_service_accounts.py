@@ -26,12 +26,12 @@ def asking(action: str, **data: object) -> dict[str, object]:
 
 async def made(studio: Studio, by: Person | None = None, **data: object) -> Any:
     ask = asking("save", **{"project_id": PROJECT, "name": "ci", **data})
-    return (await studio.ok("serviceAccount", ask, (by or studio.owner).headers))["data"]
+    return (await studio.expect_ok("serviceAccount", ask, (by or studio.owner).headers))["data"]
 
 
 async def listed(studio: Studio) -> Any:
     ask = asking("get", project_id=PROJECT)
-    return (await studio.ok("serviceAccount", ask, studio.owner.headers))["data"]
+    return (await studio.expect_ok("serviceAccount", ask, studio.owner.headers))["data"]
 
 
 def bearing(account: Any) -> dict[str, str]:
@@ -41,7 +41,7 @@ def bearing(account: Any) -> dict[str, str]:
 async def a_manager(studio: Studio, role: str | Assignment = "project_administrator") -> Person:
     someone = await create_person(studio.service, MANAGER)
     record = a_user_record(MANAGER, {Scope(PROJECT): [role]})
-    await studio.service.house.storage.user_records.edit_record(
+    await studio.service.services.storage.user_records.edit_record(
         1, MANAGER, lambda _: EditResult(record, ()), studio.service.clock.now()
     )
     return someone
@@ -54,36 +54,36 @@ async def test_its_jwt_is_shown_once_and_needs_no_factor(studio: Studio) -> None
     [shown] = await listed(studio)
     assert shown == {name: value for name, value in account.items() if not name.startswith("jwt")}
     assert shown["roles"] == ["app_developer"]
-    own = await studio.ok("meta/data", own_record(studio.shop), bearing(account))
+    own = await studio.expect_ok("meta/data", own_record(studio.shop), bearing(account))
     assert own["user_id"] == account["user_id"]
 
 
 async def test_it_reads_anyone_in_applications_of_its_project_and_writes_nothing(studio: Studio) -> None:
     account = await made(studio)
     ask = {"action": "get", "application_id": studio.shop.application_id, "data": {"user_id": STRANGER}}
-    assert (await studio.ok("meta/data", ask, bearing(account)))["user_id"] == STRANGER
+    assert (await studio.expect_ok("meta/data", ask, bearing(account)))["user_id"] == STRANGER
     elsewhere = {**ask, "application_id": studio.other.application_id, "data": {"user_id": STRANGER, "type": "roles"}}
-    await studio.refused(403, "meta/data", elsewhere, bearing(account))
+    await studio.expect_error(403, "meta/data", elsewhere, bearing(account))
     saved = {**ask, "action": "save", "data": {"user_id": STRANGER, "roles": []}}
-    await studio.refused(403, "meta/data", saved, bearing(account))
+    await studio.expect_error(403, "meta/data", saved, bearing(account))
 
 
 async def test_a_revoked_one_is_refused_at_once(studio: Studio) -> None:
     account = await made(studio)
     gone = asking("delete", user_id=account["user_id"])
-    assert await studio.ok("serviceAccount", gone, studio.owner.headers) == {"status": "OK"}
-    await studio.refused(401, "meta/data", own_record(studio.shop), bearing(account))
+    assert await studio.expect_ok("serviceAccount", gone, studio.owner.headers) == {"status": "OK"}
+    await studio.expect_error(401, "meta/data", own_record(studio.shop), bearing(account))
     assert [one["revoked"] for one in await listed(studio)] == [True]
-    await studio.ok("serviceAccount", gone, studio.owner.headers)
+    await studio.expect_ok("serviceAccount", gone, studio.owner.headers)
     assert (await listed(studio))[0]["version"] == 2
 
 
 async def test_it_is_refused_the_moment_its_project_is_removed(studio: Studio) -> None:
     account = await made(studio)
-    await studio.service.house.storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
-    await studio.refused(401, "meta/data", own_record(studio.shop), bearing(account))
+    await studio.service.services.storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
+    await studio.expect_error(401, "meta/data", own_record(studio.shop), bearing(account))
     again = asking("save", project_id=PROJECT, name="two")
-    await studio.refused(403, "serviceAccount", again, studio.owner.headers)
+    await studio.expect_error(403, "serviceAccount", again, studio.owner.headers)
 
 
 async def test_only_who_manages_the_project_makes_lists_and_revokes_them(studio: Studio) -> None:
@@ -95,7 +95,7 @@ async def test_only_who_manages_the_project_makes_lists_and_revokes_them(studio:
         asking("delete", user_id=account["user_id"]),
         asking("delete", user_id=STRANGER),
     ):
-        await studio.refused(403, "serviceAccount", ask, studio.visitor.headers)
+        await studio.expect_error(403, "serviceAccount", ask, studio.stranger.headers)
 
 
 async def test_it_gets_no_role_its_maker_could_not_give(studio: Studio) -> None:
@@ -109,20 +109,20 @@ async def test_it_gets_no_role_its_maker_could_not_give(studio: Studio) -> None:
 
 async def test_it_never_owns_a_project_whoever_would_give_it_that(studio: Studio) -> None:
     ask = asking("save", project_id=PROJECT, name="two", roles=["project_owner"])
-    assert "never owns" in await studio.refused(403, "serviceAccount", ask, studio.owner.headers)
+    assert "never owns" in await studio.expect_error(403, "serviceAccount", ask, studio.owner.headers)
     account = await made(studio)
     users = {account["user_id"]: {"roles": ["project_owner"]}}
     later = {"action": "save", "data": {"id": PROJECT, "users": users}}
-    assert "never owns" in await studio.refused(403, "project/membership", later, studio.owner.headers)
+    assert "never owns" in await studio.expect_error(403, "project/membership", later, studio.owner.headers)
 
 
 async def test_it_is_good_from_its_ip_ranges_only(studio: Studio) -> None:
     near = await made(studio, ip_ranges=["127.0.0.0/8"])
     far = await made(studio, name="far", ip_ranges=["10.0.0.0/8"])
-    await studio.ok("meta/data", own_record(studio.shop), bearing(near))
-    await studio.refused(403, "meta/data", own_record(studio.shop), bearing(far))
+    await studio.expect_ok("meta/data", own_record(studio.shop), bearing(near))
+    await studio.expect_error(403, "meta/data", own_record(studio.shop), bearing(far))
     ask = asking("save", project_id=PROJECT, name="two", ip_ranges=["10.0.0.1/8"])
-    assert "ip_ranges[0]" in await studio.refused(400, "serviceAccount", ask, studio.owner.headers)
+    assert "ip_ranges[0]" in await studio.expect_error(400, "serviceAccount", ask, studio.owner.headers)
 
 
 async def test_with_a_public_key_each_request_is_signed(studio: Studio) -> None:
@@ -152,13 +152,13 @@ async def test_with_a_public_key_each_request_is_signed(studio: Studio) -> None:
 )
 async def test_a_malformed_one_is_refused_by_name(studio: Studio, data: dict[str, object], place: str) -> None:
     ask = asking("save", **{"project_id": PROJECT, "name": "ci", **data})
-    assert place in await studio.refused(400, "serviceAccount", ask, studio.owner.headers)
+    assert place in await studio.expect_error(400, "serviceAccount", ask, studio.owner.headers)
 
 
 async def test_names_are_unique_in_a_project(studio: Studio) -> None:
     await made(studio)
     ask = asking("save", project_id=PROJECT, name="ci")
-    await studio.refused(409, "serviceAccount", ask, studio.owner.headers)
+    await studio.expect_error(409, "serviceAccount", ask, studio.owner.headers)
 
 
 async def test_no_service_makes_or_revokes_them(studio: Studio) -> None:
@@ -170,8 +170,8 @@ async def test_no_service_makes_or_revokes_them(studio: Studio) -> None:
         asking("save", project_id=PROJECT, name="two"),
         asking("delete", user_id=account["user_id"]),
     ):
-        await studio.refused(403, "serviceAccount", ask, headers)
-    assert len((await studio.ok("serviceAccount", asking("get", project_id=PROJECT), headers))["data"]) == 1
+        await studio.expect_error(403, "serviceAccount", ask, headers)
+    assert len((await studio.expect_ok("serviceAccount", asking("get", project_id=PROJECT), headers))["data"]) == 1
 
 
 async def test_it_does_not_outlive_its_makers_right(studio: Studio) -> None:
@@ -180,6 +180,6 @@ async def test_it_does_not_outlive_its_makers_right(studio: Studio) -> None:
     account = await made(studio, maker, roles=[role])
     assert (account["roles"], account["jwt_expired"]) == ([{"name": role, "expired": now + 60}], now + 60)
     later = asking("save", project_id=PROJECT, name="two", roles=[{"name": role, "expired": now + 61}])
-    await studio.refused(403, "serviceAccount", later, maker.headers)
+    await studio.expect_error(403, "serviceAccount", later, maker.headers)
     await studio.service.clock.advance(60)
-    await studio.refused(401, "meta/data", own_record(studio.shop), bearing(account))
+    await studio.expect_error(401, "meta/data", own_record(studio.shop), bearing(account))

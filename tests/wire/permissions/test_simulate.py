@@ -31,7 +31,7 @@ Lists = Mapping[str, frozenset[str]]
 @pytest.fixture
 async def busy(studio: Studio) -> Studio:
     """Roles, a group with a condition, grants, and people who hold something."""
-    storage = studio.service.house.storage
+    storage = studio.service.services.storage
     await a_person(storage, ANN, tags=frozenset({"staff"}))
     await a_person(storage, BEN)
     await a_person(storage, CAT, email_verified=True)
@@ -47,7 +47,7 @@ async def lists(studio: Studio) -> Lists:
     """What everybody holds in the shop, as an administrator of the project reads it."""
     found = {}
     for user_id in EVERYBODY:
-        told = await studio.ok(
+        told = await studio.expect_ok(
             "meta/data", {"action": "get", **question_body(studio, user_id=user_id)}, studio.owner.headers
         )
         found[user_id] = frozenset(told["data"])
@@ -55,11 +55,11 @@ async def lists(studio: Studio) -> Lists:
 
 
 async def simulated(studio: Studio, **change: object) -> Any:
-    return (await studio.ok("simulate", question_body(studio, change=change), studio.owner.headers))["data"]
+    return (await studio.expect_ok("simulate", question_body(studio, change=change), studio.owner.headers))["data"]
 
 
 async def saved(studio: Studio, path: str, body: dict[str, object]) -> None:
-    await studio.ok(path, body, studio.owner.headers)
+    await studio.expect_ok(path, body, studio.owner.headers)
 
 
 SHOP = "the shop"  # stands for its id, which a parameter cannot know
@@ -210,7 +210,7 @@ async def test_gains_and_losses_are_named_for_each_person(busy: Studio) -> None:
 
 
 async def test_nothing_is_written(busy: Studio) -> None:
-    storage = busy.service.house.storage
+    storage = busy.service.services.storage
     before = await read_all_tables(storage)
     for row in CHANGES:
         await simulated(busy, **row[1])
@@ -226,32 +226,34 @@ async def test_what_the_save_refuses_is_refused(busy: Studio) -> None:
         (400, "kind", {"kind": "weather", "data": {}}),
         (400, "which group", {"kind": "group", "action": "delete"}),
     ):
-        assert said in await busy.refused(status, "simulate", question_body(busy, change=change), busy.owner.headers)
+        assert said in await busy.expect_error(
+            status, "simulate", question_body(busy, change=change), busy.owner.headers
+        )
     limited = {"name": "one", "user_limit": 1}
     await saved(busy, "roles", {"action": "save", "application_id": busy.shop.application_id, "data": limited})
     await set_user_roles(busy, ANN, {ROOT: ["one"]})
     full = {"kind": "record", "data": {"user_id": BEN, "roles": ["one"]}}
-    await busy.refused(409, "simulate", question_body(busy, change=full), busy.owner.headers)
+    await busy.expect_error(409, "simulate", question_body(busy, change=full), busy.owner.headers)
 
 
 async def test_it_needs_the_right_of_members_and_that_of_the_save(busy: Studio) -> None:
     change = {"kind": "role", "data": {"name": "given", "protected": True}}
-    await busy.refused(403, "simulate", question_body(busy, change=change), busy.visitor.headers)
+    await busy.expect_error(403, "simulate", question_body(busy, change=change), busy.stranger.headers)
     reads = {part: {"canRead": {"value": "all"}} for part in ("roles", "private", "public")}
     lists_roles = {"canSeeRoleList": {"value": True}}
     await set_user_roles(busy, STRANGER, {}, secret_data={"meta": reads, "application": lists_roles})
     for one in (change, CHANGES[6][1], CHANGES[10][1], CHANGES[12][1], CHANGES[14][1]):
-        await busy.refused(403, "simulate", question_body(busy, change=one), busy.visitor.headers)
+        await busy.expect_error(403, "simulate", question_body(busy, change=one), busy.stranger.headers)
     may_save = {**lists_roles, "canModifySchema": {"value": True}}
     await set_user_roles(busy, STRANGER, {}, secret_data={"meta": reads, "application": may_save})
-    await busy.ok("simulate", question_body(busy, change=change), busy.visitor.headers)
+    await busy.expect_ok("simulate", question_body(busy, change=change), busy.stranger.headers)
 
 
 async def test_an_administrator_sees_the_effect_in_application_1(busy: Studio) -> None:
     await write_record(busy, a_user_record(OWNER, {ROOT: ["administrator"], P: ["project_owner"]}))
     users = {ANN: {"roles": ["project_administrator"]}}
     ask = {"application_id": 1, "data": {"change": {"kind": "membership", "data": {"id": PROJECT, "users": users}}}}
-    [told] = (await busy.ok("simulate", ask, busy.owner.headers))["data"]["people"]
+    [told] = (await busy.expect_ok("simulate", ask, busy.owner.headers))["data"]["people"]
     assert (told["user_id"], told["gains_roles"]) == (ANN, [f"{PROJECT}/project_administrator"])
     assert f"{IN_PROJECT}private_data.project.can_manage_project" in told["gains"]
 
@@ -265,7 +267,7 @@ async def test_long_answers_are_given_in_pages(busy: Studio) -> None:
     after: str | None = ""
     while after is not None:
         ask = question_body(busy, change=change, limit=2, after=after)
-        page = (await busy.ok("simulate", ask, busy.owner.headers))["data"]
+        page = (await busy.expect_ok("simulate", ask, busy.owner.headers))["data"]
         assert page["truncated"] is (page["after"] is not None)
         seen += [one["user_id"] for one in page["people"]]
         after = page["after"]

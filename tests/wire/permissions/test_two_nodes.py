@@ -48,7 +48,7 @@ async def race(nodes: Nodes, path: str, bodies: list[Mapping[str, object]], who:
 
 async def schema_of(studio: Studio) -> Any:
     ask = {"action": "get", "application_id": studio.shop.application_id}
-    return (await studio.ok("meta/schema", ask, studio.owner.headers))["data"]
+    return (await studio.expect_ok("meta/schema", ask, studio.owner.headers))["data"]
 
 
 async def test_ap_12_of_parallel_creates_of_one_name_in_a_project_one_succeeds(nodes: Nodes) -> None:
@@ -62,7 +62,7 @@ async def test_ap_13_parallel_saves_of_different_fields_are_both_kept(nodes: Nod
     bodies = [{"action": "save", "data": {"application_id": shop, **field}} for field in fields]
     assert await race(nodes, "application", bodies, owner) == {200: 10}
     ask = {"action": "get", "data": {"application_id": shop}}
-    now = (await nodes[1].ok("application", ask, owner.headers))["data"]
+    now = (await nodes[1].expect_ok("application", ask, owner.headers))["data"]
     assert (now["name"], now["description"], now["version"]) == ("Market", "Sells", 11)
 
 
@@ -73,12 +73,12 @@ async def test_pr_05_of_colliding_parallel_publishes_one_succeeds(nodes: Nodes) 
     bodies = [{"project": ("My Project", "my_project", "MY PROJECT")[number % 3]} for number in range(20)]
     assert await race(nodes, "publish", bodies, author) == {200: 1, 409: 19}
     ask = {"action": "get", "application_id": 1, "data": {"type": "roles"}}
-    held = (await nodes[1].ok("meta/data", ask, author.headers))["data"]
+    held = (await nodes[1].expect_ok("meta/data", ask, author.headers))["data"]
     assert held == ["my_project/project_administrator", "my_project/project_owner"]
 
 
 async def test_gr_03_parallel_saves_never_make_more_than_a_hundred_members(nodes: Nodes) -> None:
-    storage, owner = nodes[0].service.house.storage, nodes[0].owner
+    storage, owner = nodes[0].service.services.storage, nodes[0].owner
     await storage.groups.create_group(a_group(), [a_record()])
     ids = [str(3_000_000_000 + number) for number in range(120)]
     for user_id in ids:
@@ -86,7 +86,7 @@ async def test_gr_03_parallel_saves_never_make_more_than_a_hundred_members(nodes
     bodies = [{"group_id": GROUP, "data": {"users": part}} for part in (ids[:60], ids[60:])]
     assert await race(nodes, "group/access", bodies, owner) == {200: 2}
     ask = {"action": "get", "data": {"project_id": PROJECT}}
-    (group,) = (await nodes[1].ok("group", ask, owner.headers))["data"]["groups"]
+    (group,) = (await nodes[1].expect_ok("group", ask, owner.headers))["data"]["groups"]
     assert group["users"] in (ids[:60], ids[60:])
 
 
@@ -118,16 +118,16 @@ async def test_gr_08_who_leaves_a_group_on_one_node_has_left_it_on_the_other(nod
     one, two = nodes
     member = await create_person_with(one, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
     group = a_group(users=(member.user_id,))
-    await one.service.house.storage.groups.create_group(group, [a_record()])
+    await one.service.services.storage.groups.create_group(group, [a_record()])
     view = {"action": "get", "data": {"id": PROJECT}}
     allow = {"action": "save", "data": {"id": PROJECT, "allow": [GROUP]}}
-    await one.ok("project/membership", allow, one.owner.headers)
+    await one.expect_ok("project/membership", allow, one.owner.headers)
     for studio in nodes:
-        await studio.ok("project", view, member.headers)
-    await one.ok("group/access", {"group_id": GROUP, "data": {"users": []}}, one.owner.headers)
-    await two.refused(403, "project", view, member.headers)
-    await two.ok("group/access", {"group_id": GROUP, "data": {"users": [member.user_id]}}, two.owner.headers)
-    await one.ok("project", view, member.headers)
+        await studio.expect_ok("project", view, member.headers)
+    await one.expect_ok("group/access", {"group_id": GROUP, "data": {"users": []}}, one.owner.headers)
+    await two.expect_error(403, "project", view, member.headers)
+    await two.expect_ok("group/access", {"group_id": GROUP, "data": {"users": [member.user_id]}}, two.owner.headers)
+    await one.expect_ok("project", view, member.headers)
 
 
 async def test_pr_11_a_project_removed_on_one_node_is_removed_on_the_other(nodes: Nodes) -> None:
@@ -137,29 +137,29 @@ async def test_pr_11_a_project_removed_on_one_node_is_removed_on_the_other(nodes
     beside = bearer_headers(one.owner.jwt, Service_Jwt=jwt)
     with_key = own_record(one.shop, jwt=one.owner.jwt)
     for studio in nodes:
-        await studio.ok("project", view, one.owner.headers)
-        await studio.ok("meta/data", own_record(one.shop), beside)
-        await studio.ok("meta/data", with_key, bearer_headers(key))
-    await one.ok("project", {"action": "delete", "data": {"id": PROJECT}}, one.owner.headers)
-    await two.refused(403, "project", view, one.owner.headers)
-    await two.refused(401, "meta/data", own_record(one.shop), beside)
-    await two.refused(401, "meta/data", with_key, bearer_headers(key))
+        await studio.expect_ok("project", view, one.owner.headers)
+        await studio.expect_ok("meta/data", own_record(one.shop), beside)
+        await studio.expect_ok("meta/data", with_key, bearer_headers(key))
+    await one.expect_ok("project", {"action": "delete", "data": {"id": PROJECT}}, one.owner.headers)
+    await two.expect_error(403, "project", view, one.owner.headers)
+    await two.expect_error(401, "meta/data", own_record(one.shop), beside)
+    await two.expect_error(401, "meta/data", with_key, bearer_headers(key))
 
 
 async def test_ro_18_a_role_deleted_and_made_again_on_another_node_belongs_to_nobody(nodes: Nodes) -> None:
     one, two = nodes
-    shop, who = one.shop.application_id, one.visitor
+    shop, who = one.shop.application_id, one.stranger
     role = {"name": "Moderator", "meta": {"private_data": {"kick": {"value": True}}}}
     save = {"action": "save", "application_id": shop, "data": role}
-    await one.ok("roles", save, one.owner.headers)
+    await one.expect_ok("roles", save, one.owner.headers)
     record = {"action": "save", "application_id": shop, "data": {"user_id": who.user_id, "roles": ["Moderator"]}}
-    await two.ok("meta/data", record, one.owner.headers)
+    await two.expect_ok("meta/data", record, one.owner.headers)
     mine = own_record(one.shop, data={"type": "list_short"})
     for studio in nodes:
-        assert (await studio.ok("meta/data", mine, who.headers))["data"] == ["kick"]
-    await two.ok(
+        assert (await studio.expect_ok("meta/data", mine, who.headers))["data"] == ["kick"]
+    await two.expect_ok(
         "roles", {"action": "delete", "application_id": shop, "data": {"name": "moderator"}}, one.owner.headers
     )
-    assert (await one.ok("meta/data", mine, who.headers))["data"] == []
-    await two.ok("roles", save, one.owner.headers)
-    assert (await one.ok("meta/data", mine, who.headers))["data"] == []
+    assert (await one.expect_ok("meta/data", mine, who.headers))["data"] == []
+    await two.expect_ok("roles", save, one.owner.headers)
+    assert (await one.expect_ok("meta/data", mine, who.headers))["data"] == []

@@ -47,17 +47,17 @@ def reading(studio: Studio, user_id: str, kind: str = "tree", **options: object)
 
 
 async def save(studio: Studio, who: Person, user_id: str, **data: object) -> Any:
-    return (await studio.ok("meta/data", saving(studio, user_id, **data), who.headers))["data"]
+    return (await studio.expect_ok("meta/data", saving(studio, user_id, **data), who.headers))["data"]
 
 
 async def get(studio: Studio, who: Person, user_id: str, kind: str = "tree", **options: object) -> Any:
-    return (await studio.ok("meta/data", reading(studio, user_id, kind, **options), who.headers))["data"]
+    return (await studio.expect_ok("meta/data", reading(studio, user_id, kind, **options), who.headers))["data"]
 
 
 async def with_roles(studio: Studio, *names: str, **roles: object) -> None:
     wanted = {**{name: {"meta": {"private_data": KICK}} for name in names}, **roles}
     body = {"action": "save", "application_id": studio.shop.application_id, "data": {"roles": wanted}}
-    await studio.ok("meta/schema", body, studio.owner.headers)
+    await studio.expect_ok("meta/schema", body, studio.owner.headers)
 
 
 def all_of(**parts: tuple[str, str]) -> dict[str, object]:
@@ -87,7 +87,7 @@ async def test_sc_05_each_section_is_read_as_far_as_it_is_opened(studio: Studio,
         own = await get(studio, reader, reader.user_id)
         assert own.keys() == {"login", "private_data", "public_data", "roles", "secret_data", "version"}
         if extent != "all":
-            await studio.refused(403, "meta/data", reading(studio, other.user_id), reader.headers)
+            await studio.expect_error(403, "meta/data", reading(studio, other.user_id), reader.headers)
             continue
         seen = await get(studio, reader, other.user_id)
         assert seen.keys() == {SECTIONS[part], "version"} | ({"login"} if part == "secret" else set())
@@ -127,12 +127,12 @@ async def test_sc_07_a_save_is_all_or_nothing(studio: Studio) -> None:
     other = await create_person_with(studio)
     writer = await create_person_with(studio, secret_data=all_of(public=("all", "all")))
     both = saving(studio, other.user_id, public_data=BADGE, secret_data=secret_document("canSave"))
-    await studio.refused(403, "meta/data", both, writer.headers)
+    await studio.expect_error(403, "meta/data", both, writer.headers)
     boss = await create_administrator(studio)
     half = saving(studio, other.user_id, public_data=BADGE, roles=["unheard_of"])
-    await studio.refused(404, "meta/data", half, boss.headers)
+    await studio.expect_error(404, "meta/data", half, boss.headers)
     half = saving(studio, other.user_id, public_data=BADGE, private_data={"badge": {"value": True}})
-    await studio.refused(400, "meta/data", half, boss.headers)
+    await studio.expect_error(400, "meta/data", half, boss.headers)
     seen = await get(studio, boss, other.user_id)
     assert (seen["public_data"], seen["secret_data"], seen["version"]) == ({}, {}, 0)
 
@@ -144,11 +144,11 @@ async def test_sc_08_nobody_grants_himself_more_than_he_may_grant(studio: Studio
         "roles": {"Guard": {"protected": True, "meta": ban}, "Mod": {"meta": {"private_data": KICK}}},
     }
     body = {"action": "save", "application_id": studio.shop.application_id, "data": schema}
-    await studio.ok("meta/schema", body, studio.owner.headers)
+    await studio.expect_ok("meta/schema", body, studio.owner.headers)
     me = await create_person_with(studio, secret_data=all_of(roles=("self", "self"), private=("self", "self")))
-    await studio.refused(403, "meta/data", saving(studio, me.user_id, roles=["Guard"]), me.headers)
-    await studio.refused(403, "meta/data", saving(studio, me.user_id, **ban), me.headers)
-    await studio.refused(404, "meta/data", saving(studio, me.user_id, roles=["project_owner"]), me.headers)
+    await studio.expect_error(403, "meta/data", saving(studio, me.user_id, roles=["Guard"]), me.headers)
+    await studio.expect_error(403, "meta/data", saving(studio, me.user_id, **ban), me.headers)
+    await studio.expect_error(404, "meta/data", saving(studio, me.user_id, roles=["project_owner"]), me.headers)
     await save(studio, me, me.user_id, roles=["Mod"])
     sly = await create_person_with(
         studio, secret_data=all_of(roles=("self", "self"), private=("self", "self")), application_id=1
@@ -163,7 +163,7 @@ async def test_sc_08_nobody_grants_himself_more_than_he_may_grant(studio: Studio
         {"private_data": {"project": {"can_view_project": {"value": True}}}},
         {"private_data": {"projectAccess": {PROJECT: {"roles": ["project_administrator"]}}}},
     ):
-        await studio.refused(403, "meta/data", {**central, "data": data}, sly.headers)
+        await studio.expect_error(403, "meta/data", {**central, "data": data}, sly.headers)
 
 
 async def test_nobody_gives_secret_data_he_does_not_hold_nor_makes_it_last(studio: Studio) -> None:
@@ -178,13 +178,13 @@ async def test_nobody_gives_secret_data_he_does_not_hold_nor_makes_it_last(studi
         secret_document(roles=("none", "self")),
         secret_document(private=("all", "all")),
     ):
-        await studio.refused(403, "meta/data", saving(studio, other.user_id, secret_data=wanted), giver.headers)
+        await studio.expect_error(403, "meta/data", saving(studio, other.user_id, secret_data=wanted), giver.headers)
     await save(studio, giver, other.user_id, secret_data=secret_document("canRead", roles=("self", "none")))
     boss = await create_administrator(studio)
     short = {"application": {"canSave": {"value": True, "expired": now + 60}}}
     await save(studio, boss, other.user_id, secret_data=short)
     endless = saving(studio, other.user_id, secret_data=secret_document("canSave"))
-    await studio.refused(403, "meta/data", endless, giver.headers)
+    await studio.expect_error(403, "meta/data", endless, giver.headers)
     with_more = {**short, "meta": {"roles": {"canRead": {"value": "self"}}}}
     await save(studio, giver, other.user_id, secret_data=with_more)
     await save(studio, giver, other.user_id, secret_data=None)
@@ -192,42 +192,46 @@ async def test_nobody_gives_secret_data_he_does_not_hold_nor_makes_it_last(studi
     await save(studio, boss, other.user_id, secret_data=narrowed)
     blind = await create_person_with(studio, secret_data=all_of(secret=("all", "all")))
     back_to_default = saving(studio, other.user_id, secret_data={})
-    await studio.refused(403, "meta/data", back_to_default, blind.headers)
+    await studio.expect_error(403, "meta/data", back_to_default, blind.headers)
 
 
 async def test_secret_data_that_has_ended_opens_nothing(studio: Studio) -> None:
     now = studio.service.clock.now()
     ending = {"meta": {"private": {"canRead": {"value": "all", "expired": now + 60}}}}
     reader = await create_person_with(studio, secret_data=ending)
-    await save(studio, studio.owner, studio.visitor.user_id, private_data=KICK)
-    assert "private_data" in await get(studio, reader, studio.visitor.user_id)
+    await save(studio, studio.owner, studio.stranger.user_id, private_data=KICK)
+    assert "private_data" in await get(studio, reader, studio.stranger.user_id)
     await studio.service.clock.advance(60)
-    assert "private_data" not in await get(studio, reader, studio.visitor.user_id)
+    assert "private_data" not in await get(studio, reader, studio.stranger.user_id)
 
 
 async def test_project_access_is_judged_project_by_project(studio: Studio) -> None:
-    await publish(studio.service.house.storage, a_project("Elsewhere"), owners=[studio.visitor.user_id])
+    await publish(studio.service.services.storage, a_project("Elsewhere"), owners=[studio.stranger.user_id])
     await with_roles(studio, "Mod")
     other = await create_person_with(studio)
     manager = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_manage_project")})
     here = {"projectAccess": {PROJECT: {"roles": ["Mod"], "private_data": {"x": {"value": True}}}}}
-    await studio.ok("meta/data", saving(studio, other.user_id, private_data=here), manager.headers)
+    await studio.expect_ok("meta/data", saving(studio, other.user_id, private_data=here), manager.headers)
     assert await get(studio, other, other.user_id, "list_short") == [f"{PROJECT}/user.kick", f"{PROJECT}/x"]
     there = {"projectAccess": {**here["projectAccess"], "elsewhere": {"roles": ["Mod"]}}}
     for who in (manager, studio.owner):
         answer = await studio.post("meta/data", saving(studio, other.user_id, private_data=there), who.headers)
         assert answer.status_code == 403
     boss = await create_administrator(studio)
-    said = await studio.refused(400, "meta/data", saving(studio, other.user_id, private_data=there), boss.headers)
+    said = await studio.expect_error(
+        400, "meta/data", saving(studio, other.user_id, private_data=there), boss.headers
+    )
     assert "elsewhere" in said
     for nothing in ({}, None, {PROJECT: {}}, {"unheard_of": {}}):
         body = saving(studio, other.user_id, private_data={"projectAccess": nothing})
-        await studio.refused(403, "meta/data", body, studio.visitor.headers)
+        await studio.expect_error(403, "meta/data", body, studio.stranger.headers)
     unknown = {"projectAccess": {"unheard_of": {"roles": ["Mod"]}}}
-    await studio.refused(403, "meta/data", saving(studio, other.user_id, private_data=unknown), manager.headers)
+    await studio.expect_error(403, "meta/data", saving(studio, other.user_id, private_data=unknown), manager.headers)
     root_too = {**KICK, **here}
-    await studio.refused(403, "meta/data", saving(studio, other.user_id, private_data=root_too), manager.headers)
-    await studio.ok("meta/data", saving(studio, other.user_id, private_data={"projectAccess": None}), manager.headers)
+    await studio.expect_error(403, "meta/data", saving(studio, other.user_id, private_data=root_too), manager.headers)
+    await studio.expect_ok(
+        "meta/data", saving(studio, other.user_id, private_data={"projectAccess": None}), manager.headers
+    )
     assert await get(studio, other, other.user_id, "list_short") == []
 
 
@@ -239,13 +243,13 @@ async def test_a_central_role_in_a_project_is_given_by_who_holds_it_there(studio
         data = {"user_id": other.user_id, "private_data": {"projectAccess": {PROJECT: access}}}
         return {"action": "save", "application_id": 1, "data": data}
 
-    await studio.ok("meta/data", central(roles=["app_developer"]), deputy.headers)
-    await studio.refused(403, "meta/data", central(roles=["project_owner"]), deputy.headers)
+    await studio.expect_ok("meta/data", central(roles=["app_developer"]), deputy.headers)
+    await studio.expect_error(403, "meta/data", central(roles=["project_owner"]), deputy.headers)
     remove = {"project": {"can_remove_project": {"value": True}}}
-    await studio.refused(403, "meta/data", central(private_data=remove), deputy.headers)
-    await studio.refused(400, "meta/data", central(private_data={"mine": {"value": True}}), studio.owner.headers)
-    await studio.ok("meta/data", central(roles=["project_owner"]), studio.owner.headers)
-    await studio.refused(403, "meta/data", central(), deputy.headers)
+    await studio.expect_error(403, "meta/data", central(private_data=remove), deputy.headers)
+    await studio.expect_error(400, "meta/data", central(private_data={"mine": {"value": True}}), studio.owner.headers)
+    await studio.expect_ok("meta/data", central(roles=["project_owner"]), studio.owner.headers)
+    await studio.expect_error(403, "meta/data", central(), deputy.headers)
 
 
 # -- shapes -------------------------------------------------------------------------------------------
@@ -279,7 +283,7 @@ async def test_sc_10_lists_tell_what_counts_and_the_tree_what_is_written(studio:
     who, now = await filled(studio), studio.service.clock.now()
     shop = studio.shop.application_id
     place = f"private_data.projectAccess.{PROJECT}"
-    answer = await studio.ok("meta/data", own_record(studio.shop), who.headers)
+    answer = await studio.expect_ok("meta/data", own_record(studio.shop), who.headers)
     assert answer == {
         "status": "OK",
         "data": [
@@ -326,14 +330,14 @@ async def test_with_exp_tells_the_seconds_left(studio: Studio) -> None:
         f"{PROJECT}/user.kick:0",
         "user.kick:0",
     ]
-    root = await studio.ok(
+    root = await studio.expect_ok(
         "meta/data", reading(studio, who.user_id, "list_short", hide_project_access=True), who.headers
     )
     assert root["data"] == ["badge", "direct", "user.kick"]
 
 
 async def test_sc_11_a_project_that_cannot_be_told_of_is_left_out_without_a_hint(studio: Studio) -> None:
-    storage = studio.service.house.storage
+    storage = studio.service.services.storage
     who = await filled(studio)
     await publish(storage, a_project("Elsewhere"))
     await storage.projects.edit_project(PROJECT, set_project_fields(aliases=("minds",)))
@@ -368,18 +372,18 @@ async def test_sc_11_a_project_that_cannot_be_told_of_is_left_out_without_a_hint
         assert list(tree["private_data"].get("projectAccess", {})) == projects
     for strange in (5, ["minds"], {}):
         body = reading(studio, who.user_id, "list_short", project_id=strange)
-        await studio.refused(400, "meta/data", body, who.headers)
+        await studio.expect_error(400, "meta/data", body, who.headers)
 
 
 async def test_sc_12_with_apps_data_tells_of_what_he_may_see(studio: Studio) -> None:
-    storage = studio.service.house.storage
+    storage = studio.service.services.storage
     apps = [await create_application(storage, name=f"App {n}", project_id=PROJECT) for n in range(10)]
     await storage.projects.edit_project(PROJECT, set_project_fields(aliases=("minds",)))
     one = apps[3].application_id
     narrow = await create_person_with(studio, {application_scope(PROJECT, one): holdings_with("app_developer")})
     ask = {"action": "get", "application_id": 1, "data": {"type": "list_short"}}
     both = {**ask, "options": {"with_apps_data": True, "with_roles": True}}
-    told = (await studio.ok("meta/data", both, narrow.headers))["data"]
+    told = (await studio.expect_ok("meta/data", both, narrow.headers))["data"]
     assert told == {
         "rules": [
             f"{PROJECT}/applications/{one}/app.can_manage_app_api_keys",
@@ -390,34 +394,34 @@ async def test_sc_12_with_apps_data_tells_of_what_he_may_see(studio: Studio) -> 
         "apps": {PROJECT: [{"id": one, "name": "App 3"}]},
     }
     viewer = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
-    told = (await studio.ok("meta/data", {**ask, "options": {"with_apps_data": True}}, viewer.headers))["data"]
+    told = (await studio.expect_ok("meta/data", {**ask, "options": {"with_apps_data": True}}, viewer.headers))["data"]
     assert told["projects"] == {PROJECT: {"name": "Mind Games", "aliases": ["minds"]}}
     assert told["apps"] == {}
     wide = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_manage_applications")})
-    told = (await studio.ok("meta/data", {**ask, "options": {"with_apps_data": True}}, wide.headers))["data"]
+    told = (await studio.expect_ok("meta/data", {**ask, "options": {"with_apps_data": True}}, wide.headers))["data"]
     assert told.keys() == {"rules", "projects", "apps"}
     assert len(told["apps"][PROJECT]) == 11
-    nothing = (await studio.ok("meta/data", both, studio.visitor.headers))["data"]
+    nothing = (await studio.expect_ok("meta/data", both, studio.stranger.headers))["data"]
     assert nothing == {"rules": [], "roles": [], "projects": {}, "apps": {}}
     for kind in ("tree", "roles"):
         for option in ("with_roles", "with_apps_data"):
             body = {**ask, "data": {"type": kind}, "options": {option: True}}
-            await studio.refused(400, "meta/data", body, wide.headers)
+            await studio.expect_error(400, "meta/data", body, wide.headers)
 
 
 async def test_types_and_options_are_those_there_are(studio: Studio) -> None:
     me = studio.owner.user_id
     for kind in ("TREE", "", "all", 5, None, ["list"]):
         body = {"action": "get", "application_id": studio.shop.application_id, "data": {"type": kind}}
-        await studio.refused(400, "meta/data", body, studio.owner.headers)
+        await studio.expect_error(400, "meta/data", body, studio.owner.headers)
     for options in ({"colour": 1}, {"with_exp": "true"}, {"with_exp": 1}, [], 5):
         body = {**reading(studio, me), "options": options}
-        await studio.refused(400, "meta/data", body, studio.owner.headers)
-    assert "colour" in await studio.refused(400, "meta/data", saving(studio, me, colour=1), studio.owner.headers)
+        await studio.expect_error(400, "meta/data", body, studio.owner.headers)
+    assert "colour" in await studio.expect_error(400, "meta/data", saving(studio, me, colour=1), studio.owner.headers)
     for strange in ("x", "", "0", "1\n", 5, ["1"], "9" * 30):
-        await studio.refused(400, "meta/data", reading(studio, strange), studio.owner.headers)  # type: ignore[arg-type]
+        await studio.expect_error(400, "meta/data", reading(studio, strange), studio.owner.headers)  # type: ignore[arg-type]
     none = {"action": "get", "data": {}}
-    await studio.refused(400, "meta/data", none, studio.owner.headers)
+    await studio.expect_error(400, "meta/data", none, studio.owner.headers)
 
 
 # -- saving -------------------------------------------------------------------------------------------
@@ -425,7 +429,7 @@ async def test_types_and_options_are_those_there_are(studio: Studio) -> None:
 
 async def test_absent_sections_stay_null_empties_and_versions_count(studio: Studio) -> None:
     await with_roles(studio, "Mod")
-    user, owner = studio.visitor.user_id, studio.owner
+    user, owner = studio.stranger.user_id, studio.owner
     first = await save(studio, owner, user, roles=["mod"], public_data=BADGE, private_data=KICK)
     assert (first["roles"], first["public_data"], first["private_data"], first["version"]) == (
         ["Mod"],
@@ -436,20 +440,20 @@ async def test_absent_sections_stay_null_empties_and_versions_count(studio: Stud
     access = {"projectAccess": {PROJECT: {"roles": ["Mod"]}}}
     kept = await save(studio, owner, user, private_data={**KICK, **access}, version=1)
     assert (kept["roles"], kept["public_data"], kept["private_data"]) == (["Mod"], BADGE, {**KICK, **access})
-    await studio.refused(409, "meta/data", saving(studio, user, roles=[], version=1), owner.headers)
+    await studio.expect_error(409, "meta/data", saving(studio, user, roles=[], version=1), owner.headers)
     emptied = await save(studio, owner, user, private_data=None, public_data=None)
     assert (emptied["private_data"], emptied["public_data"], emptied["version"]) == ({}, {}, 3)
     assert (await save(studio, owner, user, roles=None))["roles"] == []
     (first_told, *_) = await audit_records(studio, AuditEvent.USER_SCHEMA_SAVED)
     assert (first_told.actor, first_told.subject) == (owner.user_id, user)
-    await studio.refused(400, "meta/data", saving(studio, user), owner.headers)
+    await studio.expect_error(400, "meta/data", saving(studio, user), owner.headers)
 
 
 async def test_sc_13_sc_14_entries_are_strict(studio: Studio) -> None:
-    user = studio.visitor.user_id
+    user = studio.stranger.user_id
     body = {"action": "save", "application_id": studio.shop.application_id}
     schema = {"private_data": {"user": {"kick": {"value": False}}}}
-    await studio.ok("meta/schema", {**body, "data": schema}, studio.owner.headers)
+    await studio.expect_ok("meta/schema", {**body, "data": schema}, studio.owner.headers)
     for entry in (
         {"value": "true"},
         {"value": 1},
@@ -463,7 +467,7 @@ async def test_sc_13_sc_14_entries_are_strict(studio: Studio) -> None:
         5,
     ):
         for section in ("private_data", "public_data"):
-            await studio.refused(
+            await studio.expect_error(
                 400, "meta/data", saving(studio, user, **{section: {"x": entry}}), studio.owner.headers
             )
     for private in (
@@ -472,16 +476,16 @@ async def test_sc_13_sc_14_entries_are_strict(studio: Studio) -> None:
         {"user": {"value": True}},
         {"user": {"kick": {"hard": {"value": True}}}},
     ):
-        await studio.refused(400, "meta/data", saving(studio, user, private_data=private), studio.owner.headers)
+        await studio.expect_error(400, "meta/data", saving(studio, user, private_data=private), studio.owner.headers)
     taken = {"user": {"kick": {"value": True}}}
-    await studio.refused(400, "meta/data", saving(studio, user, public_data=taken), studio.owner.headers)
+    await studio.expect_error(400, "meta/data", saving(studio, user, public_data=taken), studio.owner.headers)
     twins = {"Kick": {"value": True}, "kick": {"value": False}}
     assert (await save(studio, studio.owner, user, private_data=twins))["private_data"] == twins
     for bad in (5, "x", {"a": 1}, [5], [None], [["Mod"]], ["a/b"], ["Mod", "mod"]):
-        await studio.refused(400, "meta/data", saving(studio, user, roles=bad), studio.owner.headers)
+        await studio.expect_error(400, "meta/data", saving(studio, user, roles=bad), studio.owner.headers)
     for access in ([], 5, {"Mind_Games": {}}, {PROJECT: 5}, {PROJECT: {"colour": 1}}):
         wrong = saving(studio, user, private_data={"projectAccess": access})
-        await studio.refused(400, "meta/data", wrong, studio.owner.headers)
+        await studio.expect_error(400, "meta/data", wrong, studio.owner.headers)
 
 
 async def test_sc_17_a_record_is_saved_for_who_never_logged_in_and_not_for_nobody(studio: Studio) -> None:
@@ -490,15 +494,17 @@ async def test_sc_17_a_record_is_saved_for_who_never_logged_in_and_not_for_nobod
     assert saved["public_data"] == BADGE
     nobody = "4444444444"
     body = saving(studio, nobody, public_data=BADGE)
-    assert await studio.refused(404, "meta/data", body, studio.owner.headers) == "user not found"
-    assert await studio.refused(404, "meta/data", reading(studio, nobody), studio.owner.headers) == "user not found"
+    assert await studio.expect_error(404, "meta/data", body, studio.owner.headers) == "user not found"
+    assert (
+        await studio.expect_error(404, "meta/data", reading(studio, nobody), studio.owner.headers) == "user not found"
+    )
     blind = await create_person_with(studio, secret_data=all_of(secret=("self", "self")))
     foreign, unknown = [
         await studio.post("meta/data", reading(studio, one), blind.headers) for one in (user.user_id, nobody)
     ]
     assert (foreign.status_code, foreign.content) == (unknown.status_code, unknown.content)
     for body in (saving(studio, one, public_data=BADGE) for one in (user.user_id, nobody)):
-        await studio.refused(403, "meta/data", body, blind.headers)
+        await studio.expect_error(403, "meta/data", body, blind.headers)
 
 
 async def test_sc_18_roles_without_a_jwt_are_told_to_the_applications_service(studio: Studio) -> None:
@@ -508,29 +514,29 @@ async def test_sc_18_roles_without_a_jwt_are_told_to_the_applications_service(st
     wanted = sorted([f"{PROJECT}.applications.{shop}/Mod", f"{PROJECT}/Mod", "Mod"])
     key, jwt = await studio.access_key(), await studio.service_jwt()
     for headers in ({"Service-Jwt": jwt}, bearer_headers(key)):
-        assert sorted((await studio.ok("meta/data", body, headers))["data"]) == wanted
+        assert sorted((await studio.expect_ok("meta/data", body, headers))["data"]) == wanted
         for kind in ("tree", "list", "list_short"):
-            await studio.refused(401, "meta/data", reading(studio, who.user_id, kind), headers)
+            await studio.expect_error(401, "meta/data", reading(studio, who.user_id, kind), headers)
         unknown = await studio.post("meta/data", reading(studio, "4444444444", "roles"), headers)
         assert unknown.status_code == 404
     boss = await create_administrator(studio)
     new_key = {"action": "save", "application_id": studio.other.application_id, "data": {}}
-    theirs = (await studio.ok("accessKey", new_key, boss.headers))["data"]["hash"]
-    await studio.refused(403, "meta/data", body, bearer_headers(theirs))
-    await studio.refused(403, "meta/data", body, {"Service-Jwt": await studio.service_jwt(studio.other)})
+    theirs = (await studio.expect_ok("accessKey", new_key, boss.headers))["data"]["hash"]
+    await studio.expect_error(403, "meta/data", body, bearer_headers(theirs))
+    await studio.expect_error(403, "meta/data", body, {"Service-Jwt": await studio.service_jwt(studio.other)})
     for headers in ({}, {"Factor": FACTOR}):
-        await studio.refused(401, "meta/data", body, headers)
+        await studio.expect_error(401, "meta/data", body, headers)
 
 
 async def test_sc_19_the_requests_end_is_for_what_has_none(studio: Studio) -> None:
     await with_roles(studio, "Mod", "Old")
-    user, now = studio.visitor.user_id, studio.service.clock.now()
+    user, now = studio.stranger.user_id, studio.service.clock.now()
     data = {
         "roles": ["Mod", {"name": "Old", "expired": now + 500}],
         "public_data": {"badge": {"value": True}, "crown": {"value": True, "ttl": 5}},
         "private_data": {"projectAccess": {PROJECT: {"roles": ["Mod"]}}},
     }
-    answer = await studio.ok(
+    answer = await studio.expect_ok(
         "meta/data", {**saving(studio, user, **data), "expired": now + 100}, studio.owner.headers
     )
     assert answer["expired"] == now + 5
@@ -542,18 +548,20 @@ async def test_sc_19_the_requests_end_is_for_what_has_none(studio: Studio) -> No
     access = answer["data"]["private_data"]["projectAccess"][PROJECT]
     assert access == {"roles": [{"name": "Mod", "expired": now + 100}]}
     await studio.service.clock.advance(100)
-    assert await get(studio, studio.visitor, user, "list_short") == ["crown", "user.kick"]
+    assert await get(studio, studio.stranger, user, "list_short") == ["crown", "user.kick"]
     for strange in (-1, "5", 1.5, True, None, now * 1_000, 2**63):
         body = {**saving(studio, user, roles=["Mod"]), "expired": strange}
-        await studio.refused(400, "meta/data", body, studio.owner.headers)
-    past = await studio.ok("meta/data", {**saving(studio, user, roles=["Mod"]), "expired": 5}, studio.owner.headers)
+        await studio.expect_error(400, "meta/data", body, studio.owner.headers)
+    past = await studio.expect_ok(
+        "meta/data", {**saving(studio, user, roles=["Mod"]), "expired": 5}, studio.owner.headers
+    )
     assert past["data"]["roles"] == [{"name": "Mod", "expired": 5}]
 
 
 async def test_sc_21_each_request_is_decided_by_itself(studio: Studio) -> None:
     meta = {"meta": {"private_data": KICK}}
     await with_roles(studio, Inside={**meta, "condition": {"ip": "10.0.0.0/8"}})
-    key, who = await studio.access_key(), studio.visitor
+    key, who = await studio.access_key(), studio.stranger
 
     async def seen_from(address: str) -> Any:
         body = own_record(studio.shop, data={"type": "list_short"}, ip=address, ts=studio.service.clock.now())
@@ -575,13 +583,13 @@ async def test_sc_21_each_request_is_decided_by_itself(studio: Studio) -> None:
         ("user/purchases", "purchases", "gold", "crown"),
     ):
         for values, held in (([], []), ([value], [rule]), ([], [])):
-            await studio.ok(path, {"data": {"user_id": who.user_id, field: values}}, boss.headers)
+            await studio.expect_ok(path, {"data": {"user_id": who.user_id, field: values}}, boss.headers)
             assert await get(studio, who, who.user_id, "list_short") == held
 
 
 async def test_a_list_can_be_kept_and_asked_for_again_by_its_etag(studio: Studio) -> None:
     await with_roles(studio, "Mod")
-    me, body = studio.visitor, reading(studio, studio.visitor.user_id, "list")
+    me, body = studio.stranger, reading(studio, studio.stranger.user_id, "list")
     first = await studio.post("meta/data", body, me.headers)
     assert (first.headers["cache-control"], first.headers["vary"]) == ("private, no-cache", "Authorization")
     again = {**me.headers, "If-None-Match": first.headers["etag"]}
@@ -590,22 +598,22 @@ async def test_a_list_can_be_kept_and_asked_for_again_by_its_etag(studio: Studio
     await save(studio, studio.owner, me.user_id, roles=["Mod"])
     changed = await studio.post("meta/data", body, again)
     assert (changed.status_code, changed.json()["data"]) == (200, ["private_data.user.kick"])
-    await studio.refused(401, "meta/data", body, {"If-None-Match": first.headers["etag"]})
+    await studio.expect_error(401, "meta/data", body, {"If-None-Match": first.headers["etag"]})
 
 
 async def test_rules_of_an_application_of_a_removed_project_are_not_written(studio: Studio) -> None:
-    await studio.service.house.storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
-    body = saving(studio, studio.visitor.user_id, public_data=BADGE)
-    await studio.refused(403, "meta/data", body, studio.owner.headers)
+    await studio.service.services.storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
+    body = saving(studio, studio.stranger.user_id, public_data=BADGE)
+    await studio.expect_error(403, "meta/data", body, studio.owner.headers)
 
 
 async def test_pa_13_an_unknown_application_is_no_different_from_a_foreign_one(studio: Studio) -> None:
     for number in (studio.other.application_id, 999_999):
         body = {"action": "save", "application_id": number, "data": {"user_id": studio.owner.user_id, "roles": []}}
-        await studio.refused(403, "meta/data", body, studio.visitor.headers)
+        await studio.expect_error(403, "meta/data", body, studio.stranger.headers)
     boss = await create_administrator(studio)
     body = {"action": "save", "application_id": 999_999, "data": {"roles": []}}
-    await studio.refused(404, "meta/data", body, boss.headers)
+    await studio.expect_error(404, "meta/data", body, boss.headers)
 
 
 async def test_tags_and_purchases_are_written_by_administrators(studio: Studio) -> None:
@@ -614,16 +622,20 @@ async def test_tags_and_purchases_are_written_by_administrators(studio: Studio) 
         studio, {ROOT: holdings_with_rules("can_create_projects"), Scope(PROJECT): holdings_with("project_owner")}
     )
     for path, field in (("user/tags", "tags"), ("user/purchases", "purchases")):
-        body = {"data": {"user_id": studio.visitor.user_id, field: ["b", "a"]}}
-        await studio.refused(403, path, body, who.headers)
-        answer = await studio.ok(path, body, boss.headers)
-        assert answer["data"] == {"user_id": studio.visitor.user_id, field: ["a", "b"]}
+        body = {"data": {"user_id": studio.stranger.user_id, field: ["b", "a"]}}
+        await studio.expect_error(403, path, body, who.headers)
+        answer = await studio.expect_ok(path, body, boss.headers)
+        assert answer["data"] == {"user_id": studio.stranger.user_id, field: ["a", "b"]}
         unknown = {"data": {"user_id": "4444444444", field: []}}
-        assert await studio.refused(404, path, unknown, boss.headers) == "user not found"
+        assert await studio.expect_error(404, path, unknown, boss.headers) == "user not found"
         for bad in (["a", "a"], [5], "a", ["x" * 1_000], ["a\n"]):
-            await studio.refused(400, path, {"data": {"user_id": studio.visitor.user_id, field: bad}}, boss.headers)
-        cleared = await studio.ok(path, {"data": {"user_id": studio.visitor.user_id, field: None}}, boss.headers)
-        assert cleared["data"] == {"user_id": studio.visitor.user_id, field: []}
+            await studio.expect_error(
+                400, path, {"data": {"user_id": studio.stranger.user_id, field: bad}}, boss.headers
+            )
+        cleared = await studio.expect_ok(
+            path, {"data": {"user_id": studio.stranger.user_id, field: None}}, boss.headers
+        )
+        assert cleared["data"] == {"user_id": studio.stranger.user_id, field: []}
 
 
 async def test_what_someone_holds_can_be_given_back_as_it_was_told(studio: Studio) -> None:
@@ -643,11 +655,11 @@ async def test_project_access_of_a_stranger_is_nothing_to_a_visitor(studio: Stud
     owns, manages = {"roles": ["project_owner"]}, {"roles": ["project_administrator"]}
     answers = set()
     for application_id in (1, studio.shop.application_id, studio.other.application_id, 999_999):
-        for user_id in (studio.owner.user_id, "4444444444", studio.visitor.user_id):
+        for user_id in (studio.owner.user_id, "4444444444", studio.stranger.user_id):
             for access in (None, {}, {PROJECT: owns}, {PROJECT: manages}, {PROJECT: "?"}, {"nowhere": owns}):
                 data = {"user_id": user_id, "version": 77, "private_data": {"projectAccess": access}}
                 body = {"action": "save", "application_id": application_id, "data": data}
-                answer = await studio.post("meta/data", body, studio.visitor.headers)
+                answer = await studio.post("meta/data", body, studio.stranger.headers)
                 answers.add((answer.status_code, answer.content))
     assert [status for status, _ in answers] == [403]
     assert not await audit_records(studio, AuditEvent.USER_SCHEMA_SAVED)
@@ -661,9 +673,9 @@ async def test_who_manages_a_project_writes_nothing_where_it_has_no_say(studio: 
             "application_id": studio.other.application_id,
             "data": {"user_id": studio.owner.user_id, "private_data": {"projectAccess": access}},
         }
-        await studio.refused(403, "meta/data", body, manager.headers)
-    about_shop = saving(studio, studio.visitor.user_id, private_data={"projectAccess": {PROJECT: {}}})
-    await studio.ok("meta/data", about_shop, manager.headers)
+        await studio.expect_error(403, "meta/data", body, manager.headers)
+    about_shop = saving(studio, studio.stranger.user_id, private_data={"projectAccess": {PROJECT: {}}})
+    await studio.expect_ok("meta/data", about_shop, manager.headers)
 
 
 async def test_secret_data_with_an_end_is_given_on_with_an_end_no_later(studio: Studio) -> None:
@@ -678,9 +690,9 @@ async def test_secret_data_with_an_end_is_given_on_with_an_end_no_later(studio: 
 
     who = await create_person_with(studio, secret_data=until(now + 60))
     for end in (None, now + 61):
-        await studio.refused(403, "meta/data", saving(studio, who.user_id, secret_data=until(end)), who.headers)
+        await studio.expect_error(403, "meta/data", saving(studio, who.user_id, secret_data=until(end)), who.headers)
     forever = {**until(now + 60), "application": {"canSave": {"value": True, "ttl": 5}}}
-    await studio.refused(403, "meta/data", saving(studio, who.user_id, secret_data=forever), who.headers)
+    await studio.expect_error(403, "meta/data", saving(studio, who.user_id, secret_data=forever), who.headers)
     await save(studio, who, who.user_id, secret_data=until(now + 60))
     await save(studio, who, who.user_id, secret_data=until(now + 30))
 
@@ -695,17 +707,17 @@ async def test_secret_data_that_central_gives_ends_with_what_gives_it(studio: St
     def giving(**end: int) -> dict[str, object]:
         return saving(
             studio,
-            studio.visitor.user_id,
+            studio.stranger.user_id,
             secret_data={"application": {"canModifySchema": {"value": True, **end}}},
         )
 
     for end in ({}, {"expired": now + 61}):
-        await studio.refused(403, "meta/data", giving(**end), who.headers)
-    await studio.ok("meta/data", giving(expired=now + 60), who.headers)
+        await studio.expect_error(403, "meta/data", giving(**end), who.headers)
+    await studio.expect_ok("meta/data", giving(expired=now + 60), who.headers)
     lasting = await create_person_with(
         studio, {scope: holdings_with("app_developer")}, secret_data=secret_document(secret=("all", "all"))
     )
-    await studio.ok("meta/data", giving(), lasting.headers)
+    await studio.expect_ok("meta/data", giving(), lasting.headers)
 
 
 async def test_a_restriction_of_secret_data_is_lifted_by_who_could_give_it_whole(studio: Studio) -> None:
@@ -736,7 +748,7 @@ async def test_a_restriction_of_secret_data_is_lifted_by_who_could_give_it_whole
         {**denied, "meta": {**denied["meta"], "public": {**denied["meta"]["public"], "canWrite": {"value": "self"}}}},
     ):
         body = saving(studio, developer.user_id, secret_data=lifted)
-        await studio.refused(403, "meta/data", body, keeper.headers)
+        await studio.expect_error(403, "meta/data", body, keeper.headers)
     narrower = {**denied, "meta": {**denied["meta"], "private": {"canWrite": {"value": "none"}}}}
     await save(studio, keeper, developer.user_id, secret_data=narrower)
     await save(studio, await create_administrator(studio), developer.user_id, secret_data={})
@@ -751,14 +763,14 @@ async def test_the_last_who_administers_neither_ends_nor_denies_it(studio: Studi
     ending = [{"name": "administrator", "expired": now + 60}]
     denied = {"can_administer": {"value": False}}
     for data in ({"roles": []}, {"roles": ending}, {"private_data": denied}):
-        await studio.refused(409, "meta/data", changing(boss.user_id, **data), boss.headers)
-    guest = studio.visitor.user_id
-    await studio.ok("meta/data", changing(guest, roles=ending), boss.headers)
-    await studio.refused(409, "meta/data", changing(boss.user_id, roles=[]), boss.headers)
-    await studio.ok("meta/data", changing(guest, roles=["administrator"], private_data=denied), boss.headers)
-    await studio.refused(409, "meta/data", changing(boss.user_id, roles=[]), boss.headers)
-    await studio.ok("meta/data", changing(guest, private_data=None), boss.headers)
-    await studio.ok("meta/data", changing(boss.user_id, roles=ending), boss.headers)
+        await studio.expect_error(409, "meta/data", changing(boss.user_id, **data), boss.headers)
+    guest = studio.stranger.user_id
+    await studio.expect_ok("meta/data", changing(guest, roles=ending), boss.headers)
+    await studio.expect_error(409, "meta/data", changing(boss.user_id, roles=[]), boss.headers)
+    await studio.expect_ok("meta/data", changing(guest, roles=["administrator"], private_data=denied), boss.headers)
+    await studio.expect_error(409, "meta/data", changing(boss.user_id, roles=[]), boss.headers)
+    await studio.expect_ok("meta/data", changing(guest, private_data=None), boss.headers)
+    await studio.expect_ok("meta/data", changing(boss.user_id, roles=ending), boss.headers)
 
 
 # -- a record saved back without something ------------------------------------------------------------
@@ -768,12 +780,12 @@ HELD_HERE = {"projectAccess": {PROJECT: {"roles": ["Mod"]}}}
 
 async def test_sc_22_private_data_saved_back_without_its_last_entry_removes_it(studio: Studio) -> None:
     await with_roles(studio, "Mod")
-    user, owner = studio.visitor.user_id, studio.owner
+    user, owner = studio.stranger.user_id, studio.owner
     await save(studio, owner, user, private_data={**KICK, **HELD_HERE})
     record = await get(studio, owner, user)
     del record["private_data"]["user"]
     assert (await save(studio, owner, user, **record))["private_data"] == HELD_HERE
-    assert await get(studio, studio.visitor, user, "list_short", hide_project_access=True) == []
+    assert await get(studio, studio.stranger, user, "list_short", hide_project_access=True) == []
 
 
 @pytest.mark.parametrize("left", [KICK, {**KICK, "projectAccess": {}}, {**KICK, "projectAccess": {PROJECT: {}}}])
@@ -781,10 +793,10 @@ async def test_sc_22_private_data_saved_back_without_its_last_project_removes_it
     studio: Studio, left: dict[str, object]
 ) -> None:
     await with_roles(studio, "Mod")
-    user, owner = studio.visitor.user_id, studio.owner
+    user, owner = studio.stranger.user_id, studio.owner
     await save(studio, owner, user, private_data={**KICK, **HELD_HERE})
     assert (await save(studio, owner, user, private_data=left))["private_data"] == KICK
-    assert await get(studio, studio.visitor, user, "list_short") == ["user.kick"]
+    assert await get(studio, studio.stranger, user, "list_short") == ["user.kick"]
 
 
 async def test_sc_22_what_a_caller_may_not_remove_is_refused_and_kept(studio: Studio) -> None:
@@ -793,12 +805,12 @@ async def test_sc_22_what_a_caller_may_not_remove_is_refused_and_kept(studio: St
     held = {**KICK, **HELD_HERE}
     await save(studio, boss, other.user_id, private_data=held)
     writer = await create_person_with(studio, secret_data=all_of(private=("all", "all")))
-    await studio.refused(403, "meta/data", saving(studio, other.user_id, private_data=KICK), writer.headers)
+    await studio.expect_error(403, "meta/data", saving(studio, other.user_id, private_data=KICK), writer.headers)
     manages = {IN_PROJECT: holdings_with_rules("project.can_manage_project")}
     reader = await create_person_with(studio, manages, secret_data=all_of(private=("all", "none")))
     for left in (HELD_HERE, {"projectAccess": {}}, {"user": {"mute": {"value": True}}}, None):
         body = saving(studio, other.user_id, private_data=left)
-        await studio.refused(403, "meta/data", body, reader.headers)
+        await studio.expect_error(403, "meta/data", body, reader.headers)
     assert (await get(studio, boss, other.user_id))["private_data"] == held
     assert (await save(studio, reader, other.user_id, private_data=KICK))["private_data"] == KICK
 
@@ -808,10 +820,12 @@ async def test_sc_22_a_manager_who_reads_nothing_saves_projects_and_keeps_the_re
     other, boss = await create_person_with(studio), await create_administrator(studio)
     await save(studio, boss, other.user_id, private_data=KICK)
     manager = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_manage_project")})
-    await studio.ok("meta/data", saving(studio, other.user_id, private_data=HELD_HERE), manager.headers)
+    await studio.expect_ok("meta/data", saving(studio, other.user_id, private_data=HELD_HERE), manager.headers)
     assert (await get(studio, boss, other.user_id))["private_data"] == {**KICK, **HELD_HERE}
     for guess in (KICK, {**KICK, **HELD_HERE}, None, {}):
-        await studio.refused(403, "meta/data", saving(studio, other.user_id, private_data=guess), manager.headers)
+        await studio.expect_error(
+            403, "meta/data", saving(studio, other.user_id, private_data=guess), manager.headers
+        )
 
 
 @pytest.mark.parametrize(
@@ -826,7 +840,7 @@ async def test_sc_22_a_manager_who_reads_nothing_saves_projects_and_keeps_the_re
 )
 async def test_sc_22_a_section_saved_back_empty_is_empty(studio: Studio, section: str, content: object) -> None:
     await with_roles(studio, "Mod")
-    boss, user = await create_administrator(studio), studio.visitor.user_id
+    boss, user = await create_administrator(studio), studio.stranger.user_id
     for nothing in ([] if section == "roles" else {}, None):
         assert (await save(studio, boss, user, **{section: content}))[section] == content
         assert not (await save(studio, boss, user, **{section: nothing}))[section]
@@ -834,7 +848,7 @@ async def test_sc_22_a_section_saved_back_empty_is_empty(studio: Studio, section
 
 async def test_sc_22_an_entry_of_one_project_saved_back_without_it_is_removed(studio: Studio) -> None:
     await with_roles(studio, "Mod")
-    owner, user = studio.owner, studio.visitor.user_id
+    owner, user = studio.owner, studio.stranger.user_id
     shop = str(studio.shop.application_id)
     whole = {"roles": ["Mod"], "public_data": BADGE, "applications": {shop: {"private_data": KICK}}}
     for gone in whole:

@@ -25,7 +25,7 @@ def place(migrated_url: str, tmp_path: Path) -> InstallationPaths:
 
 @pytest.fixture
 def gatehouse(place: InstallationPaths) -> CommandLine:
-    return place.commands()
+    return place.command_line()
 
 
 @pytest.fixture

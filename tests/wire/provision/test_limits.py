@@ -34,7 +34,7 @@ for _ in range(16):
 async def applied(studio: Studio, **document: object) -> None:
     terms = Options(secrets=SecretResolver(environment={}, read_file=str))
     asked = read_entries(document, SECTIONS)
-    await build_provisioning(studio.service.house).apply(asked, terms, ORIGIN)
+    await build_provisioning(studio.service.services).apply(asked, terms, ORIGIN)
 
 
 async def refused_by_both(studio: Studio, boss: Person, case: Case) -> None:
@@ -182,7 +182,7 @@ def of_people_and_clients(shop: int) -> Iterator[Case]:
 async def test_ap_95_every_limit_of_the_api_binds_a_file_in_the_same_words(studio: Studio) -> None:
     boss, shop = await create_administrator(studio), studio.shop.application_id
     new = {"action": "save", "data": {"project_id": PROJECT, "title": "Testers"}}
-    group = (await studio.ok("group", new, boss.headers))["data"]
+    group = (await studio.expect_ok("group", new, boss.headers))["data"]
     for case in (
         *of_applications(shop),
         *of_projects(shop),
@@ -235,7 +235,7 @@ async def test_ap_95_the_conditions_of_a_project_grow_no_further_by_a_file(
     last = {"project_id": PROJECT, "title": "Last"}
     await applied(studio, groups=[*whole, last])
     listed = {"action": "get", "data": {"project_id": PROJECT}}
-    found = (await studio.ok("group", listed, boss.headers))["data"]["groups"]
+    found = (await studio.expect_ok("group", listed, boss.headers))["data"]["groups"]
     (last_id,) = [one["id"] for one in found if one["title"] == "Last"]
     one_more = [{"title": "One", "condition": {"uid": ["1"]}}]
     body = {"group_id": last_id, "data": {"conditions": one_more}}

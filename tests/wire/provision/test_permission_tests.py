@@ -96,7 +96,7 @@ def test_what_is_so_passes_and_its_opposite_fails(
     turned = {**case, "may": case.get("may_not", []), "may_not": case.get("may", [])}
     turned.pop("roles", None)
     asked = len(turned["may"]) + len(turned["may_not"])
-    failed = gatehouse.try_("test", a_file(tmp_path, turned), "--json")
+    failed = gatehouse.run("test", a_file(tmp_path, turned), "--json")
     assert failed.code == 1
     assert len(failed.json()["results"][0]["failures"]) == asked
 
@@ -107,7 +107,7 @@ def test_a_failing_case_is_one_line_that_says_why(gatehouse: CommandLine, tmp_pa
         {**SHOP, "name": "Bob\nkicks", "user": "1002", "at": LATER, "may": ["user.kick"], "roles": ["moderator"]},
         {**SHOP, "user": "1001", "may": ["seen"]},
     )
-    told = gatehouse.try_("test", file)
+    told = gatehouse.run("test", file)
     assert told.code == 1
     line, summary = told.out.splitlines()
     assert line == (
@@ -123,7 +123,7 @@ def test_what_is_forbidden_under_a_name_that_no_rule_has_fails(gatehouse: Comman
         tmp_path,
         {**SHOP, "user": "1001", "may_not": ["user.kcik", "public_data.user.kick", "desk"]},
     )
-    told = gatehouse.try_("test", file)
+    told = gatehouse.run("test", file)
     assert told.code == 1
     unheard_of = "The rule is not in the schema of the application, and no role or entry names it."
     line, _ = told.out.splitlines()
@@ -144,7 +144,7 @@ def test_what_an_entry_of_anybody_names_can_be_forbidden(gatehouse: CommandLine,
 def test_ci_systems_get_junit(gatehouse: CommandLine, tmp_path: Path) -> None:
     report = tmp_path / "report.xml"
     file = a_file(tmp_path, {**SHOP, "name": "<kick>", "user": "1001", "may": ["user.kick"]}, TRUE[0])
-    assert gatehouse.try_("test", file, "--junit", report).code == 1
+    assert gatehouse.run("test", file, "--junit", report).code == 1
     root = ET.fromstring(report.read_bytes())  # noqa: S314 - our own
     assert (root.attrib, len(root)) == ({"tests": "2", "failures": "1"}, 1)
     first, second = root[0]
@@ -192,7 +192,7 @@ def test_a_file_that_cannot_be_understood_is_refused_with_its_place(
     gatehouse: CommandLine, tmp_path: Path, given: dict[str, Any], problem: str
 ) -> None:
     file = a_file(tmp_path, *given.pop("cases", [TRUE[0]]), **given)
-    assert gatehouse.refused("test", file, code=2) == f"{file}: {problem}\n"
+    assert gatehouse.expect_failure("test", file, code=2) == f"{file}: {problem}\n"
 
 
 # -- against a running service ------------------------------------------------------------------------
@@ -204,7 +204,7 @@ async def tested(studio: Studio, tmp_path: Path, *cases: Mapping[str, object], *
     server = {"server": studio.service.base_url, "cases": [{"application": shop, **case} for case in cases]}
     file.write_text(yaml.safe_dump(server))
     commands = CommandLine(("--data", tmp_path / "none"), environment)
-    return await asyncio.to_thread(commands.try_, "test", file)
+    return await asyncio.to_thread(commands.run, "test", file)
 
 
 async def test_a_running_service_is_asked_with_a_jwt_and_a_factor_or_an_access_key(
@@ -278,7 +278,7 @@ def test_what_answers_without_json_is_no_test_result(tmp_path: Path) -> None:
         server = f"http://127.0.0.1:{listener.getsockname()[1]}"
         file.write_text(yaml.safe_dump({"server": server, "cases": [{**SHOP, "user": "1", "may": ["a"]}]}))
         commands = CommandLine(("--data", tmp_path), {"GATEHOUSE_TEST_JWT": "a.b.c"})
-        assert commands.refused("test", file, code=2).endswith("answers check with 502, and not in JSON\n")
+        assert commands.expect_failure("test", file, code=2).endswith("answers check with 502, and not in JSON\n")
         answering.join()
 
 

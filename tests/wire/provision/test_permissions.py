@@ -37,8 +37,8 @@ def place(migrated_url: str, tmp_path: Path) -> InstallationPaths:
 def test_the_file_of_the_interface_is_planned_applied_and_moved(
     place: InstallationPaths, tmp_path: Path, sqlite_template: Path
 ) -> None:
-    gatehouse = place.commands()
-    plan = gatehouse.try_("apply", R7, "--dry-run")
+    gatehouse = place.command_line()
+    plan = gatehouse.run("apply", R7, "--dry-run")
     assert plan.code == 2
     assert plan.out.splitlines() == [
         "+ user anna@studio.example",
@@ -60,13 +60,13 @@ def test_the_file_of_the_interface_is_planned_applied_and_moved(
 
     copy = tmp_path / "copy.db"
     copy.write_bytes(sqlite_template.read_bytes())
-    elsewhere = InstallationPaths(data=place.data, url=f"sqlite:///{copy}").commands()
+    elsewhere = InstallationPaths(data=place.data, url=f"sqlite:///{copy}").command_line()
     elsewhere("apply", exported)
     assert elsewhere("export") == exported.read_text()
 
 
 def test_changes_are_named_by_field_and_errors_by_place(place: InstallationPaths, tmp_path: Path) -> None:
-    gatehouse, file = place.commands(), tmp_path / "change.yaml"
+    gatehouse, file = place.command_line(), tmp_path / "change.yaml"
     gatehouse("apply", R7)
     change = {
         "application_id": 50001,
@@ -82,7 +82,7 @@ def test_changes_are_named_by_field_and_errors_by_place(place: InstallationPaths
     ]
     change["roles"] = {"moderator": {"meta": {"private_data": {"user": {"kick": {"value": "yes"}}}}}}
     file.write_text(yaml.safe_dump({"applications": [change], "groups": [{"project_id": "no", "title": "X"}]}))
-    assert gatehouse.refused("apply", file).splitlines() == [
+    assert gatehouse.expect_failure("apply", file).splitlines() == [
         "The file cannot be applied.",
         "  applications[0].roles.moderator.meta.private_data.user.kick.value: true or false",
         "  groups[0].project_id: there is no project no",
@@ -96,7 +96,7 @@ def people(*numbers: int) -> list[dict[str, object]]:
 def test_a_role_with_more_holders_than_its_lowered_limit_is_moved_and_takes_no_more(
     place: InstallationPaths, tmp_path: Path, sqlite_template: Path
 ) -> None:
-    gatehouse, file, exported = place.commands(), tmp_path / "change.yaml", tmp_path / "export.yaml"
+    gatehouse, file, exported = place.command_line(), tmp_path / "change.yaml", tmp_path / "export.yaml"
     shop: dict[str, object] = {"application_id": 50001, "name": "Shop", "roles": {"mod": {"user_limit": 2}}}
     holding = {str(number): {"roles": ["mod"]} for number in (1001, 1002)}
     file.write_text(yaml.safe_dump({"users": people(1001, 1002), "applications": [{**shop, "users": holding}]}))
@@ -107,14 +107,14 @@ def test_a_role_with_more_holders_than_its_lowered_limit_is_moved_and_takes_no_m
 
     copy = tmp_path / "copy.db"
     copy.write_bytes(sqlite_template.read_bytes())
-    elsewhere = InstallationPaths(data=place.data, url=f"sqlite:///{copy}").commands()
+    elsewhere = InstallationPaths(data=place.data, url=f"sqlite:///{copy}").command_line()
     elsewhere("apply", exported)
     assert elsewhere("export") == exported.read_text()
     one_more = {"application_id": 50001, "users": {"1003": {"roles": ["mod"]}}}
     file.write_text(yaml.safe_dump({"users": people(1003), "applications": [one_more]}))
     for installation in (gatehouse, elsewhere):
         for words in (("apply", file, "--dry-run"), ("apply", file)):  # a plan foresees what would be refused
-            assert installation.refused(*words).splitlines() == [
+            assert installation.expect_failure(*words).splitlines() == [
                 "The file cannot be applied.",
                 "  application 50001: user_limit of the role mod is 1, no seat for user 1003",
             ]
@@ -141,14 +141,14 @@ applications:
 def test_what_no_longer_fits_is_left_out_of_an_export_and_told(
     place: InstallationPaths, tmp_path: Path, sqlite_template: Path
 ) -> None:
-    gatehouse, file, exported = place.commands(), tmp_path / "change.yaml", tmp_path / "export.yaml"
+    gatehouse, file, exported = place.command_line(), tmp_path / "change.yaml", tmp_path / "export.yaml"
     file.write_text(LEFT_OVER)
     gatehouse("apply", file)
     later = {"application_id": 50001, "service_meta": None, "schema": {"private_data": {"z": {"value": False}}}}
     file.write_text(yaml.safe_dump({"applications": [later]}))
     gatehouse("apply", file)
     unrelated = "the application neither belongs to far nor is published"
-    assert sorted(gatehouse.try_("export", "--output", exported).err.splitlines()) == [
+    assert sorted(gatehouse.run("export", "--output", exported).err.splitlines()) == [
         f"left out, it could not be applied: {line}"
         for line in (
             f"application 50001: users.1001.far: {unrelated}",
@@ -158,13 +158,13 @@ def test_what_no_longer_fits_is_left_out_of_an_export_and_told(
     ]
     copy = tmp_path / "copy.db"
     copy.write_bytes(sqlite_template.read_bytes())
-    elsewhere = InstallationPaths(data=place.data, url=f"sqlite:///{copy}").commands()
+    elsewhere = InstallationPaths(data=place.data, url=f"sqlite:///{copy}").command_line()
     elsewhere("apply", exported)
     assert elsewhere("export") == exported.read_text()
 
 
 def test_sc_22_a_user_applied_without_a_last_entry_loses_it(place: InstallationPaths, tmp_path: Path) -> None:
-    gatehouse, file = place.commands(), tmp_path / "change.yaml"
+    gatehouse, file = place.command_line(), tmp_path / "change.yaml"
     file.write_text(LEFT_OVER)
     gatehouse("apply", file)
     held: dict[str, Any] = yaml.safe_load(LEFT_OVER)["applications"][0]["users"]["1001"]["private_data"]
@@ -180,7 +180,7 @@ def test_sc_22_a_user_applied_without_a_last_entry_loses_it(place: InstallationP
 
 
 def test_the_files_of_the_guide_are_applied(place: InstallationPaths, tmp_path: Path) -> None:
-    gatehouse = place.commands()
+    gatehouse = place.command_line()
     (tmp_path / "web-secret.txt").write_text(SECRETS["WEB_SECRET"])
     (tmp_path / "web-secret.txt").chmod(0o600)
     people, rights = yaml_in("apply.md")
@@ -201,18 +201,18 @@ def test_the_file_of_the_interface_page_is_applied_as_it_stands(place: Installat
     file = tmp_path / "harbour.yaml"
     file.write_text(example.replace("/run/secrets/harbour_web", str(secret)))
     keys = {"MIRA_PASSWORD": SECRETS["ANNA_PASSWORD"], "BUILD_KEY": CI_KEY}
-    assert "7 added, 0 changed, 0 removed." in place.commands()("apply", file, environment=keys)
-    assert place.commands()("apply", file, environment=keys) == NOTHING
+    assert "7 added, 0 changed, 0 removed." in place.command_line()("apply", file, environment=keys)
+    assert place.command_line()("apply", file, environment=keys) == NOTHING
 
 
 def test_the_test_of_the_guide_passes_and_fails_as_told(place: InstallationPaths, tmp_path: Path) -> None:
-    gatehouse, file = place.commands(), tmp_path / "permissions.yaml"
+    gatehouse, file = place.command_line(), tmp_path / "permissions.yaml"
     example, *_ = yaml_in("test-permissions.md")
     told = GUIDES.joinpath("test-permissions.md").read_text()
     file.write_text(example)
     assert gatehouse("test", file) in told
     file.write_text(example.replace('title: Testers, users: ["1001"]', "title: Testers"))
-    failed = gatehouse.try_("test", file)
+    failed = gatehouse.run("test", file)
     assert failed.code == 1
     assert failed.out.replace(str(file), file.name) in told
 
@@ -224,7 +224,7 @@ def yaml_in(page: str) -> list[str]:
 async def applied(service: RunningService, document: Mapping[str, Any]) -> dict[str, str]:
     """Through the very rooms that serve; the secrets that were made, by what has them."""
     terms = Options(secrets=SecretResolver(environment=SECRETS, read_file=str))
-    plan = await build_provisioning(service.house).apply(read_entries(dict(document), SECTIONS), terms, ORIGIN)
+    plan = await build_provisioning(service.services).apply(read_entries(dict(document), SECTIONS), terms, ORIGIN)
     return {change.name: change.generated_secret for change in plan.changes if change.generated_secret}
 
 
@@ -248,8 +248,8 @@ async def test_what_is_applied_is_in_force_at_once(service: RunningService) -> N
 
 async def test_an_access_key_of_a_file_opens_what_it_should(service: RunningService) -> None:
     await applied(service, yaml.safe_load(R7.read_text()))
-    anna = await service.house.storage.accounts.user("1001")
-    jwt = await service.house.user_tokens.issue(anna, auth="login", factor="any")
+    anna = await service.services.storage.accounts.user("1001")
+    jwt = await service.services.user_tokens.issue(anna, auth="login", factor="any")
     body = {"action": "get", "data": {"type": "list_short"}, "jwt": jwt}
     answers = [
         await service.client.post(

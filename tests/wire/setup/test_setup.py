@@ -17,7 +17,7 @@ ANNA = {
 
 
 async def new_link(service: RunningService) -> str:
-    return await service.house.setup.new_link(AuditOrigin(actor="test"))
+    return await service.services.setup.new_link(AuditOrigin(actor="test"))
 
 
 async def submit(service: RunningService, token: str, **fields: str) -> httpx2.Response:
@@ -25,10 +25,10 @@ async def submit(service: RunningService, token: str, **fields: str) -> httpx2.R
 
 
 async def administrators(service: RunningService) -> list[str]:
-    user = await service.house.storage.accounts.user_by_login(login_key(ANNA["login"]))
+    user = await service.services.storage.accounts.user_by_login(login_key(ANNA["login"]))
     if user is None:
         return []
-    return list(await service.house.storage.permissions.root_roles(1, user.user_id, service.clock.now()))
+    return list(await service.services.storage.permissions.root_roles(1, user.user_id, service.clock.now()))
 
 
 async def test_opening_the_link_and_filling_the_form_makes_the_administrator(service: RunningService) -> None:
@@ -48,7 +48,7 @@ async def test_the_link_is_dead_once_used_and_setup_never_reopens(service: Runni
     again = await submit(service, token, login="eve@studio.example")
     assert again.status_code == 403
     assert (await service.client.get("/setup", params={"token": token})).status_code == 403
-    assert await service.house.setup.is_closed()
+    assert await service.services.setup.is_closed()
 
 
 async def test_an_unknown_an_old_and_an_expired_link_look_alike(service: RunningService) -> None:
@@ -115,7 +115,7 @@ async def test_guessing_at_the_link_is_throttled_by_source(service: RunningServi
 async def test_the_making_is_in_the_audit_log_without_the_password(service: RunningService) -> None:
     token = await new_link(service)
     await submit(service, token)
-    records = await service.house.storage.audit.unsealed(100)
+    records = await service.services.storage.audit.unsealed_records(100)
     told = {record.event: record for record in records}
     assert {"setup.link_made", "user.created", "setup.closed"} <= set(told)
     assert (told["user.created"].personal or {})["address"] == "127.0.0.1"
@@ -127,4 +127,4 @@ async def test_lg_27_a_fresh_installation_has_no_account_and_no_open_setup_page(
     without_link = await service.client.get("/setup")
     assert without_link.status_code == 403
     assert "required field" not in without_link.text
-    assert list(await service.house.storage.accounts.all_users()) == []
+    assert list(await service.services.storage.accounts.all_users()) == []

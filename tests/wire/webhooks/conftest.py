@@ -34,28 +34,28 @@ class WebhookSetup:
         return f"http://127.0.0.1:{self.receiver.port}/events"
 
     async def ask(self, action: str, **data: object) -> Any:
-        answer = await self.studio.ok("webhook", {"action": action, "data": data}, self.admin.headers)
+        answer = await self.studio.expect_ok("webhook", {"action": action, "data": data}, self.admin.headers)
         return answer.get("data")
 
-    async def refused(self, status: int, action: str, **data: object) -> str:
-        return await self.studio.refused(status, "webhook", {"action": action, "data": data}, self.admin.headers)
+    async def expect_error(self, status: int, action: str, **data: object) -> str:
+        return await self.studio.expect_error(status, "webhook", {"action": action, "data": data}, self.admin.headers)
 
-    async def hook(self, *events: str, **data: object) -> Any:
+    async def create_webhook(self, *events: str, **data: object) -> Any:
         """A new webhook, as its making answers it; what happened before is sealed, and not for it."""
-        await self.service.house.sealer.seal_all()
+        await self.service.services.audit_sealer.seal_all()
         return await self.ask("save", **{"url": self.url, "events": events or ["account"], **data})
 
-    async def log(self, hook: Any, **data: object) -> Any:
+    async def delivery_log(self, hook: Any, **data: object) -> Any:
         return await self.ask("deliveries", webhook_id=hook["webhook_id"], **data)
 
-    async def run(self) -> None:
+    async def deliver_once(self) -> None:
         """What the rounds of a serving process do."""
-        await self.service.house.sealer.seal_all()
-        await self.service.house.webhook_deliveries.run_once()
+        await self.service.services.audit_sealer.seal_all()
+        await self.service.services.webhook_deliveries.run_once()
 
-    async def someone(self, login: str = "anna@studio.example") -> User:
+    async def create_user(self, login: str = "anna@studio.example") -> User:
         """An event of the account topic."""
-        administration = self.service.house.administration
+        administration = self.service.services.administration
         return await administration.create(login=login, nick="Anna", password=PASSWORD, origin=OPERATOR)
 
 

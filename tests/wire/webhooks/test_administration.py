@@ -13,7 +13,7 @@ DAY = 86_400
 
 
 async def test_nobody_but_an_administrator_may_do_anything_and_no_service_in_his_name(town: WebhookSetup) -> None:
-    hook = await town.hook()
+    hook = await town.create_webhook()
     vouched = {"Authorization": f"Bearer {town.admin.jwt}", "Service-Jwt": await town.studio.service_jwt()}
     named = {"webhook_id": hook["webhook_id"]}
     for action, data in {
@@ -25,9 +25,9 @@ async def test_nobody_but_an_administrator_may_do_anything_and_no_service_in_his
         "redeliver": {**named, "delivery_id": "none"},
         "test": named,
     }.items():
-        for headers in (town.studio.owner.headers, town.studio.visitor.headers, vouched):
-            await town.studio.refused(403, "webhook", {"action": action, "data": data}, headers)
-        await town.studio.refused(401, "webhook", {"action": action, "data": data}, {})
+        for headers in (town.studio.owner.headers, town.studio.stranger.headers, vouched):
+            await town.studio.expect_error(403, "webhook", {"action": action, "data": data}, headers)
+        await town.studio.expect_error(401, "webhook", {"action": action, "data": data}, {})
     assert len(await town.ask("get")) == 1
 
 
@@ -51,15 +51,15 @@ WRONG: tuple[tuple[dict[str, object], str], ...] = (
 async def test_what_cannot_be_is_refused_by_name(town: WebhookSetup) -> None:
     usual = {"url": "https://shop.example/", "events": ["account"]}
     for data, place in WRONG:
-        assert place in await town.refused(400, "save", **{**usual, **data})
+        assert place in await town.expect_error(400, "save", **{**usual, **data})
     for missing in usual:
         given = {name: value for name, value in usual.items() if name != missing}
-        assert "needs url and events" in await town.refused(400, "save", **given)
+        assert "needs url and events" in await town.expect_error(400, "save", **given)
     assert await town.ask("get") == []
 
 
 async def test_a_webhook_is_made_changed_read_back_and_removed_with_every_step_on_record(town: WebhookSetup) -> None:
-    hook = await town.hook("session", "account", description="CRM")
+    hook = await town.create_webhook("session", "account", description="CRM")
     shown = {name: value for name, value in hook.items() if name != "secret"}
     assert await town.ask("get") == [shown]
     assert (shown["events"], shown["enabled"], shown["version"]) == (["account", "session"], True, 1)
@@ -67,25 +67,25 @@ async def test_a_webhook_is_made_changed_read_back_and_removed_with_every_step_o
     named = {"webhook_id": hook["webhook_id"]}
     changed = await town.ask("save", **{**shown, "events": ["permission"]})
     assert (changed["events"], changed["description"], changed["version"]) == (["permission"], "CRM", 2)
-    assert "changed meanwhile" in await town.refused(409, "save", **named, description="late", version=1)
-    await town.refused(400, "deliveries", **named, state="lost")
-    await town.refused(404, "redeliver", **named, delivery_id="none")
+    assert "changed meanwhile" in await town.expect_error(409, "save", **named, description="late", version=1)
+    await town.expect_error(400, "deliveries", **named, state="lost")
+    await town.expect_error(404, "redeliver", **named, delivery_id="none")
     await town.ask("test", **named)
     await town.ask("rotate", **named)
     await town.ask("delete", **named)
     for action in ("get", "save", "delete", "rotate", "deliveries", "test"):
-        await town.refused(404, action, **named)
-    records = await town.service.house.storage.audit.newest(9, f"webhook {hook['webhook_id']}", "")
+        await town.expect_error(404, action, **named)
+    records = await town.service.services.storage.audit.newest_records(9, f"webhook {hook['webhook_id']}", "")
     assert {(record.event, record.actor) for record in records} == {
         (f"webhook.{event}", town.admin.user_id)
         for event in ("created", "changed", "tested", "secret_rotated", "removed")
     }
     assert hook["secret"] not in str(records)
-    assert (await read_all_tables(town.service.house.storage))["webhook_deliveries"] == []
+    assert (await read_all_tables(town.service.services.storage))["webhook_deliveries"] == []
 
 
 async def test_a_secret_is_shown_once_and_while_it_is_changed_both_sign(town: WebhookSetup) -> None:
-    hook = await town.hook()
+    hook = await town.create_webhook()
     new = (await town.ask("rotate", webhook_id=hook["webhook_id"]))["secret"]
     newest = (await town.ask("rotate", webhook_id=hook["webhook_id"]))["secret"]
     assert len({hook["secret"], new, newest}) == 3
@@ -93,27 +93,27 @@ async def test_a_secret_is_shown_once_and_while_it_is_changed_both_sign(town: We
     assert "secret" not in (await town.ask("get"))[0]
     for seconds, signing in ((0, [False, True, True]), (7 * DAY, [False, False, True])):
         await town.service.clock.advance(seconds)
-        await town.someone(f"after{seconds}@studio.example")
-        await town.run()
+        await town.create_user(f"after{seconds}@studio.example")
+        await town.deliver_once()
         received = town.receiver.received[-1]
         assert [is_signed(received, secret) for secret in (hook["secret"], new, newest)] == signing
 
 
 async def test_secrets_move_to_another_master_key_like_every_secret(town: WebhookSetup) -> None:
-    hook = await town.hook()
+    hook = await town.create_webhook()
     await town.ask("rotate", webhook_id=hook["webhook_id"])
-    house = town.service.house
+    house = town.service.services
     places = [place for place in SEALED_COLUMNS if place.name == "webhooks"]
     for place in places:
-        rows = await house.storage.runner.survey(partial(place.page, b"another", None, 10))
+        rows = await house.storage.runner.snapshot_read(partial(place.read_page, b"another", None, 10))
         assert [rewrap_row(place, row, house.masters) is not None for row in rows] == [True]
     assert len(places) == 2
 
 
 async def test_there_is_a_most(town: WebhookSetup) -> None:
-    made = [await town.hook() for _ in range(MAX_WEBHOOKS)]
+    made = [await town.create_webhook() for _ in range(MAX_WEBHOOKS)]
     ask = {"url": town.url, "events": ["account"]}
-    assert "at most 32" in await town.refused(409, "save", **ask)
+    assert "at most 32" in await town.expect_error(409, "save", **ask)
     await town.ask("delete", webhook_id=made[5]["webhook_id"])
     await town.ask("save", **ask)
 

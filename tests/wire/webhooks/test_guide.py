@@ -32,7 +32,7 @@ def verifier() -> Callable[..., bool]:
 
 
 async def test_commands_make_try_repair_and_remove_a_webhook(place: InstallationPaths) -> None:
-    gatehouse = place.commands()
+    gatehouse = place.command_line()
 
     async def typed(*words: str) -> Any:
         return await asyncio.to_thread(gatehouse.json, "webhook", *words)
@@ -62,9 +62,9 @@ async def test_commands_make_try_repair_and_remove_a_webhook(place: Installation
     shown = await asyncio.to_thread(gatehouse, "webhook", "deliveries", name)
     assert shown.count("delivered") == 3
     await asyncio.to_thread(gatehouse, "webhook", "remove", name)
-    assert "There is no such webhook." in await asyncio.to_thread(gatehouse.refused, "webhook", "test", name)
+    assert "There is no such webhook." in await asyncio.to_thread(gatehouse.expect_failure, "webhook", "test", name)
     unknown = ("webhook", "add", "https://10.0.0.1/", "--event", "account")
-    assert "private and local addresses" in await asyncio.to_thread(gatehouse.refused, *unknown)
+    assert "private and local addresses" in await asyncio.to_thread(gatehouse.expect_failure, *unknown)
 
 
 def checked(received: ReceivedRequest, secret: str) -> tuple[bool, bool, bool]:

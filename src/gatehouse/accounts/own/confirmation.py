@@ -38,49 +38,54 @@ class Reauthentication:
         self._recorder = recorder
         self._clock = clock
 
-    async def ways(self, user: User) -> ReauthenticationMethods:
-        offered = (await self._factors.of(user)).offered
-        factors = tuple(factor for factor in offered if factor is not Factor.PASSKEY or self._passkeys.are_possible)
+    async def methods_for(self, user: User) -> ReauthenticationMethods:
+        offered = (await self._factors.load_factors(user)).accepted_factors
+        factors = tuple(factor for factor in offered if factor is not Factor.PASSKEY or self._passkeys.are_supported)
         return ReauthenticationMethods(password=user.password_hash is not None, factors=factors)
 
-    async def prove(
-        self, signed_in: UserSession, proof: ReauthenticationInput, claimant: ReauthenticationClient
+    async def reauthenticate(
+        self, signed_in: UserSession, proof: ReauthenticationInput, client: ReauthenticationClient
     ) -> str:
         """Return a new secret for the session's cookie; the old one is dead (LG-01).
 
         Raises SignInRefused, SecondFactorWrong, PasskeyRefused or TooMany, counted as at the sign-in; SessionEnded
         and NothingToProve.
         """
-        auth = await self._auth(signed_in.user, proof, claimant)
+        auth = await self._verify(signed_in.user, proof, client)
         secret = new_secret()
         entry = self._recorder.record(
-            AuditEvent.PROVED_AGAIN, claimant.origin, subject=signed_in.user.user_id, details={"auth": auth.value}
+            AuditEvent.PROVED_AGAIN, client.origin, subject=signed_in.user.user_id, details={"auth": auth.value}
         )
         now = self._clock.now()
-        if not await self._store.prove_again(signed_in.session.digest, sha256(secret), auth, entry, now):
+        if not await self._store.rotate_session_secret(signed_in.session.digest, sha256(secret), auth, entry, now):
             raise SessionEnded
         return secret
 
-    async def _auth(self, user: User, proof: ReauthenticationInput, claimant: ReauthenticationClient) -> SignInMethod:
+    async def _verify(self, user: User, proof: ReauthenticationInput, client: ReauthenticationClient) -> SignInMethod:
         if proof.credential:
-            await self._passkeys.sign_in(
-                proof.credential, browser=claimant.browser, origin=claimant.origin, user=user
+            await self._passkeys.authenticate(
+                proof.credential, browser=client.browser, origin=client.origin, user=user
             )
             return SignInMethod.PASSKEY
         second = bool(enabled_factors(user))
         if user.password_hash is None and not second:
             raise NothingToProve
         if user.password_hash is not None:
-            await self._password(user, proof, claimant)
+            await self._verify_password(user, proof, client)
         if not second:
             return SignInMethod.LOGIN
-        await self._factors.verify(user, proof.otp.strip(), origin=claimant.origin, device=claimant.device)
+        await self._factors.verify(user, proof.otp.strip(), origin=client.origin, device=client.device)
         return SignInMethod.TWO_STEP
 
-    async def _password(self, user: User, proof: ReauthenticationInput, claimant: ReauthenticationClient) -> None:
-        proved = await self._sign_in.with_password(
+    async def _verify_password(
+        self, user: User, proof: ReauthenticationInput, client: ReauthenticationClient
+    ) -> None:
+        proved = await self._sign_in.verify(
             PasswordAttempt(
-                login=user.login or "", password=proof.password, source=claimant.source, device=claimant.cookie
+                login=user.login or "",
+                password=proof.password,
+                source=client.source,
+                device_cookie=client.device_cookie,
             )
         )
         if proved.user_id != user.user_id:  # the address went to somebody else between two looks

@@ -20,6 +20,6 @@ class Erasure:
         """Erase at once, and with it every session, token and link. Raises UserNotFound, LastAdministrator."""
         # Without the address: the record of the erasure is the one that nothing erases any more.
         entry = self._recorder.record(AuditEvent.USER_ERASED, replace(origin, address=""), subject=user.user_id)
-        await self._store.erase(
+        await self._store.erase_user(
             user.user_id, entry, even_last_administrator=even_last_administrator, now=self._clock.now()
         )

@@ -131,17 +131,17 @@ class DataExport:
         self._clock = clock
         self._service = service
 
-    async def of(self, user: User, origin: AuditOrigin) -> PersonalDataExport:
+    async def export_user(self, user: User, origin: AuditOrigin) -> PersonalDataExport:
         """Read it all; that it was read is on record, and in the copy."""
-        await self._store.note(self._recorder.record(AuditEvent.DATA_EXPORTED, origin, subject=user.user_id))
+        await self._store.add_record(self._recorder.record(AuditEvent.DATA_EXPORTED, origin, subject=user.user_id))
         now = self._clock.now()
-        everything = await self._store.everything(user.user_id, now)
-        return self._written(user, everything, await self._applications.collect(user.user_id), now)
+        everything = await self._store.personal_records(user.user_id, now)
+        return self._build(user, everything, await self._applications.collect(user.user_id), now)
 
-    def _written(
+    def _build(
         self, user: User, everything: PersonalRecords, answers: Sequence[ApplicationData], now: int
     ) -> PersonalDataExport:
-        holdings = everything.holdings
+        holdings = everything.details
         return PersonalDataExport(
             service=self._service,
             made=iso8601_or_empty(now),
@@ -156,11 +156,11 @@ class DataExport:
         )
 
 
-def exported_account(user: User, holdings: AccountDetails) -> ExportedAccount:
+def exported_account(user: User, details: AccountDetails) -> ExportedAccount:
     return ExportedAccount(
         user_id=user.user_id,
         login=user.login,
-        new_login=holdings.pending_login,
+        new_login=details.pending_login,
         nick=user.nick,
         has_password=user.password_hash is not None,
         lang=user.lang,
@@ -169,17 +169,17 @@ def exported_account(user: User, holdings: AccountDetails) -> ExportedAccount:
         registered=iso8601_or_empty(user.reg_time),
         email_verified=user.email_verified,
         phone_verified=user.phone_verified,
-        tags=sorted(user.tags | user.kept_tags),
+        tags=sorted(user.tags | user.system_tags),
         purchases=sorted(user.purchases),
         meta=user.meta,
     )
 
 
-def exported_factors(user: User, holdings: AccountDetails) -> ExportedFactors:
+def exported_factors(user: User, details: AccountDetails) -> ExportedFactors:
     return ExportedFactors(
-        totp_since=iso8601_or_empty(holdings.overview.totp_since),
+        totp_since=iso8601_or_empty(details.overview.totp_since),
         email_code=user.email_code,
-        recovery_codes_left=holdings.overview.recovery_left,
+        recovery_codes_left=details.overview.recovery_left,
         passkeys=[
             ExportedPasskey(
                 name=passkey.name,
@@ -187,7 +187,7 @@ def exported_factors(user: User, holdings: AccountDetails) -> ExportedFactors:
                 last_used=iso8601_or_empty(passkey.used_at),
                 transports=passkey.transports,
             )
-            for passkey in holdings.passkeys
+            for passkey in details.passkeys
         ],
     )
 

@@ -65,7 +65,7 @@ class ApplicationData:
 class PersonalRecords:
     """All that is kept about a person, for a copy of it."""
 
-    holdings: AccountDetails
+    details: AccountDetails
     roles: Sequence[AssignedRole]
     allowed: Sequence[ConsentedClient]
     sign_ins: Sequence[ClientSignIn]
@@ -100,7 +100,7 @@ class ReauthenticationMethods:
     factors: tuple[Factor, ...]  # one of them, if any
 
     @property
-    def are_none(self) -> bool:
+    def is_empty(self) -> bool:
         return not self.password and not self.factors
 
     @property
@@ -121,7 +121,7 @@ class ReauthenticationClient:
     """Who says that it is still he, and from where."""
 
     source: str  # as throttles count it
-    cookie: str  # of the device, if the browser sent one
+    device_cookie: str  # of the device, if the browser sent one
     browser: bytes  # digest of what only this browser has
     device: str  # "Firefox on Linux"
     origin: AuditOrigin

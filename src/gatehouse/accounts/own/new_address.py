@@ -40,46 +40,46 @@ class EmailChanges:
         self._clock = clock
         self._domains = domains
 
-    async def ask(self, user: User, login: str, *, source: str, origin: AuditOrigin) -> None:
+    async def request_change(self, user: User, login: str, *, source: str, origin: AuditOrigin) -> None:
         """Mail the link; nothing changes until it is opened. Raises BadAccount for what is wrong with the input."""
         checked = check_login(login)
-        self._check(user, checked)
-        if not await self._links.may_write_to(checked, source):
+        self._refuse_unusable(user, checked)
+        if not await self._links.may_email(checked, source):
             return
         prepared = self._links.prepare(LinkKind.CHANGE, to=checked, lang=user.lang, origin=origin)
         entry = self._recorder.record(
             AuditEvent.EMAIL_CHANGE_ASKED, origin, subject=user.user_id, personal={"login": checked}
         )
-        mails = await self._letters(checked, prepared, origin)
-        await self._store.put_change(user, prepared.link, checked, entry, mails)
+        mails = await self._request_mails(checked, prepared, origin)
+        await self._store.save_email_change(user, prepared.link, checked, entry, mails)
 
-    async def asked(self, secret: str) -> EmailChange:
+    async def find_change(self, secret: str) -> EmailChange:
         """What this link would change. Raises LinkDead."""
-        change = await self._store.change(sha256(secret), self._clock.now())
+        change = await self._store.find_email_change(sha256(secret), self._clock.now())
         if change is None:
             raise LinkDead("no open link to change an address")
         return change
 
-    async def take_over(self, secret: str, *, origin: AuditOrigin, device: str = "") -> EmailChange:
+    async def confirm_change(self, secret: str, *, origin: AuditOrigin, device: str = "") -> EmailChange:
         """Spend the link: the account has the new address, confirmed; old and new are told. Raises LinkDead."""
-        change = await self.asked(secret)
+        change = await self.find_change(secret)
         entry = self._recorder.record(
             AuditEvent.EMAIL_CHANGED,
             as_owner(origin, change.owner),
             subject=change.owner.user_id,
             personal={"old": change.owner.login or "", "new": change.login},
         )
-        mails = self._news(change, origin, device)
-        await self._store.take_over(sha256(secret), change, entry, mails, self._clock.now())
+        mails = self._notice_mails(change, origin, device)
+        await self._store.apply_email_change(sha256(secret), change, entry, mails, self._clock.now())
         return change
 
-    def _check(self, user: User, login: str) -> None:
+    def _refuse_unusable(self, user: User, login: str) -> None:
         if login_key(login) == user.login_key:
             raise SameAddress("this is the address of the account already")
         if self._domains and login_key(login).rpartition("@")[2] not in self._domains:
             raise DomainRefused(f"only addresses at {', '.join(self._domains)} can be used here")
 
-    async def _letters(self, login: str, prepared: PreparedLink, origin: AuditOrigin) -> Sequence[OutboxMail]:
+    async def _request_mails(self, login: str, prepared: PreparedLink, origin: AuditOrigin) -> Sequence[OutboxMail]:
         """The link, or for an address that has an account the news that somebody else wanted it."""
         known = await self._store.user_by_login(login_key(login))
         if known is None:
@@ -89,7 +89,7 @@ class EmailChanges:
             self._composer.compose(MailTemplate.ALREADY_REGISTERED, to=told, lang=known.lang, address=origin.address),
         )
 
-    def _news(self, change: EmailChange, origin: AuditOrigin, device: str) -> Sequence[OutboxMail]:
+    def _notice_mails(self, change: EmailChange, origin: AuditOrigin, device: str) -> Sequence[OutboxMail]:
         told = {"lang": change.owner.lang, "address": origin.address, "device": device}
         old = change.owner.login
         new = self._composer.compose(MailTemplate.EMAIL_CHANGED_NEW, to=change.login, **told)

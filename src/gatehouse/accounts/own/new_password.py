@@ -20,18 +20,24 @@ class PasswordChange:
         sign_in: PasswordSignIn,
         passwords: Passwords,
         rules: PasswordRules,
-        telling: AccountNotifier,
+        notifier: AccountNotifier,
         clock: Clock,
     ) -> None:
         self._store = store
         self._sign_in = sign_in
         self._passwords = passwords
         self._rules = rules
-        self._telling = telling
+        self._notifier = notifier
         self._clock = clock
 
-    async def choose(
-        self, signed_in: UserSession, password: str, *, present: PasswordAttempt, origin: AuditOrigin, device: str
+    async def change_password(
+        self,
+        signed_in: UserSession,
+        password: str,
+        *,
+        current_attempt: PasswordAttempt,
+        origin: AuditOrigin,
+        device: str,
     ) -> None:
         """Set it, keep this session, and end every other one and every token; the owner is told by mail.
 
@@ -40,13 +46,13 @@ class PasswordChange:
         """
         user = signed_in.user
         if user.password_hash is not None:
-            await self._sign_in.with_password(present)
+            await self._sign_in.verify(current_attempt)
         await self._rules.check(password, user.login or "", user.nick)
         await self._store.set_password(
             user,
             await self._passwords.hash(password),
-            self._telling.record(AuditEvent.PASSWORD_CHANGED, user, origin, first=user.password_hash is None),
-            self._telling.mails(MailTemplate.PASSWORD_CHANGED, user, origin, device),
+            self._notifier.record(AuditEvent.PASSWORD_CHANGED, user, origin, first=user.password_hash is None),
+            self._notifier.mails(MailTemplate.PASSWORD_CHANGED, user, origin, device),
             keep=signed_in.session.digest,
             now=self._clock.now(),
         )

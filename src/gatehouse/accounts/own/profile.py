@@ -16,8 +16,8 @@ class AccountProfile:
         self._recorder = recorder
         self._clock = clock
 
-    async def holdings(self, user: User) -> AccountDetails:
-        return await self._store.holdings(user.user_id, self._clock.now())
+    async def load_details(self, user: User) -> AccountDetails:
+        return await self._store.account_details(user.user_id, self._clock.now())
 
     async def rename(self, user: User, nick: str, origin: AuditOrigin) -> None:
         """Raises BadAccount."""
@@ -31,7 +31,7 @@ class AccountProfile:
         )
         await self._store.set_nick(user.user_id, checked, entry)
 
-    async def speak(self, user: User, lang: str, origin: AuditOrigin) -> None:
+    async def set_language(self, user: User, lang: str, origin: AuditOrigin) -> None:
         """Pages and letters come in this language from now on; its caller knows that there is such a one."""
         entry = self._recorder.record(
             AuditEvent.PROFILE_CHANGED, origin, subject=user.user_id, details={"field": "lang", "lang": lang}

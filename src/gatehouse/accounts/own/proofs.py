@@ -11,23 +11,23 @@ from gatehouse.audit.model import AuditOrigin
 
 
 class EmailVerification:
-    def __init__(self, *, registration: SelfRegistration, new_address: EmailChanges) -> None:
+    def __init__(self, *, registration: SelfRegistration, email_changes: EmailChanges) -> None:
         self._registration = registration
-        self._new_address = new_address
+        self._email_changes = email_changes
 
-    async def unproved(self, secret: str) -> User:
+    async def find_unverified(self, secret: str) -> User:
         """The account, with the address that the link would confirm. Raises LinkDead."""
         try:
-            return await self._registration.unproved(secret)
+            return await self._registration.find_unverified(secret)
         except LinkDead:
-            return with_new_login(await self._new_address.asked(secret))
+            return with_new_login(await self._email_changes.find_change(secret))
 
-    async def verify(self, secret: str, origin: AuditOrigin) -> User:
+    async def verify_email(self, secret: str, origin: AuditOrigin) -> User:
         """Spend the link. Nobody is signed in by it. Raises LinkDead."""
         try:
-            return await self._registration.verify(secret, origin)
+            return await self._registration.verify_email(secret, origin)
         except LinkDead:
-            return with_new_login(await self._new_address.take_over(secret, origin=origin))
+            return with_new_login(await self._email_changes.confirm_change(secret, origin=origin))
 
 
 def with_new_login(change: EmailChange) -> User:

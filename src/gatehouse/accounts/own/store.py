@@ -10,7 +10,7 @@ from gatehouse.mail.model import OutboxMail
 
 
 class ProfileStore(Protocol):
-    async def holdings(self, user_id: str, now: int) -> AccountDetails:
+    async def account_details(self, user_id: str, now: int) -> AccountDetails:
         """What is kept beside the account; the newest ACTS_SHOWN records only."""
 
     async def set_nick(self, user_id: str, nick: str, entry: AuditRecord) -> None:
@@ -24,20 +24,20 @@ class EmailChangeStore(Protocol):
     async def user_by_login(self, login_key: str) -> User | None:
         """Return the account whose login has this spelling."""
 
-    async def put_change(
-        self, whose: User, link: EmailLink, login: str, entry: AuditRecord, mails: Sequence[OutboxMail]
+    async def save_email_change(
+        self, owner: User, link: EmailLink, login: str, entry: AuditRecord, mails: Sequence[OutboxMail]
     ) -> None:
         """Keep the link, bound to the account, its present address and the new one; an older one dies with it."""
 
-    async def change(self, digest: bytes, now: int) -> EmailChange | None:
+    async def find_email_change(self, digest: bytes, now: int) -> EmailChange | None:
         """What the link would change now; takes nothing.
 
         None when it was taken, replaced or never was, when it has expired, and when the account is gone, has
         another address than it had, or had its sessions ended: whoever is thrown out leaves no way back.
         """
 
-    async def take_over(
-        self, digest: bytes, wanted: EmailChange, entry: AuditRecord, mails: Sequence[OutboxMail], now: int
+    async def apply_email_change(
+        self, digest: bytes, change: EmailChange, entry: AuditRecord, mails: Sequence[OutboxMail], now: int
     ) -> None:
         """Take the link and give the account its new address, confirmed, in one act; its other links die.
 
@@ -64,7 +64,7 @@ class PasswordChangeStore(Protocol):
 
 
 class ReauthenticationStore(Protocol):
-    async def prove_again(
+    async def rotate_session_secret(
         self, digest: bytes, fresh: bytes, auth: SignInMethod, entry: AuditRecord, now: int
     ) -> bool:
         """Give a session another secret and note that its owner has just proved himself, in one act.
@@ -74,10 +74,10 @@ class ReauthenticationStore(Protocol):
 
 
 class ExportStore(Protocol):
-    async def everything(self, user_id: str, now: int) -> PersonalRecords:
+    async def personal_records(self, user_id: str, now: int) -> PersonalRecords:
         """All of it, every record included, as it was at one moment."""
 
-    async def note(self, record: AuditRecord) -> None:
+    async def add_record(self, record: AuditRecord) -> None:
         """Keep the record of an act that changes nothing else."""
 
 
@@ -87,7 +87,7 @@ class ApplicationDataSource(Protocol):
 
 
 class ErasureStore(Protocol):
-    async def erase(self, user_id: str, entry: AuditRecord, *, even_last_administrator: bool, now: int) -> None:
+    async def erase_user(self, user_id: str, entry: AuditRecord, *, even_last_administrator: bool, now: int) -> None:
         """Remove the account and all that is kept of the person; its id stays spent.
 
         Applications that have addresses for it are told to do the same, from the same commit on (R6).

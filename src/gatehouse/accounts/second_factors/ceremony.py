@@ -50,7 +50,7 @@ class WebAuthn:
     def __init__(self, party: RelyingParty) -> None:
         self._party = party
 
-    def registration_options(self, user: User, challenge: bytes, held: Sequence[Passkey]) -> str:
+    def registration_options(self, user: User, challenge: bytes, existing: Sequence[Passkey]) -> str:
         options = generate_registration_options(
             rp_id=self._party.host,
             rp_name=self._party.name,
@@ -63,7 +63,7 @@ class WebAuthn:
                 resident_key=ResidentKeyRequirement.PREFERRED,  # without, it is a second factor all the same
                 user_verification=UserVerificationRequirement.REQUIRED,
             ),
-            exclude_credentials=[descriptor(passkey) for passkey in held],
+            exclude_credentials=[descriptor(passkey) for passkey in existing],
         )
         return options_to_json(options)
 
@@ -77,15 +77,15 @@ class WebAuthn:
         )
         return options_to_json(options)
 
-    def read_registration(self, text: str) -> UnverifiedResponse:
+    def parse_registration(self, text: str) -> UnverifiedResponse:
         with refuse_malformed():
             return to_unverified_response(parse_registration_credential_json(text), handle=None)
 
-    def check_registration(self, claim: UnverifiedResponse) -> NewCredential:
+    def verify_registration(self, response: UnverifiedResponse) -> NewCredential:
         with refuse_malformed():
             verified = verify_registration_response(
-                credential=claim.answer,
-                expected_challenge=claim.challenge,
+                credential=response.answer,
+                expected_challenge=response.challenge,
                 expected_rp_id=self._party.host,
                 expected_origin=self._party.origin,
                 require_user_verification=True,
@@ -99,19 +99,19 @@ class WebAuthn:
             credential_id=verified.credential_id,
             public_key=verified.credential_public_key,
             sign_count=verified.sign_count,
-            transports=tuple(transport.value for transport in claim.answer.response.transports or ()),
+            transports=tuple(transport.value for transport in response.answer.response.transports or ()),
         )
 
-    def read_sign_in(self, text: str) -> UnverifiedResponse:
+    def parse_sign_in(self, text: str) -> UnverifiedResponse:
         with refuse_malformed():
             given = parse_authentication_credential_json(text)
             return to_unverified_response(given, handle=given.response.user_handle)
 
-    def check_sign_in(self, claim: UnverifiedResponse, public_key: bytes) -> int:
+    def verify_sign_in(self, response: UnverifiedResponse, public_key: bytes) -> int:
         with refuse_malformed():
             verified = verify_authentication_response(
-                credential=claim.answer,
-                expected_challenge=claim.challenge,
+                credential=response.answer,
+                expected_challenge=response.challenge,
                 expected_rp_id=self._party.host,
                 expected_origin=self._party.origin,
                 credential_public_key=public_key,

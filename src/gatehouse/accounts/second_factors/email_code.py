@@ -20,7 +20,7 @@ EMAIL_CODE_DIGITS: Final = 6
 EMAIL_CODE_LIFETIME: Final = 600  # seconds
 MINUTE: Final = 60
 EMAIL_CODE_LIMIT: Final = AttemptLimit(
-    free=5, delay=60, window=3_600
+    free_attempts=5, first_delay=60, window=3_600
 )  # letters one account can be made to send itself
 
 
@@ -31,16 +31,16 @@ class EmailCodes:
         store: SecondFactorStore,
         key: bytes,
         recovery: RecoveryCodes,
-        guesses: AttemptLimiter,
-        telling: AccountNotifier,
+        limiter: AttemptLimiter,
+        notifier: AccountNotifier,
         clock: Clock,
     ) -> None:
         """`key` is the installation's: a million codes would not withstand whoever has only the database."""
         self._store = store
         self._key = key
         self._recovery = recovery
-        self._guesses = guesses
-        self._telling = telling
+        self._limiter = limiter
+        self._notifier = notifier
         self._clock = clock
 
     async def enable(self, user: User, *, origin: AuditOrigin, device: str = "") -> tuple[str, ...]:
@@ -50,23 +50,23 @@ class EmailCodes:
         """
         if user.login is None or not user.email_verified:
             raise EmailNotVerified
-        codes = self._recovery.draw(user)
-        entry, mails = self._telling.added(Factor.EMAIL, user, origin, device)
-        kept = await self._store.enable_email(user.user_id, codes.digests, entry, mails)
-        return codes.shown if kept else ()
+        codes = self._recovery.generate(user)
+        entry, mails = self._notifier.factor_added(Factor.EMAIL, user, origin, device)
+        kept = await self._store.enable_email_codes(user.user_id, codes.digests, entry, mails)
+        return codes.codes if kept else ()
 
     async def disable(self, user: User, *, origin: AuditOrigin, device: str = "", reason: str = "") -> None:
-        entry, mails = self._telling.removed(Factor.EMAIL, user, origin, device, reason)
-        await self._store.disable_email(user.user_id, entry, mails)
+        entry, mails = self._notifier.factor_removed(Factor.EMAIL, user, origin, device, reason)
+        await self._store.disable_email_codes(user.user_id, entry, mails)
 
     async def send(self, user: User, *, origin: AuditOrigin, device: str = "") -> None:
         """Mail a new code, which ends the one before. Raises FactorMissing, and TooMany after some letters."""
         if not user.email_code:
             raise FactorMissing
-        await self._guesses.begin([ThrottleSubject(("email-code", user.user_id), EMAIL_CODE_LIMIT)])
+        await self._limiter.begin_attempt([ThrottleSubject(("email-code", user.user_id), EMAIL_CODE_LIMIT)])
         code = f"{secrets.randbelow(10**EMAIL_CODE_DIGITS):0{EMAIL_CODE_DIGITS}}"
         minutes = str(EMAIL_CODE_LIFETIME // MINUTE)
-        mails = self._telling.mails(MailTemplate.EMAIL_CODE, user, origin, device, code=code, minutes=minutes)
+        mails = self._notifier.mails(MailTemplate.EMAIL_CODE, user, origin, device, code=code, minutes=minutes)
         now = self._clock.now()
         await self._store.put_email_code(
             user.user_id, self._digest(user, code), mails, now=now, expires_at=now + EMAIL_CODE_LIFETIME

@@ -39,7 +39,7 @@ class EnabledFactors:
     recovery_left: int
 
     @property
-    def offered(self) -> tuple[Factor, ...]:
+    def accepted_factors(self) -> tuple[Factor, ...]:
         """Everything that can answer the question for a second factor."""
         return (*self.methods, Factor.RECOVERY) if self.recovery_left else self.methods
 
@@ -77,7 +77,7 @@ class TotpEnrollment:
 class NewRecoveryCodes:
     """A set of recovery codes: what its owner is shown once, and what is kept."""
 
-    shown: tuple[str, ...] = field(repr=False)
+    codes: tuple[str, ...] = field(repr=False)
     digests: tuple[bytes, ...] = field(repr=False)
 
 

@@ -38,25 +38,25 @@ class Passkeys:
         store: PasskeyStore,
         party: RelyingParty,
         recovery: RecoveryCodes,
-        telling: AccountNotifier,
+        notifier: AccountNotifier,
         clock: Clock,
     ) -> None:
         self._store = store
         self._party = party
         self._recovery = recovery
-        self._telling = telling
+        self._notifier = notifier
         self._clock = clock
 
     @property
-    def are_possible(self) -> bool:
-        return self._party.is_possible
+    def are_supported(self) -> bool:
+        return self._party.supports_passkeys
 
     async def registration_options(self, user: User, *, browser: bytes) -> str:
         """JSON of PublicKeyCredentialCreationOptions. Raises EmailNotVerified."""
         if not user.may_add_factors:
             raise EmailNotVerified
-        held = await self._store.passkeys(user.user_id)
-        challenge = await self._challenge(REGISTRATION_CHALLENGE, browser, user)
+        held = await self._store.passkeys_of_user(user.user_id)
+        challenge = await self._new_challenge(REGISTRATION_CHALLENGE, browser, user)
         ceremony = await load_ceremony(self._party)
         return ceremony.registration_options(user, challenge, held)
 
@@ -69,9 +69,9 @@ class Passkeys:
         """
         checked_name = check_passkey_name(name)
         ceremony = await load_ceremony(self._party)
-        claim = ceremony.read_registration(credential)
-        await self._take(REGISTRATION_CHALLENGE, claim.challenge, browser, user)
-        made = ceremony.check_registration(claim)
+        claim = ceremony.parse_registration(credential)
+        await self._take_challenge(REGISTRATION_CHALLENGE, claim.challenge, browser, user)
+        made = ceremony.verify_registration(claim)
         passkey = Passkey(
             credential_id=made.credential_id,
             user_id=user.user_id,
@@ -81,19 +81,19 @@ class Passkeys:
             transports=made.transports,
             created_at=self._clock.now(),
         )
-        codes = self._recovery.draw(user)
-        entry, mails = self._telling.added(Factor.PASSKEY, user, origin, device)
+        codes = self._recovery.generate(user)
+        entry, mails = self._notifier.factor_added(Factor.PASSKEY, user, origin, device)
         kept = await self._store.add_passkey(passkey, codes.digests, entry, mails)
-        return codes.shown if kept else ()
+        return codes.codes if kept else ()
 
     async def sign_in_options(self, *, browser: bytes, user: User | None = None) -> str:
         """JSON of PublicKeyCredentialRequestOptions: for that account's passkeys, or for any the browser has."""
-        allowed = () if user is None else await self._store.passkeys(user.user_id)
-        challenge = await self._challenge(SIGN_IN_CHALLENGE, browser, user)
+        allowed = () if user is None else await self._store.passkeys_of_user(user.user_id)
+        challenge = await self._new_challenge(SIGN_IN_CHALLENGE, browser, user)
         ceremony = await load_ceremony(self._party)
         return ceremony.sign_in_options(challenge, allowed)
 
-    async def sign_in(
+    async def authenticate(
         self, credential: str, *, browser: bytes, origin: AuditOrigin, user: User | None = None
     ) -> Passkey:
         """Return the passkey that was proved, and with it whose it is; raise PasskeyRefused.
@@ -102,11 +102,11 @@ class Passkeys:
         Whether that account may sign in at all is for the caller to ask.
         """
         ceremony = await load_ceremony(self._party)
-        claim = ceremony.read_sign_in(credential)
-        await self._take(SIGN_IN_CHALLENGE, claim.challenge, browser, user)
-        passkey = await self._owned(claim, user)
-        count = ceremony.check_sign_in(claim, passkey.public_key)
-        suspicion = self._telling.recorder.record(
+        claim = ceremony.parse_sign_in(credential)
+        await self._take_challenge(SIGN_IN_CHALLENGE, claim.challenge, browser, user)
+        passkey = await self._find_owned(claim, user)
+        count = ceremony.verify_sign_in(claim, passkey.public_key)
+        suspicion = self._notifier.recorder.record(
             AuditEvent.PASSKEY_SUSPECTED,
             origin,
             subject=passkey.user_id,
@@ -117,23 +117,23 @@ class Passkeys:
         return passkey
 
     async def of_user(self, user_id: str) -> Sequence[Passkey]:
-        return await self._store.passkeys(user_id)
+        return await self._store.passkeys_of_user(user_id)
 
     async def rename(self, user: User, passkey_id: str, name: str, *, origin: AuditOrigin) -> None:
-        entry = self._telling.record(AuditEvent.PASSKEY_RENAMED, user, origin, passkey=passkey_id)
+        entry = self._notifier.record(AuditEvent.PASSKEY_RENAMED, user, origin, passkey=passkey_id)
         await self._store.rename_passkey(user.user_id, credential_id_of(passkey_id), check_passkey_name(name), entry)
 
     async def remove(
         self, user: User, passkey_id: str, *, origin: AuditOrigin, device: str = "", reason: str = ""
     ) -> None:
-        entry, mails = self._telling.removed(Factor.PASSKEY, user, origin, device, reason)
+        entry, mails = self._notifier.factor_removed(Factor.PASSKEY, user, origin, device, reason)
         await self._store.remove_passkey(user.user_id, credential_id_of(passkey_id), entry, mails)
 
-    async def _owned(self, claim: UnverifiedResponse, user: User | None) -> Passkey:
-        passkey = await self._store.passkey(claim.credential_id)
+    async def _find_owned(self, response: UnverifiedResponse, user: User | None) -> Passkey:
+        passkey = await self._store.find_passkey(response.credential_id)
         if passkey is None:
             raise PasskeyRefused("unknown, or removed")
-        handle = claim.user_handle
+        handle = response.user_handle
         if handle is None and user is None:
             raise PasskeyRefused("does not say whose it is")
         if handle is not None and not constant_time_equal(handle, passkey.user_id):
@@ -142,7 +142,7 @@ class Passkeys:
             raise PasskeyRefused(f"belongs to {passkey.user_id}")
         return passkey
 
-    async def _challenge(self, kind: str, browser: bytes, user: User | None) -> bytes:
+    async def _new_challenge(self, kind: str, browser: bytes, user: User | None) -> bytes:
         challenge = secrets.token_bytes(CHALLENGE_BYTES)
         now = self._clock.now()
         await self._store.put_challenge(
@@ -150,7 +150,7 @@ class Passkeys:
         )
         return challenge
 
-    async def _take(self, kind: str, challenge: bytes, browser: bytes, user: User | None) -> None:
+    async def _take_challenge(self, kind: str, challenge: bytes, browser: bytes, user: User | None) -> None:
         """Spent before anything is checked: whatever comes of it, nobody answers it a second time."""
         if not await self._store.take_challenge(kind, challenge_digest(challenge, browser, user), self._clock.now()):
             raise PasskeyRefused("not this browser's challenge, answered already, or too old")

@@ -36,36 +36,38 @@ def normalize_recovery_code(text: str) -> str | None:
 
 
 class RecoveryCodes:
-    def __init__(self, *, store: SecondFactorStore, key: bytes, telling: AccountNotifier, clock: Clock) -> None:
+    def __init__(self, *, store: SecondFactorStore, key: bytes, notifier: AccountNotifier, clock: Clock) -> None:
         """`key` is the installation's: fifty bits would not withstand whoever has only the database."""
         self._store = store
         self._key = key
-        self._telling = telling
+        self._notifier = notifier
         self._clock = clock
 
-    def draw(self, user: User) -> NewRecoveryCodes:
+    def generate(self, user: User) -> NewRecoveryCodes:
         shown = tuple(new_recovery_code() for _ in range(CODE_COUNT))
         return NewRecoveryCodes(
-            shown=shown, digests=tuple(self._digest(user, code.replace("-", "")) for code in shown)
+            codes=shown, digests=tuple(self._digest(user, code.replace("-", "")) for code in shown)
         )
 
     async def renew(self, user: User, *, origin: AuditOrigin, device: str = "") -> tuple[str, ...]:
         """Replace the whole set; returns the codes, which are shown once. Raises FactorMissing."""
-        codes = self.draw(user)
-        entry = self._telling.record(AuditEvent.RECOVERY_CODES_MADE, user, origin)
-        mails = self._telling.mails(MailTemplate.FACTOR_ADDED, user, origin, device, factor=Factor.RECOVERY.value)
-        await self._store.renew_codes(user.user_id, codes.digests, entry, mails)
-        return codes.shown
+        codes = self.generate(user)
+        entry = self._notifier.record(AuditEvent.RECOVERY_CODES_MADE, user, origin)
+        mails = self._notifier.mails(MailTemplate.FACTOR_ADDED, user, origin, device, factor=Factor.RECOVERY.value)
+        await self._store.replace_recovery_codes(user.user_id, codes.digests, entry, mails)
+        return codes.codes
 
     async def spend(self, user: User, code: str, *, origin: AuditOrigin, device: str = "") -> bool:
         """True for the one caller who spends it."""
         typed = normalize_recovery_code(code)
         if typed is None:
             return False
-        left = max(0, (await self._store.overview(user.user_id)).recovery_left - 1)
-        entry = self._telling.record(AuditEvent.RECOVERY_CODE_USED, user, origin, left=left)
-        mails = self._telling.mails(MailTemplate.RECOVERY_CODE_USED, user, origin, device, left=str(left))
-        return await self._store.use_code(user.user_id, self._digest(user, typed), entry, mails, self._clock.now())
+        left = max(0, (await self._store.factor_overview(user.user_id)).recovery_left - 1)
+        entry = self._notifier.record(AuditEvent.RECOVERY_CODE_USED, user, origin, left=left)
+        mails = self._notifier.mails(MailTemplate.RECOVERY_CODE_USED, user, origin, device, left=str(left))
+        return await self._store.use_recovery_code(
+            user.user_id, self._digest(user, typed), entry, mails, self._clock.now()
+        )
 
     def _digest(self, user: User, typed: str) -> bytes:
         return hmac_sha256(self._key, f"recovery:{user.user_id}:{typed}".encode())

@@ -26,7 +26,7 @@ class RelyingParty:
     host: str  # of that, without the port
 
     @property
-    def is_possible(self) -> bool:
+    def supports_passkeys(self) -> bool:
         """Browsers give passkeys to names only, not to addresses."""
         return not self.host.startswith("[") and parse_address(self.host) is None
 
@@ -52,17 +52,17 @@ class NewCredential:
 class WebAuthnCeremony(Protocol):
     """The two ceremonies, as far as they need no store. What is malformed or untrue raises PasskeyRefused."""
 
-    def registration_options(self, user: User, challenge: bytes, held: Sequence[Passkey]) -> str: ...
+    def registration_options(self, user: User, challenge: bytes, existing: Sequence[Passkey]) -> str: ...
 
-    def read_registration(self, text: str) -> UnverifiedResponse: ...
+    def parse_registration(self, text: str) -> UnverifiedResponse: ...
 
-    def check_registration(self, claim: UnverifiedResponse) -> NewCredential: ...
+    def verify_registration(self, response: UnverifiedResponse) -> NewCredential: ...
 
     def sign_in_options(self, challenge: bytes, allowed: Sequence[Passkey]) -> str: ...
 
-    def read_sign_in(self, text: str) -> UnverifiedResponse: ...
+    def parse_sign_in(self, text: str) -> UnverifiedResponse: ...
 
-    def check_sign_in(self, claim: UnverifiedResponse, public_key: bytes) -> int:
+    def verify_sign_in(self, response: UnverifiedResponse, public_key: bytes) -> int:
         """Return what the authenticator's counter says; it is compared where it is kept, atomically."""
 
 

@@ -13,13 +13,13 @@ from gatehouse.mail.model import OutboxMail
 
 
 class SecondFactorStore(Protocol):
-    async def overview(self, user_id: str) -> FactorOverview:
+    async def factor_overview(self, user_id: str) -> FactorOverview:
         """What is kept of the account's factors; of an unknown account, nothing."""
 
-    async def put_enrolment(self, user_id: str, sealed: bytes, *, now: int, expires_at: int) -> None:
+    async def put_enrollment(self, user_id: str, sealed: bytes, *, now: int, expires_at: int) -> None:
         """Keep a TOTP secret until it is confirmed; the account's earlier one is gone with it."""
 
-    async def enrolment(self, user_id: str, now: int) -> bytes | None:
+    async def find_enrollment(self, user_id: str, now: int) -> bytes | None:
         """The sealed secret that waits to be confirmed."""
 
     async def confirm_totp(
@@ -42,15 +42,15 @@ class SecondFactorStore(Protocol):
     async def remove_totp(self, user_id: str, entry: AuditRecord, mails: Sequence[OutboxMail]) -> None:
         """Remove the factor; with the last one the recovery codes go. Raises FactorMissing."""
 
-    async def spend_step(self, user_id: str, sealed: bytes, step: int) -> bool:
+    async def spend_totp_step(self, user_id: str, sealed: bytes, step: int) -> bool:
         """Accept a step of this secret once: True for one caller, and never again for it or an earlier one."""
 
-    async def enable_email(
+    async def enable_email_codes(
         self, user_id: str, codes: Sequence[bytes], entry: AuditRecord, mails: Sequence[OutboxMail]
     ) -> bool:
         """Make codes by e-mail a factor; with the recovery codes as `confirm_totp`. Raises FactorExists."""
 
-    async def disable_email(self, user_id: str, entry: AuditRecord, mails: Sequence[OutboxMail]) -> None:
+    async def disable_email_codes(self, user_id: str, entry: AuditRecord, mails: Sequence[OutboxMail]) -> None:
         """Remove the factor and any code under way; with the last one the recovery codes go. Raises FactorMissing."""
 
     async def put_email_code(
@@ -64,17 +64,19 @@ class SecondFactorStore(Protocol):
         Of any number of callers with the right code exactly one gets True, and no try goes uncounted.
         """
 
-    async def renew_codes(
+    async def replace_recovery_codes(
         self, user_id: str, codes: Sequence[bytes], entry: AuditRecord, mails: Sequence[OutboxMail]
     ) -> None:
         """Replace the whole set of recovery codes. Raises FactorMissing when there is nothing to recover."""
 
-    async def use_code(
+    async def use_recovery_code(
         self, user_id: str, digest: bytes, entry: AuditRecord, mails: Sequence[OutboxMail], now: int
     ) -> bool:
         """Spend a recovery code; True for one caller. Nothing is recorded or mailed otherwise."""
 
-    async def reset(self, user_id: str, entry: AuditRecord, mails: Sequence[OutboxMail], now: int) -> None:
+    async def remove_all_factors(
+        self, user_id: str, entry: AuditRecord, mails: Sequence[OutboxMail], now: int
+    ) -> None:
         """Remove every factor and recovery code, and end every session and token (checklist LG-20).
 
         Raises UserNotFound.
@@ -88,10 +90,10 @@ class PasskeyStore(Protocol):
     async def take_challenge(self, kind: str, digest: bytes, now: int) -> bool:
         """Spend it; True for one caller."""
 
-    async def passkey(self, credential_id: bytes) -> Passkey | None:
+    async def find_passkey(self, credential_id: bytes) -> Passkey | None:
         """The passkey of that id, whoever has it."""
 
-    async def passkeys(self, user_id: str) -> Sequence[Passkey]:
+    async def passkeys_of_user(self, user_id: str) -> Sequence[Passkey]:
         """The account's, the oldest first."""
 
     async def add_passkey(

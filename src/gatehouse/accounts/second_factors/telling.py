@@ -17,13 +17,13 @@ class AccountNotifier:
     recorder: Recorder
     composer: Composer
 
-    def added(
+    def factor_added(
         self, factor: Factor, user: User, origin: AuditOrigin, device: str
     ) -> tuple[AuditRecord, Sequence[OutboxMail]]:
         record = self.record(AuditEvent.FACTOR_ADDED, user, origin, factor=factor.value)
         return record, self.mails(MailTemplate.FACTOR_ADDED, user, origin, device, factor=factor.value)
 
-    def removed(
+    def factor_removed(
         self, factor: Factor, user: User, origin: AuditOrigin, device: str, reason: str = ""
     ) -> tuple[AuditRecord, Sequence[OutboxMail]]:
         """`reason`: why somebody else than its owner removed it."""

@@ -45,7 +45,7 @@ class Totp:
         store: SecondFactorStore,
         masters: MasterKeys,
         recovery: RecoveryCodes,
-        telling: AccountNotifier,
+        notifier: AccountNotifier,
         clock: Clock,
         issuer: str,
     ) -> None:
@@ -53,47 +53,49 @@ class Totp:
         self._store = store
         self._masters = masters
         self._recovery = recovery
-        self._telling = telling
+        self._notifier = notifier
         self._clock = clock
         self._issuer = issuer
 
-    async def begin(self, user: User) -> TotpEnrollment:
+    async def begin_enrollment(self, user: User) -> TotpEnrollment:
         """Make a secret that counts for nothing until its first code confirms it. Raises EmailNotVerified."""
         if not user.may_add_factors:
             raise EmailNotVerified
         secret = base64.b32encode(secrets.token_bytes(TOTP_SECRET_BYTES)).decode()
         sealed = self._masters.seal(secret.encode(), purpose=totp_sealing_purpose(user.user_id))
         now = self._clock.now()
-        await self._store.put_enrolment(user.user_id, sealed, now=now, expires_at=now + ENROLLMENT_LIFETIME)
-        return self._enrolment(user, secret)
+        await self._store.put_enrollment(user.user_id, sealed, now=now, expires_at=now + ENROLLMENT_LIFETIME)
+        return self._enrollment(user, secret)
 
-    async def pending(self, user: User) -> TotpEnrollment | None:
+    async def pending_enrollment(self, user: User) -> TotpEnrollment | None:
         """The secret that waits to be confirmed, to be shown again after a wrong code."""
-        sealed = await self._store.enrolment(user.user_id, self._clock.now())
-        secret = None if sealed is None else self._opened(user, sealed)
-        return None if secret is None else self._enrolment(user, secret)
+        sealed = await self._store.find_enrollment(user.user_id, self._clock.now())
+        secret = None if sealed is None else self._open(user, sealed)
+        return None if secret is None else self._enrollment(user, secret)
 
-    async def confirm(self, user: User, code: str, *, origin: AuditOrigin, device: str = "") -> tuple[str, ...]:
+    async def confirm_enrollment(
+        self, user: User, code: str, *, origin: AuditOrigin, device: str = ""
+    ) -> tuple[str, ...]:
         """Make the pending secret the account's; returns recovery codes to show, if it had none left.
 
         Raises EnrolmentGone, or SecondFactorWrong, after which it can be tried again.
         """
         now = self._clock.now()
-        sealed = await self._store.enrolment(user.user_id, now)
+        sealed = await self._store.find_enrollment(user.user_id, now)
         if sealed is None:
             raise EnrollmentGone
         step = self._step(user, sealed, code)
         if step is None:
             raise SecondFactorWrong("the new secret was not confirmed")
-        codes = self._recovery.draw(user)
-        entry, mails = self._telling.added(Factor.TOTP, user, origin, device)
+        codes = self._recovery.generate(user)
+        entry, mails = self._notifier.factor_added(Factor.TOTP, user, origin, device)
         kept = await self._store.confirm_totp(
             user.user_id, sealed, step, codes.digests, entry=entry, mails=mails, now=now
         )
-        return codes.shown if kept else ()
+        return codes.codes if kept else ()
 
     async def remove(self, user: User, *, origin: AuditOrigin, device: str = "", reason: str = "") -> None:
-        entry, mails = self._telling.removed(Factor.TOTP, user, origin, device, reason)
+        entry, mails = self._notifier.factor_removed(Factor.TOTP, user, origin, device, reason)
         await self._store.remove_totp(user.user_id, entry, mails)
 
     async def spend(self, user: User, code: str) -> bool:
@@ -101,17 +103,17 @@ class Totp:
         if user.sealed_totp is None:
             return False
         step = self._step(user, user.sealed_totp, code)
-        return step is not None and await self._store.spend_step(user.user_id, user.sealed_totp, step)
+        return step is not None and await self._store.spend_totp_step(user.user_id, user.sealed_totp, step)
 
     def _step(self, user: User, sealed: bytes, code: str) -> int | None:
-        secret = self._opened(user, sealed) if is_six_digit_code(code) else None
+        secret = self._open(user, sealed) if is_six_digit_code(code) else None
         return None if secret is None else matching_step(secret, code, self._clock.now())
 
-    def _opened(self, user: User, sealed: bytes) -> str | None:
+    def _open(self, user: User, sealed: bytes) -> str | None:
         """None for a damaged one, which no code fits."""
-        secret = self._masters.opened(sealed, purpose=totp_sealing_purpose(user.user_id))
+        secret = self._masters.try_open(sealed, purpose=totp_sealing_purpose(user.user_id))
         return None if secret is None else secret.decode()
 
-    def _enrolment(self, user: User, secret: str) -> TotpEnrollment:
+    def _enrollment(self, user: User, secret: str) -> TotpEnrollment:
         uri = pyotp.TOTP(secret).provisioning_uri(name=user.login or user.nick, issuer_name=self._issuer)
         return TotpEnrollment(secret=secret, uri=uri)

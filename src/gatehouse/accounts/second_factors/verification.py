@@ -18,7 +18,9 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.throttle.guesses import AttemptLimiter, ThrottleSubject
 from gatehouse.throttle.model import AttemptLimit
 
-FACTOR_LIMIT: Final = AttemptLimit(free=10)  # of the account, whatever session or source they come from (LG-13)
+FACTOR_LIMIT: Final = AttemptLimit(
+    free_attempts=10
+)  # of the account, whatever session or source they come from (LG-13)
 
 
 class SecondFactors:
@@ -29,21 +31,21 @@ class SecondFactors:
         totp: Totp,
         email_codes: EmailCodes,
         recovery: RecoveryCodes,
-        guesses: AttemptLimiter,
-        telling: AccountNotifier,
+        limiter: AttemptLimiter,
+        notifier: AccountNotifier,
         clock: Clock,
     ) -> None:
         self._store = store
         self._totp = totp
         self._email_codes = email_codes
         self._recovery = recovery
-        self._guesses = guesses
-        self._telling = telling
+        self._limiter = limiter
+        self._notifier = notifier
         self._clock = clock
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def of(self, user: User) -> EnabledFactors:
-        return factors_by_last_use(user, await self._store.overview(user.user_id))
+    async def load_factors(self, user: User) -> EnabledFactors:
+        return factors_by_last_use(user, await self._store.factor_overview(user.user_id))
 
     async def verify(
         self, user: User, otp: str, method: Factor | None = None, *, origin: AuditOrigin, device: str = ""
@@ -56,25 +58,27 @@ class SecondFactors:
         otp = "".join(otp.split())  # apps show a code in two halves, and people type what they see
         subject = [ThrottleSubject(("factor", user.user_id), FACTOR_LIMIT)]
         # One at a time for each account: many at once would all pass the check before the first has failed.
-        async with self._turns.setdefault(user.user_id, asyncio.Lock()):
-            await self._guesses.check_all(subject)
+        async with self._locks.setdefault(user.user_id, asyncio.Lock()):
+            await self._limiter.refuse_blocked_subjects(subject)
             for way in possible_factors(user, otp, method):
                 if await self._spend(way, user, otp, origin, device):
-                    await self._guesses.succeeded_all(subject)
+                    await self._limiter.clear_all_failures(subject)
                     return way
-            await self._guesses.failed_all(subject)
+            await self._limiter.record_failures(subject)
         raise SecondFactorWrong(f"user {user.user_id}")
 
     async def reset(self, user: User, *, origin: AuditOrigin, reason: str = "") -> None:
         """Remove every factor, on an administrator's word; ends every session and token of the account."""
-        entry = self._telling.record(AuditEvent.FACTORS_RESET, user, origin, **reason_details(reason))
+        entry = self._notifier.record(AuditEvent.FACTORS_RESET, user, origin, **reason_details(reason))
         mails = [
-            mail for factor in enabled_factors(user) for mail in self._telling.removed(factor, user, origin, "")[1]
+            mail
+            for factor in enabled_factors(user)
+            for mail in self._notifier.factor_removed(factor, user, origin, "")[1]
         ]
-        await self._store.reset(user.user_id, entry, mails, self._clock.now())
+        await self._store.remove_all_factors(user.user_id, entry, mails, self._clock.now())
 
-    async def _spend(self, way: Factor, user: User, otp: str, origin: AuditOrigin, device: str) -> bool:
-        match way:
+    async def _spend(self, factor: Factor, user: User, otp: str, origin: AuditOrigin, device: str) -> bool:
+        match factor:
             case Factor.TOTP:
                 return await self._totp.spend(user, otp)
             case Factor.EMAIL:

@@ -60,10 +60,10 @@ class ProjectContents:
 
 
 class ActivityStore(Protocol):
-    async def activity(self, looked: ActivityFilter, limit: int) -> ActivityPage:
+    async def activity(self, filters: ActivityFilter, limit: int) -> ActivityPage:
         """The newest first."""
 
-    async def one(self, record_id: str) -> AuditRecord | None:
+    async def find_record(self, record_id: str) -> AuditRecord | None:
         """The record with this id."""
 
     async def refusals(self, after: int, limit: int) -> RefusalPage:
@@ -72,5 +72,5 @@ class ActivityStore(Protocol):
     async def chain_end(self) -> ChainEnd:
         """The head of the log, and where seals and records end."""
 
-    async def belongings(self, project_ids: Collection[str]) -> ProjectContents:
+    async def project_contents(self, project_ids: Collection[str]) -> ProjectContents:
         """The applications and groups of these projects, removed ones too."""

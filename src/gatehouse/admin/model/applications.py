@@ -43,11 +43,11 @@ class ApplicationRemovalImpact:
 
 
 class ApplicationListStore(Protocol):
-    async def applications(self, sight: Visibility, wanted: PageRequest) -> Page[ApplicationListItem]:
+    async def applications(self, visibility: Visibility, wanted: PageRequest) -> Page[ApplicationListItem]:
         """By name, those he holds something on or whose project's applications he manages; removed ones last."""
 
-    async def homes(self, sight: Visibility) -> Sequence[TargetProject]:
+    async def target_projects(self, visibility: Visibility) -> Sequence[TargetProject]:
         """Projects into which he may put applications, by title; the first few hundred."""
 
-    async def breaks(self, application_id: int, sight: Visibility, now: int) -> ApplicationRemovalImpact:
+    async def removal_impact(self, application_id: int, visibility: Visibility, now: int) -> ApplicationRemovalImpact:
         """What would end with it."""

@@ -30,5 +30,5 @@ class ClientListStore(Protocol):
     async def clients(self, application_id: int, wanted: PageRequest, now: int) -> Page[ClientListItem]:
         """Those of the application, by id."""
 
-    async def breaks(self, client_id: str, now: int) -> ClientRemovalImpact:
+    async def removal_impact(self, client_id: str, now: int) -> ClientRemovalImpact:
         """What would end with it."""

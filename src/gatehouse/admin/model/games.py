@@ -47,7 +47,7 @@ class GameSessionListStore(Protocol):
     ) -> Page[GameSessionListItem]:
         """Those that last, the newest first. `among`: of these applications only; then nobody is searched for."""
 
-    async def session(self, ref: str, now: int) -> GameSession | None:
+    async def find_session(self, ref: str, now: int) -> GameSession | None:
         """The one whose gsid begins so, while it lasts."""
 
     async def refusals(self, gsid: str) -> Sequence[Refusal]:

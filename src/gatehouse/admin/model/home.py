@@ -38,7 +38,7 @@ class InstallationCounts:
 
 
 class HomeStore(Protocol):
-    async def amounts(self, now: int) -> InstallationCounts: ...
+    async def counts(self, now: int) -> InstallationCounts: ...
 
-    async def ending(self, now: int, until: int, most: int) -> Sequence[EndingSoon]:
+    async def ending_soon(self, now: int, until: int, most: int) -> Sequence[EndingSoon]:
         """Roles and keys that end between the two, the next first."""

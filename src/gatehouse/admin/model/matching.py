@@ -36,8 +36,8 @@ class GroupMember:
 
 
 class ConditionMatchStore(Protocol):
-    async def match(self, test: ConditionTest) -> ConditionMatch:
+    async def count_matches(self, test: ConditionTest) -> ConditionMatch:
         """How many there are, and the first few by id."""
 
-    async def members(self, group: Group, wanted: PageRequest) -> Page[GroupMember]:
+    async def members_of_group(self, group: Group, wanted: PageRequest) -> Page[GroupMember]:
         """Everybody in a group by id, whose nick or id has what is searched; counted up to COUNT_MOST."""

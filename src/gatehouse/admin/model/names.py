@@ -34,11 +34,11 @@ class NamedProjectGroup:
 
 
 class NameStore(Protocol):
-    async def people(self, user_ids: Collection[str]) -> Mapping[str, NamedPerson]:
+    async def people_by_id(self, user_ids: Collection[str]) -> Mapping[str, NamedPerson]:
         """By id; who is gone is not in it."""
 
-    async def find(self, text: str, among: Collection[str] | None = None) -> Sequence[NamedPerson]:
+    async def find_people(self, text: str, among: Collection[str] | None = None) -> Sequence[NamedPerson]:
         """The first people whose nick or id has the text, of these ids; or whose address has it, of everybody."""
 
-    async def exactly(self, user_id: str, login_key: str) -> Sequence[NamedPerson]:
+    async def find_person_exactly(self, user_id: str, login_key: str) -> Sequence[NamedPerson]:
         """Whoever has that id, or that whole address in the spelling it is compared by."""

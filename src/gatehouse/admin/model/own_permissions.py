@@ -17,11 +17,11 @@ class ConditionalGrant:
 
 
 class OwnPermissionsStore(Protocol):
-    async def concerned(self, user_id: str, most: int) -> Sequence[NamedApplication]:
+    async def applications_of_user(self, user_id: str, most: int) -> Sequence[NamedApplication]:
         """The first applications by name that may give him something, application 1 last.
 
         Something is written there about him or for a group that lists him, or they are connected to his account.
         """
 
-    async def by_condition(self, most: int) -> Sequence[ConditionalGrant]:
+    async def conditional_grants(self, most: int) -> Sequence[ConditionalGrant]:
         """What is given to whoever meets a condition: so many by roles and so many by groups, by application."""

@@ -107,10 +107,10 @@ class PeopleListStore(Protocol):
     async def people(self, among: PeopleFilter, tag: str, wanted: PageRequest, now: int) -> Page[PersonListItem]:
         """The newest first; `tag` narrows it to those who have it, and nothing to everybody."""
 
-    async def standing(self, user_id: str, now: int) -> AccountState:
+    async def account_state(self, user_id: str, now: int) -> AccountState:
         """Of somebody who is there."""
 
-    async def written(self, user_id: str) -> DirectPermissions:
+    async def direct_permissions(self, user_id: str) -> DirectPermissions:
         """By application, then by project."""
 
     async def applications(self) -> Sequence[NamedApplication]:
@@ -119,5 +119,5 @@ class PeopleListStore(Protocol):
     async def activity(self, user_id: str, side: ActivitySide, wanted: PageRequest) -> Page[AuditRecord]:
         """The newest first."""
 
-    async def breaks(self, user_id: str, now: int) -> PersonErasureImpact:
+    async def erasure_impact(self, user_id: str, now: int) -> PersonErasureImpact:
         """What would end with the account."""

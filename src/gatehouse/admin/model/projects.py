@@ -47,10 +47,10 @@ class GroupListItem:
 
 
 class ProjectListStore(Protocol):
-    async def projects(self, sight: Visibility, wanted: PageRequest) -> Page[ProjectListItem]:
+    async def projects(self, visibility: Visibility, wanted: PageRequest) -> Page[ProjectListItem]:
         """By title, those he may view; removed ones last."""
 
-    async def breaks(self, project_id: str, now: int) -> ProjectRemovalImpact:
+    async def removal_impact(self, project_id: str, now: int) -> ProjectRemovalImpact:
         """What would end with it."""
 
     async def applications(self, project_id: str) -> Sequence[ApplicationSummary]:
@@ -59,7 +59,7 @@ class ProjectListStore(Protocol):
     async def applications_by_id(self, application_ids: Collection[int]) -> Mapping[int, ApplicationSummary]:
         """Removed ones too."""
 
-    async def published(self) -> Sequence[ApplicationSummary]:
+    async def published_applications(self) -> Sequence[ApplicationSummary]:
         """Those that every project may connect, by name; the first thousand."""
 
     async def groups(self, group_ids: Collection[str]) -> Sequence[GroupListItem]:

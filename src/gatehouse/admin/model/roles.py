@@ -19,7 +19,7 @@ class RoleVisibility:
     readable: frozenset[int] = frozenset()  # all about them
     editable: frozenset[int] = frozenset()
 
-    def reads(self, application_id: int) -> bool:
+    def may_read(self, application_id: int) -> bool:
         return self.everything or application_id in self.readable
 
     @property
@@ -44,12 +44,12 @@ class RoleListItem:
 
 class RoleListStore(Protocol):
     async def roles(
-        self, sight: RoleVisibility, wanted: PageRequest, *, application_id: int, now: int
+        self, visibility: RoleVisibility, wanted: PageRequest, *, application_id: int, now: int
     ) -> Page[RoleListItem]:
         """By application and name; those of one application when it is not 0."""
 
-    async def applications(self, sight: RoleVisibility, *, editable: bool) -> Sequence[NamedApplication]:
+    async def applications(self, visibility: RoleVisibility, *, editable: bool) -> Sequence[NamedApplication]:
         """Those whose roles he sees or edits, by name; the first thousand."""
 
-    async def applications_of(self, project_ids: Sequence[str]) -> Sequence[int]:
+    async def applications_in_projects(self, project_ids: Sequence[str]) -> Sequence[int]:
         """Ids of those in these projects."""

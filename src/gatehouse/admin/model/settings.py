@@ -15,7 +15,7 @@ class SettingListItem:
     meaning: str
     source: str  # default, dev, file …, environment, flag, database
 
-    def holds(self, search: str) -> bool:
+    def matches(self, search: str) -> bool:
         """Whether it is found by a word; ignoring case."""
         return search.lower() in f"{self.name} {self.value} {self.meaning} {self.source}".lower()
 
@@ -62,8 +62,8 @@ class InstallationStore(Protocol):
     async def outbox(self, wanted: PageRequest) -> Page[OutboxListItem]:
         """What waits and what was given up, the newest first."""
 
-    async def sqlite(self) -> DatabaseFacts:
+    async def sqlite_facts(self) -> DatabaseFacts:
         """Of a file."""
 
-    async def postgres(self) -> DatabaseFacts:
+    async def postgres_facts(self) -> DatabaseFacts:
         """Of a server's database."""

@@ -16,7 +16,7 @@ class Visibility:
     may_create: bool = False  # applications outside a project
 
     @property
-    def is_anything(self) -> bool:
+    def has_any(self) -> bool:
         held = self.projects or self.managed or self.applications or self.groups
         return self.everything or bool(held) or self.may_publish or self.may_create
 

@@ -64,7 +64,7 @@ class SampleApp:
     async def sign_in(self, _request: Request) -> Response:
         browser, pending = secrets.token_urlsafe(24), PendingSignIn()
         self._pending[browser] = pending
-        return with_cookie(RedirectResponse(self._flow.address(pending), SEE_OTHER), browser)
+        return with_cookie(RedirectResponse(self._flow.authorize_url(pending), SEE_OTHER), browser)
 
     async def callback(self, request: Request) -> Response:
         pending = self._pending.pop(request.cookies.get(COOKIE, ""), None)
@@ -78,7 +78,7 @@ class SampleApp:
 
     async def sign_out(self, request: Request) -> Response:
         visitor = self._visitors.pop(request.cookies.get(COOKIE, ""), None)
-        return RedirectResponse("/" if visitor is None else self._flow.sign_out_address(visitor), SEE_OTHER)
+        return RedirectResponse("/" if visitor is None else self._flow.sign_out_url(visitor), SEE_OTHER)
 
     async def style(self, _request: Request) -> Response:
         return FileResponse(HERE / "style.css")

@@ -49,7 +49,7 @@ class CodeFlow:
         self._settings = settings
         self._transport = transport
 
-    def address(self, pending: PendingSignIn) -> str:
+    def authorize_url(self, pending: PendingSignIn) -> str:
         """Where the browser goes."""
         challenge = base64.urlsafe_b64encode(hashlib.sha256(pending.verifier.encode()).digest()).rstrip(b"=")
         asked = {
@@ -74,24 +74,24 @@ class CodeFlow:
             raise SignInFailed("The answer came from somebody else.")  # RFC 9207
         if "code" not in came_back:
             raise SignInFailed(f"Gatehouse said: {came_back.get('error', 'nothing')}.")
-        tokens = await self._tokens(came_back["code"], pending.verifier)
+        tokens = await self._redeem_code(came_back["code"], pending.verifier)
         proved = decode_claims(tokens["id_token"])
         self._check(proved, pending)
         bearer = {"Authorization": f"Bearer {tokens['access_token']}"}
-        told = await self._ask("GET", "userinfo", bearer)
+        told = await self._request("GET", "userinfo", bearer)
         if told["sub"] != proved["sub"]:  # Core §5.3.2
             raise SignInFailed("Gatehouse spoke about somebody else.")
         return SampleUser(
             claims=told,
             id_token=tokens["id_token"],
-            jwt=(await self._ask("POST", "exchangeToken", bearer))["token"],
+            jwt=(await self._request("POST", "exchangeToken", bearer))["token"],
         )
 
-    def sign_out_address(self, visitor: SampleUser) -> str:
+    def sign_out_url(self, visitor: SampleUser) -> str:
         asked = {"id_token_hint": visitor.id_token, "post_logout_redirect_uri": self._settings.home}
         return f"{self._settings.base_url}/proxy/oauth/logout?{urlencode(asked)}"
 
-    async def _tokens(self, code: str, verifier: str) -> Mapping[str, str]:
+    async def _redeem_code(self, code: str, verifier: str) -> Mapping[str, str]:
         proof = base64.b64encode(f"{self._settings.client_id}:{self._settings.client_secret}".encode()).decode()
         turned_in = {
             "grant_type": "authorization_code",
@@ -100,7 +100,7 @@ class CodeFlow:
             "code_verifier": verifier,
         }
         headers = {"Authorization": f"Basic {proof}", "Content-Type": FORM}
-        return await self._ask("POST", "token", headers, urlencode(turned_in).encode())
+        return await self._request("POST", "token", headers, urlencode(turned_in).encode())
 
     def _check(self, claims: Mapping[str, Any], pending: PendingSignIn) -> None:
         """It came straight from the service, which proves the signature's part (Core §3.1.3.7, point 6)."""
@@ -111,7 +111,7 @@ class CodeFlow:
         if claims.get("nonce") != pending.nonce:
             raise SignInFailed("The token belongs to another sign-in.")
 
-    async def _ask(
+    async def _request(
         self, method: str, endpoint: str, headers: Mapping[str, str], body: bytes = b""
     ) -> Mapping[str, Any]:
         path = f"/proxy/oauth/{endpoint}"

@@ -23,42 +23,44 @@ class AuthorizationCodeGrant:
         self._recorder = recorder
         self._clock = clock
 
-    async def find(self, ask: TokenRequest) -> PresentedGrant | None:
-        if not ask.code or not ask.redirect_uri:
+    async def find_grant(self, token_request: TokenRequest) -> PresentedGrant | None:
+        if not token_request.code or not token_request.redirect_uri:
             raise InvalidRequest("no code, or no redirect_uri")
-        holder = await self._store.by_code(sha256(ask.code))
+        holder = await self._store.find_grant_by_code(sha256(token_request.code))
         return None if holder is None else PresentedGrant(holder=holder)
 
-    async def failed(self, ask: TokenRequest) -> None:
-        await self._store.fail_code(sha256(ask.code), most=MAX_CODE_FAILURES)
+    async def record_failure(self, token_request: TokenRequest) -> None:
+        await self._store.count_code_failure(sha256(token_request.code), most=MAX_CODE_FAILURES)
 
-    async def take(self, ask: TokenRequest, client: Client, found: PresentedGrant | None) -> RedeemedGrant:
+    async def redeem(
+        self, token_request: TokenRequest, client: Client, found: PresentedGrant | None
+    ) -> RedeemedGrant:
         """One attempt of someone else does not burn the code (R3): it is taken only when all the rest is right."""
         if found is None:
             raise InvalidGrant("no such code")
         holder = found.holder
-        if not is_bound_to(ask, client, holder.grant):
-            await self.failed(ask)
+        if not is_bound_to(token_request, client, holder.grant):
+            await self.record_failure(token_request)
             raise InvalidGrant("not the redirect_uri or verifier of this code")
         now = self._clock.now()
         generation = 1 if OFFLINE_ACCESS in holder.scopes else 0
-        taking = await self._store.take_code(
-            sha256(ask.code),
+        taking = await self._store.redeem_code(
+            sha256(token_request.code),
             now,
             generation=generation,
             reused=lambda: self._recorder.record(
                 AuditEvent.CODE_REUSED,
-                replace(ask.origin, actor=client.client_id),
+                replace(token_request.origin, actor=client.client_id),
                 subject=holder.user.user_id,
                 details={"client_id": client.client_id, "grant_id": holder.grant.grant_id},
             ),
         )
-        if taking is not RedeemOutcome.TAKEN:
+        if taking is not RedeemOutcome.REDEEMED:
             raise InvalidGrant(f"the code of grant {holder.grant.grant_id}: {taking.name}")
         return RedeemedGrant(holder=holder, scopes=holder.grant.scopes, generation=generation, refreshed_at=now)
 
 
-def is_bound_to(ask: TokenRequest, client: Client, grant: Grant) -> bool:
-    proved = matches_code_challenge(ask.code_verifier, grant.code_challenge)
+def is_bound_to(token_request: TokenRequest, client: Client, grant: Grant) -> bool:
+    proved = matches_code_challenge(token_request.code_verifier, grant.code_challenge)
     has_proof = bool(grant.code_challenge) or not client.public  # a public client has no other
-    return constant_time_equal(ask.redirect_uri, grant.redirect_uri) and proved and has_proof
+    return constant_time_equal(token_request.redirect_uri, grant.redirect_uri) and proved and has_proof

@@ -24,24 +24,29 @@ class DeviceCodeGrant:
         self._rules = rules
         self._clock = clock
 
-    async def find(self, ask: TokenRequest) -> PresentedGrant | None:
+    async def find_grant(self, token_request: TokenRequest) -> PresentedGrant | None:
         """Nobody's yet: devices name their client."""
-        if not ask.device_code:
+        if not token_request.device_code:
             raise InvalidRequest("no device_code")
         return None
 
-    async def failed(self, ask: TokenRequest) -> None:
+    async def record_failure(self, token_request: TokenRequest) -> None:
         """Nothing is spent by someone who cannot prove to be the client."""
 
-    async def take(self, ask: TokenRequest, client: Client, found: PresentedGrant | None) -> RedeemedGrant:  # noqa: ARG002
+    async def redeem(
+        self,
+        token_request: TokenRequest,
+        client: Client,
+        found: PresentedGrant | None,  # noqa: ARG002 - as every grant type takes it
+    ) -> RedeemedGrant:
         now = self._clock.now()
-        digest = sha256(ask.device_code)
-        request, is_early = await self._store.poll(digest, now)
+        digest = sha256(token_request.device_code)
+        request, is_early = await self._store.record_poll(digest, now)
         if request is None or request.client_id != client.client_id:
             raise InvalidGrant("no such device code, or another client's")
         refuse_undecided(request, now, is_early=is_early)
         generation = 1 if OFFLINE_ACCESS in request.scopes and OFFLINE_ACCESS in client.scopes else 0
-        holder = await self._store.take(request, now, generation=generation)
+        holder = await self._store.redeem_request(request, now, generation=generation)
         if holder is None:
             raise InvalidGrant("the device code is taken, or what it stood for is over")
         if not await may_log_in_to_client(self._rules, holder.user, client):

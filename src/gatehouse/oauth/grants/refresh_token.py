@@ -33,42 +33,48 @@ class RefreshTokenGrant:
         self._clock = clock
         self._grace = grace
 
-    async def find(self, ask: TokenRequest) -> PresentedGrant | None:
-        if not ask.refresh_token:
+    async def find_grant(self, token_request: TokenRequest) -> PresentedGrant | None:
+        if not token_request.refresh_token:
             raise InvalidRequest("no refresh_token")
-        found = await self._tokens.find(ask.refresh_token)
+        found = await self._tokens.find(token_request.refresh_token)
         if found is None:
             return None
         holder = found.holder
-        if holder.client.profile is ClientProfile.NATIVE and ask.credentials.is_nameless and not ask.redirect_uri:
+        if (
+            holder.client.profile is ClientProfile.NATIVE
+            and token_request.credentials.is_unnamed_proof
+            and not token_request.redirect_uri
+        ):
             raise InvalidRequest("no redirect_uri")  # before the proof, which cannot be right without it
         return PresentedGrant(holder=holder, generation=found.generation)
 
-    async def failed(self, ask: TokenRequest) -> None:
+    async def record_failure(self, token_request: TokenRequest) -> None:
         """Nothing is spent: whoever has no proof cannot use the token however often he tries."""
 
-    async def take(self, ask: TokenRequest, client: Client, found: PresentedGrant | None) -> RedeemedGrant:
+    async def redeem(
+        self, token_request: TokenRequest, client: Client, found: PresentedGrant | None
+    ) -> RedeemedGrant:
         if found is None:
             raise InvalidGrant("no such refresh token, or its grant is over")
         if OFFLINE_ACCESS not in found.holder.scopes:
             raise InvalidGrant("offline access was taken from the client")
         grant = found.holder.grant
-        refuse_other_redirect(ask, client, grant)
-        scopes = narrow_scopes(ask.scope, grant)
-        turned = await self._store.turn(
+        refuse_other_redirect(token_request, client, grant)
+        scopes = narrow_scopes(token_request.scope, grant)
+        turned = await self._store.rotate(
             grant.grant_id,
             found.generation,
             self._clock.now(),
             grace=self._grace_for(client),
             reused=lambda: self._recorder.record(
                 AuditEvent.REFRESH_REUSED,
-                replace(ask.origin, actor=client.client_id),
+                replace(token_request.origin, actor=client.client_id),
                 subject=grant.user_id,
                 details={"client_id": client.client_id, "grant_id": grant.grant_id},
             ),
         )
-        if turned.turn not in (RotationOutcome.ROTATED, RotationOutcome.REPEATED):
-            raise InvalidGrant(f"refresh token {found.generation} of grant {grant.grant_id}: {turned.turn.name}")
+        if turned.outcome not in (RotationOutcome.ROTATED, RotationOutcome.REPEATED):
+            raise InvalidGrant(f"refresh token {found.generation} of grant {grant.grant_id}: {turned.outcome.name}")
         return RedeemedGrant(
             holder=found.holder, scopes=scopes, generation=turned.generation, refreshed_at=turned.refreshed_at
         )
@@ -78,13 +84,13 @@ class RefreshTokenGrant:
         return self._grace if own is None else own
 
 
-def refuse_other_redirect(ask: TokenRequest, client: Client, grant: Grant) -> None:
+def refuse_other_redirect(token_request: TokenRequest, client: Client, grant: Grant) -> None:
     """Native clients repeat the grant's; others may, and then it has to be the same (R3, checklist TK-16)."""
-    if not ask.redirect_uri:
+    if not token_request.redirect_uri:
         if client.profile is ClientProfile.NATIVE:
             raise InvalidRequest("no redirect_uri")
         return
-    if not constant_time_equal(ask.redirect_uri, grant.redirect_uri):
+    if not constant_time_equal(token_request.redirect_uri, grant.redirect_uri):
         raise InvalidGrant("not the redirect_uri of this grant")
 
 

@@ -42,7 +42,9 @@ class Caller:
     facts: Facts | None = None  # of the person or service account; None when a service asks for itself
     claims: CallerClaims | None = field(default=None, repr=False)
     application_id: int | None = None  # what the request names, else the application that vouches for it
-    service: int | None = None  # the one application the request may be about, when one vouches for it (R6)
+    vouching_application_id: int | None = (
+        None  # the one application the request may be about, when one vouches for it (R6)
+    )
     expired: bool = False  # the user JWT is past its end, within the grace
     audience: int | None = None  # the one application the user JWT is for
     address: Address | None = None  # what an `ip` condition on the caller's own record may see (R5)
@@ -67,7 +69,7 @@ class CallerIdentifier:
         store: PermissionStore,
         user_jwts: CallerJwtVerifier,
         service_jwts: ServiceJwtVerifier,
-        keys: AccessKeyVerifier,
+        access_keys: AccessKeyVerifier,
         grants: LiveGrantLookup,
         volume: RateLimiter,
         clock: Clock,
@@ -77,7 +79,7 @@ class CallerIdentifier:
         self._projects = LiveProjectCache(store)
         self._user_jwts = user_jwts
         self._service_jwts = service_jwts
-        self._keys = keys
+        self._access_keys = access_keys
         self._grants = grants
         self._volume = volume
         self._clock = clock
@@ -86,7 +88,7 @@ class CallerIdentifier:
     async def identify(
         self,
         credentials: RequestCredentials,
-        need: CredentialPolicy,
+        policy: CredentialPolicy,
         *,
         application_id: int | None = None,
         also: Collection[int] = (),
@@ -96,72 +98,74 @@ class CallerIdentifier:
         `application_id` is the one the request names. The facts are read for it, for application 1 and for
         those in `also`, at once.
         """
-        standing = await self._standing(credentials, need)
-        caller = self._about(standing, need, application_id, client_address(credentials, standing))
+        standing = await self._find_vouching_application(credentials, policy)
+        caller = self._caller_about(standing, policy, application_id, client_address(credentials, standing))
         if credentials.user_jwt:
-            caller = await self._person(caller, credentials, need, standing, also)
-        elif standing is None or not need.no_jwt:
+            caller = await self._with_user(caller, credentials, policy, standing, also)
+        elif standing is None or not policy.no_jwt:
             raise InvalidToken("no user JWT")
         else:
-            self._admit(caller.name)
-        await self._note_use(standing)
+            self._limit_rate(caller.name)
+        await self._record_key_use(standing)
         return caller
 
-    async def _standing(self, credentials: RequestCredentials, need: CredentialPolicy) -> VouchingApplication | None:
+    async def _find_vouching_application(
+        self, credentials: RequestCredentials, policy: CredentialPolicy
+    ) -> VouchingApplication | None:
         """Every application that vouches must be the same one."""
         found: list[VouchingApplication] = []
         if credentials.access_key:
-            key = await self._keys.by_value(credentials.access_key, source=credentials.source)
-            if not need.key:
+            key = await self._access_keys.verify_value(credentials.access_key, source=credentials.source)
+            if not policy.key:
                 raise WrongCredentials("an access key is not taken here")
             found.append(VouchingApplication(application_id=key.application_id, key=key))
         if credentials.signed is not None:
-            signed = await self._keys.by_signature(credentials.signed, source=credentials.source)
-            if not (need.key or need.audience):  # else the key of one application would tell addresses to all
+            signed = await self._access_keys.verify_signature(credentials.signed, source=credentials.source)
+            if not (policy.key or policy.audience):  # else the key of one application would tell addresses to all
                 raise WrongCredentials("a Signature is taken only for requests about its application")
             found.append(VouchingApplication(application_id=signed.key.application_id, signed=signed))
         if credentials.service_jwt:
-            application_id = await self._service_jwts.application_of(credentials.service_jwt)
+            application_id = await self._service_jwts.verify(credentials.service_jwt)
             found.append(VouchingApplication(application_id=application_id, by_jwt=True))
         return merge_vouching(found)
 
-    def _about(
+    def _caller_about(
         self,
-        standing: VouchingApplication | None,
-        need: CredentialPolicy,
+        vouching: VouchingApplication | None,
+        policy: CredentialPolicy,
         application_id: int | None,
         address: Address | None,
     ) -> Caller:
         """Raise WrongCredentials when another application vouches than the one in question (R6)."""
-        if standing is None:
+        if vouching is None:
             return Caller(by=CallerKind.FACTOR, application_id=application_id, address=address)
-        everywhere = need.any_service or standing.application_id == CENTRAL_ID
-        unlimited = everywhere and standing.kind is CallerKind.SERVICE_JWT and standing.signed is None
-        about = standing.application_id if application_id is None else application_id
-        if about != standing.application_id and not unlimited:
-            raise WrongCredentials(f"application {standing.application_id} vouches, asked about {about}")
-        service = None if unlimited else standing.application_id
-        return Caller(by=standing.kind, application_id=about, service=service, address=address)
+        everywhere = policy.any_service or vouching.application_id == CENTRAL_ID
+        unlimited = everywhere and vouching.kind is CallerKind.SERVICE_JWT and vouching.signed is None
+        about = vouching.application_id if application_id is None else application_id
+        if about != vouching.application_id and not unlimited:
+            raise WrongCredentials(f"application {vouching.application_id} vouches, asked about {about}")
+        service = None if unlimited else vouching.application_id
+        return Caller(by=vouching.kind, application_id=about, vouching_application_id=service, address=address)
 
-    async def _person(
+    async def _with_user(
         self,
         caller: Caller,
         credentials: RequestCredentials,
-        need: CredentialPolicy,
-        standing: VouchingApplication | None,
+        policy: CredentialPolicy,
+        vouching: VouchingApplication | None,
         also: Collection[int],
     ) -> Caller:
-        own = standing is not None and standing.application_id == caller.application_id
-        lenience = self._lenience(need, standing) if own else 0
-        claims = await self._user_jwts.read(credentials.user_jwt, expired_by=lenience)
+        own = vouching is not None and vouching.application_id == caller.application_id
+        lenience = self._grace_seconds(policy, vouching) if own else 0
+        claims = await self._user_jwts.verify(credentials.user_jwt, expiry_grace=lenience)
         if isinstance(claims, ExchangedUserClaims):
-            await self._refuse_exchanged(claims, need, beside_service=own)
-        kind = caller_kind(claims, credentials, need, standing)
+            await self._refuse_exchanged(claims, policy, beside_service=own)
+        kind = caller_kind(claims, credentials, policy, vouching)
         audience = audience_of(claims)
-        if audience is not None and not (need.audience and audience == caller.application_id):
+        if audience is not None and not (policy.audience and audience == caller.application_id):
             raise WrongCredentials(f"a JWT for application {audience}")
-        self._admit(claims.uid)
-        facts = await self._facts(claims, {CENTRAL_ID, caller.application_id or CENTRAL_ID, *also})
+        self._limit_rate(claims.uid)
+        facts = await self._load_facts(claims, {CENTRAL_ID, caller.application_id or CENTRAL_ID, *also})
         await self._refuse_service_account(claims, facts, credentials)
         refuse_other_addresses(allowed_networks(claims, facts), caller.address)
         return replace(
@@ -173,34 +177,34 @@ class CallerIdentifier:
             audience=audience,
         )
 
-    def _lenience(self, need: CredentialPolicy, standing: VouchingApplication | None) -> int:
+    def _grace_seconds(self, policy: CredentialPolicy, vouching: VouchingApplication | None) -> int:
         """How many seconds a user JWT may be past its end (R6)."""
-        if standing is None:
+        if vouching is None:
             return 0
-        allowed = need.expired_beside_service if standing.by_jwt else need.expired_beside_key
+        allowed = policy.expired_beside_service if vouching.by_jwt else policy.expired_beside_key
         return self._grace if allowed else 0
 
     async def _refuse_exchanged(
-        self, claims: ExchangedUserClaims, need: CredentialPolicy, *, beside_service: bool
+        self, claims: ExchangedUserClaims, policy: CredentialPolicy, *, beside_service: bool
     ) -> None:
         if not await self._grants.is_live(claims.gid):
             raise InvalidToken(f"grant {claims.gid} is over")
-        enough = need.exchanged is ExchangedJwtPolicy.ALONE or (
-            need.exchanged is ExchangedJwtPolicy.BESIDE_SERVICE and beside_service
+        enough = policy.exchanged is ExchangedJwtPolicy.ALONE or (
+            policy.exchanged is ExchangedJwtPolicy.BESIDE_SERVICE and beside_service
         )
         if not enough:
             raise WrongCredentials("an exchanged JWT is not taken here")
 
-    def _admit(self, principal: str) -> None:
+    def _limit_rate(self, principal: str) -> None:
         wait = self._volume.admit(PRINCIPAL_RATE_CLASS, principal)
         if wait:
             raise TooMany(wait, f"requests of {principal}")
 
-    async def _facts(self, claims: CallerClaims, application_ids: Collection[int]) -> Facts:
+    async def _load_facts(self, claims: CallerClaims, application_ids: Collection[int]) -> Facts:
         facts = await self._store.facts(claims.uid, application_ids)
         if facts is None or facts.blocked or facts.rev != claims.rev:
             raise InvalidToken(f"user {claims.uid} is gone or blocked, or the JWT revoked")
-        await self._user_jwts.confirm(claims, keys_version=facts.keys_version)
+        await self._user_jwts.recheck_key(claims, keys_version=facts.keys_version)
         return facts
 
     async def _refuse_service_account(
@@ -219,46 +223,46 @@ class CallerIdentifier:
         if key and not is_signed_request(credentials.request_sign, credentials.body, key):
             raise InvalidToken("Request-Sign is missing or wrong")
 
-    async def _note_use(self, standing: VouchingApplication | None) -> None:
-        if standing is not None and standing.key is not None:
-            await self._keys.note_use(standing.key)
-        elif standing is not None and standing.signed is not None:
-            await self._keys.note_use(standing.signed.key)
+    async def _record_key_use(self, vouching: VouchingApplication | None) -> None:
+        if vouching is not None and vouching.key is not None:
+            await self._access_keys.record_use(vouching.key)
+        elif vouching is not None and vouching.signed is not None:
+            await self._access_keys.record_use(vouching.signed.key)
 
 
 def caller_kind(
     claims: CallerClaims,
     credentials: RequestCredentials,
-    need: CredentialPolicy,
-    standing: VouchingApplication | None,
+    policy: CredentialPolicy,
+    vouching: VouchingApplication | None,
 ) -> CallerKind:
     """By what whoever shows the JWT is known to be its owner, or someone whom he gave it."""
-    if credentials.factor and not (standing is not None and standing.by_jwt):
+    if credentials.factor and not (vouching is not None and vouching.by_jwt):
         refuse_other_factor(claims, credentials.factor)
     match claims:
         case ServiceAccountClaims():
-            if not need.service_accounts:
+            if not policy.service_accounts:
                 raise InvalidToken("a service account's JWT is no user JWT")
             return CallerKind.SERVICE_ACCOUNT
         case ExchangedUserClaims():
             return CallerKind.EXCHANGED
         case UserJwtClaims():
-            return user_caller_kind(credentials, need, standing)
+            return user_caller_kind(credentials, policy, vouching)
         case _:
             assert_never(claims)
 
 
 def user_caller_kind(
-    credentials: RequestCredentials, need: CredentialPolicy, standing: VouchingApplication | None
+    credentials: RequestCredentials, policy: CredentialPolicy, vouching: VouchingApplication | None
 ) -> CallerKind:
     """The factor, if one was sent, has been found right."""
-    if standing is not None and standing.kind is not CallerKind.SIGNATURE:
-        return standing.kind
+    if vouching is not None and vouching.kind is not CallerKind.SIGNATURE:
+        return vouching.kind
     if credentials.factor:
         return CallerKind.FACTOR
-    if standing is None:
+    if vouching is None:
         raise InvalidToken("a user JWT without factor or service JWT")
-    if not need.key:
+    if not policy.key:
         raise WrongCredentials("a Signature does not stand in for the factor here")
     return CallerKind.SIGNATURE
 

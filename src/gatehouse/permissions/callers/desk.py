@@ -23,7 +23,7 @@ class AuthenticatedRequest:
     """A caller at the desk, with everything his request is judged by."""
 
     caller: Caller
-    case: EvaluationInput
+    evaluation_input: EvaluationInput
     rights: Rights
     application_id: int | None  # what the request is about
 
@@ -32,15 +32,15 @@ class AuthenticatedRequest:
 
     @property
     def central(self) -> ApplicationModel:
-        return self.case.models[CENTRAL_ID]
+        return self.evaluation_input.models[CENTRAL_ID]
 
     @property
     def model(self) -> ApplicationModel | None:
         """The application the request is about; None when there is none, or it never was."""
-        return None if self.application_id is None else self.case.models.get(self.application_id)
+        return None if self.application_id is None else self.evaluation_input.models.get(self.application_id)
 
     @property
-    def about(self) -> GuardTarget:
+    def target(self) -> GuardTarget:
         """The request's application, in the project that is stored for it (R5)."""
         model = self.model
         return GuardTarget(
@@ -48,17 +48,17 @@ class AuthenticatedRequest:
             project_id=None if model is None else model.application.project_id,
         )
 
-    def application(self) -> ApplicationModel:
+    def named_application(self) -> ApplicationModel:
         """The application the request has to name; to whoever administers nothing an unknown one is forbidden."""
         self._refuse_unnamed()
         if self.model is None:
             raise ApplicationNotFound if self.rights.administers else NoRight("there is no such application")
         return self.model
 
-    def opened(self, operation: Operation) -> ApplicationModel:
+    def require_application(self, operation: Operation) -> ApplicationModel:
         """The application, if the caller may do this to it; no right comes before no application (R6)."""
         self._refuse_unnamed()
-        require_operation(self.rights, operation, self.about)
+        require_operation(self.rights, operation, self.target)
         if self.model is None:
             raise ApplicationNotFound
         return self.model
@@ -70,85 +70,91 @@ class AuthenticatedRequest:
 
 
 class Authenticator:
-    def __init__(self, *, callers: CallerIdentifier, reading: PermissionLoader, clock: Clock) -> None:
-        self._callers = callers
-        self._reading = reading
+    def __init__(
+        self, *, caller_identifier: CallerIdentifier, permission_loader: PermissionLoader, clock: Clock
+    ) -> None:
+        self._caller_identifier = caller_identifier
+        self._permission_loader = permission_loader
         self._clock = clock
 
-    async def receive(
+    async def authenticate(
         self,
         credentials: RequestCredentials,
-        need: CredentialPolicy,
+        policy: CredentialPolicy,
         *,
         application_id: int | None = None,
         also: Collection[int] = (),
     ) -> AuthenticatedRequest:
         """Raises InvalidToken, WrongCredentials; NoRight when nobody but a service asks where a person must."""
-        return await self.visit(
-            await self._callers.identify(credentials, need, application_id=application_id, also=also)
+        return await self.attach_rights(
+            await self._caller_identifier.identify(credentials, policy, application_id=application_id, also=also)
         )
 
-    async def caller(
-        self, credentials: RequestCredentials, need: CredentialPolicy, *, application_id: int | None = None
+    async def identify_caller(
+        self, credentials: RequestCredentials, policy: CredentialPolicy, *, application_id: int | None = None
     ) -> Caller:
         """Whoever it is, a service alone too."""
-        return await self._callers.identify(credentials, need, application_id=application_id)
+        return await self._caller_identifier.identify(credentials, policy, application_id=application_id)
 
-    async def visit(self, caller: Caller) -> AuthenticatedRequest:
+    async def attach_rights(self, caller: Caller) -> AuthenticatedRequest:
         if caller.facts is None:
             raise NoRight("a service asks for itself")
-        case = await self._reading.case(caller.facts)
+        case = await self._permission_loader.load_input(caller.facts)
         return AuthenticatedRequest(
             caller=caller,
-            case=case,
-            rights=await self._rights(caller, case),
+            evaluation_input=case,
+            rights=await self._evaluate_rights(caller, case),
             application_id=caller.application_id,
         )
 
-    async def about_each(
+    async def attach_rights_in_each(
         self, caller: Caller, application_ids: Collection[int]
     ) -> Mapping[int, AuthenticatedRequest]:
         """The same caller, about each of these applications, of one moment."""
-        facts = await self._reading.facts(caller.user_id, {CENTRAL_ID, *application_ids})
+        facts = await self._permission_loader.load_facts(caller.user_id, {CENTRAL_ID, *application_ids})
         if facts is None:
             raise NoRight("the account is gone")
-        return {one: await self.visit(replace(caller, facts=facts, application_id=one)) for one in application_ids}
+        return {
+            one: await self.attach_rights(replace(caller, facts=facts, application_id=one)) for one in application_ids
+        }
 
-    async def _rights(self, caller: Caller, case: EvaluationInput) -> Rights:
+    async def _evaluate_rights(self, caller: Caller, evaluation_input: EvaluationInput) -> Rights:
         # An address that an application signed for its user opens nothing in application 1.
-        address = caller.address if caller.by is CallerKind.FACTOR and caller.service is None else None
-        held = await self._reading.effective(case, CENTRAL_ID, address)
+        address = (
+            caller.address if caller.by is CallerKind.FACTOR and caller.vouching_application_id is None else None
+        )
+        held = await self._permission_loader.evaluate(evaluation_input, CENTRAL_ID, address)
         rights = Rights(user_id=caller.user_id, central=held)
         application_id = caller.application_id
-        model = None if application_id is None else case.models.get(application_id)
+        model = None if application_id is None else evaluation_input.models.get(application_id)
         if model is None or application_id is None:
             secret = FULL_SECRET_DATA if rights.administers else NO_SECRET_DATA
         else:
-            own = case.facts.records[application_id].secret_data
+            own = evaluation_input.facts.records[application_id].secret_data
             secret = secret_data_of(held, model, own, self._clock.now())
-            if is_project_removed(model, case) and not rights.administers:
+            if is_project_removed(model, evaluation_input) and not rights.administers:
                 secret = NO_SECRET_DATA
         return Rights(
             user_id=caller.user_id,
             central=held,
             secret=secret,
-            also_reads=frozenset() if model is None else service_account_parts(model, case),
-            within=service_reach(caller, case),
+            also_readable=frozenset() if model is None else service_account_parts(model, evaluation_input),
+            service_reach=service_reach(caller, evaluation_input),
         )
 
 
-def is_project_removed(model: ApplicationModel, case: EvaluationInput) -> bool:
+def is_project_removed(model: ApplicationModel, evaluation_input: EvaluationInput) -> bool:
     """Whether the application's project is removed: then nobody's rights on it count (R5)."""
     project_id = model.application.project_id
     if project_id is None:
         return False
-    home = case.structure.projects.get(project_id)
+    home = evaluation_input.structure.projects.get(project_id)
     return home is None or home.project.removed
 
 
-def service_account_parts(model: ApplicationModel, case: EvaluationInput) -> frozenset[RecordPart]:
+def service_account_parts(model: ApplicationModel, evaluation_input: EvaluationInput) -> frozenset[RecordPart]:
     """What a service account reads of any user in applications of its project (R1)."""
-    account = case.facts.service_account
+    account = evaluation_input.facts.service_account
     return (
         PERMISSION_PARTS
         if account is not None and account.project_id == model.application.project_id
@@ -156,9 +162,11 @@ def service_account_parts(model: ApplicationModel, case: EvaluationInput) -> fro
     )
 
 
-def service_reach(caller: Caller, case: EvaluationInput) -> ServiceReach | None:
+def service_reach(caller: Caller, evaluation_input: EvaluationInput) -> ServiceReach | None:
     """As far as the application goes that vouches for the caller; None when it is the person himself."""
-    if caller.service is None:
+    if caller.vouching_application_id is None:
         return None
-    state = case.facts.applications.get(caller.service)
-    return ServiceReach(application_id=caller.service, project_id=None if state is None else state.project_id)
+    state = evaluation_input.facts.applications.get(caller.vouching_application_id)
+    return ServiceReach(
+        application_id=caller.vouching_application_id, project_id=None if state is None else state.project_id
+    )

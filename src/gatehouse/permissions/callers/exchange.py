@@ -12,8 +12,8 @@ from gatehouse.tokens.sizes import without_long_perm
 
 
 class JwtExchange:
-    def __init__(self, *, callers: CallerIdentifier, signer: Signer, clock: Clock) -> None:
-        self._callers = callers
+    def __init__(self, *, caller_identifier: CallerIdentifier, signer: Signer, clock: Clock) -> None:
+        self._caller_identifier = caller_identifier
         self._signer = signer
         self._clock = clock
 
@@ -21,13 +21,13 @@ class JwtExchange:
         """Raises InvalidToken, WrongCredentials. The new JWT ends with the one it was made from."""
         if not credentials.access_key:
             raise InvalidToken("the Bearer is no access key")
-        caller = await self._callers.identify(credentials, EXCHANGE_JWT)
-        if not isinstance(caller.claims, UserJwtClaims) or caller.service is None:
+        caller = await self._caller_identifier.identify(credentials, EXCHANGE_JWT)
+        if not isinstance(caller.claims, UserJwtClaims) or caller.vouching_application_id is None:
             raise InvalidToken("not a user JWT")
         if credentials.factor:  # it counts here also beside a service JWT: `fac` goes along with it (R6)
             refuse_other_factor(caller.claims, credentials.factor)
         made = exchange_claims(
-            caller.claims, caller.service, with_factor=bool(credentials.factor), now=self._clock.now()
+            caller.claims, caller.vouching_application_id, with_factor=bool(credentials.factor), now=self._clock.now()
         )
         return await self._signer.sign(made, keys_version=None if caller.facts is None else caller.facts.keys_version)
 

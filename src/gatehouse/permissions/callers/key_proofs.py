@@ -21,7 +21,7 @@ SIGNATURE_WINDOW: Final = 60  # seconds by which the `ts` of a Signature may dif
 USE_RECORD_INTERVAL: Final = 60  # seconds
 USE_CACHE_SIZE: Final = 10_000
 # Nobody guesses 256 bits; this ends the noise, and a right key is served whatever its neighbours do.
-KEY_ATTEMPT_LIMIT: Final = AttemptLimit(free=100, delay=30, longest=3_600, window=3_600)
+KEY_ATTEMPT_LIMIT: Final = AttemptLimit(free_attempts=100, first_delay=30, max_delay=3_600, window=3_600)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,56 +32,58 @@ class VerifiedSignature:
 
 class AccessKeyVerifier:
     def __init__(
-        self, *, store: ApplicationKeyStore, masters: MasterKeys, guesses: AttemptLimiter, clock: Clock
+        self, *, store: ApplicationKeyStore, masters: MasterKeys, limiter: AttemptLimiter, clock: Clock
     ) -> None:
         self._store = store
         self._masters = masters
-        self._guesses = guesses
+        self._limiter = limiter
         self._clock = clock
-        self._noted: LRUCache[str, int] = LRUCache(USE_CACHE_SIZE)
+        self._use_cache: LRUCache[str, int] = LRUCache(USE_CACHE_SIZE)
 
-    async def by_value(self, value: str, *, source: str) -> AccessKey:
+    async def verify_value(self, value: str, *, source: str) -> AccessKey:
         """Raise InvalidToken, or TooMany for a source that keeps guessing.
 
         Found by its digest: comparing keys would tell by its time how much of a guess was right (AK-12).
         """
         key = await self._store.access_key_by_digest(sha256(value))
         if key is None:
-            await self._count_guess(source)
+            await self._count_attempt(source)
             raise InvalidToken("no such access key")
         return key
 
-    async def by_signature(self, signed: KeySignature, *, source: str) -> VerifiedSignature:
+    async def verify_signature(self, signed: KeySignature, *, source: str) -> VerifiedSignature:
         """Raise InvalidToken unless either live key of the application made it, just now."""
         address = parse_address(signed.ip)
         if address is None or abs(self._clock.now() - signed.ts) > SIGNATURE_WINDOW:
             raise InvalidToken("a Signature without address, or of another time")
         key = await self._signing_key(signed)
         if key is None:
-            await self._count_guess(source)
+            await self._count_attempt(source)
             raise InvalidToken("no live access key made this Signature")
         return VerifiedSignature(key=key, address=address)
 
-    async def note_use(self, key: AccessKey) -> None:
+    async def record_use(self, key: AccessKey) -> None:
         """At most once a minute, and from this process once, however many requests come at once (AK-07)."""
         now = self._clock.now()
-        if now - max(key.last_used, self._noted.get(key.key_id, 0)) >= USE_RECORD_INTERVAL:
-            self._noted[key.key_id] = now
-            await self._store.used_access_key(key.key_id, now, not_before=now - USE_RECORD_INTERVAL + 1)
+        if now - max(key.last_used, self._use_cache.get(key.key_id, 0)) >= USE_RECORD_INTERVAL:
+            self._use_cache[key.key_id] = now
+            await self._store.record_access_key_use(key.key_id, now, not_before=now - USE_RECORD_INTERVAL + 1)
 
     async def _signing_key(self, signed: KeySignature) -> AccessKey | None:
         if not grammar.APPLICATION_ID.fullmatch(signed.application_id):
             return None
         keys = await self._store.access_keys(int(signed.application_id))
-        made_it = [key for key in keys if self._made(key, signed)]
+        made_it = [key for key in keys if self._is_signed_by(key, signed)]
         # Asked for again as one that counts: not of a removed application or project (AK-09).
         return await self._store.access_key_by_digest(made_it[0].digest) if made_it else None
 
-    def _made(self, key: AccessKey, signed: KeySignature) -> bool:
-        value = self._masters.opened(key.sealed, purpose=access_key_purpose(key.key_id))
+    def _is_signed_by(self, key: AccessKey, signed: KeySignature) -> bool:
+        value = self._masters.try_open(key.sealed, purpose=access_key_purpose(key.key_id))
         return value is not None and constant_time_equal(
             signed.signature.lower(), hmac_sha256(value, signed.message).hex()
         )
 
-    async def _count_guess(self, source: str) -> None:
-        await self._guesses.begin([ThrottleSubject(("access key", source), KEY_ATTEMPT_LIMIT, is_shared=True)])
+    async def _count_attempt(self, source: str) -> None:
+        await self._limiter.begin_attempt(
+            [ThrottleSubject(("access key", source), KEY_ATTEMPT_LIMIT, is_shared=True)]
+        )

@@ -40,15 +40,15 @@ class ServiceJwtVerifier:
         self._store = store
         self._verifier = verifier
 
-    async def application_of(self, jwt: str) -> int:
+    async def verify(self, jwt: str) -> int:
         """Raise InvalidToken, also for one that was revoked or whose application or project is removed."""
-        claims = await self._verifier.verify_service(jwt)
+        claims = await self._verifier.verify_service_jwt(jwt)
         if isinstance(claims, GeneratedServiceClaims):
             return int(claims.iss)  # its key was found, so the application is there
         found = await self._store.service_token(claims.jti)
         if found is None or found.token.revoked or found.token.application_id != int(claims.aud):
             raise InvalidToken(f"service JWT {claims.jti} is revoked, or its application removed")
-        await self._verifier.confirm(claims, keys_version=found.keys_version)
+        await self._verifier.recheck_key(claims, keys_version=found.keys_version)
         return found.token.application_id
 
 

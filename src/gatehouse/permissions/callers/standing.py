@@ -56,8 +56,8 @@ def merge_pair(first: VouchingApplication, second: VouchingApplication) -> Vouch
     )
 
 
-def client_address(credentials: RequestCredentials, standing: VouchingApplication | None) -> Address | None:
+def client_address(credentials: RequestCredentials, vouching: VouchingApplication | None) -> Address | None:
     """A service's own address says nothing about the person: only one that it signed does (R5)."""
-    if standing is None:
+    if vouching is None:
         return credentials.address
-    return None if standing.signed is None else standing.signed.address
+    return None if vouching.signed is None else vouching.signed.address

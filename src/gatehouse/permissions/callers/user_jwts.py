@@ -24,31 +24,31 @@ CLAIMS_BY_TYP: Final = {typ_of(kind): kind for kind in (UserJwtClaims, Exchanged
 class CallerJwtVerifier:
     def __init__(self, verifier: TokenVerifier) -> None:
         self._verifier = verifier
-        self._believed: WeightedCache[CallerClaims] = WeightedCache(CLAIMS_CACHE_BYTES)
+        self._cache: WeightedCache[CallerClaims] = WeightedCache(CLAIMS_CACHE_BYTES)
 
-    async def read(self, jwt: str, *, expired_by: int = 0) -> CallerClaims:
+    async def verify(self, jwt: str, *, expiry_grace: int = 0) -> CallerClaims:
         """Raise InvalidToken; only a user JWT may be past its end, by so many seconds.
 
         The claims say whose facts to read, and count after `confirm` with these.
         """
         digest = sha256(jwt)
-        claims = self._believed.get(CLAIMS_CACHE_GROUP, digest)
+        claims = self._cache.get(CLAIMS_CACHE_GROUP, digest)
         if claims is not None:
-            await self._verifier.verify_again(claims, expired_by=grace_for(type(claims), expired_by))
+            await self._verifier.recheck_with_cached_keys(claims, expiry_grace=grace_for(type(claims), expiry_grace))
             return claims
         kind = claims_class_of(jwt)
-        claims = await self._verifier.verify_before_facts(jwt, kind, expired_by=grace_for(kind, expired_by))
-        self._believed.put(CLAIMS_CACHE_GROUP, digest, claims, CLAIMS_WEIGHT * len(jwt))
+        claims = await self._verifier.verify_with_cached_keys(jwt, kind, expiry_grace=grace_for(kind, expiry_grace))
+        self._cache.put(CLAIMS_CACHE_GROUP, digest, claims, CLAIMS_WEIGHT * len(jwt))
         return claims
 
-    async def confirm(self, claims: CallerClaims, *, keys_version: int) -> None:
+    async def recheck_key(self, claims: CallerClaims, *, keys_version: int) -> None:
         """Raise InvalidToken when the key is not trusted any more in the version that came with the facts."""
-        await self._verifier.confirm(claims, keys_version=keys_version)
+        await self._verifier.recheck_key(claims, keys_version=keys_version)
 
 
-def grace_for(kind: type[CallerClaims], expired_by: int) -> int:
+def grace_for(kind: type[CallerClaims], expiry_grace: int) -> int:
     """An exchanged JWT dies with its access token, a service account's with its end (R2)."""
-    return expired_by if kind is UserJwtClaims else 0
+    return expiry_grace if kind is UserJwtClaims else 0
 
 
 def claims_class_of(jwt: str) -> type[CallerClaims]:

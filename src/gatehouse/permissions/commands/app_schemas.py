@@ -102,12 +102,12 @@ class SchemaCommands:
         def change(state: ApplicationModel) -> EditResult[ApplicationModel]:
             refuse_other_project(state, seen)
             refuse_old_version(version, state.schema.version)
-            after = self._with_roots(actor, state, given)
+            after = self._apply_roots(actor, state, given)
             known = SchemaRules(after.schema)
             refuse_exposed(state, after, known)
             for role in after.roles.values():
                 refuse_colliding(after, role, known)
-            return self._edited(actor, state, after)
+            return self._edit_result(actor, state, after)
 
         return SavedSchema(
             model=await self._store.edit_schema(seen.application.application_id, change), warnings=tuple(warnings)
@@ -124,7 +124,7 @@ class SchemaCommands:
             self._refuse_role(actor, state, before, after)
             new = replace(state, roles={**state.roles, after.key: after})
             refuse_roles(new.roles.values())
-            return self._edited(actor, state, new)
+            return self._edit_result(actor, state, new)
 
         return await self._store.edit_schema(seen.application.application_id, change)
 
@@ -141,11 +141,11 @@ class SchemaCommands:
                 raise RoleNotFound
             refuse_old_version(version, before.version)
             new = replace(state, roles={one: role for one, role in state.roles.items() if one != key})
-            return self._edited(actor, state, new)
+            return self._edit_result(actor, state, new)
 
         return await self._store.edit_schema(seen.application.application_id, change)
 
-    def _with_roots(self, actor: Actor, state: ApplicationModel, given: Mapping[str, object]) -> ApplicationModel:
+    def _apply_roots(self, actor: Actor, state: ApplicationModel, given: Mapping[str, object]) -> ApplicationModel:
         schema = replace(state.schema, updated_at=self._clock.now())
         if "login" in given:
             schema = replace(schema, login=rules.parse_login(member_or(given, "login", {}), place="data.login"))
@@ -162,11 +162,11 @@ class SchemaCommands:
         refuse_changed_central(state, schema)
         after = replace(state, schema=schema)
         if "roles" in given:
-            after = replace(after, roles=self._roles_given(actor, after, member_or(given, "roles", {})))
+            after = replace(after, roles=self._apply_roles(actor, after, member_or(given, "roles", {})))
             refuse_roles(after.roles.values())
         return after
 
-    def _roles_given(self, actor: Actor, state: ApplicationModel, given: object) -> Mapping[str, Role]:
+    def _apply_roles(self, actor: Actor, state: ApplicationModel, given: object) -> Mapping[str, Role]:
         """All roles as the object says; one that is missing in it is deleted (R6)."""
         new: dict[str, Role] = {}
         for name, fields in rules.read_roles(given, place="data.roles").items():
@@ -203,7 +203,7 @@ class SchemaCommands:
             raise ProtectedRules(f"role {after.name}: protected rules go into protected roles only: {names}")
         refuse_colliding(state, after)
 
-    def _edited(
+    def _edit_result(
         self, actor: Actor, before: ApplicationModel, after: ApplicationModel
     ) -> EditResult[ApplicationModel]:
         return EditResult(after, self._records(actor, before, after), tally_differences(differences(before, after)))

@@ -117,7 +117,7 @@ class ApplicationCommands:
     async def save_tags(self, actor: Actor, application_id: int, draft: TagsDraft) -> Application:
         application = await self._find(application_id)
         require_operation(actor.rights, Operation.APPLICATION_TAGS, application_target(application_id, application))
-        seen, wanted = require_found(application), draft.wanted
+        seen, wanted = require_found(application), draft.checked_tags
 
         def change(state: Application) -> EditResult[Application]:
             refuse_moved(state, seen)
@@ -144,7 +144,9 @@ class ApplicationCommands:
         draft = msgspec.structs.replace(draft, project_id=project_id)
         blank = Application(application_id=0, name="", project_id=project_id, created_at=self._clock.now())
         # Whoever makes an application may save it and its keys: it is his.
-        wanted = self._merged(actor, blank, draft, may_publish=actor.rights.holds_at_root("can_publish_services"))
+        wanted = self._apply_draft(
+            actor, blank, draft, may_publish=actor.rights.holds_at_root("can_publish_services")
+        )
         now = self._clock.now()
 
         def new(application_id: int) -> tuple[NewApplication, Sequence[AuditRecord]]:
@@ -180,13 +182,15 @@ class ApplicationCommands:
             refuse_moved(state, seen)
             refuse_removed(state)
             refuse_old_version(draft.version, state.version)
-            after = self._merged(actor, state, draft, may_publish=may_publish)
+            after = self._apply_draft(actor, state, draft, may_publish=may_publish)
             details = describe_changes(application_audit_fields(state), application_audit_fields(after))
             return EditResult(after, (self._record(AuditEvent.APPLICATION_CHANGED, actor, application_id, details),))
 
         return await self._store.edit_application(application_id, change)
 
-    def _merged(self, actor: Actor, state: Application, draft: ApplicationDraft, *, may_publish: bool) -> Application:
+    def _apply_draft(
+        self, actor: Actor, state: Application, draft: ApplicationDraft, *, may_publish: bool
+    ) -> Application:
         after = state
         if draft.name is not UNSET:
             after = replace(after, name=grammar.check_name(draft.name, place="data.name"))
@@ -200,12 +204,12 @@ class ApplicationCommands:
             after = replace(after, settings=settings)
         if draft.service_meta is not UNSET:
             given = without_keys(state) if draft.service_meta is None else draft.service_meta
-            described = self._with_service_meta(actor, after, given)
+            described = self._apply_service_meta(actor, after, given)
             require_publishing(may_publish=may_publish or described == after)  # it may be saved back as it is
             after = described
         return after
 
-    def _with_service_meta(self, actor: Actor, state: Application, given: Mapping[str, object]) -> Application:
+    def _apply_service_meta(self, actor: Actor, state: Application, given: Mapping[str, object]) -> Application:
         meta = grammar.check_service_meta(
             {name: value for name, value in given.items() if name not in ("private_key", "public_key")},
             place="data.service_meta",
@@ -213,7 +217,7 @@ class ApplicationCommands:
         private, public = given.get("private_key", UNSET), given.get("public_key")
         sealed, key = state.sealed_private_key, state.service_key
         if private is not UNSET:
-            sealed = None if private is None else self._sealed(grammar.check_private_key(private))
+            sealed = None if private is None else self._seal_private_key(grammar.check_private_key(private))
         if public is None:  # left out is removed, as every member that is told; the private key never is told (SC-22)
             key = None
         else:
@@ -230,7 +234,7 @@ class ApplicationCommands:
                 actor.rights, Operation.APPLICATION_KEYS, application_target(state.application_id, state)
             )
 
-    def _sealed(self, private: str) -> bytes:
+    def _seal_private_key(self, private: str) -> bytes:
         return self._masters.seal(private.encode(), purpose=PRIVATE_KEY_PURPOSE)
 
     def _refuse_move(self, actor: Actor, seen: Application, project_id: str | None) -> None:

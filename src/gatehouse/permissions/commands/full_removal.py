@@ -17,21 +17,21 @@ class FullRemoval:
         self._store = store
         self._recorder = recorder
 
-    async def what_goes(self, actor: Actor, project_id: str) -> ErasureCounts:
+    async def preview(self, actor: Actor, project_id: str) -> ErasureCounts:
         """Raises NoRight, ProjectNotFound, ProjectNotRemoved."""
         require_operation(actor.rights, Operation.ADMINISTER)
-        return await self.count(project_id)
+        return await self.preview_as_operator(project_id)
 
     async def remove(self, actor: Actor, project_id: str) -> ErasureCounts:
         """What went. Raises NoRight, ProjectNotFound, ProjectNotRemoved."""
         require_operation(actor.rights, Operation.ADMINISTER)
-        return await self.erase(project_id, actor.origin)
+        return await self.remove_as_operator(project_id, actor.origin)
 
-    async def count(self, project_id: str) -> ErasureCounts:
+    async def preview_as_operator(self, project_id: str) -> ErasureCounts:
         """What would go, for whoever runs the service."""
-        return await self._store.belongings(grammar.check_project_id(project_id, "id"))
+        return await self._store.project_contents(grammar.check_project_id(project_id, "id"))
 
-    async def erase(self, project_id: str, origin: AuditOrigin) -> ErasureCounts:
+    async def remove_as_operator(self, project_id: str, origin: AuditOrigin) -> ErasureCounts:
         """The removal by the hand of whoever runs the service."""
 
         def entry(gone: ErasureCounts) -> AuditRecord:
@@ -40,7 +40,7 @@ class FullRemoval:
                 AuditEvent.PROJECT_ERASED, origin, subject=subject, details=content_counts(gone)
             )
 
-        return await self._store.erase(grammar.check_project_id(project_id, "id"), entry)
+        return await self._store.erase_project(grammar.check_project_id(project_id, "id"), entry)
 
 
 def content_counts(gone: ErasureCounts) -> dict[str, int]:

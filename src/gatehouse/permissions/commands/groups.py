@@ -87,7 +87,7 @@ class GroupCommands:
         self._recorder = recorder
         self._clock = clock
 
-    async def of_project(self, actor: Actor, name: str) -> Sequence[Group]:
+    async def list_in_project(self, actor: Actor, name: str) -> Sequence[Group]:
         """The groups the actor manages; raises NoRight when there is none he might."""
         model = await find_project(self._projects, actor.rights, grammar.check_project_id(name, "data.project_id"))
         project_id = model.project.project_id
@@ -104,13 +104,13 @@ class GroupCommands:
         return await (self._create(actor, draft) if group_id is None else self._change(actor, group_id, draft))
 
     async def delete(self, actor: Actor, group_id: str, version: int | UnsetType = UNSET) -> None:
-        group = await self._managed(actor, group_id, Operation.GROUP_DELETE)
+        group = await self._find_managed_group(actor, group_id, Operation.GROUP_DELETE)
         record = self._record(AuditEvent.GROUP_REMOVED, actor, group, {"title": group.title})
         await self._store.delete_group(group_id, (record,), seen=expected_version(version))
 
     async def save_access(self, actor: Actor, group_id: str, draft: AccessDraft) -> Group:
         """Conditions and listed users; what is not given stays."""
-        await self._managed(actor, group_id, Operation.GROUP_ACCESS)
+        await self._find_managed_group(actor, group_id, Operation.GROUP_ACCESS)
         given = draft.conditions
         conditions = UNSET if given is UNSET else read_conditions(given or [], "data.conditions")
         users = UNSET if draft.users is UNSET else grammar.parse_user_ids(draft.users or [], "data.users")
@@ -129,13 +129,13 @@ class GroupCommands:
             return EditResult(after, (self._record(event, actor, after, details),))
 
         try:
-            return await self._store.edit_access(group_id, change)
+            return await self._store.edit_group_access(group_id, change)
         except UserNotFound as error:  # 404 would be about the group
             raise Malformed(f"data.users: there is no user {error.detail}") from None
 
     async def save_tags(self, actor: Actor, group_id: str, draft: TagsDraft) -> Group:
-        await self._managed(actor, group_id, Operation.GROUP_TAGS)
-        wanted = draft.wanted
+        await self._find_managed_group(actor, group_id, Operation.GROUP_TAGS)
+        wanted = draft.checked_tags
 
         def change(state: Group) -> EditResult[Group]:
             refuse_old_version(draft.version, state.version)
@@ -167,7 +167,7 @@ class GroupCommands:
         return await self._store.create_group(group, (entry,), most=MAX_GROUPS)
 
     async def _change(self, actor: Actor, group_id: str, draft: GroupDraft) -> Group:
-        seen = await self._managed(actor, group_id, Operation.GROUP_SAVE)
+        seen = await self._find_managed_group(actor, group_id, Operation.GROUP_SAVE)
         if draft.project_id is not UNSET and not await self._is_in(seen, draft.project_id):
             raise Malformed("data.project_id: a group stays in its project")
 
@@ -192,7 +192,7 @@ class GroupCommands:
         facts = await self._people.facts(actor.user_id, ())
         return ConditionSubject(actor.user_id) if facts is None else facts.subject
 
-    async def _managed(self, actor: Actor, group_id: str, operation: Operation) -> Group:
+    async def _find_managed_group(self, actor: Actor, group_id: str, operation: Operation) -> Group:
         """The group, if the actor may do this to it; to others there is nothing to tell."""
         try:
             group = await self._store.group(grammar.check_group_id(group_id, "group_id"))

@@ -68,16 +68,16 @@ class MembershipCommands:
         self, actor: Actor, central: ApplicationModel, name: str, *, user_id: str = ""
     ) -> dict[str, object]:
         """With everybody who holds something in it, or with this one if he does."""
-        model = await self._opened(actor, name, Operation.MEMBERSHIP_GET)
+        model = await self._find_allowed_project(actor, name, Operation.MEMBERSHIP_GET)
         members = await self._records.records_in_project(CENTRAL_ID, model.project.project_id)
         return membership_document(model, [one for one in members if user_id in ("", one.user_id)], central)
 
     async def save(self, actor: Actor, central: ApplicationModel, draft: MembershipDraft) -> dict[str, object]:
-        seen = await self._opened(actor, draft.id, Operation.MEMBERSHIP_SAVE)
+        seen = await self._find_allowed_project(actor, draft.id, Operation.MEMBERSHIP_SAVE)
         if draft.user_id:
             raise Malformed("data.user_id: people are saved by `users`")
         project_id = seen.project.project_id
-        wanted = {} if draft.users is UNSET else self._users(draft.users, project_id)
+        wanted = {} if draft.users is UNSET else self._read_users(draft.users, project_id)
         granter = Granter(rights=actor.rights, model=central, now=self._clock.now())
         record = self._recorder.record(
             AuditEvent.MEMBERSHIP_SAVED,
@@ -99,7 +99,9 @@ class MembershipCommands:
                 raise Malformed("data: a group is either allowed or disallowed")
             return EditResult(replace(state, project=project), (record,))
 
-        users = {user_id: self._replaced(actor, granter, project_id, scopes) for user_id, scopes in wanted.items()}
+        users = {
+            user_id: self._replace_holdings(actor, granter, project_id, scopes) for user_id, scopes in wanted.items()
+        }
         change = MembershipChange(project=lists, users=users)
         try:
             model = await self._projects.edit_members(project_id, change, self._clock.now())
@@ -107,20 +109,24 @@ class MembershipCommands:
             raise Malformed("data.users: one of them is no user") from None
         return membership_document(model, await self._records.records_in_project(CENTRAL_ID, project_id), central)
 
-    def _users(self, given: Mapping[str, object], project_id: str) -> Mapping[str, Mapping[Scope, ScopeHoldings]]:
+    def _read_users(
+        self, given: Mapping[str, object], project_id: str
+    ) -> Mapping[str, Mapping[Scope, ScopeHoldings]]:
         if len(given) > MAX_USERS_AT_ONCE:
             raise Malformed(f"data.users: at most {MAX_USERS_AT_ONCE} at once")
         return {
-            grammar.check_user_id(user_id, "data.users"): self._member(entry, project_id, f"data.users.{user_id}")
+            grammar.check_user_id(user_id, "data.users"): self._read_member(
+                entry, project_id, f"data.users.{user_id}"
+            )
             for user_id, entry in given.items()
         }
 
-    def _member(self, entry: object, project_id: str, place: str) -> Mapping[Scope, ScopeHoldings]:
+    def _read_member(self, entry: object, project_id: str, place: str) -> Mapping[Scope, ScopeHoldings]:
         if entry is None:
             return {}
         return parse_project(entry, project_id, place=place)
 
-    def _replaced(
+    def _replace_holdings(
         self, actor: Actor, granter: Granter, project_id: str, scopes: Mapping[Scope, ScopeHoldings]
     ) -> Change[UserRecord]:
         def change(state: UserRecord) -> EditResult[UserRecord]:
@@ -141,7 +147,7 @@ class MembershipCommands:
 
         return change
 
-    async def _opened(self, actor: Actor, name: str, operation: Operation) -> ProjectModel:
+    async def _find_allowed_project(self, actor: Actor, name: str, operation: Operation) -> ProjectModel:
         model = await find_project(self._projects, actor.rights, grammar.check_project_id(name, "data.id"))
         require_operation(actor.rights, operation, GuardTarget(project_id=model.project.project_id))
         return model

@@ -58,11 +58,11 @@ class ProjectCommands:
         self._recorder = recorder
 
     async def get(self, actor: Actor, name: str) -> Project:
-        return (await self._opened(actor, name, Operation.PROJECT_GET)).project
+        return (await self._find_allowed_project(actor, name, Operation.PROJECT_GET)).project
 
     async def save(self, actor: Actor, draft: ProjectDraft) -> Project:
-        seen = await self._opened(actor, draft.id, Operation.PROJECT_SAVE)
-        settings = UNSET if draft.settings is UNSET else await self._settings(seen, draft.settings or {})
+        seen = await self._find_allowed_project(actor, draft.id, Operation.PROJECT_SAVE)
+        settings = UNSET if draft.settings is UNSET else await self._read_settings(seen, draft.settings or {})
 
         def change(state: ProjectModel) -> EditResult[ProjectModel]:
             if state.project.removed:
@@ -77,7 +77,7 @@ class ProjectCommands:
         return (await self._store.edit_project(seen.project.project_id, change)).project
 
     async def delete(self, actor: Actor, name: str, version: int | UnsetType = UNSET) -> None:
-        seen = await self._opened(actor, name, Operation.PROJECT_DELETE)
+        seen = await self._find_allowed_project(actor, name, Operation.PROJECT_DELETE)
 
         def change(state: ProjectModel) -> EditResult[ProjectModel]:
             if state.project.removed:
@@ -89,8 +89,8 @@ class ProjectCommands:
         await self._store.edit_project(seen.project.project_id, change)
 
     async def save_tags(self, actor: Actor, draft: TagsDraft) -> Project:
-        seen = await self._opened(actor, draft.id, Operation.PROJECT_TAGS)
-        wanted = draft.wanted
+        seen = await self._find_allowed_project(actor, draft.id, Operation.PROJECT_TAGS)
+        wanted = draft.checked_tags
 
         def change(state: ProjectModel) -> EditResult[ProjectModel]:
             if state.project.removed:
@@ -102,12 +102,12 @@ class ProjectCommands:
 
         return (await self._store.edit_project(seen.project.project_id, change)).project
 
-    async def _opened(self, actor: Actor, name: str, operation: Operation) -> ProjectModel:
+    async def _find_allowed_project(self, actor: Actor, name: str, operation: Operation) -> ProjectModel:
         model = await find_project(self._store, actor.rights, grammar.check_project_id(name, "data.id"))
         require_operation(actor.rights, operation, GuardTarget(project_id=model.project.project_id))
         return model
 
-    async def _settings(self, seen: ProjectModel, given: Mapping[str, object]) -> ProjectSettings:
+    async def _read_settings(self, seen: ProjectModel, given: Mapping[str, object]) -> ProjectSettings:
         place = "data.settings"
         members = read_members(given, place, ("allowed_domains", "services"))
         domains = grammar.parse_allowed_domains(member_or(members, "allowed_domains", []), f"{place}.allowed_domains")
@@ -170,7 +170,7 @@ def read_grant(given: object, place: str) -> GroupGrant:
 
 def refuse_unconnectable(project: Project, application_id: int, model: ApplicationModel | None, place: str) -> None:
     """Its own or a published one, never application 1 (R5); which of these it is not stays untold."""
-    if application_id == CENTRAL_ID or model is None or not model.application.serves(project.project_id):
+    if application_id == CENTRAL_ID or model is None or not model.application.is_connectable_to(project.project_id):
         raise Malformed(f"{place}: no application that can be connected to this project")
 
 

@@ -44,14 +44,14 @@ class ProjectPublisher:
         require_operation(actor.rights, Operation.PUBLISH)
         name = grammar.check_title(title, "project")
         limit = project_limit(actor)
-        chosen = author if target in (None, author.subject.user_id) else await self._person(actor, target)
+        chosen = author if target in (None, author.subject.user_id) else await self._load_person(actor, target)
         if not chosen.has_strong_factor:
             raise NeedsStrongFactor(f"user {chosen.subject.user_id} has no TOTP and no passkey")
         now = self._clock.now()
         project = Project(
             project_id=grammar.project_id_of(name), title=name, author=author.subject.user_id, created_at=now
         )
-        return await self._store.publish(
+        return await self._store.publish_project(
             project,
             new_application(project, now),
             limit,
@@ -59,7 +59,7 @@ class ProjectPublisher:
             lambda application_id: self._records(actor, project, application_id, chosen.subject.user_id),
         )
 
-    async def _person(self, actor: Actor, user_id: str | None) -> Facts:
+    async def _load_person(self, actor: Actor, user_id: str | None) -> Facts:
         """Who may not hear who exists hears of someone unknown what he hears of someone without factor (R6)."""
         facts = await self._people.facts(grammar.check_user_id(user_id, "user"), (CENTRAL_ID,))
         if facts is None:
@@ -101,7 +101,7 @@ def project_limit(actor: Actor) -> int | None:
     Read per contribution: one without parameters is unlimited, of numbers the highest counts, and parameters that
     are no number give no right (R5).
     """
-    contributions = actor.rights.central.rules(ROOT).each(CAN_CREATE_PROJECTS)
+    contributions = actor.rights.central.rules(ROOT).params_by_contribution(CAN_CREATE_PROJECTS)
     if actor.rights.administers or () in contributions:
         return None
     numbers = [int(one) for params in contributions for one in params if NUMBER.fullmatch(one)]

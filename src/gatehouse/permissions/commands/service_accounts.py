@@ -124,11 +124,11 @@ class ServiceAccountCommands:
         require_operation(
             actor.rights, Operation.SERVICE_ACCOUNTS, GuardTarget(project_id=project.project.project_id)
         )
-        ends_at = self._ends_at(draft.days, self._makers_end(actor, project))
+        ends_at = self._ends_at(draft.days, self._creator_end(actor, project))
         account = self._account(actor, project, draft)
-        record = await self._record_of(actor, central, project, account, draft)
+        record = await self._new_user_record(actor, central, project, account, draft)
         await self._store.create_service_account(
-            account, [record], (self._entry(AuditEvent.SERVICE_ACCOUNT_MADE, actor, account),)
+            account, [record], (self._audit_record(AuditEvent.SERVICE_ACCOUNT_MADE, actor, account),)
         )
         jwt = await self._signer.sign(await self._claims(account, ends_at))
         return CreatedServiceAccount(
@@ -146,11 +146,11 @@ class ServiceAccountCommands:
             raise PersonNotFound if actor.rights.administers else NoRight(f"{user_id} is no service account")
         require_operation(actor.rights, Operation.SERVICE_ACCOUNTS, GuardTarget(project_id=account.project_id))
         if not account.revoked:
-            entry = self._entry(AuditEvent.SERVICE_ACCOUNT_REVOKED, actor, account)
+            entry = self._audit_record(AuditEvent.SERVICE_ACCOUNT_REVOKED, actor, account)
             now, seen = self._clock.now(), expected_version(version)
             await self._store.revoke_service_account(user_id, now, (entry,), seen=seen)
 
-    def _makers_end(self, actor: Actor, project: ProjectModel) -> int:
+    def _creator_end(self, actor: Actor, project: ProjectModel) -> int:
         """When its maker manages the project no more, 0 for never: no account outlives that (R1)."""
         scope = Scope(project.project.project_id)
         return actor.rights.end_of(scope, CAN_MANAGE_PROJECT, self._clock.now()).expired
@@ -175,7 +175,7 @@ class ServiceAccountCommands:
             jti=token_hex(JTI_BYTES),
         )
 
-    async def _record_of(
+    async def _new_user_record(
         self,
         actor: Actor,
         central: ApplicationModel,
@@ -184,7 +184,7 @@ class ServiceAccountCommands:
         draft: ServiceAccountDraft,
     ) -> UserRecord:
         """What it is to hold: nothing that its maker could not give to a person."""
-        scopes = read_scopes(draft, account.project_id, expired=self._makers_end(actor, project))
+        scopes = read_scopes(draft, account.project_id, expired=self._creator_end(actor, project))
         refuse_owner(scopes)
         blank = UserRecord(application_id=CENTRAL_ID, user_id=account.user_id)
         record = replace(blank, scopes=scopes)
@@ -208,7 +208,7 @@ class ServiceAccountCommands:
             fip=account.ip_ranges or None,
         )
 
-    def _entry(self, event: AuditEvent, actor: Actor, account: ServiceAccount) -> AuditRecord:
+    def _audit_record(self, event: AuditEvent, actor: Actor, account: ServiceAccount) -> AuditRecord:
         details = {"project_id": account.project_id, "name": account.name, "jti": account.jti}
         return self._recorder.record(event, actor.origin, subject=account.user_id, details=details)
 

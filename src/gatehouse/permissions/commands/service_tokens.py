@@ -52,7 +52,7 @@ class EmailSecretCommands:
     async def create(self, actor: Actor, application_id: int) -> str:
         """The secret, which is never shown again; those made before stay good."""
         await find_managed_application(self._applications, actor, Operation.ADMINISTER, application_id)
-        return await self.make(application_id, actor.origin)
+        return await self.create_as_operator(application_id, actor.origin)
 
     async def list(self, actor: Actor, application_id: int) -> Sequence[EmailSecret]:
         await find_managed_application(self._applications, actor, Operation.ADMINISTER, application_id)
@@ -68,7 +68,7 @@ class EmailSecretCommands:
         if not found or not await self._store.remove_email_secret(application_id, found[0].digest, entry):
             raise KeyNotFound
 
-    async def make(self, application_id: int, origin: AuditOrigin) -> str:
+    async def create_as_operator(self, application_id: int, origin: AuditOrigin) -> str:
         """The same by the hand of whoever runs the service."""
         secret = secrets.token_urlsafe(SECRET_BYTES)
         entry = self._recorder.record(AuditEvent.EMAIL_SECRET_MADE, origin, subject=f"application {application_id}")

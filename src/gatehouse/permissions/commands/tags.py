@@ -28,5 +28,5 @@ class TagsDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     updated_at: object = UNSET
 
     @property
-    def wanted(self) -> tuple[str, ...]:
+    def checked_tags(self) -> tuple[str, ...]:
         return grammar.check_tags(self.tags or [], "data.tags")

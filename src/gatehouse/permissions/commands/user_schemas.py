@@ -89,7 +89,7 @@ class UserRecordCommands:
         self._recorder = recorder
         self._clock = clock
 
-    async def person(self, actor: Actor, user_id: str, application_id: int) -> Facts:
+    async def load_person(self, actor: Actor, user_id: str, application_id: int) -> Facts:
         """Someone else's facts, for whoever may hear that he exists (R6)."""
         facts = await self._people.facts(user_id, (application_id,))
         if facts is None:
@@ -102,16 +102,16 @@ class UserRecordCommands:
         """All or nothing (checklist SC-07)."""
         refuse_sections(actor, user_id, draft)
         application_id = model.application.application_id
-        if not actor.rights.writes(RecordPart.PRIVATE, user_id) and draft.private_data is not UNSET:
+        if not actor.rights.can_write(RecordPart.PRIVATE, user_id) and draft.private_data is not UNSET:
             await self._refuse_stranger(actor, model, user_id, draft.private_data or {})
-        before = (await self.person(actor, user_id, application_id)).records[application_id]
+        before = (await self.load_person(actor, user_id, application_id)).records[application_id]
         wanted = read_draft(draft, expired)
         if not covers_root_entries(actor.rights, user_id):
             wanted = replace(wanted, private=UNSET)
         if model.application.removed:
             raise ApplicationRemoved
         if wanted.access is not UNSET:
-            wanted = replace(wanted, access=await self._resolved(actor, model, wanted.access, before))
+            wanted = replace(wanted, access=await self._resolve_projects(actor, model, wanted.access, before))
         granter = Granter(rights=actor.rights, model=model, now=self._clock.now())
 
         def change(state: UserRecord) -> EditResult[UserRecord]:
@@ -152,7 +152,7 @@ class UserRecordCommands:
                 return
         raise NoRight(f"projectAccess of user {user_id}")
 
-    async def _resolved(
+    async def _resolve_projects(
         self, actor: Actor, model: ApplicationModel, access: Mapping[Scope, ScopeHoldings], before: UserRecord
     ) -> Mapping[Scope, ScopeHoldings]:
         """The same under the ids of the projects; what is new has to exist."""
@@ -207,7 +207,7 @@ def refuse_sections(actor: Actor, user_id: str, draft: RecordDraft) -> None:
         in_parts = name == "private_data" and (
             is_only_projects(draft.private_data) or covers_root_entries(actor.rights, user_id)
         )
-        if not in_parts and not actor.rights.writes(PARTS_BY_SECTION[name], user_id):
+        if not in_parts and not actor.rights.can_write(PARTS_BY_SECTION[name], user_id):
             raise NoRight(f"{name} of user {user_id}")
 
 
@@ -221,12 +221,12 @@ def covers_root_entries(rights: Rights, user_id: str) -> bool:
     Then it replaces them, and what is left out is removed or refused (checklist SC-22). Who may neither read nor
     write private_data manages projects: the section in such a save is `projectAccess` and nothing else.
     """
-    return rights.writes(RecordPart.PRIVATE, user_id) or rights.sees(RecordPart.PRIVATE, user_id)
+    return rights.can_write(RecordPart.PRIVATE, user_id) or rights.can_see(RecordPart.PRIVATE, user_id)
 
 
 def refuse_root_entries(rights: Rights, before: UserRecord, after: UserRecord) -> None:
     changed = before.root.private_data != after.root.private_data
-    if changed and not rights.writes(RecordPart.PRIVATE, before.user_id):
+    if changed and not rights.can_write(RecordPart.PRIVATE, before.user_id):
         raise NoRight(f"private_data of user {before.user_id}")
 
 
@@ -259,18 +259,18 @@ def read_draft(draft: RecordDraft, expired: int) -> RecordSections:
     return wanted
 
 
-def apply_record_sections(state: UserRecord, wanted: RecordSections) -> UserRecord:
+def apply_record_sections(state: UserRecord, sections: RecordSections) -> UserRecord:
     root = state.root
-    root = root if wanted.roles is UNSET else replace(root, roles=wanted.roles)  # type: ignore[arg-type]
-    root = root if wanted.private is UNSET else replace(root, private_data=wanted.private)
-    root = root if wanted.public is UNSET else replace(root, public_data=wanted.public)
-    below = below_root(state) if wanted.access is UNSET else wanted.access
+    root = root if sections.roles is UNSET else replace(root, roles=sections.roles)  # type: ignore[arg-type]
+    root = root if sections.private is UNSET else replace(root, private_data=sections.private)
+    root = root if sections.public is UNSET else replace(root, public_data=sections.public)
+    below = below_root(state) if sections.access is UNSET else sections.access
     scopes = {scope: held for scope, held in {ROOT: root, **below}.items() if not held.is_empty}
     return replace(
         state,
         scopes=scopes,
-        secret_data=state.secret_data if wanted.secret is UNSET else wanted.secret,
-        login=state.login if wanted.login is UNSET else wanted.login,
+        secret_data=state.secret_data if sections.secret is UNSET else sections.secret,
+        login=state.login if sections.login is UNSET else sections.login,
     )
 
 

@@ -23,9 +23,9 @@ class UserLabelCommands:
         self._administration = administration
         self._projects = projects
 
-    async def projects(self, user_id: str) -> int:
+    async def count_projects(self, user_id: str) -> int:
         """How many projects somebody made that are not removed (interface §4.5)."""
-        return await self._projects.authored(user_id)
+        return await self._projects.count_authored_projects(user_id)
 
     async def get(self, actor: Actor, user_id: str) -> User:
         require_operation(actor.rights, Operation.ADMINISTER)
@@ -36,15 +36,15 @@ class UserLabelCommands:
 
     async def save_tags(self, actor: Actor, user_id: str, tags: Sequence[object]) -> User:
         require_operation(actor.rights, Operation.ADMINISTER)
-        return await self._saved(self._administration.put_tags, actor, user_id, read_labels(tags, "data.tags"))
+        return await self._save(self._administration.set_tags, actor, user_id, read_labels(tags, "data.tags"))
 
     async def save_purchases(self, actor: Actor, user_id: str, purchases: Sequence[object]) -> User:
         require_operation(actor.rights, Operation.ADMINISTER)
-        return await self._saved(
-            self._administration.put_purchases, actor, user_id, read_labels(purchases, "data.purchases")
+        return await self._save(
+            self._administration.set_purchases, actor, user_id, read_labels(purchases, "data.purchases")
         )
 
-    async def _saved(self, put: SaveLabels, actor: Actor, user_id: str, given: frozenset[str]) -> User:
+    async def _save(self, put: SaveLabels, actor: Actor, user_id: str, given: frozenset[str]) -> User:
         try:
             return await put(grammar.check_user_id(user_id, "data.user_id"), given, actor.origin)
         except UserNotFound:

@@ -109,7 +109,7 @@ def _users(value: object, place: str) -> OneOfUsers:
     user_ids = parse_user_ids(value, place, MAX_CONDITION_USERS)
     if not user_ids:
         raise Malformed(f"{place}: at least one user id")
-    return OneOfUsers(frozenset(user_ids), listed=len(read_list(value, place, MAX_CONDITION_USERS)))
+    return OneOfUsers(frozenset(user_ids), listed_count=len(read_list(value, place, MAX_CONDITION_USERS)))
 
 
 def _network(value: str, place: str) -> Network:
@@ -133,7 +133,7 @@ def _stored_text(value: object, place: str) -> str:
 def _stored_users(value: object, place: str) -> OneOfUsers:
     if not isinstance(value, list | tuple) or set(map(type, value)) != {str}:
         raise Malformed(f"{place}: a list of user ids")
-    return OneOfUsers(frozenset(value), listed=len(value))
+    return OneOfUsers(frozenset(value), listed_count=len(value))
 
 
 NESTED_TESTS: Final[Mapping[str, Callable[[tuple[ConditionTest, ...]], ConditionTest]]] = {"and": AllOf, "or": AnyOf}

@@ -250,7 +250,7 @@ def check_outbound_url(value: object, place: str, allowed: tuple[Network, ...] =
 
 def _is_public_url(url: WebUrl, allowed: tuple[Network, ...]) -> bool:
     if url.address is None:
-        return bool(allowed) or not url.is_home_name
+        return bool(allowed) or not url.is_internal_name
     return is_public_address(url.address) or any_network_contains(allowed, url.address)
 
 

@@ -109,7 +109,7 @@ def first_end(record: UserRecord, now: int) -> int:
     for held in record.scopes.values():
         ends += [entry.end for entry in section_entries(held.private_data, RuleSection.PRIVATE).values()]
         ends += [entry.end for entry in section_entries(held.public_data, RuleSection.PUBLIC).values()]
-    return min((end.shown(now) for end in ends if end != NO_END and not end.is_past(now)), default=0)
+    return min((end.ends_at(now) for end in ends if end != NO_END and not end.is_past(now)), default=0)
 
 
 def project_document(record: UserRecord, project_id: str, model: ApplicationModel) -> Mapping[str, object]:

@@ -28,7 +28,7 @@ class Verdicts:
     no: frozenset[Rule] = frozenset()
     params: Mapping[Rule, tuple[str, ...]] = field(default_factory=dict)  # only of those it says yes to
 
-    words: dict[Rule, str] = field(default_factory=dict, compare=False, repr=False)  # rules as text, each once
+    text_cache: dict[Rule, str] = field(default_factory=dict, compare=False, repr=False)  # rules as text, each once
 
     @cached_property
     def work(self) -> int:
@@ -36,16 +36,16 @@ class Verdicts:
         return len(self.yes) + len(self.no) + sum(map(len, self.params.values()))
 
     @cached_property
-    def texts(self) -> tuple[str, ...]:
+    def sorted_texts(self) -> tuple[str, ...]:
         """What it says yes to in words and in order, written once for everybody who holds the role."""
-        return tuple(sorted(self.words.setdefault(rule, str(rule)) for rule in self.yes))
+        return tuple(sorted(self.text_cache.setdefault(rule, str(rule)) for rule in self.yes))
 
 
 class RuleInterner:
     """The rules of one application: equal rules, texts and params are one object, so that sets need not compare."""
 
     def __init__(self) -> None:
-        self.words: dict[Rule, str] = {}
+        self.text_cache: dict[Rule, str] = {}
         self._rules: dict[RuleSection, dict[str, Rule]] = {section: {} for section in RuleSection}
         self._params: dict[str, tuple[str, ...]] = {}
 
@@ -53,7 +53,7 @@ class RuleInterner:
         for rule in rules:
             self._rules[rule.section].setdefault(rule.path, rule)
 
-    def says(self, role: Role) -> Verdicts:
+    def compile_verdicts(self, role: Role) -> Verdicts:
         yes: list[Rule] = []
         no: list[Rule] = []
         params: dict[Rule, str] = {}
@@ -66,7 +66,7 @@ class RuleInterner:
         own = {rule: joined[text] for rule, text in params.items()}
         if appended:
             own = dict.fromkeys(yes, appended) | own
-        return Verdicts(yes=frozenset(yes), no=frozenset(no), params=own, words=self.words)
+        return Verdicts(yes=frozenset(yes), no=frozenset(no), params=own, text_cache=self.text_cache)
 
     def _read(
         self, section: RuleSection, tree: Tree, prefix: str, found: tuple[list[Rule], list[Rule], dict[Rule, str]]
@@ -100,43 +100,43 @@ class RuleInterner:
 class CompiledRole:
     def __init__(self, role: Role, rules: RuleInterner) -> None:
         self.role = role
-        self._rules = rules
+        self._interner = rules
 
     @cached_property
-    def says(self) -> Verdicts:
-        return self._rules.says(self.role)
+    def verdicts(self) -> Verdicts:
+        return self._interner.compile_verdicts(self.role)
 
-    def take_over(self, before: "CompiledRole") -> None:
+    def reuse_verdicts(self, before: "CompiledRole") -> None:
         if (before.role.meta, before.role.params) == (self.role.meta, self.role.params):
-            self.says = before.says
+            self.verdicts = before.verdicts
 
 
 class CompiledModel:
     """`like`: what a model was before a change; what says the same in both is the same object then."""
 
-    def __init__(self, model: ApplicationModel, *, like: "CompiledModel | None" = None) -> None:
-        self.is_whole = False  # every role is compiled
-        self.rules: RuleInterner = RuleInterner() if like is None else like.rules
-        rules = self.rules
+    def __init__(self, model: ApplicationModel, *, previous: "CompiledModel | None" = None) -> None:
+        self.is_fully_compiled = False  # every role is compiled
+        self.interner: RuleInterner = RuleInterner() if previous is None else previous.interner
+        rules = self.interner
         known = schema_rules(model.schema.private_data, model.schema.public_data)
         rules.add(known)
         self.schema = Verdicts(
             yes=frozenset(rule for rule, leaf in known.items() if leaf.value),
             no=frozenset(rule for rule, leaf in known.items() if not leaf.value),
-            words=rules.words,
+            text_cache=rules.text_cache,
         )
-        if like is not None and like.schema == self.schema:
-            self.schema = like.schema
-        self.known: frozenset[Rule] = frozenset(known)
-        self.looks_at_address = any(
-            role.condition is not None and role.condition.looks_at_address for role in model.roles.values()
+        if previous is not None and previous.schema == self.schema:
+            self.schema = previous.schema
+        self.schema_rules: frozenset[Rule] = frozenset(known)
+        self.uses_address = any(
+            role.condition is not None and role.condition.uses_address for role in model.roles.values()
         )
         self.roles = {key: CompiledRole(role, rules) for key, role in sorted(model.roles.items())}
-        for key, before in like.roles.items() if like is not None else ():
+        for key, before in previous.roles.items() if previous is not None else ():
             if key in self.roles:
-                self.roles[key].take_over(before)
+                self.roles[key].reuse_verdicts(before)
         self.default_roles = tuple(one for one in self.roles.values() if is_default(one.role))
-        self.conditional = ConditionIndex(
+        self.conditional_roles = ConditionIndex(
             (key, condition_index_keys(one.role.condition.test))
             for key, one in self.roles.items()
             if one.role.condition is not None and one.role.condition_mode is ConditionMode.GRANT
@@ -144,28 +144,28 @@ class CompiledModel:
 
     def compile_roles(self) -> None:
         for role in self.roles.values():
-            _ = role.says
-        self.is_whole = True
+            _ = role.verdicts
+        self.is_fully_compiled = True
 
     @cached_property
-    def named(self) -> frozenset[Rule]:
+    def all_rules(self) -> frozenset[Rule]:
         """Rules of the schema, and of every role."""
-        found = set(self.known)
+        found = set(self.schema_rules)
         for role in self.roles.values():  # one at a time: no single call is long
-            found |= role.says.yes
-            found |= role.says.no
+            found |= role.verdicts.yes
+            found |= role.verdicts.no
         return frozenset(found)
 
     @cached_property
-    def everywhere_work(self) -> int:
+    def unassigned_work(self) -> int:
         """Of the schema and of the roles that may apply to anybody without being assigned."""
         free = (one for one in self.roles.values() if is_default(one.role) or one.role.condition is not None)
-        return self.schema.work + sum(one.says.work for one in free)
+        return self.schema.work + sum(one.verdicts.work for one in free)
 
     @cached_property
     def work(self) -> int:
         """Of going through all that the schema and the roles say."""
-        return len(self.known) + sum(role.says.work for role in self.roles.values())
+        return len(self.schema_rules) + sum(role.verdicts.work for role in self.roles.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +189,7 @@ class CompiledProject:
         if application_id not in self.project.settings.services:
             return NO_GRANTS
         if application_id not in self._grants:
-            self._grants[application_id] = self._compile(application_id)
+            self._grants[application_id] = self._compile_grants(application_id)
         return self._grants[application_id]
 
     @cached_property
@@ -198,19 +198,19 @@ class CompiledProject:
 
     @cached_property
     def allow(self) -> ConditionIndex[str]:
-        return self._matcher(self.project.allow)
+        return self._group_index(self.project.allow)
 
     @cached_property
     def disallow(self) -> ConditionIndex[str]:
-        return self._matcher(self.project.disallow)
+        return self._group_index(self.project.disallow)
 
-    def _compile(self, application_id: int) -> CompiledGrants:
+    def _compile_grants(self, application_id: int) -> CompiledGrants:
         by_group: dict[str, tuple[GroupGrant, ...]] = {}
         for grant in self.project.settings.services.get(application_id, ()):
             by_group[grant.group_id] = (*by_group.get(grant.group_id, ()), grant)
-        return CompiledGrants(by_group=by_group, groups=self._matcher(by_group))
+        return CompiledGrants(by_group=by_group, groups=self._group_index(by_group))
 
-    def _matcher(self, group_ids: Iterable[str]) -> ConditionIndex[str]:
+    def _group_index(self, group_ids: Iterable[str]) -> ConditionIndex[str]:
         """A group that is not the project's own has no members here."""
         own = self.groups
         return ConditionIndex(
@@ -226,24 +226,24 @@ class CompiledStructure:
 
     def project(self, project_id: str) -> CompiledProject | None:
         model = self._projects.get(project_id)
-        return None if model is None else model.derived.once(CompiledProject, model)
+        return None if model is None else model.derived_cache.get_or_make(CompiledProject, model)
 
-    def connecting(self, application_id: int) -> ConditionIndex[str]:
+    def connecting_projects(self, application_id: int) -> ConditionIndex[str]:
         """Ids of the projects in which somebody may be given roles of the application."""
         if application_id not in self._connecting:
             projects = self._connecting_ids.get(application_id, ())
             self._connecting[application_id] = ConditionIndex(
-                (one, self._reach(one, application_id)) for one in projects
+                (one, self._grant_keys(one, application_id)) for one in projects
             )
         return self._connecting[application_id]
 
-    def _reach(self, project_id: str, application_id: int) -> Iterable[IndexKey]:
+    def _grant_keys(self, project_id: str, application_id: int) -> Iterable[IndexKey]:
         project = self.project(project_id)
-        return () if project is None else project.grants(application_id).groups.handles
+        return () if project is None else project.grants(application_id).groups.index_keys
 
 
 def compiled_model(model: ApplicationModel) -> CompiledModel:
-    return model.derived.once(CompiledModel, model)
+    return model.derived_cache.get_or_make(CompiledModel, model)
 
 
 def compile_fully(model: ApplicationModel) -> CompiledModel:
@@ -255,19 +255,19 @@ def compile_fully(model: ApplicationModel) -> CompiledModel:
 
 def is_compiled(model: ApplicationModel) -> bool:
     """Whether nothing of it is left to compile."""
-    made = model.derived.get(CompiledModel)
-    return made is not None and made.is_whole
+    made = model.derived_cache.get(CompiledModel)
+    return made is not None and made.is_fully_compiled
 
 
 def compile_change(model: ApplicationModel, before: ApplicationModel) -> CompiledModel:
     """What a change would make of a model; it is kept nowhere, for it was not saved."""
-    compiled = CompiledModel(model, like=compile_fully(before))
+    compiled = CompiledModel(model, previous=compile_fully(before))
     compiled.compile_roles()
     return compiled
 
 
 def compiled_structure(structure: Structure) -> CompiledStructure:
-    return structure.derived.once(CompiledStructure, structure)
+    return structure.derived_cache.get_or_make(CompiledStructure, structure)
 
 
 def verdicts_of(entries: Mapping[Rule, RuleEntry]) -> Verdicts:

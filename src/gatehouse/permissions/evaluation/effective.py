@@ -49,23 +49,23 @@ class HeldRule:
     def params(self) -> tuple[str, ...]:
         return self.scope.params.get(self.rule, ())
 
-    def left(self, now: int) -> int:
+    def seconds_left(self, now: int) -> int:
         """Seconds until it is no longer held if nobody changes anything, 0 for ever."""
-        return self.scope.lefts({self.rule}, now).get(self.rule, 0)
+        return self.scope.seconds_left({self.rule}, now).get(self.rule, 0)
 
 
 class ScopePermissions(Mapping[Rule, HeldRule]):
     """The rules that are true in one scope."""
 
     def __init__(self, gathered: ScopeContributions) -> None:
-        self.gathered = gathered
-        self.grown: GrowthCallback = _ignore_growth
+        self.contributions = gathered
+        self.on_growth: GrowthCallback = _ignore_growth
 
     def __contains__(self, rule: object) -> bool:
         """Of a large scope that nobody listed so far, without building the set of everything held."""
         if self.is_built or self.work <= MAX_INLINE_WEIGHT:
             return rule in self.held
-        return is_held(self.gathered.tiers, rule)
+        return is_held(self.contributions.tiers, rule)
 
     def __getitem__(self, rule: Rule) -> HeldRule:
         if rule not in self:
@@ -81,8 +81,12 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
     @property
     def weight(self) -> int:
         """Estimated bytes, without what is made when it is first asked for: `grown` is told of that."""
-        voices = chain.from_iterable(self.gathered.tiers)
-        own = (len(one.says.yes) + len(one.says.no) for one in self.gathered.tiers[-1]) if self.gathered.tiers else ()
+        voices = chain.from_iterable(self.contributions.tiers)
+        own = (
+            (len(one.verdicts.yes) + len(one.verdicts.no) for one in self.contributions.tiers[-1])
+            if self.contributions.tiers
+            else ()
+        )
         return SCOPE_WEIGHT + CONTRIBUTION_WEIGHT * sum(1 for _ in voices) + ENTRY_WEIGHT * sum(own)
 
     @property
@@ -92,31 +96,31 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
     @cached_property
     def work(self) -> int:
         """How much work it is to list all of it."""
-        return sum(voice.says.work for voice in chain.from_iterable(self.gathered.tiers))
+        return sum(voice.verdicts.work for voice in chain.from_iterable(self.contributions.tiers))
 
     @cached_property
     def held(self) -> AbstractSet[Rule]:
-        held = true_rules(self.gathered.tiers)
-        self.grown(sys.getsizeof(held))
+        held = true_rules(self.contributions.tiers)
+        self.on_growth(sys.getsizeof(held))
         return held
 
     @cached_property
     def params(self) -> Mapping[Rule, tuple[str, ...]]:
         """Of every true contribution, also of one that a higher tier would not have needed (R5)."""
         merged: dict[Rule, dict[str, None]] = {}
-        for voice in chain.from_iterable(self.gathered.tiers):
-            for rule, params in voice.says.params.items():
+        for voice in chain.from_iterable(self.contributions.tiers):
+            for rule, params in voice.verdicts.params.items():
                 merged.setdefault(rule, {}).update(dict.fromkeys(params))
         found = {rule: tuple(params) for rule, params in merged.items()}
         if found:
-            self.grown(PARAMS_WEIGHT * len(found) + sum(map(sys.getsizeof, found.values())))
+            self.on_growth(PARAMS_WEIGHT * len(found) + sum(map(sys.getsizeof, found.values())))
         return found
 
-    def texts(self, rules: AbstractSet[Rule]) -> Iterable[str]:
+    def rule_texts(self, rules: AbstractSet[Rule]) -> Iterable[str]:
         """These of the held rules in words. They are nearly in order, as what each role says is: sorting is quick."""
-        said = [voice.says for voice in chain.from_iterable(self.gathered.tiers) if voice.says.yes]
+        said = [voice.verdicts for voice in chain.from_iterable(self.contributions.tiers) if voice.verdicts.yes]
         texts: dict[str, None] = {}
-        for written in sorted(one.texts for one in said):  # a role at a time: no single call is long
+        for written in sorted(one.sorted_texts for one in said):  # a role at a time: no single call is long
             texts.update(dict.fromkeys(written))
         if len(texts) != len(rules):  # somebody else has the last word on some of them
             for one in said:
@@ -124,37 +128,37 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
                     texts.pop(str(rule), None)
         return texts
 
-    def each(self, rule: Rule) -> list[tuple[str, ...]]:
+    def params_by_contribution(self, rule: Rule) -> list[tuple[str, ...]]:
         """The parameters of every true contribution by itself: a limit is read from each (interface §5.6)."""
-        voices = chain.from_iterable(self.gathered.tiers)
-        return [voice.says.params.get(rule, ()) for voice in voices if rule in voice.says.yes]
+        voices = chain.from_iterable(self.contributions.tiers)
+        return [voice.verdicts.params.get(rule, ()) for voice in voices if rule in voice.verdicts.yes]
 
-    def lefts(self, rules: AbstractSet[Rule], now: int) -> dict[Rule, int]:
+    def seconds_left(self, rules: AbstractSet[Rule], now: int) -> dict[Rule, int]:
         """Seconds until each of these held rules is no longer held; those that stay are left out.
 
         An entry that ends may uncover a role that still gives the rule, or a false below it.
         """
-        lost = {rule: lost_at(spoken) for rule, spoken in self._spoken(self._ending(rules), now).items()}
-        closes = self.gathered.closes.shown(now)
+        lost = {rule: lost_at(spoken) for rule, spoken in self._verdict_ends(self._ending_rules(rules), now).items()}
+        closes = self.contributions.closes.ends_at(now)
         if closes:
             lost = {rule: min(lost.get(rule, FOREVER), closes) for rule in rules}
         return {rule: moment - now for rule, moment in lost.items() if moment != FOREVER}
 
-    def _ending(self, rules: AbstractSet[Rule]) -> set[Rule]:
+    def _ending_rules(self, rules: AbstractSet[Rule]) -> set[Rule]:
         """Those of the rules about which something stops being said one day."""
         found: set[Rule] = set()
-        for voice in chain.from_iterable(self.gathered.tiers):
+        for voice in chain.from_iterable(self.contributions.tiers):
             if voice.end != NO_END:
-                found |= voice.says.yes & rules
-                found |= voice.says.no & rules
+                found |= voice.verdicts.yes & rules
+                found |= voice.verdicts.no & rules
         return found
 
-    def _spoken(self, rules: AbstractSet[Rule], now: int) -> Mapping[Rule, VerdictEnds]:
+    def _verdict_ends(self, rules: AbstractSet[Rule], now: int) -> Mapping[Rule, VerdictEnds]:
         spoken: dict[Rule, dict[tuple[int, bool], int]] = {rule: {} for rule in rules}
-        for tier, voices in enumerate(self.gathered.tiers):
+        for tier, voices in enumerate(self.contributions.tiers):
             for voice in voices if rules else ():
-                until = voice.end.shown(now) or FOREVER
-                for value, said in ((True, voice.says.yes), (False, voice.says.no)):
+                until = voice.end.ends_at(now) or FOREVER
+                for value, said in ((True, voice.verdicts.yes), (False, voice.verdicts.no)):
                     for rule in said & rules:
                         mine = spoken[rule]
                         mine[tier, value] = max(until, mine.get((tier, value), 0))
@@ -168,10 +172,10 @@ class EffectivePermissions:
         self.application_id = application_id
         self._held = held
 
-    def count(self, grown: GrowthCallback) -> int:
+    def track_weight(self, grown: GrowthCallback) -> int:
         """Its estimated bytes now; `grown` is told of those that it comes to need later."""
         for one in self._held.values():
-            one.grown = grown
+            one.on_growth = grown
         return sum(one.weight for one in self._held.values())
 
     @property
@@ -190,39 +194,39 @@ class EffectivePermissions:
         return self._held.keys()
 
     @cached_property
-    def scopes(self) -> tuple[Scope, ...]:
+    def nonempty_scopes(self) -> tuple[Scope, ...]:
         """Those in which a rule or a role is held."""
-        return tuple(scope for scope, one in self._held.items() if one.gathered.roles or one.held)
+        return tuple(scope for scope, one in self._held.items() if one.contributions.roles or one.held)
 
     @cached_property
-    def until(self) -> int:
+    def valid_until(self) -> int:
         """When time alone may change any of this, 0 for never. What has a ttl never ends by it (R5)."""
-        ends = (end for one in self._held.values() for end in (*one.gathered.ends, one.gathered.closes))
+        ends = (end for one in self._held.values() for end in (*one.contributions.ends, one.contributions.closes))
         return min((end.expired for end in ends if end.expired and not end.ttl), default=0)
 
     def rules(self, scope: Scope) -> ScopePermissions:
         """Those that are true exactly there."""
         return self._held.get(scope, NO_PERMISSIONS)
 
-    def assigned(self, scope: Scope) -> Mapping[str, GrantedRole]:
+    def granted_roles(self, scope: Scope) -> Mapping[str, GrantedRole]:
         """Roles given there, by assignment or to a group, by key."""
-        return self.rules(scope).gathered.roles
+        return self.rules(scope).contributions.roles
 
     def allows(self, scope: Scope, rule: Rule) -> bool:
-        return any(rule in self.rules(place) for place in self.counting(scope, rule))
+        return any(rule in self.rules(place) for place in self.lookup_scopes(scope, rule))
 
-    def counting(self, scope: Scope, rule: Rule) -> Iterator[Scope]:
+    def lookup_scopes(self, scope: Scope, rule: Rule) -> Iterator[Scope]:
         return lookup_scopes(self.application_id, scope, rule)
 
-    def holding(self, structure: Structure, scope: Scope, rule: Rule) -> Iterator[Scope]:
+    def scopes_holding(self, structure: Structure, scope: Scope, rule: Rule) -> Iterator[Scope]:
         """Where he holds a rule that is asked about in a scope."""
         places = existing_lookup_scopes(structure, self.application_id, scope, rule)
         return (place for place in places if rule in self.rules(place))
 
     def first_end(self, now: int, scopes: Iterable[Scope]) -> int:
         """The earliest end that a list made now tells of, of any role or entry in these scopes, 0 for none."""
-        ends = (end for scope in scopes for end in self.rules(scope).gathered.ends)
-        return min((end.shown(now) for end in ends), default=0)
+        ends = (end for scope in scopes for end in self.rules(scope).contributions.ends)
+        return min((end.ends_at(now) for end in ends), default=0)
 
 
 def evaluate(
@@ -243,14 +247,14 @@ def evaluate(
     )
 
 
-def _below_root(this: EvaluationContext) -> Iterator[tuple[Scope, ScopePermissions]]:
-    scopes = {scope for scope in this.holdings if not scope.is_root}
-    scopes |= {Scope(project_id) for project_id in this.projects_reached()}
-    gates = {project_id: this.gate(project_id) for project_id in {scope.project_id for scope in scopes}}
+def _below_root(context: EvaluationContext) -> Iterator[tuple[Scope, ScopePermissions]]:
+    scopes = {scope for scope in context.holdings if not scope.is_root}
+    scopes |= {Scope(project_id) for project_id in context.reachable_projects()}
+    gates = {project_id: context.gate(project_id) for project_id in {scope.project_id for scope in scopes}}
     for scope in sorted(scopes, key=scope_order):
         gate = gates[scope.project_id]
         if gate.is_open:
-            yield scope, ScopePermissions(gather_below_root(this, scope, gate.closes))
+            yield scope, ScopePermissions(gather_below_root(context, scope, gate.closes))
 
 
 def true_rules(tiers: Tiers) -> set[Rule]:
@@ -258,18 +262,18 @@ def true_rules(tiers: Tiers) -> set[Rule]:
     held: set[Rule] = set()
     for tier in tiers:
         for voice in tier:
-            held |= voice.says.yes
+            held |= voice.verdicts.yes
         for voice in tier:
-            held -= voice.says.no
+            held -= voice.verdicts.no
     return held
 
 
 def is_held(tiers: Tiers, rule: object) -> bool:
     """The same for one rule, from the highest tier down."""
     for tier in reversed(tiers):
-        if any(rule in voice.says.no for voice in tier):
+        if any(rule in voice.verdicts.no for voice in tier):
             return False
-        if any(rule in voice.says.yes for voice in tier):
+        if any(rule in voice.verdicts.yes for voice in tier):
             return True
     return False
 

@@ -32,24 +32,26 @@ class ProjectGate:
 OPEN_GATE = ProjectGate()
 
 
-def project_gate(project: CompiledProject | None, facts: Facts, handles: Iterable[IndexKey], now: int) -> ProjectGate:
+def project_gate(
+    project: CompiledProject | None, facts: Facts, index_keys: Iterable[IndexKey], now: int
+) -> ProjectGate:
     """Owners pass whatever the lists say, but nobody gets into a project that was removed."""
     if project is None:
         return ProjectGate(barrier=Barrier.PROJECT_UNKNOWN)
     if project.project.removed:
         return ProjectGate(barrier=Barrier.PROJECT_REMOVED)
-    found = gate_by_lists(project, facts, handles)
+    found = gate_by_lists(project, facts, index_keys)
     ownership = facts.owns.get(project.project.project_id)
     if found.is_open or ownership is None or ownership.is_past(now):
         return found
     return ProjectGate(closes=ownership)
 
 
-def gate_by_lists(project: CompiledProject, facts: Facts, handles: Iterable[IndexKey]) -> ProjectGate:
-    barred = member_groups(project, project.disallow, facts, handles)
+def gate_by_lists(project: CompiledProject, facts: Facts, index_keys: Iterable[IndexKey]) -> ProjectGate:
+    barred = member_groups(project, project.disallow, facts, index_keys)
     if barred:
         return ProjectGate(barrier=Barrier.IN_DISALLOWED_GROUP, groups=barred)
-    if project.project.allow and not member_groups(project, project.allow, facts, handles):
+    if project.project.allow and not member_groups(project, project.allow, facts, index_keys):
         return ProjectGate(barrier=Barrier.IN_NO_ALLOWED_GROUP, groups=project.project.allow)
     if project.allowed_domains and facts.subject.domain not in project.allowed_domains:
         return ProjectGate(barrier=Barrier.DOMAIN_NOT_ALLOWED)
@@ -57,8 +59,8 @@ def gate_by_lists(project: CompiledProject, facts: Facts, handles: Iterable[Inde
 
 
 def member_groups(
-    project: CompiledProject, groups: ConditionIndex[str], facts: Facts, handles: Iterable[IndexKey]
+    project: CompiledProject, groups: ConditionIndex[str], facts: Facts, index_keys: Iterable[IndexKey]
 ) -> tuple[str, ...]:
     """Those of the groups that the person belongs to, by id."""
     known = project.groups
-    return tuple(sorted(one for one in groups.candidates(handles) if is_member(known[one], facts)))
+    return tuple(sorted(one for one in groups.candidates(index_keys) if is_member(known[one], facts)))

@@ -57,7 +57,7 @@ class ContributionSource:
 @dataclass(frozen=True, slots=True)
 class Contribution:
     source: ContributionSource
-    says: Verdicts
+    verdicts: Verdicts
     end: End = NO_END
 
 
@@ -95,19 +95,19 @@ class EvaluationContext:
     facts: Facts
     now: int
     address: Address | None
-    handles: frozenset[IndexKey]
+    index_keys: frozenset[IndexKey]
     holdings: Mapping[Scope, ScopeHoldings] = field(default_factory=dict)
 
     def gate(self, project_id: str) -> ProjectGate:
-        return project_gate(self.structure.project(project_id), self.facts, self.handles, self.now)
+        return project_gate(self.structure.project(project_id), self.facts, self.index_keys, self.now)
 
     @property
     def application_id(self) -> int:
         return self.application.application_id
 
-    def projects_reached(self) -> set[str]:
+    def reachable_projects(self) -> set[str]:
         """Those in which he may be given something through a group."""
-        return self.structure.connecting(self.application_id).candidates(self.handles)
+        return self.structure.connecting_projects(self.application_id).candidates(self.index_keys)
 
     def connection(self, project_id: str) -> CompiledGrants | None:
         """What the project gives and takes of the application's roles.
@@ -115,34 +115,34 @@ class EvaluationContext:
         What it once wrote down counts only while it could be written: for its own application, or a published one.
         """
         project = self.structure.project(project_id)
-        if project is None or not self.application.serves(project_id):
+        if project is None or not self.application.is_connectable_to(project_id):
             return None
         return project.grants(self.application_id)
 
-    def groups(self, project_id: str) -> tuple[str, ...]:
+    def granting_groups(self, project_id: str) -> tuple[str, ...]:
         """Those that he is a member of, among the groups that are granted or denied roles; by id."""
         project, connection = self.structure.project(project_id), self.connection(project_id)
         if project is None or connection is None:
             return ()
-        return member_groups(project, connection.groups, self.facts, self.handles)
+        return member_groups(project, connection.groups, self.facts, self.index_keys)
 
-    def grants(self, project_id: str) -> Iterator[GroupGrant]:
+    def group_grants(self, project_id: str) -> Iterator[GroupGrant]:
         """Those of the project to groups of which he is a member, by group id."""
         connection = self.connection(project_id)
         if connection is not None:
-            for group_id in self.groups(project_id):
+            for group_id in self.granting_groups(project_id):
                 yield from connection.by_group[group_id]
 
-    def meets(self, role: Role) -> bool:
+    def meets_condition(self, role: Role) -> bool:
         return meets_condition(role, self.facts, self.address)
 
-    def usable(self, key: str, scope: Scope) -> CompiledRole | None:
+    def usable_role(self, key: str, scope: Scope) -> CompiledRole | None:
         """The role, if it counts when given here: protected ones only at the root, gated ones by condition (R5)."""
         found = self.model.roles.get(key)
         if found is None or (found.role.protected and not scope.is_root):
             return None
         gated = found.role.condition_mode is ConditionMode.REQUIRE
-        return None if gated and not self.meets(found.role) else found
+        return None if gated and not self.meets_condition(found.role) else found
 
 
 def evaluation_context(
@@ -163,14 +163,14 @@ def evaluation_context(
         facts=facts,
         now=now,
         address=address,
-        handles=person_index_keys(facts),
+        index_keys=person_index_keys(facts),
         holdings={} if record is None else existing_scopes(record.scopes, structure),
     )
 
 
 def existing_scopes(scopes: Mapping[Scope, ScopeHoldings], structure: Structure) -> Mapping[Scope, ScopeHoldings]:
     """Without those on what the project does not have: they count while they could be given (R5)."""
-    return {scope: held for scope, held in scopes.items() if structure.has(scope)}
+    return {scope: held for scope, held in scopes.items() if structure.has_scope(scope)}
 
 
 def is_application_removed(model: ApplicationModel, facts: Facts) -> bool:
@@ -188,30 +188,41 @@ def is_account_ended(facts: Facts, structure: Structure) -> bool:
     return account.revoked or (home is not None and home.project.removed)
 
 
-def gather_root(this: EvaluationContext) -> ScopeContributions:
-    holdings = this.holdings.get(ROOT, NO_HOLDINGS)
-    assigned, direct = tuple(_assigned_contributions(this, ROOT, holdings)), _direct_contributions(holdings, this.now)
-    schema = Contribution(SCHEMA_SOURCE, this.model.schema)
+def gather_root(context: EvaluationContext) -> ScopeContributions:
+    holdings = context.holdings.get(ROOT, NO_HOLDINGS)
+    assigned, direct = (
+        tuple(_assigned_contributions(context, ROOT, holdings)),
+        _direct_contributions(holdings, context.now),
+    )
+    schema = Contribution(SCHEMA_SOURCE, context.model.schema)
     return ScopeContributions(
-        tiers=((schema,), _default_contributions(this), (*assigned, *_conditional_contributions(this)), direct),
+        tiers=((schema,), _default_contributions(context), (*assigned, *_conditional_contributions(context)), direct),
         roles=_granted_roles(assigned),
-        ends=_ends(this, holdings, direct),
+        ends=_ends(context, holdings, direct),
     )
 
 
-def gather_below_root(this: EvaluationContext, scope: Scope, closes: End) -> ScopeContributions:
+def gather_below_root(context: EvaluationContext, scope: Scope, closes: End) -> ScopeContributions:
     """In a project or on a resource neither the schema nor default or conditional roles count (R5)."""
-    holdings = this.holdings.get(scope, NO_HOLDINGS)
-    grants = list(this.grants(scope.project_id)) if scope.kind is None else []  # they land in the project itself
+    holdings = context.holdings.get(scope, NO_HOLDINGS)
+    grants = (
+        list(context.group_grants(scope.project_id)) if scope.kind is None else []
+    )  # they land in the project itself
     revoked = revoked_roles(grants)
     given = tuple(
         voice
-        for voice in (*_assigned_contributions(this, scope, holdings), *_group_contributions(this, scope, grants))
+        for voice in (
+            *_assigned_contributions(context, scope, holdings),
+            *_group_contributions(context, scope, grants),
+        )
         if voice.source.role is not None and voice.source.role.key not in revoked
     )
-    direct = _direct_contributions(holdings, this.now)
+    direct = _direct_contributions(holdings, context.now)
     return ScopeContributions(
-        tiers=((), (), given, direct), roles=_granted_roles(given), ends=_ends(this, holdings, direct), closes=closes
+        tiers=((), (), given, direct),
+        roles=_granted_roles(given),
+        ends=_ends(context, holdings, direct),
+        closes=closes,
     )
 
 
@@ -226,35 +237,41 @@ def direct_entries(holdings: ScopeHoldings) -> dict[Rule, RuleEntry]:
     )
 
 
-def _default_contributions(this: EvaluationContext) -> tuple[Contribution, ...]:
+def _default_contributions(context: EvaluationContext) -> tuple[Contribution, ...]:
     return tuple(
-        Contribution(ContributionSource(SourceKind.DEFAULT_ROLE, one.role), one.says)
-        for one in this.model.default_roles
+        Contribution(ContributionSource(SourceKind.DEFAULT_ROLE, one.role), one.verdicts)
+        for one in context.model.default_roles
     )
 
 
-def _assigned_contributions(this: EvaluationContext, scope: Scope, holdings: ScopeHoldings) -> Iterator[Contribution]:
+def _assigned_contributions(
+    context: EvaluationContext, scope: Scope, holdings: ScopeHoldings
+) -> Iterator[Contribution]:
     for assignment in holdings.roles:
-        found = this.usable(assignment.role, scope)
-        if found is not None and not assignment.end.is_past(this.now):
-            yield Contribution(ContributionSource(SourceKind.ASSIGNED_ROLE, found.role), found.says, assignment.end)
+        found = context.usable_role(assignment.role, scope)
+        if found is not None and not assignment.end.is_past(context.now):
+            yield Contribution(
+                ContributionSource(SourceKind.ASSIGNED_ROLE, found.role), found.verdicts, assignment.end
+            )
 
 
 def _group_contributions(
-    this: EvaluationContext, scope: Scope, grants: Iterable[GroupGrant]
+    context: EvaluationContext, scope: Scope, grants: Iterable[GroupGrant]
 ) -> Iterator[Contribution]:
     for grant in grants:
         for key in grant.roles if grant.action is GrantAction.GRANT else ():
-            found = this.usable(key, scope)
+            found = context.usable_role(key, scope)
             if found is not None:
-                yield Contribution(ContributionSource(SourceKind.GROUP_GRANT, found.role, grant.group_id), found.says)
+                yield Contribution(
+                    ContributionSource(SourceKind.GROUP_GRANT, found.role, grant.group_id), found.verdicts
+                )
 
 
-def _conditional_contributions(this: EvaluationContext) -> Iterator[Contribution]:
-    for key in sorted(this.model.conditional.candidates(this.handles)):
-        found = this.model.roles[key]
-        if this.meets(found.role):
-            yield Contribution(ContributionSource(SourceKind.CONDITION, found.role), found.says)
+def _conditional_contributions(context: EvaluationContext) -> Iterator[Contribution]:
+    for key in sorted(context.model.conditional_roles.candidates(context.index_keys)):
+        found = context.model.roles[key]
+        if context.meets_condition(found.role):
+            yield Contribution(ContributionSource(SourceKind.CONDITION, found.role), found.verdicts)
 
 
 def _direct_contributions(holdings: ScopeHoldings, now: int) -> tuple[Contribution, ...]:
@@ -275,6 +292,8 @@ def _granted_roles(voices: Iterable[Contribution]) -> dict[str, GrantedRole]:
     }
 
 
-def _ends(this: EvaluationContext, holdings: ScopeHoldings, direct: Iterable[Contribution]) -> frozenset[End]:
-    assigned = (one.end for one in holdings.roles if one.role in this.model.roles and not one.end.is_past(this.now))
+def _ends(context: EvaluationContext, holdings: ScopeHoldings, direct: Iterable[Contribution]) -> frozenset[End]:
+    assigned = (
+        one.end for one in holdings.roles if one.role in context.model.roles and not one.end.is_past(context.now)
+    )
     return frozenset((*assigned, *(voice.end for voice in direct))) - {NO_END}

@@ -35,18 +35,18 @@ class ConditionIndex(Generic[K]):
     """Things that conditions belong to, by the handles of these."""
 
     def __init__(self, rows: Iterable[tuple[K, Iterable[IndexKey]]]) -> None:
-        self._found: dict[IndexKey, list[K]] = {}
+        self._by_key: dict[IndexKey, list[K]] = {}
         for key, handles in rows:
             for handle in handles:
-                self._found.setdefault(handle, []).append(key)
+                self._by_key.setdefault(handle, []).append(key)
 
-    def candidates(self, handles: Iterable[IndexKey]) -> set[K]:
+    def candidates(self, index_keys: Iterable[IndexKey]) -> set[K]:
         """All that may hold for a person with these handles; the conditions themselves are still to be asked."""
-        return {key for handle in handles for key in self._found.get(handle, ())}
+        return {key for handle in index_keys for key in self._by_key.get(handle, ())}
 
     @property
-    def handles(self) -> Iterable[IndexKey]:
-        return self._found.keys()
+    def index_keys(self) -> Iterable[IndexKey]:
+        return self._by_key.keys()
 
 
 def person_index_keys(facts: Facts) -> frozenset[IndexKey]:

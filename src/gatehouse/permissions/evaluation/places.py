@@ -22,5 +22,5 @@ def lookup_scopes(application_id: int, scope: Scope, rule: Rule) -> Iterator[Sco
 
 def existing_lookup_scopes(structure: Structure, application_id: int, scope: Scope, rule: Rule) -> tuple[Scope, ...]:
     """The same for a scope that somebody names: in a project it counts on every resource of it, and on no other."""
-    found = structure.has(scope)
+    found = structure.has_scope(scope)
     return tuple(place for place in lookup_scopes(application_id, scope, rule) if found or place.is_root)

@@ -82,25 +82,25 @@ class PermissionLoader:
         self._store = store
         self._clock = clock
         self._cache: WeightedCache[CacheEntry] = WeightedCache(cache_bytes)
-        self._loading: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
+        self._load_locks: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 
     @property
     def cache_weight(self) -> int:
         """Estimated bytes of everything that is kept from one request to the next."""
         return self._cache.weight
 
-    async def facts(self, user_id: str, application_ids: Collection[int]) -> Facts | None:
+    async def load_facts(self, user_id: str, application_ids: Collection[int]) -> Facts | None:
         return await self._store.facts(user_id, application_ids)
 
-    async def case(self, facts: Facts, *, projects: Collection[str] = ()) -> EvaluationInput:
+    async def load_input(self, facts: Facts, *, projects: Collection[str] = ()) -> EvaluationInput:
         """What these facts are to be judged with; they are read again when something changed meanwhile.
 
         `projects`: ids of more that the structure is to tell about.
         """
         wanted = frozenset(facts.records)
         for _ in range(MAX_ATTEMPTS):
-            models = await self._models_of(facts)
-            structure = await self._structure_of(facts, projects)
+            models = await self._load_models_of(facts)
+            structure = await self._load_structure_of(facts, projects)
             if models is not None and structure is not None:
                 return EvaluationInput(facts=facts, models=models, structure=structure)
             again = await self._store.facts(facts.subject.user_id, wanted)
@@ -109,32 +109,38 @@ class PermissionLoader:
             facts = again
         raise Unavailable("the permission model changes faster than it can be read")
 
-    async def effective(
-        self, case: EvaluationInput, application_id: int, address: Address | None
+    async def evaluate(
+        self, evaluation_input: EvaluationInput, application_id: int, address: Address | None
     ) -> EffectivePermissions:
         """What the person holds in one of the applications of the case; a large one is evaluated off the loop."""
-        now, facts, model = self._clock.now(), case.facts, case.models[application_id]
+        now, facts, model = self._clock.now(), evaluation_input.facts, evaluation_input.models[application_id]
         compiled = await run_off_loop(0 if is_compiled(model) else model.size, compile_fully, model)
-        seen = address if compiled.looks_at_address else None
+        seen = address if compiled.uses_address else None
         basis = (
             *(facts.applications[application_id], facts.structure, facts.subject),
             *(facts.records[application_id].version, facts.groups, facts.owns),
         )
         key = (facts.subject.user_id, seen)
         known = self._cache.get(application_id, key)
-        if isinstance(known, CachedEvaluation) and known.basis == basis and not 0 < known.effective.until <= now:
+        if (
+            isinstance(known, CachedEvaluation)
+            and known.basis == basis
+            and not 0 < known.effective.valid_until <= now
+        ):
             return known.effective
         work = record_work(facts.records[application_id])
-        effective = await run_off_loop(work, evaluate, model, facts, case.structure, now=now, address=seen)
+        effective = await run_off_loop(
+            work, evaluate, model, facts, evaluation_input.structure, now=now, address=seen
+        )
         made = CachedEvaluation(basis, effective)
         if self._is_cached(model):
             ticket = self._cache.put(application_id, key, made, facts_weight(facts))
             grown = partial(self._cache.add_weight, ticket)
-            grown(made.effective.count(grown))
+            grown(made.effective.track_weight(grown))
         return made.effective
 
-    async def rendered(
-        self, case: EvaluationInput, effective: EffectivePermissions, kind: Shape, options: ShapeOptions
+    async def render_list(
+        self, evaluation_input: EvaluationInput, effective: EffectivePermissions, kind: Shape, options: ShapeOptions
     ) -> tuple[str, ...]:
         """`shapes.render`, made once while the same is held. A list of seconds left is another one each second."""
         make = partial(render_with_weight, effective, kind, options, self._clock.now())
@@ -143,12 +149,12 @@ class PermissionLoader:
             return (await run_off_loop(work, make))[0]
         application_id = effective.application_id
         shape = (kind, options.project_id, options.hide_project_access, options.sections, options.prefix)
-        key = (case.facts.subject.user_id, shape)
+        key = (evaluation_input.facts.subject.user_id, shape)
         known = self._cache.get(application_id, key)
         if isinstance(known, CachedList) and known.effective is effective:
             return known.entries
         entries, weight = await run_off_loop(work, make)
-        if self._is_cached(case.models[application_id]):
+        if self._is_cached(evaluation_input.models[application_id]):
             self._cache.put(application_id, key, CachedList(effective, entries), weight)
         return entries
 
@@ -157,47 +163,47 @@ class PermissionLoader:
         known = self._cache.get(model.application.application_id, MODEL)
         return isinstance(known, CachedModel) and known.model is model
 
-    async def _models_of(self, facts: Facts) -> Mapping[int, ApplicationModel] | None:
+    async def _load_models_of(self, facts: Facts) -> Mapping[int, ApplicationModel] | None:
         states = facts.applications
-        found = self._known(states)
+        found = self._cached_models(states)
         if len(found) < len(states):
             async with AsyncExitStack() as stack:
                 for number in sorted(states.keys() - found.keys()):  # of many who lack a model one reads it
-                    await stack.enter_async_context(self._loading.setdefault(number, asyncio.Lock()))
-                found = self._known(states)
-                loaded = await self._load([number for number in states if number not in found])
+                    await stack.enter_async_context(self._load_locks.setdefault(number, asyncio.Lock()))
+                found = self._cached_models(states)
+                loaded = await self._load_models([number for number in states if number not in found])
             if any(state_of(model) != states[number] for number, model in loaded.items()):
                 return None
             found |= loaded
         return found
 
-    def _known(self, states: Mapping[int, ApplicationState]) -> dict[int, ApplicationModel]:
-        return {number: model for number, state in states.items() if (model := self._model(state)) is not None}
+    def _cached_models(self, states: Mapping[int, ApplicationState]) -> dict[int, ApplicationModel]:
+        return {number: model for number, state in states.items() if (model := self._cached_model(state)) is not None}
 
-    def _model(self, state: ApplicationState) -> ApplicationModel | None:
+    def _cached_model(self, state: ApplicationState) -> ApplicationModel | None:
         known = self._cache.get(state.application_id, MODEL)
         return known.model if isinstance(known, CachedModel) and known.state == state else None
 
-    async def _load(self, missing: Collection[int]) -> Mapping[int, ApplicationModel]:
+    async def _load_models(self, missing: Collection[int]) -> Mapping[int, ApplicationModel]:
         loaded = await self._store.application_models(missing) if missing else {}
         for number, model in loaded.items():
             self._cache.drop_group(number)
             self._cache.put(number, MODEL, CachedModel(state_of(model), model), model.weight)
         return loaded
 
-    async def _structure_of(self, facts: Facts, also: Collection[str]) -> Structure | None:
-        known = self._known_structure(facts.structure)
-        projects, applications = known.lacking({*facts.projects, *also}, facts.applications)
+    async def _load_structure_of(self, facts: Facts, also: Collection[str]) -> Structure | None:
+        known = self._cached_structure(facts.structure)
+        projects, applications = known.missing_ids({*facts.projects, *also}, facts.applications)
         if projects or applications:
             loaded = await self._store.structure(projects, applications)
             if loaded.version != facts.structure:
                 return None
             if structure_weight(loaded) > self._cache.limit // HEAVY_SHARE:
-                return known.beside(loaded)
-            self._cache.add_weight(known.ticket, known.learn(loaded, projects))
+                return known.merged_with(loaded)
+            self._cache.add_weight(known.ticket, known.add(loaded, projects))
         return known.structure
 
-    def _known_structure(self, version: int) -> "StructureCache":
+    def _cached_structure(self, version: int) -> "StructureCache":
         """A new one when there is a newer version, or when the old one has grown to half of the cache."""
         known = self._cache.get(STRUCTURE, STRUCTURE)
         if isinstance(known, StructureCache) and known.version == version and known.weight <= self._cache.limit // 2:
@@ -219,13 +225,13 @@ class StructureCache:
         self._absent: set[str] = set()
         self.structure = Structure(version=version, projects=self._projects, connecting=self._connecting)
 
-    def lacking(self, projects: Collection[str], applications: Collection[int]) -> tuple[list[str], list[int]]:
+    def missing_ids(self, projects: Collection[str], applications: Collection[int]) -> tuple[list[str], list[int]]:
         return (
             [one for one in projects if one not in self._projects and one not in self._absent],
             [one for one in applications if one not in self._connecting],
         )
 
-    def beside(self, loaded: Structure) -> Structure:
+    def merged_with(self, loaded: Structure) -> Structure:
         """For one request, with projects that are too heavy to be kept for all."""
         return Structure(
             version=self.version,
@@ -233,7 +239,7 @@ class StructureCache:
             connecting={**self._connecting, **loaded.connecting},
         )
 
-    def learn(self, loaded: Structure, asked_for: Collection[str]) -> int:
+    def add(self, loaded: Structure, asked_for: Collection[str]) -> int:
         """Returns by how much it grew."""
         grown = structure_weight(loaded) + NAME_WEIGHT * len(asked_for)
         self._projects.update(loaded.projects)

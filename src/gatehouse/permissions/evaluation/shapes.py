@@ -46,7 +46,7 @@ class ShapeOptions:
     with_exp: bool = False
     sections: frozenset[RuleSection] = ALL_SECTIONS  # of the root; what is held in projects counts as private
     prefix: "RulePrefix | None" = None  # only rules that begin so
-    longest: int | None = None  # characters of all entries together; TooLong is raised beyond
+    max_length: int | None = None  # characters of all entries together; TooLong is raised beyond
 
 
 DEFAULT_OPTIONS: Final = ShapeOptions()
@@ -69,7 +69,7 @@ def render_shape(effective: EffectivePermissions, kind: Shape, options: ShapeOpt
 def render_work(effective: EffectivePermissions, kind: Shape) -> int:
     """How much work `render` is."""
     if kind is Shape.ROLES:
-        return sum(len(effective.assigned(scope)) for scope in effective.open_scopes)
+        return sum(len(effective.granted_roles(scope)) for scope in effective.open_scopes)
     return effective.work
 
 
@@ -85,13 +85,13 @@ def _entries(effective: EffectivePermissions, kind: Shape, options: ShapeOptions
     length = 0
     for scope in selected_scopes(effective, options):
         if kind is Shape.ROLES:
-            told += [_roles_prefix(scope) + held.role.name for held in effective.assigned(scope).values()]
+            told += [_roles_prefix(scope) + held.role.name for held in effective.granted_roles(scope).values()]
         else:
             held = effective.rules(scope)
             moment = now if options.with_exp else None
             found = _rule_texts(held, _selected_rules(held, scope, options), kind, scope, moment)
-            length += sum(map(len, found)) if options.longest else 0
-            if options.longest is not None and length > options.longest:
+            length += sum(map(len, found)) if options.max_length else 0
+            if options.max_length is not None and length > options.max_length:
                 raise TooLong
             told += found
     return told
@@ -104,15 +104,15 @@ def _selected_rules(held: ScopePermissions, scope: Scope, options: ShapeOptions)
 
 
 def _rule_texts(
-    held: ScopePermissions, shown: AbstractSet[Rule], kind: Shape, scope: Scope, now: int | None
+    held: ScopePermissions, selected: AbstractSet[Rule], kind: Shape, scope: Scope, now: int | None
 ) -> list[str]:
     """Most rules have neither params nor an end; they are told without looking each of them up."""
-    lefts = {} if now is None else held.lefts(shown, now)
-    special = {*held.params, *lefts} & shown
+    lefts = {} if now is None else held.seconds_left(selected, now)
+    special = {*held.params, *lefts} & selected
     place = list_prefix(scope) if kind is Shape.LIST else short_prefix(scope)
     suffix = "" if now is None else ":0"
-    rest = shown - special if special else shown
-    plain = held.texts(rest) if kind is Shape.LIST else [rule.path for rule in rest]
+    rest = selected - special if special else selected
+    plain = held.rule_texts(rest) if kind is Shape.LIST else [rule.path for rule in rest]
     return [
         *([f"{place}{text}{suffix}" for text in plain] if place or suffix else plain),
         *(place + _text(rule, kind) + _suffix(held, rule, lefts, now) for rule in special),

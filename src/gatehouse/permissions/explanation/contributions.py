@@ -44,57 +44,59 @@ class ExplainedContribution:
     end: End = NO_END
 
 
-def explain_contributions(this: EvaluationContext, place: Scope, rule: Rule) -> list[ExplainedContribution]:
+def explain_contributions(context: EvaluationContext, scope: Scope, rule: Rule) -> list[ExplainedContribution]:
     """Lower tiers first. As they would count if the project let him in: a barrier is told as missing."""
-    gathered = gather_root(this) if place.is_root else gather_below_root(this, place, NO_END)
+    gathered = gather_root(context) if scope.is_root else gather_below_root(context, scope, NO_END)
     speaking = [
         (Tier(tier), voice)
         for tier, voices in enumerate(gathered.tiers)
         for voice in voices
-        if rule in voice.says.yes or rule in voice.says.no
+        if rule in voice.verdicts.yes or rule in voice.verdicts.no
     ]
     top = max((tier for tier, _ in speaking), default=Tier.SCHEMA)
-    verdict = all(rule in voice.says.yes for tier, voice in speaking if tier is top)
+    verdict = all(rule in voice.verdicts.yes for tier, voice in speaking if tier is top)
     return [
         _explain_contribution(
-            this, place, rule, tier, voice, decides=tier is top and (rule in voice.says.yes) is verdict
+            context, scope, rule, tier, voice, decides=tier is top and (rule in voice.verdicts.yes) is verdict
         )
         for tier, voice in speaking
     ]
 
 
 def _explain_contribution(
-    this: EvaluationContext, place: Scope, rule: Rule, tier: Tier, voice: Contribution, *, decides: bool
+    context: EvaluationContext, scope: Scope, rule: Rule, tier: Tier, voice: Contribution, *, decides: bool
 ) -> ExplainedContribution:
     source = voice.source
     return ExplainedContribution(
-        scope=place,
+        scope=scope,
         tier=tier,
         kind=source.kind,
-        value=rule in voice.says.yes,
+        value=rule in voice.verdicts.yes,
         decides=decides,
         role=source.role.name if source.role else "",
-        membership=membership_of(this, place, source.group_id) if source.group_id else None,
-        params=voice.says.params.get(rule, ()),
+        membership=membership_of(context, scope, source.group_id) if source.group_id else None,
+        params=voice.verdicts.params.get(rule, ()),
         end=voice.end,
     )
 
 
-def membership_of(this: EvaluationContext, place: Scope, group_id: str) -> Membership:
-    group = find_group(this, place, group_id)
-    if group is None or group_id in this.facts.groups:
-        return Membership(group=group_reference(this, place, group_id))
+def membership_of(context: EvaluationContext, scope: Scope, group_id: str) -> Membership:
+    group = find_group(context, scope, group_id)
+    if group is None or group_id in context.facts.groups:
+        return Membership(group=group_reference(context, scope, group_id))
     met = (
-        one.title for one in group.conditions if condition_holds(one.condition.test, this.facts.subject, NO_ADDRESS)
+        one.title
+        for one in group.conditions
+        if condition_holds(one.condition.test, context.facts.subject, NO_ADDRESS)
     )
-    return Membership(group=group_reference(this, place, group_id), condition=next(met, ""))
+    return Membership(group=group_reference(context, scope, group_id), condition=next(met, ""))
 
 
-def group_reference(this: EvaluationContext, place: Scope, group_id: str) -> GroupReference:
-    group = find_group(this, place, group_id)
+def group_reference(context: EvaluationContext, scope: Scope, group_id: str) -> GroupReference:
+    group = find_group(context, scope, group_id)
     return GroupReference(group_id=group_id, title=group.title if group else "")
 
 
-def find_group(this: EvaluationContext, place: Scope, group_id: str) -> Group | None:
-    project = this.structure.project(place.project_id)
+def find_group(context: EvaluationContext, scope: Scope, group_id: str) -> Group | None:
+    project = context.structure.project(scope.project_id)
     return None if project is None else project.groups.get(group_id)

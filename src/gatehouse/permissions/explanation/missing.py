@@ -71,144 +71,160 @@ class MissingRequirement:
 class RoleGrants:
     """What a project does with the application's roles through its groups; these by id, roles by key."""
 
-    given: Mapping[str, list[str]]
-    taken: Mapping[str, list[str]]
-    mine: frozenset[str]  # groups that he is a member of
+    granting_groups: Mapping[str, list[str]]
+    revoking_groups: Mapping[str, list[str]]
+    own_groups: frozenset[str]  # groups that he is a member of
 
 
 @dataclass(frozen=True, slots=True)
 class MissingSearch:
-    this: EvaluationContext
+    context: EvaluationContext
     rule: Rule
     holders: Mapping[str, int]  # users of each role by key, where somebody counted them
 
-    def missing(self, places: Iterable[Scope], most: int) -> list[MissingRequirement]:
+    def nearest(self, scopes: Iterable[Scope], most: int) -> list[MissingRequirement]:
         """The nearest, each once: a resource and its project share the project's barrier.
 
         Why conditions failed is looked up for these alone: a thousand roles may have to be passed over.
         """
-        found = {one: None for place in places for one in self._in(place)}
-        return [self._told(one) for one in nsmallest(most, found, key=lambda one: MISSING_ORDER[one.kind])]
+        found = {one: None for place in scopes for one in self._missing_in(place)}
+        return [
+            self._with_failed_tests(one) for one in nsmallest(most, found, key=lambda one: MISSING_ORDER[one.kind])
+        ]
 
-    def _in(self, place: Scope) -> Iterator[MissingRequirement]:
-        deciding = [one for one in explain_contributions(self.this, place, self.rule) if one.decides]
-        yield from self._barrier(place)
+    def _missing_in(self, scope: Scope) -> Iterator[MissingRequirement]:
+        deciding = [one for one in explain_contributions(self.context, scope, self.rule) if one.decides]
+        yield from self._missing_by_barrier(scope)
         for one in deciding:
             if not one.value and one.tier > Tier.SCHEMA:
                 groups = (one.membership.group,) if one.membership else ()
-                yield MissingRequirement(kind=MissingKind.SAID_NO, scope=place, role=one.role, groups=groups)
-        yield from self._entry(place)
+                yield MissingRequirement(kind=MissingKind.SAID_NO, scope=scope, role=one.role, groups=groups)
+        yield from self._expired_entry(scope)
         if all(not one.value and one.tier < Tier.ROLES for one in deciding):  # otherwise no role would help
-            grants = self._grants(place)
-            for role in self.this.model.roles.values():
-                if self.rule in role.says.yes:
-                    yield from self._role(role, place, grants)
+            grants = self._role_grants(scope)
+            for role in self.context.model.roles.values():
+                if self.rule in role.verdicts.yes:
+                    yield from self._missing_by_role(role, scope, grants)
 
-    def _barrier(self, place: Scope) -> Iterator[MissingRequirement]:
-        barrier = None if place.is_root else self.this.gate(place.project_id)
+    def _missing_by_barrier(self, scope: Scope) -> Iterator[MissingRequirement]:
+        barrier = None if scope.is_root else self.context.gate(scope.project_id)
         if barrier is None or barrier.barrier is None:
             return
         yield MissingRequirement(
-            kind=MissingKind(barrier.barrier.value), scope=place.project, groups=self._named(place, barrier.groups)
+            kind=MissingKind(barrier.barrier.value),
+            scope=scope.project,
+            groups=self._group_references(scope, barrier.groups),
         )
 
-    def _entry(self, place: Scope) -> Iterator[MissingRequirement]:
-        entry = direct_entries(self.this.holdings.get(place, NO_HOLDINGS)).get(self.rule)
-        if entry is not None and entry.value and entry.end.is_past(self.this.now):
-            yield MissingRequirement(kind=MissingKind.ENTRY_EXPIRED, scope=place, since=entry.end.expired)
+    def _expired_entry(self, scope: Scope) -> Iterator[MissingRequirement]:
+        entry = direct_entries(self.context.holdings.get(scope, NO_HOLDINGS)).get(self.rule)
+        if entry is not None and entry.value and entry.end.is_past(self.context.now):
+            yield MissingRequirement(kind=MissingKind.ENTRY_EXPIRED, scope=scope, since=entry.end.expired)
 
-    def _role(self, found: CompiledRole, place: Scope, grants: RoleGrants) -> Iterator[MissingRequirement]:
+    def _missing_by_role(self, found: CompiledRole, scope: Scope, grants: RoleGrants) -> Iterator[MissingRequirement]:
         """Why a role that would give the rule does not."""
         role = found.role
-        assignment = self._assignment(role, place)
-        granting = grants.given.get(role.key, [])
-        revoking = [one for one in grants.taken.get(role.key, ()) if one in grants.mine]
-        if role.protected and not place.is_root:
+        assignment = self._assignment(role, scope)
+        granting = grants.granting_groups.get(role.key, [])
+        revoking = [one for one in grants.revoking_groups.get(role.key, ()) if one in grants.own_groups]
+        if role.protected and not scope.is_root:
             if assignment is not None or granting:
-                yield MissingRequirement(kind=MissingKind.ROLE_PROTECTED, scope=place, role=role.name)
+                yield MissingRequirement(kind=MissingKind.ROLE_PROTECTED, scope=scope, role=role.name)
         elif revoking:
-            groups = self._named(place, revoking)
-            yield MissingRequirement(kind=MissingKind.REVOKED_BY_GROUP, scope=place, role=role.name, groups=groups)
+            groups = self._group_references(scope, revoking)
+            yield MissingRequirement(kind=MissingKind.REVOKED_BY_GROUP, scope=scope, role=role.name, groups=groups)
         else:
-            is_granted = not grants.mine.isdisjoint(granting)
-            yield from self._condition(role, place, assignment, is_granted=is_granted)
+            is_granted = not grants.own_groups.isdisjoint(granting)
+            yield from self._failed_condition(role, scope, assignment, is_granted=is_granted)
             for one in granting:
-                if one not in grants.mine:
-                    groups = self._named(place, [one])
+                if one not in grants.own_groups:
+                    groups = self._group_references(scope, [one])
                     yield MissingRequirement(
-                        kind=MissingKind.NOT_A_MEMBER, scope=place, role=role.name, groups=groups
+                        kind=MissingKind.NOT_A_MEMBER, scope=scope, role=role.name, groups=groups
                     )
-            yield from self._assigned(role, place, assignment)
+            yield from self._missing_assignment(role, scope, assignment)
 
-    def _condition(
-        self, role: Role, place: Scope, assignment: Assignment | None, *, is_granted: bool
+    def _failed_condition(
+        self, role: Role, scope: Scope, assignment: Assignment | None, *, is_granted: bool
     ) -> Iterator[MissingRequirement]:
         """One that failed where it alone would have given the role."""
         if role.condition_mode is ConditionMode.GRANT:
-            would_do = place.is_root
+            would_do = scope.is_root
         else:
-            would_do = is_granted or (assignment is not None and not assignment.end.is_past(self.this.now))
-        if would_do and not self.this.meets(role):
-            yield MissingRequirement(kind=MissingKind.CONDITION_FAILED, scope=place, role=role.name)
+            would_do = is_granted or (assignment is not None and not assignment.end.is_past(self.context.now))
+        if would_do and not self.context.meets_condition(role):
+            yield MissingRequirement(kind=MissingKind.CONDITION_FAILED, scope=scope, role=role.name)
 
-    def _assigned(self, role: Role, place: Scope, assignment: Assignment | None) -> Iterator[MissingRequirement]:
+    def _missing_assignment(
+        self, role: Role, scope: Scope, assignment: Assignment | None
+    ) -> Iterator[MissingRequirement]:
         if assignment is None:
             full = 0 < role.user_limit <= self.holders.get(role.key, 0)
             kind = MissingKind.ROLE_FULL if full else MissingKind.ROLE_NOT_ASSIGNED
-            yield MissingRequirement(kind=kind, scope=place, role=role.name, limit=role.user_limit)
-        elif assignment.end.is_past(self.this.now):
+            yield MissingRequirement(kind=kind, scope=scope, role=role.name, limit=role.user_limit)
+        elif assignment.end.is_past(self.context.now):
             yield MissingRequirement(
-                kind=MissingKind.ROLE_EXPIRED, scope=place, role=role.name, since=assignment.end.expired
+                kind=MissingKind.ROLE_EXPIRED, scope=scope, role=role.name, since=assignment.end.expired
             )
 
-    def _assignment(self, role: Role, place: Scope) -> Assignment | None:
-        return next((one for one in self.this.holdings.get(place, NO_HOLDINGS).roles if one.role == role.key), None)
+    def _assignment(self, role: Role, scope: Scope) -> Assignment | None:
+        return next(
+            (one for one in self.context.holdings.get(scope, NO_HOLDINGS).roles if one.role == role.key), None
+        )
 
-    def _grants(self, place: Scope) -> RoleGrants:
+    def _role_grants(self, scope: Scope) -> RoleGrants:
         by_role: dict[GrantAction, defaultdict[str, list[str]]] = {one: defaultdict(list) for one in GrantAction}
-        found = None if place.kind is not None else self.this.connection(place.project_id)
+        found = None if scope.kind is not None else self.context.connection(scope.project_id)
         for group_id, grants in sorted(found.by_group.items()) if found else ():
             for grant in grants:
                 for key in grant.roles:
                     by_role[grant.action][key].append(group_id)
-        mine = self.this.groups(place.project_id) if found else ()
-        return RoleGrants(given=by_role[GrantAction.GRANT], taken=by_role[GrantAction.REVOKE], mine=frozenset(mine))
+        mine = self.context.granting_groups(scope.project_id) if found else ()
+        return RoleGrants(
+            granting_groups=by_role[GrantAction.GRANT],
+            revoking_groups=by_role[GrantAction.REVOKE],
+            own_groups=frozenset(mine),
+        )
 
-    def _named(self, place: Scope, group_ids: Iterable[str]) -> tuple[GroupReference, ...]:
-        return tuple(group_reference(self.this, place, one) for one in group_ids)
+    def _group_references(self, scope: Scope, group_ids: Iterable[str]) -> tuple[GroupReference, ...]:
+        return tuple(group_reference(self.context, scope, one) for one in group_ids)
 
-    def _told(self, one: MissingRequirement) -> MissingRequirement:
+    def _with_failed_tests(self, one: MissingRequirement) -> MissingRequirement:
         """With why it is so, where a condition is the reason."""
         match one.kind:
             case MissingKind.CONDITION_FAILED:
-                return replace(one, failed=self._failed(self._called(one.role)))
+                return replace(one, failed=self._failed_tests(self._role_by_name(one.role)))
             case MissingKind.ROLE_NOT_ASSIGNED | MissingKind.ROLE_FULL:
-                role = self._called(one.role)
-                return replace(one, failed=self._failed(role) if role.condition_mode is ConditionMode.REQUIRE else ())
+                role = self._role_by_name(one.role)
+                return replace(
+                    one, failed=self._failed_tests(role) if role.condition_mode is ConditionMode.REQUIRE else ()
+                )
             case MissingKind.NOT_A_MEMBER:
-                return replace(one, failed=self._unmet(one.scope, one.groups[0]))
+                return replace(one, failed=self._failed_group_tests(one.scope, one.groups[0]))
             case MissingKind.DOMAIN_NOT_ALLOWED:
-                return replace(one, failed=self._domain(one.scope))
+                return replace(one, failed=self._failed_domain_tests(one.scope))
             case _:
                 return one
 
-    def _called(self, name: str) -> Role:
-        return self.this.model.roles[name.lower()].role
+    def _role_by_name(self, name: str) -> Role:
+        return self.context.model.roles[name.lower()].role
 
-    def _failed(self, role: Role) -> tuple[FailedTest, ...]:
+    def _failed_tests(self, role: Role) -> tuple[FailedTest, ...]:
         if role.condition is None:
             return ()
         return tuple(
-            islice(failed_tests(role.condition.test, self.this.facts.subject, self.this.address), MAX_FAILED_TESTS)
+            islice(
+                failed_tests(role.condition.test, self.context.facts.subject, self.context.address), MAX_FAILED_TESTS
+            )
         )
 
-    def _unmet(self, place: Scope, named_group: GroupReference) -> tuple[FailedTest, ...]:
-        group = find_group(self.this, place, named_group.group_id)
+    def _failed_group_tests(self, scope: Scope, named_group: GroupReference) -> tuple[FailedTest, ...]:
+        group = find_group(self.context, scope, named_group.group_id)
         tests = (one.condition.test for one in group.conditions) if group else ()
-        failed = (one for test in tests for one in failed_tests(test, self.this.facts.subject, NO_ADDRESS))
+        failed = (one for test in tests for one in failed_tests(test, self.context.facts.subject, NO_ADDRESS))
         return tuple(islice(failed, MAX_FAILED_TESTS))
 
-    def _domain(self, place: Scope) -> tuple[FailedTest, ...]:
-        project = self.this.structure.project(place.project_id)
+    def _failed_domain_tests(self, scope: Scope) -> tuple[FailedTest, ...]:
+        project = self.context.structure.project(scope.project_id)
         wanted = ", ".join(sorted(project.allowed_domains)) if project else ""
-        return (FailedTest("domain", wanted, self.this.facts.subject.domain or ""),)
+        return (FailedTest("domain", wanted, self.context.facts.subject.domain or ""),)

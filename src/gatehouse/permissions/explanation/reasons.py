@@ -34,7 +34,7 @@ class Explanation:
     rule: Rule
     allowed: bool
     in_schema: bool  # if not, it is marked so wherever it is shown (R5)
-    left: int  # seconds until it is no longer allowed, 0 for ever
+    seconds_left: int  # seconds until it is no longer allowed, 0 for ever
     contributions: tuple[ExplainedContribution, ...]  # those of the project around a resource first
     missing: tuple[MissingRequirement, ...]  # the nearest first; nothing when it is allowed
 
@@ -54,9 +54,9 @@ def explain_rule(
     effective = evaluate(model, facts, structure, now=now, address=address)
     this = evaluation_context(model, facts, structure, now=now, address=address)
     over = _reason_nothing_is_held(model, facts, structure)
-    places = () if over else tuple(effective.counting(scope, rule))  # as if the project had the resource
+    places = () if over else tuple(effective.lookup_scopes(scope, rule))  # as if the project had the resource
     unfound = _missing_target(structure, scope, over)
-    held_in = frozenset(effective.holding(structure, scope, rule))
+    held_in = frozenset(effective.scopes_holding(structure, scope, rule))
     allowed = bool(held_in)
     return Explanation(
         application_id=effective.application_id,
@@ -64,8 +64,8 @@ def explain_rule(
         scope=scope,
         rule=rule,
         allowed=allowed,
-        in_schema=rule in this.model.known,
-        left=_seconds_left(effective, held_in, rule, now),
+        in_schema=rule in this.model.schema_rules,
+        seconds_left=_seconds_left(effective, held_in, rule, now),
         contributions=tuple(_visible_contributions(effective, this, places, rule, held_in)),
         missing=()
         if allowed
@@ -75,15 +75,15 @@ def explain_rule(
 
 def _visible_contributions(
     effective: EffectivePermissions,
-    this: EvaluationContext,
-    places: Sequence[Scope],
+    context: EvaluationContext,
+    scopes: Sequence[Scope],
     rule: Rule,
     held_in: AbstractSet[Scope],
 ) -> Iterator[ExplainedContribution]:
     """Held in the project it counts on the resource whatever is said there (R5), and on no other at all."""
-    for place in reversed(places):
+    for place in reversed(scopes):
         is_moot = place not in held_in and (bool(held_in) or rule in effective.rules(place))
-        for one in explain_contributions(this, place, rule):
+        for one in explain_contributions(context, place, rule):
             yield replace(one, decides=False) if is_moot else one
 
 
@@ -98,20 +98,20 @@ def _missing_target(structure: Structure, scope: Scope, over: MissingKind | None
     """What is asked about and is not there."""
     if over is not None:
         yield MissingRequirement(kind=over, scope=scope)
-    elif not structure.has(scope):
+    elif not structure.has_scope(scope):
         yield MissingRequirement(kind=MissingKind.RESOURCE_UNKNOWN, scope=scope)
 
 
 def _missing_requirements(
-    effective: EffectivePermissions, search: MissingSearch, places: Sequence[Scope]
+    effective: EffectivePermissions, search: MissingSearch, scopes: Sequence[Scope]
 ) -> Iterator[MissingRequirement]:
-    yield from search.missing(places, MAX_MISSING)
-    for other in effective.scopes:
+    yield from search.nearest(scopes, MAX_MISSING)
+    for other in effective.nonempty_scopes:
         if search.rule in effective.rules(other):
             yield MissingRequirement(kind=MissingKind.HELD_ELSEWHERE, scope=other)
 
 
 def _seconds_left(effective: EffectivePermissions, held_in: Iterable[Scope], rule: Rule, now: int) -> int:
     """Held in two places it is allowed until the later end."""
-    lefts = [effective.rules(place)[rule].left(now) for place in held_in]
+    lefts = [effective.rules(place)[rule].seconds_left(now) for place in held_in]
     return 0 if 0 in lefts else max(lefts, default=0)

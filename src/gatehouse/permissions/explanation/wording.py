@@ -37,7 +37,7 @@ def explanation_sentences(explanation: Explanation) -> list[str]:
 
 def _verdict(explanation: Explanation) -> Iterator[str]:
     verdict = "Allowed" if explanation.allowed else "Denied"
-    limit = f", for {explanation.left} more seconds" if explanation.left else ""
+    limit = f", for {explanation.seconds_left} more seconds" if explanation.seconds_left else ""
     yield f"{verdict}: {explanation.rule} {scope_phrase(explanation.scope)}{limit}."
     if not explanation.in_schema:
         yield "The rule is not in the schema of the application."

@@ -37,15 +37,15 @@ class KeyFiles:
     def __init__(self, directory: Path | None, *, clock: Clock) -> None:
         self._directory = directory
         self._clock = clock
-        self._read: LRUCache[int, tuple[float, tuple[PublishedKey, ...]]] = LRUCache(DIRECTORY_CACHE_SIZE)
+        self._cache: LRUCache[int, tuple[float, tuple[PublishedKey, ...]]] = LRUCache(DIRECTORY_CACHE_SIZE)
 
-    async def of(self, application_id: int) -> tuple[PublishedKey, ...]:
+    async def keys_of(self, application_id: int) -> tuple[PublishedKey, ...]:
         if self._directory is None:
             return ()
-        until, keys = self._read.get(application_id, (0.0, ()))
+        until, keys = self._cache.get(application_id, (0.0, ()))
         if self._clock.monotonic() >= until:
             keys = await asyncio.to_thread(read_keys, self._directory, application_id)
-            self._read[application_id] = (self._clock.monotonic() + DIRECTORY_CACHE_SECONDS, keys)
+            self._cache[application_id] = (self._clock.monotonic() + DIRECTORY_CACHE_SECONDS, keys)
         return keys
 
 

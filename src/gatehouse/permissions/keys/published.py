@@ -59,46 +59,46 @@ class ApplicationKeyDirectory:
         self._keyring = keyring
         self._clock = clock
 
-    async def published(self, application_id: int) -> tuple[PublishedKey, ...]:
+    async def list_published(self, application_id: int) -> tuple[PublishedKey, ...]:
         """In the order of interface §2.3. Raises KeyNotFound for unknown and removed applications alike."""
-        if not await self._store.is_live(application_id):
+        if not await self._store.is_application_live(application_id):
             raise KeyNotFound(f"application {application_id} is unknown or removed")
         kept = sorted(await self._store.application_keys(application_id), key=publication_order)
-        return (*await self._files.of(application_id), *(PublishedKey(key.kid, key.pem) for key in kept))
+        return (*await self._files.keys_of(application_id), *(PublishedKey(key.kid, key.pem) for key in kept))
 
-    async def published_key(self, key_id: str) -> PublishedKey:
+    async def get_published_key(self, key_id: str) -> PublishedKey:
         """The `kid` of any token, ours included. Raises KeyNotFound."""
-        await self._keyring.confirm()
-        found = self._own(key_id)
+        await self._keyring.refresh()
+        found = self._find_own_key(key_id)
         if found is None:
-            _, found = await self._find(key_id) or (0, None)
+            _, found = await self._find_published(key_id) or (0, None)
         if found is None:
             raise KeyNotFound(f"key {key_id} is unknown, or its application removed")
         return found
 
-    async def find(self, kid: str) -> verifying.ApplicationPublicKey | None:
+    async def find_public_key(self, kid: str) -> verifying.ApplicationPublicKey | None:
         """The port of the verifier."""
-        found = await self._find(kid)
+        found = await self._find_published(kid)
         public = None if found is None else cached_rsa_key(found[1].pem)
         if found is None or public is None:
             return None
         return verifying.ApplicationPublicKey(application_id=found[0], public=public)
 
-    async def _find(self, kid: str) -> tuple[int, PublishedKey] | None:
+    async def _find_published(self, kid: str) -> tuple[int, PublishedKey] | None:
         application_id = application_id_of(kid)
         if application_id is not None:
-            return await self._find_file(application_id, kid)
+            return await self._find_in_files(application_id, kid)
         key = await self._store.application_key(kid)
         return None if key is None else (key.application_id, PublishedKey(key.kid, key.pem))
 
-    async def _find_file(self, application_id: int, kid: str) -> tuple[int, PublishedKey] | None:
-        if not await self._store.is_live(application_id):
+    async def _find_in_files(self, application_id: int, kid: str) -> tuple[int, PublishedKey] | None:
+        if not await self._store.is_application_live(application_id):
             return None
-        keys = await self._files.of(application_id)
+        keys = await self._files.keys_of(application_id)
         return next(((application_id, key) for key in keys if key.key_id == kid), None)
 
-    def _own(self, kid: str) -> PublishedKey | None:
-        published = self._keyring.published(self._clock.now())
+    def _find_own_key(self, kid: str) -> PublishedKey | None:
+        published = self._keyring.published_keys(self._clock.now())
         return next(
             (PublishedKey(kid, public_pem(load_public(key.public))) for key in published if key.kid == kid), None
         )

@@ -40,6 +40,6 @@ class Application:
         """Other projects may connect it once its service has a name (R5)."""
         return bool(self.service_meta.get("name"))
 
-    def serves(self, project_id: str) -> bool:
+    def is_connectable_to(self, project_id: str) -> bool:
         """Whether the project may connect it: its own, or a published one (R5)."""
         return not self.removed and (self.project_id == project_id or self.is_published)

@@ -24,9 +24,9 @@ def measure_model(model: ApplicationModel, sections: Iterable[RuleSection], keys
     """These parts of an application."""
     trees, known = TreeInterner(), [model.roles[key] for key in keys if key in model.roles]
     for section in sections:
-        trees.share(_section(model.schema, section), f"{section}.")
+        trees.intern_tree(_section(model.schema, section), f"{section}.")
     for role in known:
-        trees.share_role(role.meta, role.params)
+        trees.intern_role_tree(role.meta, role.params)
     return ModelSize(trees.size, model_weight(trees, model.application, known))
 
 

@@ -25,7 +25,7 @@ class Domain:
 @dataclass(frozen=True, slots=True)
 class OneOfUsers:
     user_ids: frozenset[str]
-    listed: int = field(compare=False)  # how many ids are written, which is what is stored: repeated ones count
+    listed_count: int = field(compare=False)  # how many ids are written, which is what is stored: repeated ones count
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Condition:
     test: ConditionTest = field(compare=False)
 
     @property
-    def looks_at_address(self) -> bool:
+    def uses_address(self) -> bool:
         return any(isinstance(test, FromNetwork) for test in tests_in(self.test))
 
 
@@ -85,7 +85,9 @@ class ConditionSize:
 
 def condition_size(tests: Iterable[ConditionTest]) -> ConditionSize:
     each = [part for test in tests for part in tests_in(test)]
-    return ConditionSize(members=len(each), users=sum(one.listed for one in each if isinstance(one, OneOfUsers)))
+    return ConditionSize(
+        members=len(each), users=sum(one.listed_count for one in each if isinstance(one, OneOfUsers))
+    )
 
 
 def tests_in(test: ConditionTest) -> Iterator[ConditionTest]:

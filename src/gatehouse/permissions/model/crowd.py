@@ -39,7 +39,7 @@ class CandidatePage:
     """One page of candidates, by user id, with the outline they were read beside."""
 
     people: Sequence[Facts]
-    outline: ApplicationSnapshot
+    snapshot: ApplicationSnapshot
     last: str  # id of the last candidate of the page
     more: bool
 
@@ -48,5 +48,5 @@ class CandidatePage:
 class DryRunResult:
     """What an edit that was undone had made."""
 
-    outline: ApplicationSnapshot
+    snapshot: ApplicationSnapshot
     people: Mapping[str, Facts]  # by id, those whose facts the edit itself may change

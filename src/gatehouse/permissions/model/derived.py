@@ -19,7 +19,7 @@ class DerivedCache:
         """The form, if it was made."""
         return self._made.get(make)
 
-    def once(self, make: Callable[[S], T], source: S) -> T:
+    def get_or_make(self, make: Callable[[S], T], source: S) -> T:
         """Two threads may both make it; either form is right."""
         made: T | None = self._made.get(make)
         if made is None:

@@ -82,10 +82,10 @@ class ApplicationModel:
     roles: Mapping[str, Role]  # by key
     size: int = field(default=0, compare=False)  # rules, role entries and params; known when it was loaded
     weight: int = field(default=0, compare=False)  # estimated bytes with its compiled form; known when it was loaded
-    derived: DerivedCache = field(init=False, default_factory=DerivedCache, compare=False, repr=False)
+    derived_cache: DerivedCache = field(init=False, default_factory=DerivedCache, compare=False, repr=False)
 
     @property
-    def limited(self) -> frozenset[str]:
+    def limited_roles(self) -> frozenset[str]:
         """Keys of the roles that only so many may hold."""
         return frozenset(key for key, role in self.roles.items() if role.user_limit)
 
@@ -96,9 +96,9 @@ class ProjectModel:
     groups: Mapping[str, Group]  # all of its groups, by id; their `users` are left out: Facts.groups tells
     applications: frozenset[int]  # ids of its own, without those that are removed
     services: frozenset[int]  # ids of those it connects, without those that it may connect no more
-    derived: DerivedCache = field(init=False, default_factory=DerivedCache, compare=False, repr=False)
+    derived_cache: DerivedCache = field(init=False, default_factory=DerivedCache, compare=False, repr=False)
 
-    def has(self, scope: Scope) -> bool:
+    def has_scope(self, scope: Scope) -> bool:
         """Whether this is the project itself or a resource of it; on anything else nothing in it counts (R5)."""
         match scope.kind:
             case None:
@@ -118,9 +118,9 @@ class Structure:
     version: int
     projects: Mapping[str, ProjectModel]
     connecting: Mapping[int, tuple[str, ...]]  # application -> ids of the live projects that grant roles of it
-    derived: DerivedCache = field(init=False, default_factory=DerivedCache, compare=False, repr=False)
+    derived_cache: DerivedCache = field(init=False, default_factory=DerivedCache, compare=False, repr=False)
 
-    def has(self, scope: Scope) -> bool:
+    def has_scope(self, scope: Scope) -> bool:
         """False of a resource that its project does not have. Nothing is held in a project not told of here."""
         model = self.projects.get(scope.project_id)
-        return model is None or model.has(scope)
+        return model is None or model.has_scope(scope)

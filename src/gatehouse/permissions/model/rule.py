@@ -42,7 +42,7 @@ class End:
     def is_past(self, now: int) -> bool:
         return not self.ttl and 0 < self.expired <= now
 
-    def shown(self, now: int) -> int:
+    def ends_at(self, now: int) -> int:
         """The end a list made now tells of, 0 for none."""
         return now + self.ttl if self.ttl else self.expired
 

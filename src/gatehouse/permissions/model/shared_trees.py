@@ -41,17 +41,17 @@ class TreeInterner:
         """What counts towards the limit of an application: its rules, and each role's entries and their params."""
         return self.leaves + self.params
 
-    def share_role(self, meta: Tree, params: str) -> Tree:
+    def intern_role_tree(self, meta: Tree, params: str) -> Tree:
         """The tree of a role; the role's own params follow those of each of its entries (interface §2.7)."""
         before = self.leaves
-        shared = self.share(meta)
+        shared = self.intern_tree(meta)
         if params:
             entries = self.leaves - before
             self.params += entries * (params.count(",") + 1)
             self.weight += entries * PARAMS_WEIGHT // 2
         return shared
 
-    def share(self, tree: Tree, prefix: str = "") -> Tree:
+    def intern_tree(self, tree: Tree, prefix: str = "") -> Tree:
         """The same tree, made from parts that other trees have too. What is done here is done for every leaf."""
         names, known = self._names, self._paths.setdefault(prefix, set())
         branch: dict[str, object] = {}
@@ -62,11 +62,13 @@ class TreeInterner:
                 branch[name] = node
                 continue
             if "value" not in node:
-                branch[name] = self.share(node, f"{prefix}{name}.")
+                branch[name] = self.intern_tree(node, f"{prefix}{name}.")
                 continue
             leaves += 1
             branch[name] = (
-                PLAIN_LEAVES[node["value"]] if len(node) == 1 and node["value"] in PLAIN_LEAVES else self._leaf(node)
+                PLAIN_LEAVES[node["value"]]
+                if len(node) == 1 and node["value"] in PLAIN_LEAVES
+                else self._intern_leaf(node)
             )
             if name not in known:
                 known.add(name)
@@ -75,7 +77,7 @@ class TreeInterner:
         self.weight += getsizeof(branch) + LEAF_WEIGHT * leaves
         return branch
 
-    def _leaf(self, leaf: Mapping[str, object]) -> Tree:
+    def _intern_leaf(self, leaf: Mapping[str, object]) -> Tree:
         params = leaf.get("params")
         if isinstance(params, str):
             self.params += params.count(",") + 1

@@ -34,7 +34,7 @@ class RuleReference:
     text: str
     rules: tuple[Rule, ...]
 
-    def of(self, known: Iterable[Rule]) -> Rule:
+    def resolve(self, known: Iterable[Rule]) -> Rule:
         """The one that is meant; a path that nobody knows would be a private one."""
         among = frozenset(known)
         return next((rule for rule in self.rules if rule in among), self.rules[0])
@@ -46,7 +46,7 @@ class ScopeReference:
 
     scope: Scope
 
-    def resolved(self, structure: Structure) -> Scope:
+    def resolve(self, structure: Structure) -> Scope:
         """With the project's id, when the structure knows the project."""
         name = self.scope.project_id
         if not name or name in structure.projects:

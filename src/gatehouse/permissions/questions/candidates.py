@@ -15,58 +15,58 @@ from gatehouse.permissions.model.rule import Rule
 from gatehouse.permissions.model.scope import Scope
 
 
-def candidates_holding_rule(outline: ApplicationSnapshot, places: Iterable[Scope], rule: Rule) -> CandidateFilter:
+def candidates_holding_rule(snapshot: ApplicationSnapshot, scopes: Iterable[Scope], rule: Rule) -> CandidateFilter:
     """`places`: where it has to be held to count."""
-    model = compiled_model(outline.model)
-    roles = [role for role in model.roles.values() if rule in role.says.yes]
-    found = no_candidates(outline)
-    for place in places:
+    model = compiled_model(snapshot.model)
+    roles = [role for role in model.roles.values() if rule in role.verdicts.yes]
+    found = no_candidates(snapshot)
+    for place in scopes:
         if place.is_root:
             default = rule in model.schema.yes or any(is_default(one.role) for one in roles)
             found = union(
                 found,
                 union(
-                    candidates_at_root(outline, roles),
-                    replace(no_candidates(outline), entries=True, everyone=default),
+                    candidates_at_root(snapshot, roles),
+                    replace(no_candidates(snapshot), entries=True, everyone=default),
                 ),
             )
         else:
-            found = union(found, candidates_in_project(outline, place.project_id, (one.role.key for one in roles)))
+            found = union(found, candidates_in_project(snapshot, place.project_id, (one.role.key for one in roles)))
     return found
 
 
-def candidates_holding_role(outline: ApplicationSnapshot, scope: Scope, key: str) -> CandidateFilter:
-    role = compiled_model(outline.model).roles[key]
+def candidates_holding_role(snapshot: ApplicationSnapshot, scope: Scope, key: str) -> CandidateFilter:
+    role = compiled_model(snapshot.model).roles[key]
     if scope.is_root:
         return union(
-            candidates_at_root(outline, [role]), replace(no_candidates(outline), everyone=is_default(role.role))
+            candidates_at_root(snapshot, [role]), replace(no_candidates(snapshot), everyone=is_default(role.role))
         )
-    return candidates_in_project(outline, scope.project_id, [key])
+    return candidates_in_project(snapshot, scope.project_id, [key])
 
 
 def candidates_touched_by_roles(
-    outline: ApplicationSnapshot, model: CompiledModel, keys: Iterable[str]
+    snapshot: ApplicationSnapshot, model: CompiledModel, keys: Iterable[str]
 ) -> CandidateFilter:
     """Everybody who may hold one of these roles anywhere."""
     known = model.roles
     roles = [known[key] for key in keys if key in known]
-    default = replace(no_candidates(outline), everyone=any(is_default(one.role) for one in roles))
-    found = union(candidates_at_root(outline, roles), default)
-    for project_id in outline.structure.connecting.get(outline.model.application.application_id, ()):
-        groups = granted_group_keys(outline, project_id, [one.role.key for one in roles])
-        found = union(found, candidates_with_keys(outline, groups))
+    default = replace(no_candidates(snapshot), everyone=any(is_default(one.role) for one in roles))
+    found = union(candidates_at_root(snapshot, roles), default)
+    for project_id in snapshot.structure.connecting.get(snapshot.model.application.application_id, ()):
+        groups = granted_group_keys(snapshot, project_id, [one.role.key for one in roles])
+        found = union(found, candidates_with_keys(snapshot, groups))
     return found
 
 
 def candidates_in_project(
-    outline: ApplicationSnapshot, project_id: str, keys: Iterable[str] | None = None
+    snapshot: ApplicationSnapshot, project_id: str, keys: Iterable[str] | None = None
 ) -> CandidateFilter:
     """Everybody who may hold something in the project; `keys`: the roles that groups are looked at for."""
-    given = candidates_with_keys(outline, granted_group_keys(outline, project_id, keys))
-    return union(given, replace(no_candidates(outline), projects=frozenset({project_id})))
+    given = candidates_with_keys(snapshot, granted_group_keys(snapshot, project_id, keys))
+    return union(given, replace(no_candidates(snapshot), projects=frozenset({project_id})))
 
 
-def candidates_at_root(outline: ApplicationSnapshot, roles: Iterable[CompiledRole]) -> CandidateFilter:
+def candidates_at_root(snapshot: ApplicationSnapshot, roles: Iterable[CompiledRole]) -> CandidateFilter:
     """Whoever is assigned one of the roles, there or elsewhere, or meets its condition."""
     given = list(roles)
     conditions = (
@@ -74,19 +74,19 @@ def candidates_at_root(outline: ApplicationSnapshot, roles: Iterable[CompiledRol
         for one in given
         if one.role.condition is not None and one.role.condition_mode is ConditionMode.GRANT
     )
-    found = candidates_with_keys(outline, frozenset(chain.from_iterable(conditions)))
+    found = candidates_with_keys(snapshot, frozenset(chain.from_iterable(conditions)))
     return replace(found, roles=frozenset(one.role.key for one in given))
 
 
 def granted_group_keys(
-    outline: ApplicationSnapshot, project_id: str, keys: Iterable[str] | None
+    snapshot: ApplicationSnapshot, project_id: str, keys: Iterable[str] | None
 ) -> frozenset[IndexKey]:
     """Handles of the groups whose members the project gives one of these roles, or any."""
-    project = project_in(outline.structure, project_id)
+    project = project_in(snapshot.structure, project_id)
     if project is None:
         return frozenset()
     wanted = None if keys is None else frozenset(keys)
-    grants = project.project.settings.services.get(outline.model.application.application_id, ())
+    grants = project.project.settings.services.get(snapshot.model.application.application_id, ())
     named = {one.group_id for one in grants if wanted is None or wanted & set(one.roles)}
     groups = (project.groups[group_id] for group_id in named if group_id in project.groups)
     return frozenset(chain.from_iterable(group_index_keys(group) for group in groups))
@@ -96,14 +96,14 @@ def project_in(structure: Structure, project_id: str) -> ProjectModel | None:
     return structure.projects.get(project_id)
 
 
-def candidates_with_keys(outline: ApplicationSnapshot, handles: frozenset[IndexKey]) -> CandidateFilter:
+def candidates_with_keys(snapshot: ApplicationSnapshot, index_keys: frozenset[IndexKey]) -> CandidateFilter:
     def of(kind: str) -> frozenset[str]:
-        return frozenset(value for name, value in handles if name == kind)
+        return frozenset(value for name, value in index_keys if name == kind)
 
     tags = of("tag")
     return replace(
-        no_candidates(outline),
-        everyone=ANYONE in handles or bool(tags & SYSTEM_TAGS),  # those are in no table
+        no_candidates(snapshot),
+        everyone=ANYONE in index_keys or bool(tags & SYSTEM_TAGS),  # those are in no table
         user_ids=of("uid"),
         groups=of("group"),
         domains=of("domain"),
@@ -112,8 +112,8 @@ def candidates_with_keys(outline: ApplicationSnapshot, handles: frozenset[IndexK
     )
 
 
-def no_candidates(outline: ApplicationSnapshot) -> CandidateFilter:
-    return CandidateFilter(application_id=outline.model.application.application_id)
+def no_candidates(snapshot: ApplicationSnapshot) -> CandidateFilter:
+    return CandidateFilter(application_id=snapshot.model.application.application_id)
 
 
 def union(one: CandidateFilter, other: CandidateFilter) -> CandidateFilter:

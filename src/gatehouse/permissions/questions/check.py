@@ -49,27 +49,27 @@ class CheckOutcome:
 
 
 class Checks:
-    def __init__(self, *, sights: QuestionAccess, reading: PermissionLoader, clock: Clock) -> None:
-        self._sights = sights
-        self._reading = reading
+    def __init__(self, *, question_access: QuestionAccess, permission_loader: PermissionLoader, clock: Clock) -> None:
+        self._question_access = question_access
+        self._permission_loader = permission_loader
         self._clock = clock
 
     async def check(self, caller: Caller, user_id: str, questions: Sequence[PermissionQuestion]) -> CheckOutcome:
-        case = await self._sights.case(caller, user_id)
+        case = await self._question_access.load_input(caller, user_id)
         application_id = caller.application_id or 0
-        held = await self._reading.effective(case, application_id, NO_ADDRESS)
+        held = await self._permission_loader.evaluate(case, application_id, NO_ADDRESS)
         return await run_off_loop(held.decision_work, answer_questions, case, held, questions, self._clock.now())
 
 
 def answer_questions(
-    case: EvaluationInput, held: EffectivePermissions, questions: Sequence[PermissionQuestion], now: int
+    evaluation_input: EvaluationInput, held: EffectivePermissions, questions: Sequence[PermissionQuestion], now: int
 ) -> CheckOutcome:
-    structure = case.structure
-    pairs = [(one, one.scope.resolved(structure)) for one in questions]
+    structure = evaluation_input.structure
+    pairs = [(one, one.scope.resolve(structure)) for one in questions]
     return CheckOutcome(
-        user_id=case.facts.subject.user_id,
+        user_id=evaluation_input.facts.subject.user_id,
         allowed=tuple(
-            any(any(held.holding(structure, scope, rule)) for rule in one.rule.rules) for one, scope in pairs
+            any(any(held.scopes_holding(structure, scope, rule)) for rule in one.rule.rules) for one, scope in pairs
         ),
         expired=earliest_end(held, structure, pairs, now),
     )

@@ -47,25 +47,25 @@ SHOWN_WITH_UNKNOWN_PROJECT: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplanationFilter:
-    visit: AuthenticatedRequest
+    request: AuthenticatedRequest
     assigned: frozenset[str]  # keys of the roles that the person's record names
 
     @property
     def sees_roles(self) -> bool:
-        return self._may(Operation.ROLE_NAMES, self.visit.about)
+        return self._may(Operation.ROLE_NAMES, self.request.target)
 
     @property
     def sees_schema(self) -> bool:
-        return self._may(Operation.ROLES_GET, self.visit.about)
+        return self._may(Operation.ROLES_GET, self.request.target)
 
-    def told(self, explanation: Explanation) -> Explanation:
+    def visible_part(self, explanation: Explanation) -> Explanation:
         return replace(
             explanation,
-            contributions=tuple(self._contributions(explanation)),
-            missing=() if explanation.allowed else tuple(self._missing(explanation)),
+            contributions=tuple(self._visible_contributions(explanation)),
+            missing=() if explanation.allowed else tuple(self._visible_missing(explanation)),
         )
 
-    def _contributions(self, explanation: Explanation) -> Iterator[ExplainedContribution]:
+    def _visible_contributions(self, explanation: Explanation) -> Iterator[ExplainedContribution]:
         lacks = {one.kind for one in explanation.missing}
         shut, unfound = not lacks.isdisjoint(BARRIERS), MissingKind.RESOURCE_UNKNOWN in lacks
         for one in explanation.contributions:
@@ -75,24 +75,24 @@ class ExplanationFilter:
             elif not (shut and one.kind is SourceKind.GROUP_GRANT):  # what it would give him if it let him in
                 yield replace(one, membership=None)
 
-    def _missing(self, explanation: Explanation) -> list[MissingRequirement]:
-        told = [self._told(one) for one in explanation.missing]
+    def _visible_missing(self, explanation: Explanation) -> list[MissingRequirement]:
+        told = [self._visible_requirement(one) for one in explanation.missing]
         kept = without_irrelevant(one for one in told if one is not None)
         emptied = bool(explanation.missing) and not kept
         if emptied or not (self.sees_roles or any(one.kind in CONCLUSIVE for one in kept)):
             kept[MissingRequirement(kind=MissingKind.NOT_GIVEN, scope=explanation.scope)] = None
         return sorted(kept, key=lambda one: MISSING_ORDER[one.kind])
 
-    def _told(self, one: MissingRequirement) -> MissingRequirement | None:
+    def _visible_requirement(self, one: MissingRequirement) -> MissingRequirement | None:
         sees_project = self._sees_project(one.scope)
         if one.kind in BARRIERS:
             return one if sees_project else MissingRequirement(kind=MissingKind.PROJECT_CLOSED, scope=one.scope)
         if one.kind is MissingKind.RESOURCE_UNKNOWN and not sees_project:  # he might try out what it has
             return None
         shown = one if sees_project else replace(one, groups=())
-        return self._about_role(shown, sees_project=sees_project) if one.kind in ABOUT_ROLES else shown
+        return self._visible_role_requirement(shown, sees_project=sees_project) if one.kind in ABOUT_ROLES else shown
 
-    def _about_role(self, one: MissingRequirement, *, sees_project: bool) -> MissingRequirement | None:
+    def _visible_role_requirement(self, one: MissingRequirement, *, sees_project: bool) -> MissingRequirement | None:
         is_own = one.role.lower() in self.assigned
         hidden = not sees_project and one.kind in THROUGH_GROUPS
         if not (is_own or self.sees_roles) or (hidden and (not is_own or one.kind is MissingKind.NOT_A_MEMBER)):
@@ -112,13 +112,13 @@ class ExplanationFilter:
         )
 
     def _may(self, operation: Operation, about: GuardTarget) -> bool:
-        return is_open(self.visit.rights, operation, about)
+        return is_open(self.request.rights, operation, about)
 
 
-def explanation_filter(visit: AuthenticatedRequest, record: UserRecord) -> ExplanationFilter:
+def explanation_filter(request: AuthenticatedRequest, record: UserRecord) -> ExplanationFilter:
     """`record`: of whom the explanation is about; whoever asks may read it."""
     return ExplanationFilter(
-        visit=visit, assigned=frozenset(one.role for held in record.scopes.values() for one in held.roles)
+        request=request, assigned=frozenset(one.role for held in record.scopes.values() for one in held.roles)
     )
 
 

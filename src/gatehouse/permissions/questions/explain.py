@@ -41,21 +41,29 @@ class Explainer:
         self._applications = applications
         self._clock = clock
 
-    async def of(
-        self, case: EvaluationInput, application_id: int, question: PermissionQuestion, address: Address | None
+    async def explain(
+        self,
+        evaluation_input: EvaluationInput,
+        application_id: int,
+        question: PermissionQuestion,
+        address: Address | None,
     ) -> Explanation:
         """All of it: who may hear what is for others to decide."""
-        model, now = case.models[application_id], self._clock.now()
-        limited = model.limited
-        holders = await self._applications.holders_of(application_id, limited, now) if limited else NO_HOLDER_COUNTS
-        weight = max(await model_work(model), record_work(case.facts.records[application_id]))
+        model, now = evaluation_input.models[application_id], self._clock.now()
+        limited = model.limited_roles
+        holders = (
+            await self._applications.count_holders_of_roles(application_id, limited, now)
+            if limited
+            else NO_HOLDER_COUNTS
+        )
+        weight = max(await model_work(model), record_work(evaluation_input.facts.records[application_id]))
         return await run_off_loop(
-            weight, explain_input, case, application_id, question, address, now=now, holders=holders
+            weight, explain_input, evaluation_input, application_id, question, address, now=now, holders=holders
         )
 
 
 def explain_input(
-    case: EvaluationInput,
+    evaluation_input: EvaluationInput,
     application_id: int,
     question: PermissionQuestion,
     address: Address | None,
@@ -64,11 +72,11 @@ def explain_input(
     holders: Mapping[str, int],
 ) -> Explanation:
     return explain_rule(
-        case.models[application_id],
-        case.facts,
-        case.structure,
-        question.scope.resolved(case.structure),
-        question.rule.of(known_rules(case, application_id)),
+        evaluation_input.models[application_id],
+        evaluation_input.facts,
+        evaluation_input.structure,
+        question.scope.resolve(evaluation_input.structure),
+        question.rule.resolve(known_rules(evaluation_input, application_id)),
         now=now,
         address=address,
         holders=holders,
@@ -79,36 +87,36 @@ class GuardedExplainer:
     def __init__(
         self,
         *,
-        explained: Explainer,
-        sights: QuestionAccess,
-        desk: Authenticator,
-        reading: PermissionLoader,
+        explainer: Explainer,
+        question_access: QuestionAccess,
+        authenticator: Authenticator,
+        permission_loader: PermissionLoader,
         projects: ProjectStore,
     ) -> None:
-        self._explained = explained
-        self._sights = sights
-        self._desk = desk
-        self._reading = reading
+        self._explainer = explainer
+        self._question_access = question_access
+        self._authenticator = authenticator
+        self._permission_loader = permission_loader
         self._projects = projects
 
     async def explain(
         self, caller: Caller, user_id: str, question: PermissionQuestion, ip: str | None
     ) -> Explanation:
         """From `ip`, as if he came from there; else as his own record is read (R5)."""
-        case = await self._sights.case(caller, user_id)
-        visit = await self._desk.visit(caller)
+        case = await self._question_access.load_input(caller, user_id)
+        visit = await self._authenticator.attach_rights(caller)
         own = caller.address if user_id == caller.user_id else None
         address = own if ip is None else read_ip(ip)
         application_id, asked = caller.application_id or 0, question.scope.scope
         found = await self._project_id(asked.project_id)
-        seen = await self._told_of(visit, case, application_id, address)
+        seen = await self._visible_project_ids(visit, case, application_id, address)
         is_seen = not found or found in seen or sees_project(visit, found)
         if found and is_seen:
-            case = await self._reading.case(case.facts, projects=(found,))
-        explanation = await self._explained.of(case, application_id, question, address)
+            case = await self._permission_loader.load_input(case.facts, projects=(found,))
+        explanation = await self._explainer.explain(case, application_id, question, address)
         if not is_seen:
             explanation = as_unknown_project(explanation, asked)
-        return explanation_filter(visit, case.facts.records[application_id]).told(explanation)
+        return explanation_filter(visit, case.facts.records[application_id]).visible_part(explanation)
 
     async def _project_id(self, name: str) -> str:
         """Of one that is not there, the name it would have."""
@@ -117,28 +125,35 @@ class GuardedExplainer:
         except ProjectNotFound:
             return name
 
-    async def _told_of(
-        self, visit: AuthenticatedRequest, case: EvaluationInput, application_id: int, address: Address | None
+    async def _visible_project_ids(
+        self,
+        request: AuthenticatedRequest,
+        evaluation_input: EvaluationInput,
+        application_id: int,
+        address: Address | None,
     ) -> set[str]:
         """Projects that the person's own record tells of, and the caller's in application 1."""
-        held = await self._reading.effective(case, application_id, address)
-        scopes = {*case.facts.records[application_id].scopes, *await run_off_loop(held.work, lambda: held.scopes)}
-        if visit.caller.service is None and visit.caller.audience is None:
-            central = visit.rights.central
-            scopes |= {*visit.case.facts.records[CENTRAL_ID].scopes}
-            scopes |= {*await run_off_loop(central.work, lambda: central.scopes)}
+        held = await self._permission_loader.evaluate(evaluation_input, application_id, address)
+        scopes = {
+            *evaluation_input.facts.records[application_id].scopes,
+            *await run_off_loop(held.work, lambda: held.nonempty_scopes),
+        }
+        if request.caller.vouching_application_id is None and request.caller.audience is None:
+            central = request.rights.central
+            scopes |= {*request.evaluation_input.facts.records[CENTRAL_ID].scopes}
+            scopes |= {*await run_off_loop(central.work, lambda: central.nonempty_scopes)}
         return {scope.project_id for scope in scopes}
 
 
-def known_rules(case: EvaluationInput, application_id: int) -> frozenset[Rule]:
+def known_rules(evaluation_input: EvaluationInput, application_id: int) -> frozenset[Rule]:
     """Those of the schema, of every role, and of the person's own entries."""
-    compiled = compiled_model(case.models[application_id])
-    own = (direct_entries(held) for held in case.facts.records[application_id].scopes.values())
-    return compiled.named.union(*own)
+    compiled = compiled_model(evaluation_input.models[application_id])
+    own = (direct_entries(held) for held in evaluation_input.facts.records[application_id].scopes.values())
+    return compiled.all_rules.union(*own)
 
 
-def sees_project(visit: AuthenticatedRequest, project_id: str) -> bool:
-    return is_open(visit.rights, Operation.PROJECT_GET, GuardTarget(project_id=project_id))
+def sees_project(request: AuthenticatedRequest, project_id: str) -> bool:
+    return is_open(request.rights, Operation.PROJECT_GET, GuardTarget(project_id=project_id))
 
 
 def read_ip(text: str) -> Address:

@@ -81,35 +81,37 @@ class FoundMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberResults:
-    found: Sequence[FoundMember]
+    members: Sequence[FoundMember]
     after: str | None  # where to go on; None when that were all
 
 
 @dataclass(slots=True)
 class _MemberPage:
-    wanted: MemberQuery
+    query: MemberQuery
     found: list[FoundMember] = field(default_factory=list)
     after: str = ""
     examined: int = 0
-    ways: int = 0
+    sources: int = 0
     is_overfull: bool = False
     more: bool = True
 
     @property
     def next_size(self) -> int:
         """Most candidates have it: for a few of them a few are looked at first, then as many as at once can be."""
-        return MAX_LIMIT if self.examined else min(MAX_LIMIT, FIRST_PAGE_FACTOR * self.wanted.limit)
+        return MAX_LIMIT if self.examined else min(MAX_LIMIT, FIRST_PAGE_FACTOR * self.query.limit)
 
     @property
     def is_full(self) -> bool:
-        enough = len(self.found) >= self.wanted.limit or self.examined >= MAX_EXAMINED
+        enough = len(self.found) >= self.query.limit or self.examined >= MAX_EXAMINED
         return enough or self.is_overfull or not self.more
 
     def add(self, user_id: str, member: FoundMember | None) -> None:
         """Note what is known of the next candidate, unless it is a member for whom there is no room left."""
         if member is not None:
-            self.ways += len(member.path)
-            self.is_overfull = bool(self.found) and (len(self.found) >= self.wanted.limit or self.ways > MAX_SOURCES)
+            self.sources += len(member.path)
+            self.is_overfull = bool(self.found) and (
+                len(self.found) >= self.query.limit or self.sources > MAX_SOURCES
+            )
             if self.is_overfull:
                 return
             self.found.append(member)
@@ -118,12 +120,12 @@ class _MemberPage:
 
 
 class MemberSearch:
-    def __init__(self, *, crowds: CandidateStore, projects: ProjectStore, clock: Clock) -> None:
-        self._crowds = crowds
+    def __init__(self, *, candidate_store: CandidateStore, projects: ProjectStore, clock: Clock) -> None:
+        self._candidate_store = candidate_store
         self._projects = projects
         self._clock = clock
 
-    async def wanted(self, draft: MembersDraft, *, tells: bool) -> MemberQuery:
+    async def read_query(self, draft: MembersDraft, *, may_see_missing: bool) -> MemberQuery:
         """Raises Malformed. `tells`: whether the caller may hear that there is no such project (ProjectNotFound)."""
         scope = read_scope(draft.project_id, draft.resource, "data").scope
         if (draft.rule is None) == (draft.role is None):
@@ -132,86 +134,90 @@ class MemberSearch:
             raise Malformed(f"data.limit: 1 to {MAX_LIMIT}")
         after = grammar.check_user_id(draft.after, "data.after") if draft.after else ""
         if scope.project_id:
-            scope = Scope(await self._project_id(scope.project_id, tells=tells), scope.kind, scope.resource_id)
+            scope = Scope(
+                await self._project_id(scope.project_id, may_see_missing=may_see_missing),
+                scope.kind,
+                scope.resource_id,
+            )
         if draft.rule is not None:
             rule = read_rule(draft.rule, "data.rule")
             return MemberQuery(rule=rule, scope=scope, after=after, limit=draft.limit)
         role = grammar.check_role_name(draft.role, "data.role").lower()
         return MemberQuery(role=role, scope=scope, after=after, limit=draft.limit)
 
-    async def find(
-        self, application_id: int, wanted: MemberQuery, *, known: ApplicationModel | None = None
+    async def find_page(
+        self, application_id: int, query: MemberQuery, *, known: ApplicationModel | None = None
     ) -> MemberResults:
         """A page of members; it may be short, and still be followed by another.
 
         `known`: the application as somebody has read it already; it is not compiled again while it is the same.
         """
-        page = _MemberPage(wanted, after=wanted.after)
+        page = _MemberPage(query, after=query.after)
         while not page.is_full:
-            crowd = await self._crowd(application_id, wanted, page, known)
-            judge = partial(match_role if wanted.rule is None else match_rule, crowd.outline, wanted)
+            crowd = await self._load_candidates(application_id, query, page, known)
+            judge = partial(match_role if query.rule is None else match_rule, crowd.snapshot, query)
             async for facts, member in judge_in_batches(crowd.people, partial(judge, now=self._clock.now())):
                 page.add(facts.subject.user_id, member)
                 if page.is_overfull:
                     break
             else:
                 page.after, page.more = crowd.last, crowd.more
-        return MemberResults(found=page.found, after=page.after if page.more else None)
+        return MemberResults(members=page.found, after=page.after if page.more else None)
 
-    async def _crowd(
-        self, application_id: int, wanted: MemberQuery, page: _MemberPage, known: ApplicationModel | None
+    async def _load_candidates(
+        self, application_id: int, query: MemberQuery, page: _MemberPage, known: ApplicationModel | None
     ) -> CandidatePage:
         """Read beside the very outline that tells who the candidates are."""
-        projects = frozenset({wanted.scope.project_id}) - {""}
+        projects = frozenset({query.scope.project_id}) - {""}
         for _ in range(MAX_ATTEMPTS):
-            outline = await self._crowds.outline(application_id, projects, known=known)
-            among = await run_off_loop(OFF_LOOP_WEIGHT, member_candidates, outline, wanted)
-            crowd = await self._crowds.crowd(
+            outline = await self._candidate_store.application_snapshot(application_id, projects, known=known)
+            among = await run_off_loop(OFF_LOOP_WEIGHT, member_candidates, outline, query)
+            crowd = await self._candidate_store.candidate_page(
                 among, projects, after=page.after, limit=page.next_size, known=outline.model
             )
-            if crowd.outline.versions == outline.versions:
+            if crowd.snapshot.versions == outline.versions:
                 return crowd
         raise Unavailable("the permission model changes faster than it can be read")
 
-    async def _project_id(self, name: str, *, tells: bool) -> str:
+    async def _project_id(self, name: str, *, may_see_missing: bool) -> str:
         """In one that is not there nobody has anything, and that is all that others hear (checklist PA-13)."""
         try:
             return (await self._projects.project(name)).project.project_id
         except ProjectNotFound:
-            if tells:
+            if may_see_missing:
                 raise
             return name
 
 
-def member_candidates(outline: ApplicationSnapshot, wanted: MemberQuery) -> CandidateFilter:
-    if wanted.rule is None:
-        if wanted.role not in outline.model.roles:
+def member_candidates(snapshot: ApplicationSnapshot, query: MemberQuery) -> CandidateFilter:
+    if query.rule is None:
+        if query.role not in snapshot.model.roles:
             raise RoleNotFound
-        return candidates_holding_role(outline, wanted.scope, wanted.role)
-    application_id = outline.model.application.application_id
+        return candidates_holding_role(snapshot, query.scope, query.role)
+    application_id = snapshot.model.application.application_id
     first, *others = (
         candidates_holding_rule(
-            outline, existing_lookup_scopes(outline.structure, application_id, wanted.scope, rule), rule
+            snapshot, existing_lookup_scopes(snapshot.structure, application_id, query.scope, rule), rule
         )
-        for rule in wanted.rule.rules
+        for rule in query.rule.rules
     )
     for other in others:
         first = union(first, other)
     return first
 
 
-def match_rule(outline: ApplicationSnapshot, wanted: MemberQuery, facts: Facts, *, now: int) -> FoundMember | None:
+def match_rule(snapshot: ApplicationSnapshot, query: MemberQuery, facts: Facts, *, now: int) -> FoundMember | None:
     """By every contribution that decides where the rule is held; in two places it lasts until the later end."""
-    held = evaluate(outline.model, facts, outline.structure, now=now, address=None)
+    held = evaluate(snapshot.model, facts, snapshot.structure, now=now, address=None)
     places = [
         (place, rule)
-        for rule in (wanted.rule.rules if wanted.rule else ())
-        for place in held.holding(outline.structure, wanted.scope, rule)
+        for rule in (query.rule.rules if query.rule else ())
+        for place in held.scopes_holding(snapshot.structure, query.scope, rule)
     ]
     if not places:
         return None
-    this = evaluation_context(outline.model, facts, outline.structure, now=now, address=None)
-    lefts = [held.rules(place)[rule].left(now) for place, rule in places]
+    this = evaluation_context(snapshot.model, facts, snapshot.structure, now=now, address=None)
+    lefts = [held.rules(place)[rule].seconds_left(now) for place, rule in places]
     return FoundMember(
         user_id=facts.subject.user_id,
         until=0 if 0 in lefts else now + max(lefts),
@@ -219,46 +225,46 @@ def match_rule(outline: ApplicationSnapshot, wanted: MemberQuery, facts: Facts, 
     )
 
 
-def sources_of_rule(this: EvaluationContext, place: Scope, rule: Rule) -> Iterator[GrantSource]:
-    for one in explain_contributions(this, place, rule):
+def sources_of_rule(context: EvaluationContext, scope: Scope, rule: Rule) -> Iterator[GrantSource]:
+    for one in explain_contributions(context, scope, rule):
         if one.decides:
-            yield GrantSource(kind=one.kind, scope=place, role=one.role, membership=one.membership, end=one.end)
+            yield GrantSource(kind=one.kind, scope=scope, role=one.role, membership=one.membership, end=one.end)
 
 
-def match_role(outline: ApplicationSnapshot, wanted: MemberQuery, facts: Facts, *, now: int) -> FoundMember | None:
+def match_role(snapshot: ApplicationSnapshot, query: MemberQuery, facts: Facts, *, now: int) -> FoundMember | None:
     """Given there, or at the root by default or by its condition; it lasts until the latest end."""
-    this = evaluation_context(outline.model, facts, outline.structure, now=now, address=None)
-    ended = is_application_removed(outline.model, facts) or is_account_ended(facts, outline.structure)
-    gathered = None if ended else gather_in_scope(this, wanted.scope)
+    this = evaluation_context(snapshot.model, facts, snapshot.structure, now=now, address=None)
+    ended = is_application_removed(snapshot.model, facts) or is_account_ended(facts, snapshot.structure)
+    gathered = None if ended else gather_in_scope(this, query.scope)
     if gathered is None:
         return None
-    path = tuple(sources_of_role(this, wanted, gathered))
+    path = tuple(sources_of_role(this, query, gathered))
     if not path:
         return None
     return FoundMember(user_id=facts.subject.user_id, until=last_end(path, gathered.closes, now), path=path)
 
 
-def gather_in_scope(this: EvaluationContext, scope: Scope) -> ScopeContributions | None:
+def gather_in_scope(context: EvaluationContext, scope: Scope) -> ScopeContributions | None:
     if scope.is_root:
-        return gather_root(this)
-    gate = this.gate(scope.project_id)
-    return gather_below_root(this, scope, gate.closes) if gate.is_open else None
+        return gather_root(context)
+    gate = context.gate(scope.project_id)
+    return gather_below_root(context, scope, gate.closes) if gate.is_open else None
 
 
 def sources_of_role(
-    this: EvaluationContext, wanted: MemberQuery, gathered: ScopeContributions
+    context: EvaluationContext, query: MemberQuery, contributions: ScopeContributions
 ) -> Iterator[GrantSource]:
-    for voice in (voice for tier in gathered.tiers for voice in tier):
+    for voice in (voice for tier in contributions.tiers for voice in tier):
         source = voice.source
-        if source.role is not None and source.role.key == wanted.role:
-            through = membership_of(this, wanted.scope, source.group_id) if source.group_id else None
+        if source.role is not None and source.role.key == query.role:
+            through = membership_of(context, query.scope, source.group_id) if source.group_id else None
             yield GrantSource(
-                kind=source.kind, scope=wanted.scope, role=source.role.name, membership=through, end=voice.end
+                kind=source.kind, scope=query.scope, role=source.role.name, membership=through, end=voice.end
             )
 
 
 def last_end(path: Iterable[GrantSource], closes: End, now: int) -> int:
-    ends = [way.end.shown(now) for way in path]
+    ends = [way.end.ends_at(now) for way in path]
     last = 0 if 0 in ends else max(ends)
-    shut = closes.shown(now)
+    shut = closes.ends_at(now)
     return min((end for end in (last, shut) if end), default=0)

@@ -116,9 +116,9 @@ class DryRuns:
         self._projects = projects
         self._recorder = recorder
         self._clock = clock
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
-    async def reach(self, proposal: AnyProposal, by: Proposer) -> ProposalReach:
+    async def find_reach(self, proposal: AnyProposal, by: Proposer) -> ProposalReach:
         """Of what is not there, nothing: the rehearsal will say that, to whoever may hear it."""
         match proposal:
             case RoleProposal() | SchemaProposal():
@@ -131,58 +131,58 @@ class DryRuns:
                 named = frozenset(() if data.users is UNSET else data.users)
                 return ProposalReach(project_id=await self._project_id(data.id), user_ids=named)
             case GroupProposal(group_id=group_id):
-                return ProposalReach() if group_id is None else await self._of_group(group_id)
+                return ProposalReach() if group_id is None else await self._group_reach(group_id)
             case GroupAccessProposal(group_id=group_id, data=data):
                 listed = data.users if isinstance(data.users, list) else []
-                return await self._of_group(group_id, *(one for one in listed if isinstance(one, str)))
+                return await self._group_reach(group_id, *(one for one in listed if isinstance(one, str)))
             case _:
                 assert_never(proposal)
 
-    async def rehearse(self, proposal: AnyProposal, by: Proposer, reach: ProposalReach) -> DryRunResult:
+    async def run(self, proposal: AnyProposal, by: Proposer, reach: ProposalReach) -> DryRunResult:
         """Raises whatever the save would raise."""
         application_id = by.model.application.application_id
-        stage = self._store.rehearsal(application_id, reach.projects, reach.user_ids)
-        async with self._turn:  # saves wait for each other in the database: that is for those that are kept
-            await self._play(stage, proposal, by)
-        return stage.seen
+        stage = self._store.dry_run(application_id, reach.projects, reach.user_ids)
+        async with self._lock:  # saves wait for each other in the database: that is for those that are kept
+            await self._run_proposal(stage, proposal, by)
+        return stage.state_after
 
-    async def _play(self, stage: DryRun, proposal: AnyProposal, by: Proposer) -> None:
+    async def _run_proposal(self, dry_run: DryRun, proposal: AnyProposal, by: Proposer) -> None:
         match proposal:
             case RoleProposal() | SchemaProposal() | RecordProposal():
-                await self._play_in_application(stage, proposal, by)
+                await self._run_in_application(dry_run, proposal, by)
             case GroupProposal() | GroupAccessProposal():
-                await self._play_with_group(stage, proposal, by.actor)
+                await self._run_on_group(dry_run, proposal, by.actor)
             case ProjectProposal(action="save", data=data):
-                await self._project_commands(stage).save(by.actor, data)
+                await self._project_commands(dry_run).save(by.actor, data)
             case ProjectProposal(data=data):
-                await self._project_commands(stage).delete(by.actor, data.id, data.version)
+                await self._project_commands(dry_run).delete(by.actor, data.id, data.version)
             case MembershipProposal(data=data):
-                await self._memberships(stage).save(by.actor, by.central, data)
+                await self._memberships(dry_run).save(by.actor, by.central, data)
             case _:
                 assert_never(proposal)
 
-    async def _play_in_application(self, stage: DryRun, proposal: ApplicationProposal, by: Proposer) -> None:
+    async def _run_in_application(self, dry_run: DryRun, proposal: ApplicationProposal, by: Proposer) -> None:
         match proposal:
             case RoleProposal(action="save", data=data):
-                await self._schemas(stage).save_role(by.actor, by.model, data)
+                await self._schemas(dry_run).save_role(by.actor, by.model, data)
             case RoleProposal(data=data):
                 name = grammar.check_role_name(data.name, "data.change.data.name")
-                await self._schemas(stage).delete_role(by.actor, by.model, name, data.version)
+                await self._schemas(dry_run).delete_role(by.actor, by.model, name, data.version)
             case SchemaProposal(data=data):
-                await self._schemas(stage).save(by.actor, by.model, data)
+                await self._schemas(dry_run).save(by.actor, by.model, data)
             case RecordProposal(data=data, expired=expired):
                 user_id = target_user_id(data.user_id, by.actor.user_id)
                 end = fields.read_number(expired, "data.change.expired", MAX_EXPIRED)
-                await self._records(stage).save(by.actor, by.model, user_id, data, end)
+                await self._records(dry_run).save(by.actor, by.model, user_id, data, end)
             case _:
                 assert_never(proposal)
 
-    async def _play_with_group(
-        self, stage: DryRun, proposal: GroupProposal | GroupAccessProposal, actor: Actor
+    async def _run_on_group(
+        self, dry_run: DryRun, proposal: GroupProposal | GroupAccessProposal, actor: Actor
     ) -> None:
         groups = GroupCommands(
-            store=stage.groups,
-            projects=stage.projects,
+            store=dry_run.groups,
+            projects=dry_run.projects,
             people=self._people,
             recorder=self._recorder,
             clock=self._clock,
@@ -199,25 +199,25 @@ class DryRuns:
             case _:
                 assert_never(proposal)
 
-    def _schemas(self, stage: DryRun) -> SchemaCommands:
-        return SchemaCommands(store=stage.applications, recorder=self._recorder, clock=self._clock)
+    def _schemas(self, dry_run: DryRun) -> SchemaCommands:
+        return SchemaCommands(store=dry_run.applications, recorder=self._recorder, clock=self._clock)
 
-    def _records(self, stage: DryRun) -> UserRecordCommands:
+    def _records(self, dry_run: DryRun) -> UserRecordCommands:
         return UserRecordCommands(
-            store=stage.user_records,
+            store=dry_run.user_records,
             people=self._people,
-            projects=stage.projects,
+            projects=dry_run.projects,
             recorder=self._recorder,
             clock=self._clock,
         )
 
-    def _project_commands(self, stage: DryRun) -> ProjectCommands:
-        return ProjectCommands(store=stage.projects, models=self._people, recorder=self._recorder)
+    def _project_commands(self, dry_run: DryRun) -> ProjectCommands:
+        return ProjectCommands(store=dry_run.projects, models=self._people, recorder=self._recorder)
 
-    def _memberships(self, stage: DryRun) -> MembershipCommands:
+    def _memberships(self, dry_run: DryRun) -> MembershipCommands:
         return MembershipCommands(
-            projects=stage.projects,
-            records=stage.user_records,
+            projects=dry_run.projects,
+            records=dry_run.user_records,
             recorder=self._recorder,
             clock=self._clock,
         )
@@ -228,7 +228,7 @@ class DryRuns:
         except ProjectNotFound:
             return ""
 
-    async def _of_group(self, group_id: str, *listed: str) -> ProposalReach:
+    async def _group_reach(self, group_id: str, *listed: str) -> ProposalReach:
         try:
             group = await self._groups.group(group_id)
         except GroupNotFound:

@@ -24,30 +24,30 @@ class RoleList:
         self._store = store
         self._clock = clock
 
-    async def all(self, visit: AuthenticatedRequest) -> Sequence[VisibleRole]:
-        model = visit.opened(Operation.ROLE_NAMES)
-        counts = await self._counts(visit, model)
+    async def list_roles(self, request: AuthenticatedRequest) -> Sequence[VisibleRole]:
+        model = request.require_application(Operation.ROLE_NAMES)
+        counts = await self._counts(request, model)
         return [
             VisibleRole(role, None if counts is None else counts.get(role.key, 0))
             for role in sorted(model.roles.values(), key=lambda role: role.key)
         ]
 
-    async def one(self, visit: AuthenticatedRequest, name: object) -> VisibleRole:
+    async def get_role(self, request: AuthenticatedRequest, name: object) -> VisibleRole:
         """Raises NoRight before RoleNotFound."""
-        model = visit.opened(Operation.ROLE_NAMES)
+        model = request.require_application(Operation.ROLE_NAMES)
         role = model.roles.get(grammar.check_role_name(name, "data.name").lower())
         if role is None:
             raise RoleNotFound
-        counts = await self._counts(visit, model)
+        counts = await self._counts(request, model)
         return VisibleRole(role, None if counts is None else counts.get(role.key, 0))
 
-    async def saved(self, model: ApplicationModel, name: str) -> VisibleRole:
+    async def get_saved_role(self, model: ApplicationModel, name: str) -> VisibleRole:
         """A role that the caller has just saved."""
         role = model.roles[name.lower()]
-        counts = await self._store.role_holders(model.application.application_id, self._clock.now())
+        counts = await self._store.count_role_holders(model.application.application_id, self._clock.now())
         return VisibleRole(role, counts.get(role.key, 0))
 
-    async def _counts(self, visit: AuthenticatedRequest, model: ApplicationModel) -> Mapping[str, int] | None:
-        if not is_open(visit.rights, Operation.ROLES_GET, visit.about):
+    async def _counts(self, request: AuthenticatedRequest, model: ApplicationModel) -> Mapping[str, int] | None:
+        if not is_open(request.rights, Operation.ROLES_GET, request.target):
             return None
-        return await self._store.role_holders(model.application.application_id, self._clock.now())
+        return await self._store.count_role_holders(model.application.application_id, self._clock.now())

@@ -82,16 +82,16 @@ class Forecast:
     weight: int = 0  # of the people examined
     length: int = 0  # characters of all effects
 
-    def has_room(self, effect: Effect, limit: int) -> bool:
+    def fits(self, effect: Effect, limit: int) -> bool:
         """Whether the effect still fits; the first one always does."""
         self.length += effect.length
         return not self.effects or (len(self.effects) < limit and self.length <= MAX_LENGTH)
 
 
 class Simulation:
-    def __init__(self, *, rehearsals: DryRuns, crowds: CandidateStore, clock: Clock) -> None:
-        self._rehearsals = rehearsals
-        self._crowds = crowds
+    def __init__(self, *, dry_runs: DryRuns, candidate_store: CandidateStore, clock: Clock) -> None:
+        self._dry_runs = dry_runs
+        self._candidate_store = candidate_store
         self._clock = clock
 
     async def run(
@@ -104,9 +104,9 @@ class Simulation:
         """
         application_id = by.model.application.application_id
         for _ in range(MAX_ATTEMPTS):
-            reach = await self._rehearsals.reach(proposal, by)
-            before = await self._crowds.outline(application_id, reach.projects, known=by.model)
-            rehearsed = await self._rehearsals.rehearse(proposal, by, reach)
+            reach = await self._dry_runs.find_reach(proposal, by)
+            before = await self._candidate_store.application_snapshot(application_id, reach.projects, known=by.model)
+            rehearsed = await self._dry_runs.run(proposal, by, reach)
             forecast = await self._forecast(before, rehearsed, reach, after=after, limit=limit, prefix=prefix)
             if forecast is not None:
                 return forecast
@@ -115,7 +115,7 @@ class Simulation:
     async def _forecast(
         self,
         before: ApplicationSnapshot,
-        rehearsed: DryRunResult,
+        dry_run_result: DryRunResult,
         reach: ProposalReach,
         *,
         after: str,
@@ -123,21 +123,21 @@ class Simulation:
         prefix: RulePrefix | None,
     ) -> Forecast | None:
         """None when somebody saved something meanwhile."""
-        compared = await run_off_loop(OFF_LOOP_WEIGHT, ModelComparison, before, rehearsed, prefix=prefix)
-        among = await run_off_loop(OFF_LOOP_WEIGHT, compared.concerned, reach)
+        compared = await run_off_loop(OFF_LOOP_WEIGHT, ModelComparison, before, dry_run_result, prefix=prefix)
+        among = await run_off_loop(OFF_LOOP_WEIGHT, compared.affected_candidates, reach)
         forecast = Forecast(after=after)
         while forecast.after is not None and forecast.examined < MAX_CANDIDATES and len(forecast.effects) < limit:
-            crowd = await self._crowds.crowd(
+            crowd = await self._candidate_store.candidate_page(
                 among, reach.projects, after=forecast.after, limit=PAGE_SIZE, known=before.model
             )
-            if crowd.outline.versions != before.versions:
+            if crowd.snapshot.versions != before.versions:
                 return None
-            structure = crowd.outline.structure
-            structures = structure, overlay_structure(structure, rehearsed.outline.structure)
+            structure = crowd.snapshot.structure
+            structures = structure, overlay_structure(structure, dry_run_result.snapshot.structure)
             judge = partial(compared.effect, structures, now=self._clock.now())
             async for facts, effect in judge_in_batches(crowd.people, judge, compared.weight):
                 if not effect.is_none:
-                    if not forecast.has_room(effect, limit):
+                    if not forecast.fits(effect, limit):
                         return forecast
                     forecast.effects.append(effect)
                 forecast.after = facts.subject.user_id
@@ -171,18 +171,18 @@ class ModelComparison:
     """An application before and after a change, which takes long to compile."""
 
     def __init__(
-        self, before: ApplicationSnapshot, rehearsed: DryRunResult, *, prefix: RulePrefix | None = None
+        self, before: ApplicationSnapshot, dry_run_result: DryRunResult, *, prefix: RulePrefix | None = None
     ) -> None:
         self._before = before
         self._old = compile_fully(before.model)
-        self._rehearsed = rehearsed
-        self._after = before if is_application_unchanged(before, rehearsed.outline) else rehearsed.outline
+        self._dry_run_result = dry_run_result
+        self._after = before if is_application_unchanged(before, dry_run_result.snapshot) else dry_run_result.snapshot
         self._new = self._old if self._after is before else compile_change(self._after.model, before.model)
         self._prefix = prefix
 
-    def concerned(self, reach: ProposalReach) -> CandidateFilter:
+    def affected_candidates(self, reach: ProposalReach) -> CandidateFilter:
         """Everybody for whom something may be different."""
-        before, after = self._before, self._rehearsed.outline
+        before, after = self._before, self._dry_run_result.snapshot
         found = replace(no_candidates(before), user_ids=reach.user_ids)
         if reach.project_id:
             return union(
@@ -205,7 +205,7 @@ class ModelComparison:
         before = evaluate(self._before.model, facts, structures[0], now=now, address=None)
         after = evaluate(
             self._after.model,
-            facts_after(facts, self._rehearsed),
+            facts_after(facts, self._dry_run_result),
             structures[1],
             now=now,
             address=None,
@@ -226,8 +226,8 @@ class ModelComparison:
         """How much work the effect is: of what the roles of the person say most is the same before and after."""
         record = facts.records[self._before.model.application.application_id]
         held = (one.role for holdings in record.scopes.values() for one in holdings.roles)
-        given = sum(self._old.roles[key].says.work for key in held if key in self._old.roles)
-        return person_weight(facts) + (given + self._old.everywhere_work) // UNCHANGED_WEIGHT_DIVISOR
+        given = sum(self._old.roles[key].verdicts.work for key in held if key in self._old.roles)
+        return person_weight(facts) + (given + self._old.unassigned_work) // UNCHANGED_WEIGHT_DIVISOR
 
 
 def changed_rules(
@@ -237,7 +237,7 @@ def changed_rules(
     gains: list[str] = []
     loses: list[str] = []
     for scope in {**dict.fromkeys(before.open_scopes), **dict.fromkeys(after.open_scopes)}:
-        old, new = before.rules(scope).gathered.tiers, after.rules(scope).gathered.tiers
+        old, new = before.rules(scope).contributions.tiers, after.rules(scope).contributions.tiers
         concerned = rules_with_changed_verdicts(old, new)
         if prefix is not None:
             concerned = {rule for rule in concerned if prefix.covers(rule)}
@@ -264,20 +264,20 @@ def rules_with_changed_verdicts(old: Tiers, new: Tiers) -> set[Rule]:
 
 
 def verdicts_in(tier: Iterable[Contribution]) -> list[Verdicts]:
-    return [voice.says for voice in tier]
+    return [voice.verdicts for voice in tier]
 
 
-def held_rule_texts(tiers: Tiers, concerned: AbstractSet[Rule], scope: Scope) -> set[str]:
+def held_rule_texts(tiers: Tiers, rules: AbstractSet[Rule], scope: Scope) -> set[str]:
     """Those of the rules that are held, as the shape `list` writes them."""
     held: set[Rule] = set()
     params: dict[Rule, dict[str, None]] = {}
     for tier in tiers:
         for voice in tier:
-            held |= voice.says.yes & concerned
-            for rule in concerned & voice.says.params.keys() if voice.says.params else ():
-                params.setdefault(rule, {}).update(dict.fromkeys(voice.says.params[rule]))
+            held |= voice.verdicts.yes & rules
+            for rule in rules & voice.verdicts.params.keys() if voice.verdicts.params else ():
+                params.setdefault(rule, {}).update(dict.fromkeys(voice.verdicts.params[rule]))
         for voice in tier:
-            held -= voice.says.no
+            held -= voice.verdicts.no
     place = list_prefix(scope)
     return {with_params(f"{place}{rule}", params.get(rule)) for rule in held}
 
@@ -313,6 +313,6 @@ def overlay_structure(before: Structure, after: Structure) -> Structure:
     )
 
 
-def facts_after(facts: Facts, rehearsed: DryRunResult) -> Facts:
+def facts_after(facts: Facts, dry_run_result: DryRunResult) -> Facts:
     """What goes from everyone with a role or group is still in it: the models lack it, which comes to the same."""
-    return rehearsed.people.get(facts.subject.user_id, facts)
+    return dry_run_result.people.get(facts.subject.user_id, facts)

@@ -96,7 +96,7 @@ class RecordVisibility:
     """What of whom a caller sees."""
 
     caller: Caller
-    case: EvaluationInput
+    evaluation_input: EvaluationInput
     parts: frozenset[RecordPart]
     address: Address | None = None
 
@@ -105,14 +105,14 @@ class UserRecordViews:
     def __init__(
         self,
         *,
-        desk: Authenticator,
-        reading: PermissionLoader,
+        authenticator: Authenticator,
+        permission_loader: PermissionLoader,
         applications: ApplicationStore,
         projects: ProjectStore,
         clock: Clock,
     ) -> None:
-        self._desk = desk
-        self._reading = reading
+        self._authenticator = authenticator
+        self._permission_loader = permission_loader
         self._applications = applications
         self._projects = projects
         self._clock = clock
@@ -126,81 +126,85 @@ class UserRecordViews:
             raise Malformed("options: with_roles and with_apps_data go with lists")
         if kind in (ViewType.TREE, ViewType.ROLES) and options.prefix is not None:
             raise Malformed("options: prefix goes with lists")
-        sight = await self._sight(caller, user_id, application_id)
+        sight = await self._find_visibility(caller, user_id, application_id)
         if not sight.parts & PARTS_BY_VIEW[kind]:
             raise NoRight(f"{kind} of user {user_id}")
-        if application_id not in sight.case.models:
+        if application_id not in sight.evaluation_input.models:
             raise ApplicationNotFound
-        return await self._shown(sight, application_id, kind, options)
+        return await self._render_view(sight, application_id, kind, options)
 
-    async def _sight(self, caller: Caller, user_id: str, application_id: int) -> RecordVisibility:
+    async def _find_visibility(self, caller: Caller, user_id: str, application_id: int) -> RecordVisibility:
         if caller.facts is None:  # a service asks for itself: roles only, of its own application
-            case = await self._case_of(user_id, application_id)
-            return RecordVisibility(caller=caller, case=case, parts=frozenset({RecordPart.ROLES}))
+            case = await self._load_input(user_id, application_id)
+            return RecordVisibility(caller=caller, evaluation_input=case, parts=frozenset({RecordPart.ROLES}))
         if user_id == caller.user_id:
-            case = await self._reading.case(caller.facts)
-            return RecordVisibility(caller=caller, case=case, parts=ALL_PARTS, address=caller.address)
+            case = await self._permission_loader.load_input(caller.facts)
+            return RecordVisibility(caller=caller, evaluation_input=case, parts=ALL_PARTS, address=caller.address)
         if caller.by is CallerKind.EXCHANGED:
             raise NoRight("an exchanged JWT is good for its owner's own record")  # R2
-        visit = await self._desk.visit(caller)
+        visit = await self._authenticator.attach_rights(caller)
         parts = readable_parts(visit, user_id)
         if not parts:
             raise NoRight(f"user {user_id}")
         try:
-            return RecordVisibility(caller=caller, case=await self._case_of(user_id, application_id), parts=parts)
+            return RecordVisibility(
+                caller=caller, evaluation_input=await self._load_input(user_id, application_id), parts=parts
+            )
         except PersonNotFound:
             if visit.rights.knows_who_exists:
                 raise
             raise NoRight(f"there is no user {user_id}") from None
 
-    async def _case_of(self, user_id: str, application_id: int) -> EvaluationInput:
-        facts = await self._reading.facts(user_id, (application_id,))
+    async def _load_input(self, user_id: str, application_id: int) -> EvaluationInput:
+        facts = await self._permission_loader.load_facts(user_id, (application_id,))
         if facts is None:
             raise PersonNotFound
-        return await self._reading.case(facts)
+        return await self._permission_loader.load_input(facts)
 
-    async def _shown(
-        self, sight: RecordVisibility, application_id: int, kind: ViewType, options: ViewOptions
+    async def _render_view(
+        self, visibility: RecordVisibility, application_id: int, kind: ViewType, options: ViewOptions
     ) -> UserRecordView:
-        facts, now = sight.case.facts, self._clock.now()
+        facts, now = visibility.evaluation_input.facts, self._clock.now()
         record = facts.records[application_id]
-        held = await self._reading.effective(sight.case, application_id, sight.address)
-        shape = await self._shape_options(sight, kind, options)
+        held = await self._permission_loader.evaluate(visibility.evaluation_input, application_id, visibility.address)
+        shape = await self._shape_options(visibility, kind, options)
         if kind is ViewType.TREE:
             work = record_work(record)
-            data = await run_off_loop(work, tree_data, sight, application_id, shape)
+            data = await run_off_loop(work, tree_data, visibility, application_id, shape)
         else:
             work = held.work
-            data = await self._list(sight.case, held, Shape(kind.value), shape)
+            data = await self._render_list(visibility.evaluation_input, held, Shape(kind.value), shape)
         if options.with_roles or options.with_apps_data:
-            data = {"rules": data, **await self._beside(sight, held, shape, options)}
+            data = {"rules": data, **await self._render_extras(visibility, held, shape, options)}
         return UserRecordView(
             data=data,
             work=work,
             user_id=facts.subject.user_id,
-            expired=await run_off_loop(end_work(sight, held), visible_end, sight, held, kind, shape, now),
+            expired=await run_off_loop(end_work(visibility, held), visible_end, visibility, held, kind, shape, now),
             version=record.version,
         )
 
-    async def _list(
-        self, case: EvaluationInput, held: EffectivePermissions, kind: Shape, shape: ShapeOptions
+    async def _render_list(
+        self, evaluation_input: EvaluationInput, held: EffectivePermissions, kind: Shape, shape: ShapeOptions
     ) -> tuple[str, ...]:
         """Raises AnswerTooLarge."""
         try:
-            return await self._reading.rendered(case, held, kind, shape)
+            return await self._permission_loader.render_list(evaluation_input, held, kind, shape)
         except TooLong:
             raise AnswerTooLarge(NARROWER_QUESTION) from None
 
-    async def _shape_options(self, sight: RecordVisibility, kind: ViewType, options: ViewOptions) -> ShapeOptions:
+    async def _shape_options(
+        self, visibility: RecordVisibility, kind: ViewType, options: ViewOptions
+    ) -> ShapeOptions:
         """Rules held in projects are written in private_data, and seen with it; roles are roles everywhere."""
-        seen = kind is ViewType.ROLES or RecordPart.PRIVATE in sight.parts
+        seen = kind is ViewType.ROLES or RecordPart.PRIVATE in visibility.parts
         return ShapeOptions(
             project_id=None if options.project is None else await self._project_id(options.project),
             hide_project_access=options.hide_project_access or not seen,
             with_exp=options.with_exp,
-            sections=sections_of(sight.parts),
+            sections=sections_of(visibility.parts),
             prefix=options.prefix,
-            longest=MAX_ANSWER_BYTES,
+            max_length=MAX_ANSWER_BYTES,
         )
 
     async def _project_id(self, name: str) -> str:
@@ -211,17 +215,19 @@ class UserRecordViews:
             return UNKNOWN_PROJECT
         return UNKNOWN_PROJECT if project.removed else project.project_id
 
-    async def _beside(
-        self, sight: RecordVisibility, held: EffectivePermissions, shape: ShapeOptions, options: ViewOptions
+    async def _render_extras(
+        self, visibility: RecordVisibility, held: EffectivePermissions, shape: ShapeOptions, options: ViewOptions
     ) -> dict[str, object]:
         found: dict[str, object] = {}
-        if options.with_roles and RecordPart.ROLES in sight.parts:
-            found["roles"] = await self._reading.rendered(sight.case, held, Shape.ROLES, shape)
+        if options.with_roles and RecordPart.ROLES in visibility.parts:
+            found["roles"] = await self._permission_loader.render_list(
+                visibility.evaluation_input, held, Shape.ROLES, shape
+            )
         if options.with_apps_data:
-            open_to = await run_off_loop(held.work, lambda: held.scopes)
+            open_to = await run_off_loop(held.work, lambda: held.nonempty_scopes)
             scopes = [scope for scope in selected_scopes(held, shape) if scope in open_to and not scope.is_root]
-            rights = (await self._desk.visit(sight.caller)).rights
-            found["projects"] = projects_of(sight.case, scopes, rights)
+            rights = (await self._authenticator.attach_rights(visibility.caller)).rights
+            found["projects"] = projects_of(visibility.evaluation_input, scopes, rights)
             found["apps"] = await self._apps(scopes, held.application_id, rights)
         return found
 
@@ -238,10 +244,10 @@ class UserRecordViews:
         return found
 
 
-def tree_data(sight: RecordVisibility, application_id: int, shape: ShapeOptions) -> object:
-    record = sight.case.facts.records[application_id]
+def tree_data(visibility: RecordVisibility, application_id: int, shape: ShapeOptions) -> object:
+    record = visibility.evaluation_input.facts.records[application_id]
     asked = replace(record, scopes=selected_record_scopes(record.scopes, shape))
-    return tree_of(asked, sight.case.models[application_id], sight.parts)
+    return tree_of(asked, visibility.evaluation_input.models[application_id], visibility.parts)
 
 
 @cache
@@ -254,9 +260,9 @@ def sections_of(parts: frozenset[RecordPart]) -> frozenset[RuleSection]:
     )
 
 
-def readable_parts(visit: AuthenticatedRequest, user_id: str) -> frozenset[RecordPart]:
+def readable_parts(request: AuthenticatedRequest, user_id: str) -> frozenset[RecordPart]:
     """The parts of somebody else's record that the caller may read."""
-    return frozenset(part for part in RecordPart if visit.rights.reads(part, user_id))
+    return frozenset(part for part in RecordPart if request.rights.can_read(part, user_id))
 
 
 def selected_record_scopes(
@@ -280,9 +286,11 @@ def tree_of(record: UserRecord, model: ApplicationModel, parts: frozenset[Record
     }
 
 
-def saved_view(visit: AuthenticatedRequest, record: UserRecord, model: ApplicationModel, now: int) -> UserRecordView:
+def saved_view(
+    request: AuthenticatedRequest, record: UserRecord, model: ApplicationModel, now: int
+) -> UserRecordView:
     """What a save answers: the record as it is now, as far as whoever saved it may read it."""
-    parts = ALL_PARTS if record.user_id == visit.caller.user_id else readable_parts(visit, record.user_id)
+    parts = ALL_PARTS if record.user_id == request.caller.user_id else readable_parts(request, record.user_id)
     return UserRecordView(
         data=tree_of(record, model, parts),
         user_id=record.user_id,
@@ -291,25 +299,26 @@ def saved_view(visit: AuthenticatedRequest, record: UserRecord, model: Applicati
     )
 
 
-def end_work(sight: RecordVisibility, held: EffectivePermissions) -> int:
+def end_work(visibility: RecordVisibility, held: EffectivePermissions) -> int:
     """Of `told_end`: who sees all parts is told the end of the whole, which is known."""
-    return 0 if sight.parts >= PERMISSION_PARTS else held.work
+    return 0 if visibility.parts >= PERMISSION_PARTS else held.work
 
 
 def visible_end(
-    sight: RecordVisibility, held: EffectivePermissions, kind: ViewType, shape: ShapeOptions, now: int
+    visibility: RecordVisibility, held: EffectivePermissions, kind: ViewType, shape: ShapeOptions, now: int
 ) -> int:
     """The earliest end of anything in the scopes asked for (R5), as far as the reader sees what it is that ends."""
     scopes = selected_scopes(held, shape)
-    if sight.parts >= PERMISSION_PARTS:
+    if visibility.parts >= PERMISSION_PARTS:
         return held.first_end(now, scopes)
     if kind is ViewType.TREE:
-        record = sight.case.facts.records[held.application_id]
+        record = visibility.evaluation_input.facts.records[held.application_id]
         return first_end(
-            readable_record(replace(record, scopes=selected_record_scopes(record.scopes, shape)), sight.parts), now
+            readable_record(replace(record, scopes=selected_record_scopes(record.scopes, shape)), visibility.parts),
+            now,
         )
     if kind is ViewType.ROLES:
-        ends = (one.end.shown(now) for scope in scopes for one in held.assigned(scope).values())
+        ends = (one.end.ends_at(now) for scope in scopes for one in held.granted_roles(scope).values())
     else:
         ends = (now + left for scope in scopes for left in visible_seconds_left(held, scope, shape, now))
     return min((end for end in ends if end), default=0)
@@ -318,7 +327,7 @@ def visible_end(
 def visible_seconds_left(held: EffectivePermissions, scope: Scope, shape: ShapeOptions, now: int) -> Iterable[int]:
     rules = held.rules(scope)
     shown = {rule for rule in rules.held if not scope.is_root or rule.section in shape.sections}
-    return rules.lefts(shown, now).values()
+    return rules.seconds_left(shown, now).values()
 
 
 def readable_record(record: UserRecord, parts: frozenset[RecordPart]) -> UserRecord:
@@ -332,10 +341,12 @@ def readable_record(record: UserRecord, parts: frozenset[RecordPart]) -> UserRec
     return replace(record, scopes={**below, ROOT: root})
 
 
-def projects_of(case: EvaluationInput, scopes: Sequence[Scope], rights: Rights) -> dict[str, dict[str, object]]:
+def projects_of(
+    evaluation_input: EvaluationInput, scopes: Sequence[Scope], rights: Rights
+) -> dict[str, dict[str, object]]:
     found: dict[str, dict[str, object]] = {}
     for project_id in sorted({scope.project_id for scope in scopes}):
-        project = case.structure.projects[project_id].project
+        project = evaluation_input.structure.projects[project_id].project
         shown = project.aliases if is_open(rights, Operation.PROJECT_GET, GuardTarget(project_id=project_id)) else ()
         found[project_id] = {"name": project.title, **({"aliases": list(shown)} if shown else {})}
     return found

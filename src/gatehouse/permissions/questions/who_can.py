@@ -50,7 +50,7 @@ class HolderMatrixQuery:
     after: str = ""
     limit: int
     people: frozenset[str] | None = None  # only these; else whoever has one of the rules
-    with_nothing: bool = False  # these, though they have none of them
+    include_without_rules: bool = False  # these, though they have none of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,23 +67,23 @@ class _MatrixPage:
 
 
 class WhoCan:
-    def __init__(self, *, crowds: CandidateStore, clock: Clock) -> None:
-        self._crowds = crowds
+    def __init__(self, *, candidate_store: CandidateStore, clock: Clock) -> None:
+        self._candidate_store = candidate_store
         self._clock = clock
 
-    async def page(self, known: ApplicationModel, ask: HolderMatrixQuery) -> HolderMatrix:
+    async def page(self, known: ApplicationModel, query: HolderMatrixQuery) -> HolderMatrix:
         """It may be short, and still be followed by another. Whoever may ask was decided before.
 
         `known`: the application as it was read already; it is not compiled again while it is the same.
         """
-        page = _MatrixPage(after=ask.after)
-        look = ask.limit + 1
-        while page.after is not None and len(page.rows) < ask.limit and page.examined < MAX_EXAMINED:
-            crowd = await self._crowd(known, ask, page.after, look)
-            judge = partial(row_of, crowd.outline, ask, now=self._clock.now())
-            async for facts, row in judge_in_batches(crowd.people, judge, partial(row_weight, ask)):
-                if row.cells or ask.with_nothing:
-                    if len(page.rows) == ask.limit:
+        page = _MatrixPage(after=query.after)
+        look = query.limit + 1
+        while page.after is not None and len(page.rows) < query.limit and page.examined < MAX_EXAMINED:
+            crowd = await self._load_candidates(known, query, page.after, look)
+            judge = partial(row_of, crowd.snapshot, query, now=self._clock.now())
+            async for facts, row in judge_in_batches(crowd.people, judge, partial(row_weight, query)):
+                if row.cells or query.include_without_rules:
+                    if len(page.rows) == query.limit:
                         break
                     page.rows.append(row)
                 page.after = facts.subject.user_id
@@ -93,44 +93,50 @@ class WhoCan:
             look = min(look * PAGE_GROWTH, MAX_PAGE_SIZE)
         return HolderMatrix(rows=page.rows, after=page.after)
 
-    async def _crowd(self, known: ApplicationModel, ask: HolderMatrixQuery, after: str, limit: int) -> CandidatePage:
+    async def _load_candidates(
+        self, known: ApplicationModel, query: HolderMatrixQuery, after: str, limit: int
+    ) -> CandidatePage:
         """Read beside the very outline that tells who the candidates are."""
-        projects = frozenset({ask.scope.project_id}) - {""}
+        projects = frozenset({query.scope.project_id}) - {""}
         for _ in range(MAX_ATTEMPTS):
-            outline = await self._crowds.outline(known.application.application_id, projects, known=known)
-            among = await run_off_loop(OFF_LOOP_WEIGHT, matrix_candidates, outline, ask)
-            crowd = await self._crowds.crowd(among, projects, after=after, limit=limit, known=outline.model)
-            if crowd.outline.versions == outline.versions:
+            outline = await self._candidate_store.application_snapshot(
+                known.application.application_id, projects, known=known
+            )
+            among = await run_off_loop(OFF_LOOP_WEIGHT, matrix_candidates, outline, query)
+            crowd = await self._candidate_store.candidate_page(
+                among, projects, after=after, limit=limit, known=outline.model
+            )
+            if crowd.snapshot.versions == outline.versions:
                 return crowd
         raise Unavailable("the permission model changes faster than it can be read")
 
 
-def matrix_candidates(outline: ApplicationSnapshot, ask: HolderMatrixQuery) -> CandidateFilter:
-    found = no_candidates(outline)
-    if ask.people is not None:
-        return replace(found, user_ids=ask.people)
-    application_id = outline.model.application.application_id
-    for rule in ask.rules:
-        places = existing_lookup_scopes(outline.structure, application_id, ask.scope, rule)
-        found = union(found, candidates_holding_rule(outline, places, rule))
+def matrix_candidates(snapshot: ApplicationSnapshot, query: HolderMatrixQuery) -> CandidateFilter:
+    found = no_candidates(snapshot)
+    if query.people is not None:
+        return replace(found, user_ids=query.people)
+    application_id = snapshot.model.application.application_id
+    for rule in query.rules:
+        places = existing_lookup_scopes(snapshot.structure, application_id, query.scope, rule)
+        found = union(found, candidates_holding_rule(snapshot, places, rule))
     return found
 
 
-def row_weight(ask: HolderMatrixQuery, facts: Facts) -> int:
-    return person_weight(facts) + CELL_WEIGHT * len(ask.rules)
+def row_weight(query: HolderMatrixQuery, facts: Facts) -> int:
+    return person_weight(facts) + CELL_WEIGHT * len(query.rules)
 
 
-def row_of(outline: ApplicationSnapshot, ask: HolderMatrixQuery, facts: Facts, *, now: int) -> HolderRow:
-    held = evaluate(outline.model, facts, outline.structure, now=now, address=None)
-    asked = frozenset(ask.rules)
+def row_of(snapshot: ApplicationSnapshot, query: HolderMatrixQuery, facts: Facts, *, now: int) -> HolderRow:
+    held = evaluate(snapshot.model, facts, snapshot.structure, now=now, address=None)
+    asked = frozenset(query.rules)
     lefts: dict[Scope, Mapping[Rule, int]] = {}
     cells = {}
-    for rule in ask.rules:
-        where = list(held.holding(outline.structure, ask.scope, rule))
+    for rule in query.rules:
+        where = list(held.scopes_holding(snapshot.structure, query.scope, rule))
         if where:
             for place in where:
                 if place not in lefts:
-                    lefts[place] = held.rules(place).lefts(asked, now)
+                    lefts[place] = held.rules(place).seconds_left(asked, now)
             ends = [lefts[place].get(rule, 0) for place in where]
             kinds = frozenset(kind for place in where for kind in deciding_kinds(held.rules(place), rule))
             cells[rule] = HolderCell(until=0 if 0 in ends else now + max(ends), kinds=kinds)
@@ -139,8 +145,8 @@ def row_of(outline: ApplicationSnapshot, ask: HolderMatrixQuery, facts: Facts, *
 
 def deciding_kinds(held: ScopePermissions, rule: Rule) -> Iterator[SourceKind]:
     """Where a rule that is held there comes from: in the highest tier that speaks of it all say yes."""
-    for tier in reversed(held.gathered.tiers):
-        speaking = [voice.source.kind for voice in tier if rule in voice.says.yes]
+    for tier in reversed(held.contributions.tiers):
+        speaking = [voice.source.kind for voice in tier if rule in voice.verdicts.yes]
         if speaking:
             yield from speaking
             return

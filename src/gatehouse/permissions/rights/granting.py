@@ -48,7 +48,7 @@ class Granter:
 
     def refuse_change(self, before: UserRecord, after: UserRecord) -> None:
         """Raise unless every difference is one the granter may make; the sections are judged elsewhere."""
-        owned = self.owned_by(before) | self.owned_by(after)
+        owned = self.owned_projects(before) | self.owned_projects(after)
         for scope in sorted(before.scopes.keys() | after.scopes.keys(), key=scope_order):
             had, has = before.scopes.get(scope, NO_HOLDINGS), after.scopes.get(scope, NO_HOLDINGS)
             if is_changed(had, has):
@@ -59,7 +59,7 @@ class Granter:
         for place in sorted(changed_secrets(before.secret_data, after.secret_data)):
             self.refuse_secret(place, before.secret_data, after.secret_data)
 
-    def owned_by(self, record: UserRecord) -> set[str]:
+    def owned_projects(self, record: UserRecord) -> set[str]:
         """Projects in which he is not changed by who could not unmake him: else he could be shut out of them."""
         return {
             scope.project_id
@@ -71,7 +71,7 @@ class Granter:
 
     def refuse_beyond_reach(self, scope: Scope) -> None:
         """Whom a service vouches for gives of application 1 what is about that service alone (R6)."""
-        reach = self.rights.within
+        reach = self.rights.service_reach
         if reach is None or not self.is_central:
             return
         project, own = reach.project_id or "", reach.application_id
@@ -120,12 +120,12 @@ class Granter:
         return not had.is_past(self.now) and (has is None or outlasts(had, has, self.now))
 
     def refuse_protected(self, what: str) -> None:
-        if not self.rights.may("canModifySchema"):
+        if not self.rights.has_application_rule("canModifySchema"):
             raise NoRight(f"{what} is protected")
 
     def refuse_owner(self, scope: Scope) -> None:
         """Owners are made and unmade by owners: else an administrator of the project could take it over."""
-        held = self.rights.central.assigned(scope.project)
+        held = self.rights.central.granted_roles(scope.project)
         if PROJECT_OWNER not in held and not self.rights.administers:
             raise NoRight("project_owner is given and taken by owners only")
 
@@ -153,19 +153,19 @@ class Granter:
         if unexpired_value(has, self.now) is not None:
             self.refuse_extent(place, leaf_extent(place, has), leaf_end(has))
         if had is not None and self.is_lifted(leaf_end(had), None if has is None else leaf_end(has)):
-            self.refuse_extent(place, self.uncovered(place, leaf_extent(place, had)), NO_END)
+            self.refuse_extent(place, self.extent_below(place, leaf_extent(place, had)), NO_END)
 
-    def uncovered(self, place: SecretPath, below: Extent) -> Extent:
+    def extent_below(self, place: SecretPath, below: Extent) -> Extent:
         """What its holder may have when a leaf that says so much is gone: what lies under `none` may be anything."""
         if below is Extent.NONE:
             return Extent.ALL
-        default = overlay_secret_data(NO_SECRET_DATA, self.model.schema.secret_data, self.now).at(place)
+        default = overlay_secret_data(NO_SECRET_DATA, self.model.schema.secret_data, self.now).extent_at(place)
         return default if WIDTH[default] > WIDTH[below] else Extent.NONE
 
     def refuse_extent(self, place: SecretPath, given: Extent, end: End) -> None:
         own = self.rights.secret
         if given is not Extent.NONE and (
-            WIDTH[own.at(place)] < WIDTH[given] or outlasts(end, own.end(place), self.now)
+            WIDTH[own.extent_at(place)] < WIDTH[given] or outlasts(end, own.end_at(place), self.now)
         ):
             raise NoRight("secret_data beyond the granter's own")
 

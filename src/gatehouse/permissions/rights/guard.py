@@ -147,54 +147,54 @@ class GuardTarget:
 NO_TARGET: Final = GuardTarget()
 
 
-def require_operation(rights: Rights, operation: Operation, about: GuardTarget = NO_TARGET) -> None:
+def require_operation(rights: Rights, operation: Operation, target: GuardTarget = NO_TARGET) -> None:
     """Raise NoRight unless one of the operation's rows is held whole."""
-    if not is_open(rights, operation, about):
-        raise NoRight(f"{operation.name} on {about}")
+    if not is_open(rights, operation, target):
+        raise NoRight(f"{operation.name} on {target}")
 
 
 def refuse_vouched_caller(rights: Rights) -> None:
     """Raise NoRight where no service vouches for anybody: what is made would reach further than the service."""
-    if rights.within is not None:
-        raise NoRight(f"application {rights.within.application_id} vouches")
+    if rights.service_reach is not None:
+        raise NoRight(f"application {rights.service_reach.application_id} vouches")
 
 
-def is_open(rights: Rights, operation: Operation, about: GuardTarget = NO_TARGET) -> bool:
-    if not is_within(rights.within, about):
+def is_open(rights: Rights, operation: Operation, target: GuardTarget = NO_TARGET) -> bool:
+    if not is_within(rights.service_reach, target):
         return False
     return rights.administers or any(
-        all(opener_holds(rights, opener, about) for opener in row) for row in OPENS[operation]
+        all(opener_holds(rights, opener, target) for opener in row) for row in OPENS[operation]
     )
 
 
-def is_within(reach: ServiceReach | None, about: GuardTarget) -> bool:
+def is_within(reach: ServiceReach | None, target: GuardTarget) -> bool:
     """Whoever a service vouches for has the smaller of his own rights and that service's reach (R6)."""
     if reach is None:
         return True
-    if about.application_id is not None:
-        return about.application_id == reach.application_id
-    return about.project_id is not None and about.project_id == reach.project_id
+    if target.application_id is not None:
+        return target.application_id == reach.application_id
+    return target.project_id is not None and target.project_id == reach.project_id
 
 
-def opener_holds(rights: Rights, opener: Opener, about: GuardTarget) -> bool:
+def opener_holds(rights: Rights, opener: Opener, target: GuardTarget) -> bool:
     match opener:
         case AtRoot(rule):
             return rights.holds_at_root(rule)
         case SecretRule(rule):
-            return about.application_id is not None and rights.may(rule)
+            return target.application_id is not None and rights.has_application_rule(rule)
         case AnyRoleOnApplication():
-            scope = scope_for(opener, about)
+            scope = scope_for(opener, target)
             return scope is not None and rights.has_any_role_on(scope)
         case InProject(rule) | OnApplication(rule) | OnService(rule) | OnGroup(rule):
-            scope = scope_for(opener, about)
+            scope = scope_for(opener, target)
             return scope is not None and rights.holds_in(scope, rule)
         case _:
             assert_never(opener)
 
 
-def scope_for(opener: Opener, about: GuardTarget) -> Scope | None:
+def scope_for(opener: Opener, target: GuardTarget) -> Scope | None:
     """Where the opener's rule has to be held; None when the request is about nothing of the kind."""
-    project, application, group = about.project_id, about.application_id, about.group_id
+    project, application, group = target.project_id, target.application_id, target.group_id
     if not project:
         return None
     match opener:

@@ -65,10 +65,10 @@ class Rights:
     user_id: str
     central: EffectivePermissions  # what he holds in application 1
     secret: SecretData = NO_SECRET_DATA  # his secret_data in the application
-    also_reads: frozenset[RecordPart] = (
+    also_readable: frozenset[RecordPart] = (
         frozenset()
     )  # of anyone, as a service account of the application's project (R1)
-    within: ServiceReach | None = None  # beyond it he has none
+    service_reach: ServiceReach | None = None  # beyond it he has none
 
     @property
     def administers(self) -> bool:
@@ -87,20 +87,20 @@ class Rights:
         return latest_end([end for one in ways for end in ends_of(self.central, scope, one, now)], now)
 
     def has_any_role_on(self, scope: Scope) -> bool:
-        return bool(self.central.assigned(scope))
+        return bool(self.central.granted_roles(scope))
 
-    def may(self, rule: str) -> bool:
+    def has_application_rule(self, rule: str) -> bool:
         """secret_data.application of the request's application."""
         return rule in self.secret.application
 
-    def reads(self, part: RecordPart, user_id: str) -> bool:
-        return part in self.also_reads or self._covers(self.secret.reads[part], user_id)
+    def can_read(self, part: RecordPart, user_id: str) -> bool:
+        return part in self.also_readable or self._covers(self.secret.reads[part], user_id)
 
-    def sees(self, part: RecordPart, user_id: str) -> bool:
+    def can_see(self, part: RecordPart, user_id: str) -> bool:
         """As `reads`; one's own record is seen whole (R5)."""
-        return user_id == self.user_id or self.reads(part, user_id)
+        return user_id == self.user_id or self.can_read(part, user_id)
 
-    def writes(self, part: RecordPart, user_id: str) -> bool:
+    def can_write(self, part: RecordPart, user_id: str) -> bool:
         return self._covers(self.secret.writes[part], user_id)
 
     @property

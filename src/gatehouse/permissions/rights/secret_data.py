@@ -42,7 +42,7 @@ class SecretData:
     writes: Mapping[RecordPart, Extent]
     ends: Mapping[SecretPath, End] = field(default_factory=dict)  # what is not named here has none
 
-    def at(self, place: SecretPath) -> Extent:
+    def extent_at(self, place: SecretPath) -> Extent:
         """What is held in one place; a rule of the application that is true is held whole."""
         match place:
             case ("meta", part, "canRead"):
@@ -54,7 +54,7 @@ class SecretData:
             case _:
                 return Extent.NONE
 
-    def end(self, place: SecretPath) -> End:
+    def end_at(self, place: SecretPath) -> End:
         return self.ends.get(place, NO_END)
 
 
@@ -109,7 +109,7 @@ def open_places(data: SecretData, places: Collection[SecretPath], end: End, now:
 
 def combine_end(below: SecretData, place: SecretPath, wide: Extent, end: End, now: int) -> End:
     """Until when so much is held there: longer than the end says, when it was held before."""
-    return latest_end((end, below.end(place)), now) if WIDTH[below.at(place)] >= WIDTH[wide] else end
+    return latest_end((end, below.end_at(place)), now) if WIDTH[below.extent_at(place)] >= WIDTH[wide] else end
 
 
 def overlay_extent(meta: Tree, part: RecordPart, verb: str, below: Extent, now: int) -> Extent:

@@ -98,7 +98,7 @@ def empty_state(now: int) -> StoredState:
         roles={role.key: role for role in central.roles()},
     )
     return StoredState(
-        world=PermissionState(applications={CENTRAL_ID: own}, spent_application_ids=frozenset({CENTRAL_ID}))
+        permissions=PermissionState(applications={CENTRAL_ID: own}, spent_application_ids=frozenset({CENTRAL_ID}))
     )
 
 
@@ -107,54 +107,54 @@ class ModelRunner:
         self._state = state
         self._now = now
         self._references = References(state, file)
-        self._structure = build_structure(state.world)
+        self._structure = build_structure(state.permissions)
 
     def failures(self, case: PermissionCase) -> list[CaseFailure]:
         """What is otherwise than the case expects. Raises Malformed for what the model does not have."""
         found = []
         for question in case.questions:
-            sentences = self._otherwise(case, question)
+            sentences = self._failure_sentences(case, question)
             if sentences is not None:
                 found.append(CaseFailure(expected=expectation_text(question), sentences=sentences))
         if case.roles is not None and case.user is not None:
-            found += self._other_roles(case, case.user, case.roles)
+            found += self._role_failures(case, case.user, case.roles)
         return found
 
-    def _otherwise(self, case: PermissionCase, question: ExpectedPermission) -> tuple[str, ...] | None:
+    def _failure_sentences(self, case: PermissionCase, question: ExpectedPermission) -> tuple[str, ...] | None:
         """Why it is not as expected; None if it is."""
-        model, bench = self._model(case), self._bench(case, question.user)
+        model, bench = self._application_model(case), self._evaluation_input(case, question.user)
         known = known_rules(bench, case.application_id)
         explanation = explain_rule(
             model,
             bench.facts,
             bench.structure,
             self._scope(case),
-            question.rule.of(known),
+            question.rule.resolve(known),
             now=self._now if case.at is None else case.at,
             address=case.address,
             holders=self._holders(case.application_id),
         )
         if explanation.allowed is not (question.expected == "may"):
             return tuple(explanation_sentences(explanation))
-        return None if self._has(case.application_id, question.rule, known) else (UNKNOWN_RULE,)
+        return None if self._is_known_rule(case.application_id, question.rule, known) else (UNKNOWN_RULE,)
 
-    def _has(self, application_id: int, asked: RuleReference, known: frozenset[Rule]) -> bool:
+    def _is_known_rule(self, application_id: int, asked: RuleReference, known: frozenset[Rule]) -> bool:
         """Whether anybody could hold it: what is forbidden under a misspelled name would be denied for ever."""
         entries = (
             direct_entries(held)
-            for (number, _), record in self._state.world.records.items()
+            for (number, _), record in self._state.permissions.records.items()
             for held in record.scopes.values()
             if number == application_id
         )
         return not known.union(*entries).isdisjoint(asked.rules)
 
-    def _other_roles(
+    def _role_failures(
         self, case: PermissionCase, user: str | HypotheticalPerson, wanted: tuple[str, ...]
     ) -> list[CaseFailure]:
-        model, bench = self._model(case), self._bench(case, user)
+        model, bench = self._application_model(case), self._evaluation_input(case, user)
         now = self._now if case.at is None else case.at
         held = evaluate(model, bench.facts, bench.structure, now=now, address=case.address)
-        names = sorted(one.role.name for one in held.assigned(self._scope(case)).values())
+        names = sorted(one.role.name for one in held.granted_roles(self._scope(case)).values())
         if sorted(name.lower() for name in wanted) == sorted(name.lower() for name in names):
             return []
         told = f"The roles held there are {', '.join(names)}." if names else "No role is held there."
@@ -162,7 +162,7 @@ class ModelRunner:
             CaseFailure(expected=f"{user_text(user)} has the roles {', '.join(sorted(wanted))}", sentences=(told,))
         ]
 
-    def _model(self, case: PermissionCase) -> ApplicationModel:
+    def _application_model(self, case: PermissionCase) -> ApplicationModel:
         found = self._references.application(case.application_id)
         if found is None:
             raise Malformed(f"{case.place}.application: the model has no application {case.application_id}")
@@ -180,31 +180,33 @@ class ModelRunner:
         self._references.refuse_unknown_resources((asked.scope,), f"{case.place}.resource")
         return asked.scope
 
-    def _bench(self, case: PermissionCase, user: str | HypotheticalPerson) -> Bench:
+    def _evaluation_input(self, case: PermissionCase, user: str | HypotheticalPerson) -> Bench:
         facts = (
-            self._facts(self._user(user, case), case)
+            self._facts_of_user(self._user(user, case), case)
             if isinstance(user, str)
-            else self._stranger(user, self._model(case), case.place)
+            else self._facts_of_person(user, self._application_model(case), case.place)
         )
-        return Bench(facts=facts, models={case.application_id: self._model(case)}, structure=self._structure)
+        return Bench(
+            facts=facts, models={case.application_id: self._application_model(case)}, structure=self._structure
+        )
 
     def _user(self, name: str, case: PermissionCase) -> User:
         """By id or login."""
         for user in self._state.users:
             if user.user_id == name or (user.login is not None and user.login_key == login_key(name)):
                 return user
-        account = self._state.world.service_accounts.get(name)
+        account = self._state.permissions.service_accounts.get(name)
         if account is None:
             raise Malformed(f"{case.place}: the model has no user {name}")
         return User(user_id=name, login=None, nick=account.name, reg_time=0)
 
-    def _facts(self, user: User, case: PermissionCase) -> Facts:
-        world, user_id = self._state.world, user.user_id
+    def _facts_of_user(self, user: User, case: PermissionCase) -> Facts:
+        world, user_id = self._state.permissions, user.user_id
         groups = (group for model in world.projects.values() for group in model.groups.values())
         domain = (user.login_key or "").rpartition("@")[2] if user.email_verified else ""
         return Facts(
             subject=ConditionSubject(
-                user_id=user_id, domain=domain or None, tags=user.tags | user.kept_tags, purchases=user.purchases
+                user_id=user_id, domain=domain or None, tags=user.tags | user.system_tags, purchases=user.purchases
             ),
             login=user.login,
             blocked=user.blocked,
@@ -218,7 +220,7 @@ class ModelRunner:
             structure=self._structure.version,
         )
 
-    def _stranger(self, person: HypotheticalPerson, model: ApplicationModel, place: str) -> Facts:
+    def _facts_of_person(self, person: HypotheticalPerson, model: ApplicationModel, place: str) -> Facts:
         number = model.application.application_id
         roles = parse_assignments(list(person.roles), place=f"{place}.user.roles")
         scopes = {ROOT: ScopeHoldings(roles=roles)} if roles else {}
@@ -241,7 +243,7 @@ class ModelRunner:
         )
 
     def _applications(self, number: int) -> dict[int, ApplicationState]:
-        model = self._state.world.applications[number]
+        model = self._state.permissions.applications[number]
         return {
             number: ApplicationState(
                 application_id=number,
@@ -254,20 +256,20 @@ class ModelRunner:
     def _holders(self, number: int) -> dict[str, int]:
         """How many users each role of the application has."""
         held: dict[str, set[str]] = {}
-        for (application_id, user_id), record in self._state.world.records.items():
+        for (application_id, user_id), record in self._state.permissions.records.items():
             for one in (one for held_there in record.scopes.values() for one in held_there.roles):
                 if application_id == number and not one.end.is_past(self._now):
                     held.setdefault(one.role, set()).add(user_id)
         return {role: len(users) for role, users in held.items()}
 
 
-def build_structure(world: PermissionState) -> Structure:
-    connecting: dict[int, tuple[str, ...]] = dict.fromkeys(world.applications, ())
-    for project_id, model in sorted(world.projects.items()):
+def build_structure(permissions: PermissionState) -> Structure:
+    connecting: dict[int, tuple[str, ...]] = dict.fromkeys(permissions.applications, ())
+    for project_id, model in sorted(permissions.projects.items()):
         for number, grants in model.project.settings.services.items():
             if grants and not model.project.removed:
                 connecting[number] = (*connecting.get(number, ()), project_id)
-    return Structure(version=1, projects=world.projects, connecting=connecting)
+    return Structure(version=1, projects=permissions.projects, connecting=connecting)
 
 
 def owned_projects(record: UserRecord) -> dict[str, End]:

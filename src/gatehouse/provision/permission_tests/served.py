@@ -26,16 +26,16 @@ class ServiceRunner:
             by_user.setdefault(str(question.user), []).append(question)
         for user_id, questions in by_user.items():
             for start in range(0, len(questions), QUESTIONS_PER_REQUEST):
-                found += await self._of_one(case, user_id, questions[start : start + QUESTIONS_PER_REQUEST])
+                found += await self._failures_of_user(case, user_id, questions[start : start + QUESTIONS_PER_REQUEST])
         return found
 
-    async def _of_one(
+    async def _failures_of_user(
         self, case: PermissionCase, user_id: str, questions: Sequence[ExpectedPermission]
     ) -> list[CaseFailure]:
         found = []
         for question, allowed in zip(questions, await self._answers(case, user_id, questions), strict=True):
             if allowed is not (question.expected == "may"):
-                explanation = await self._explained(case, user_id, question)
+                explanation = await self._explain(case, user_id, question)
                 told = tuple(str(sentence) for sentence in explanation["sentences"])
                 found.append(CaseFailure(expected=expectation_text(question), sentences=told))
         return found
@@ -45,13 +45,13 @@ class ServiceRunner:
     ) -> list[bool]:
         """A check knows no address; where the case names one it is explained what would be."""
         if case.address is not None:
-            return [(await self._explained(case, user_id, one))["allowed"] for one in questions]
+            return [(await self._explain(case, user_id, one))["allowed"] for one in questions]
         checks = [{"rule": one.rule.text, **scope_fields(case)} for one in questions]
         data = {"user_id": user_id, "checks": checks}
         answers: list[bool] = await self._post("check", {"application_id": case.application_id, "data": data})
         return answers
 
-    async def _explained(self, case: PermissionCase, user_id: str, question: ExpectedPermission) -> Mapping[str, Any]:
+    async def _explain(self, case: PermissionCase, user_id: str, question: ExpectedPermission) -> Mapping[str, Any]:
         data = {"user_id": user_id, "rule": question.rule.text, **scope_fields(case)}
         if case.address is not None:
             data["ip"] = str(case.address)

@@ -64,7 +64,7 @@ class FoundApplication:
 
 
 def merge_application(
-    entry: ApplicationFileEntry, base: Application, references: References, tools: Context, place: str
+    entry: ApplicationFileEntry, base: Application, references: References, context: Context, place: str
 ) -> Application:
     """The application as it will be, keys and service metadata apart; raises Malformed."""
     after = base
@@ -76,7 +76,7 @@ def merge_application(
     if entry.project_id is not UNSET:
         after = replace(after, project_id=resolve_project_id(entry.project_id, references, f"{place}.project_id"))
     if entry.settings is not UNSET:
-        settings = grammar.check_application_settings(entry.settings or {}, f"{place}.settings", tools.reachable)
+        settings = grammar.check_application_settings(entry.settings or {}, f"{place}.settings", context.reachable)
         after = replace(after, settings=settings)
     if base.is_central and after.project_id is not None:
         raise Malformed(f"{place}.project_id: application 1 is the service itself and belongs to no project")

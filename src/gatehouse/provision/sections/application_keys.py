@@ -29,17 +29,17 @@ ACCESS_KEY_VALUE: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedKeys:
-    acts: tuple[PutAccessKey | AddPublicKey, ...] = ()
+    writes: tuple[PutAccessKey | AddPublicKey, ...] = ()
     generated: Mapping[str, str] = field(default_factory=dict, repr=False)  # values by comment, told once
 
     @property
     def fields(self) -> list[str]:
         kinds = {"access_keys": PutAccessKey, "public_keys": AddPublicKey}
-        return [name for name, kind in kinds.items() if any(isinstance(act, kind) for act in self.acts)]
+        return [name for name, kind in kinds.items() if any(isinstance(act, kind) for act in self.writes)]
 
 
 def with_service_meta(
-    application: Application, given: Mapping[str, Any] | None, tools: Context, terms: Options, place: str
+    application: Application, given: Mapping[str, Any] | None, context: Context, options: Options, place: str
 ) -> Application:
     """Service metadata are replaced whole; the keys among them stay when they are absent. Raises Malformed."""
     members = given or dict.fromkeys(SERVICE_KEYS)
@@ -53,59 +53,63 @@ def with_service_meta(
             public,
             application_id=application.application_id,
             source=KeySource.SERVICE_META,
-            now=tools.now,
+            now=context.now,
             place=f"{place}.public_key",
         )
         key = key if key is not None and key.pem == new.pem else new
-    private = wanted_private_key(application, members.get("private_key", UNSET), tools, terms, f"{place}.private_key")
+    private = wanted_private_key(
+        application, members.get("private_key", UNSET), context, options, f"{place}.private_key"
+    )
     shown = {} if key is None else {"public_key": key.pem}
     return replace(application, service_meta={**meta, **shown}, service_key=key, sealed_private_key=private)
 
 
 def wanted_private_key(
-    application: Application, given: object, tools: Context, terms: Options, place: str
+    application: Application, given: object, context: Context, options: Options, place: str
 ) -> bytes | None:
     kept = application.sealed_private_key
     if given is UNSET or given is None:
         return kept if given is UNSET else None
-    text = reveal_text(given, tools, terms, private_key_file_purpose(application.application_id), place)
+    text = reveal_text(given, context, options, private_key_file_purpose(application.application_id), place)
     grammar.check_private_key(text, place)
-    opened = None if kept is None else tools.masters.opened(kept, purpose=PRIVATE_KEY_PURPOSE)
+    opened = None if kept is None else context.masters.try_open(kept, purpose=PRIVATE_KEY_PURPOSE)
     if opened is not None and constant_time_equal(text.encode(), opened):
         return kept
-    return tools.masters.seal(text.encode(), purpose=PRIVATE_KEY_PURPOSE)
+    return context.masters.seal(text.encode(), purpose=PRIVATE_KEY_PURPOSE)
 
 
-def reveal_text(given: object, tools: Context, terms: Options, purpose: str, place: str) -> str:
+def reveal_text(given: object, context: Context, options: Options, purpose: str, place: str) -> str:
     try:
-        secret = given if isinstance(given, FileSecret) else FileSecret.of(given)
-        return reveal_secret(secret, tools, terms, purpose=purpose).text
+        secret = given if isinstance(given, FileSecret) else FileSecret.parse(given)
+        return reveal_secret(secret, context, options, purpose=purpose).text
     except (BadInput, ValueError) as error:
         raise Malformed(f"{place}: {error}") from None
 
 
-def wanted_keys(found: FoundApplication, world: PermissionState, tools: Context, terms: Options) -> WantedKeys:
+def wanted_keys(
+    found: FoundApplication, permissions: PermissionState, context: Context, options: Options
+) -> WantedKeys:
     """Keys the record does not list stay: none is ever taken away by leaving it out (R7). Raises Malformed."""
     wanted = WantedKeys()
     if found.entry.access_keys is not UNSET:
-        wanted = wanted_access_keys(found, found.entry.access_keys, world, tools, terms)
+        wanted = wanted_access_keys(found, found.entry.access_keys, permissions, context, options)
     if found.entry.public_keys is not UNSET:
-        added = wanted_public_keys(found, found.entry.public_keys, world, tools)
-        wanted = replace(wanted, acts=(*wanted.acts, *added))
+        added = wanted_public_keys(found, found.entry.public_keys, permissions, context)
+        wanted = replace(wanted, writes=(*wanted.writes, *added))
     return wanted
 
 
 def wanted_access_keys(
     found: FoundApplication,
     given: Sequence[AccessKeyFileEntry],
-    world: PermissionState,
-    tools: Context,
-    terms: Options,
+    permissions: PermissionState,
+    context: Context,
+    options: Options,
 ) -> WantedKeys:
     """A key is found by its value, else by its comment; one that is new and has no value gets one."""
     place, number = f"{found.place}.access_keys", found.application_id
-    kept = world.access_keys.get(number, ())
-    values = [access_key_value(one, number, tools, terms, f"{place}[{at}]") for at, one in enumerate(given)]
+    kept = permissions.access_keys.get(number, ())
+    values = [access_key_value(one, number, context, options, f"{place}[{at}]") for at, one in enumerate(given)]
     acts: list[PutAccessKey] = []
     generated: dict[str, str] = {}
     for at, (entry, value, before) in enumerate(
@@ -113,20 +117,20 @@ def wanted_access_keys(
     ):
         comment = grammar.check_comment(entry.comment, f"{place}[{at}].comment")
         if value is not None:
-            refuse_key_of_other_application(value, number, world, f"{place}[{at}].hash")
+            refuse_key_of_other_application(value, number, permissions, f"{place}[{at}].hash")
         if before is not None and (value is None or constant_time_equal(sha256(value), before.digest)):
-            renamed = PutAccessKey(before, replace(before, comment=comment, modified_at=tools.now))
+            renamed = PutAccessKey(before, replace(before, comment=comment, modified_at=context.now))
             acts += [renamed] if before.comment != comment else []
             continue
-        new = new_access_key(number, comment, masters=tools.masters, now=tools.now)
+        new = new_access_key(number, comment, masters=context.masters, now=context.now)
         if value is None:
             generated[comment or f"key {at + 1}"] = new.value
         else:
-            new = stored_access_key(value, number, comment, masters=tools.masters, now=tools.now)
+            new = stored_access_key(value, number, comment, masters=context.masters, now=context.now)
         acts.append(PutAccessKey(before, new.key))
     with limit_as_malformed(place):
         refuse_access_keys(len(kept) + sum(act.before is None for act in acts))
-    return WantedKeys(acts=tuple(acts), generated=generated)
+    return WantedKeys(writes=tuple(acts), generated=generated)
 
 
 def match_access_keys(
@@ -150,32 +154,32 @@ def key_matches(key: AccessKey, entry: AccessKeyFileEntry, value: str | None) ->
 
 
 def access_key_value(
-    entry: AccessKeyFileEntry, number: int, tools: Context, terms: Options, place: str
+    entry: AccessKeyFileEntry, number: int, context: Context, options: Options, place: str
 ) -> str | None:
     if entry.hash is UNSET:
         return None
-    value = reveal_text(entry.hash, tools, terms, access_key_file_purpose(number), f"{place}.hash")
+    value = reveal_text(entry.hash, context, options, access_key_file_purpose(number), f"{place}.hash")
     if not ACCESS_KEY_VALUE.fullmatch(value):
         raise Malformed(f"{place}.hash: an access key is 64 hexadecimal digits in lower case")
     return value
 
 
-def refuse_key_of_other_application(value: str, number: int, world: PermissionState, place: str) -> None:
+def refuse_key_of_other_application(value: str, number: int, permissions: PermissionState, place: str) -> None:
     digest = sha256(value)
-    for other, keys in world.access_keys.items():
+    for other, keys in permissions.access_keys.items():
         if other != number and any(constant_time_equal(digest, key.digest) for key in keys):
             raise Malformed(f"{place}: is the access key of application {other}")
 
 
 def wanted_public_keys(
-    found: FoundApplication, given: Sequence[str], world: PermissionState, tools: Context
+    found: FoundApplication, given: Sequence[str], permissions: PermissionState, context: Context
 ) -> list[AddPublicKey]:
     place, number = f"{found.place}.public_keys", found.application_id
-    known = {key.pem for key in world.public_keys.get(number, ())}
+    known = {key.pem for key in permissions.public_keys.get(number, ())}
     count, acts = len(known), []
     for at, text in enumerate(given):
         key = new_application_key(
-            text, application_id=number, source=KeySource.CUSTOM, now=tools.now, place=f"{place}[{at}]"
+            text, application_id=number, source=KeySource.CUSTOM, now=context.now, place=f"{place}[{at}]"
         )
         if key.pem not in known:
             known.add(key.pem)
@@ -194,30 +198,30 @@ def limit_as_malformed(place: str) -> Iterator[None]:
         raise Malformed(f"{place}: {full} Those not listed are kept.") from None
 
 
-def service_meta_document(application: Application, tools: Context, *, secrets: bool) -> Document:
+def service_meta_document(application: Application, context: Context, *, secrets: bool) -> Document:
     meta = dict(application.service_meta)
     kept = application.sealed_private_key
     if kept is not None and secrets:
-        text = tools.masters.open(kept, purpose=PRIVATE_KEY_PURPOSE).decode()
+        text = context.masters.open(kept, purpose=PRIVATE_KEY_PURPOSE).decode()
         meta["private_key"] = sealed_document(
-            text, tools, purpose=private_key_file_purpose(application.application_id)
+            text, context, purpose=private_key_file_purpose(application.application_id)
         )
     return meta
 
 
-def keys_document(number: int, world: PermissionState, tools: Context, *, secrets: bool) -> Document:
+def keys_document(number: int, permissions: PermissionState, context: Context, *, secrets: bool) -> Document:
     return {
         "access_keys": [
-            {"comment": key.comment, **(access_key_secret(key, tools) if secrets else {})}
-            for key in world.access_keys.get(number, ())
+            {"comment": key.comment, **(access_key_secret(key, context) if secrets else {})}
+            for key in permissions.access_keys.get(number, ())
         ],
-        "public_keys": [key.pem for key in world.public_keys.get(number, ())],
+        "public_keys": [key.pem for key in permissions.public_keys.get(number, ())],
     }
 
 
-def access_key_secret(key: AccessKey, tools: Context) -> Document:
-    value = tools.masters.open(key.sealed, purpose=access_key_purpose(key.key_id)).decode()
-    return {"hash": sealed_document(value, tools, purpose=access_key_file_purpose(key.application_id))}
+def access_key_secret(key: AccessKey, context: Context) -> Document:
+    value = context.masters.open(key.sealed, purpose=access_key_purpose(key.key_id)).decode()
+    return {"hash": sealed_document(value, context, purpose=access_key_file_purpose(key.application_id))}
 
 
 def access_key_file_purpose(number: int) -> str:

@@ -38,59 +38,59 @@ EMPTY_RECORD: Final[Mapping[str, object]] = dict.fromkeys(RECORD_SECTIONS)  # ea
 class ApplicationUsersStage:
     name = "applications"
 
-    async def draft(
+    async def plan(
         self,
         entries: Sequence[Located[ApplicationFileEntry]],
         state: StoredState,
-        tools: Context,
-        terms: Options,  # noqa: ARG002 - a stage's signature
+        context: Context,
+        options: Options,  # noqa: ARG002 - a stage's signature
     ) -> SectionPlan:
         problems, changes = Problems(), []
-        references = References(state, tools.file)
+        references = References(state, context.file)
         for placed in entries:
-            model = stored_application(placed.entry, state.world, references)
+            model = stored_application(placed.entry, state.permissions, references)
             if model is None or placed.entry.users is UNSET:
                 continue
-            planning = UserRecordPlanner(model, state.world, references)
+            planning = UserRecordPlanner(model, state.permissions, references)
             for user_id, given in placed.entry.users.items():
                 with collect_problems(problems):
-                    change = planning.change(user_id, given, f"{placed.place}.users.{printable(user_id)}")
+                    change = planning.plan_change(user_id, given, f"{placed.place}.users.{printable(user_id)}")
                     changes += [] if change is None else [change]
         return SectionPlan(changes=tuple(changes), problems=tuple(problems.lines))
 
 
 def stored_application(
-    entry: ApplicationFileEntry, world: PermissionState, references: References
+    entry: ApplicationFileEntry, permissions: PermissionState, references: References
 ) -> ApplicationModel | None:
     """As the stage before found or made it; one it refused is none."""
     if entry.application_id is not UNSET:
         return references.application(entry.application_id)
-    home = None if entry.project_id is UNSET or entry.project_id is None else world.project(entry.project_id)
+    home = None if entry.project_id is UNSET or entry.project_id is None else permissions.project(entry.project_id)
     key = (None if home is None else home.project.project_id, entry.name)
-    live = (model for model in world.applications.values() if world.is_live(model.application))
+    live = (model for model in permissions.applications.values() if permissions.is_live(model.application))
     return next((model for model in live if (model.application.project_id, model.application.name) == key), None)
 
 
 class UserRecordPlanner:
     """The users of one application."""
 
-    def __init__(self, model: ApplicationModel, world: PermissionState, references: References) -> None:
+    def __init__(self, model: ApplicationModel, permissions: PermissionState, references: References) -> None:
         self._model = model
-        self._world = world
+        self._permissions = permissions
         self._references = references
 
-    def change(self, user_id: str, given: object, place: str) -> Change | None:
+    def plan_change(self, user_id: str, given: object, place: str) -> Change | None:
         """Raises Malformed."""
         self._references.user(user_id, place)
-        before = self._world.record(self._model.application.application_id, user_id)
-        after = self._wanted(before, given, place)
+        before = self._permissions.record(self._model.application.application_id, user_id)
+        after = self._wanted_record(before, given, place)
         if after == before:
             return None
         refuse_invalid_holdings(self._model, before.scopes, after.scopes, place)
         rules.refuse_duplicate_paths(after.root.private_data, after.root.public_data, place=place)
         return record_change(self._model, before, after)
 
-    def _wanted(self, before: UserRecord, given: object, place: str) -> UserRecord:
+    def _wanted_record(self, before: UserRecord, given: object, place: str) -> UserRecord:
         """A section that is absent stays, null empties it; null in place of the user takes all he has.
 
         What is held of application 1 in projects is said by the section memberships.
@@ -100,8 +100,8 @@ class UserRecordPlanner:
         private = read_members(members.get("private_data") or {}, f"{place}.private_data")
         if PROJECT_ACCESS in private or ("private_data" in members and not self._model.application.is_central):
             where = f"{place}.private_data.{PROJECT_ACCESS}"
-            below = self._access(before, private.get(PROJECT_ACCESS) or {}, where)
-        scopes = {ROOT: self._root(before, members, place), **below}
+            below = self._project_holdings(before, private.get(PROJECT_ACCESS) or {}, where)
+        scopes = {ROOT: self._root_holdings(before, members, place), **below}
         after = replace(before, scopes={scope: held for scope, held in scopes.items() if not held.is_empty})
         if "login" in members:
             after = replace(after, login=rules.parse_own_login(members["login"] or {}, place=f"{place}.login"))
@@ -110,7 +110,7 @@ class UserRecordPlanner:
             after = replace(after, secret_data=secret)
         return after
 
-    def _root(self, before: UserRecord, members: Mapping[str, object], place: str) -> ScopeHoldings:
+    def _root_holdings(self, before: UserRecord, members: Mapping[str, object], place: str) -> ScopeHoldings:
         root = before.root
         if "roles" in members:
             root = replace(root, roles=parse_assignments(members["roles"] or [], place=f"{place}.roles"))
@@ -128,9 +128,9 @@ class UserRecordPlanner:
                 )
         return root
 
-    def _access(self, before: UserRecord, given: object, place: str) -> dict[Scope, ScopeHoldings]:
+    def _project_holdings(self, before: UserRecord, given: object, place: str) -> dict[Scope, ScopeHoldings]:
         """All that is held in projects; what is held where nothing is given any more stays."""
-        kept = {scope: held for scope, held in before.scopes.items() if not self._is_told(scope)}
+        kept = {scope: held for scope, held in before.scopes.items() if not self._is_exported(scope)}
         found: dict[Scope, ScopeHoldings] = {}
         for name, document in read_members(given, place).items():
             where = f"{place}.{printable(name)}"
@@ -146,10 +146,10 @@ class UserRecordPlanner:
             found |= scopes
         return {**kept, **found}
 
-    def _is_told(self, scope: Scope) -> bool:
+    def _is_exported(self, scope: Scope) -> bool:
         """Whether an export tells what is held there."""
         related = scope.is_root or is_related(self._model.application, scope.project_id)
-        return related and self._world.has(scope)
+        return related and self._permissions.has_scope(scope)
 
 
 def with_administrator(before: UserRecord, wanted: ScopeHoldings, place: str) -> tuple[Assignment, ...]:
@@ -173,7 +173,7 @@ def record_change(model: ApplicationModel, before: UserRecord, record: UserRecor
         kind="record",
         name=f"of user {record.user_id} in application {number}",
         fields=tuple(name for name in RECORD_SECTIONS if old[name] != new[name]) if action is Action.CHANGE else (),
-        act=ChangeRecords((before,), (record,)),
+        write=ChangeRecords((before,), (record,)),
         subject=record.user_id,
         notes=(
             AuditNote(
@@ -183,24 +183,26 @@ def record_change(model: ApplicationModel, before: UserRecord, record: UserRecor
     )
 
 
-def users_document(model: ApplicationModel, world: PermissionState) -> Document:
+def users_document(model: ApplicationModel, permissions: PermissionState) -> Document:
     """Of application 1 only what is held at its root: the rest is in other sections."""
     number, names = model.application.application_id, role_names(model)
     found: Document = {}
-    for (application_id, user_id), record in sorted(world.records.items()):
+    for (application_id, user_id), record in sorted(permissions.records.items()):
         if application_id != number:
             continue
-        visible = exportable_record(model, record, world)
+        visible = exportable_record(model, record, permissions)
         if visible.scopes or visible.login or visible.secret_data:
             document = record_document(visible, names)
             found[user_id] = {name: document[name] for name in RECORD_SECTIONS}
     return found
 
 
-def exportable_record(model: ApplicationModel, record: UserRecord, world: PermissionState) -> UserRecord:
+def exportable_record(model: ApplicationModel, record: UserRecord, permissions: PermissionState) -> UserRecord:
     central = model.application.is_central
     scopes = {
-        scope: held for scope, held in record.scopes.items() if scope.is_root or (not central and world.has(scope))
+        scope: held
+        for scope, held in record.scopes.items()
+        if scope.is_root or (not central and permissions.has_scope(scope))
     }
     if central and ROOT in scopes:
         held = scopes[ROOT]

@@ -52,92 +52,94 @@ class ApplicationSection:
     name = "applications"
     entry = ApplicationFileEntry
 
-    def scope(self, entries: Sequence[Located[ApplicationFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - all are read
+    def read_scope(self, entries: Sequence[Located[ApplicationFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - all are read
         people = frozenset(
             user_id for placed in entries if placed.entry.users is not UNSET for user_id in placed.entry.users
         )
-        return ReadScope(world=True, user_ids=people, record_users=people)
+        return ReadScope(permissions=True, user_ids=people, record_users=people)
 
-    async def draft(
-        self, entries: Sequence[Located[ApplicationFileEntry]], state: StoredState, tools: Context, terms: Options
+    async def plan(
+        self, entries: Sequence[Located[ApplicationFileEntry]], state: StoredState, context: Context, options: Options
     ) -> SectionPlan:
-        planning = ApplicationPlanner(state, tools, terms)
+        planning = ApplicationPlanner(state, context, options)
         for placed in entries:
             with collect_problems(planning.problems):
                 planning.plan(placed)
-        if terms.prune:
+        if options.prune:
             planning.remove_unnamed()
         return SectionPlan(changes=tuple(planning.changes), problems=tuple(planning.problems.lines))
 
-    def documents(self, state: StoredState, tools: Context, *, secrets: bool) -> list[Document]:
-        world = state.world
+    def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:
+        world = state.permissions
         live = [model for _, model in sorted(world.applications.items()) if world.is_live(model.application)]
-        return [application_document(model, world, tools, secrets=secrets) for model in live]
+        return [application_document(model, world, context, secrets=secrets) for model in live]
 
 
 class ApplicationPlanner:
     """One record after the other, each against what the ones before it leave."""
 
-    def __init__(self, state: StoredState, tools: Context, terms: Options) -> None:
+    def __init__(self, state: StoredState, context: Context, options: Options) -> None:
         self.changes: list[Change] = []
         self.problems = Problems()
         self._state = state
-        self._tools = tools
-        self._terms = terms
+        self._context = context
+        self._options = options
         self._places: dict[int, str] = {}
-        self._users = known_user_ids(state, tools.file)
+        self._users = known_user_ids(state, context.file)
         self._named = {
             placed.entry.application_id
-            for placed in tools.file.of("applications")
+            for placed in context.file.entries_of("applications")
             if placed.entry.application_id is not UNSET
         }
 
     @property
-    def _world(self) -> PermissionState:
-        return self._state.world
+    def _permissions(self) -> PermissionState:
+        return self._state.permissions
 
-    def plan(self, placed: Located[ApplicationFileEntry]) -> None:
-        found = self._found(placed)
-        first = self._places.setdefault(found.application_id, placed.place)
-        if first != placed.place:
-            raise Malformed(f"{placed.place}: is the same application as {first}")
+    def plan(self, located: Located[ApplicationFileEntry]) -> None:
+        found = self._resolve(located)
+        first = self._places.setdefault(found.application_id, located.place)
+        if first != located.place:
+            raise Malformed(f"{located.place}: is the same application as {first}")
         self._refuse_namesake(found)
-        keys = wanted_keys(found, self._world, self._tools, self._terms)
+        keys = wanted_keys(found, self._permissions, self._context, self._options)
         change = (
             application_addition(found, keys)
             if found.before is None
-            else application_change(found, found.before, keys, self._tools.now)
+            else application_change(found, found.before, keys, self._context.now)
         )
         if change is not None:
             self.changes.append(change)
-            self._state = state_after(self._state, change.acts)
+            self._state = state_after(self._state, change.writes)
 
     def remove_unnamed(self) -> None:
         """Application 1 is the service itself; those in removed projects are out of reach already."""
-        for number, model in sorted(self._world.applications.items()):
+        for number, model in sorted(self._permissions.applications.items()):
             application = model.application
-            if number not in self._places and not application.is_central and self._world.is_live(application):
+            if number not in self._places and not application.is_central and self._permissions.is_live(application):
                 self.changes.append(application_removal(application))
 
-    def _found(self, placed: Located[ApplicationFileEntry]) -> FoundApplication:
-        place, entry = placed.place, placed.entry
-        references = References(self._state, self._tools.file, self._users)
-        before = self._stored(entry, references, place)
-        base = before or self._blank(entry, place)
-        application = merge_application(entry, base.application, references, self._tools, place)
+    def _resolve(self, located: Located[ApplicationFileEntry]) -> FoundApplication:
+        place, entry = located.place, located.entry
+        references = References(self._state, self._context.file, self._users)
+        before = self._find_stored(entry, references, place)
+        base = before or self._new_model(entry, place)
+        application = merge_application(entry, base.application, references, self._context, place)
         if entry.service_meta is not UNSET:
             application = with_service_meta(
-                application, entry.service_meta, self._tools, self._terms, f"{place}.service_meta"
+                application, entry.service_meta, self._context, self._options, f"{place}.service_meta"
             )
         model = with_rules(
-            replace(base, application=application), entry, place, self.problems, prune=self._terms.prune
+            replace(base, application=application), entry, place, self.problems, prune=self._options.prune
         )
         return FoundApplication(place=place, entry=entry, before=before, after=model)
 
-    def _stored(self, entry: ApplicationFileEntry, references: References, place: str) -> ApplicationModel | None:
+    def _find_stored(
+        self, entry: ApplicationFileEntry, references: References, place: str
+    ) -> ApplicationModel | None:
         """By its id if the record has one, else by its project and name."""
         if entry.application_id is not UNSET:
-            return self._by_id(entry.application_id, place)
+            return self._find_by_id(entry.application_id, place)
         if entry.name is UNSET:
             raise Malformed(f"{place}: needs an application_id or a name")
         name = entry.project_id
@@ -145,35 +147,35 @@ class ApplicationPlanner:
         project_id = None if home is None else home.project.project_id
         found = [
             model
-            for model in self._world.applications.values()
+            for model in self._permissions.applications.values()
             if (model.application.project_id, model.application.name) == (project_id, entry.name)
-            and self._world.is_live(model.application)
+            and self._permissions.is_live(model.application)
         ]
         if len(found) > 1:
             raise Malformed(f"{place}: several applications have that name; give the application_id")
         return found[0] if found else None
 
-    def _by_id(self, number: int, place: str) -> ApplicationModel | None:
-        found = self._world.applications.get(number)
-        spent = found is None and number in self._world.spent_application_ids
-        if spent or (found is not None and not self._world.is_live(found.application)):
+    def _find_by_id(self, number: int, place: str) -> ApplicationModel | None:
+        found = self._permissions.applications.get(number)
+        spent = found is None and number in self._permissions.spent_application_ids
+        if spent or (found is not None and not self._permissions.is_live(found.application)):
             raise Malformed(f"{place}.application_id: application {number} is removed; its id is never given again")
         return found
 
-    def _blank(self, entry: ApplicationFileEntry, place: str) -> ApplicationModel:
+    def _new_model(self, entry: ApplicationFileEntry, place: str) -> ApplicationModel:
         if entry.name is UNSET:
             raise Malformed(f"{place}: a new application needs a name")
         named = entry.application_id
-        number = next_application_id(self._world, self._named) if named is UNSET else named
+        number = next_application_id(self._permissions, self._named) if named is UNSET else named
         return ApplicationModel(
-            application=Application(application_id=number, name="", created_at=self._tools.now),
-            schema=ApplicationSchema(application_id=number, updated_at=self._tools.now),
+            application=Application(application_id=number, name="", created_at=self._context.now),
+            schema=ApplicationSchema(application_id=number, updated_at=self._context.now),
             roles={},
         )
 
     def _refuse_namesake(self, found: FoundApplication) -> None:
         own = found.after.application
-        for model in self._world.applications.values():
+        for model in self._permissions.applications.values():
             other = model.application
             same = other.project_id == own.project_id is not None and other.name == own.name and not other.removed
             if same and other.application_id != own.application_id:
@@ -189,8 +191,8 @@ def application_addition(found: FoundApplication, keys: WantedKeys) -> Change:
         action=Action.ADD,
         kind="application",
         name=str(application.application_id),
-        act=AddApplication(found.after),
-        further=keys.acts,
+        write=AddApplication(found.after),
+        further_writes=keys.writes,
         subject=f"application {application.application_id}",
         notes=(AuditNote(event=AuditEvent.APPLICATION_CREATED, details=details), *key_notes(keys)),
         generated_secret=generated_keys_text(keys),
@@ -210,7 +212,7 @@ def application_change(
         stamped = replace(model, schema=replace(model.schema, updated_at=now))
         changes = tally_differences(differences(before, stamped))
         acts.append(ChangeSchema(replace(before, application=model.application), stamped, changes))
-    acts += keys.acts
+    acts += keys.writes
     if not acts:
         return None
     return Change(
@@ -218,8 +220,8 @@ def application_change(
         kind="application",
         name=str(found.application_id),
         fields=(*own, *ruled, *keys.fields),
-        act=acts[0],
-        further=tuple(acts[1:]),
+        write=acts[0],
+        further_writes=tuple(acts[1:]),
         subject=f"application {found.application_id}",
         notes=(
             *([application_note(before.application, model.application)] if own else []),
@@ -254,7 +256,7 @@ def rule_notes(before: ApplicationModel, model: ApplicationModel) -> list[AuditN
 
 def key_notes(keys: WantedKeys) -> list[AuditNote]:
     notes = []
-    for act in keys.acts:
+    for act in keys.writes:
         match act:
             case PutAccessKey(_, key):
                 notes.append(
@@ -272,7 +274,7 @@ def application_removal(application: Application) -> Change:
         action=Action.REMOVE,
         kind="application",
         name=str(application.application_id),
-        act=ChangeApplication(application, replace(application, removed=True)),
+        write=ChangeApplication(application, replace(application, removed=True)),
         subject=f"application {application.application_id}",
         notes=(AuditNote(event=AuditEvent.APPLICATION_REMOVED),),
     )
@@ -284,7 +286,7 @@ def audited_application(application: Application) -> dict[str, object]:
 
 
 def application_document(
-    model: ApplicationModel, world: PermissionState, tools: Context, *, secrets: bool
+    model: ApplicationModel, permissions: PermissionState, context: Context, *, secrets: bool
 ) -> Document:
     application = model.application
     number = application.application_id
@@ -294,8 +296,8 @@ def application_document(
         "description": application.description,
         "project_id": application.project_id,
         "settings": dict(application.settings),
-        "service_meta": service_meta_document(application, tools, secrets=secrets),
+        "service_meta": service_meta_document(application, context, secrets=secrets),
         **rules_document(model),
-        **keys_document(number, world, tools, secrets=secrets),
-        "users": users_document(model, world),
+        **keys_document(number, permissions, context, secrets=secrets),
+        "users": users_document(model, permissions),
     }

@@ -40,65 +40,67 @@ class ExportedSecret(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 async def resolve_client_secrets(
-    found: FoundClient, tools: Context, terms: Options, problems: Problems
+    found: FoundClient, context: Context, options: Options, problems: Problems
 ) -> WantedClient:
     """Compare the secret with the one that is kept: an equal one is no change, also when it is hashed."""
     try:
-        return await wanted_client(found, tools, terms)
+        return await wanted_client(found, context, options)
     except BadInput as error:
         problems.add(f"{found.place}.client_secret", str(error))
         return WantedClient(found=found, secrets=())
 
 
-async def wanted_client(found: FoundClient, tools: Context, terms: Options) -> WantedClient:
+async def wanted_client(found: FoundClient, context: Context, options: Options) -> WantedClient:
     given = found.entry.client_secret
     if given is UNSET:
-        return keep_or_generate_secret(found, tools)
+        return keep_or_generate_secret(found, context)
     if given is None:
         return WantedClient(found=found, secrets=())
     if found.after.public:
         raise BadClient("a public client has no secret")
-    revealed = reveal_secret(given, tools, terms, purpose=client_secret_purpose(found.after.client_id))
+    revealed = reveal_secret(given, context, options, purpose=client_secret_purpose(found.after.client_id))
     if revealed.was_sealed:
-        return WantedClient(found=found, secrets=import_secrets(found, revealed.text, tools))
-    return WantedClient(found=found, secrets=await replace_secret(found, revealed.text, tools, terms))
+        return WantedClient(found=found, secrets=import_secrets(found, revealed.text, context))
+    return WantedClient(found=found, secrets=await replace_secret(found, revealed.text, context, options))
 
 
-def keep_or_generate_secret(found: FoundClient, tools: Context) -> WantedClient:
+def keep_or_generate_secret(found: FoundClient, context: Context) -> WantedClient:
     before, after = found.before, found.after
     if after.public:
         return WantedClient(found=found, secrets=())
     if before is None or before.public:
         secret = new_secret()
-        kept = new_stored_secret(after, secret, masters=tools.masters, now=tools.now)
+        kept = new_stored_secret(after, secret, masters=context.masters, now=context.now)
         return WantedClient(found=found, secrets=(kept,), generated_secret=secret)
     if before.secrets and before.profile is not after.profile:
         raise BadClient(f"must be given again: profile {after.profile} keeps it in another form")
     return WantedClient(found=found, secrets=before.secrets)
 
 
-async def replace_secret(found: FoundClient, secret: str, tools: Context, terms: Options) -> tuple[ClientSecret, ...]:
+async def replace_secret(
+    found: FoundClient, secret: str, context: Context, options: Options
+) -> tuple[ClientSecret, ...]:
     before = found.before
-    if before is not None and await is_newest(secret, before, found.after.profile, tools):
+    if before is not None and await is_newest(secret, before, found.after.profile, context):
         return before.secrets
-    check_secret(secret, allow_weak=terms.allow_weak)
+    check_secret(secret, allow_weak=options.allow_weak)
     if found.after.profile is ClientProfile.OIDC and len(secret) < STRONG_LENGTH:
-        hashed = await tools.passwords.hash(secret)
-        return (ClientSecret(kind=SecretKind.ARGON2, secret=hashed.encode(), created_at=tools.now),)
-    return (new_stored_secret(found.after, secret, masters=tools.masters, now=tools.now),)
+        hashed = await context.passwords.hash(secret)
+        return (ClientSecret(kind=SecretKind.ARGON2, secret=hashed.encode(), created_at=context.now),)
+    return (new_stored_secret(found.after, secret, masters=context.masters, now=context.now),)
 
 
-async def is_newest(secret: str, client: Client, profile: ClientProfile, tools: Context) -> bool:
+async def is_newest(secret: str, client: Client, profile: ClientProfile, context: Context) -> bool:
     """True for the secret in force; the one before it, still good for a while, is not what a file should name."""
-    live = live_secrets(client.secrets, tools.now)
+    live = live_secrets(client.secrets, context.now)
     if not live or live[-1].kind not in SECRET_KINDS[profile]:
         return False
     newest = live[-1]
     if newest.kind is SecretKind.ARGON2:
-        return await tools.passwords.matches(secret, newest.secret.decode())
+        return await context.passwords.matches(secret, newest.secret.decode())
     if newest.kind is SecretKind.SHA256:
         return constant_time_equal(sha256(secret), newest.secret)
-    kept = tools.masters.opened(newest.secret, purpose=client_secret_purpose(client.client_id))
+    kept = context.masters.try_open(newest.secret, purpose=client_secret_purpose(client.client_id))
     return kept is not None and constant_time_equal(secret, kept)
 
 
@@ -113,61 +115,63 @@ def live_secrets(secrets: Sequence[ClientSecret], now: int) -> tuple[ClientSecre
     return tuple(secret for secret in secrets if not 0 < secret.expires_at <= now)
 
 
-def open_secret(secret: ClientSecret, client: Client, tools: Context) -> bytes:
+def open_secret(secret: ClientSecret, client: Client, context: Context) -> bytes:
     if secret.kind is not SecretKind.SEALED:
         return secret.secret
-    return tools.masters.open(secret.secret, purpose=client_secret_purpose(client.client_id))
+    return context.masters.open(secret.secret, purpose=client_secret_purpose(client.client_id))
 
 
-def exported_secrets(client: Client, tools: Context) -> list[ExportedSecret]:
+def exported_secrets(client: Client, context: Context) -> list[ExportedSecret]:
     """Every live secret of the client, ready to travel."""
     return [
         ExportedSecret(
             slot=secret.slot,
             kind=secret.kind,
-            secret=open_secret(secret, client, tools),
+            secret=open_secret(secret, client, context),
             created_at=secret.created_at,
             expires_at=secret.expires_at,
         )
-        for secret in live_secrets(client.secrets, tools.now)
+        for secret in live_secrets(client.secrets, context.now)
     ]
 
 
-def import_secrets(found: FoundClient, text: str, tools: Context) -> tuple[ClientSecret, ...]:
+def import_secrets(found: FoundClient, text: str, context: Context) -> tuple[ClientSecret, ...]:
     """The secrets an export took along; those that are kept, when they are the same."""
     arriving = [
-        one for one in msgspec.json.decode(text, type=list[ExportedSecret]) if not 0 < one.expires_at <= tools.now
+        one for one in msgspec.json.decode(text, type=list[ExportedSecret]) if not 0 < one.expires_at <= context.now
     ]
     if len(arriving) > MAX_LIVE_SECRETS or any(one.kind not in SECRET_KINDS[found.after.profile] for one in arriving):
         raise BadClient(f"was exported from a client of another profile than {found.after.profile}")
     before = found.before
-    if before is not None and has_same_secrets(before, arriving, tools):
+    if before is not None and has_same_secrets(before, arriving, context):
         return before.secrets
-    return tuple(stored_secret(one, found.after, tools) for one in arriving)
+    return tuple(stored_secret(one, found.after, context) for one in arriving)
 
 
-def has_same_secrets(client: Client, arriving: Sequence[ExportedSecret], tools: Context) -> bool:
+def has_same_secrets(client: Client, arriving: Sequence[ExportedSecret], context: Context) -> bool:
     """False also where one is damaged: what a file gives takes its place."""
     try:
-        return exported_secrets(client, tools) == arriving
+        return exported_secrets(client, context) == arriving
     except (Tampered, WrongMasterKey):
         return False
 
 
-def stored_secret(one: ExportedSecret, client: Client, tools: Context) -> ClientSecret:
+def stored_secret(one: ExportedSecret, client: Client, context: Context) -> ClientSecret:
     native = one.kind is SecretKind.SEALED
-    stored = tools.masters.seal(one.secret, purpose=client_secret_purpose(client.client_id)) if native else one.secret
+    stored = (
+        context.masters.seal(one.secret, purpose=client_secret_purpose(client.client_id)) if native else one.secret
+    )
     return ClientSecret(
         slot=one.slot, kind=one.kind, secret=stored, created_at=one.created_at, expires_at=one.expires_at
     )
 
 
-def secrets_document(client: Client, tools: Context) -> Document:
+def secrets_document(client: Client, context: Context) -> Document:
     """The secrets as an export writes them, all in one text; null says that there is none."""
     if client.public:
         return {}
-    arriving = exported_secrets(client, tools)
+    arriving = exported_secrets(client, context)
     if not arriving:
         return {"client_secret": None}
     text = msgspec.json.encode(arriving).decode()
-    return {"client_secret": sealed_document(text, tools, purpose=client_secret_purpose(client.client_id))}
+    return {"client_secret": sealed_document(text, context, purpose=client_secret_purpose(client.client_id))}

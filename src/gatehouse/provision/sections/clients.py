@@ -26,21 +26,21 @@ class ClientSection:
     name = "clients"
     entry = ClientFileEntry
 
-    def scope(self, entries: Sequence[Located[ClientFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - all are read
+    def read_scope(self, entries: Sequence[Located[ClientFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - all are read
         return ReadScope()
 
-    async def draft(
-        self, entries: Sequence[Located[ClientFileEntry]], state: StoredState, tools: Context, terms: Options
+    async def plan(
+        self, entries: Sequence[Located[ClientFileEntry]], state: StoredState, context: Context, options: Options
     ) -> SectionPlan:
         problems = Problems()
-        found = resolve_clients(entries, state, tools.now, problems)
+        found = resolve_clients(entries, state, context.now, problems)
         if problems.lines:
             return SectionPlan(problems=tuple(problems.lines))
-        wanted = await gather_in_batches([resolve_client_secrets(one, tools, terms, problems) for one in found])
-        return SectionPlan(changes=plan_clients(wanted, state, prune=terms.prune), problems=tuple(problems.lines))
+        wanted = await gather_in_batches([resolve_client_secrets(one, context, options, problems) for one in found])
+        return SectionPlan(changes=plan_clients(wanted, state, prune=options.prune), problems=tuple(problems.lines))
 
-    def documents(self, state: StoredState, tools: Context, *, secrets: bool) -> list[Document]:
-        return [client_to_document(client, tools, secrets=secrets) for client in state.clients]
+    def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:
+        return [client_to_document(client, context, secrets=secrets) for client in state.clients]
 
 
 def resolve_clients(
@@ -60,7 +60,7 @@ def resolve_clients(
         if before is None and entry.name is UNSET:
             problems.add(place, "a new client needs a name")
         else:
-            problems.checked(place, check_client, after, otherwise=None)
+            problems.check_value(place, check_client, after, otherwise=None)
         found.append(FoundClient(place=place, entry=entry, before=before, after=after))
     return found
 
@@ -89,7 +89,7 @@ def client_change(one: WantedClient) -> Change:
             action=Action.ADD,
             kind="client",
             name=after.client_id,
-            act=AddClient(after),
+            write=AddClient(after),
             subject=after.client_id,
             notes=(AuditNote(event=AuditEvent.CLIENT_CREATED, details={"profile": after.profile.value}),),
             generated_secret=one.generated_secret,
@@ -100,7 +100,7 @@ def client_change(one: WantedClient) -> Change:
         kind="client",
         name=after.client_id,
         fields=fields,
-        act=ChangeClient(after),
+        write=ChangeClient(after),
         subject=after.client_id,
         notes=(AuditNote(event=AuditEvent.CLIENT_CHANGED, details={"fields": ", ".join(fields)}),),
         generated_secret=one.generated_secret,
@@ -112,11 +112,11 @@ def client_removal(client: Client) -> Change:
         action=Action.REMOVE,
         kind="client",
         name=client.client_id,
-        act=ChangeClient(replace(client, removed=True, secrets=())),
+        write=ChangeClient(replace(client, removed=True, secrets=())),
         subject=client.client_id,
         notes=(AuditNote(event=AuditEvent.CLIENT_REMOVED),),
     )
 
 
-def client_to_document(client: Client, tools: Context, *, secrets: bool) -> Document:
-    return {**client_document(client), **(secrets_document(client, tools) if secrets else {})}
+def client_to_document(client: Client, context: Context, *, secrets: bool) -> Document:
+    return {**client_document(client), **(secrets_document(client, context) if secrets else {})}

@@ -62,28 +62,28 @@ class GroupSection:
     name = "groups"
     entry = GroupFileEntry
 
-    def scope(self, entries: Sequence[Located[GroupFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - all are read
+    def read_scope(self, entries: Sequence[Located[GroupFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - all are read
         listed = (placed.entry.users for placed in entries)
         people = frozenset(
             user_id for users in listed if users is not UNSET for user_id in users or () if isinstance(user_id, str)
         )
-        return ReadScope(world=True, user_ids=people)
+        return ReadScope(permissions=True, user_ids=people)
 
-    async def draft(
-        self, entries: Sequence[Located[GroupFileEntry]], state: StoredState, tools: Context, terms: Options
+    async def plan(
+        self, entries: Sequence[Located[GroupFileEntry]], state: StoredState, context: Context, options: Options
     ) -> SectionPlan:
-        planning = GroupPlanner(state, tools)
+        planning = GroupPlanner(state, context)
         for placed in entries:
             with collect_problems(planning.problems):
                 planning.plan(placed)
-        if terms.prune:
+        if options.prune:
             planning.remove_unnamed()
         return SectionPlan(changes=tuple(planning.changes), problems=tuple(planning.problems.lines))
 
-    def documents(self, state: StoredState, tools: Context, *, secrets: bool) -> list[Document]:  # noqa: ARG002 - has none
+    def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:  # noqa: ARG002 - has none
         return [
             group_document(group)
-            for model in state.world.projects.values()
+            for model in state.permissions.projects.values()
             if not model.project.removed
             for group in model.groups.values()
         ]
@@ -92,45 +92,47 @@ class GroupSection:
 class GroupPlanner:
     """One record after the other, each against what the ones before it leave."""
 
-    def __init__(self, state: StoredState, tools: Context) -> None:
+    def __init__(self, state: StoredState, context: Context) -> None:
         self.changes: list[Change] = []
         self.problems = Problems()
         self._state = state
-        self._tools = tools
+        self._context = context
         self._places: dict[str, str] = {}
-        self._users = known_user_ids(state, tools.file)
+        self._users = known_user_ids(state, context.file)
         self._named = {
-            placed.entry.group_id for placed in tools.file.of("groups") if placed.entry.group_id is not UNSET
+            placed.entry.group_id
+            for placed in context.file.entries_of("groups")
+            if placed.entry.group_id is not UNSET
         }
 
-    def plan(self, placed: Located[GroupFileEntry]) -> None:
-        found = self._found(placed.entry, placed.place)
-        first = self._places.setdefault(found.after.group_id, placed.place)
-        if first != placed.place:
-            raise Malformed(f"{placed.place}: is the same group as {first}")
+    def plan(self, located: Located[GroupFileEntry]) -> None:
+        found = self._resolve(located.entry, located.place)
+        first = self._places.setdefault(found.after.group_id, located.place)
+        if first != located.place:
+            raise Malformed(f"{located.place}: is the same group as {first}")
         change = group_addition(found) if found.before is None else group_change(found, found.before)
         if change is not None:
             self.changes.append(change)
-            self._state = state_after(self._state, change.acts)
+            self._state = state_after(self._state, change.writes)
 
     def remove_unnamed(self) -> None:
-        for model in self._state.world.projects.values():
+        for model in self._state.permissions.projects.values():
             for group in model.groups.values():
                 if group.group_id not in self._places and not model.project.removed:
                     self.changes.append(group_removal(group))
 
-    def _found(self, entry: GroupFileEntry, place: str) -> FoundGroup:
-        references = References(self._state, self._tools.file, self._users)
+    def _resolve(self, entry: GroupFileEntry, place: str) -> FoundGroup:
+        references = References(self._state, self._context.file, self._users)
         project = references.project(entry.project_id, f"{place}.project_id")
-        before = self._stored(entry, project, place)
-        base = before or self._blank(entry, project, place)
+        before = self._find_stored(entry, project, place)
+        base = before or self._new_group(entry, project, place)
         group = merge_group(entry, base, references, place)
         others = (other for other in project.groups.values() if other.group_id != group.group_id)
         if any(other.title_key == group.title_key for other in others):
             raise Malformed(f"{place}.title: another group of the project has that title")
         return FoundGroup(place=place, before=before, after=group)
 
-    def _stored(self, entry: GroupFileEntry, project: ProjectModel, place: str) -> Group | None:
+    def _find_stored(self, entry: GroupFileEntry, project: ProjectModel, place: str) -> Group | None:
         """By its id if the record has one and there is such a group, else by its title."""
         if entry.group_id is not UNSET:
             self._refuse_foreign(grammar.check_group_id(entry.group_id, f"{place}.group_id"), project, place)
@@ -142,18 +144,18 @@ class GroupPlanner:
         return next((group for group in project.groups.values() if group.title_key == key), None)
 
     def _refuse_foreign(self, group_id: str, project: ProjectModel, place: str) -> None:
-        for model in self._state.world.projects.values():
+        for model in self._state.permissions.projects.values():
             if group_id in model.groups and model.project.project_id != project.project.project_id:
                 raise Malformed(f"{place}.group_id: belongs to the project {model.project.project_id}")
 
-    def _blank(self, entry: GroupFileEntry, project: ProjectModel, place: str) -> Group:
+    def _new_group(self, entry: GroupFileEntry, project: ProjectModel, place: str) -> Group:
         if entry.title is UNSET:
             raise Malformed(f"{place}: a new group needs a title")
         return Group(
             group_id=self._new_id() if entry.group_id is UNSET else entry.group_id,
             project_id=project.project.project_id,
             title=entry.title,
-            created_at=self._tools.now,
+            created_at=self._context.now,
         )
 
     def _new_id(self) -> str:
@@ -187,7 +189,7 @@ def group_addition(found: FoundGroup) -> Change:
         action=Action.ADD,
         kind="group",
         name=group_name(group),
-        act=AddGroup(group),
+        write=AddGroup(group),
         subject=f"group {group.group_id}",
         notes=(
             AuditNote(event=AuditEvent.GROUP_CREATED, details={"project_id": group.project_id, "title": group.title}),
@@ -207,7 +209,7 @@ def group_change(found: FoundGroup, before: Group) -> Change | None:
         kind="group",
         name=group_name(before),
         fields=fields,
-        act=ChangeGroup(before, group),
+        write=ChangeGroup(before, group),
         subject=f"group {group.group_id}",
         notes=(
             AuditNote(event=AuditEvent.GROUP_CHANGED, details={"project_id": group.project_id, **details}),
@@ -225,7 +227,7 @@ def group_removal(group: Group) -> Change:
         action=Action.REMOVE,
         kind="group",
         name=group_name(group),
-        act=RemoveGroup(group),
+        write=RemoveGroup(group),
         subject=f"group {group.group_id}",
         notes=(
             AuditNote(event=AuditEvent.GROUP_REMOVED, details={"project_id": group.project_id, "title": group.title}),

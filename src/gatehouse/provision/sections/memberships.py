@@ -60,37 +60,39 @@ class MembershipSection:
     name = "memberships"
     entry = MembershipFileEntry
 
-    def scope(self, entries: Sequence[Located[MembershipFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - of the named
+    def read_scope(self, entries: Sequence[Located[MembershipFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - of the named
         given = [placed.entry for placed in entries]
         people = frozenset(user_id for entry in given if entry.users is not UNSET for user_id in entry.users)
         return ReadScope(
-            world=True,
+            permissions=True,
             user_ids=people,
             record_users=people,
             member_projects=frozenset(entry.id for entry in given),
         )
 
-    async def draft(
-        self, entries: Sequence[Located[MembershipFileEntry]], state: StoredState, tools: Context, terms: Options
+    async def plan(
+        self, entries: Sequence[Located[MembershipFileEntry]], state: StoredState, context: Context, options: Options
     ) -> SectionPlan:
         problems, changes = Problems(), []
         first: dict[str, str] = {}
         for placed in entries:
-            planning = MembershipPlanner(state, tools, terms)
+            planning = MembershipPlanner(state, context, options)
             with collect_problems(problems):
                 model = planning.references.project(placed.entry.id, f"{placed.place}.id")
                 if first.setdefault(model.project.project_id, placed.place) != placed.place:
                     raise Malformed(f"{placed.place}: is the same project as {first[model.project.project_id]}")
-                change = planning.change(placed, model)
+                change = planning.plan_change(placed, model)
                 if change is not None:
                     changes.append(change)
-                    state = state_after(state, change.acts)  # somebody may belong to several projects, in one record
+                    state = state_after(
+                        state, change.writes
+                    )  # somebody may belong to several projects, in one record
         return SectionPlan(changes=tuple(changes), problems=tuple(problems.lines))
 
-    def documents(self, state: StoredState, tools: Context, *, secrets: bool) -> list[Document]:  # noqa: ARG002 - has none
+    def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:  # noqa: ARG002 - has none
         return [
             membership_document(model.project, state)
-            for model in state.world.projects.values()
+            for model in state.permissions.projects.values()
             if not model.project.removed
         ]
 
@@ -111,39 +113,39 @@ class ListedPeople:
                 field = next(name for name, one in ROLE_BY_FIELD.items() if one == role)
                 raise Malformed(f"{place}: {self.place}.{field} {says} {user_id}")
 
-    def kept_of(self, user_id: str, held: ScopeHoldings) -> ScopeHoldings:
+    def listed_holdings(self, user_id: str, held: ScopeHoldings) -> ScopeHoldings:
         """What is left of somebody whom only that section names."""
         kept = {role for role, listed in self.by_role.items() if user_id in listed}
         return ScopeHoldings(roles=tuple(one for one in held.roles if one.role in kept))
 
 
 class MembershipPlanner:
-    def __init__(self, state: StoredState, tools: Context, terms: Options) -> None:
-        self.references = References(state, tools.file)
+    def __init__(self, state: StoredState, context: Context, options: Options) -> None:
+        self.references = References(state, context.file)
         self._state = state
-        self._tools = tools
-        self._terms = terms
+        self._context = context
+        self._options = options
 
     @property
-    def _world(self) -> PermissionState:
-        return self._state.world
+    def _permissions(self) -> PermissionState:
+        return self._state.permissions
 
-    def change(self, placed: Located[MembershipFileEntry], model: ProjectModel) -> Change | None:
-        lists = self._lists(placed, model)
-        step = self._people(placed, model.project)
+    def plan_change(self, located: Located[MembershipFileEntry], model: ProjectModel) -> Change | None:
+        lists = self._with_group_lists(located, model)
+        step = self._record_changes(located, model.project)
         if lists == model.project and step is None:
             return None
         return membership_change(model.project, lists, step, self._state)
 
-    def _lists(self, placed: Located[MembershipFileEntry], model: ProjectModel) -> Project:
+    def _with_group_lists(self, located: Located[MembershipFileEntry], model: ProjectModel) -> Project:
         project = model.project
-        allow = self._groups(placed.entry.allow, project.allow, model, f"{placed.place}.allow")
-        disallow = self._groups(placed.entry.disallow, project.disallow, model, f"{placed.place}.disallow")
+        allow = self._group_ids(located.entry.allow, project.allow, model, f"{located.place}.allow")
+        disallow = self._group_ids(located.entry.disallow, project.disallow, model, f"{located.place}.disallow")
         if set(allow) & set(disallow):
-            raise Malformed(f"{placed.place}: a group is either allowed or disallowed")
+            raise Malformed(f"{located.place}: a group is either allowed or disallowed")
         return replace(project, allow=allow, disallow=disallow)
 
-    def _groups(self, given: Items, kept: tuple[str, ...], model: ProjectModel, place: str) -> tuple[str, ...]:
+    def _group_ids(self, given: Items, kept: tuple[str, ...], model: ProjectModel, place: str) -> tuple[str, ...]:
         if given is UNSET:
             return kept
         found: dict[str, None] = {}
@@ -154,18 +156,20 @@ class MembershipPlanner:
             found[group.group_id] = None
         return tuple(found)
 
-    def _people(self, placed: Located[MembershipFileEntry], project: Project) -> ChangeRecords | None:
-        if placed.entry.users is UNSET:
+    def _record_changes(self, located: Located[MembershipFileEntry], project: Project) -> ChangeRecords | None:
+        if located.entry.users is UNSET:
             return None
-        place, project_id = f"{placed.place}.users", project.project_id
+        place, project_id = f"{located.place}.users", project.project_id
         named = {
-            user_id: self._member(user_id, given, project, f"{place}.{printable(user_id)}")
-            for user_id, given in placed.entry.users.items()
+            user_id: self._member_holdings(user_id, given, project, f"{place}.{printable(user_id)}")
+            for user_id, given in located.entry.users.items()
         }
-        if self._terms.prune:
-            named |= self._unnamed(project, named.keys())
-        before = {user_id: self._world.record(CENTRAL_ID, user_id) for user_id in named}
-        wanted = {user_id: self._replaced(before[user_id], project_id, scopes) for user_id, scopes in named.items()}
+        if self._options.prune:
+            named |= self._unnamed_members(project, named.keys())
+        before = {user_id: self._permissions.record(CENTRAL_ID, user_id) for user_id in named}
+        wanted = {
+            user_id: self._replace_holdings(before[user_id], project_id, scopes) for user_id, scopes in named.items()
+        }
         for user_id, record in wanted.items():
             refuse_invalid_holdings(
                 central_application(self._state),
@@ -176,34 +180,38 @@ class MembershipPlanner:
         self._refuse_ownerless(project_id, wanted, place)
         return record_changes(before, wanted)
 
-    def _member(self, user_id: str, given: object, project: Project, place: str) -> Mapping[Held, ScopeHoldings]:
+    def _member_holdings(
+        self, user_id: str, given: object, project: Project, place: str
+    ) -> Mapping[Held, ScopeHoldings]:
         self.references.person(user_id, place)
         members = {} if given is None else read_members(given, place, MEMBER_FIELDS)
         resolved = self.references.with_group_ids(members, project.project_id, place)
         scopes = parse_project(resolved, project.project_id, place=place)
-        had = self._world.record(CENTRAL_ID, user_id).scopes
+        had = self._permissions.record(CENTRAL_ID, user_id).scopes
         self.references.refuse_unknown_resources((one for one in scopes if scopes[one] != had.get(one)), place)
         held = scopes.get(Held(project.project_id), NO_HOLDINGS)
-        listed_people_of(project, self._state, self._tools).refuse_contradiction(
-            user_id, held, place, self._tools.now
+        listed_people_of(project, self._state, self._context).refuse_contradiction(
+            user_id, held, place, self._context.now
         )
         return scopes
 
-    def _unnamed(self, project: Project, named: Iterable[str]) -> dict[str, Mapping[Held, ScopeHoldings]]:
+    def _unnamed_members(self, project: Project, named: Iterable[str]) -> dict[str, Mapping[Held, ScopeHoldings]]:
         """Whoever else holds something there: no more than `projects` of the same file says."""
-        people, scope = listed_people_of(project, self._state, self._tools), Held(project.project_id)
+        people, scope = listed_people_of(project, self._state, self._context), Held(project.project_id)
         return {
-            record.user_id: {scope: people.kept_of(record.user_id, record.scopes.get(scope, NO_HOLDINGS))}
-            for record in member_records(self._world, project.project_id)
+            record.user_id: {scope: people.listed_holdings(record.user_id, record.scopes.get(scope, NO_HOLDINGS))}
+            for record in member_records(self._permissions, project.project_id)
             if record.user_id not in named
         }
 
-    def _replaced(self, record: UserRecord, project_id: str, scopes: Mapping[Held, ScopeHoldings]) -> UserRecord:
+    def _replace_holdings(
+        self, record: UserRecord, project_id: str, scopes: Mapping[Held, ScopeHoldings]
+    ) -> UserRecord:
         """The record with exactly this in the project, but for what is held where nothing is any more."""
         kept = {
             scope: held
             for scope, held in record.scopes.items()
-            if scope.project_id != project_id or not self._world.has(scope)
+            if scope.project_id != project_id or not self._permissions.has_scope(scope)
         }
         replaced = replace(record, scopes=kept)
         for scope, held in scopes.items():
@@ -212,18 +220,20 @@ class MembershipPlanner:
 
     def _refuse_ownerless(self, project_id: str, wanted: Mapping[str, UserRecord], place: str) -> None:
         owner = ROLE_BY_FIELD["owners"]
-        before = role_holders(self._world, project_id, owner, self._tools.now)
+        before = role_holders(self._permissions, project_id, owner, self._context.now)
         records = {
-            **self._world.records,
+            **self._permissions.records,
             **{(CENTRAL_ID, user_id): record for user_id, record in wanted.items()},
         }
-        if before and not role_holders(replace(self._world, records=records), project_id, owner, self._tools.now):
+        if before and not role_holders(
+            replace(self._permissions, records=records), project_id, owner, self._context.now
+        ):
             raise Malformed(f"{place}: a project keeps an owner")
 
 
-def listed_people_of(project: Project, state: StoredState, tools: Context) -> ListedPeople:
-    for placed in tools.file.of("projects"):
-        found = stored_project(placed.entry, state.world)
+def listed_people_of(project: Project, state: StoredState, context: Context) -> ListedPeople:
+    for placed in context.file.entries_of("projects"):
+        found = stored_project(placed.entry, state.permissions)
         if found is not None and found.project_id == project.project_id:
             return ListedPeople(placed.place, listed_by_role(placed.entry))
     return ListedPeople("", {})
@@ -234,17 +244,21 @@ def listed_by_role(entry: ProjectFileEntry) -> Mapping[str, frozenset[str]]:
     return {role: frozenset(users or ()) for role, users in given.items() if users is not UNSET}
 
 
-def member_records(world: PermissionState, project_id: str) -> list[UserRecord]:
+def member_records(permissions: PermissionState, project_id: str) -> list[UserRecord]:
     """People who hold something in the project; service accounts have a section of their own."""
     return [
         record
-        for (number, user_id), record in sorted(world.records.items())
-        if number == CENTRAL_ID and user_id not in world.service_accounts and live_holdings(record, project_id, world)
+        for (number, user_id), record in sorted(permissions.records.items())
+        if number == CENTRAL_ID
+        and user_id not in permissions.service_accounts
+        and live_holdings(record, project_id, permissions)
     ]
 
 
-def live_holdings(record: UserRecord, project_id: str, world: PermissionState) -> dict[Held, ScopeHoldings]:
-    return {scope: held for scope, held in holdings_in_project(record, project_id).items() if world.has(scope)}
+def live_holdings(record: UserRecord, project_id: str, permissions: PermissionState) -> dict[Held, ScopeHoldings]:
+    return {
+        scope: held for scope, held in holdings_in_project(record, project_id).items() if permissions.has_scope(scope)
+    }
 
 
 def membership_change(project: Project, lists: Project, step: ChangeRecords | None, state: StoredState) -> Change:
@@ -259,8 +273,8 @@ def membership_change(project: Project, lists: Project, step: ChangeRecords | No
         kind="membership",
         name=project.project_id,
         fields=tuple(fields),
-        act=acts[0],
-        further=tuple(acts[1:]),
+        write=acts[0],
+        further_writes=tuple(acts[1:]),
         subject=f"project {project.project_id}",
         notes=(note, *([] if step is None else record_notes(step, project.project_id, state))),
     )
@@ -285,7 +299,7 @@ def record_notes(step: ChangeRecords, project_id: str, state: StoredState) -> li
 
 def holdings_document(record: UserRecord, project_id: str, state: StoredState) -> Document:
     """What is held in the project, as `parse_project` reads it."""
-    scopes = live_holdings(record, project_id, state.world)
+    scopes = live_holdings(record, project_id, state.permissions)
     return project_access_document(scopes, role_names(central_application(state))).get(project_id, {})
 
 
@@ -295,7 +309,7 @@ def membership_document(project: Project, state: StoredState) -> Document:
         "id": project_id,
         "users": {
             record.user_id: holdings_document(record, project_id, state)
-            for record in member_records(state.world, project_id)
+            for record in member_records(state.permissions, project_id)
         },
         "allow": list(project.allow),
         "disallow": list(project.disallow),

@@ -39,8 +39,8 @@ def project_addition(project: Project, people: Mapping[str, ChangeRecords]) -> C
         action=Action.ADD,
         kind="project",
         name=project.project_id,
-        act=AddProject(project),
-        further=tuple(people.values()),
+        write=AddProject(project),
+        further_writes=tuple(people.values()),
         subject=f"project {project.project_id}",
         notes=(
             AuditNote(event=AuditEvent.PROJECT_PUBLISHED, details={"title": project.title}),
@@ -68,8 +68,8 @@ def project_change(found: FoundProject, before: Project, people: Mapping[str, Ch
             kind="project",
             name=project.project_id,
             fields=(*fields, *people),
-            act=acts[0],
-            further=tuple(acts[1:]),
+            write=acts[0],
+            further_writes=tuple(acts[1:]),
             subject=f"project {project.project_id}",
             notes=(*([note] if fields else []), *people_notes(people, project)),
         )
@@ -94,7 +94,7 @@ def project_application_addition(model: ApplicationModel) -> Change:
         action=Action.ADD,
         kind="application",
         name=str(application.application_id),
-        act=AddApplication(model),
+        write=AddApplication(model),
         subject=f"application {application.application_id}",
         notes=(
             AuditNote(
@@ -110,7 +110,7 @@ def project_removal(project: Project) -> Change:
         action=Action.REMOVE,
         kind="project",
         name=project.project_id,
-        act=ChangeProject(project, replace(project, removed=True)),
+        write=ChangeProject(project, replace(project, removed=True)),
         subject=f"project {project.project_id}",
         notes=(AuditNote(event=AuditEvent.PROJECT_REMOVED),),
     )
@@ -123,12 +123,15 @@ def audited_project(project: Project) -> Mapping[str, object]:
     }
 
 
-def project_document(project: Project, world: PermissionState, now: int) -> Document:
+def project_document(project: Project, permissions: PermissionState, now: int) -> Document:
     return {
         "id": project.project_id,
         "title": project.title,
         "description": project.description,
-        **{name: list(role_holders(world, project.project_id, role, now)) for name, role in ROLE_BY_FIELD.items()},
+        **{
+            name: list(role_holders(permissions, project.project_id, role, now))
+            for name, role in ROLE_BY_FIELD.items()
+        },
         "aliases": list(project.aliases),
         "tags": list(project.tags),
         "settings": settings_document(project.settings),

@@ -51,16 +51,16 @@ def possible_project_ids(entry: ProjectFileEntry) -> frozenset[str]:
     return frozenset(names | ({grammar.project_id_of(entry.title)} if entry.title is not UNSET else set()))
 
 
-def stored_project(entry: ProjectFileEntry, world: PermissionState) -> Project | None:
+def stored_project(entry: ProjectFileEntry, permissions: PermissionState) -> Project | None:
     """By id or alias if the record has one, else by its title, else by the id its title gives."""
     if entry.id is not UNSET:
-        found = world.project(entry.id)
+        found = permissions.project(entry.id)
         return None if found is None else found.project
     if entry.title is UNSET:
         return None
     key = grammar.project_id_of(entry.title)
-    titled = (model.project for model in world.projects.values() if model.project.title_key == key)
-    by_id = world.projects.get(key)
+    titled = (model.project for model in permissions.projects.values() if model.project.title_key == key)
+    by_id = permissions.projects.get(key)
     return next(titled, None if by_id is None else by_id.project)
 
 
@@ -86,12 +86,12 @@ def with_domains(project: Project, given: dict[str, Any], place: str) -> Project
     return replace(project, settings=replace(project.settings, allowed_domains=domains))
 
 
-def role_holders(world: PermissionState, project_id: str, role: str, now: int) -> tuple[str, ...]:
+def role_holders(permissions: PermissionState, project_id: str, role: str, now: int) -> tuple[str, ...]:
     """The people who hold the role in the project now, by id; service accounts have a section of their own."""
     found = {
         record.user_id
-        for (number, user_id), record in world.records.items()
-        if number == CENTRAL_ID and user_id not in world.service_accounts
+        for (number, user_id), record in permissions.records.items()
+        if number == CENTRAL_ID and user_id not in permissions.service_accounts
         if holds_role(record, Scope(project_id), role, now)
     }
     return tuple(sorted(found, key=lambda user_id: (len(user_id), user_id)))

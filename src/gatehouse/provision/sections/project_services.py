@@ -25,30 +25,30 @@ ServiceGrants = Mapping[int, tuple[GroupGrant, ...]]
 class ProjectServicesStage:
     name = "projects"
 
-    async def draft(
+    async def plan(
         self,
         entries: Sequence[Located[ProjectFileEntry]],
         state: StoredState,
-        tools: Context,
-        terms: Options,  # noqa: ARG002 - a stage's signature
+        context: Context,
+        options: Options,  # noqa: ARG002 - a stage's signature
     ) -> SectionPlan:
         problems, changes = Problems(), []
-        references = References(state, tools.file)
+        references = References(state, context.file)
         for placed in entries:
-            project = stored_project(placed.entry, state.world)
+            project = stored_project(placed.entry, state.permissions)
             if project is None or placed.entry.settings is UNSET:
                 continue
             with collect_problems(problems):
-                wanted = wanted_services(placed, state.world.projects[project.project_id], references)
+                wanted = wanted_services(placed, state.permissions.projects[project.project_id], references)
                 if wanted != project.settings.services:
                     changes.append(services_change(project, wanted))
         return SectionPlan(changes=tuple(changes), problems=tuple(problems.lines))
 
 
-def wanted_services(placed: Located[ProjectFileEntry], model: ProjectModel, references: References) -> ServiceGrants:
+def wanted_services(located: Located[ProjectFileEntry], model: ProjectModel, references: References) -> ServiceGrants:
     """What the record says; raises Malformed."""
-    settings = placed.entry.settings
-    place = f"{placed.place}.settings.services"
+    settings = located.entry.settings
+    place = f"{located.place}.settings.services"
     given = {} if settings is UNSET or settings is None else member_or(settings, "services", {})
     services = read_services(with_group_ids(given, model, references, place), place)
     for number, grants in services.items():
@@ -85,7 +85,7 @@ def refuse_unusable_service(
     """Its own or a published one, never application 1; roles that can be held in a project (R5)."""
     project_id, found = model.project.project_id, references.application(number)
     if found is None or number == CENTRAL_ID:
-        raise references.absent(number, f"{place}: there is no application {number} that can be connected")
+        raise references.missing_error(number, f"{place}: there is no application {number} that can be connected")
     if found.application.project_id != project_id and not found.application.is_published:
         raise Malformed(f"{place}: the application neither belongs to {project_id} nor is published")
     for grant in grants:
@@ -103,7 +103,7 @@ def services_change(project: Project, services: ServiceGrants) -> Change:
         kind="project",
         name=project.project_id,
         fields=("settings.services",),
-        act=ChangeProject(project, after),
+        write=ChangeProject(project, after),
         subject=f"project {project.project_id}",
         notes=(AuditNote(event=AuditEvent.PROJECT_CHANGED, details=details),),
     )

@@ -49,7 +49,7 @@ class ProjectSection:
     name = "projects"
     entry = ProjectFileEntry
 
-    def scope(self, entries: Sequence[Located[ProjectFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - all are read
+    def read_scope(self, entries: Sequence[Located[ProjectFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - all are read
         people = frozenset(
             user_id
             for placed in entries
@@ -59,61 +59,63 @@ class ProjectSection:
             if isinstance(user_id, str)
         )
         names = frozenset(name for placed in entries for name in possible_project_ids(placed.entry))
-        return ReadScope(world=True, user_ids=people, record_users=people, member_projects=names)
+        return ReadScope(permissions=True, user_ids=people, record_users=people, member_projects=names)
 
-    async def draft(
-        self, entries: Sequence[Located[ProjectFileEntry]], state: StoredState, tools: Context, terms: Options
+    async def plan(
+        self, entries: Sequence[Located[ProjectFileEntry]], state: StoredState, context: Context, options: Options
     ) -> SectionPlan:
-        planning = ProjectPlanner(state, tools, terms)
+        planning = ProjectPlanner(state, context, options)
         for placed in entries:
             with collect_problems(planning.problems):
                 planning.plan(placed)
-        if terms.prune:
+        if options.prune:
             planning.remove_unnamed()
         return SectionPlan(changes=tuple(planning.changes), problems=tuple(planning.problems.lines))
 
-    def documents(self, state: StoredState, tools: Context, *, secrets: bool) -> list[Document]:  # noqa: ARG002 - has none
-        live = [model.project for model in state.world.projects.values() if not model.project.removed]
-        return [project_document(project, state.world, tools.now) for project in live]
+    def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:  # noqa: ARG002 - has none
+        live = [model.project for model in state.permissions.projects.values() if not model.project.removed]
+        return [project_document(project, state.permissions, context.now) for project in live]
 
 
 class ProjectPlanner:
     """One record after the other, each against what the ones before it leave."""
 
-    def __init__(self, state: StoredState, tools: Context, terms: Options) -> None:
+    def __init__(self, state: StoredState, context: Context, options: Options) -> None:
         self.changes: list[Change] = []
         self.problems = Problems()
         self._state = state
-        self._tools = tools
-        self._terms = terms
+        self._context = context
+        self._options = options
         self._places: dict[str, str] = {}
-        self._users = known_user_ids(state, tools.file)
+        self._users = known_user_ids(state, context.file)
 
     @property
-    def _world(self) -> PermissionState:
-        return self._state.world
+    def _permissions(self) -> PermissionState:
+        return self._state.permissions
 
-    def plan(self, placed: Located[ProjectFileEntry]) -> None:
-        found = self._found(placed)
-        first = self._places.setdefault(found.after.project_id, placed.place)
-        if first != placed.place:
-            raise Malformed(f"{placed.place}: is the same project as {first}")
+    def plan(self, located: Located[ProjectFileEntry]) -> None:
+        found = self._resolve(located)
+        first = self._places.setdefault(found.after.project_id, located.place)
+        if first != located.place:
+            raise Malformed(f"{located.place}: is the same project as {first}")
         self._refuse_taken_names(found)
-        people = self._people(found)
+        people = self._people_changes(found)
         for change in (
-            self._added(found, people) if found.before is None else project_change(found, found.before, people)
+            self._additions(found, people) if found.before is None else project_change(found, found.before, people)
         ):
-            self._make(change)
+            self._add_change(change)
 
     def remove_unnamed(self) -> None:
-        for project_id, model in self._world.projects.items():
+        for project_id, model in self._permissions.projects.items():
             if project_id not in self._places and not model.project.removed:
-                self._make(project_removal(model.project))
+                self._add_change(project_removal(model.project))
 
-    def _added(self, found: FoundProject, people: Mapping[str, ChangeRecords]) -> list[Change]:
-        model = self._application(found)
+    def _additions(self, found: FoundProject, people: Mapping[str, ChangeRecords]) -> list[Change]:
+        model = self._new_application(found)
         if model is None:
-            listed = {entry.application_id for entry in self._listed(found)} & {found.entry.application_id}
+            listed = {entry.application_id for entry in self._listed_applications(found)} & {
+                found.entry.application_id
+            }
             number = next((number for number in listed if isinstance(number, int)), None)
             return [project_addition(replace(found.after, application_id=number), people)]
         number = model.application.application_id
@@ -122,19 +124,19 @@ class ProjectPlanner:
             project_application_addition(model),
         ]
 
-    def _make(self, change: Change) -> None:
+    def _add_change(self, change: Change) -> None:
         self.changes.append(change)
-        self._state = state_after(self._state, change.acts)
+        self._state = state_after(self._state, change.writes)
 
-    def _found(self, placed: Located[ProjectFileEntry]) -> FoundProject:
-        place, entry = placed.place, placed.entry
-        before = stored_project(entry, self._world)
+    def _resolve(self, located: Located[ProjectFileEntry]) -> FoundProject:
+        place, entry = located.place, located.entry
+        before = stored_project(entry, self._permissions)
         if before is not None and before.removed:
             raise Malformed(f"{place}: the project {before.project_id} is removed; its id is never given again")
-        base = before or self._blank(entry, place)
+        base = before or self._new_project(entry, place)
         return FoundProject(place=place, entry=entry, before=before, after=merge_project(entry, base, place))
 
-    def _blank(self, entry: ProjectFileEntry, place: str) -> Project:
+    def _new_project(self, entry: ProjectFileEntry, place: str) -> Project:
         if entry.title is UNSET:
             raise Malformed(f"{place}: a new project needs a title")
         title = grammar.check_title(entry.title, f"{place}.title")
@@ -143,7 +145,7 @@ class ProjectPlanner:
             project_id=grammar.project_id_of(title) if given is UNSET else given,
             title=title,
             author=self._author(entry, place),
-            created_at=self._tools.now,
+            created_at=self._context.now,
         )
 
     def _author(self, entry: ProjectFileEntry, place: str) -> str:
@@ -155,7 +157,7 @@ class ProjectPlanner:
     def _refuse_taken_names(self, found: FoundProject) -> None:
         """Ids and aliases of all projects, and the ids that titles would give, are one set of names (R5)."""
         own = found.after
-        for model in self._world.projects.values():
+        for model in self._permissions.projects.values():
             other = model.project
             if other.project_id == own.project_id:
                 continue
@@ -167,9 +169,9 @@ class ProjectPlanner:
         if own.project_id in own.aliases:
             raise Malformed(f"{found.place}.aliases: {own.project_id} is the id of the project itself")
 
-    def _people(self, found: FoundProject) -> Mapping[str, ChangeRecords]:
+    def _people_changes(self, found: FoundProject) -> Mapping[str, ChangeRecords]:
         """What becomes of the records of owners and administrators, by the field that says so."""
-        references, project_id = References(self._state, self._tools.file, self._users), found.after.project_id
+        references, project_id = References(self._state, self._context.file, self._users), found.after.project_id
         changes: dict[str, ChangeRecords] = {}
         state = self._state
         for name, role in ROLE_BY_FIELD.items():
@@ -178,42 +180,46 @@ class ProjectPlanner:
                 continue
             place = f"{found.place}.{name}"
             wanted = [references.person(one, f"{place}[{index}]") for index, one in enumerate(given or ())]
-            had = role_holders(state.world, project_id, role, self._tools.now)
+            had = role_holders(state.permissions, project_id, role, self._context.now)
             if name == "owners" and had and not wanted:
                 raise Malformed(f"{place}: a project keeps an owner")
             touched = sorted({*had, *wanted})
-            before = {one: state.world.record(CENTRAL_ID, one) for one in touched}
-            step = record_changes(before, with_role_holders(before, Held(project_id), role, wanted, self._tools.now))
+            before = {one: state.permissions.record(CENTRAL_ID, one) for one in touched}
+            step = record_changes(
+                before, with_role_holders(before, Held(project_id), role, wanted, self._context.now)
+            )
             if step is not None:
                 changes[name] = step
                 state = state_after(state, [step])
         return changes
 
-    def _application(self, found: FoundProject) -> ApplicationModel | None:
+    def _new_application(self, found: FoundProject) -> ApplicationModel | None:
         """A project made by a file gets the application of its name only if the file lists none for it (R7)."""
-        if self._listed(found) or (self._terms.prune and "applications" in self._tools.file.sections):
+        if self._listed_applications(found) or (
+            self._options.prune and "applications" in self._context.file.sections
+        ):
             return None
         number, project = self._application_id(found), found.after
         application = Application(
-            application_id=number, name=project.title, project_id=project.project_id, created_at=self._tools.now
+            application_id=number, name=project.title, project_id=project.project_id, created_at=self._context.now
         )
-        schema = ApplicationSchema(application_id=number, updated_at=self._tools.now)
+        schema = ApplicationSchema(application_id=number, updated_at=self._context.now)
         return ApplicationModel(application=application, schema=schema, roles={})
 
-    def _listed(self, found: FoundProject) -> list[ApplicationFileEntry]:
+    def _listed_applications(self, found: FoundProject) -> list[ApplicationFileEntry]:
         """The applications that the file lists for the project."""
         names = (found.after.project_id, *found.after.aliases)
-        given = (placed.entry for placed in self._tools.file.of("applications"))
+        given = (placed.entry for placed in self._context.file.entries_of("applications"))
         return [entry for entry in given if entry.project_id in names]
 
     def _application_id(self, found: FoundProject) -> int:
         given = found.entry.application_id
-        if given is not UNSET and given is not None and given not in self._world.spent_application_ids:
+        if given is not UNSET and given is not None and given not in self._permissions.spent_application_ids:
             return given
-        named = {one.entry.application_id for one in self._tools.file.of("applications")}
-        return next_application_id(self._world, {number for number in named if isinstance(number, int)})
+        named = {one.entry.application_id for one in self._context.file.entries_of("applications")}
+        return next_application_id(self._permissions, {number for number in named if isinstance(number, int)})
 
 
-def next_application_id(world: PermissionState, reserved: set[int]) -> int:
+def next_application_id(permissions: PermissionState, reserved: set[int]) -> int:
     """Ids the file names are reserved before any is made up (R7)."""
-    return max({FIRST_GENERATED_ID - 1} | world.spent_application_ids | reserved) + 1
+    return max({FIRST_GENERATED_ID - 1} | permissions.spent_application_ids | reserved) + 1

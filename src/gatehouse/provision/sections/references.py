@@ -38,19 +38,19 @@ def collect_problems(problems: Problems) -> Iterator[None]:
 
 
 def known_user_ids(state: StoredState, file: ProvisionFile) -> AbstractSet[str]:
-    named = {placed.entry.user_id for placed in file.of("users") if placed.entry.user_id is not UNSET}
-    return {user.user_id for user in state.users} | named | state.world.service_accounts.keys()
+    named = {placed.entry.user_id for placed in file.entries_of("users") if placed.entry.user_id is not UNSET}
+    return {user.user_id for user in state.users} | named | state.permissions.service_accounts.keys()
 
 
 class References:
     """`users`: those known_users tells, for whoever asks again and again."""
 
     def __init__(self, state: StoredState, file: ProvisionFile, users: AbstractSet[str] | None = None) -> None:
-        self._world = state.world
+        self._permissions = state.permissions
         self._file = file
         self._users = known_user_ids(state, file) if users is None else users
 
-    def absent(self, name: object, words: str) -> Malformed:
+    def missing_error(self, name: object, words: str) -> Malformed:
         """The complaint about something that is not there."""
         return Absent(words) if str(name) in names_in_file(self._file) else Malformed(words)
 
@@ -68,15 +68,15 @@ class References:
 
     def person(self, user_id: object, place: str) -> str:
         checked = self.user(user_id, place)
-        if checked in self._world.service_accounts:
+        if checked in self._permissions.service_accounts:
             raise Malformed(f"{place}: {checked} is a service account")
         return checked
 
     def project(self, name: object, place: str) -> ProjectModel:
         """By id or alias, if it is not removed."""
-        found = self._world.project(grammar.check_project_id(name, place))
+        found = self._permissions.project(grammar.check_project_id(name, place))
         if found is None:
-            raise self.absent(name, f"{place}: there is no project {printable(name)}")
+            raise self.missing_error(name, f"{place}: there is no project {printable(name)}")
         if found.project.removed:
             raise Malformed(f"{place}: the project {printable(name)} is removed")
         return found
@@ -88,18 +88,20 @@ class References:
             found = project.groups.get(name) or by_title.get(name.lower().replace(" ", "_"))
             if found is not None:
                 return found
-        raise self.absent(name, f"{place}: {printable(name)} is no group of project {project.project.project_id}")
+        raise self.missing_error(
+            name, f"{place}: {printable(name)} is no group of project {project.project.project_id}"
+        )
 
     def application(self, application_id: int) -> ApplicationModel | None:
         """If it is live."""
-        found = self._world.applications.get(application_id)
-        return found if found is not None and self._world.is_live(found.application) else None
+        found = self._permissions.applications.get(application_id)
+        return found if found is not None and self._permissions.is_live(found.application) else None
 
     def refuse_unknown_resources(self, scopes: Iterable[Scope], place: str) -> None:
         for scope in scopes:
-            if not self._world.has(scope):
+            if not self._permissions.has_scope(scope):
                 words = f"project {scope.project_id} has nothing in {scope.kind} with the id {scope.resource_id}"
-                raise self.absent(scope.resource_id, f"{place}: {words}")
+                raise self.missing_error(scope.resource_id, f"{place}: {words}")
 
     def with_group_ids(self, document: object, project_name: object, place: str) -> object:
         """What is held in a project, with groups under their ids where the file names them by title."""
@@ -114,11 +116,11 @@ class References:
 
 def names_in_file(file: ProvisionFile) -> AbstractSet[str]:
     """What projects, groups and applications are called in the file."""
-    projects = [placed.entry for placed in file.of("projects")]
-    groups = [placed.entry for placed in file.of("groups")]
+    projects = [placed.entry for placed in file.entries_of("projects")]
+    groups = [placed.entry for placed in file.entries_of("groups")]
     given = [one.id for one in projects] + [one.title for one in (*projects, *groups)]
     given += [one.group_id for one in groups]
-    given += [placed.entry.application_id for placed in file.of("applications")]
+    given += [placed.entry.application_id for placed in file.entries_of("applications")]
     given += [alias for one in projects if one.aliases is not UNSET for alias in one.aliases or ()]
     names = {str(name) for name in given if name is not UNSET}
     return names | {grammar.project_id_of(name) for name in names}
@@ -156,7 +158,7 @@ def application_id_of(model: ApplicationModel) -> int:
 
 
 def central_application(state: StoredState) -> ApplicationModel:
-    return state.world.applications[CENTRAL_ID]
+    return state.permissions.applications[CENTRAL_ID]
 
 
 def role_names(model: ApplicationModel) -> Mapping[str, str]:

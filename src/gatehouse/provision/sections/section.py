@@ -35,7 +35,7 @@ class ProvisionFile:
 
     sections: Mapping[str, Sequence[Located[Any]]] = field(default_factory=dict)
 
-    def of(self, name: str) -> Sequence[Located[Any]]:
+    def entries_of(self, name: str) -> Sequence[Located[Any]]:
         return self.sections.get(name, ())
 
 
@@ -83,8 +83,8 @@ class PlanStage(Protocol[E]):
     def name(self) -> str:
         """The section it reads."""
 
-    async def draft(
-        self, entries: Sequence[Located[E]], state: StoredState, tools: Context, terms: Options
+    async def plan(
+        self, entries: Sequence[Located[E]], state: StoredState, context: Context, options: Options
     ) -> SectionPlan:
         """What has to change so that every record is as the file says; nothing, when it is already.
 
@@ -99,10 +99,10 @@ class FileSection(PlanStage[E], Protocol[E]):
     def entry(self) -> type[E]:
         """What a record may say. A field that is absent keeps, null clears, a value replaces whole."""
 
-    def scope(self, entries: Sequence[Located[E]], *, prune: bool) -> ReadScope:
+    def read_scope(self, entries: Sequence[Located[E]], *, prune: bool) -> ReadScope:
         """What of the stored state a draft has to see."""
 
-    def documents(self, state: StoredState, tools: Context, *, secrets: bool) -> list[Document]:
+    def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:
         """Every stored record, written so that applying it changes nothing."""
 
 
@@ -121,10 +121,10 @@ def merge_field(given: T | UnsetType | None, *, kept: T, cleared: T) -> T:
     return cleared if given is None else given
 
 
-def reveal_secret(given: FileSecret, tools: Context, terms: Options, *, purpose: str) -> RevealedSecret:
-    return terms.secrets.reveal(given, tools.seal, purpose=purpose)
+def reveal_secret(given: FileSecret, context: Context, options: Options, *, purpose: str) -> RevealedSecret:
+    return options.secrets.reveal(given, context.seal, purpose=purpose)
 
 
-def sealed_document(text: str, tools: Context, *, purpose: str) -> dict[str, object]:
+def sealed_document(text: str, context: Context, *, purpose: str) -> dict[str, object]:
     """A secret as an export writes it."""
-    return {"sealed": tools.seal.seal(text, purpose=purpose)}
+    return {"sealed": context.seal.seal(text, purpose=purpose)}

@@ -41,15 +41,15 @@ class ServiceAccountRightsStage:
 
     name = "service_accounts"
 
-    async def draft(
+    async def plan(
         self,
         entries: Sequence[Located[ServiceAccountFileEntry]],
         state: StoredState,
-        tools: Context,
-        terms: Options,  # noqa: ARG002 - a stage's signature
+        context: Context,
+        options: Options,  # noqa: ARG002 - a stage's signature
     ) -> SectionPlan:
         problems, changes = Problems(), []
-        references = References(state, tools.file)
+        references = References(state, context.file)
         for placed in entries:
             with collect_problems(problems):
                 change = rights_change(placed, state, references)
@@ -58,30 +58,30 @@ class ServiceAccountRightsStage:
 
 
 def rights_change(
-    placed: Located[ServiceAccountFileEntry], state: StoredState, references: References
+    located: Located[ServiceAccountFileEntry], state: StoredState, references: References
 ) -> Change | None:
-    given = {name: value for name in HOLDING_FIELDS if (value := getattr(placed.entry, name)) is not UNSET}
-    project = references.project(placed.entry.project_id, f"{placed.place}.project_id")
-    account = stored_account(placed.entry, project, state.world)
+    given = {name: value for name in HOLDING_FIELDS if (value := getattr(located.entry, name)) is not UNSET}
+    project = references.project(located.entry.project_id, f"{located.place}.project_id")
+    account = stored_account(located.entry, project, state.permissions)
     if not given or account is None:
         return None
-    before = state.world.record(CENTRAL_ID, account.user_id)
-    scopes = wanted_scopes(given, account, state, references, placed.place)
+    before = state.permissions.record(CENTRAL_ID, account.user_id)
+    scopes = wanted_scopes(given, account, state, references, located.place)
     after = replace(before, scopes={scope: held for scope, held in before.scopes.items() if scope not in scopes})
     for scope, held in scopes.items():
         after = with_holdings(after, scope, held)
     if after == before:
         return None
-    refuse_invalid_holdings(central_application(state), before.scopes, after.scopes, placed.place)
+    refuse_invalid_holdings(central_application(state), before.scopes, after.scopes, located.place)
     references.refuse_unknown_resources(
-        (scope for scope, held in after.scopes.items() if before.scopes.get(scope) != held), placed.place
+        (scope for scope, held in after.scopes.items() if before.scopes.get(scope) != held), located.place
     )
     return Change(
         action=Action.CHANGE,
         kind="service account",
         name=account_name(account),
         fields=tuple(given),
-        act=ChangeRecords((before,), (after,)),
+        write=ChangeRecords((before,), (after,)),
         subject=account.user_id,
         notes=(
             AuditNote(
@@ -95,7 +95,7 @@ def wanted_scopes(
     given: Mapping[str, Any], account: ServiceAccount, state: StoredState, references: References, place: str
 ) -> dict[Held, ScopeHoldings]:
     """Every scope of the project it holds something in, or held: each field replaces its part, the rest stays."""
-    record = state.world.record(CENTRAL_ID, account.user_id)
+    record = state.permissions.record(CENTRAL_ID, account.user_id)
     kept = holdings_document(record, account.project_id, state)
     members = {name: value for name, value in {**kept, **given}.items() if value is not None}
     resolved = references.with_group_ids(members, account.project_id, place)
@@ -103,6 +103,8 @@ def wanted_scopes(
     if any(one.role == ROLE_BY_FIELD["owners"] for held in scopes.values() for one in held.roles):
         raise Malformed(f"{place}.roles: a service account never owns a project")
     gone = {
-        scope: ScopeHoldings() for scope in holdings_in_project(record, account.project_id) if state.world.has(scope)
+        scope: ScopeHoldings()
+        for scope in holdings_in_project(record, account.project_id)
+        if state.permissions.has_scope(scope)
     }
     return {**gone, **scopes}

@@ -69,77 +69,85 @@ class ServiceAccountSection:
     name = "service_accounts"
     entry = ServiceAccountFileEntry
 
-    def scope(self, entries: Sequence[Located[ServiceAccountFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - all are read
+    def read_scope(self, entries: Sequence[Located[ServiceAccountFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - all are read
         given = [placed.entry for placed in entries]
         return ReadScope(
-            world=True,
+            permissions=True,
             user_ids=frozenset(entry.user_id for entry in given if entry.user_id is not UNSET),
             member_projects=frozenset(entry.project_id for entry in given),
         )
 
-    async def draft(
-        self, entries: Sequence[Located[ServiceAccountFileEntry]], state: StoredState, tools: Context, terms: Options
+    async def plan(
+        self,
+        entries: Sequence[Located[ServiceAccountFileEntry]],
+        state: StoredState,
+        context: Context,
+        options: Options,
     ) -> SectionPlan:
         problems, changes = Problems(), []
-        planning = ServiceAccountPlanner(state, tools)
+        planning = ServiceAccountPlanner(state, context)
         for placed in entries:
             with collect_problems(problems):
-                found = planning.found(placed)
+                found = planning.resolve(placed)
                 if found.before is None:
-                    changes.append(await account_addition(found.after, tools))
+                    changes.append(await account_addition(found.after, context))
                 elif found.before != found.after:
                     changes.append(account_change(found.before, found.after))
-        if terms.prune:
+        if options.prune:
             changes += planning.removals()
         return SectionPlan(changes=tuple(changes), problems=tuple(problems.lines))
 
-    def documents(self, state: StoredState, tools: Context, *, secrets: bool) -> list[Document]:  # noqa: ARG002 - has none
-        accounts = sorted(state.world.service_accounts.values(), key=lambda one: (one.project_id, one.name))
-        return [account_document(account, state) for account in accounts if state.world.has(Held(account.project_id))]
+    def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:  # noqa: ARG002 - has none
+        accounts = sorted(state.permissions.service_accounts.values(), key=lambda one: (one.project_id, one.name))
+        return [
+            account_document(account, state)
+            for account in accounts
+            if state.permissions.has_scope(Held(account.project_id))
+        ]
 
 
 class ServiceAccountPlanner:
-    def __init__(self, state: StoredState, tools: Context) -> None:
+    def __init__(self, state: StoredState, context: Context) -> None:
         self._state = state
-        self._tools = tools
-        self._references = References(state, tools.file)
+        self._context = context
+        self._references = References(state, context.file)
         self._places: dict[tuple[str, str], str] = {}
         self._spent = {user.user_id for user in state.users} | {
             placed.entry.user_id
             for section in ("users", "service_accounts")
-            for placed in tools.file.of(section)
+            for placed in context.file.entries_of(section)
             if placed.entry.user_id is not UNSET
         }
 
-    def found(self, placed: Located[ServiceAccountFileEntry]) -> FoundServiceAccount:
-        entry, place = placed.entry, placed.place
+    def resolve(self, located: Located[ServiceAccountFileEntry]) -> FoundServiceAccount:
+        entry, place = located.entry, located.place
         project = self._references.project(entry.project_id, f"{place}.project_id")
-        before = stored_account(entry, project, self._state.world)
+        before = stored_account(entry, project, self._state.permissions)
         first = self._places.setdefault((project.project.project_id, entry.name), place)
         if first != place:
             raise Malformed(f"{place}: is the same service account as {first}")
         if before is not None and entry.user_id not in (UNSET, before.user_id):
             raise Malformed(f"{place}.user_id: the account has the id {before.user_id}")
-        base = before or self._blank(entry, project, place)
+        base = before or self._new_account(entry, project, place)
         return FoundServiceAccount(before=before, after=merge_account(entry, base, place))
 
     def removals(self) -> list[Change]:
         """An account that ends is revoked: its name and its id stay spent."""
         return [
             account_change(account, replace(account, revoked=True), action=Action.REMOVE)
-            for account in self._state.world.service_accounts.values()
+            for account in self._state.permissions.service_accounts.values()
             if (account.project_id, account.name) not in self._places
             and not account.revoked
-            and self._state.world.has(Held(account.project_id))
+            and self._state.permissions.has_scope(Held(account.project_id))
         ]
 
-    def _blank(self, entry: ServiceAccountFileEntry, project: ProjectModel, place: str) -> ServiceAccount:
+    def _new_account(self, entry: ServiceAccountFileEntry, project: ProjectModel, place: str) -> ServiceAccount:
         return ServiceAccount(
             user_id=self._user_id(entry, place),
             project_id=project.project.project_id,
             name=read_name(entry.name, f"{place}.name"),
             created_by=MADE_BY_FILE,
-            created_at=self._tools.now,
+            created_at=self._context.now,
             jti=token_hex(JTI_BYTES),
         )
 
@@ -151,17 +159,19 @@ class ServiceAccountPlanner:
             self._spent.add(user_id)
             return user_id
         given = grammar.check_user_id(entry.user_id, f"{place}.user_id")
-        taken = given in {user.user_id for user in self._state.users} or given in self._state.world.service_accounts
+        taken = (
+            given in {user.user_id for user in self._state.users} or given in self._state.permissions.service_accounts
+        )
         if taken or given in self._state.retired_user_ids:
             raise Malformed(f"{place}.user_id: {given} was given to another account")
         return given
 
 
 def stored_account(
-    entry: ServiceAccountFileEntry, project: ProjectModel, world: PermissionState
+    entry: ServiceAccountFileEntry, project: ProjectModel, permissions: PermissionState
 ) -> ServiceAccount | None:
     key = (project.project.project_id, entry.name)
-    return next((one for one in world.service_accounts.values() if (one.project_id, one.name) == key), None)
+    return next((one for one in permissions.service_accounts.values() if (one.project_id, one.name) == key), None)
 
 
 def merge_account(entry: ServiceAccountFileEntry, base: ServiceAccount, place: str) -> ServiceAccount:
@@ -182,15 +192,15 @@ def merge_account(entry: ServiceAccountFileEntry, base: ServiceAccount, place: s
     return after
 
 
-async def account_addition(account: ServiceAccount, tools: Context) -> Change:
+async def account_addition(account: ServiceAccount, context: Context) -> Change:
     return Change(
         action=Action.ADD,
         kind="service account",
         name=account_name(account),
-        act=AddServiceAccount(account),
+        write=AddServiceAccount(account),
         subject=account.user_id,
         notes=(AuditNote(event=AuditEvent.SERVICE_ACCOUNT_MADE, details=account_details(account)),),
-        generated_secret=None if account.revoked else await tools.issue_token(account) or None,
+        generated_secret=None if account.revoked else await context.issue_token(account) or None,
     )
 
 
@@ -203,7 +213,7 @@ def account_change(before: ServiceAccount, after: ServiceAccount, action: Action
         kind="service account",
         name=account_name(after),
         fields=() if action is Action.REMOVE else fields,
-        act=ChangeServiceAccount(before, after),
+        write=ChangeServiceAccount(before, after),
         subject=after.user_id,
         notes=(AuditNote(event=event, details=account_details(after)),),
     )
@@ -218,7 +228,7 @@ def account_details(account: ServiceAccount) -> dict[str, str]:
 
 
 def account_document(account: ServiceAccount, state: StoredState) -> Document:
-    record = state.world.record(CENTRAL_ID, account.user_id)
+    record = state.permissions.record(CENTRAL_ID, account.user_id)
     return {
         "project_id": account.project_id,
         "name": account.name,

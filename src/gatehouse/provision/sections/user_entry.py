@@ -82,7 +82,7 @@ def check_entry(entry: UserFileEntry, place: str, problems: Problems) -> UserFil
         name: value for name in FIELD_CHECKS if (value := getattr(entry, name)) is not UNSET and value is not None
     }
     kept = {
-        name: problems.checked(f"{place}.{name}", FIELD_CHECKS[name], value, otherwise=value)
+        name: problems.check_value(f"{place}.{name}", FIELD_CHECKS[name], value, otherwise=value)
         for name, value in given.items()
     }
     return msgspec.structs.replace(entry, **kept)

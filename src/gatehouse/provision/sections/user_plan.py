@@ -144,7 +144,7 @@ def user_change(one: MergedUser) -> Change:
             action=Action.ADD,
             kind="user",
             name=user_name(after),
-            act=AddUser(after, one.administrator),
+            write=AddUser(after, one.administrator),
             subject=after.user_id,
             notes=(creation_note(one),),
         )
@@ -154,7 +154,7 @@ def user_change(one: MergedUser) -> Change:
         kind="user",
         name=user_name(one.before),
         fields=one.fields,
-        act=ChangeUser(after, role, ends_tokens=not ENDS_TOKENS.isdisjoint(one.fields)),
+        write=ChangeUser(after, role, ends_tokens=not ENDS_TOKENS.isdisjoint(one.fields)),
         subject=after.user_id,
         notes=change_notes(one),
     )
@@ -183,7 +183,7 @@ def user_removal(user: User) -> Change:
         action=Action.REMOVE,
         kind="user",
         name=user_name(user),
-        act=RemoveUser(user),
+        write=RemoveUser(user),
         subject=user.user_id,
         notes=(AuditNote(event=AuditEvent.USER_REMOVED),),
     )

@@ -20,35 +20,37 @@ from gatehouse.provision.sections.user_entry import FoundUser, WantedUser
 TOTP_BYTES: Final = range(10, 65)  # 80 bit is what authenticator apps were first given; SHA-512 takes 64 bytes
 
 
-async def resolve_user_secrets(found: FoundUser, tools: Context, terms: Options, problems: Problems) -> WantedUser:
+async def resolve_user_secrets(
+    found: FoundUser, context: Context, options: Options, problems: Problems
+) -> WantedUser:
     """Compare the secrets with those that are kept: an equal one is no change, also when it is hashed."""
     password_hash: str | UnsetType | None = UNSET
     sealed_totp: bytes | UnsetType | None = UNSET
     try:
-        password_hash = await wanted_hash(found, tools, terms)
+        password_hash = await wanted_hash(found, context, options)
     except BadInput as error:
         problems.add(f"{found.place}.password", str(error))
     try:
-        sealed_totp = wanted_totp(found, tools, terms)
+        sealed_totp = wanted_totp(found, context, options)
     except BadInput as error:
         problems.add(f"{found.place}.totp_secret", str(error))
     return WantedUser(found=found, password_hash=password_hash, sealed_totp=sealed_totp)
 
 
-async def wanted_hash(found: FoundUser, tools: Context, terms: Options) -> str | UnsetType | None:
+async def wanted_hash(found: FoundUser, context: Context, options: Options) -> str | UnsetType | None:
     given = found.entry.password
     if given is UNSET or given is None:
         return given
     kept = None if found.before is None else found.before.password_hash
-    revealed = reveal_secret(given, tools, terms, purpose=password_purpose(found.user_id))
+    revealed = reveal_secret(given, context, options, purpose=password_purpose(found.user_id))
     if revealed.was_sealed:
         return revealed.text
-    if kept is not None and await tools.passwords.matches(revealed.text, kept):
+    if kept is not None and await context.passwords.matches(revealed.text, kept):
         return kept
     refuse_too_long(revealed.text)  # a weak one may be allowed; this one no login would take
-    if not terms.allow_weak:
-        await check_password(revealed.text, found, tools.rules)
-    return await tools.passwords.hash(revealed.text)
+    if not options.allow_weak:
+        await check_password(revealed.text, found, context.rules)
+    return await context.passwords.hash(revealed.text)
 
 
 async def check_password(password: str, found: FoundUser, rules: PasswordRules) -> None:
@@ -61,17 +63,17 @@ async def check_password(password: str, found: FoundUser, rules: PasswordRules) 
         raise BadAccount(f"{error}; --allow-weak takes a weak one") from None
 
 
-def wanted_totp(found: FoundUser, tools: Context, terms: Options) -> bytes | UnsetType | None:
+def wanted_totp(found: FoundUser, context: Context, options: Options) -> bytes | UnsetType | None:
     given = found.entry.totp_secret
     if given is UNSET or given is None:
         return given
-    revealed = reveal_secret(given, tools, terms, purpose=totp_sealing_purpose(found.user_id))
+    revealed = reveal_secret(given, context, options, purpose=totp_sealing_purpose(found.user_id))
     secret = check_totp(revealed.text)
     kept = None if found.before is None else found.before.sealed_totp
-    opened = None if kept is None else tools.masters.opened(kept, purpose=totp_sealing_purpose(found.user_id))
+    opened = None if kept is None else context.masters.try_open(kept, purpose=totp_sealing_purpose(found.user_id))
     if opened is not None and constant_time_equal(secret, opened):
         return kept
-    return tools.masters.seal(secret.encode(), purpose=totp_sealing_purpose(found.user_id))
+    return context.masters.seal(secret.encode(), purpose=totp_sealing_purpose(found.user_id))
 
 
 def check_totp(text: str) -> str:
@@ -86,21 +88,21 @@ def check_totp(text: str) -> str:
     return secret
 
 
-def stored_totp(user: User, tools: Context) -> str:
-    return tools.masters.open(user.sealed_totp or b"", purpose=totp_sealing_purpose(user.user_id)).decode()
+def stored_totp(user: User, context: Context) -> str:
+    return context.masters.open(user.sealed_totp or b"", purpose=totp_sealing_purpose(user.user_id)).decode()
 
 
-def secrets_document(user: User, tools: Context) -> Document:
+def secrets_document(user: User, context: Context) -> Document:
     """Both secrets as an export writes them; null says that there is none."""
     hashed, totp = user.password_hash, user.sealed_totp
     return {
         "password": None
         if hashed is None
-        else sealed_document(hashed, tools, purpose=password_purpose(user.user_id)),
+        else sealed_document(hashed, context, purpose=password_purpose(user.user_id)),
         "totp_secret": (
             None
             if totp is None
-            else sealed_document(stored_totp(user, tools), tools, purpose=totp_sealing_purpose(user.user_id))
+            else sealed_document(stored_totp(user, context), context, purpose=totp_sealing_purpose(user.user_id))
         ),
     }
 

@@ -20,7 +20,7 @@ class UserSection:
     name = "users"
     entry = UserFileEntry
 
-    def scope(self, entries: Sequence[Located[UserFileEntry]], *, prune: bool) -> ReadScope:
+    def read_scope(self, entries: Sequence[Located[UserFileEntry]], *, prune: bool) -> ReadScope:
         given = [placed.entry for placed in entries]
         return ReadScope(
             all_users=prune,
@@ -28,20 +28,20 @@ class UserSection:
             login_keys=frozenset(login_key(entry.login) for entry in given if entry.login is not UNSET),
         )
 
-    async def draft(
-        self, entries: Sequence[Located[UserFileEntry]], state: StoredState, tools: Context, terms: Options
+    async def plan(
+        self, entries: Sequence[Located[UserFileEntry]], state: StoredState, context: Context, options: Options
     ) -> SectionPlan:
         problems = Problems()
         found = resolve_users(entries, state, problems)
         if problems.lines:
             return SectionPlan(problems=tuple(problems.lines))
-        wanted = await gather_in_batches([resolve_user_secrets(one, tools, terms, problems) for one in found])
-        draft = plan_users(wanted, state, now=tools.now, prune=terms.prune)
+        wanted = await gather_in_batches([resolve_user_secrets(one, context, options, problems) for one in found])
+        draft = plan_users(wanted, state, now=context.now, prune=options.prune)
         return SectionPlan(changes=draft.changes, problems=(*problems.lines, *draft.problems), spared=draft.spared)
 
-    def documents(self, state: StoredState, tools: Context, *, secrets: bool) -> list[Document]:
+    def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:
         return [
-            user_document(user, tools, administrator=user.user_id in state.administrators, secrets=secrets)
+            user_document(user, context, administrator=user.user_id in state.administrators, secrets=secrets)
             for user in state.users
             if user.kind is AccountKind.PERSON
         ]
@@ -60,7 +60,7 @@ def resolve_users(
     found = []
     for placed in entries:
         entry = check_entry(placed.entry, placed.place, problems)
-        before = index.account_of(entry, placed.place, problems)
+        before = index.find_account(entry, placed.place, problems)
         user_id = user_id_for(entry, before, taken, new_id)
         taken.add(user_id)
         found.append(FoundUser(place=placed.place, entry=entry, before=before, user_id=user_id))
@@ -74,15 +74,15 @@ class UserIndex:
         self._by_login = {user.login_key: user for user in state.users if user.login is not None}
         self._retired = state.retired_user_ids
 
-    def account_of(self, entry: UserFileEntry, place: str, problems: Problems) -> User | None:
+    def find_account(self, entry: UserFileEntry, place: str, problems: Problems) -> User | None:
         if entry.user_id is not UNSET:
-            return self._by_user_id(entry.user_id, place, problems)
+            return self._find_by_user_id(entry.user_id, place, problems)
         if entry.login is not UNSET:
             return self._by_login.get(login_key(entry.login))
         problems.add(place, "needs a user_id or a login")
         return None
 
-    def _by_user_id(self, user_id: str, place: str, problems: Problems) -> User | None:
+    def _find_by_user_id(self, user_id: str, place: str, problems: Problems) -> User | None:
         user = self.by_id.get(user_id)
         if user is not None and user.kind is not AccountKind.PERSON:
             problems.add(f"{place}.user_id", f"{user_id} is a service account")
@@ -111,8 +111,8 @@ def refuse_duplicates(found: Sequence[FoundUser], problems: Problems) -> None:
             problems.add(one.place, f"is the same account as {min(earlier)}")
 
 
-def user_document(user: User, tools: Context, *, administrator: bool, secrets: bool) -> Document:
+def user_document(user: User, context: Context, *, administrator: bool, secrets: bool) -> Document:
     given = {name: getattr(user, name) for name in PLAIN_FIELDS}
     given |= {name: sorted(given[name]) for name in ("tags", "purchases")}
-    hidden = secrets_document(user, tools) if secrets else {}
+    hidden = secrets_document(user, context) if secrets else {}
     return {"user_id": user.user_id, **given, "administrator": administrator, **hidden}

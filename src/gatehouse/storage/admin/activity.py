@@ -91,7 +91,7 @@ class LogScan:
         newest_first = (seen.c.at.desc(), seen.c.record_id.desc())
         page = select(seen).where(_matches_filter(seen)).order_by(*newest_first).limit(_number("most"))
         self.page: Final = Statement(page)
-        self.last: Final = Statement(_newest_events(*led_by).limit(1).offset(_number("scan")))
+        self.scan_end: Final = Statement(_newest_events(*led_by).limit(1).offset(_number("scan")))
 
 
 _SCAN_KEY: Final = bindparam("led", type_=Text())
@@ -103,27 +103,27 @@ SCAN_BY_RARE_EVENT = LogScan(audit_events.c.event == _SCAN_KEY, text(RARE_EVENT_
 
 @dataclass(frozen=True, slots=True)
 class KeyedScan:
-    way: LogScan
-    led: str = ""
+    scan: LogScan
+    key: str = ""
 
-    def keyed(self, params: Mapping[str, object]) -> Mapping[str, object]:
-        return {**params, "led": self.led} if self.led else params
+    def with_key(self, params: Mapping[str, object]) -> Mapping[str, object]:
+        return {**params, "led": self.key} if self.key else params
 
 
-def activity(looked: ActivityFilter, limit: int) -> Verb[ActivityPage]:
+def activity(filters: ActivityFilter, limit: int) -> Verb[ActivityPage]:
     """From each way its newest; what is older than where one of them stopped looking belongs to a later page."""
-    leads = list(_scans(looked))
-    shared = {**_window_parameters(looked), "scan": _scan_limit(looked, limit, len(leads))}
-    params = {**_filter_parameters(looked, limit), **shared}
+    leads = list(_scans(filters))
+    shared = {**_window_parameters(filters), "scan": _scan_limit(filters, limit, len(leads))}
+    params = {**_filter_parameters(filters, limit), **shared}
     found: dict[str, Row] = {}
     horizon: ActivityCursor | None = None
     for lead in leads:
-        rows = yield lead.way.page(**lead.keyed(params))
+        rows = yield lead.scan.page(**lead.with_key(params))
         found |= {row.record_id: row for row in rows}
         if len(rows) > limit:
             stopped: ActivityCursor | None = _spot_from_row(rows[-1])
         else:  # where nothing is left out, fewer than could be are all
-            stopped = (yield from _scan_end(lead, shared)) if _filters_rows(looked) else None
+            stopped = (yield from _scan_end(lead, shared)) if _filters_rows(filters) else None
         horizon = max((one for one in (horizon, stopped) if one), default=None)
     newest = sorted(found.values(), key=_spot_from_row, reverse=True)
     kept = [row for row in newest if horizon is None or _spot_from_row(row) > horizon][:limit]
@@ -151,7 +151,7 @@ def _just_after_horizon(horizon: ActivityCursor | None) -> ActivityCursor | None
 
 def _scan_end(lead: KeyedScan, shared: Mapping[str, object]) -> Verb[ActivityCursor | None]:
     """Where it gave up looking; None when it came to the end."""
-    rows = yield lead.way.last(**lead.keyed(shared))
+    rows = yield lead.scan.scan_end(**lead.with_key(shared))
     return _spot_from_row(rows[0]) if rows else None
 
 
@@ -259,7 +259,7 @@ def _record_from_row(row: Row) -> AuditRecord:
 
 class ActivityStorage(SqlStore):
     activity = snapshot_read(activity)
-    one = read(find_record)
+    find_record = read(find_record)
     chain_end = read(chain_end)
-    belongings = snapshot_read(project_contents)
+    project_contents = snapshot_read(project_contents)
     refusals = snapshot_read(refusals)

@@ -112,13 +112,13 @@ CONNECTED_PROJECTS = Statement(
 )
 
 
-def list_applications(sight: Visibility, wanted: PageRequest) -> Verb[Page[ApplicationListItem]]:
-    return APPLICATION_LIST.page(
+def list_applications(visibility: Visibility, wanted: PageRequest) -> Verb[Page[ApplicationListItem]]:
+    return APPLICATION_LIST.read_page(
         wanted,
         _list_item,
-        everything=sight.everything,
-        applications=sorted(sight.applications),
-        managed=sorted(sight.managed),
+        everything=visibility.everything,
+        applications=sorted(visibility.applications),
+        managed=sorted(visibility.managed),
     )
 
 
@@ -126,19 +126,19 @@ def _list_item(row: Row) -> ApplicationListItem:
     return ApplicationListItem(**row._asdict())
 
 
-def target_projects(sight: Visibility) -> Verb[Sequence[TargetProject]]:
-    rows = yield TARGET_PROJECTS(everything=sight.everything, managed=sorted(sight.managed))
+def target_projects(visibility: Visibility) -> Verb[Sequence[TargetProject]]:
+    rows = yield TARGET_PROJECTS(everything=visibility.everything, managed=sorted(visibility.managed))
     return [TargetProject(**row._asdict()) for row in rows]
 
 
-def removal_impact(application_id: int, sight: Visibility, now: int) -> Verb[ApplicationRemovalImpact]:
+def removal_impact(application_id: int, visibility: Visibility, now: int) -> Verb[ApplicationRemovalImpact]:
     (row,) = yield REMOVAL_IMPACT(of=application_id, now=now)
     connected = yield CONNECTED_PROJECTS(of=application_id)
-    named = (one.title for one in connected if sight.everything or one.project_id in sight.projects)
+    named = (one.title for one in connected if visibility.everything or one.project_id in visibility.projects)
     return ApplicationRemovalImpact(**row._asdict(), connected=len(connected), connected_titles=tuple(named))
 
 
 class ApplicationListStorage(SqlStore):
     applications = snapshot_read(list_applications)
-    homes = snapshot_read(target_projects)
-    breaks = snapshot_read(removal_impact)
+    target_projects = snapshot_read(target_projects)
+    removal_impact = snapshot_read(removal_impact)

@@ -116,19 +116,21 @@ ALL_ASSIGNMENTS = Statement(
 )
 
 
-def list_people(application_id: int, asked: AssignmentPeopleQuery) -> Verb[Page[AssignablePerson]]:
-    search = asked.wanted.search
-    if not search and not asked.everyone:
+def list_people(application_id: int, query: AssignmentPeopleQuery) -> Verb[Page[AssignablePerson]]:
+    search = query.wanted.search
+    if not search and not query.everyone:
         (counted,) = yield COUNT_HOLDERS(application_id=application_id)
         if counted.total > MAX_SORTED_BY_NICK:
-            return (yield from list_holders(application_id, asked.wanted, counted.total))
-    params: dict[str, Any] = {} if asked.everyone else {"application_id": application_id}
+            return (yield from list_holders(application_id, query.wanted, counted.total))
+    params: dict[str, Any] = {} if query.everyone else {"application_id": application_id}
     if search:
-        whole = contains_pattern(search)[1:-1] if asked.by_address else ""
-        params["login"] = contains_pattern(search) if asked.by_part_of_login else whole
-    if search and not asked.everyone:
-        params |= {"exact_id": search, "exact_key": search.lower() if asked.by_address else ""}
-    return (yield from PEOPLE_LISTS[asked.everyone, bool(search)].page(asked.wanted, _assignable_person, **params))
+        whole = contains_pattern(search)[1:-1] if query.by_address else ""
+        params["login"] = contains_pattern(search) if query.by_part_of_login else whole
+    if search and not query.everyone:
+        params |= {"exact_id": search, "exact_key": search.lower() if query.by_address else ""}
+    return (
+        yield from PEOPLE_LISTS[query.everyone, bool(search)].read_page(query.wanted, _assignable_person, **params)
+    )
 
 
 def list_holders(application_id: int, wanted: PageRequest, total: int) -> Verb[Page[AssignablePerson]]:
@@ -177,6 +179,6 @@ def _list_item(row: Row) -> AssignmentListItem:
 
 class AssignmentListStorage(SqlStore):
     people = snapshot_read(list_people)
-    named = read(people_by_id)
-    found = read(find_user_ids)
-    assigned = snapshot_read(assignments)
+    people_by_id = read(people_by_id)
+    find_user_ids = read(find_user_ids)
+    assignments = snapshot_read(assignments)

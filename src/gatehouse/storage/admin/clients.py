@@ -49,7 +49,7 @@ REMOVAL_IMPACT = Statement(
 
 
 def list_clients(application_id: int, wanted: PageRequest, now: int) -> Verb[Page[ClientListItem]]:
-    return CLIENT_LIST.page(wanted, _list_item, beside={"now": now}, of=application_id)
+    return CLIENT_LIST.read_page(wanted, _list_item, row_params={"now": now}, of=application_id)
 
 
 def _list_item(row: Row) -> ClientListItem:
@@ -63,4 +63,4 @@ def removal_impact(client_id: str, now: int) -> Verb[ClientRemovalImpact]:
 
 class ClientListStorage(SqlStore):
     clients = snapshot_read(list_clients)
-    breaks = snapshot_read(removal_impact)
+    removal_impact = snapshot_read(removal_impact)

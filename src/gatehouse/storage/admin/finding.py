@@ -93,17 +93,21 @@ def search_people(search: str, limit: int, *, with_logins: bool) -> Verb[Sequenc
     ]
 
 
-def search_projects(sight: Visibility, search: str, limit: int) -> Verb[Sequence[NamedProject]]:
-    rows = yield FIND_PROJECTS(**_visibility_parameters(sight), search=contains_pattern(search), most=limit)
+def search_projects(visibility: Visibility, search: str, limit: int) -> Verb[Sequence[NamedProject]]:
+    rows = yield FIND_PROJECTS(**_visibility_parameters(visibility), search=contains_pattern(search), most=limit)
     return [NamedProject(**row._asdict()) for row in rows]
 
 
 def search_groups(
-    sight: Visibility, search: str, limit: int, *, project_id: str
+    visibility: Visibility, search: str, limit: int, *, project_id: str
 ) -> Verb[Sequence[NamedProjectGroup]]:
-    managed = sorted(sight.groups)
+    managed = sorted(visibility.groups)
     rows = yield FIND_GROUPS(
-        **_visibility_parameters(sight), groups=managed, here=project_id, search=contains_pattern(search), most=limit
+        **_visibility_parameters(visibility),
+        groups=managed,
+        here=project_id,
+        search=contains_pattern(search),
+        most=limit,
     )
     return [NamedProjectGroup(**row._asdict()) for row in rows]
 
@@ -116,14 +120,16 @@ def application_names(application_ids: Collection[int]) -> Verb[Mapping[int, str
     return {row.application_id: row.name for row in (yield APPLICATION_NAMES(numbers=sorted(set(application_ids))))}
 
 
-def visible_applications(sight: Visibility, limit: int) -> Verb[Sequence[NamedApplication]]:
-    rows = yield VISIBLE_APPLICATIONS(**_visibility_parameters(sight), numbers=sorted(sight.applications), most=limit)
+def visible_applications(visibility: Visibility, limit: int) -> Verb[Sequence[NamedApplication]]:
+    rows = yield VISIBLE_APPLICATIONS(
+        **_visibility_parameters(visibility), numbers=sorted(visibility.applications), most=limit
+    )
     return [NamedApplication(application_id=row.application_id, name=row.name) for row in rows]
 
 
 class SearchStorage(SqlStore):
     people = snapshot_read(search_people)
-    applications = snapshot_read(application_names)
-    seen = snapshot_read(visible_applications)
+    application_names = snapshot_read(application_names)
+    visible_applications = snapshot_read(visible_applications)
     projects = snapshot_read(search_projects)
     groups = snapshot_read(search_groups)

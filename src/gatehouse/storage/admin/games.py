@@ -67,7 +67,7 @@ def list_sessions(
     wanted: PageRequest, now: int, *, state: str, among: Collection[int] | None
 ) -> Verb[Page[GameSessionListItem]]:
     numbers = sorted(among or ())
-    return SESSION_LIST.page(wanted, _list_item, now=now, state=state, everything=among is None, numbers=numbers)
+    return SESSION_LIST.read_page(wanted, _list_item, now=now, state=state, everything=among is None, numbers=numbers)
 
 
 def find_session(ref: str, now: int) -> Verb[GameSession | None]:
@@ -94,5 +94,5 @@ def _refusal_from_row(row: Row) -> Refusal:
 
 class GameSessionListStorage(SqlStore):
     sessions = snapshot_read(list_sessions)
-    session = read(find_session)
+    find_session = read(find_session)
     refusals = read(refusals_of_session)

@@ -111,5 +111,5 @@ def ending_soon(now: int, until: int, most: int) -> Verb[Sequence[EndingSoon]]:
 
 
 class HomeStorage(SqlStore):
-    amounts = snapshot_read(counts)
-    ending = snapshot_read(ending_soon)
+    counts = snapshot_read(counts)
+    ending_soon = snapshot_read(ending_soon)

@@ -50,7 +50,7 @@ class ConditionClauses:
     def __init__(self) -> None:
         self.lists: dict[str, list[str]] = {}
 
-    def of(self, test: ConditionTest) -> Clause:  # noqa: PLR0911 - one a kind
+    def clause_for(self, test: ConditionTest) -> Clause:  # noqa: PLR0911 - one a kind
         match test:
             case Domain(name):
                 return and_(users.c.email_verified.is_(True), DomainOf(users.c.login_key) == name)
@@ -69,9 +69,9 @@ class ConditionClauses:
             case Everyone(holds):
                 return true() if holds else false()
             case AllOf(parts):
-                return and_(*map(self.of, parts))
+                return and_(*map(self.clause_for, parts))
             case condition.AnyOf(parts):
-                return or_(*map(self.of, parts))
+                return or_(*map(self.clause_for, parts))
             case _:
                 assert_never(test)
 
@@ -79,7 +79,7 @@ class ConditionClauses:
 def count_matches(test: ConditionTest) -> Verb[ConditionMatch]:
     """One look at everybody: who is found is counted, and the first few of them are named."""
     clauses = ConditionClauses()
-    found = select(users.c.user_id).where(clauses.of(test)).limit(COUNT_MOST).cte("found")
+    found = select(users.c.user_id).where(clauses.clause_for(test)).limit(COUNT_MOST).cte("found")
     first = select(found.c.user_id).order_by(found.c.user_id).limit(FIRST_FEW)
     named = select(_total(found), users.c.user_id, users.c.nick, users.c.login).where(users.c.user_id.in_(first))
     rows = yield Statement(named.order_by(users.c.user_id))(**clauses.lists)
@@ -89,7 +89,7 @@ def count_matches(test: ConditionTest) -> Verb[ConditionMatch]:
 def members_of_group(group: Group, wanted: PageRequest) -> Verb[Page[GroupMember]]:
     clauses = ConditionClauses()
     listed = users.c.user_id.in_(select(group_members.c.user_id).where(group_members.c.group_id == group.group_id))
-    reasons = [listed, *(clauses.of(one.condition.test) for one in group.conditions)]
+    reasons = [listed, *(clauses.clause_for(one.condition.test) for one in group.conditions)]
     belongs = and_(or_(*reasons), _matches_search(wanted.search))
     found = select(users.c.user_id).where(belongs).limit(COUNT_MOST).cte("found")
     rows = yield Statement(_members_with_reasons(reasons, found, wanted))(**clauses.lists)
@@ -127,5 +127,5 @@ def _member(group: Group, row: Row) -> GroupMember:
 
 
 class ConditionMatchStorage(SqlStore):
-    match = snapshot_read(count_matches)
-    members = snapshot_read(members_of_group)
+    count_matches = snapshot_read(count_matches)
+    members_of_group = snapshot_read(members_of_group)

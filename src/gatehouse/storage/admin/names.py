@@ -58,6 +58,6 @@ def find_person_exactly(user_id: str, login_key: str) -> Verb[Sequence[NamedPers
 
 
 class NameStorage(SqlStore):
-    people = read(people_by_id)
-    find = snapshot_read(find_people)
-    exactly = read(find_person_exactly)
+    people_by_id = read(people_by_id)
+    find_people = snapshot_read(find_people)
+    find_person_exactly = read(find_person_exactly)

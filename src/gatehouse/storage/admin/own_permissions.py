@@ -102,5 +102,5 @@ def applications_of_user(user_id: str, most: int) -> Verb[Sequence[NamedApplicat
 
 
 class OwnPermissionsStorage(SqlStore):
-    concerned = read(applications_of_user)
-    by_condition = snapshot_read(conditional_grants)
+    applications_of_user = read(applications_of_user)
+    conditional_grants = snapshot_read(conditional_grants)

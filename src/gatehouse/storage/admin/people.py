@@ -87,14 +87,14 @@ PEOPLE_ROWS = Statement(
 class PeopleSearch:
     """What was typed: an address's domain after an @, else how an address, a nick or an id begins."""
 
-    def __init__(self, typed: str) -> None:
-        self.is_domain = typed.startswith("@")
-        self.is_any = bool(typed)
-        self._typed = typed
+    def __init__(self, text: str) -> None:
+        self.is_domain = text.startswith("@")
+        self.is_any = bool(text)
+        self._text = text
 
     @property
     def parameters(self) -> dict[str, object]:
-        typed = self._typed
+        typed = self._text
         if self.is_domain:
             return {"domain": contains_pattern(typed)}
         ascii_lower = "".join(letter.lower() if letter.isascii() else letter for letter in typed)
@@ -170,8 +170,8 @@ def list_item(row: Row) -> PersonListItem:
 
 class PeopleListStorage(SqlStore):
     people = snapshot_read(list_people)
-    standing = snapshot_read(person.account_state)
-    written = snapshot_read(person.direct_permissions)
+    account_state = snapshot_read(person.account_state)
+    direct_permissions = snapshot_read(person.direct_permissions)
     applications = snapshot_read(person.applications_by_name)
     activity = snapshot_read(person.list_activity)
-    breaks = snapshot_read(person.erasure_impact)
+    erasure_impact = snapshot_read(person.erasure_impact)

@@ -198,7 +198,7 @@ def _root_entries(row: Row) -> DirectEntries:
 
 
 def list_activity(user_id: str, side: ActivitySide, wanted: PageRequest) -> Verb[Page[AuditRecord]]:
-    return ACTIVITY_LISTS[side].page(wanted, lambda row: AuditRecord(**row._asdict()), of=user_id)
+    return ACTIVITY_LISTS[side].read_page(wanted, lambda row: AuditRecord(**row._asdict()), of=user_id)
 
 
 def erasure_impact(user_id: str, now: int) -> Verb[PersonErasureImpact]:

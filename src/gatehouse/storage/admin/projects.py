@@ -93,8 +93,10 @@ GROUPS_BY_ID = Statement(
 )
 
 
-def list_projects(sight: Visibility, wanted: PageRequest) -> Verb[Page[ProjectListItem]]:
-    return PROJECT_LIST.page(wanted, _list_item, everything=sight.everything, projects=sorted(sight.projects))
+def list_projects(visibility: Visibility, wanted: PageRequest) -> Verb[Page[ProjectListItem]]:
+    return PROJECT_LIST.read_page(
+        wanted, _list_item, everything=visibility.everything, projects=sorted(visibility.projects)
+    )
 
 
 def _list_item(row: Row) -> ProjectListItem:
@@ -140,8 +142,8 @@ def groups_by_id(group_ids: Collection[str]) -> Verb[Sequence[GroupListItem]]:
 
 class ProjectListStorage(SqlStore):
     projects = snapshot_read(list_projects)
-    breaks = snapshot_read(removal_impact)
+    removal_impact = snapshot_read(removal_impact)
     applications = read(applications_of_project)
     applications_by_id = read(applications_by_id)
-    published = snapshot_read(published_applications)
+    published_applications = snapshot_read(published_applications)
     groups = read(groups_by_id)

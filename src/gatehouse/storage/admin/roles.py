@@ -65,15 +65,15 @@ APPLICATION_IDS_OF_PROJECTS = Statement(
 
 
 def list_roles(
-    sight: RoleVisibility, wanted: PageRequest, *, application_id: int, now: int
+    visibility: RoleVisibility, wanted: PageRequest, *, application_id: int, now: int
 ) -> Verb[Page[RoleListItem]]:
-    return ROLE_LIST.page(
+    return ROLE_LIST.read_page(
         wanted,
-        partial(_list_item, sight),
-        everything=sight.everything,
-        applications=sorted(sight.named),
+        partial(_list_item, visibility),
+        everything=visibility.everything,
+        applications=sorted(visibility.named),
         one=application_id,
-        beside={"now": now},
+        row_params={"now": now},
     )
 
 
@@ -89,13 +89,13 @@ def _list_item(sight: RoleVisibility, row: Row) -> RoleListItem:
         condition_mode=ConditionMode(row.condition_mode),
         user_limit=row.user_limit,
         holders=row.holders,
-        readable=sight.reads(row.application_id),
+        readable=sight.may_read(row.application_id),
     )
 
 
-def role_applications(sight: RoleVisibility, *, editable: bool) -> Verb[Sequence[NamedApplication]]:
-    among = sight.editable if editable else sight.named
-    rows = yield APPLICATIONS(everything=sight.everything, applications=sorted(among))
+def role_applications(visibility: RoleVisibility, *, editable: bool) -> Verb[Sequence[NamedApplication]]:
+    among = visibility.editable if editable else visibility.named
+    rows = yield APPLICATIONS(everything=visibility.everything, applications=sorted(among))
     return [NamedApplication(**row._asdict()) for row in rows]
 
 
@@ -106,4 +106,4 @@ def applications_in_projects(project_ids: Sequence[str]) -> Verb[Sequence[int]]:
 class RoleListStorage(SqlStore):
     roles = snapshot_read(list_roles)
     applications = read(role_applications)
-    applications_of = read(applications_in_projects)
+    applications_in_projects = read(applications_in_projects)

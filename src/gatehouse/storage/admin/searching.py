@@ -49,16 +49,16 @@ class PagedList:
         self._count = Statement(counted)
         self._searched = searched
 
-    def page(
+    def read_page(
         self,
         wanted: PageRequest,
-        line: Callable[[Row], T],
+        make_line: Callable[[Row], T],
         *,
-        beside: Mapping[str, object] = MappingProxyType({}),
+        row_params: Mapping[str, object] = MappingProxyType({}),
         **params: object,
     ) -> Verb[Page[T]]:
         """`beside`: parameters of what stands in the rows, not of which rows there are."""
         params |= {"search": contains_pattern(wanted.search)} if self._searched else {}
         (counted,) = yield self._count(**params)
-        rows = yield self._rows(**params, **beside, offset=wanted.offset, size=wanted.size)
-        return Page(rows=[line(row) for row in rows], total=counted.total, number=wanted.page, size=wanted.size)
+        rows = yield self._rows(**params, **row_params, offset=wanted.offset, size=wanted.size)
+        return Page(rows=[make_line(row) for row in rows], total=counted.total, number=wanted.page, size=wanted.size)

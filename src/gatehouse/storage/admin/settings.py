@@ -28,7 +28,7 @@ POSTGRES_FACTS = Statement(text("SELECT current_setting('server_version'), pg_da
 
 
 def list_outbox(wanted: PageRequest) -> Verb[Page[OutboxListItem]]:
-    return OUTBOX_LIST.page(wanted, lambda row: OutboxListItem(**row._asdict()))
+    return OUTBOX_LIST.read_page(wanted, lambda row: OutboxListItem(**row._asdict()))
 
 
 def sqlite_facts() -> Verb[DatabaseFacts]:
@@ -43,5 +43,5 @@ def postgres_facts() -> Verb[DatabaseFacts]:
 
 class InstallationReadStorage(SqlStore):
     outbox = snapshot_read(list_outbox)
-    sqlite = snapshot_read(sqlite_facts)
-    postgres = snapshot_read(postgres_facts)
+    sqlite_facts = snapshot_read(sqlite_facts)
+    postgres_facts = snapshot_read(postgres_facts)

@@ -28,7 +28,7 @@ DELIVERY_LIST = PagedList(
 
 
 def list_deliveries(webhook_id: str, wanted: PageRequest, state: str) -> Verb[Page[DeliveryListItem]]:
-    return DELIVERY_LIST.page(wanted, _list_item, of=webhook_id, state=state)
+    return DELIVERY_LIST.read_page(wanted, _list_item, of=webhook_id, state=state)
 
 
 def _list_item(row: Row) -> DeliveryListItem:

@@ -202,8 +202,8 @@ class ApplicationStorage(SqlStore):
     create_application = heavy_write(create_application)
     edit_application = heavy_write(edit_application)
     edit_schema = heavy_write(edit_schema)
-    role_holders = snapshot_read(count_role_holders)
-    holders_of = read(count_holders_of_roles)
+    count_role_holders = snapshot_read(count_role_holders)
+    count_holders_of_roles = read(count_holders_of_roles)
 
 
 def _application_columns(one: Application) -> dict[str, object]:

@@ -92,9 +92,9 @@ MODEL_VERSIONS = Statement(
 
 
 @cache
-def _candidates_statement(ways: frozenset[str]) -> Statement:
+def _candidates_statement(criteria: frozenset[str]) -> Statement:
     """The first of all are among the first of each way, so that none of them is followed to its end."""
-    firsts = [_first_page(one).subquery() for way in sorted(ways) for one in _CANDIDATE_QUERIES[way]]
+    firsts = [_first_page(one).subquery() for way in sorted(criteria) for one in _CANDIDATE_QUERIES[way]]
     return Statement(_first_page(select(union(*(select(first.c.user_id) for first in firsts)).subquery().c.user_id)))
 
 
@@ -136,7 +136,7 @@ def candidate_page(
     named = {project_id for one in people for project_id in one.projects}
     return CandidatePage(
         people=people,
-        outline=(yield from application_snapshot(among.application_id, named | set(project_ids), known=known)),
+        snapshot=(yield from application_snapshot(among.application_id, named | set(project_ids), known=known)),
         last=found[:limit][-1] if found else after,
         more=len(found) > limit,
     )
@@ -155,5 +155,5 @@ def _page_query(among: CandidateFilter, after: str, most: int) -> BoundStatement
 
 
 class CandidateStorage(SqlStore):
-    outline = snapshot_read(application_snapshot)
-    crowd = snapshot_read(candidate_page)
+    application_snapshot = snapshot_read(application_snapshot)
+    candidate_page = snapshot_read(candidate_page)

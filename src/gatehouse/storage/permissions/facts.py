@@ -57,22 +57,22 @@ _APPLICATIONS = (
 )
 
 
-def _select_facts(him: ColumnElement[str]) -> Select[Any]:
+def _select_facts(user_id: ColumnElement[str]) -> Select[Any]:
     """One statement, so all of one moment: nothing in it is older or newer than the versions it names."""
     owned = columns(role_assignments, "project_id", "expired", "ttl")
     asked: Mapping[str, Select[Any]] = {
-        "passkeys": select(func.count()).where(passkeys.c.user_id == him),
-        "tags": select(JoinedLines(user_tags.c.tag)).where(user_tags.c.user_id == him),
-        "purchases": select(JoinedLines(user_purchases.c.purchase)).where(user_purchases.c.user_id == him),
-        "groups": select(JoinedLines(group_members.c.group_id)).where(group_members.c.user_id == him),
-        "owns": select(RowsAsJson(*owned)).where(role_assignments.c.user_id == him, IS_OWNER),
-        "account": select(RowsAsJson(*ACCOUNT_COLUMNS)).where(service_accounts.c.user_id == him),
+        "passkeys": select(func.count()).where(passkeys.c.user_id == user_id),
+        "tags": select(JoinedLines(user_tags.c.tag)).where(user_tags.c.user_id == user_id),
+        "purchases": select(JoinedLines(user_purchases.c.purchase)).where(user_purchases.c.user_id == user_id),
+        "groups": select(JoinedLines(group_members.c.group_id)).where(group_members.c.user_id == user_id),
+        "owns": select(RowsAsJson(*owned)).where(role_assignments.c.user_id == user_id, IS_OWNER),
+        "account": select(RowsAsJson(*ACCOUNT_COLUMNS)).where(service_accounts.c.user_id == user_id),
     }
     return select(
         *_PERSON,
-        exists().where(totp_factors.c.user_id == him).label("has_totp"),
+        exists().where(totp_factors.c.user_id == user_id).label("has_totp"),
         *(one.scalar_subquery().label(name) for name, one in asked.items()),
-        *holdings_of(him),
+        *holdings_of(user_id),
         _APPLICATIONS.scalar_subquery().label("applications"),
         structure_version.STRUCTURE_VERSION.label("structure"),
         KEYS_VERSION,
@@ -135,7 +135,7 @@ def _kept_tags(row: Row) -> frozenset[str]:
         email_code=row.email_code,
         sealed_totp=b"" if row.has_totp else None,
         passkeys=row.passkeys,
-    ).kept_tags
+    ).system_tags
 
 
 def _account(rows: Collection[Cells]) -> ServiceAccount | None:
@@ -156,16 +156,16 @@ def _state(cells: Cells) -> ApplicationState:
 
 
 class PermissionStorage(SqlStore):
-    install = write(install_central)
-    _facts = cached_read(facts)
+    install_central = write(install_central)
+    _cached_facts = cached_read(facts)
     application_models = snapshot_read(application_models)
     structure = snapshot_read(read_structure)
     login_section = read(login_section)
-    knows_email_secret = read(has_email_secret)
+    has_email_secret = read(has_email_secret)
     add_email_secret = write(add_email_secret)
     email_secrets = read(all_email_secrets)
     remove_email_secret = write(remove_email_secret)
     root_roles = read(root_roles)
 
     async def facts(self, user_id: str, application_ids: Collection[int]) -> Facts | None:
-        return await self._facts(user_id, tuple(sorted(application_ids)))
+        return await self._cached_facts(user_id, tuple(sorted(application_ids)))

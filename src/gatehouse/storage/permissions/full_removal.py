@@ -212,5 +212,5 @@ def _drop_holdings(project_id: str, its: Sequence[int]) -> Verb[None]:
 
 
 class FullRemovalStorage(SqlStore):
-    belongings = snapshot_read(project_contents)
-    erase = write(erase_project)
+    project_contents = snapshot_read(project_contents)
+    erase_project = write(erase_project)

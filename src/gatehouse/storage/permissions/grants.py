@@ -52,7 +52,7 @@ def services_from_cells(rows: Iterable[Cells]) -> ServiceGrants:
 
 
 def insert_services(project_id: str, services: ServiceGrants) -> Verb[None]:
-    yield INSERT_SERVICE.many(
+    yield INSERT_SERVICE.bulk(
         [row for number, grants in services.items() for row in _service_rows(project_id, number, grants)]
     )
 

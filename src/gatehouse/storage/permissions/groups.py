@@ -132,7 +132,7 @@ def insert_members(one: Group) -> Verb[None]:
     found = {row.user_id for row in (yield LOCK_USERS_SHARED(ids=list(one.users)))}
     if unknown := sorted(set(one.users) - found):
         raise UserNotFound(", ".join(unknown))
-    yield INSERT_MEMBER.many(
+    yield INSERT_MEMBER.bulk(
         [
             {"group_id": one.group_id, "user_id": user_id, "position": position}
             for position, user_id in enumerate(one.users, start=1)
@@ -196,5 +196,5 @@ class GroupStorage(SqlStore):
     group = read(group_by_id)
     create_group = heavy_write(create_group)
     edit_group = heavy_write(edit_group_keeping_lists)
-    edit_access = heavy_write(edit_group_access)
+    edit_group_access = heavy_write(edit_group_access)
     delete_group = heavy_write(delete_unlisted_group)

@@ -47,11 +47,11 @@ ASSIGNMENT_COLUMNS: Final = columns(
 )
 
 
-def holdings_of(him: ColumnElement[str]) -> tuple[ColumnElement[Any], ...]:
+def holdings_of(user_id: ColumnElement[str]) -> tuple[ColumnElement[Any], ...]:
     """All that one user holds in some applications, in one row."""
 
     def rows(table: Table, *cells: ColumnElement[Any]) -> ColumnElement[Any]:
-        mine = (table.c.user_id == him, InNumberList(table.c.application_id, "applications"))
+        mine = (table.c.user_id == user_id, InNumberList(table.c.application_id, "applications"))
         return select(RowsAsJson(*cells)).where(*mine).scalar_subquery()
 
     written = columns(user_records, *_RECORD_COLUMNS)

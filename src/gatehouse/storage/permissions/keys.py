@@ -234,12 +234,12 @@ def revoke_service_token(application_id: int, jti: str, records: Sequence[AuditR
 
 
 class ApplicationKeyStorage(SqlStore):
-    is_live = read(is_application_live)
+    is_application_live = read(is_application_live)
     access_keys = read(access_keys_of)
     access_key_by_digest = read(access_key_by_digest)
     add_access_key = write(add_access_key, repeatable=True)
     delete_access_key = write(delete_access_key)
-    used_access_key = write(record_access_key_use)
+    record_access_key_use = write(record_access_key_use)
     application_keys = read(application_keys_of)
     application_key = read(application_key_by_kid)
     add_application_key = write(add_application_key)

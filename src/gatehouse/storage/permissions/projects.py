@@ -203,7 +203,7 @@ def _new_aliases(one: Project, was: Project | None) -> list[str]:
 
 
 def _put_aliases(one: Project) -> Verb[None]:
-    yield INSERT_NAME.many(
+    yield INSERT_NAME.bulk(
         [
             {"name": alias, "project_id": one.project_id, "position": position}
             for position, alias in enumerate(one.aliases, start=1)
@@ -213,8 +213,8 @@ def _put_aliases(one: Project) -> Verb[None]:
 
 class ProjectStorage(SqlStore):
     project = read(project_by_name)
-    publish = heavy_write(publish_project)
-    authored = read(count_authored_projects)
+    publish_project = heavy_write(publish_project)
+    count_authored_projects = read(count_authored_projects)
     edit_project = heavy_write(edit_project)
     edit_members = heavy_write(edit_members)
 

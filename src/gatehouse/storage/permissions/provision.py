@@ -118,7 +118,7 @@ HELD_BY = _holdings_statement(
 
 def read_permission_state(scope: ReadScope) -> Verb[PermissionState]:
     """What is in scope, as of the moment of the transaction around it."""
-    if not scope.world:
+    if not scope.permissions:
         return PermissionState()
     accounts = yield from service_accounts.all_service_accounts()
     access_keys = yield from all_access_keys()
@@ -172,13 +172,13 @@ def _records_by_user(row: Row) -> dict[tuple[int, str], UserRecord]:
 # -- changing -----------------------------------------------------------------------------------------
 
 
-def new_role_keys(acts: Iterable[Write]) -> Mapping[int, AbstractSet[str]]:
+def new_role_keys(writes: Iterable[Write]) -> Mapping[int, AbstractSet[str]]:
     """Keys of the roles that a file makes: whoever it names has a seat, whatever the limit.
 
     So an export is taken of a role whose limit was lowered below the number of its users (R5, R7).
     """
     made: defaultdict[int, set[str]] = defaultdict(set)
-    for one in acts:
+    for one in writes:
         match one:
             case AddApplication(model):
                 made[model.application.application_id] |= model.roles.keys()
@@ -187,11 +187,11 @@ def new_role_keys(acts: Iterable[Write]) -> Mapping[int, AbstractSet[str]]:
     return made
 
 
-def projects_with_groups(acts: Iterable[Write]) -> frozenset[str]:
+def projects_with_groups(writes: Iterable[Write]) -> frozenset[str]:
     """Ids of the projects of which a file makes or changes groups."""
     return frozenset(
         group.project_id
-        for one in acts
+        for one in writes
         if isinstance(one, AddGroup | ChangeGroup)
         for group in [one.group if isinstance(one, AddGroup) else one.after]
     )
@@ -220,7 +220,7 @@ def run_permission_write(one: PermissionWrite, now: int, by: str, made: Mapping[
                 kept.user_id: _replace_if_unchanged(kept, wanted) for kept, wanted in zip(before, after, strict=True)
             }
             number = before[0].application_id
-            yield from edit_records(number, changes, now, founded=made.get(number, frozenset()))
+            yield from edit_records(number, changes, now, new_roles=made.get(number, frozenset()))
         case AddServiceAccount(account):
             yield from service_accounts.create_service_account(account, (), ())
         case ChangeServiceAccount(kept, account):

@@ -138,7 +138,7 @@ def edit_records(
     changes: Mapping[str, Change[UserRecord]],
     now: int,
     *,
-    founded: AbstractSet[str] = frozenset(),
+    new_roles: AbstractSet[str] = frozenset(),
 ) -> Verb[Sequence[UserRecord]]:
     """Part of every verb that changes what users have. In the order of their ids; rows are held in it too.
 
@@ -157,7 +157,7 @@ def edit_records(
         steps.append(step)
         entries.extend(edited.records)
     yield from refuse_foreign_resources(steps)
-    yield from _write_checked(application_id, steps, now, founded)
+    yield from _write_checked(application_id, steps, now, new_roles)
     for entry in entries:
         yield from add_audit_record(entry)
     return [step.after for step in steps]
@@ -210,7 +210,7 @@ def drop_holdings_on(kind: ResourceKind, resource_id: str, projects: Collection[
 
 
 def touch_records(written: Iterable[tuple[int, str]]) -> Verb[None]:
-    yield TOUCH_RECORD.many(
+    yield TOUCH_RECORD.bulk(
         [{"application_id": number, "user_id": user_id, **BLANK_RECORD} for number, user_id in sorted(set(written))]
     )
 
@@ -227,10 +227,10 @@ def _versioned_record(state: UserRecord, before: UserRecord) -> UserRecord:
 
 
 def _write_checked(
-    application_id: int, steps: Sequence[RecordChange], now: int, founded: AbstractSet[str]
+    application_id: int, steps: Sequence[RecordChange], now: int, new_roles: AbstractSet[str]
 ) -> Verb[None]:
     taken = yield from seats_taken(application_id, steps, now)
-    limited = {role: seats for role, seats in taken.items() if role not in founded}
+    limited = {role: seats for role, seats in taken.items() if role not in new_roles}
     lost = {
         project for step in steps for project, _ in owned_projects(step.before, now) - owned_projects(step.after, now)
     }
@@ -262,10 +262,10 @@ def _write_change(step: RecordChange) -> Verb[None]:
     assignments, entries = _assignment_rows(after), _entry_rows(after)
     if assignments != _assignment_rows(before):
         yield DROP_ASSIGNMENTS(**this)
-        yield INSERT_ASSIGNMENT.many(assignments)
+        yield INSERT_ASSIGNMENT.bulk(assignments)
     if entries != _entry_rows(before):
         yield DROP_ENTRIES(**this)
-        yield INSERT_ENTRY.many(entries)
+        yield INSERT_ENTRY.bulk(entries)
 
 
 def _assignment_rows(one: UserRecord) -> list[dict[str, object]]:

@@ -21,7 +21,7 @@ def read_state_after(
     people = yield from facts_of_many(user_ids, [application_id])
     named = {project_id for one in people for project_id in one.projects}
     return DryRunResult(
-        outline=(yield from application_snapshot(application_id, named | set(project_ids))),
+        snapshot=(yield from application_snapshot(application_id, named | set(project_ids))),
         people={one.subject.user_id: one for one in people},
     )
 
@@ -37,12 +37,12 @@ class DryRunStores:
         self.user_records = UserRecordStorage(self._runner)
 
     @property
-    def seen(self) -> DryRunResult:
-        if self._runner.seen is None:
+    def state_after(self) -> DryRunResult:
+        if self._runner.state_after is None:
             raise LookupError("nothing was rehearsed yet")
-        return self._runner.seen
+        return self._runner.state_after
 
 
 class DryRunStorage(SqlStore):
-    def rehearsal(self, application_id: int, project_ids: Collection[str], user_ids: Collection[str]) -> DryRunStores:
+    def dry_run(self, application_id: int, project_ids: Collection[str], user_ids: Collection[str]) -> DryRunStores:
         return DryRunStores(self.runner, application_id, project_ids, user_ids)

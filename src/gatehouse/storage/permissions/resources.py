@@ -20,7 +20,7 @@ def refuse_foreign_resources(steps: Iterable[RecordChange]) -> Verb[None]:
     models = (yield from projects_by_id({scope.project_id for scope in fresh})) if fresh else {}
     for scope in fresh:
         model = models.get(scope.project_id)
-        if model is None or not model.has(scope):
+        if model is None or not model.has_scope(scope):
             raise Malformed(f"project {scope.project_id} has nothing in {scope.kind} with the id {scope.resource_id}")
 
 

@@ -102,7 +102,7 @@ def insert_schema(application_id: int, schema: ApplicationSchema, its_roles: Ite
         updated_at=schema.updated_at,
         version=schema.version,
     )
-    yield INSERT_ROLE.many([{**_role_identity(application_id, role), **_role_columns(role)} for role in made])
+    yield INSERT_ROLE.bulk([{**_role_identity(application_id, role), **_role_columns(role)} for role in made])
 
 
 def application_models(application_ids: Collection[int]) -> Verb[Mapping[int, ApplicationModel]]:
@@ -208,7 +208,7 @@ def _model_from_row(row: Row, role_rows: Iterable[Row]) -> ApplicationModel:
         for name, value in row._asdict().items()
         if name.startswith(_SCHEMA_PREFIX)
     }
-    schema |= {section: trees.share(schema[section], f"{section}.") for section in RuleSection}
+    schema |= {section: trees.intern_tree(schema[section], f"{section}.") for section in RuleSection}
     its_roles = sorted((_role_from_row(one, trees) for one in role_rows), key=lambda role: role.key)
     application = application_from_row(row)
     return ApplicationModel(
@@ -245,6 +245,6 @@ def _role_from_row(row: Row, trees: TreeInterner) -> Role:
         "default": fields.pop("is_default"),
         "condition": None if condition is None else stored_condition(condition),
         "condition_mode": ConditionMode(fields["condition_mode"]),
-        "meta": trees.share_role(fields["meta"], fields["params"]),
+        "meta": trees.intern_role_tree(fields["meta"], fields["params"]),
     }
     return Role(**fields)

@@ -131,7 +131,7 @@ def _model_from_row(row: Row, *, with_members: bool = False) -> ProjectModel:
         services=frozenset(
             one.application_id
             for one in map(_connected_application, row.connected or ())
-            if one.serves(row.project_id)
+            if one.is_connectable_to(row.project_id)
         ),
     )
 

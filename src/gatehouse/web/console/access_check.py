@@ -97,132 +97,141 @@ class CheckScreens:
         self,
         *,
         explanations: GuardedExplainer,
-        sights: QuestionAccess,
+        question_access: QuestionAccess,
         login: LoginRules,
-        choosing: Suggestions,
+        suggestions: Suggestions,
         names: NameStore,
-        desk: ConsoleView,
+        view: ConsoleView,
         clock: Clock,
     ) -> None:
         self._explanations = explanations
-        self._sights = sights
+        self._question_access = question_access
         self._login = login
-        self._choosing = choosing
+        self._suggestions = suggestions
         self._names = names
-        self._desk = desk
+        self._view = view
         self._clock = clock
 
-    async def show(self, request: Request, guest: AdminRequest) -> Response:
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
         query = read_query(request, CheckQuery)
         try:
-            context = await self._answered(guest, query)
+            context = await self._check(admin, query)
         except EXPECTED_ERRORS as error:
             problem = problem_from(error)
-            context = await self._blank(guest, query, problem=problem)
-        return self._desk.show(
-            request, guest, ENTRY, context, status=context.problem.status if context.problem else None
+            context = await self._empty_context(admin, query, problem=problem)
+        return self._view.render(
+            request, admin, ENTRY, context, status=context.problem.status if context.problem else None
         )
 
-    async def suggest(self, request: Request, guest: AdminRequest) -> Response:
-        return self._offered(
-            request, guest, await self._choosing.people(guest, read_query(request, SuggestQuery).text)
+    async def suggest_people(self, request: Request, admin: AdminRequest) -> Response:
+        return self._render_suggestions(
+            request, admin, await self._suggestions.suggest_people(admin, read_query(request, SuggestQuery).text)
         )
 
-    async def suggest_projects(self, request: Request, guest: AdminRequest) -> Response:
+    async def suggest_projects(self, request: Request, admin: AdminRequest) -> Response:
         query = read_query(request, PlaceQuery)
-        return self._offered(request, guest, await self._choosing.projects(guest, query.project_id))
+        return self._render_suggestions(
+            request, admin, await self._suggestions.suggest_projects(admin, query.project_id)
+        )
 
-    async def suggest_groups(self, request: Request, guest: AdminRequest) -> Response:
+    async def suggest_groups(self, request: Request, admin: AdminRequest) -> Response:
         query = read_query(request, PlaceQuery)
-        offers = await self._choosing.groups(guest, query.group_id, query.project_id)
-        return self._offered(request, guest, offers)
+        offers = await self._suggestions.suggest_groups(admin, query.group_id, query.project_id)
+        return self._render_suggestions(request, admin, offers)
 
-    async def suggest_resources(self, request: Request, guest: AdminRequest) -> Response:
-        offers = await self._choosing.resources(guest, read_query(request, PlaceQuery))
-        return self._offered(request, guest, offers)
+    async def suggest_resources(self, request: Request, admin: AdminRequest) -> Response:
+        offers = await self._suggestions.suggest_resources(admin, read_query(request, PlaceQuery))
+        return self._render_suggestions(request, admin, offers)
 
-    def _offered(self, request: Request, guest: AdminRequest, offers: Sequence[Suggestion]) -> Response:
-        return self._desk.show(request, guest, ENTRY, SuggestionsContext(offers=offers))
+    def _render_suggestions(self, request: Request, admin: AdminRequest, offers: Sequence[Suggestion]) -> Response:
+        return self._view.render(request, admin, ENTRY, SuggestionsContext(offers=offers))
 
-    async def _blank(
-        self, guest: AdminRequest, query: CheckQuery, *, problem: FormProblem | None = None
+    async def _empty_context(
+        self, admin: AdminRequest, query: CheckQuery, *, problem: FormProblem | None = None
     ) -> CheckContext:
         return CheckContext(
             query=query,
-            applications=await self._choosing.applications(guest),
+            applications=await self._suggestions.visible_applications(admin),
             problem=problem,
-            administers=guest.rights.administers,
+            administers=admin.rights.administers,
         )
 
-    async def _answered(self, guest: AdminRequest, query: CheckQuery) -> CheckContext:
-        blank = await self._blank(guest, query)
+    async def _check(self, admin: AdminRequest, query: CheckQuery) -> CheckContext:
+        blank = await self._empty_context(admin, query)
         application_id = parse_optional_application_id(query.application_id)
         if not application_id:
             return blank
-        guest = await self._desk.about(guest, application_id)
-        person = await self._person(guest, query.user_id)
-        model = guest.standing.model
+        admin = await self._view.for_application(admin, application_id)
+        person = await self._resolve_person(admin, query.user_id)
+        model = admin.authenticated.model
         ready = bool(person.user_id)
         return CheckContext(
             query=query,
             person=person,
-            among=person.among,
+            among=person.candidates,
             application=model.application.name if model and ready else "",
             applications=blank.applications,
-            rules=readable_rules(guest),
-            verdict=await self._verdict(guest, person.user_id, query) if ready and query.rule.strip() else None,
-            sign_in=await self._sign_in(guest, person.user_id, application_id) if ready else None,
-            administers=guest.rights.administers,
+            rules=readable_rules(admin),
+            verdict=await self._explain(admin, person.user_id, query) if ready and query.rule.strip() else None,
+            sign_in=await self._check_sign_in(admin, person.user_id, application_id) if ready else None,
+            administers=admin.rights.administers,
         )
 
-    async def _person(self, guest: AdminRequest, text: str) -> PersonMatch:
-        meant = await self._choosing.person(guest, text)
+    async def _resolve_person(self, admin: AdminRequest, text: str) -> PersonMatch:
+        meant = await self._suggestions.resolve_person(admin, text)
         if meant.user_id and not meant.nick:
-            await self._sights.case(guest.standing.caller, meant.user_id)  # no right comes before a name
-            names = await self._names.people([meant.user_id])
+            await self._question_access.load_input(
+                admin.authenticated.caller, meant.user_id
+            )  # no right comes before a name
+            names = await self._names.people_by_id([meant.user_id])
             return PersonMatch(
                 user_id=meant.user_id, nick=names[meant.user_id].nick if meant.user_id in names else ""
             )
         return meant
 
-    async def _verdict(self, guest: AdminRequest, user_id: str, query: CheckQuery) -> AccessCheck:
+    async def _explain(self, admin: AdminRequest, user_id: str, query: CheckQuery) -> AccessCheck:
         question, asked = parse_question(query)
         ip = query.ip.strip() or None
-        visit, caller = guest.standing, guest.standing.caller
+        visit, caller = admin.authenticated, admin.authenticated.caller
         explanation = await self._explanations.explain(caller, user_id, question, ip)
-        case = await self._sights.case(caller, user_id)
+        case = await self._question_access.load_input(caller, user_id)
         own = caller.address if user_id == caller.user_id else None
         address = own if ip is None else read_ip(ip)
         return AccessCheck(
             explanation=explanation,
             tree=decision_tree(
                 explanation,
-                DecisionVisibility(visit=visit, case=case, address=address, asked=explanation.application_id),
+                DecisionVisibility(
+                    authenticated=visit,
+                    evaluation_input=case,
+                    address=address,
+                    application_id=explanation.application_id,
+                ),
             ),
             call=ApiCall(
                 path="explain",
                 body={"application_id": explanation.application_id, "data": {"user_id": user_id, **asked}},
                 record=explanation_record(explanation),
             ),
-            until=self._clock.now() + explanation.left if explanation.left else 0,
+            until=self._clock.now() + explanation.seconds_left if explanation.seconds_left else 0,
         )
 
-    async def _sign_in(self, guest: AdminRequest, user_id: str, application_id: int) -> SignInCheck | None:
+    async def _check_sign_in(self, admin: AdminRequest, user_id: str, application_id: int) -> SignInCheck | None:
         """What keeps somebody out is for whoever administers; of himself everybody hears whether he is let in."""
-        if not guest.rights.administers or guest.standing.model is None:
+        if not admin.rights.administers or admin.authenticated.model is None:
             return None
-        refused = await self._login.refused(user_id, (application_id,))
-        return SignInCheck(by=refused.by if refused else None)
+        refused = await self._login.find_refusal(user_id, (application_id,))
+        return SignInCheck(by=refused.reason if refused else None)
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk = self._desk
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk = self._view
         return [
-            desk.shown("/access", self.show),
-            desk.shown("/access/check", self.show),
-            desk.shown("/access/people", self.suggest),
-            desk.shown("/access/projects", self.suggest_projects),
-            desk.shown("/access/groups", self.suggest_groups),
-            desk.shown("/access/resources", self.suggest_resources),
+            desk.page("/access", self.show),
+            desk.page("/access/check", self.show),
+            desk.page("/access/people", self.suggest_people),
+            desk.page("/access/projects", self.suggest_projects),
+            desk.page("/access/groups", self.suggest_groups),
+            desk.page("/access/resources", self.suggest_resources),
         ]
 
 
@@ -253,10 +262,10 @@ def parse_question(query: CheckQuery) -> tuple[PermissionQuestion, dict[str, obj
     return question, asked
 
 
-def readable_rules(guest: AdminRequest) -> Sequence[tuple[Rule, RuleDefinition]]:
+def readable_rules(admin: AdminRequest) -> Sequence[tuple[Rule, RuleDefinition]]:
     """Those of the schema, to whoever may read it."""
-    standing = guest.standing
-    if standing.model is None or not is_open(standing.rights, Operation.SCHEMA_GET, standing.about):
+    standing = admin.authenticated
+    if standing.model is None or not is_open(standing.rights, Operation.SCHEMA_GET, standing.target):
         return ()
     schema = standing.model.schema
     known = schema_rules(schema.private_data, schema.public_data).items()

@@ -77,7 +77,7 @@ class SimulateQuery(msgspec.Struct, frozen=True, kw_only=True):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposedChange:
     proposal: AnyProposal
-    place: str  # the address of the screen where it can be done
+    edit_address: str  # the address of the screen where it can be done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,48 +112,48 @@ class SimulateScreens:
     def __init__(
         self,
         *,
-        foresight: ImpactForecaster,
-        sights: QuestionAccess,
+        forecaster: ImpactForecaster,
+        question_access: QuestionAccess,
         groups: GroupStore,
         projects: ProjectStore,
-        choosing: Suggestions,
-        desk: ConsoleView,
+        suggestions: Suggestions,
+        view: ConsoleView,
     ) -> None:
-        self._foresight = foresight
-        self._sights = sights
+        self._forecaster = forecaster
+        self._question_access = question_access
         self._groups = groups
         self._projects = projects
-        self._choosing = choosing
-        self._desk = desk
+        self._suggestions = suggestions
+        self._view = view
 
-    async def show(self, request: Request, guest: AdminRequest) -> Response:
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
         query = read_query(request, SimulateQuery)
         if query.change not in CHANGES:
             raise Malformed("change: which?")
-        context = await self._blank(guest, query)
+        context = await self._empty_context(admin, query)
         try:
-            context = await self._answered(guest, context)
+            context = await self._simulate(admin, context)
         except EXPECTED_ERRORS as error:
             context = replace(context, problem=problem_from(error))
         status = context.problem.status if context.problem else None
-        return self._desk.show(request, guest, ENTRY, context, status=status)
+        return self._view.render(request, admin, ENTRY, context, status=status)
 
-    async def _blank(self, guest: AdminRequest, query: SimulateQuery) -> SimulateContext:
+    async def _empty_context(self, admin: AdminRequest, query: SimulateQuery) -> SimulateContext:
         return SimulateContext(
             query=query,
             fields=CHANGES[query.change],
-            applications=await self._choosing.applications(guest),
-            administers=guest.rights.administers,
+            applications=await self._suggestions.visible_applications(admin),
+            administers=admin.rights.administers,
         )
 
-    async def _answered(self, guest: AdminRequest, context: SimulateContext) -> SimulateContext:
+    async def _simulate(self, admin: AdminRequest, context: SimulateContext) -> SimulateContext:
         query = context.query
         application_id = parse_optional_application_id(query.application_id)
         if not application_id:
             return context
-        about = await self._desk.about(guest, application_id)
-        refuse_about_everyone(about.standing)
-        model = about.standing.application()
+        about = await self._view.for_application(admin, application_id)
+        refuse_about_everyone(about.authenticated)
+        model = about.authenticated.named_application()
         context = replace(
             context,
             roles=[role.name for _, role in sorted(model.roles.items())],
@@ -161,38 +161,42 @@ class SimulateScreens:
         )
         if not is_complete(query):
             return context
-        person = await self._choosing.person(about, query.user_id) if "user_id" in context.fields else PersonMatch()
-        context = replace(context, person=person, among=person.among)
+        person = (
+            await self._suggestions.resolve_person(about, query.user_id)
+            if "user_id" in context.fields
+            else PersonMatch()
+        )
+        context = replace(context, person=person, among=person.candidates)
         if "user_id" in context.fields and not person.user_id:
             return context
-        proposed = await self._proposed(about, query, person.user_id)
-        foreseen = await self._foresight.of(about, application_id, proposed.proposal)
+        proposed = await self._propose(about, query, person.user_id)
+        foreseen = await self._forecaster.impact_in(about, application_id, proposed.proposal)
         return replace(
             context,
             foreseen=foreseen,
             call=simulate_call(application_id, proposed.proposal, foreseen),
-            place=proposed.place,
+            place=proposed.edit_address,
         )
 
-    async def _proposed(self, about: AdminRequest, query: SimulateQuery, user_id: str) -> ProposedChange:
+    async def _propose(self, admin: AdminRequest, query: SimulateQuery, user_id: str) -> ProposedChange:
         ways: Mapping[str, Callable[[], Awaitable[ProposedChange]]] = {
-            "give_role": lambda: self._role_of_person(about, query, user_id),
-            "take_role": lambda: self._role_of_person(about, query, user_id),
-            "role_rule": lambda: self._role_rule(about, query),
-            "group_member": lambda: self._group_member(about, query, user_id),
-            "group_condition": lambda: self._group_condition(about, query),
-            "membership": lambda: self._membership(about, query),
-            "remove_rule": lambda: self._without_rule(about, query),
+            "give_role": lambda: self._propose_assignment(admin, query, user_id),
+            "take_role": lambda: self._propose_assignment(admin, query, user_id),
+            "role_rule": lambda: self._propose_role_rule(admin, query),
+            "group_member": lambda: self._propose_group_member(admin, query, user_id),
+            "group_condition": lambda: self._propose_group_condition(admin, query),
+            "membership": lambda: self._propose_membership(admin, query),
+            "remove_rule": lambda: self._propose_rule_removal(admin, query),
         }
         return await ways[query.change]()
 
-    async def _role_of_person(self, about: AdminRequest, query: SimulateQuery, user_id: str) -> ProposedChange:
+    async def _propose_assignment(self, admin: AdminRequest, query: SimulateQuery, user_id: str) -> ProposedChange:
         """Given in a project it is held there, else at the root; all else of the record stays."""
-        model = about.standing.application()
+        model = admin.authenticated.named_application()
         role = model.roles.get(query.role.strip().lower())
         if role is None:
             raise RoleNotFound
-        case = await self._sights.case(about.standing.caller, user_id)
+        case = await self._question_access.load_input(admin.authenticated.caller, user_id)
         record = case.facts.records[model.application.application_id]
         names = role_names(model)
         end = parse_day(query.until, days=1)
@@ -205,70 +209,70 @@ class SimulateScreens:
             access = project_access_document(record.scopes, names)
             there = access.setdefault(project_id, {})
             there["roles"] = with_role(there.get("roles"), role.name, given)
-            private = private_data_to_save(about.rights, user_id, record.root.private_data, access)
+            private = private_data_to_save(admin.rights, user_id, record.root.private_data, access)
             draft = RecordDraft(user_id=user_id, private_data=private)
         place = f"{ConsoleEntry.APPLICATIONS.path}/{model.application.application_id}/users?q={user_id}"
-        return ProposedChange(proposal=RecordProposal(data=draft), place=place)
+        return ProposedChange(proposal=RecordProposal(data=draft), edit_address=place)
 
-    async def _role_rule(self, about: AdminRequest, query: SimulateQuery) -> ProposedChange:
-        model = about.standing.opened(Operation.ROLES_GET)
+    async def _propose_role_rule(self, admin: AdminRequest, query: SimulateQuery) -> ProposedChange:
+        model = admin.authenticated.require_application(Operation.ROLES_GET)
         role = model.roles.get(query.role.strip().lower())
         if role is None:
             raise RoleNotFound
-        rule = read_rule(query.rule.strip(), "rule").of(rule for rule, _ in readable_rules(about))
+        rule = read_rule(query.rule.strip(), "rule").resolve(rule for rule, _ in readable_rules(admin))
         leaf = None if query.value == "none" else {"value": query.value == "true"}
         section = with_leaf(as_tree(role.meta.get(rule.section.value)), rule.path.split("."), leaf)
         draft = RoleDraft(name=role.name, meta={**role.meta, rule.section.value: section})
         place = f"{ConsoleEntry.ROLES.path}/{model.application.application_id}/{role.name}"
-        return ProposedChange(proposal=RoleProposal(data=draft), place=place)
+        return ProposedChange(proposal=RoleProposal(data=draft), edit_address=place)
 
-    async def _without_rule(self, about: AdminRequest, query: SimulateQuery) -> ProposedChange:
-        model = about.standing.opened(Operation.SCHEMA_GET)
-        rule = read_rule(query.rule.strip(), "rule").of(rule for rule, _ in readable_rules(about))
+    async def _propose_rule_removal(self, admin: AdminRequest, query: SimulateQuery) -> ProposedChange:
+        model = admin.authenticated.require_application(Operation.SCHEMA_GET)
+        rule = read_rule(query.rule.strip(), "rule").resolve(rule for rule, _ in readable_rules(admin))
         trees = {RuleSection.PRIVATE: model.schema.private_data, RuleSection.PUBLIC: model.schema.public_data}
         left = with_leaf(trees[rule.section], rule.path.split("."), None)
         if left == trees[rule.section]:
             raise Malformed("rule: the schema has no such rule")
         place = f"{ConsoleEntry.APPLICATIONS.path}/{model.application.application_id}/rules"
-        return ProposedChange(proposal=SchemaProposal(data={rule.section.value: left}), place=place)
+        return ProposedChange(proposal=SchemaProposal(data={rule.section.value: left}), edit_address=place)
 
-    async def _group(self, about: AdminRequest, group_id: str) -> Group:
+    async def _load_group(self, admin: AdminRequest, group_id: str) -> Group:
         """Seen by whoever manages it; to others there is nothing to tell."""
         try:
             group = await self._groups.group(group_id.strip())
         except GroupNotFound:
-            if about.rights.administers:
+            if admin.rights.administers:
                 raise
             raise NoRight("no such group") from None
         where = GuardTarget(project_id=group.project_id, group_id=group.group_id)
-        if not is_open(about.rights, Operation.GROUP_GET, where):
+        if not is_open(admin.rights, Operation.GROUP_GET, where):
             raise NoRight("the group")
         return group
 
-    async def _group_member(self, about: AdminRequest, query: SimulateQuery, user_id: str) -> ProposedChange:
-        group = await self._group(about, query.group_id)
+    async def _propose_group_member(self, admin: AdminRequest, query: SimulateQuery, user_id: str) -> ProposedChange:
+        group = await self._load_group(admin, query.group_id)
         users = [one for one in group.users if one != user_id] + ([user_id] if query.way == "add" else [])
-        return self._group_access(group, AccessDraft(users=list(users)))
+        return self._group_access_change(group, AccessDraft(users=list(users)))
 
-    async def _group_condition(self, about: AdminRequest, query: SimulateQuery) -> ProposedChange:
-        group = await self._group(about, query.group_id)
+    async def _propose_group_condition(self, admin: AdminRequest, query: SimulateQuery) -> ProposedChange:
+        group = await self._load_group(admin, query.group_id)
         old = [{"title": one.title, "condition": dict(one.condition.document)} for one in group.conditions]
         test = {"everyone": True} if query.test == "everyone" else {query.test: query.wanted.strip()}
         new = {"title": "Simulated", "condition": test}
-        return self._group_access(group, AccessDraft(conditions=[*old, new]))
+        return self._group_access_change(group, AccessDraft(conditions=[*old, new]))
 
-    def _group_access(self, group: Group, draft: AccessDraft) -> ProposedChange:
+    def _group_access_change(self, group: Group, draft: AccessDraft) -> ProposedChange:
         place = f"{ConsoleEntry.PROJECTS.path}/{group.project_id}/groups/{group.group_id}"
-        return ProposedChange(proposal=GroupAccessProposal(group_id=group.group_id, data=draft), place=place)
+        return ProposedChange(proposal=GroupAccessProposal(group_id=group.group_id, data=draft), edit_address=place)
 
-    async def _membership(self, about: AdminRequest, query: SimulateQuery) -> ProposedChange:
+    async def _propose_membership(self, admin: AdminRequest, query: SimulateQuery) -> ProposedChange:
         try:
             project = (await self._projects.project(query.project_id.strip())).project
         except ProjectNotFound:
-            if about.rights.administers:
+            if admin.rights.administers:
                 raise
             raise NoRight("no such project") from None
-        if not is_open(about.rights, Operation.MEMBERSHIP_GET, GuardTarget(project_id=project.project_id)):
+        if not is_open(admin.rights, Operation.MEMBERSHIP_GET, GuardTarget(project_id=project.project_id)):
             raise NoRight("the project's members")
         group_id = query.group_id.strip()
         lists = {
@@ -279,11 +283,11 @@ class SimulateScreens:
         draft = MembershipDraft(id=project.project_id, allow=list(lists["allow"]), disallow=list(lists["disallow"]))
         return ProposedChange(
             proposal=MembershipProposal(data=draft),
-            place=f"{ConsoleEntry.PROJECTS.path}/{project.project_id}/members/lists",
+            edit_address=f"{ConsoleEntry.PROJECTS.path}/{project.project_id}/members/lists",
         )
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        return [self._desk.shown("/access/simulate", self.show)]
+    def routes(self) -> Sequence[ConsoleRoute]:
+        return [self._view.page("/access/simulate", self.show)]
 
 
 OPTIONAL_FIELDS: Final = frozenset({"project_id", "until", "wanted"})
@@ -318,10 +322,10 @@ def with_leaf(tree: Tree, path: Sequence[str], leaf: Tree | None) -> dict[str, o
     return {**others, first: below} if below else others
 
 
-def simulate_call(application_id: int, proposal: AnyProposal, foreseen: Impact) -> ApiCall:
+def simulate_call(application_id: int, proposal: AnyProposal, impact: Impact) -> ApiCall:
     change = msgspec.to_builtins(proposal)
     return ApiCall(
         path="simulate",
         body={"application_id": application_id, "data": {"change": change, "limit": MAX_PEOPLE}},
-        record=None if foreseen.forecast is None else forecast_record(foreseen.forecast),
+        record=None if impact.forecast is None else forecast_record(impact.forecast),
     )

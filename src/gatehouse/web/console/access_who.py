@@ -102,42 +102,42 @@ class WhoCanScreens:
         projects: ProjectStore,
         names: NameStore,
         finding: SearchStore,
-        choosing: Suggestions,
-        desk: ConsoleView,
+        suggestions: Suggestions,
+        view: ConsoleView,
     ) -> None:
         self._who_can = who_can
         self._projects = projects
         self._names = names
         self._finding = finding
-        self._choosing = choosing
-        self._desk = desk
+        self._suggestions = suggestions
+        self._view = view
 
-    async def show(self, request: Request, guest: AdminRequest) -> Response:
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
         query = read_query(request, WhoCanQuery)
         try:
-            answer = await self._answered(guest, query)
+            answer = await self._answer(admin, query)
         except EXPECTED_ERRORS as error:
-            answer = replace(await self._blank(guest, query), problem=problem_from(error))
+            answer = replace(await self._empty_context(admin, query), problem=problem_from(error))
         if isinstance(answer, Response):
             return answer
         status = answer.problem.status if answer.problem else None
-        return self._desk.show(request, guest, ENTRY, answer, status=status)
+        return self._view.render(request, admin, ENTRY, answer, status=status)
 
-    async def _blank(self, guest: AdminRequest, query: WhoCanQuery) -> WhoCanContext:
-        return WhoCanContext(query=query, applications=await self._choosing.applications(guest))
+    async def _empty_context(self, admin: AdminRequest, query: WhoCanQuery) -> WhoCanContext:
+        return WhoCanContext(query=query, applications=await self._suggestions.visible_applications(admin))
 
-    async def _answered(self, guest: AdminRequest, query: WhoCanQuery) -> WhoCanContext | Response:
-        blank = await self._blank(guest, query)
+    async def _answer(self, admin: AdminRequest, query: WhoCanQuery) -> WhoCanContext | Response:
+        blank = await self._empty_context(admin, query)
         application_id = parse_optional_application_id(query.application_id)
         if not application_id:
             return blank
-        about = await self._desk.about(guest, application_id)
-        refuse_about_everyone(about.standing)
-        model = about.standing.application()
+        about = await self._view.for_application(admin, application_id)
+        refuse_about_everyone(about.authenticated)
+        model = about.authenticated.named_application()
         offered = [rule for rule, _ in await run_off_loop(OFF_LOOP_WEIGHT, readable_rules, about)]
         rules = filter_rules(offered, query.rules)
-        scope = await self._scope(about, query.project_id.strip())
-        people = await self._searched(about, query.q)
+        scope = await self._resolve_scope(about, query.project_id.strip())
+        people = await self._search_people(about, query.q)
         page = rules_page(rules, query.columns)
         ask = HolderMatrixQuery(
             rules=tuple(rules if query.format else page.rows),
@@ -145,17 +145,17 @@ class WhoCanScreens:
             after=query.after,
             limit=PAGE_ROWS,
             people=people,
-            with_nothing=people is not None and about.rights.administers,
+            include_without_rules=people is not None and about.rights.administers,
         )
         if query.format:
-            return await self._file(model, ask)
+            return await self._export(model, ask)
         found = await self._who_can.page(model, ask) if rules else HolderMatrix(rows=(), after=None)
         return replace(
             blank,
             application=model.application.name,
             rules=page,
             beginnings=rule_prefixes(offered),
-            rows=[*build_rows(application_id, found.rows, await self._names_of(found.rows), ask)],
+            rows=[*build_rows(application_id, found.rows, await self._load_names(found.rows), ask)],
             kept=query_string(query, "columns") if page.number > 1 else query_string(query),
             kept_filter=query_string(query),
             after=found.after or "",
@@ -165,7 +165,7 @@ class WhoCanScreens:
             may_read_schema=bool(offered),
         )
 
-    async def _scope(self, about: AdminRequest, name: str) -> Scope:
+    async def _resolve_scope(self, admin: AdminRequest, name: str) -> Scope:
         """In a project that is not there nobody has anything, and that is all that others hear (checklist PA-13)."""
         scope = read_scope(name or None, None, "data").scope
         if scope.is_root:
@@ -173,21 +173,21 @@ class WhoCanScreens:
         try:
             return Scope((await self._projects.project(scope.project_id)).project.project_id)
         except NotFound:
-            if about.rights.administers:
+            if admin.rights.administers:
                 raise
             return scope
 
-    async def _searched(self, about: AdminRequest, text: str) -> frozenset[str] | None:
+    async def _search_people(self, admin: AdminRequest, text: str) -> frozenset[str] | None:
         """By nick or id, and by login to whoever administers; to others only who has something is shown of them."""
         if not text.strip():
             return None
-        found = await self._finding.people(text.strip(), MAX_PEOPLE_FOUND, with_logins=about.rights.administers)
+        found = await self._finding.people(text.strip(), MAX_PEOPLE_FOUND, with_logins=admin.rights.administers)
         return frozenset(one.user_id for one in found)
 
-    async def _names_of(self, rows: Sequence[HolderRow]) -> Mapping[str, NamedPerson]:
-        return await self._names.people([row.user_id for row in rows])
+    async def _load_names(self, rows: Sequence[HolderRow]) -> Mapping[str, NamedPerson]:
+        return await self._names.people_by_id([row.user_id for row in rows])
 
-    async def _file(self, model: ApplicationModel, ask: HolderMatrixQuery) -> Response:
+    async def _export(self, model: ApplicationModel, ask: HolderMatrixQuery) -> Response:
         application_id = model.application.application_id
 
         async def pages() -> AsyncIterator[Iterator[WhoCanRow]]:
@@ -197,13 +197,13 @@ class WhoCanScreens:
             while ask.rules and after is not None and left > 0:
                 limit = min(left, EXPORT_PAGE_ROWS, max(1, MAX_EXPORT_PAGE_CELLS // len(ask.rules)))
                 page = await self._who_can.page(model, replace(ask, limit=limit, after=after))
-                yield build_rows(application_id, page.rows, await self._names_of(page.rows), ask)
+                yield build_rows(application_id, page.rows, await self._load_names(page.rows), ask)
                 left, after = left - len(page.rows), page.after
 
         return csv_stream("who-can", csv_columns(ask.rules), pages())
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        return [self._desk.shown("/access/who", self.show)]
+    def routes(self) -> Sequence[ConsoleRoute]:
+        return [self._view.page("/access/who", self.show)]
 
 
 def build_rows(

@@ -135,7 +135,7 @@ class ActivityScreens:
         store: ActivityStore,
         names: NameStore,
         finding: SearchStore,
-        desk: ConsoleView,
+        view: ConsoleView,
         mac_key: bytes,
         box: HeadCodec,
     ) -> None:
@@ -144,80 +144,80 @@ class ActivityScreens:
         self._store = store
         self._names = names
         self._finding = finding
-        self._desk = desk
+        self._view = view
         self._mac_key = mac_key
         self._box = box
 
-    async def list(self, request: Request, guest: AdminRequest) -> Response:
+    async def list(self, request: Request, admin: AdminRequest) -> Response:
         query = read_query(request, ActivityQuery)
-        looked = await self._looked(guest, query)
+        looked = await self._filter(admin, query)
         if query.format:
-            return await self._file(guest, query, looked)
-        found = await self._found(looked, query)
-        end = await self._store.chain_end() if guest.rights.administers else None
+            return await self._export(admin, query, looked)
+        found = await self._search(looked, query)
+        end = await self._store.chain_end() if admin.rights.administers else None
         context = ActivityContext(
-            found=await self._told(found.records, guest),
+            found=await self._describe(found.records, admin),
             query=query,
             kept=filter_query(query),
             older=f"?{filter_query(query)}after={format_cursor(found.after)}" if found.after else "",
             examined=found.examined,
             cut_at=truncated_at(looked.subjects),
             is_filtered=bool(filter_query(query)),
-            administers=guest.rights.administers,
+            administers=admin.rights.administers,
             groups=EVENT_GROUPS,
-            applications=await self._finding.seen(guest.sight, MAX_APPLICATIONS),
+            applications=await self._finding.visible_applications(admin.visibility, MAX_APPLICATIONS),
             seal=end.seal if end else None,
-            log_problems=problems_at_end(self._box.open(end.head), end) if end else (),
+            log_problems=problems_at_end(self._box.decode(end.head), end) if end else (),
         )
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def show(self, request: Request, guest: AdminRequest) -> Response:
-        record = await self._log.record(guest.standing, guest.sight, request.path_params["record_id"])
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        record = await self._log.record(admin.authenticated, admin.visibility, request.path_params["record_id"])
         if not isinstance(record, AuditRecord):
             raise RecordNotFound
-        (told,) = await self._told([record], guest)
+        (told,) = await self._describe([record], admin)
         context = ActivityEntryContext(
             told=told,
-            administers=guest.rights.administers,
+            administers=admin.rights.administers,
             command=f"{SHOW_RECORD_COMMAND} {record.record_id}\n{VERIFY_COMMAND}",
-            call=record_call(redact_record(record, guest.rights)),
+            call=record_call(redact_record(record, admin.rights)),
         )
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def _found(self, looked: ActivityFilter, query: ActivityQuery) -> ActivityPage:
+    async def _search(self, activity_filter: ActivityFilter, query: ActivityQuery) -> ActivityPage:
         """What was typed is first taken for an id: that is found however old it is; else it is looked for."""
         text = query.q.strip()[:SEARCH_LONGEST]
-        if not text or looked.subject or looked.actor or looked.subjects is not None:
-            return await self._store.activity(replace(looked, text=text), PAGE)
-        one = await self._store.one(text) if len(text) == RECORD_ID_LENGTH else None
+        if not text or activity_filter.subject or activity_filter.actor or activity_filter.subjects is not None:
+            return await self._store.activity(replace(activity_filter, text=text), PAGE)
+        one = await self._store.find_record(text) if len(text) == RECORD_ID_LENGTH else None
         if one is not None:
             return ActivityPage(records=[one])
         names = (text, *(f"{kind} {text}" for kind in ("application", "project", "group")))
-        exact = await self._store.activity(replace(looked, names=names), PAGE)
-        return exact if exact.records else await self._store.activity(replace(looked, text=text), PAGE)
+        exact = await self._store.activity(replace(activity_filter, names=names), PAGE)
+        return exact if exact.records else await self._store.activity(replace(activity_filter, text=text), PAGE)
 
-    async def _looked(self, guest: AdminRequest, query: ActivityQuery) -> ActivityFilter:
+    async def _filter(self, admin: AdminRequest, query: ActivityQuery) -> ActivityFilter:
         return ActivityFilter(
             events=tuple(event.value for event in AuditEvent if event.partition(".")[0] == query.group),
             actor=query.actor.strip(),
             subject=query.subject.strip(),
-            subjects=await self._log.subjects(guest.standing, guest.sight, query.subject.strip()),
+            subjects=await self._log.subjects(admin.authenticated, admin.visibility, query.subject.strip()),
             application_id=parse_number(query.application_id),
             since=parse_day(query.since),
             until=parse_day(query.until, days=1) or FOREVER,
             after=parse_cursor(query.after),
         )
 
-    async def _told(self, records: Sequence[AuditRecord], guest: AdminRequest) -> Sequence[RecordView]:
-        people = await self._names.people(people_in(records))
-        applications = await self._finding.applications(applications_in(records))
+    async def _describe(self, records: Sequence[AuditRecord], admin: AdminRequest) -> Sequence[RecordView]:
+        people = await self._names.people_by_id(people_in(records))
+        applications = await self._finding.application_names(applications_in(records))
         nicks = {user_id: one.nick for user_id, one in people.items()}
-        return [self._one(record, nicks, applications, guest) for record in records]
+        return [self._describe_one(record, nicks, applications, admin) for record in records]
 
-    def _one(
-        self, record: AuditRecord, nicks: Mapping[str, str], applications: Mapping[int, str], guest: AdminRequest
+    def _describe_one(
+        self, record: AuditRecord, nicks: Mapping[str, str], applications: Mapping[int, str], admin: AdminRequest
     ) -> RecordView:
-        cut = redact_record(record, guest.rights)
+        cut = redact_record(record, admin.rights)
         number_told = cut.details.get("application_id")
         return RecordView(
             record=cut,
@@ -229,23 +229,23 @@ class ActivityScreens:
             address=(cut.personal or {}).get("address", ""),
         )
 
-    async def _file(self, guest: AdminRequest, query: ActivityQuery, looked: ActivityFilter) -> Response:
+    async def _export(self, admin: AdminRequest, query: ActivityQuery, activity_filter: ActivityFilter) -> Response:
         records: list[AuditRecord] = []
-        looked = replace(looked, text=query.q.strip()[:SEARCH_LONGEST], after=None)
+        activity_filter = replace(activity_filter, text=query.q.strip()[:SEARCH_LONGEST], after=None)
         while len(records) < EXPORT_MOST:
-            found = await self._store.activity(looked, min(EXPORT_CHUNK, EXPORT_MOST - len(records)))
+            found = await self._store.activity(activity_filter, min(EXPORT_CHUNK, EXPORT_MOST - len(records)))
             records += found.records
             if found.after is None or found.examined:
                 break
-            looked = replace(looked, after=found.after)
-        cut = [redact_record(record, guest.rights) for record in records]
+            activity_filter = replace(activity_filter, after=found.after)
+        cut = [redact_record(record, admin.rights) for record in records]
         return csv_file("activity", RECORD_COLUMNS, cut) if query.format == "csv" else json_lines_response(cut)
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk = self._desk
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk = self._view
         return [
-            desk.shown("/activity", self.list),
-            desk.shown("/activity/{record_id}", self.show),
+            desk.page("/activity", self.list),
+            desk.page("/activity/{record_id}", self.show),
         ]
 
 
@@ -287,8 +287,8 @@ def filter_query(query: ActivityQuery) -> str:
     return f"{urlencode(given)}&" if given else ""
 
 
-def format_cursor(spot: ActivityCursor | None) -> str:
-    return "" if spot is None else f"{spot.at}.{spot.record_id}"
+def format_cursor(cursor: ActivityCursor | None) -> str:
+    return "" if cursor is None else f"{cursor.at}.{cursor.record_id}"
 
 
 def parse_cursor(text: str) -> ActivityCursor | None:

@@ -17,12 +17,12 @@ from gatehouse.web.permissions.projects import project_record
 from gatehouse.web.permissions.settings import SettingsPart
 
 
-def record_call(found: AuditRecord | Refusal) -> ApiCall:
+def record_call(record: AuditRecord | Refusal) -> ApiCall:
     """A record as the log shows it to whoever looks (admin/seen_log.py)."""
     return ApiCall(
         path="activity",
-        body={"action": "get", "data": {"record_id": found.record_id}},
-        record=activity_entry(found),
+        body={"action": "get", "data": {"record_id": record.record_id}},
+        record=activity_entry(record),
     )
 
 
@@ -35,9 +35,9 @@ def session_call(session: GameSession, application_id: int, *, administers: bool
     )
 
 
-def readable_schema_call(standing: AuthenticatedRequest, model: ApplicationModel) -> ApiCall | None:
+def readable_schema_call(authenticated: AuthenticatedRequest, model: ApplicationModel) -> ApiCall | None:
     """None to whoever may change the schema and not read it: the call would be refused to him."""
-    return schema_call(model) if may_read_schema(standing) else None
+    return schema_call(model) if may_read_schema(authenticated) else None
 
 
 def schema_call(model: ApplicationModel) -> ApiCall:

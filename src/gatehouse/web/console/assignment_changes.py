@@ -105,83 +105,87 @@ class AssignmentEditor:
         schemas: UserRecordCommands,
         simulation: Simulation,
         people: AssignmentListStore,
-        crowds: CandidateStore,
-        desk: ConsoleView,
+        people_facts: CandidateStore,
+        view: ConsoleView,
         clock: Clock,
     ) -> None:
         self._table = table
         self._schemas = schemas
         self._simulation = simulation
         self._people = people
-        self._crowds = crowds
-        self._desk = desk
+        self._people_facts = people_facts
+        self._view = view
         self._clock = clock
 
-    async def review(self, request: Request, guest: AdminRequest, form: StagedForm) -> Response:
-        known = await self._known(guest)
+    async def review(self, request: Request, admin: AdminRequest, form: StagedForm) -> Response:
+        known = await self._load_state(admin)
         edits = {one.cell: one for one in parse_edits(form.edits)}
-        for edit in await self._lines(guest, known, form):
+        for edit in await self._edits_from_lines(admin, known, form):
             edits[edit.cell] = edit
-        return await self._review(request, guest, known, [one for one in edits.values() if one.cell != form.without])
+        return await self._render_review(
+            request, admin, known, [one for one in edits.values() if one.cell != form.without]
+        )
 
-    async def table_again(
-        self, request: Request, guest: AdminRequest, form: StagedForm, problem: FormProblem
+    async def rerender_table(
+        self, request: Request, admin: AdminRequest, form: StagedForm, problem: FormProblem
     ) -> Response:
         query = AssignmentsQuery(scope=form.scope)
-        return await self._table.table(request, guest, readable_model(guest), query, problem=problem, text=form.text)
+        return await self._table.render_table(
+            request, admin, readable_model(admin), query, problem=problem, text=form.text
+        )
 
-    async def apply(self, request: Request, guest: AdminRequest, form: ApplyAssignmentsForm) -> Response:
+    async def apply(self, request: Request, admin: AdminRequest, form: ApplyAssignmentsForm) -> Response:
         """Each person is one save; what one refuses does not keep the others from theirs."""
-        known = await self._known(guest)
-        people, _ = await self._judged(known, parse_edits(form.edits))
+        known = await self._load_state(admin)
+        people, _ = await self._check_edits(known, parse_edits(form.edits))
         applied, failed = [], []
         for one in sorted(people, key=lambda person: not assignments.only_removes(person.changes)):
-            draft = assignments.record_draft(guest.rights, known.model, one.record, one.changes, one.version)
+            draft = assignments.record_draft(admin.rights, known.model, one.record, one.changes, one.version)
             try:
-                saved = await self._schemas.save(guest.actor, known.model, one.user_id, draft, 0)
+                saved = await self._schemas.save(admin.actor, known.model, one.user_id, draft, 0)
             except EXPECTED_ERRORS as error:
                 failed.append(replace(one, problem=problem_from(error)))
             else:
                 applied.append(replace(one, record=saved))
         context = AssignmentsResultContext(
-            head=application_head(guest, known.model, TAB),
+            head=application_head(admin, known.model, TAB),
             path=application_path(known.model.application.application_id, TAB),
             applied=applied,
             failed=failed,
-            scopes={one.project_id: one.title for one in known.choices.values()},
+            scopes={one.project_id: one.title for one in known.scopes.values()},
             count=sum(len(one.changes) for one in applied),
             left=encode_edits(edit for one in failed for edit in one.edits),
             undo=encode_edits(inverse_edit(one, change) for one in applied for change in one.changes),
         )
-        return self._desk.show(request, guest, ENTRY, context, status=409 if failed else None)
+        return self._view.render(request, admin, ENTRY, context, status=409 if failed else None)
 
-    async def _review(
-        self, request: Request, guest: AdminRequest, known: AssignmentState, edits: Sequence[CellEdit]
+    async def _render_review(
+        self, request: Request, admin: AdminRequest, state: AssignmentState, edits: Sequence[CellEdit]
     ) -> Response:
-        people, troubles = await self._judged(known, edits)
+        people, troubles = await self._check_edits(state, edits)
         if len(people) > MAX_PEOPLE:
             raise BadInput(f"at most {MAX_PEOPLE} people at once: apply these in parts")
-        names_told = readable_parts(guest.standing, "") >= PERMISSION_PARTS
-        by = Proposer(actor=guest.actor, model=known.model, central=guest.standing.central)
-        seats = seat_counts(known, people)
-        rehearsed = [await self._rehearsed(one, by, seats) for one in people]
+        names_told = readable_parts(admin.authenticated, "") >= PERMISSION_PARTS
+        by = Proposer(actor=admin.actor, model=state.model, central=admin.authenticated.central)
+        seats = seat_counts(state, people)
+        rehearsed = [await self._dry_run(one, by, seats) for one in people]
         effects = [one.effect for one in rehearsed if one.effect is not None]
         nicks = {one.user_id: one.nick for one in people}
         context = AssignmentsReviewContext(
-            head=application_head(guest, known.model, TAB),
-            path=application_path(known.model.application.application_id, TAB),
+            head=application_head(admin, state.model, TAB),
+            path=application_path(state.model.application.application_id, TAB),
             people=rehearsed,
             troubles=troubles,
-            seats=seats if sees_roles(guest) else (),
-            outlook=describe_edit_impact(effects, nicks, more=False, names_told=names_told) if people else None,
-            scopes={one.project_id: one.title for one in known.choices.values()},
+            seats=seats if sees_roles(admin) else (),
+            outlook=describe_edit_impact(effects, nicks, more=False, may_see_names=names_told) if people else None,
+            scopes={one.project_id: one.title for one in state.scopes.values()},
             count=sum(len(one.changes) for one in people),
             edits=encode_edits(edits),
             reviewed=encode_edits(reviewed_edit(one, change) for one in people for change in one.changes),
         )
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def _rehearsed(self, person: PersonChange, by: Proposer, seats: Sequence[SeatCount]) -> PersonChange:
+    async def _dry_run(self, person: PersonChange, by: Proposer, seats: Sequence[SeatCount]) -> PersonChange:
         """With what the save would do, or why it would be refused."""
         draft = assignments.record_draft(
             by.actor.rights, by.model, person.record, person.changes, person.record.version
@@ -195,26 +199,26 @@ class AssignmentEditor:
             return replace(person, problem=problem_from(error))
         return replace(person, effect=next(iter(forecast.effects), None))
 
-    async def _known(self, guest: AdminRequest) -> AssignmentState:
-        model = readable_model(guest)
-        choices = {one.project_id: one for one in await self._table.scopes(guest, model)}
-        holders = await self._table.holders(model)
+    async def _load_state(self, admin: AdminRequest) -> AssignmentState:
+        model = readable_model(admin)
+        choices = {one.project_id: one for one in await self._table.visible_scopes(admin, model)}
+        holders = await self._table.count_holders(model)
         columns = {
-            project_id: {one.role.key: one for one in self._table.columns(guest, model, choice, holders)}
+            project_id: {one.role.key: one for one in self._table.role_columns(admin, model, choice, holders)}
             for project_id, choice in choices.items()
         }
-        return AssignmentState(model=model, choices=choices, columns=columns, now=self._clock.now())
+        return AssignmentState(model=model, scopes=choices, columns=columns, now=self._clock.now())
 
-    async def _judged(
-        self, known: AssignmentState, edits: Sequence[CellEdit]
+    async def _check_edits(
+        self, state: AssignmentState, edits: Sequence[CellEdit]
     ) -> tuple[list[PersonChange], list[EditTrouble]]:
         """By person; what cannot be done is told, not carried out."""
-        records = await self._records(known, {edit.cell.partition("/")[0] for edit in edits})
-        nicks = await self._people.named(records)
+        records = await self._load_records(state, {edit.cell.partition("/")[0] for edit in edits})
+        nicks = await self._people.people_by_id(records)
         doable: list[tuple[CellEdit, RoleEdit]] = []
         troubles: list[EditTrouble] = []
         for edit in edits:
-            role_edit = parse_edit(known, edit, records)
+            role_edit = parse_edit(state, edit, records)
             if isinstance(role_edit, EditTrouble):
                 troubles.append(role_edit)
             else:
@@ -235,13 +239,15 @@ class AssignmentEditor:
                 people.append(person)
         return people, troubles
 
-    async def _records(self, known: AssignmentState, user_ids: Iterable[str]) -> dict[str, UserRecord]:
-        application_id = known.model.application.application_id
+    async def _load_records(self, state: AssignmentState, user_ids: Iterable[str]) -> dict[str, UserRecord]:
+        application_id = state.model.application.application_id
         among = CandidateFilter(application_id=application_id, user_ids=frozenset(user_ids))
-        crowd = await self._crowds.crowd(among, (), after="", limit=1_000)
+        crowd = await self._people_facts.candidate_page(among, (), after="", limit=1_000)
         return {one.subject.user_id: one.records[application_id] for one in crowd.people}
 
-    async def _lines(self, guest: AdminRequest, known: AssignmentState, form: StagedForm) -> list[CellEdit]:
+    async def _edits_from_lines(
+        self, admin: AdminRequest, state: AssignmentState, form: StagedForm
+    ) -> list[CellEdit]:
         """What a file or the small form says, as edits of what is stored now."""
         lines = parse_import_lines(form.text, LINE_COLUMNS) if form.text.strip() else []
         if form.row or form.column:
@@ -249,16 +255,16 @@ class AssignmentEditor:
         if not lines:
             return []
         called = {line.get("user", "") for line in lines}
-        ids = await self._people.found(called, by_address=may_find_by_email(guest, known.model))
-        records = await self._records(known, ids.values())
+        ids = await self._people.find_user_ids(called, by_address=may_find_by_email(admin, state.model))
+        records = await self._load_records(state, ids.values())
         return [
-            edit_from_line(known, line, ids, records, f"line {number}") for number, line in enumerate(lines, start=1)
+            edit_from_line(state, line, ids, records, f"line {number}") for number, line in enumerate(lines, start=1)
         ]
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._desk, "/applications/{application_id:int}/users"
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, path = self._view, "/applications/{application_id:int}/users"
         return [
-            desk.shown(path, self._table.show),
-            desk.posted(f"{path}/review", StagedForm, self.review, again=self.table_again),
-            desk.posted(f"{path}/apply", ApplyAssignmentsForm, self.apply, fresh=True, below="/apply"),
+            desk.page(path, self._table.show),
+            desk.form(f"{path}/review", StagedForm, self.review, rerender=self.rerender_table),
+            desk.form(f"{path}/apply", ApplyAssignmentsForm, self.apply, fresh=True, form_suffix="/apply"),
         ]

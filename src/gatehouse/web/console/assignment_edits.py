@@ -57,7 +57,7 @@ class AssignmentState:
     """What edits are judged by."""
 
     model: ApplicationModel
-    choices: Mapping[str, ScopeChoice]
+    scopes: Mapping[str, ScopeChoice]
     columns: Mapping[str, Mapping[str, RoleColumn]]  # by project id and role key
     now: int
 
@@ -70,23 +70,23 @@ def cell_key(user_id: str, role_key: str, scope: Scope) -> str:
     return "/".join((user_id, role_key, *([scope.project_id] if scope.project_id else [])))
 
 
-def parse_edit(known: AssignmentState, edit: CellEdit, records: Mapping[str, UserRecord]) -> RoleEdit | EditTrouble:
+def parse_edit(state: AssignmentState, edit: CellEdit, records: Mapping[str, UserRecord]) -> RoleEdit | EditTrouble:
     user_id, slash, rest = edit.cell.partition("/")
     role_key, _, project_id = rest.partition("/")
     if not slash or not role_key:
         raise Malformed("edits: a cell is a user, a role and perhaps a project")
-    role = known.model.roles.get(role_key)
+    role = state.model.roles.get(role_key)
     values = {"user": edit.row or user_id, "role": role_key if role is None else role.name, "scope": project_id}
     if user_id not in records:
         return EditTrouble(word="no_user", values=values)
     if role is None:
         return EditTrouble(word="no_role_here", values=values)
-    if project_id not in known.choices:
+    if project_id not in state.scopes:
         return EditTrouble(word="no_scope", values=values)
-    if not known.columns[project_id][role_key].is_open:
+    if not state.columns[project_id][role_key].is_open:
         return EditTrouble(word="not_yours", values=values)
-    end = assignments.read_end(edit.value, known.now, edit.cell)
-    return RoleEdit(role=role, scope=known.choices[project_id].scope, end=end)
+    end = assignments.read_end(edit.value, state.now, edit.cell)
+    return RoleEdit(role=role, scope=state.scopes[project_id].scope, end=end)
 
 
 def find_conflicts(record: UserRecord, edits: Iterable[tuple[CellEdit, RoleEdit]]) -> Iterable[CellConflict]:
@@ -98,7 +98,7 @@ def find_conflicts(record: UserRecord, edits: Iterable[tuple[CellEdit, RoleEdit]
 
 
 def edit_from_line(
-    known: AssignmentState,
+    state: AssignmentState,
     line: Mapping[str, str],
     ids: Mapping[str, str],
     records: Mapping[str, UserRecord],
@@ -108,7 +108,7 @@ def edit_from_line(
     if not name or not role_name:
         raise BadInput(f"{place}: user and role must be named; a line is user,role,scope,until")
     until = line.get("until", "").strip()
-    end = assignments.read_end("" if until == REMOVE else until or "0", known.now, place)
+    end = assignments.read_end("" if until == REMOVE else until or "0", state.now, place)
     scope_name = line.get("scope", "").strip()
     scope = Scope(scope_name) if scope_name else Scope()
     user_id, role_key = ids.get(name, name), role_name.lower()
@@ -140,24 +140,24 @@ def inverse_edit(person: PersonChange, change: RoleChange) -> CellEdit:
     return reviewed_edit(person, replace(change, was=change.becomes, becomes=change.was))
 
 
-def seat_counts(known: AssignmentState, people: Sequence[PersonChange]) -> list[SeatCount]:
+def seat_counts(state: AssignmentState, people: Sequence[PersonChange]) -> list[SeatCount]:
     """Of every limited role that somebody gets or gives back."""
     roles = {change.role.key: change.role for one in people for change in one.changes if change.role.user_limit}
-    holders = next(iter(known.columns.values()))
+    holders = next(iter(state.columns.values()))
     return [
         SeatCount(
             role=role.name,
             limit=role.user_limit,
             now=holders[key].holders,
-            then=holders[key].holders + sum(seat_difference(known, one, key) for one in people),
+            then=holders[key].holders + sum(seat_difference(state, one, key) for one in people),
         )
         for key, role in sorted(roles.items())
     ]
 
 
-def seat_difference(known: AssignmentState, person: PersonChange, role_key: str) -> int:
-    before = assignments.holds_anywhere(person.record, role_key, known.now)
+def seat_difference(state: AssignmentState, person: PersonChange, role_key: str) -> int:
+    before = assignments.holds_anywhere(person.record, role_key, state.now)
     scopes = dict(person.record.scopes)
     for change in person.changes:
         scopes[change.scope] = assignments.with_role_change(scopes.get(change.scope, NO_HOLDINGS), change)
-    return int(assignments.holds_anywhere(replace(person.record, scopes=scopes), role_key, known.now)) - int(before)
+    return int(assignments.holds_anywhere(replace(person.record, scopes=scopes), role_key, state.now)) - int(before)

@@ -100,11 +100,11 @@ class ScopeAssignments:
 
     model: ApplicationModel
     scope: Scope
-    crowd: CandidatePage
+    people_facts: CandidatePage
     now: int
 
     def rows(self, people: Sequence[AssignablePerson], columns: Sequence[RoleColumn]) -> list[AssignmentRow]:
-        facts = {one.subject.user_id: one for one in self.crowd.people}
+        facts = {one.subject.user_id: one for one in self.people_facts.people}
         return [
             AssignmentRow(
                 person=one,
@@ -118,19 +118,19 @@ class ScopeAssignments:
             if one.user_id in facts
         ]
 
-    def needed(self, columns: Sequence[RoleColumn]) -> list[RoleColumn]:
+    def needed_columns(self, columns: Sequence[RoleColumn]) -> list[RoleColumn]:
         """Those that can be given here, or that one of these people has."""
         closed = [one for one in columns if not one.is_open]
         held = {
             column.role.key
-            for facts in self.crowd.people
+            for facts in self.people_facts.people
             for column, cell in zip(closed, self._cells(facts, closed), strict=True)
             if cell.held is not RoleCellState.NONE
         }
         return [one for one in columns if one.is_open or one.role.key in held]
 
     def _cells(self, facts: Facts, columns: Sequence[RoleColumn]) -> list[RoleCell]:
-        roles, structure = [one.role for one in columns], self.crowd.outline.structure
+        roles, structure = [one.role for one in columns], self.people_facts.snapshot.structure
         return assignments.role_cells(self.model, facts, structure, self.scope, roles=roles, now=self.now)
 
 
@@ -139,37 +139,37 @@ class AssignmentTable:
         self,
         *,
         people: AssignmentListStore,
-        crowds: CandidateStore,
+        people_facts: CandidateStore,
         applications: ApplicationStore,
-        desk: ConsoleView,
+        view: ConsoleView,
         clock: Clock,
     ) -> None:
         self._people = people
-        self._crowds = crowds
+        self._people_facts = people_facts
         self._applications = applications
-        self._desk = desk
+        self._view = view
         self._clock = clock
 
-    async def show(self, request: Request, guest: AdminRequest) -> Response:
-        model = readable_model(guest)
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        model = readable_model(admin)
         query = read_query(request, AssignmentsQuery)
         if query.format == "csv":
-            return await self._file(guest, model)
-        return await self.table(request, guest, model, query)
+            return await self._export(admin, model)
+        return await self.render_table(request, admin, model, query)
 
-    async def table(
+    async def render_table(
         self,
         request: Request,
-        guest: AdminRequest,
+        admin: AdminRequest,
         model: ApplicationModel,
         query: AssignmentsQuery,
         *,
         problem: FormProblem | None = None,
         text: str = "",
     ) -> Response:
-        scopes = await self.scopes(guest, model)
+        scopes = await self.visible_scopes(admin, model)
         chosen = next((one for one in scopes if one.project_id == query.scope), scopes[0])
-        administers, by_address = guest.rights.administers, may_find_by_email(guest, model)
+        administers, by_address = admin.rights.administers, may_find_by_email(admin, model)
         query = query if administers else msgspec.structs.replace(query, who="")
         asked = AssignmentPeopleQuery(
             wanted=page_request(query.q, query.page, size=PAGE_SIZE),
@@ -178,15 +178,17 @@ class AssignmentTable:
             by_part_of_login=administers,
         )
         found = await self._people.people(model.application.application_id, asked)
-        crowd = await self._crowd(model, chosen.scope, found.rows)
-        held = ScopeAssignments(model=model, scope=chosen.scope, crowd=crowd, now=self._clock.now())
-        offered = await run_off_loop(OFF_LOOP_WEIGHT, self.columns, guest, model, chosen, await self.holders(model))
-        if not sees_roles(guest):
-            offered = await run_off_loop(OFF_LOOP_WEIGHT, held.needed, offered)
-        columns = columns_page(filter_columns(offered, query.roles, described=sees_roles(guest)), query.columns)
+        crowd = await self._load_people_facts(model, chosen.scope, found.rows)
+        held = ScopeAssignments(model=model, scope=chosen.scope, people_facts=crowd, now=self._clock.now())
+        offered = await run_off_loop(
+            OFF_LOOP_WEIGHT, self.role_columns, admin, model, chosen, await self.count_holders(model)
+        )
+        if not sees_roles(admin):
+            offered = await run_off_loop(OFF_LOOP_WEIGHT, held.needed_columns, offered)
+        columns = columns_page(filter_columns(offered, query.roles, described=sees_roles(admin)), query.columns)
         rows = await run_off_loop(OFF_LOOP_WEIGHT, held.rows, found.rows, columns.rows)
         context = AssignmentsContext(
-            head=application_head(guest, model, TAB),
+            head=application_head(admin, model, TAB),
             path=application_path(model.application.application_id, TAB),
             found=found,
             rows=rows,
@@ -198,26 +200,26 @@ class AssignmentTable:
             now=self._clock.now(),
             administers=administers,
             by_address=by_address,
-            sees_roles=sees_roles(guest),
-            makes_roles=is_open(guest.rights, Operation.ROLES_SAVE, guest.standing.about),
+            sees_roles=sees_roles(admin),
+            makes_roles=is_open(admin.rights, Operation.ROLES_SAVE, admin.authenticated.target),
             problem=problem,
             text=text,
         )
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    async def scopes(self, guest: AdminRequest, model: ApplicationModel) -> list[ScopeChoice]:
+    async def visible_scopes(self, admin: AdminRequest, model: ApplicationModel) -> list[ScopeChoice]:
         """The root, and the projects of which he may see who holds what of the application."""
         application = model.application
-        parts = readable_parts(guest.standing, "")
+        parts = readable_parts(admin.authenticated, "")
         alive = not application.removed
-        root = ScopeChoice(project_id="", title="", may_save=alive and guest.rights.writes(RecordPart.ROLES, ""))
+        root = ScopeChoice(project_id="", title="", may_save=alive and admin.rights.can_write(RecordPart.ROLES, ""))
         if RecordPart.PRIVATE not in parts:
             return [root]
         near = {
-            *managed_project_ids(guest.actor, model),
+            *managed_project_ids(admin.actor, model),
             *([application.project_id] if application.project_id else []),
         }
-        outline = await self._crowds.outline(application.application_id, near, known=model)
+        outline = await self._people_facts.application_snapshot(application.application_id, near, known=model)
         near |= set(outline.structure.connecting.get(application.application_id, ()))
         known = [outline.structure.projects[one].project for one in near if one in outline.structure.projects]
         choices = [
@@ -225,25 +227,27 @@ class AssignmentTable:
                 project_id=one.project_id,
                 title=one.title,
                 may_save=alive
-                and is_open(guest.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=one.project_id)),
+                and is_open(admin.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=one.project_id)),
             )
             for one in known
             if not one.removed
             and is_related(model, one.project_id)
-            and is_open(guest.rights, Operation.PROJECT_GET, GuardTarget(project_id=one.project_id))
+            and is_open(admin.rights, Operation.PROJECT_GET, GuardTarget(project_id=one.project_id))
         ]
         return [root, *sorted(choices, key=lambda one: one.title.lower())[:MAX_SCOPES]]
 
-    async def holders(self, model: ApplicationModel) -> Mapping[str, int]:
+    async def count_holders(self, model: ApplicationModel) -> Mapping[str, int]:
         """Of limited roles: of others nobody asks how many there are."""
-        if not model.limited:
+        if not model.limited_roles:
             return {}
-        return await self._applications.holders_of(model.application.application_id, model.limited, self._clock.now())
+        return await self._applications.count_holders_of_roles(
+            model.application.application_id, model.limited_roles, self._clock.now()
+        )
 
-    def columns(
-        self, guest: AdminRequest, model: ApplicationModel, chosen: ScopeChoice, holders: Mapping[str, int]
+    def role_columns(
+        self, admin: AdminRequest, model: ApplicationModel, chosen: ScopeChoice, holders: Mapping[str, int]
     ) -> list[RoleColumn]:
-        granter = Granter(rights=guest.rights, model=model, now=self._clock.now())
+        granter = Granter(rights=admin.rights, model=model, now=self._clock.now())
         return [
             RoleColumn(
                 role=role,
@@ -253,43 +257,43 @@ class AssignmentTable:
             for key, role in sorted(model.roles.items())
         ]
 
-    async def _crowd(
+    async def _load_people_facts(
         self, model: ApplicationModel, scope: Scope, people: Sequence[AssignablePerson]
     ) -> CandidatePage:
         user_ids = frozenset(one.user_id for one in people)
         among = CandidateFilter(application_id=model.application.application_id, user_ids=user_ids)
         projects, limit = {scope.project_id} - {""}, max(1, len(people))
-        return await self._crowds.crowd(among, projects, after="", limit=limit, known=model)
+        return await self._people_facts.candidate_page(among, projects, after="", limit=limit, known=model)
 
-    async def _file(self, guest: AdminRequest, model: ApplicationModel) -> Response:
+    async def _export(self, admin: AdminRequest, model: ApplicationModel) -> Response:
         """What is given, in the scopes he may see."""
         application_id = model.application.application_id
-        seen = {one.project_id for one in await self.scopes(guest, model)}
-        lines = await self._people.assigned(application_id, EXPORT_MOST)
+        seen = {one.project_id for one in await self.visible_scopes(admin, model)}
+        lines = await self._people.assignments(application_id, EXPORT_MOST)
         return csv_file(
             f"users-{application_id}", FILE_COLUMNS, [one for one in lines if one.scope.project_id in seen]
         )
 
 
-def readable_model(guest: AdminRequest) -> ApplicationModel:
+def readable_model(admin: AdminRequest) -> ApplicationModel:
     """The application, for whoever may read everybody's roles in it."""
-    model = guest.standing.application()
-    if RecordPart.ROLES not in readable_parts(guest.standing, ""):
+    model = admin.authenticated.named_application()
+    if RecordPart.ROLES not in readable_parts(admin.authenticated, ""):
         raise NoRight("who holds which roles")
     return model
 
 
-def sees_roles(guest: AdminRequest) -> bool:
+def sees_roles(admin: AdminRequest) -> bool:
     """Whether he is told which roles there are. Others see the names of those they work with, and nothing else."""
-    return is_open(guest.rights, Operation.ROLE_NAMES, guest.standing.about)
+    return is_open(admin.rights, Operation.ROLE_NAMES, admin.authenticated.target)
 
 
-def may_find_by_email(guest: AdminRequest, model: ApplicationModel) -> bool:
+def may_find_by_email(admin: AdminRequest, model: ApplicationModel) -> bool:
     """Whether a whole address tells him whose it is: where he manages the application's project."""
     project_id = model.application.project_id
     if not project_id:
-        return guest.rights.administers
-    return is_open(guest.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=project_id))
+        return admin.rights.administers
+    return is_open(admin.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=project_id))
 
 
 def filter_columns(columns: Sequence[RoleColumn], search: str, *, described: bool) -> list[RoleColumn]:

@@ -63,60 +63,63 @@ class PersonMatch:
 
     user_id: str = ""
     nick: str = ""
-    among: Sequence[NamedPerson] = field(default_factory=tuple)
+    candidates: Sequence[NamedPerson] = field(default_factory=tuple)
 
 
 class Suggestions:
     def __init__(self, finding: SearchStore) -> None:
         self._finding = finding
 
-    async def person(self, guest: AdminRequest, text: str) -> PersonMatch:
+    async def resolve_person(self, admin: AdminRequest, text: str) -> PersonMatch:
         """Nobody named is oneself. Only who administers looks people up; others know whom they ask about."""
         typed = text.strip()
-        if not typed or typed == guest.user.user_id:
-            return PersonMatch(user_id=guest.user.user_id, nick=guest.user.nick)
-        if not guest.rights.administers:
+        if not typed or typed == admin.user.user_id:
+            return PersonMatch(user_id=admin.user.user_id, nick=admin.user.nick)
+        if not admin.rights.administers:
             return PersonMatch(user_id=typed)
         found = await self._finding.people(typed, MAX_SUGGESTIONS, with_logins=True)
         exact = [one for one in found if typed.lower() in (one.user_id, one.nick.lower(), one.login.lower())]
         if len(exact) == 1 or len(found) == 1:
             one = (exact or found)[0]
             return PersonMatch(user_id=one.user_id, nick=one.nick)
-        return PersonMatch(user_id=typed if not found and USER_ID.fullmatch(typed) else "", among=found)
+        return PersonMatch(user_id=typed if not found and USER_ID.fullmatch(typed) else "", candidates=found)
 
-    async def people(self, guest: AdminRequest, text: str) -> Sequence[Suggestion]:
-        if not guest.rights.administers or len(text) < MIN_SEARCH_LENGTH:
+    async def suggest_people(self, admin: AdminRequest, text: str) -> Sequence[Suggestion]:
+        if not admin.rights.administers or len(text) < MIN_SEARCH_LENGTH:
             return ()
         found = await self._finding.people(text, MAX_SUGGESTIONS, with_logins=True)
         return [Suggestion(value=one.user_id, words=" · ".join(filter(None, (one.nick, one.login)))) for one in found]
 
-    async def projects(self, guest: AdminRequest, text: str) -> Sequence[Suggestion]:
-        found = await self._finding.projects(guest.sight, clean_search(text), MAX_SUGGESTIONS)
+    async def suggest_projects(self, admin: AdminRequest, text: str) -> Sequence[Suggestion]:
+        found = await self._finding.projects(admin.visibility, clean_search(text), MAX_SUGGESTIONS)
         return [Suggestion(value=one.project_id, words=one.title) for one in found]
 
-    async def groups(self, guest: AdminRequest, text: str, project_id: str) -> Sequence[Suggestion]:
+    async def suggest_groups(self, admin: AdminRequest, text: str, project_id: str) -> Sequence[Suggestion]:
         """Those whose members he may know, as where they are asked about."""
         found = await self._finding.groups(
-            guest.sight, clean_search(text), MAX_GROUPS_EXAMINED, project_id=project_id.strip()
+            admin.visibility, clean_search(text), MAX_GROUPS_EXAMINED, project_id=project_id.strip()
         )
-        open_to_him = [one for one in found if is_open(guest.rights, Operation.GROUP_GET, about_group(one))]
+        open_to_him = [one for one in found if is_open(admin.rights, Operation.GROUP_GET, about_group(one))]
         return [
             Suggestion(value=one.group_id, words=f"{one.title} · {one.project_id}")
             for one in open_to_him[:MAX_SUGGESTIONS]
         ]
 
-    async def resources(self, guest: AdminRequest, query: PlaceQuery) -> Sequence[Suggestion]:
+    async def suggest_resources(self, admin: AdminRequest, query: PlaceQuery) -> Sequence[Suggestion]:
         """What of a project a question may be about, by the kind of it."""
         if query.kind == ResourceKind.GROUP:
-            return await self.groups(guest, query.resource_id, query.project_id)
+            return await self.suggest_groups(admin, query.resource_id, query.project_id)
         if query.kind not in (ResourceKind.APPLICATION, ResourceKind.SERVICE):
             return ()
         wanted = clean_search(query.resource_id).lower()
-        offers = (Suggestion(value=str(one.application_id), words=one.name) for one in await self.applications(guest))
+        offers = (
+            Suggestion(value=str(one.application_id), words=one.name)
+            for one in await self.visible_applications(admin)
+        )
         return [one for one in offers if wanted in one.value or wanted in one.words.lower()][:MAX_SUGGESTIONS]
 
-    async def applications(self, guest: AdminRequest) -> Sequence[NamedApplication]:
-        return await self._finding.seen(guest.sight, MAX_APPLICATIONS)
+    async def visible_applications(self, admin: AdminRequest) -> Sequence[NamedApplication]:
+        return await self._finding.visible_applications(admin.visibility, MAX_APPLICATIONS)
 
 
 def clean_search(text: str) -> str:

@@ -108,8 +108,8 @@ class ConditionBuilders:
         self._matches = matches
         self._names = names
 
-    async def builder(
-        self, rows: Sequence[ConditionRow], *, counts: bool, with_address: bool, later: bool
+    async def build(
+        self, rows: Sequence[ConditionRow], *, may_count: bool, with_address: bool, count_later: bool
     ) -> ConditionBuilder:
         """`counts`: whether whoever writes it may see whom it holds for. `later`: not before the page is shown."""
         tests = TEST_KINDS_WITH_ADDRESS if with_address else TEST_KINDS
@@ -123,12 +123,12 @@ class ConditionBuilders:
             rows=rows,
             tests=tests,
             test=condition.test,
-            match=await self._matches.match(condition.test) if counts and not later else None,
-            counts_later=counts and later,
-            names=await self.names_in(condition.test),
+            match=await self._matches.count_matches(condition.test) if may_count and not count_later else None,
+            counts_later=may_count and count_later,
+            names=await self.load_names(condition.test),
         )
 
-    async def names_in(self, *tests: ConditionTest) -> Mapping[str, NamedPerson]:
+    async def load_names(self, *tests: ConditionTest) -> Mapping[str, NamedPerson]:
         """The first people that each test names, which is as many as words tell."""
         named = {
             user_id
@@ -137,7 +137,7 @@ class ConditionBuilders:
             if isinstance(one, OneOfUsers)
             for user_id in sorted(one.user_ids)[:MAX_NAMES_SHOWN]
         }
-        return await self._names.people(named)
+        return await self._names.people_by_id(named)
 
 
 # -- rows ---------------------------------------------------------------------------------------------

@@ -59,36 +59,36 @@ class DecisionNode:
 class DecisionVisibility:
     """What may be told of conditions, and of whom."""
 
-    visit: AuthenticatedRequest
-    case: EvaluationInput
+    authenticated: AuthenticatedRequest
+    evaluation_input: EvaluationInput
     address: Address | None
-    asked: int  # the application
+    application_id: int  # the application
 
     @property
     def subject(self) -> ConditionSubject:
-        return self.case.facts.subject
+        return self.evaluation_input.facts.subject
 
     def role_condition(self, name: str) -> Condition | None:
-        if not is_open(self.visit.rights, Operation.ROLES_GET, self.visit.about):
+        if not is_open(self.authenticated.rights, Operation.ROLES_GET, self.authenticated.target):
             return None
-        role = self.case.models[self.asked].roles.get(name.lower())
+        role = self.evaluation_input.models[self.application_id].roles.get(name.lower())
         return None if role is None else role.condition
 
     def is_gated(self, name: str) -> bool:
-        role = self.case.models[self.asked].roles.get(name.lower())
+        role = self.evaluation_input.models[self.application_id].roles.get(name.lower())
         return role is not None and role.condition_mode is ConditionMode.REQUIRE
 
     def group_condition(self, scope: Scope, membership: Membership) -> Condition | None:
         about = GuardTarget(project_id=scope.project_id, group_id=membership.group.group_id)
-        project = self.case.structure.projects.get(scope.project_id)
-        if project is None or not is_open(self.visit.rights, Operation.GROUP_GET, about):
+        project = self.evaluation_input.structure.projects.get(scope.project_id)
+        if project is None or not is_open(self.authenticated.rights, Operation.GROUP_GET, about):
             return None
         group = project.groups.get(membership.group.group_id)
         conditions = group.conditions if group else ()
         return next((one.condition for one in conditions if one.title == membership.condition), None)
 
 
-def decision_tree(explanation: Explanation, seen: DecisionVisibility) -> DecisionNode:
+def decision_tree(explanation: Explanation, visibility: DecisionVisibility) -> DecisionNode:
     places = groupby(explanation.contributions, key=lambda one: one.scope)
     return DecisionNode(
         key="rule_allowed" if explanation.allowed else "rule_denied",
@@ -97,25 +97,27 @@ def decision_tree(explanation: Explanation, seen: DecisionVisibility) -> Decisio
         decides=True,
         scope=explanation.scope,
         parts=(
-            *(scope_node(scope, tuple(voices), seen) for scope, voices in places),
+            *(scope_node(scope, tuple(voices), visibility) for scope, voices in places),
             *missing_nodes(explanation.missing),
         ),
     )
 
 
-def scope_node(scope: Scope, voices: Sequence[ExplainedContribution], seen: DecisionVisibility) -> DecisionNode:
+def scope_node(
+    scope: Scope, contributions: Sequence[ExplainedContribution], visibility: DecisionVisibility
+) -> DecisionNode:
     """The strongest word first; which of several places decides is in their words."""
-    ordered = sorted(voices, key=lambda one: (not one.decides, -one.tier))
+    ordered = sorted(contributions, key=lambda one: (not one.decides, -one.tier))
     return DecisionNode(
         key="place_root" if scope.is_root else "place_project" if scope.kind is None else f"place_{scope.kind}",
         values={"project": scope.project_id, "id": scope.resource_id},
-        tone="yes" if any(one.decides and one.value for one in voices) else "no",
-        decides=any(one.decides for one in voices),
-        parts=tuple(contribution_node(one, seen) for one in ordered),
+        tone="yes" if any(one.decides and one.value for one in contributions) else "no",
+        decides=any(one.decides for one in contributions),
+        parts=tuple(contribution_node(one, visibility) for one in ordered),
     )
 
 
-def contribution_node(one: ExplainedContribution, seen: DecisionVisibility) -> DecisionNode:
+def contribution_node(one: ExplainedContribution, visibility: DecisionVisibility) -> DecisionNode:
     return DecisionNode(
         key=f"says_{one.kind}_{'yes' if one.value else 'no'}",
         tone="yes" if one.value else "no",
@@ -123,32 +125,32 @@ def contribution_node(one: ExplainedContribution, seen: DecisionVisibility) -> D
         decides=one.decides,
         until=0 if one.kind in ROLE_SOURCES else one.end.expired,
         ttl=0 if one.kind in ROLE_SOURCES else one.end.ttl,
-        parts=tuple(holding_nodes(one, seen)),
+        parts=tuple(holding_nodes(one, visibility)),
     )
 
 
-def holding_nodes(one: ExplainedContribution, seen: DecisionVisibility) -> Iterator[DecisionNode]:
+def holding_nodes(one: ExplainedContribution, visibility: DecisionVisibility) -> Iterator[DecisionNode]:
     """How the role is held."""
     if one.kind is SourceKind.ASSIGNED_ROLE:
         yield DecisionNode(
             key="assigned", decides=one.decides, scope=one.scope, until=one.end.expired, ttl=one.end.ttl
         )
     if one.kind is SourceKind.GROUP_GRANT:
-        yield group_node(one, seen)
-    if one.kind is SourceKind.CONDITION or (one.kind in ROLE_SOURCES and seen.is_gated(one.role)):
-        condition = seen.role_condition(one.role)
-        tests = () if condition is None else (condition_node(condition.test, seen.subject, seen.address),)
+        yield group_node(one, visibility)
+    if one.kind is SourceKind.CONDITION or (one.kind in ROLE_SOURCES and visibility.is_gated(one.role)):
+        condition = visibility.role_condition(one.role)
+        tests = () if condition is None else (condition_node(condition.test, visibility.subject, visibility.address),)
         yield DecisionNode(key="condition_met", tone="yes", decides=one.decides, parts=tests)
 
 
-def group_node(one: ExplainedContribution, seen: DecisionVisibility) -> DecisionNode:
+def group_node(one: ExplainedContribution, visibility: DecisionVisibility) -> DecisionNode:
     membership = one.membership
     if membership is None:
         return DecisionNode(key="through_a_group", decides=one.decides)
     parts: tuple[DecisionNode, ...] = (DecisionNode(key="listed", tone="yes", decides=one.decides),)
     if membership.condition:
-        condition = seen.group_condition(one.scope, membership)
-        tests = () if condition is None else (condition_node(condition.test, seen.subject, None),)
+        condition = visibility.group_condition(one.scope, membership)
+        tests = () if condition is None else (condition_node(condition.test, visibility.subject, None),)
         title = {"title": membership.condition}
         parts = (DecisionNode(key="meets", tone="yes", values=title, decides=one.decides, parts=tests),)
     return DecisionNode(
@@ -183,29 +185,29 @@ def group_label(group: GroupReference) -> str:
     return group.title or group.group_id
 
 
-def condition_node(test: ConditionTest, who: ConditionSubject, address: Address | None) -> DecisionNode:
-    tone = "yes" if condition_holds(test, who, address) else "no"
+def condition_node(test: ConditionTest, subject: ConditionSubject, address: Address | None) -> DecisionNode:
+    tone = "yes" if condition_holds(test, subject, address) else "no"
     if isinstance(test, AllOf | AnyOf):
         key = "all_of" if isinstance(test, AllOf) else "any_of"
-        parts = tuple(condition_node(part, who, address) for part in test.parts)
+        parts = tuple(condition_node(part, subject, address) for part in test.parts)
         return DecisionNode(key=key, tone=tone, decides=tone == "yes", parts=parts)
-    member, wanted, actual = compare_test(test, who, address)
+    member, wanted, actual = compare_test(test, subject, address)
     values = {"wanted": wanted, "actual": actual}
     return DecisionNode(key=f"test_{member}", tone=tone, decides=tone == "yes", values=values)
 
 
-def compare_test(test: SimpleTest, who: ConditionSubject, address: Address | None) -> tuple[str, str, str]:
+def compare_test(test: SimpleTest, subject: ConditionSubject, address: Address | None) -> tuple[str, str, str]:
     """The member of a condition, what it asks for, and what is the case."""
     match test:
         case Domain(name):
-            return "domain", name, who.domain or ""
+            return "domain", name, subject.domain or ""
         case OneOfUsers(user_ids):
-            return "uid", ", ".join(sorted(user_ids)[:MAX_USERS_SHOWN]), who.user_id
+            return "uid", ", ".join(sorted(user_ids)[:MAX_USERS_SHOWN]), subject.user_id
         case HasTag(tag):
-            return "tag", tag, ", ".join(sorted(who.tags))
+            return "tag", tag, ", ".join(sorted(subject.tags))
         case FromNetwork(network):
             return "ip", str(network), "" if address is None else str(address)
         case HasPurchase(purchase):
-            return "purchase", purchase, ", ".join(sorted(who.purchases))
+            return "purchase", purchase, ", ".join(sorted(subject.purchases))
         case Everyone():
-            return "everyone", "", who.user_id
+            return "everyone", "", subject.user_id

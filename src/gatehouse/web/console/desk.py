@@ -66,8 +66,8 @@ class AdminRequest:
 
     browser: Browser
     signed_in: UserSession
-    standing: Standing
-    sight: Visibility
+    authenticated: Standing
+    visibility: Visibility
     origin: AuditOrigin
 
     @property
@@ -76,11 +76,11 @@ class AdminRequest:
 
     @property
     def rights(self) -> Rights:
-        return self.standing.rights
+        return self.authenticated.rights
 
     @property
     def actor(self) -> Actor:
-        return self.standing.actor(self.origin)
+        return self.authenticated.actor(self.origin)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,47 +113,47 @@ class ConsoleView:
     def __init__(
         self,
         *,
-        threshold: SignInGate,
+        sign_in_gate: SignInGate,
         sessions: Sessions,
-        desk: Authenticator,
-        reading: PermissionLoader,
-        sights: VisibilityLoader,
+        authenticator: Authenticator,
+        permission_loader: PermissionLoader,
+        visibility: VisibilityLoader,
         pages: PageRenderer,
-        notes: FlashMessages,
+        flash: FlashMessages,
         clock: Clock,
     ) -> None:
-        self._threshold = threshold
-        self._browsers = threshold.browsers
+        self._sign_in_gate = sign_in_gate
+        self._browsers = sign_in_gate.browsers
         self._sessions = sessions
-        self._desk = desk
-        self._reading = reading
-        self._sights = sights
+        self._authenticator = authenticator
+        self._permission_loader = permission_loader
+        self._visibility = visibility
         self._pages = pages
-        self._notes = notes
+        self._flash = flash
         self._clock = clock
 
-    def shown(self, path: str, show: PageHandler, *, fresh: bool = False) -> ConsoleRoute:
+    def page(self, path: str, page_handler: PageHandler, *, fresh: bool = False) -> ConsoleRoute:
         """A screen. `fresh`: it is about something that breaks, so whoever sees it has just proved who he is."""
 
         async def handler(request: Request) -> Response:
-            guest = await self._guest(request)
+            guest = await self._admin_request(request)
             if not isinstance(guest, AdminRequest):
                 return guest
             if fresh and not self._sessions.is_fresh(guest.signed_in.session):
-                return self.prove_again(page_address(request))
-            return await self._or_refused(request, guest, show(request, guest))
+                return self.redirect_to_reauthentication(page_address(request))
+            return await self._render_refusal_on_error(request, guest, page_handler(request, guest))
 
         return ConsoleRoute(method="GET", path=path, handler=handler)
 
-    def posted(
+    def form(
         self,
         path: str,
-        into: type[Form],
-        act: FormHandler[Form],
+        form_type: type[Form],
+        form_handler: FormHandler[Form],
         *,
-        again: FormRerender[Form] | None = None,
+        rerender: FormRerender[Form] | None = None,
         fresh: bool = False,
-        below: str = "",
+        form_suffix: str = "",
     ) -> ConsoleRoute:
         """A form. What the command refuses is shown by `again`, with what was typed; who has no right sees no form.
 
@@ -161,51 +161,51 @@ class ConsoleView:
         """
 
         async def handler(request: Request) -> Response:
-            guest = await self._guest(request)
+            guest = await self._admin_request(request)
             if not isinstance(guest, AdminRequest):
                 return guest
-            form = await read_form(request, into)
+            form = await read_form(request, form_type)
             self._browsers.check_form(request, guest.browser, form.csrf)
             if fresh and not self._sessions.is_fresh(guest.signed_in.session):
-                back = self.prove_again(page_address(request).removesuffix(below))
-                return self._notes.leave(
+                back = self.redirect_to_reauthentication(page_address(request).removesuffix(form_suffix))
+                return self._flash.set(
                     back, NOT_SAVED_MESSAGE, lifetime=REAUTHENTICATION_SECONDS
                 )  # nor is it sent by itself
-            if again is None:
-                return await self._or_refused(request, guest, act(request, guest, form))
+            if rerender is None:
+                return await self._render_refusal_on_error(request, guest, form_handler(request, guest, form))
             try:
-                return await act(request, guest, form)
+                return await form_handler(request, guest, form)
             except NoRight as error:
-                return self._refused(request, guest, problem_from(error))
+                return self._render_refusal(request, guest, problem_from(error))
             except EXPECTED_ERRORS as error:
-                shown = again(request, guest, form, problem_from(error))
-                return await self._or_refused(request, guest, shown)
+                shown = rerender(request, guest, form, problem_from(error))
+                return await self._render_refusal_on_error(request, guest, shown)
 
         return ConsoleRoute(method="POST", path=path, handler=handler)
 
-    async def nowhere(self, request: Request) -> Response:
+    async def not_found(self, request: Request) -> Response:
         """An address that leads nowhere, inside the console: its entries are the way on."""
-        guest = await self._guest(request)
+        guest = await self._admin_request(request)
         if not isinstance(guest, AdminRequest):
             return guest
-        return self._refused(request, guest, FormProblem(text=STATUS_MESSAGES[404], status=404))
+        return self._render_refusal(request, guest, FormProblem(text=STATUS_MESSAGES[404], status=404))
 
-    def show(
+    def render(
         self,
         request: Request,
-        guest: AdminRequest,
-        here: ConsoleEntry,
+        admin: AdminRequest,
+        entry: ConsoleEntry,
         context: PageContext,
         *,
         status: int | None = None,
     ) -> Response:
-        return self.show_made(request, guest, here, lambda: context, status=status or context.status)
+        return self.render_off_loop(request, admin, entry, lambda: context, status=status or context.status)
 
-    def show_made(
+    def render_off_loop(
         self,
         request: Request,
-        guest: AdminRequest,
-        here: ConsoleEntry,
+        admin: AdminRequest,
+        entry: ConsoleEntry,
         make: Callable[[], PageContext],
         *,
         status: int | None = None,
@@ -215,84 +215,88 @@ class ConsoleView:
         `make`: called off the event loop, for a context that takes long to make and is never refused.
         """
         frame = Frame(
-            here=here,
-            entries=entries_for(guest.sight),
-            nick=guest.user.nick,
-            user_id=guest.user.user_id,
-            csrf=self._browsers.csrf(guest.browser),
-            note=self._notes.read(request),
+            here=entry,
+            entries=entries_for(admin.visibility),
+            nick=admin.user.nick,
+            user_id=admin.user.user_id,
+            csrf=self._browsers.csrf_token(admin.browser),
+            note=self._flash.read(request),
             now=self._clock.now(),
             address=page_address(request),
         )
-        page = self._pages.show_off_loop(request, make, status=status or 200, around={"frame": frame})
-        return self._notes.forget(page) if frame.note else page
+        page = self._pages.render_off_loop(request, make, status=status or 200, frame={"frame": frame})
+        return self._flash.clear(page) if frame.note else page
 
     def words(self, request: Request) -> Translator:
         """The reader's language, for words that no template says."""
-        return self._pages.words_for(request)
+        return self._pages.translator_for(request)
 
-    def done(self, address: str, note: str) -> Response:
+    def redirect_with_flash(self, address: str, message: str) -> Response:
         """On to another page of the console, which says once what was done; the words are `note.<note>`."""
-        return self._notes.leave(see_other(address), note)
+        return self._flash.set(see_other(address), message)
 
-    def prove_again(self, address: str) -> Response:
+    def redirect_to_reauthentication(self, address: str) -> Response:
         """To the page that asks for a fresh proof, and back to this one."""
         return see_other(f"{Path.CONFIRM}?{urlencode({'next': address})}")
 
-    async def about(self, guest: AdminRequest, application_id: int) -> AdminRequest:
+    async def for_application(self, admin: AdminRequest, application_id: int) -> AdminRequest:
         """The same guest, with his rights on an application that no part of the path names."""
-        standing = await self._standing(guest.user.user_id, guest.standing.caller, application_id)
+        standing = await self._authenticate(admin.user.user_id, admin.authenticated.caller, application_id)
         return AdminRequest(
-            browser=guest.browser,
-            signed_in=guest.signed_in,
-            standing=standing,
-            sight=guest.sight,
-            origin=guest.origin,
+            browser=admin.browser,
+            signed_in=admin.signed_in,
+            authenticated=standing,
+            visibility=admin.visibility,
+            origin=admin.origin,
         )
 
-    async def standings(self, guest: AdminRequest, application_ids: Collection[int]) -> Mapping[int, Standing]:
+    async def authenticate_for_each(
+        self, admin: AdminRequest, application_ids: Collection[int]
+    ) -> Mapping[int, Standing]:
         """His rights on many applications, of one moment."""
-        return await self._desk.about_each(guest.standing.caller, application_ids)
+        return await self._authenticator.attach_rights_in_each(admin.authenticated.caller, application_ids)
 
-    async def _guest(self, request: Request) -> AdminRequest | Response:
+    async def _admin_request(self, request: Request) -> AdminRequest | Response:
         browser = await self._browsers.read(request)
         signed_in = browser.signed_in
         if not is_full_session(signed_in):
-            return await self._threshold.sign_in(request, browser)
+            return await self._sign_in_gate.redirect_to_sign_in(request, browser)
         address = caller_address_of(request.scope)
         caller = Caller(by=CallerKind.FACTOR, address=address.address if address.proven else None)
         application_id = request.path_params.get(APPLICATION_PARAM)
-        standing = await self._standing(signed_in.user.user_id, caller, application_id)
+        standing = await self._authenticate(signed_in.user.user_id, caller, application_id)
         return AdminRequest(
             browser=browser,
             signed_in=signed_in,
-            standing=standing,
-            sight=await self._sights.of(standing.rights),
+            authenticated=standing,
+            visibility=await self._visibility.load(standing.rights),
             origin=origin_of(request, signed_in.user.user_id),
         )
 
-    async def _standing(self, user_id: str, caller: Caller, application_id: int | None) -> Standing:
-        facts = await self._facts(user_id, {CENTRAL_ID, application_id or CENTRAL_ID})
-        return await self._desk.visit(
+    async def _authenticate(self, user_id: str, caller: Caller, application_id: int | None) -> Standing:
+        facts = await self._load_facts(user_id, {CENTRAL_ID, application_id or CENTRAL_ID})
+        return await self._authenticator.attach_rights(
             Caller(by=caller.by, facts=facts, application_id=application_id, address=caller.address)
         )
 
-    async def _facts(self, user_id: str, application_ids: Collection[int]) -> Facts:
-        facts = await self._reading.facts(user_id, application_ids)
+    async def _load_facts(self, user_id: str, application_ids: Collection[int]) -> Facts:
+        facts = await self._permission_loader.load_facts(user_id, application_ids)
         if facts is None:
             raise NoRight("the account is gone")
         return facts
 
-    async def _or_refused(self, request: Request, guest: AdminRequest, answer: Awaitable[Response]) -> Response:
+    async def _render_refusal_on_error(
+        self, request: Request, admin: AdminRequest, response: Awaitable[Response]
+    ) -> Response:
         try:
-            return await answer
+            return await response
         except EXPECTED_ERRORS as error:
-            return self._refused(request, guest, problem_from(error))
+            return self._render_refusal(request, admin, problem_from(error))
 
-    def _refused(self, request: Request, guest: AdminRequest, problem: FormProblem) -> Response:
+    def _render_refusal(self, request: Request, admin: AdminRequest, problem: FormProblem) -> Response:
         """A refusal stays inside the console: who asks has to know whom to ask, and finds the way back."""
-        context = RefusalContext(problem=problem, reference=guest.origin.request_id)
-        return self.show(request, guest, current_entry(request), context, status=problem.status)
+        context = RefusalContext(problem=problem, reference=admin.origin.request_id)
+        return self.render(request, admin, current_entry(request), context, status=problem.status)
 
 
 def problem_from(error: GatehouseError) -> FormProblem:
@@ -300,9 +304,9 @@ def problem_from(error: GatehouseError) -> FormProblem:
     problem = problem_of(error)
     if isinstance(error, PersonNotFound | UserNotFound):
         return FormProblem(text=NO_SUCH_PERSON, status=problem.status)
-    place = FIELD_MESSAGE.fullmatch(problem.shown)
+    place = FIELD_MESSAGE.fullmatch(problem.message)
     if place is None:
-        return FormProblem(text=problem.shown.removeprefix("data."), status=problem.status)
+        return FormProblem(text=problem.message.removeprefix("data."), status=problem.status)
     return FormProblem(text=place["said"], status=problem.status, field=place["field"] or "")
 
 

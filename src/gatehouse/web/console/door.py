@@ -31,47 +31,47 @@ ConsoleHandler = Callable[[Request], Awaitable[Response]]
 class SignInGate:
     """Where whoever is not signed in is sent away from, to come back; he is not told what there is and what not."""
 
-    def __init__(self, *, browsers: BrowserSessions, interactions: SignInFlows) -> None:
+    def __init__(self, *, browsers: BrowserSessions, sign_in_flows: SignInFlows) -> None:
         self.browsers: Final = browsers
-        self._interactions = interactions
+        self._sign_in_flows = sign_in_flows
 
-    async def turned_away(self, request: Request) -> Response | None:
+    async def redirect_unless_signed_in(self, request: Request) -> Response | None:
         """None for whoever may come in."""
         browser = await self.browsers.read(request)
-        return None if is_full_session(browser.signed_in) else await self.sign_in(request, browser)
+        return None if is_full_session(browser.signed_in) else await self.redirect_to_sign_in(request, browser)
 
-    async def sign_in(self, request: Request, browser: Browser) -> Response:
+    async def redirect_to_sign_in(self, request: Request, browser: Browser) -> Response:
         """Through the ordinary sign-in, and back here; a form that was sent is not sent again."""
         to = page_address(request) if request.method == "GET" else ConsoleEntry.HOME.path
-        handle = await self._interactions.begin(
-            ACCOUNT_KIND, {RETURN_TO: to}, browser=browser.name, request=pack_request(to.encode())
+        handle = await self._sign_in_flows.start(
+            ACCOUNT_KIND, {RETURN_TO: to}, browser=browser.browser_id, request=pack_request(to.encode())
         )
         response = see_other(f"{Path.SIGN_IN}?{urlencode({'interaction': handle})}")
-        return self.browsers.remember(response, browser)
+        return self.browsers.set_browser_cookie(response, browser)
 
 
 class LazyConsole:
-    def __init__(self, furnish: Callable[[], ConsoleHandler], threshold: SignInGate) -> None:
+    def __init__(self, build: Callable[[], ConsoleHandler], sign_in_gate: SignInGate) -> None:
         """`furnish` builds the console; it is called once, for the first visitor, in a thread."""
-        self._furnish = furnish
-        self._threshold = threshold
-        self._furnishing: asyncio.Task[ConsoleHandler] | None = None
-        self._answer: ConsoleHandler | None = None
+        self._build = build
+        self._sign_in_gate = sign_in_gate
+        self._build_task: asyncio.Task[ConsoleHandler] | None = None
+        self._handler: ConsoleHandler | None = None
 
-    async def enter(self, request: Request) -> Response:
-        if self._answer is None:
-            furnishing = self._begin()
-            elsewhere = await self._threshold.turned_away(request)
+    async def handle(self, request: Request) -> Response:
+        if self._handler is None:
+            furnishing = self._start_build()
+            elsewhere = await self._sign_in_gate.redirect_unless_signed_in(request)
             if elsewhere is not None:
                 return elsewhere
-            self._answer = await asyncio.shield(furnishing)
-        return await self._answer(request)
+            self._handler = await asyncio.shield(furnishing)
+        return await self._handler(request)
 
-    def _begin(self) -> asyncio.Task[ConsoleHandler]:
+    def _start_build(self) -> asyncio.Task[ConsoleHandler]:
         """What failed is tried again by the next who comes."""
-        task = self._furnishing
+        task = self._build_task
         if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
-            task = self._furnishing = asyncio.create_task(asyncio.to_thread(self._furnish))
+            task = self._build_task = asyncio.create_task(asyncio.to_thread(self._build))
         return task
 
     def endpoints(self) -> list[Endpoint]:
@@ -80,7 +80,7 @@ class LazyConsole:
                 name=f"console.{verb}" if path == SUBPATHS else f"console.{verb}_home",
                 path=path,
                 methods=(method,),
-                handler=self.enter,
+                handler=self.handle,
                 dialect=Dialect.PAGE,
                 rate_class=RateClass.ADMIN,
                 section="pages",

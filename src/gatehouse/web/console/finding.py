@@ -17,14 +17,14 @@ class PersonFinder:
         self._names = names
 
     async def find(
-        self, guest: AdminRequest, text: str, *, known: Collection[str], by_address: bool
+        self, admin: AdminRequest, text: str, *, known_ids: Collection[str], by_email: bool
     ) -> Sequence[NamedPerson]:
         """`known`: ids of those he may find by a part of their names. `by_address`: anybody by the whole address."""
         wanted = text.strip()[:SEARCH_LONGEST]
         if not wanted:
             return ()
-        if guest.sight.everything:
-            return await self._names.find(wanted)
-        exact = await self._names.exactly(wanted, login_key(wanted) if by_address else "")
-        near = await self._names.find(wanted, known)
+        if admin.visibility.everything:
+            return await self._names.find_people(wanted)
+        exact = await self._names.find_person_exactly(wanted, login_key(wanted) if by_email else "")
+        near = await self._names.find_people(wanted, known_ids)
         return list({one.user_id: one for one in (*exact, *near)}.values())

@@ -68,53 +68,55 @@ class Impact:
 
 
 class ImpactForecaster:
-    def __init__(self, *, simulation: Simulation, names: NameStore, desk: ConsoleView) -> None:
+    def __init__(self, *, simulation: Simulation, names: NameStore, view: ConsoleView) -> None:
         self._simulation = simulation
         self._names = names
-        self._desk = desk
+        self._view = view
 
-    async def of(self, guest: AdminRequest, application_id: int, proposal: AnyProposal) -> Impact:
+    async def impact_in(self, admin: AdminRequest, application_id: int, proposal: AnyProposal) -> Impact:
         """The effect in an application. Raises whatever the save would raise, unless the effect is hidden."""
-        if guest.standing.application_id != application_id:
-            guest = await self._desk.about(guest, application_id)
-        standing = guest.standing
-        model = standing.application()
+        if admin.authenticated.application_id != application_id:
+            admin = await self._view.for_application(admin, application_id)
+        standing = admin.authenticated
+        model = standing.named_application()
         if not sees_everybody(standing):
             return Impact(application_id=application_id, application=model.application.name, hidden=True)
-        return await self._told(await self._run(guest, proposal), application_id, model.application.name)
+        return await self._describe(await self._simulate(admin, proposal), application_id, model.application.name)
 
-    async def of_members(self, guest: AdminRequest, project_id: str, proposal: MembershipProposal) -> Impact:
+    async def impact_of_membership(
+        self, admin: AdminRequest, project_id: str, proposal: MembershipProposal
+    ) -> Impact:
         """What people gain and lose of application 1: to whoever does not see all of it, inside the project alone."""
-        guest = await self._desk.about(guest, CENTRAL_ID)
-        if sees_everybody(guest.standing):
-            return await self.of(guest, CENTRAL_ID, proposal)
-        name = guest.standing.central.application.name
-        if not is_open(guest.rights, Operation.MEMBERSHIP_GET, GuardTarget(project_id=project_id)):
+        admin = await self._view.for_application(admin, CENTRAL_ID)
+        if sees_everybody(admin.authenticated):
+            return await self.impact_in(admin, CENTRAL_ID, proposal)
+        name = admin.authenticated.central.application.name
+        if not is_open(admin.rights, Operation.MEMBERSHIP_GET, GuardTarget(project_id=project_id)):
             return Impact(application_id=CENTRAL_ID, application=name, hidden=True)
-        forecast = limit_to_project(await self._run(guest, proposal), project_id)
-        return await self._told(forecast, CENTRAL_ID, name)
+        forecast = limit_to_project(await self._simulate(admin, proposal), project_id)
+        return await self._describe(forecast, CENTRAL_ID, name)
 
-    async def in_each(
-        self, guest: AdminRequest, application_ids: Iterable[int], proposal: AnyProposal
+    async def impact_in_each(
+        self, admin: AdminRequest, application_ids: Iterable[int], proposal: AnyProposal
     ) -> Sequence[Impact]:
         """The same in several applications, of many the first ones."""
         among = sorted(set(application_ids))[:MAX_APPLICATIONS]
-        return [await self.of(guest, one, proposal) for one in among]
+        return [await self.impact_in(admin, one, proposal) for one in among]
 
-    async def _run(self, guest: AdminRequest, proposal: AnyProposal) -> Forecast:
-        standing = guest.standing
-        by = Proposer(actor=guest.actor, model=standing.application(), central=standing.central)
+    async def _simulate(self, admin: AdminRequest, proposal: AnyProposal) -> Forecast:
+        standing = admin.authenticated
+        by = Proposer(actor=admin.actor, model=standing.named_application(), central=standing.central)
         return await self._simulation.run(proposal, by, after="", limit=MAX_PEOPLE)
 
-    async def _told(self, forecast: Forecast, application_id: int, application: str) -> Impact:
-        names = await self._names.people([one.user_id for one in forecast.effects])
+    async def _describe(self, forecast: Forecast, application_id: int, application: str) -> Impact:
+        names = await self._names.people_by_id([one.user_id for one in forecast.effects])
         return describe_impact(forecast, names, application_id=application_id, application=application)
 
 
-def sees_everybody(standing: AuthenticatedRequest) -> bool:
+def sees_everybody(authenticated: AuthenticatedRequest) -> bool:
     """The right that `simulate` and `members` of the API ask for."""
     try:
-        refuse_about_everyone(standing)
+        refuse_about_everyone(authenticated)
     except NoRight:
         return False
     return True

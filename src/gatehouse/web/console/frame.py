@@ -38,11 +38,11 @@ class Frame:
         return self.note == NOT_SAVED_MESSAGE
 
 
-def entries_for(sight: Visibility) -> tuple[ConsoleEntry, ...]:
+def entries_for(visibility: Visibility) -> tuple[ConsoleEntry, ...]:
     """Who administers the installation sees all of them; others what their projects and applications have."""
-    if sight.everything:
+    if visibility.everything:
         return tuple(ConsoleEntry)
-    more = {ConsoleEntry.GAMES: bool(sight.applications), ConsoleEntry.ACTIVITY: bool(sight.projects)}
+    more = {ConsoleEntry.GAMES: bool(visibility.applications), ConsoleEntry.ACTIVITY: bool(visibility.projects)}
     return tuple(entry for entry in ConsoleEntry if entry in ENTRIES_FOR_ALL or more.get(entry))
 
 

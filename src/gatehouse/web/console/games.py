@@ -121,7 +121,7 @@ class GameScreens:
         administration: GameSessionAdmin,
         names: NameStore,
         finding: SearchStore,
-        desk: ConsoleView,
+        view: ConsoleView,
         clock: Clock,
     ) -> None:
         self._lists = lists
@@ -129,33 +129,33 @@ class GameScreens:
         self._administration = administration
         self._names = names
         self._finding = finding
-        self._desk = desk
+        self._view = view
         self._clock = clock
 
-    async def list(self, request: Request, guest: AdminRequest) -> Response:
+    async def list(self, request: Request, admin: AdminRequest) -> Response:
         query = read_query(request, GamesQuery)
-        among = await self._seen(guest)
+        among = await self._visible_applications(admin)
         state = query.state if query.state in set(GameSessionState) else ""
-        wanted = replace(query.wanted, search=search_by_ref(query.wanted.search))
+        wanted = replace(query.page_request, search=search_by_ref(query.page_request.search))
         found = await self._lists.sessions(wanted, self._clock.now(), state=state, among=among)
         if among is not None:
             found = replace(found, rows=[without_people(line) for line in found.rows])
         if query.is_file:
             return csv_file("game-sessions", SESSION_COLUMNS, found.rows)
         context = GamesContext(found=found, query=query, states=tuple(GameSessionState), administers=among is None)
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def show(self, request: Request, guest: AdminRequest) -> Response:
-        session = await self._session(request, guest)
-        now, administers = self._clock.now(), guest.rights.administers
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        session = await self._load_session(request, admin)
+        now, administers = self._clock.now(), admin.rights.administers
         refusals = await self._lists.refusals(session.gsid) if administers else ()
         number = session.app_id or session.gapp_id
-        people = await self._names.people({session.user_id} - {""}) if administers else {}
+        people = await self._names.people_by_id({session.user_id} - {""}) if administers else {}
         context = GameContext(
             ref=session_ref(session.gsid),
             session=session,
             application_id=number,
-            application=(await self._finding.applications({number})).get(number, "") if number else "",
+            application=(await self._finding.application_names({number})).get(number, "") if number else "",
             nick=people[session.user_id].nick if session.user_id in people else "",
             line=build_timeline(session, refusals, now),
             refusals=refusals,
@@ -164,30 +164,30 @@ class GameScreens:
             is_waited_for=session.is_waited_for(now),
             call=session_call(session, number, administers=administers),
         )
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def ask_close(self, request: Request, guest: AdminRequest) -> Response:
-        return await self._closing(request, guest)
+    async def confirm_close(self, request: Request, admin: AdminRequest) -> Response:
+        return await self._render_close(request, admin)
 
-    async def close(self, request: Request, guest: AdminRequest, form: CloseGameForm) -> Response:
-        require_operation(guest.rights, Operation.ADMINISTER)
-        session = await self._session(request, guest)
-        if not await self._administration.close(session.gsid, form.reason.strip(), guest.origin):
+    async def close(self, request: Request, admin: AdminRequest, form: CloseGameForm) -> Response:
+        require_operation(admin.rights, Operation.ADMINISTER)
+        session = await self._load_session(request, admin)
+        if not await self._administration.close(session.gsid, form.reason.strip(), admin.origin):
             raise SessionOver
-        return self._desk.done(f"{ENTRY.path}/{session_ref(session.gsid)}", "game_closed")
+        return self._view.redirect_with_flash(f"{ENTRY.path}/{session_ref(session.gsid)}", "game_closed")
 
-    async def close_again(
-        self, request: Request, guest: AdminRequest, form: CloseGameForm, problem: FormProblem
+    async def rerender_close(
+        self, request: Request, admin: AdminRequest, form: CloseGameForm, problem: FormProblem
     ) -> Response:
-        return await self._closing(request, guest, reason=form.reason, problem=problem)
+        return await self._render_close(request, admin, reason=form.reason, problem=problem)
 
-    async def _closing(
-        self, request: Request, guest: AdminRequest, *, reason: str = "", problem: FormProblem | None = None
+    async def _render_close(
+        self, request: Request, admin: AdminRequest, *, reason: str = "", problem: FormProblem | None = None
     ) -> Response:
-        require_operation(guest.rights, Operation.ADMINISTER)
-        session = await self._session(request, guest)
+        require_operation(admin.rights, Operation.ADMINISTER)
+        session = await self._load_session(request, admin)
         number = session.app_id or session.gapp_id
-        names = await self._finding.applications({number})
+        names = await self._finding.application_names({number})
         context = CloseGameContext(
             ref=session_ref(session.gsid),
             state=session.state,
@@ -195,61 +195,61 @@ class GameScreens:
             reason=reason,
             problem=problem,
         )
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    async def record(self, request: Request, guest: AdminRequest) -> Response:
+    async def look_up_record(self, request: Request, admin: AdminRequest) -> Response:
         """What stands behind the id that a refused game was told (interface §4.3)."""
-        require_operation(guest.rights, Operation.ADMINISTER)
+        require_operation(admin.rights, Operation.ADMINISTER)
         asked = read_query(request, RefusalQuery).id.strip()
-        found = await self._audit.find(asked) if asked else None
+        found = await self._audit.find_record(asked) if asked else None
         if isinstance(found, AuditRecord):
             return see_other(f"{ConsoleEntry.ACTIVITY.path}/{found.record_id}")
         if found is None:
             context = RefusalRecordContext(asked=asked)
-            return self._desk.show(request, guest, ENTRY, context, status=404 if asked else None)
+            return self._view.render(request, admin, ENTRY, context, status=404 if asked else None)
         is_gsid = GSID_PATTERN.fullmatch(found.subject) is not None
-        lasting = await self._lists.session(session_ref(found.subject), self._clock.now()) if is_gsid else None
+        lasting = await self._lists.find_session(session_ref(found.subject), self._clock.now()) if is_gsid else None
         context = RefusalRecordContext(
             asked=asked,
             refusal=found,
             subject=session_ref(found.subject) if is_gsid else found.subject,
             ref=session_ref(found.subject) if lasting is not None else "",
             command=f"{SHOW_RECORD_COMMAND} {found.record_id}",
-            call=record_call(redact_record(found, guest.rights)),
+            call=record_call(redact_record(found, admin.rights)),
         )
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def _session(self, request: Request, guest: AdminRequest) -> GameSession:
+    async def _load_session(self, request: Request, admin: AdminRequest) -> GameSession:
         ref: str = request.path_params["ref"]
-        among = await self._seen(guest)
-        session = await self._lists.session(ref, self._clock.now()) if REF_PATTERN.fullmatch(ref) else None
+        among = await self._visible_applications(admin)
+        session = await self._lists.find_session(ref, self._clock.now()) if REF_PATTERN.fullmatch(ref) else None
         if session is None:
             raise NotFound("no such game session") if among is None else NoRight("no such game session")
         if among is not None and not {session.app_id, session.gapp_id} & set(among):
             raise NoRight("no such game session")
         return session
 
-    async def _seen(self, guest: AdminRequest) -> Collection[int] | None:
+    async def _visible_applications(self, admin: AdminRequest) -> Collection[int] | None:
         """The applications whose sessions he may see; None for all. Nobody without any comes further."""
-        if guest.rights.administers:
+        if admin.rights.administers:
             return None
         found = []
-        for number in sorted(guest.sight.applications)[:MAX_APPLICATIONS]:
-            standing = (await self._desk.about(guest, number)).standing
-            if is_open(standing.rights, Operation.APPLICATION_GET, standing.about):
+        for number in sorted(admin.visibility.applications)[:MAX_APPLICATIONS]:
+            standing = (await self._view.for_application(admin, number)).authenticated
+            if is_open(standing.rights, Operation.APPLICATION_GET, standing.target):
                 found.append(number)
         if not found:
-            require_operation(guest.rights, Operation.ADMINISTER)
+            require_operation(admin.rights, Operation.ADMINISTER)
         return found
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk = self._desk
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk = self._view
         return [
-            desk.shown("/games", self.list),
-            desk.shown("/games/record", self.record),
-            desk.shown("/games/{ref}", self.show),
-            desk.shown("/games/{ref}/close", self.ask_close, fresh=True),
-            desk.posted("/games/{ref}/close", CloseGameForm, self.close, again=self.close_again, fresh=True),
+            desk.page("/games", self.list),
+            desk.page("/games/record", self.look_up_record),
+            desk.page("/games/{ref}", self.show),
+            desk.page("/games/{ref}/close", self.confirm_close, fresh=True),
+            desk.form("/games/{ref}/close", CloseGameForm, self.close, rerender=self.rerender_close, fresh=True),
         ]
 
 

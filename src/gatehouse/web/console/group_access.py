@@ -73,102 +73,106 @@ class GroupAccessScreens:
     def __init__(
         self,
         *,
-        door: GroupLoader,
+        loader: GroupLoader,
         groups: GroupCommands,
-        conditions: ConditionBuilders,
-        foresight: ImpactForecaster,
-        desk: ConsoleView,
+        condition_builders: ConditionBuilders,
+        forecaster: ImpactForecaster,
+        view: ConsoleView,
     ) -> None:
-        self._door = door
+        self._loader = loader
         self._groups = groups
-        self._conditions = conditions
-        self._foresight = foresight
-        self._desk = desk
+        self._condition_builders = condition_builders
+        self._forecaster = forecaster
+        self._view = view
 
-    async def change(self, request: Request, guest: AdminRequest, form: GroupAccessForm) -> Response:
-        seen = await self._door.enter(request, guest)
+    async def change_access(self, request: Request, admin: AdminRequest, form: GroupAccessForm) -> Response:
+        seen = await self._loader.load(request, admin)
         if form.do == "edit":
             return see_other(seen.path)
-        return await self._saved(request, guest, seen, form, access_draft(seen.group, form), f"{seen.path}/access")
+        return await self._save_or_review(
+            request, admin, seen, form, access_draft(seen.group, form), f"{seen.path}/access"
+        )
 
-    async def show(self, request: Request, guest: AdminRequest) -> Response:
-        seen = await self._door.enter(request, guest)
+    async def show_condition(self, request: Request, admin: AdminRequest) -> Response:
+        seen = await self._loader.load(request, admin)
         about = GuardTarget(project_id=seen.group.project_id, group_id=seen.group.group_id)
-        require_operation(guest.rights, Operation.GROUP_ACCESS, about)
+        require_operation(admin.rights, Operation.GROUP_ACCESS, about)
         at = condition_index(request, seen.group)
         one = None if at is None else seen.group.conditions[at]
         form = GroupConditionForm(title=one.title if one else "", version=seen.group.version)
-        return await self._builder(request, guest, seen, form, rows_of_condition(one.condition if one else None))
+        return await self._render_condition(
+            request, admin, seen, form, rows_of_condition(one.condition if one else None)
+        )
 
-    async def save(self, request: Request, guest: AdminRequest, form: GroupConditionForm) -> Response:
-        seen, rows = await self._door.enter(request, guest), rows_from_form(form)
+    async def save_condition(self, request: Request, admin: AdminRequest, form: GroupConditionForm) -> Response:
+        seen, rows = await self._loader.load(request, admin), rows_from_form(form)
         if is_row_action(form.do) or form.do == "edit":
-            return await self._builder(request, guest, seen, form, apply_row_action(rows, form.do))
+            return await self._render_condition(request, admin, seen, form, apply_row_action(rows, form.do))
         draft = with_condition(seen.group, condition_index(request, seen.group), form, rows)
-        return await self._saved(request, guest, seen, form, draft, condition_path(request, seen))
+        return await self._save_or_review(request, admin, seen, form, draft, condition_path(request, seen))
 
-    async def show_again(
-        self, request: Request, guest: AdminRequest, form: GroupConditionForm, problem: FormProblem
+    async def rerender_condition(
+        self, request: Request, admin: AdminRequest, form: GroupConditionForm, problem: FormProblem
     ) -> Response:
-        seen, rows = await self._door.enter(request, guest), rows_from_form(form)
-        return await self._builder(request, guest, seen, form, rows, problem)
+        seen, rows = await self._loader.load(request, admin), rows_from_form(form)
+        return await self._render_condition(request, admin, seen, form, rows, problem)
 
-    async def _saved(  # noqa: PLR0917 - a form, its change and where it came to
+    async def _save_or_review(  # noqa: PLR0917 - a form, its change and where it came to
         self,
         request: Request,
-        guest: AdminRequest,
-        seen: LoadedGroup,
+        admin: AdminRequest,
+        loaded: LoadedGroup,
         form: GroupAccessForm | GroupConditionForm,
         draft: AccessDraft,
         action: str,
     ) -> Response:
         if form.do != "apply":
-            proposal = GroupAccessProposal(group_id=seen.group.group_id, data=draft)
-            foreseen = await self._foresight.in_each(guest, seen.applications, proposal)
+            proposal = GroupAccessProposal(group_id=loaded.group.group_id, data=draft)
+            foreseen = await self._forecaster.impact_in_each(admin, loaded.applications, proposal)
             if not has_no_impact(foreseen):
                 context = review_context(
-                    form, foreseen, name=seen.group.title, back=seen.path, action=action, trail=seen.trail
+                    form, foreseen, name=loaded.group.title, back=loaded.path, action=action, trail=loaded.trail
                 )
-                return self._desk.show(request, guest, ENTRY, context)
-        await self._groups.save_access(guest.actor, seen.group.group_id, draft)
-        return self._desk.done(seen.path, "saved")
+                return self._view.render(request, admin, ENTRY, context)
+        await self._groups.save_access(admin.actor, loaded.group.group_id, draft)
+        return self._view.redirect_with_flash(loaded.path, "saved")
 
-    async def _builder(  # noqa: PLR0917 - what a page is made of
+    async def _render_condition(  # noqa: PLR0917 - what a page is made of
         self,
         request: Request,
-        guest: AdminRequest,
-        seen: LoadedGroup,
+        admin: AdminRequest,
+        loaded: LoadedGroup,
         form: GroupConditionForm,
         rows: Sequence[ConditionRow],
         problem: FormProblem | None = None,
     ) -> Response:
-        counts = sees_members(guest, seen)
+        counts = sees_members(admin, loaded)
         context = GroupConditionContext(
-            head=group_head(guest, seen, "group"),
-            path=condition_path(request, seen),
+            head=group_head(admin, loaded, "group"),
+            path=condition_path(request, loaded),
             title=form.title,
             is_new=request.path_params["number"] == NEW_CONDITION,
-            builder=await self._conditions.builder(
-                rows, counts=counts, with_address=False, later=request.method == "GET"
+            builder=await self._condition_builders.build(
+                rows, may_count=counts, with_address=False, count_later=request.method == "GET"
             ),
-            version=seen.group.version if problem and problem.is_conflict else form.version,
-            call=group_call(seen.group),
+            version=loaded.group.version if problem and problem.is_conflict else form.version,
+            call=group_call(loaded.group),
             problem=problem,
         )
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk, one = self._desk, "/projects/{project_id}/groups/{group_id}"
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, one = self._view, "/projects/{project_id}/groups/{group_id}"
         condition = f"{one}/conditions/{{number}}"
         return [
-            desk.posted(f"{one}/access", GroupAccessForm, self.change),
-            desk.shown(condition, self.show),
-            desk.posted(condition, GroupConditionForm, self.save, again=self.show_again),
+            desk.form(f"{one}/access", GroupAccessForm, self.change_access),
+            desk.page(condition, self.show_condition),
+            desk.form(condition, GroupConditionForm, self.save_condition, rerender=self.rerender_condition),
         ]
 
 
-def condition_path(request: Request, seen: LoadedGroup) -> str:
-    return f"{seen.path}/conditions/{request.path_params['number']}"
+def condition_path(request: Request, loaded: LoadedGroup) -> str:
+    return f"{loaded.path}/conditions/{request.path_params['number']}"
 
 
 def condition_index(request: Request, group: Group) -> int | None:

@@ -60,14 +60,14 @@ class GroupLoader:
         self._groups = groups
         self._projects = projects
 
-    async def enter(self, request: Request, guest: AdminRequest) -> LoadedGroup:
+    async def load(self, request: Request, admin: AdminRequest) -> LoadedGroup:
         """Raises NoRight before GroupNotFound (R6)."""
-        listed = await self._groups.of_project(guest.actor, request.path_params["project_id"])
+        listed = await self._groups.list_in_project(admin.actor, request.path_params["project_id"])
         wanted = request.path_params["group_id"]
         group = next((one for one in listed if one.group_id == wanted), None)
         if group is None:
             raise GroupNotFound
-        if not is_open(guest.rights, Operation.PROJECT_GET, GuardTarget(project_id=group.project_id)):
+        if not is_open(admin.rights, Operation.PROJECT_GET, GuardTarget(project_id=group.project_id)):
             return LoadedGroup(group=group, project=None, applications=frozenset())
         project = await self._projects.project(group.project_id)
         return LoadedGroup(group=group, project=project, applications=affected_applications(project, group))
@@ -84,29 +84,29 @@ def affected_applications(model: ProjectModel, group: Group) -> frozenset[int]:
     )
 
 
-def group_head(guest: AdminRequest, seen: LoadedGroup, tab: str) -> GroupHead:
-    about = GuardTarget(project_id=seen.group.project_id, group_id=seen.group.group_id)
-    live = seen.project is None or not seen.project.project.removed
+def group_head(admin: AdminRequest, loaded: LoadedGroup, tab: str) -> GroupHead:
+    about = GuardTarget(project_id=loaded.group.project_id, group_id=loaded.group.group_id)
+    live = loaded.project is None or not loaded.project.project.removed
     may: Mapping[Operation, bool] = {
-        operation: live and is_open(guest.rights, operation, about)
+        operation: live and is_open(admin.rights, operation, about)
         for operation in (Operation.GROUP_SAVE, Operation.GROUP_ACCESS, Operation.GROUP_DELETE)
     }
     return GroupHead(
-        title=seen.group.title,
-        path=seen.path,
-        trail=seen.trail,
+        title=loaded.group.title,
+        path=loaded.path,
+        trail=loaded.trail,
         tab=tab,
         may_save=may[Operation.GROUP_SAVE],
         may_change_access=may[Operation.GROUP_ACCESS],
         may_remove=may[Operation.GROUP_DELETE],
-        sees_members=sees_members(guest, seen),
+        sees_members=sees_members(admin, loaded),
     )
 
 
-def sees_members(guest: AdminRequest, seen: LoadedGroup) -> bool:
+def sees_members(admin: AdminRequest, loaded: LoadedGroup) -> bool:
     """Whom conditions hold for is told to who manages the project's groups.
 
     In an application of the project such a person could ask the same by a role. Who manages this group alone could
     not: to him a count would tell the tags and purchases of people he only knows the ids of.
     """
-    return is_open(guest.rights, Operation.GROUP_SAVE, GuardTarget(project_id=seen.group.project_id))
+    return is_open(admin.rights, Operation.GROUP_SAVE, GuardTarget(project_id=loaded.group.project_id))

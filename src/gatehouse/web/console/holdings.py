@@ -69,7 +69,7 @@ class ProjectPlaces:
         self.all = places
         self._by_scope = {one.scope: one for one in places}
 
-    def of(self, scope: Scope) -> HoldingPlace:
+    def place_at(self, scope: Scope) -> HoldingPlace:
         kind = "project" if scope.kind is None else scope.kind.value
         return self._by_scope.get(scope) or HoldingPlace(
             scope=scope, kind=kind, title=scope.resource_id or scope.project_id
@@ -127,7 +127,7 @@ def placed_roles(
     scopes: Mapping[Scope, ScopeHoldings], places: ProjectPlaces, central: ApplicationModel
 ) -> Sequence[PlacedRole]:
     return [
-        PlacedRole(place=places.of(scope), role=role_name(central, one.role), end=one.end)
+        PlacedRole(place=places.place_at(scope), role=role_name(central, one.role), end=one.end)
         for scope, holdings in scopes.items()
         for one in holdings.roles
     ]
@@ -175,7 +175,7 @@ def scopes_from_rows(
     rows: Sequence[HoldingRow], stored: Mapping[Scope, ScopeHoldings], places: ProjectPlaces
 ) -> Mapping[Scope, ScopeHoldings]:
     """What the rows say, with the direct entries that are stored; raises Malformed."""
-    known = {place.value: place.scope for place in (*places.all, *map(places.of, stored))}
+    known = {place.value: place.scope for place in (*places.all, *map(places.place_at, stored))}
     roles: dict[Scope, list[Assignment]] = {}
     for row in rows:
         scope = known.get(row.place)

@@ -76,7 +76,7 @@ class HomeScreens:
         *,
         store: HomeStore,
         tallies: TallyStore,
-        desk: ConsoleView,
+        view: ConsoleView,
         clock: Clock,
         sends_mail: bool,
         risks: Sequence[Risk],
@@ -86,41 +86,41 @@ class HomeScreens:
         self._samples = samples
         self._store = store
         self._tallies = tallies
-        self._desk = desk
+        self._view = view
         self._clock = clock
         self._sends_mail = sends_mail
 
-    async def show(self, request: Request, guest: AdminRequest) -> Response:
-        sight = guest.sight
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        sight = admin.visibility
         if not sight.everything:
             context = GreetingContext(
                 projects=len(sight.projects),
                 applications=len(sight.applications),
                 may_publish=sight.may_publish,
-                is_anything=sight.is_anything,
+                is_anything=sight.has_any,
             )
-            return self._desk.show(request, guest, ConsoleEntry.HOME, context)
+            return self._view.render(request, admin, ConsoleEntry.HOME, context)
         now = self._clock.now()
         first = now - now % HOUR - (SHOWN_HOURS - 1) * HOUR
-        hours = hour_lines(await self._tallies.since(first), first)
-        amounts = await self._store.amounts(now)
-        return self._desk.show(
+        hours = hour_lines(await self._tallies.counts_since(first), first)
+        amounts = await self._store.counts(now)
+        return self._view.render(
             request,
-            guest,
+            admin,
             ConsoleEntry.HOME,
             HomeContext(
                 hours=hours,
                 chart=chart_json(hours),
                 amounts=amounts,
-                ending=await self._store.ending(now, now + ENDING_SOON_SECONDS, MAX_ENDING),
+                ending=await self._store.ending_soon(now, now + ENDING_SOON_SECONDS, MAX_ENDING),
                 tasks=setup_tasks(amounts, sends_mail=self._sends_mail),
                 risks=self._risks,
                 samples=self._samples,
             ),
         )
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        return [self._desk.shown("", self.show)]
+    def routes(self) -> Sequence[ConsoleRoute]:
+        return [self._view.page("", self.show)]
 
 
 def hour_lines(tallied: Sequence[HourlyTally], first: int) -> tuple[HourLine, ...]:

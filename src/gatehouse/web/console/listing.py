@@ -33,7 +33,7 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
         return self.format == "csv"
 
     @property
-    def wanted(self) -> PageRequest:
+    def page_request(self) -> PageRequest:
         size = EXPORT_MOST if self.is_file else PAGE_SIZE
         return page_request(self.q, 1 if self.is_file else self.page, size=size)
 

@@ -86,48 +86,48 @@ class MatrixContext(PageContext):
 
 
 class MatrixTable:
-    def __init__(self, *, desk: ConsoleView) -> None:
-        self._desk = desk
+    def __init__(self, *, view: ConsoleView) -> None:
+        self._view = view
 
-    async def show(self, request: Request, guest: AdminRequest) -> Response:
-        model = guest.standing.opened(Operation.SCHEMA_GET)
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        model = admin.authenticated.require_application(Operation.SCHEMA_GET)
         query = read_query(request, MatrixQuery)
         if query.format == "csv":
             return csv_file(f"roles-{model.application.application_id}", FILE_COLUMNS, explicit_cells(model))
         if query.format == "json":
             return json_file(f"roles-{model.application.application_id}", lambda: list(explicit_cells(model)))
-        return self.table(request, guest, model, query)
+        return self.render_table(request, admin, model, query)
 
-    def table(
+    def render_table(
         self,
         request: Request,
-        guest: AdminRequest,
+        admin: AdminRequest,
         model: ApplicationModel,
         query: MatrixQuery,
         *,
         problem: FormProblem | None = None,
         text: str = "",
     ) -> Response:
-        make = partial(self._context, guest, model, query, problem=problem, text=text)
-        return self._desk.show_made(request, guest, ENTRY, make, status=problem.status if problem else None)
+        make = partial(self._context, admin, model, query, problem=problem, text=text)
+        return self._view.render_off_loop(request, admin, ENTRY, make, status=problem.status if problem else None)
 
     def _context(
         self,
-        guest: AdminRequest,
+        admin: AdminRequest,
         model: ApplicationModel,
         query: MatrixQuery,
         *,
         problem: FormProblem | None,
         text: str,
     ) -> MatrixContext:
-        may_save = may_change_matrix(guest, model)
+        may_save = may_change_matrix(admin, model)
         columns = columns_of(model, query, may_save=may_save)
         found = filter_rows(matrix.matrix_rows(model), query.q)
         pages = matrix.paginate_rows(found)
         number = min(max(1, query.page), len(pages))
         groups = [matrix_group(group, columns.rows) for group in pages[number - 1]]
         return MatrixContext(
-            head=application_head(guest, model, TAB),
+            head=application_head(admin, model, TAB),
             path=application_path(model.application.application_id, TAB),
             version=model.schema.version,
             groups=groups,
@@ -147,8 +147,8 @@ class MatrixTable:
         )
 
 
-def may_change_matrix(guest: AdminRequest, model: ApplicationModel) -> bool:
-    return is_open(guest.rights, Operation.SCHEMA_SAVE, guest.standing.about) and not model.application.removed
+def may_change_matrix(admin: AdminRequest, model: ApplicationModel) -> bool:
+    return is_open(admin.rights, Operation.SCHEMA_SAVE, admin.authenticated.target) and not model.application.removed
 
 
 def columns_of(model: ApplicationModel, query: MatrixQuery, *, may_save: bool) -> Page[PermissionColumn]:
@@ -164,11 +164,13 @@ def columns_of(model: ApplicationModel, query: MatrixQuery, *, may_save: bool) -
     return Page(rows=shown, total=page.total, number=page.number, size=page.size)
 
 
-def roles_page(found: Sequence[Role], asked: PageRequest) -> Page[Role]:
-    last = max(1, -(-len(found) // asked.size))
-    number = min(asked.page, last)
-    start = (number - 1) * asked.size
-    return Page(rows=found[start : start + asked.size], total=len(found), number=number, size=asked.size)
+def roles_page(found: Sequence[Role], page_request: PageRequest) -> Page[Role]:
+    last = max(1, -(-len(found) // page_request.size))
+    number = min(page_request.page, last)
+    start = (number - 1) * page_request.size
+    return Page(
+        rows=found[start : start + page_request.size], total=len(found), number=number, size=page_request.size
+    )
 
 
 def filter_rows(found: Sequence[PermissionRow], search: str) -> list[PermissionRow]:
@@ -187,7 +189,7 @@ def matrix_group(group: PermissionRowGroup, columns: Sequence[PermissionColumn])
 
 
 def matrix_cell(row: PermissionRow, column: PermissionColumn) -> MatrixCell:
-    said = column.said(row.rule)
+    said = column.value_of(row.rule)
     shut = row.protected and not column.role.protected
     return MatrixCell(said.text, said.word, ", ".join(said.params or ()), row.is_open_to(column), shut)
 

@@ -106,38 +106,38 @@ class MatrixEditor:
         simulation: Simulation,
         people: AssignmentListStore,
         audit: AuditStore,
-        desk: ConsoleView,
+        view: ConsoleView,
     ) -> None:
         self._table = table
         self._schemas = schemas
         self._simulation = simulation
         self._people = people
         self._audit = audit
-        self._desk = desk
+        self._view = view
 
-    async def review(self, request: Request, guest: AdminRequest, form: StagedForm) -> Response:
-        model = guest.standing.opened(Operation.SCHEMA_SAVE)
+    async def review(self, request: Request, admin: AdminRequest, form: StagedForm) -> Response:
+        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
         known = await run_off_loop(OFF_LOOP_WEIGHT, matrix.build_matrix, model)
         edits = await run_off_loop(OFF_LOOP_WEIGHT, edits_from_form, known, model.schema.version, form)
-        return await self._review(request, guest, model, edits)
+        return await self._render_review(request, admin, model, edits)
 
-    async def table_again(
-        self, request: Request, guest: AdminRequest, form: StagedForm, problem: FormProblem
+    async def rerender_table(
+        self, request: Request, admin: AdminRequest, form: StagedForm, problem: FormProblem
     ) -> Response:
-        model = guest.standing.opened(Operation.SCHEMA_GET)
-        return self._table.table(request, guest, model, MatrixQuery(), problem=problem, text=form.text)
+        model = admin.authenticated.require_application(Operation.SCHEMA_GET)
+        return self._table.render_table(request, admin, model, MatrixQuery(), problem=problem, text=form.text)
 
-    async def apply(self, request: Request, guest: AdminRequest, form: ApplyMatrixForm) -> Response:
+    async def apply(self, request: Request, admin: AdminRequest, form: ApplyMatrixForm) -> Response:
         """One save, from the version that was reviewed."""
-        model = guest.standing.opened(Operation.SCHEMA_SAVE)
+        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
         staged = await run_off_loop(OFF_LOOP_WEIGHT, check_edits, model, parse_edits(form.edits))
         if not staged.changes:
-            return await self._review(request, guest, model, staged.edits)
+            return await self._render_review(request, admin, model, staged.edits)
         data = matrix.save_payload(model, staged.changes, form.version)
-        saved = await self._schemas.save(guest.actor, model, data)
+        saved = await self._schemas.save(admin.actor, model, data)
         version = saved.model.schema.version
         context = MatrixResultContext(
-            head=application_head(guest, model, TAB),
+            head=application_head(admin, model, TAB),
             path=application_path(model.application.application_id, TAB),
             roles=staged.roles,
             count=len(staged.changes),
@@ -145,20 +145,20 @@ class MatrixEditor:
             undo=encode_edits(edit_from_change(one.inverse, version) for one in staged.changes),
             version=version,
         )
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def review_again(
-        self, request: Request, guest: AdminRequest, form: ApplyMatrixForm, problem: FormProblem
+    async def rerender_review(
+        self, request: Request, admin: AdminRequest, form: ApplyMatrixForm, problem: FormProblem
     ) -> Response:
         """Nothing was saved: what is staged stays, beside what somebody else has saved."""
-        fresh = await self._desk.about(guest, request.path_params["application_id"])
-        model = fresh.standing.opened(Operation.SCHEMA_SAVE)
-        return await self._review(request, fresh, model, parse_edits(form.edits), problem)
+        fresh = await self._view.for_application(admin, request.path_params["application_id"])
+        model = fresh.authenticated.require_application(Operation.SCHEMA_SAVE)
+        return await self._render_review(request, fresh, model, parse_edits(form.edits), problem)
 
-    async def _review(
+    async def _render_review(
         self,
         request: Request,
-        guest: AdminRequest,
+        admin: AdminRequest,
         model: ApplicationModel,
         edits: Sequence[CellEdit],
         problem: FormProblem | None = None,
@@ -169,42 +169,46 @@ class MatrixEditor:
         shown: EditImpact | None = None
         if staged.changes:
             try:
-                shown = await self._outlook(guest, model, data)
+                shown = await self._impact(admin, model, data)
             except (BadInput, Conflict, NotFound, Refused) as error:
                 problem = problem_from(error)
         context = MatrixReviewContext(
-            head=application_head(guest, model, TAB),
+            head=application_head(admin, model, TAB),
             path=application_path(model.application.application_id, TAB),
             staged=staged,
             edits=encode_edits(edits),
             version=version,
             outlook=shown,
-            others=await self._others(guest, model, version - staged.version),
+            others=await self._concurrent_saves(admin, model, version - staged.version),
             call=save_call(model, data, staged.changes),
             problem=problem,
         )
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    async def _outlook(self, guest: AdminRequest, model: ApplicationModel, data: dict[str, object]) -> EditImpact:
+    async def _impact(self, admin: AdminRequest, model: ApplicationModel, data: dict[str, object]) -> EditImpact:
         """The save itself, rehearsed: what it would refuse is refused here."""
-        by = Proposer(actor=guest.actor, model=model, central=guest.standing.central)
+        by = Proposer(actor=admin.actor, model=model, central=admin.authenticated.central)
         forecast = await self._simulation.run(SchemaProposal(data=data), by, after="", limit=MAX_PEOPLE_EXAMINED)
-        names_told = readable_parts(guest.standing, "") >= PERMISSION_PARTS
-        named = await self._people.named({one.user_id for one in forecast.effects}) if names_told else {}
+        names_told = readable_parts(admin.authenticated, "") >= PERMISSION_PARTS
+        named = await self._people.people_by_id({one.user_id for one in forecast.effects}) if names_told else {}
         nicks = {user_id: line.nick for user_id, line in named.items()}
-        return describe_edit_impact(forecast.effects, nicks, more=forecast.after is not None, names_told=names_told)
+        return describe_edit_impact(
+            forecast.effects, nicks, more=forecast.after is not None, may_see_names=names_told
+        )
 
-    async def _others(self, guest: AdminRequest, model: ApplicationModel, versions: int) -> list[ConcurrentSave]:
+    async def _concurrent_saves(
+        self, admin: AdminRequest, model: ApplicationModel, versions: int
+    ) -> list[ConcurrentSave]:
         """What made the versions since; a save of several roles is several records of one request.
 
         Who may read the schema reads the same in its versions; who may only change it is told that there are some.
         """
-        if versions <= 0 or not may_read_schema(guest.standing):
+        if versions <= 0 or not may_read_schema(admin.authenticated):
             return []
-        newest = await self._audit.newest(MAX_RECORDS, f"application {model.application.application_id}", "")
+        newest = await self._audit.newest_records(MAX_RECORDS, f"application {model.application.application_id}", "")
         saves = [record for record in newest if record.event in SAVE_EVENTS]
         requests = list(dict.fromkeys(record.request_id for record in saves))[:versions]
-        actors = await self._people.named({record.actor for record in saves})
+        actors = await self._people.people_by_id({record.actor for record in saves})
         return [
             ConcurrentSave(
                 at=record.at,
@@ -216,13 +220,18 @@ class MatrixEditor:
             if record.request_id in requests
         ]
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._desk, "/applications/{application_id:int}/matrix"
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, path = self._view, "/applications/{application_id:int}/matrix"
         return [
-            desk.shown(path, self._table.show),
-            desk.posted(f"{path}/review", StagedForm, self.review, again=self.table_again),
-            desk.posted(
-                f"{path}/apply", ApplyMatrixForm, self.apply, again=self.review_again, fresh=True, below="/apply"
+            desk.page(path, self._table.show),
+            desk.form(f"{path}/review", StagedForm, self.review, rerender=self.rerender_table),
+            desk.form(
+                f"{path}/apply",
+                ApplyMatrixForm,
+                self.apply,
+                rerender=self.rerender_review,
+                fresh=True,
+                form_suffix="/apply",
             ),
         ]
 

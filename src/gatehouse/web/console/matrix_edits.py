@@ -75,10 +75,10 @@ def edit_from_line(known: PermissionMatrix, version: int, line: Mapping[str, str
     missing = [name for name in ("rule", "role") if not line.get(name)]
     if missing:
         raise BadInput(f"{place}: {' and '.join(missing)} must be named; a line is rule,role,value")
-    rule = read_rule(line["rule"], place).of(known.rows)
+    rule = read_rule(line["rule"], place).resolve(known.rows)
     said = matrix.parse_cell_value(line.get("value") or matrix.DEFAULT, place)
     column = known.columns.get(line["role"].lower())
-    was = matrix.NOT_SET if column is None else column.said(rule)
+    was = matrix.NOT_SET if column is None else column.value_of(rule)
     name = line["role"] if column is None else column.role.name
     return CellEdit(cell_key(rule, line["role"].lower()), was.text, said.text, version, rule.path, name)
 
@@ -127,6 +127,6 @@ def find_conflicts(known: PermissionMatrix, edit: CellEdit) -> Iterable[CellConf
     """What the cell says now, when that is something else than when it was changed."""
     rule, role_key = parse_cell_key(edit)
     column = known.columns.get(role_key)
-    now = None if column is None else column.said(rule).text
+    now = None if column is None else column.value_of(rule).text
     if column is not None and now is not None and now != edit.was:
         yield CellConflict(row=rule.path, column=column.role.name, was=edit.was, stored=now, yours=edit.value)

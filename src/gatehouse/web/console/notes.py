@@ -20,19 +20,19 @@ class FlashMessages:
         self._https = https
         self._name = f"__Host-{COOKIE_NAME}" if https else COOKIE_NAME  # R8: plain names on loopback
 
-    def leave(self, response: Response, note: str, *, lifetime: int = MESSAGE_SECONDS) -> Response:
-        self._set(response, note, lifetime)
+    def set(self, response: Response, message: str, *, lifetime: int = MESSAGE_SECONDS) -> Response:
+        self._set_cookie(response, message, lifetime)
         return response
 
     def read(self, request: Request) -> str:
         note = request.cookies.get(self._name, "")
         return note if MESSAGE_NAME.fullmatch(note) else ""
 
-    def forget(self, response: Response) -> Response:
-        self._set(response, "", 0)
+    def clear(self, response: Response) -> Response:
+        self._set_cookie(response, "", 0)
         return response
 
-    def _set(self, response: Response, value: str, max_age: int) -> None:
+    def _set_cookie(self, response: Response, value: str, max_age: int) -> None:
         response.set_cookie(
             self._name, value, max_age=max_age, path="/", secure=self._https, httponly=True, samesite="lax"
         )

@@ -94,47 +94,49 @@ CREATED_MESSAGES: Final[Mapping[str, str]] = {
 
 
 class PeopleScreens:
-    def __init__(self, *, office: PeopleAdmin, lists: PeopleListStore, desk: ConsoleView, clock: Clock) -> None:
-        self._office = office
+    def __init__(self, *, people_admin: PeopleAdmin, lists: PeopleListStore, view: ConsoleView, clock: Clock) -> None:
+        self._people_admin = people_admin
         self._lists = lists
-        self._desk = desk
+        self._view = view
         self._clock = clock
 
-    async def list(self, request: Request, guest: AdminRequest) -> Response:
-        require_operation(guest.rights, Operation.ADMINISTER)
+    async def list(self, request: Request, admin: AdminRequest) -> Response:
+        require_operation(admin.rights, Operation.ADMINISTER)
         query = read_query(request, PeopleQuery)
-        found = await self._lists.people(query.chosen, query.tag.strip(), query.wanted, self._clock.now())
+        found = await self._lists.people(query.chosen, query.tag.strip(), query.page_request, self._clock.now())
         if query.is_file:
             return csv_file("people", COLUMNS, found.rows)
-        return self._desk.show(request, guest, ENTRY, PeopleContext(found=found, query=query))
+        return self._view.render(request, admin, ENTRY, PeopleContext(found=found, query=query))
 
-    async def new(self, request: Request, guest: AdminRequest) -> Response:
-        require_operation(guest.rights, Operation.ADMINISTER)
-        return self._desk.show(request, guest, ENTRY, NewPersonContext(form=NewPersonForm()))
+    async def new(self, request: Request, admin: AdminRequest) -> Response:
+        require_operation(admin.rights, Operation.ADMINISTER)
+        return self._view.render(request, admin, ENTRY, NewPersonContext(form=NewPersonForm()))
 
-    async def create(self, request: Request, guest: AdminRequest, form: NewPersonForm) -> Response:  # noqa: ARG002
+    async def create(self, request: Request, admin: AdminRequest, form: NewPersonForm) -> Response:  # noqa: ARG002
         if form.entrance == OnboardingMethod.INVITE:
-            made = await self._office.invite(guest.actor, login=form.login, nick=form.nick, lang=form.lang)
+            made = await self._people_admin.invite(admin.actor, login=form.login, nick=form.nick, lang=form.lang)
         else:
             password = form.password if form.entrance == OnboardingMethod.PASSWORD else None
             nick = form.nick.strip() or form.login.partition("@")[0]
-            made = await self._office.create(
-                guest.actor, login=form.login, nick=nick, lang=form.lang, password=password
+            made = await self._people_admin.create(
+                admin.actor, login=form.login, nick=nick, lang=form.lang, password=password
             )
-        return self._desk.done(f"{ENTRY.path}/{made.user_id}", CREATED_MESSAGES.get(form.entrance, "person_created"))
+        return self._view.redirect_with_flash(
+            f"{ENTRY.path}/{made.user_id}", CREATED_MESSAGES.get(form.entrance, "person_created")
+        )
 
-    async def new_again(
-        self, request: Request, guest: AdminRequest, form: NewPersonForm, problem: FormProblem
+    async def rerender_new(
+        self, request: Request, admin: AdminRequest, form: NewPersonForm, problem: FormProblem
     ) -> Response:
         """What was typed stays, but for the password."""
         kept = NewPersonForm(login=form.login, nick=form.nick, lang=form.lang, entrance=form.entrance)
         context = NewPersonContext(form=kept, problem=problem)
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status)
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk = self._desk
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk = self._view
         return [
-            desk.shown("/people", self.list),
-            desk.shown("/people/new", self.new),
-            desk.posted("/people/new", NewPersonForm, self.create, again=self.new_again),
+            desk.page("/people", self.list),
+            desk.page("/people/new", self.new),
+            desk.form("/people/new", NewPersonForm, self.create, rerender=self.rerender_new),
         ]

@@ -153,123 +153,125 @@ class PersonLoader:
     """Finds the person an address names, for every tab."""
 
     def __init__(self, *, office: PeopleAdmin, lists: PeopleListStore, desk: ConsoleView, clock: Clock) -> None:
-        self.office = office
+        self.people_admin = office
         self.lists = lists
-        self.desk = desk
+        self.view = desk
         self.clock = clock
 
-    async def found(self, request: Request, guest: AdminRequest, tab: str) -> tuple[User, PersonHead]:
-        user, standing = await self.with_standing(request, guest)
-        return user, person_head(guest, user, standing, tab)
+    async def load(self, request: Request, admin: AdminRequest, tab: str) -> tuple[User, PersonHead]:
+        user, standing = await self.load_with_state(request, admin)
+        return user, person_head(admin, user, standing, tab)
 
-    async def with_standing(self, request: Request, guest: AdminRequest) -> tuple[User, AccountState]:
-        user = await self.office.person(guest.actor, request.path_params["user_id"])
-        return user, await self.lists.standing(user.user_id, self.clock.now())
+    async def load_with_state(self, request: Request, admin: AdminRequest) -> tuple[User, AccountState]:
+        user = await self.people_admin.person(admin.actor, request.path_params["user_id"])
+        return user, await self.lists.account_state(user.user_id, self.clock.now())
 
 
 class PersonScreens:
-    def __init__(self, persons: PersonLoader) -> None:
-        self._persons = persons
-        self._office = persons.office
-        self._desk = persons.desk
+    def __init__(self, loader: PersonLoader) -> None:
+        self._loader = loader
+        self._people_admin = loader.people_admin
+        self._view = loader.view
 
-    async def show(self, request: Request, guest: AdminRequest) -> Response:
-        user, standing = await self._persons.with_standing(request, guest)
-        return self._overview(request, guest, user, standing, form_of(user))
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        user, standing = await self._loader.load_with_state(request, admin)
+        return self._render_overview(request, admin, user, standing, form_of(user))
 
-    async def save(self, request: Request, guest: AdminRequest, form: PersonForm) -> Response:
-        return await self._saved(request, guest, form)
+    async def save(self, request: Request, admin: AdminRequest, form: PersonForm) -> Response:
+        return await self._save(request, admin, form)
 
-    async def show_email(self, request: Request, guest: AdminRequest) -> Response:
-        user, shown = await self._persons.found(request, guest, "overview")
+    async def show_email(self, request: Request, admin: AdminRequest) -> Response:
+        user, shown = await self._loader.load(request, admin, "overview")
         context = PersonEmailContext(head=shown, form=email_form_of(user), version=user.version)
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def save_email(self, request: Request, guest: AdminRequest, form: PersonEmailForm) -> Response:
-        return await self._saved(request, guest, form)
+    async def save_email(self, request: Request, admin: AdminRequest, form: PersonEmailForm) -> Response:
+        return await self._save(request, admin, form)
 
-    async def email_again(
-        self, request: Request, guest: AdminRequest, form: PersonEmailForm, problem: FormProblem
+    async def rerender_email(
+        self, request: Request, admin: AdminRequest, form: PersonEmailForm, problem: FormProblem
     ) -> Response:
-        user, shown = await self._persons.found(request, guest, "overview")
+        user, shown = await self._loader.load(request, admin, "overview")
         theirs = field_conflicts(form, email_form_of(user)) if is_stale(problem, form.version, user) else ()
         context = PersonEmailContext(head=shown, form=form, version=user.version, problem=problem, clashes=theirs)
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status)
 
-    async def _saved(self, request: Request, guest: AdminRequest, form: PersonForm | PersonEmailForm) -> Response:
-        user = await self._office.person(guest.actor, request.path_params["user_id"])
-        await self._office.change(guest.actor, user, form.draft(user))
-        return self._desk.done(f"{ENTRY.path}/{user.user_id}", "saved")
+    async def _save(self, request: Request, admin: AdminRequest, form: PersonForm | PersonEmailForm) -> Response:
+        user = await self._people_admin.person(admin.actor, request.path_params["user_id"])
+        await self._people_admin.change(admin.actor, user, form.draft(user))
+        return self._view.redirect_with_flash(f"{ENTRY.path}/{user.user_id}", "saved")
 
-    async def show_again(
-        self, request: Request, guest: AdminRequest, form: PersonForm, problem: FormProblem
+    async def rerender_form(
+        self, request: Request, admin: AdminRequest, form: PersonForm, problem: FormProblem
     ) -> Response:
-        user, standing = await self._persons.with_standing(request, guest)
+        user, standing = await self._loader.load_with_state(request, admin)
         theirs = field_conflicts(form, form_of(user)) if is_stale(problem, form.version, user) else ()
-        return self._overview(request, guest, user, standing, form, problem=problem, theirs=theirs)
+        return self._render_overview(request, admin, user, standing, form, problem=problem, conflicts=theirs)
 
-    async def ask(self, request: Request, guest: AdminRequest) -> Response:
-        return await self._asked(request, guest)
+    async def confirm_action(self, request: Request, admin: AdminRequest) -> Response:
+        return await self._render_confirmation(request, admin)
 
-    async def ask_again(
+    async def rerender_action(
         self,
         request: Request,
-        guest: AdminRequest,
+        admin: AdminRequest,
         form: PersonActionForm,  # noqa: ARG002 - as the other screens take it
         problem: FormProblem,
     ) -> Response:
-        return await self._asked(request, guest, problem)
+        return await self._render_confirmation(request, admin, problem)
 
-    async def act(self, request: Request, guest: AdminRequest, form: PersonActionForm) -> Response:
+    async def perform_action(self, request: Request, admin: AdminRequest, form: PersonActionForm) -> Response:
         act = parse_action(request)
         user_id: str = request.path_params["user_id"]
         if act is PersonAction.ERASE and form.typed.strip() != user_id:
-            return await self._asked(request, guest, FormProblem(text="", status=400))
-        await self._done(guest, act, user_id)
+            return await self._render_confirmation(request, admin, FormProblem(text="", status=400))
+        await self._perform(admin, act, user_id)
         to = ENTRY.path if act is PersonAction.ERASE else f"{ENTRY.path}/{user_id}"
-        return self._desk.done(to, f"person_{act}")
+        return self._view.redirect_with_flash(to, f"person_{act}")
 
-    async def _done(self, guest: AdminRequest, act: PersonAction, user_id: str) -> None:
-        match act:
+    async def _perform(self, admin: AdminRequest, action: PersonAction, user_id: str) -> None:
+        match action:
             case PersonAction.BLOCK | PersonAction.UNBLOCK:
-                await self._office.block(guest.actor, user_id, blocked=act is PersonAction.BLOCK)
+                await self._people_admin.block(admin.actor, user_id, blocked=action is PersonAction.BLOCK)
             case PersonAction.SIGN_OUT:
-                await self._office.sign_out(guest.actor, user_id, keep=guest.signed_in.session)
+                await self._people_admin.sign_out(admin.actor, user_id, keep=admin.signed_in.session)
             case PersonAction.LINK:
-                await self._office.send_link(guest.actor, user_id)
+                await self._people_admin.send_password_link(admin.actor, user_id)
             case PersonAction.PROMOTE | PersonAction.DEMOTE:
-                about = await self._desk.about(guest, CENTRAL_ID)
-                central = about.standing.opened(Operation.ADMINISTER)
-                holds = act is PersonAction.PROMOTE
-                await self._office.set_administrator(about.actor, central, user_id, holds=holds)
+                about = await self._view.for_application(admin, CENTRAL_ID)
+                central = about.authenticated.require_application(Operation.ADMINISTER)
+                holds = action is PersonAction.PROMOTE
+                await self._people_admin.set_administrator(about.actor, central, user_id, holds=holds)
             case PersonAction.ERASE:
-                await self._office.erase(guest.actor, user_id)
+                await self._people_admin.erase(admin.actor, user_id)
 
-    async def _asked(self, request: Request, guest: AdminRequest, problem: FormProblem | None = None) -> Response:
-        user, shown = await self._persons.found(request, guest, "overview")
+    async def _render_confirmation(
+        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
+    ) -> Response:
+        user, shown = await self._loader.load(request, admin, "overview")
         context = PersonActionContext(
             head=shown,
             act=parse_action(request),
-            breaks=await self._persons.lists.breaks(user.user_id, self._persons.clock.now()),
+            breaks=await self._loader.lists.erasure_impact(user.user_id, self._loader.clock.now()),
             problem=problem,
         )
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    def _overview(
+    def _render_overview(
         self,
         request: Request,
-        guest: AdminRequest,
+        admin: AdminRequest,
         user: User,
-        standing: AccountState,
+        state: AccountState,
         form: PersonForm,
         *,
         problem: FormProblem | None = None,
-        theirs: tuple[FieldConflict, ...] = (),
+        conflicts: tuple[FieldConflict, ...] = (),
     ) -> Response:
         context = PersonContext(
-            head=person_head(guest, user, standing, "overview"),
+            head=person_head(admin, user, state, "overview"),
             user=user,
-            standing=standing,
+            standing=state,
             form=form,
             call=ApiCall(
                 path="user",
@@ -277,21 +279,21 @@ class PersonScreens:
                 record=user_entry(user),
             ),
             problem=problem,
-            clashes=theirs,
+            clashes=conflicts,
         )
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._desk, "/people/{user_id}/act/{act}"
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, path = self._view, "/people/{user_id}/act/{act}"
         return [
-            desk.shown("/people/{user_id}", self.show),
-            desk.posted("/people/{user_id}", PersonForm, self.save, again=self.show_again),
-            desk.shown("/people/{user_id}/email", self.show_email, fresh=True),
-            desk.posted(
-                "/people/{user_id}/email", PersonEmailForm, self.save_email, again=self.email_again, fresh=True
+            desk.page("/people/{user_id}", self.show),
+            desk.form("/people/{user_id}", PersonForm, self.save, rerender=self.rerender_form),
+            desk.page("/people/{user_id}/email", self.show_email, fresh=True),
+            desk.form(
+                "/people/{user_id}/email", PersonEmailForm, self.save_email, rerender=self.rerender_email, fresh=True
             ),
-            desk.shown(path, self.ask, fresh=True),
-            desk.posted(path, PersonActionForm, self.act, again=self.ask_again, fresh=True),
+            desk.page(path, self.confirm_action, fresh=True),
+            desk.form(path, PersonActionForm, self.perform_action, rerender=self.rerender_action, fresh=True),
         ]
 
 
@@ -302,7 +304,7 @@ def parse_action(request: Request) -> PersonAction:
         raise NotFound("no such act") from None
 
 
-def person_head(guest: AdminRequest, user: User, standing: AccountState, tab: str) -> PersonHead:
+def person_head(admin: AdminRequest, user: User, state: AccountState, tab: str) -> PersonHead:
     return PersonHead(
         user_id=user.user_id,
         nick=user.nick,
@@ -310,8 +312,8 @@ def person_head(guest: AdminRequest, user: User, standing: AccountState, tab: st
         tab=tab,
         blocked=user.blocked,
         is_service=user.kind is AccountKind.SERVICE,
-        administers=standing.administers,
-        is_me=user.user_id == guest.user.user_id,
+        administers=state.administers,
+        is_me=user.user_id == admin.user.user_id,
     )
 
 

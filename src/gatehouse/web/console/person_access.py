@@ -84,17 +84,17 @@ class PersonRolesContext(PageContext):
 
 
 class PersonAccessScreens:
-    def __init__(self, persons: PersonLoader, *, reading: PermissionLoader, views: UserRecordViews) -> None:
-        self._persons = persons
-        self._reading = reading
+    def __init__(self, loader: PersonLoader, *, permission_loader: PermissionLoader, views: UserRecordViews) -> None:
+        self._loader = loader
+        self._permission_loader = permission_loader
         self._views = views
 
-    async def permissions(self, request: Request, guest: AdminRequest) -> Response:
-        user, head = await self._persons.found(request, guest, "permissions")
+    async def list_permissions(self, request: Request, admin: AdminRequest) -> Response:
+        user, head = await self._loader.load(request, admin, "permissions")
         query = read_query(request, PersonPermissionsQuery)
-        applications = await self._persons.lists.applications()
-        application_id = query.application_id or await self._first(user.user_id, applications)
-        every = await self._held(user.user_id, application_id)
+        applications = await self._loader.lists.applications()
+        application_id = query.application_id or await self._default_application(user.user_id, applications)
+        every = await self._held_scopes(user.user_id, application_id)
         scopes = [one for one in every if not query.project_id or one.scope.project_id == query.project_id]
         if query.format == "csv":
             return csv_file("permissions", PERMISSION_COLUMNS, iterate_lines(scopes))
@@ -108,64 +108,64 @@ class PersonAccessScreens:
             lines=MAX_LINES,
             count=sum(scope.count for scope in scopes),
             check=f"{ConsoleEntry.ACCESS.path}/check?user_id={user.user_id}&application_id={application_id}",
-            call=await self._call(guest, user.user_id, application_id, ViewType.LIST),
+            call=await self._view_call(admin, user.user_id, application_id, ViewType.LIST),
         )
-        return self._persons.desk.show(request, guest, ENTRY, context)
+        return self._loader.view.render(request, admin, ENTRY, context)
 
-    async def roles(self, request: Request, guest: AdminRequest) -> Response:
-        user, head = await self._persons.found(request, guest, "roles")
-        written = await self._persons.lists.written(user.user_id)
+    async def list_roles(self, request: Request, admin: AdminRequest) -> Response:
+        user, head = await self._loader.load(request, admin, "roles")
+        written = await self._loader.lists.direct_permissions(user.user_id)
         if read_list_query(request).is_file:
             return csv_file("roles", ROLE_COLUMNS, written.roles)
         owned = [one for one in written.roles if one.application_id == CENTRAL_ID and one.role == OWNER]
         body = {"action": "get", "data": {"user_id": user.user_id}}
         call = ApiCall(path="user/roles", body=body, record=user_roles_entry(written))
         context = PersonRolesContext(head=head, written=written, owned=owned, call=call)
-        return self._persons.desk.show(request, guest, ENTRY, context)
+        return self._loader.view.render(request, admin, ENTRY, context)
 
-    async def _first(self, user_id: str, applications: Sequence[NamedApplication]) -> int:
+    async def _default_application(self, user_id: str, applications: Sequence[NamedApplication]) -> int:
         """The first application in which something is written about him."""
-        written = await self._persons.lists.written(user_id)
+        written = await self._loader.lists.direct_permissions(user_id)
         about = [*(one.application_id for one in written.roles), *(one.application_id for one in written.entries)]
         known = {one.application_id for one in applications}
         return next((one for one in about if one in known and one != CENTRAL_ID), CENTRAL_ID)
 
-    async def _held(self, user_id: str, application_id: int) -> Sequence[HeldScope]:
+    async def _held_scopes(self, user_id: str, application_id: int) -> Sequence[HeldScope]:
         """Nothing in an application that never was."""
-        facts = await self._reading.facts(user_id, (application_id,))
+        facts = await self._permission_loader.load_facts(user_id, (application_id,))
         if facts is None:
             raise UserNotFound
-        case = await self._reading.case(facts)
+        case = await self._permission_loader.load_input(facts)
         if application_id not in case.models:
             return ()
-        held = await self._reading.effective(case, application_id, None)
-        now = self._persons.clock.now()
+        held = await self._permission_loader.evaluate(case, application_id, None)
+        now = self._loader.clock.now()
         return await run_off_loop(held.work, held_scopes, held, case.structure, now)
 
-    async def _call(self, guest: AdminRequest, user_id: str, application_id: int, kind: ViewType) -> ApiCall:
-        about = await self._persons.desk.about(guest, application_id)
+    async def _view_call(self, admin: AdminRequest, user_id: str, application_id: int, kind: ViewType) -> ApiCall:
+        about = await self._loader.view.for_application(admin, application_id)
         try:
-            view = await self._views.view(about.standing.caller, user_id, kind, ViewOptions())
+            view = await self._views.view(about.authenticated.caller, user_id, kind, ViewOptions())
         except (ApplicationNotFound, AnswerTooLarge):  # in one that never was nothing is held
             return view_call(user_id, application_id, kind)
         return view_call(user_id, application_id, kind, view.data)
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk = self._persons.desk
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk = self._loader.view
         return [
-            desk.shown("/people/{user_id}/permissions", self.permissions),
-            desk.shown("/people/{user_id}/roles", self.roles),
+            desk.page("/people/{user_id}/permissions", self.list_permissions),
+            desk.page("/people/{user_id}/roles", self.list_roles),
         ]
 
 
-def limit_lines(scopes: Sequence[HeldScope], most: int) -> Sequence[HeldScope]:
+def limit_lines(scopes: Sequence[HeldScope], limit: int) -> Sequence[HeldScope]:
     """As many as stand on one page; the file has them all."""
     found = []
     for scope in scopes:
         families = []
         for family in scope.families:
-            lines = family.lines[:most]
-            most -= len(lines)
+            lines = family.lines[:limit]
+            limit -= len(lines)
             families += [replace(family, lines=lines)] if lines else []
         found += [replace(scope, families=tuple(families))] if families else []
     return found

@@ -139,7 +139,7 @@ class SessionsQuery(ListQuery, frozen=True, kw_only=True):
 class PersonSessionScreens:
     def __init__(
         self,
-        persons: PersonLoader,
+        loader: PersonLoader,
         *,
         sessions: Sessions,
         consents: Consents,
@@ -147,20 +147,20 @@ class PersonSessionScreens:
         nicks: NickStore,
         places: GeoIpLookup,
     ) -> None:
-        self._persons = persons
-        self._desk = persons.desk
+        self._loader = loader
+        self._view = loader.view
         self._sessions = sessions
         self._consents = consents
         self._profile = profile
         self._nicks = nicks
         self._places = places
 
-    async def sessions(self, request: Request, guest: AdminRequest) -> Response:
-        user, head = await self._persons.found(request, guest, "sessions")
+    async def list_sessions(self, request: Request, admin: AdminRequest) -> Response:
+        user, head = await self._loader.load(request, admin, "sessions")
         query = read_query(request, SessionsQuery)
-        current = guest.signed_in.session.session_id
+        current = admin.signed_in.session.session_id
         live = await self._sessions.of_user(user.user_id)
-        sessions = [self._shown(one, guest.user.lang, current) for one in live]
+        sessions = [self._session_entry(one, admin.user.lang, current) for one in live]
         given = await self._consents.of_user(user.user_id)
         applications = connected_applications(given)
         if query.is_file and query.list == "applications":
@@ -173,70 +173,70 @@ class PersonSessionScreens:
             applications=applications,
             call=person_call("sessions", user.user_id, user_sessions_entry(live, given, self._places)),
         )
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def end(self, request: Request, guest: AdminRequest, form: EndSessionForm) -> Response:
+    async def end_session_or_consent(self, request: Request, admin: AdminRequest, form: EndSessionForm) -> Response:
         user_id: str = request.path_params["user_id"]
         if form.client_id:
-            await self._persons.office.disconnect(guest.actor, user_id, form.client_id)
+            await self._loader.people_admin.disconnect(admin.actor, user_id, form.client_id)
         else:
-            await self._persons.office.end_session(guest.actor, user_id, form.session_id)
+            await self._loader.people_admin.end_session(admin.actor, user_id, form.session_id)
         note = "client_disconnected" if form.client_id else "session_ended"
-        return self._desk.done(f"{ENTRY.path}/{user_id}/sessions", note)
+        return self._view.redirect_with_flash(f"{ENTRY.path}/{user_id}/sessions", note)
 
-    async def methods(self, request: Request, guest: AdminRequest) -> Response:
-        user, head = await self._persons.found(request, guest, "methods")
-        held = await self._profile.holdings(user)
+    async def list_methods(self, request: Request, admin: AdminRequest) -> Response:
+        user, head = await self._loader.load(request, admin, "methods")
+        held = await self._profile.load_details(user)
         call = person_call("methods", user.user_id, methods_entry(user, held))
         context = MethodsContext(head=head, user=user, held=held, call=call)
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def ask_removal(self, request: Request, guest: AdminRequest) -> Response:
+    async def confirm_factor_removal(self, request: Request, admin: AdminRequest) -> Response:
         query = read_query(request, RemoveFactorQuery)
-        return await self._removal(request, guest, factor=query.factor, passkey_id=query.passkey_id)
+        return await self._render_factor_removal(request, admin, factor=query.factor, passkey_id=query.passkey_id)
 
-    async def ask_again(
-        self, request: Request, guest: AdminRequest, form: RemoveFactorForm, problem: FormProblem
+    async def rerender_factor_removal(
+        self, request: Request, admin: AdminRequest, form: RemoveFactorForm, problem: FormProblem
     ) -> Response:
-        return await self._removal(
-            request, guest, factor=form.factor, passkey_id=form.passkey_id, reason=form.reason, problem=problem
+        return await self._render_factor_removal(
+            request, admin, factor=form.factor, passkey_id=form.passkey_id, reason=form.reason, problem=problem
         )
 
-    async def remove(self, request: Request, guest: AdminRequest, form: RemoveFactorForm) -> Response:
+    async def remove_factor(self, request: Request, admin: AdminRequest, form: RemoveFactorForm) -> Response:
         user_id: str = request.path_params["user_id"]
-        office = self._persons.office
+        office = self._loader.people_admin
         if form.factor == ALL_FACTORS:
-            await office.remove_all_factors(guest.actor, user_id, reason=form.reason)
+            await office.remove_all_factors(admin.actor, user_id, reason=form.reason)
         else:
             factor = parse_factor(form.factor)
-            await office.remove_factor(guest.actor, user_id, factor, reason=form.reason, passkey_id=form.passkey_id)
-        return self._desk.done(f"{ENTRY.path}/{user_id}/methods", "factor_removed")
+            await office.remove_factor(admin.actor, user_id, factor, reason=form.reason, passkey_id=form.passkey_id)
+        return self._view.redirect_with_flash(f"{ENTRY.path}/{user_id}/methods", "factor_removed")
 
-    async def activity(self, request: Request, guest: AdminRequest) -> Response:
-        user, head = await self._persons.found(request, guest, "activity")
+    async def list_activity(self, request: Request, admin: AdminRequest) -> Response:
+        user, head = await self._loader.load(request, admin, "activity")
         query = read_query(request, PersonActivityQuery)
-        page = await self._persons.lists.activity(user.user_id, query.chosen, query.wanted)
-        found = replace(page, rows=[as_shown(record, guest.rights) for record in page.rows])
+        page = await self._loader.lists.activity(user.user_id, query.chosen, query.page_request)
+        found = replace(page, rows=[as_shown(record, admin.rights) for record in page.rows])
         if query.is_file:
             return csv_file("activity", ACTIVITY_COLUMNS, found.rows)
         others = {one for record in found.rows for one in (record.actor, record.subject) if one.isdecimal()}
         nicks = await self._nicks.nicks(others)
         happenings = [describe_record(record, nicks) for record in found.rows]
         context = PersonActivityContext(head=head, found=found, happenings=happenings, side=query.chosen, nicks=nicks)
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def _removal(
+    async def _render_factor_removal(
         self,
         request: Request,
-        guest: AdminRequest,
+        admin: AdminRequest,
         *,
         factor: str,
         passkey_id: str,
         reason: str = "",
         problem: FormProblem | None = None,
     ) -> Response:
-        user, head = await self._persons.found(request, guest, "methods")
-        passkeys = (await self._profile.holdings(user)).passkeys
+        user, head = await self._loader.load(request, admin, "methods")
+        passkeys = (await self._profile.load_details(user)).passkeys
         names: Mapping[str, str] = {one.passkey_id: one.name for one in passkeys}
         if factor != ALL_FACTORS:
             parse_factor(factor)
@@ -250,33 +250,35 @@ class PersonSessionScreens:
             reason=reason,
             problem=problem,
         )
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    def _shown(self, session: Session, lang: str, current: str) -> shown.AccountSessionRow:
+    def _session_entry(self, session: Session, lang: str, current: str) -> shown.AccountSessionRow:
         return shown.AccountSessionRow(
             session_id=session.session_id,
             device=device_name(session.agent),
-            place=self._places.name(session.address, lang),
+            place=self._places.place_name(session.address, lang),
             address=session.address,
             created_at=session.created_at,
             seen_at=session.seen_at,
             is_current=session.session_id == current,
         )
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk, removal = self._desk, "/people/{user_id}/methods/remove"
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, removal = self._view, "/people/{user_id}/methods/remove"
         return [
-            desk.shown("/people/{user_id}/sessions", self.sessions),
-            desk.posted("/people/{user_id}/sessions", EndSessionForm, self.end, fresh=True),
-            desk.shown("/people/{user_id}/methods", self.methods),
-            desk.shown(removal, self.ask_removal, fresh=True),
-            desk.posted(removal, RemoveFactorForm, self.remove, again=self.ask_again, fresh=True),
-            desk.shown("/people/{user_id}/activity", self.activity),
+            desk.page("/people/{user_id}/sessions", self.list_sessions),
+            desk.form("/people/{user_id}/sessions", EndSessionForm, self.end_session_or_consent, fresh=True),
+            desk.page("/people/{user_id}/methods", self.list_methods),
+            desk.page(removal, self.confirm_factor_removal, fresh=True),
+            desk.form(
+                removal, RemoveFactorForm, self.remove_factor, rerender=self.rerender_factor_removal, fresh=True
+            ),
+            desk.page("/people/{user_id}/activity", self.list_activity),
         ]
 
 
-def person_call(of: str, user_id: str, record: object) -> ApiCall:
-    return ApiCall(path=f"user/{of}", body={"action": "get", "data": {"user_id": user_id}}, record=record)
+def person_call(part: str, user_id: str, record: object) -> ApiCall:
+    return ApiCall(path=f"user/{part}", body={"action": "get", "data": {"user_id": user_id}}, record=record)
 
 
 def parse_factor(text: str) -> Factor:

@@ -122,17 +122,17 @@ class RevokeServiceAccountContext(PageContext):
 
 class ServiceAccountScreens:
     def __init__(
-        self, *, door: ProjectLoader, accounts: ServiceAccountCommands, lists: ProjectListStore, desk: ConsoleView
+        self, *, loader: ProjectLoader, accounts: ServiceAccountCommands, lists: ProjectListStore, view: ConsoleView
     ) -> None:
-        self._door = door
+        self._loader = loader
         self._accounts = accounts
         self._lists = lists
-        self._desk = desk
+        self._view = view
 
-    async def list(self, request: Request, guest: AdminRequest) -> Response:
-        model, query = await self._door.enter(request, guest), read_list_query(request)
-        text = query.wanted.search.lower()
-        every = await self._lines(guest, model)
+    async def list(self, request: Request, admin: AdminRequest) -> Response:
+        model, query = await self._loader.load(request, admin), read_list_query(request)
+        text = query.page_request.search.lower()
+        every = await self._load_lines(admin, model)
         lines = [
             line
             for line in every
@@ -142,29 +142,31 @@ class ServiceAccountScreens:
             return csv_file(f"{model.project.project_id}-service-accounts", COLUMNS, lines)
         project_id = model.project.project_id
         context = ServiceAccountsContext(
-            head=project_head(guest, model.project, "service_accounts"),
+            head=project_head(admin, model.project, "service_accounts"),
             lines=lines,
             search=query.q,
-            may_save=may_in_project(guest, Operation.SERVICE_ACCOUNTS, model),
+            may_save=may_in_project(admin, Operation.SERVICE_ACCOUNTS, model),
             call=ApiCall(
                 path="serviceAccount",
                 body={"action": "get", "data": {"project_id": project_id}},
                 record=[account_entry(line.listed) for line in every],
             ),
         )
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def new(self, request: Request, guest: AdminRequest) -> Response:
-        model = await self._door.enter(request, guest)
-        require_operation(guest.rights, Operation.SERVICE_ACCOUNTS, GuardTarget(project_id=model.project.project_id))
-        return await self._form(request, guest, model, ServiceAccountForm(), [])
+    async def new(self, request: Request, admin: AdminRequest) -> Response:
+        model = await self._loader.load(request, admin)
+        require_operation(admin.rights, Operation.SERVICE_ACCOUNTS, GuardTarget(project_id=model.project.project_id))
+        return await self._render_form(request, admin, model, ServiceAccountForm(), [])
 
-    async def create(self, request: Request, guest: AdminRequest, form: ServiceAccountForm) -> Response:
-        model, rows = await self._door.enter(request, guest), rows_from_form(form)
-        require_operation(guest.rights, Operation.SERVICE_ACCOUNTS, GuardTarget(project_id=model.project.project_id))
+    async def create(self, request: Request, admin: AdminRequest, form: ServiceAccountForm) -> Response:
+        model, rows = await self._loader.load(request, admin), rows_from_form(form)
+        require_operation(admin.rights, Operation.SERVICE_ACCOUNTS, GuardTarget(project_id=model.project.project_id))
         if is_row_action(form.do):
-            return await self._form(request, guest, model, form, apply_row_action(rows, form.do, role=DEFAULT_ROLE))
-        places, central = await load_places(self._lists, model), guest.standing.central
+            return await self._render_form(
+                request, admin, model, form, apply_row_action(rows, form.do, role=DEFAULT_ROLE)
+            )
+        places, central = await load_places(self._lists, model), admin.authenticated.central
         holds = membership_document(scopes_from_rows(rows, {}, places), model.project.project_id, central) or {}
         draft = ServiceAccountDraft(
             project_id=model.project.project_id,
@@ -178,57 +180,57 @@ class ServiceAccountScreens:
             services=holds.get("services"),
             groups=holds.get("groups"),
         )
-        made = await self._accounts.create(guest.actor, central, draft)
+        made = await self._accounts.create(admin.actor, central, draft)
         context = CreatedServiceAccountContext(
-            head=project_head(guest, model.project, "service_accounts"),
+            head=project_head(admin, model.project, "service_accounts"),
             name=made.listed.account.name,
             user_id=made.listed.account.user_id,
             jwt=made.jwt,
             ends_at=made.ends_at,
         )
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def new_again(
-        self, request: Request, guest: AdminRequest, form: ServiceAccountForm, problem: FormProblem
+    async def rerender_new(
+        self, request: Request, admin: AdminRequest, form: ServiceAccountForm, problem: FormProblem
     ) -> Response:
-        model = await self._door.enter(request, guest)
-        return await self._form(request, guest, model, form, rows_from_form(form), problem=problem)
+        model = await self._loader.load(request, admin)
+        return await self._render_form(request, admin, model, form, rows_from_form(form), problem=problem)
 
-    async def ask_revocation(self, request: Request, guest: AdminRequest) -> Response:
-        return await self._revocation(request, guest)
+    async def confirm_revocation(self, request: Request, admin: AdminRequest) -> Response:
+        return await self._render_revocation(request, admin)
 
-    async def revoke(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        await self._accounts.revoke(guest.actor, request.path_params["user_id"])
-        return self._desk.done(
+    async def revoke(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        await self._accounts.revoke(admin.actor, request.path_params["user_id"])
+        return self._view.redirect_with_flash(
             f"{ENTRY.path}/{request.path_params['project_id']}/service_accounts", "account_revoked"
         )
 
-    async def revoke_again(
+    async def rerender_revocation(
         self,
         request: Request,
-        guest: AdminRequest,
+        admin: AdminRequest,
         form: CsrfForm,  # noqa: ARG002 - as the other screens take it
         problem: FormProblem,
     ) -> Response:
-        return await self._revocation(request, guest, problem)
+        return await self._render_revocation(request, admin, problem)
 
-    async def _revocation(
-        self, request: Request, guest: AdminRequest, problem: FormProblem | None = None
+    async def _render_revocation(
+        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
     ) -> Response:
-        model = await self._door.enter(request, guest)
+        model = await self._loader.load(request, admin)
         user_id = request.path_params["user_id"]
-        line = next((one for one in await self._lines(guest, model) if one.account.user_id == user_id), None)
+        line = next((one for one in await self._load_lines(admin, model) if one.account.user_id == user_id), None)
         if line is None:
             raise PersonNotFound
         context = RevokeServiceAccountContext(
-            head=project_head(guest, model.project, "service_accounts"), line=line, problem=problem
+            head=project_head(admin, model.project, "service_accounts"), line=line, problem=problem
         )
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    async def _form(
+    async def _render_form(
         self,
         request: Request,
-        guest: AdminRequest,
+        admin: AdminRequest,
         model: ProjectModel,
         form: ServiceAccountForm,
         rows: Sequence[HoldingRow],
@@ -236,32 +238,34 @@ class ServiceAccountScreens:
         problem: FormProblem | None = None,
     ) -> Response:
         context = NewServiceAccountContext(
-            head=project_head(guest, model.project, "service_accounts"),
+            head=project_head(admin, model.project, "service_accounts"),
             form=form,
             rows=rows,
             places=(await load_places(self._lists, model)).all,
-            roles=[role for role in assignable_roles(guest.standing.central) if role.key != OWNER],
+            roles=[role for role in assignable_roles(admin.authenticated.central) if role.key != OWNER],
             problem=problem,
         )
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    async def _lines(self, guest: AdminRequest, model: ProjectModel) -> Sequence[ServiceAccountLine]:
-        central, places = guest.standing.central, await load_places(self._lists, model)
+    async def _load_lines(self, admin: AdminRequest, model: ProjectModel) -> Sequence[ServiceAccountLine]:
+        central, places = admin.authenticated.central, await load_places(self._lists, model)
 
         def line(listed: ListedServiceAccount) -> ServiceAccountLine:
             scopes = parse_scopes(listed.holds, model.project.project_id)
             return ServiceAccountLine(listed=listed, held=placed_roles(scopes, places, central))
 
-        return [line(one) for one in await self._accounts.list(guest.actor, central, model.project.project_id)]
+        return [line(one) for one in await self._accounts.list(admin.actor, central, model.project.project_id)]
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._desk, "/projects/{project_id}/service_accounts"
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, path = self._view, "/projects/{project_id}/service_accounts"
         return [
-            desk.shown(path, self.list),
-            desk.shown(f"{path}/new", self.new, fresh=True),
-            desk.posted(f"{path}/new", ServiceAccountForm, self.create, again=self.new_again, fresh=True),
-            desk.shown(f"{path}/{{user_id}}/revoke", self.ask_revocation, fresh=True),
-            desk.posted(f"{path}/{{user_id}}/revoke", CsrfForm, self.revoke, again=self.revoke_again, fresh=True),
+            desk.page(path, self.list),
+            desk.page(f"{path}/new", self.new, fresh=True),
+            desk.form(f"{path}/new", ServiceAccountForm, self.create, rerender=self.rerender_new, fresh=True),
+            desk.page(f"{path}/{{user_id}}/revoke", self.confirm_revocation, fresh=True),
+            desk.form(
+                f"{path}/{{user_id}}/revoke", CsrfForm, self.revoke, rerender=self.rerender_revocation, fresh=True
+            ),
         ]
 
 

@@ -47,32 +47,34 @@ class NewProjectApplicationForm(CsrfForm, frozen=True, kw_only=True):
 
 class ProjectApplicationScreens:
     def __init__(
-        self, *, door: ProjectLoader, applications: ApplicationCommands, lists: ProjectListStore, desk: ConsoleView
+        self, *, loader: ProjectLoader, applications: ApplicationCommands, lists: ProjectListStore, view: ConsoleView
     ) -> None:
-        self._door = door
+        self._loader = loader
         self._applications = applications
         self._lists = lists
-        self._desk = desk
+        self._view = view
 
-    async def list(self, request: Request, guest: AdminRequest) -> Response:
-        return await self._list(request, guest)
+    async def list(self, request: Request, admin: AdminRequest) -> Response:
+        return await self._render_list(request, admin)
 
-    async def create(self, request: Request, guest: AdminRequest, form: NewProjectApplicationForm) -> Response:
-        model = await self._door.enter(request, guest)
+    async def create(self, request: Request, admin: AdminRequest, form: NewProjectApplicationForm) -> Response:
+        model = await self._loader.load(request, admin)
         draft = ApplicationDraft(name=form.name.strip(), project_id=model.project.project_id)
-        made = await self._applications.save(guest.actor, draft)
-        return self._desk.done(f"{ConsoleEntry.APPLICATIONS.path}/{made.application_id}", "application_created")
+        made = await self._applications.save(admin.actor, draft)
+        return self._view.redirect_with_flash(
+            f"{ConsoleEntry.APPLICATIONS.path}/{made.application_id}", "application_created"
+        )
 
-    async def create_again(
-        self, request: Request, guest: AdminRequest, form: NewProjectApplicationForm, problem: FormProblem
+    async def rerender_list(
+        self, request: Request, admin: AdminRequest, form: NewProjectApplicationForm, problem: FormProblem
     ) -> Response:
-        return await self._list(request, guest, form.name, problem)
+        return await self._render_list(request, admin, form.name, problem)
 
-    async def _list(
-        self, request: Request, guest: AdminRequest, name: str = "", problem: FormProblem | None = None
+    async def _render_list(
+        self, request: Request, admin: AdminRequest, name: str = "", problem: FormProblem | None = None
     ) -> Response:
-        model, query = await self._door.enter(request, guest), read_list_query(request)
-        text = query.wanted.search.lower()
+        model, query = await self._loader.load(request, admin), read_list_query(request)
+        text = query.page_request.search.lower()
         lines = [
             line
             for line in await self._lists.applications(model.project.project_id)
@@ -81,18 +83,18 @@ class ProjectApplicationScreens:
         if query.is_file:
             return csv_file(f"{model.project.project_id}-applications", COLUMNS, lines)
         context = ProjectApplicationsContext(
-            head=project_head(guest, model.project, "applications"),
-            found=page_of_list(lines, query.wanted),
+            head=project_head(admin, model.project, "applications"),
+            found=page_of_list(lines, query.page_request),
             search=query.q,
-            may_create=may_in_project(guest, Operation.APPLICATION_CREATE_IN_PROJECT, model),
+            may_create=may_in_project(admin, Operation.APPLICATION_CREATE_IN_PROJECT, model),
             name=name,
             problem=problem,
         )
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._desk, "/projects/{project_id}/applications"
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, path = self._view, "/projects/{project_id}/applications"
         return [
-            desk.shown(path, self.list),
-            desk.posted(path, NewProjectApplicationForm, self.create, again=self.create_again),
+            desk.page(path, self.list),
+            desk.form(path, NewProjectApplicationForm, self.create, rerender=self.rerender_list),
         ]

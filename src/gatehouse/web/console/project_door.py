@@ -20,23 +20,23 @@ class ProjectLoader:
         self._projects = projects
         self._store = store
 
-    async def enter(self, request: Request, guest: AdminRequest) -> ProjectModel:
+    async def load(self, request: Request, admin: AdminRequest) -> ProjectModel:
         """The project with its groups. Raises NoRight."""
-        project = await self._projects.get(guest.actor, request.path_params["project_id"])
+        project = await self._projects.get(admin.actor, request.path_params["project_id"])
         return await self._store.project(project.project_id)
 
 
-def may_in_project(guest: AdminRequest, operation: Operation, model: ProjectModel) -> bool:
+def may_in_project(admin: AdminRequest, operation: Operation, model: ProjectModel) -> bool:
     """Nothing is done in a project that is removed."""
     about = GuardTarget(project_id=model.project.project_id)
-    return not model.project.removed and is_open(guest.rights, operation, about)
+    return not model.project.removed and is_open(admin.rights, operation, about)
 
 
-def page_of_list(rows: Sequence[T], wanted: PageRequest) -> Page[T]:
+def page_of_list(rows: Sequence[T], page_request: PageRequest) -> Page[T]:
     """A page of a list that is read whole."""
     return Page(
-        rows=rows[wanted.offset : wanted.offset + wanted.size],
+        rows=rows[page_request.offset : page_request.offset + page_request.size],
         total=len(rows),
-        number=wanted.page,
-        size=wanted.size,
+        number=page_request.page,
+        size=page_request.size,
     )

@@ -29,31 +29,33 @@ class EraseProjectForm(CsrfForm, frozen=True, kw_only=True):
 
 
 class ProjectErasureScreens:
-    def __init__(self, *, removal: FullRemoval, desk: ConsoleView) -> None:
+    def __init__(self, *, removal: FullRemoval, view: ConsoleView) -> None:
         self._removal = removal
-        self._desk = desk
+        self._view = view
 
-    async def ask(self, request: Request, guest: AdminRequest) -> Response:
-        return await self._asked(request, guest)
+    async def confirm_erasure(self, request: Request, admin: AdminRequest) -> Response:
+        return await self._render_confirmation(request, admin)
 
-    async def erase(self, request: Request, guest: AdminRequest, form: EraseProjectForm) -> Response:
-        goes = await self._goes(request, guest)
+    async def erase(self, request: Request, admin: AdminRequest, form: EraseProjectForm) -> Response:
+        goes = await self._load_belongings(request, admin)
         if form.project_id.strip() != goes.project_id:
-            return await self._asked(request, guest, FormProblem(text="", status=400))
-        await self._removal.remove(guest.actor, goes.project_id)
-        return self._desk.done(ENTRY.path, "project_erased")
+            return await self._render_confirmation(request, admin, FormProblem(text="", status=400))
+        await self._removal.remove(admin.actor, goes.project_id)
+        return self._view.redirect_with_flash(ENTRY.path, "project_erased")
 
-    async def _asked(self, request: Request, guest: AdminRequest, problem: FormProblem | None = None) -> Response:
-        goes = await self._goes(request, guest)
+    async def _render_confirmation(
+        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
+    ) -> Response:
+        goes = await self._load_belongings(request, admin)
         context = EraseProjectContext(goes=goes, path=f"{ENTRY.path}/{goes.project_id}", problem=problem)
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    async def _goes(self, request: Request, guest: AdminRequest) -> ErasureCounts:
-        return await self._removal.what_goes(guest.actor, request.path_params["project_id"])
+    async def _load_belongings(self, request: Request, admin: AdminRequest) -> ErasureCounts:
+        return await self._removal.preview(admin.actor, request.path_params["project_id"])
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk = self._desk
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk = self._view
         return [
-            desk.shown("/projects/{project_id}/erase", self.ask, fresh=True),
-            desk.posted("/projects/{project_id}/erase", EraseProjectForm, self.erase, fresh=True),
+            desk.page("/projects/{project_id}/erase", self.confirm_erasure, fresh=True),
+            desk.form("/projects/{project_id}/erase", EraseProjectForm, self.erase, fresh=True),
         ]

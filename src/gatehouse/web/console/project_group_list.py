@@ -56,62 +56,71 @@ class NewGroupForm(CsrfForm, frozen=True, kw_only=True):
 
 class GroupListScreens:
     def __init__(
-        self, *, door: ProjectLoader, groups: GroupCommands, conditions: ConditionBuilders, desk: ConsoleView
+        self,
+        *,
+        loader: ProjectLoader,
+        groups: GroupCommands,
+        condition_builders: ConditionBuilders,
+        view: ConsoleView,
     ) -> None:
-        self._door = door
+        self._loader = loader
         self._groups = groups
-        self._conditions = conditions
-        self._desk = desk
+        self._condition_builders = condition_builders
+        self._view = view
 
-    async def list(self, request: Request, guest: AdminRequest) -> Response:
-        return await self._list(request, guest)
+    async def list(self, request: Request, admin: AdminRequest) -> Response:
+        return await self._render_list(request, admin)
 
-    async def create(self, request: Request, guest: AdminRequest, form: NewGroupForm) -> Response:
-        model = await self._door.enter(request, guest)
+    async def create(self, request: Request, admin: AdminRequest, form: NewGroupForm) -> Response:
+        model = await self._loader.load(request, admin)
         draft = GroupDraft(project_id=model.project.project_id, title=form.title.strip())
-        group = await self._groups.save(guest.actor, None, draft)
-        return self._desk.done(f"{GROUP_LIST_ENTRY.path}/{group.project_id}/groups/{group.group_id}", "group_created")
+        group = await self._groups.save(admin.actor, None, draft)
+        return self._view.redirect_with_flash(
+            f"{GROUP_LIST_ENTRY.path}/{group.project_id}/groups/{group.group_id}", "group_created"
+        )
 
-    async def create_again(
-        self, request: Request, guest: AdminRequest, form: NewGroupForm, problem: FormProblem
+    async def rerender_list(
+        self, request: Request, admin: AdminRequest, form: NewGroupForm, problem: FormProblem
     ) -> Response:
-        return await self._list(request, guest, form.title, problem)
+        return await self._render_list(request, admin, form.title, problem)
 
-    async def _list(
-        self, request: Request, guest: AdminRequest, title: str = "", problem: FormProblem | None = None
+    async def _render_list(
+        self, request: Request, admin: AdminRequest, title: str = "", problem: FormProblem | None = None
     ) -> Response:
-        model, query = await self._door.enter(request, guest), read_list_query(request)
-        text = query.wanted.search.lower()
-        managed = await self._managed(guest, model.project.project_id)
+        model, query = await self._loader.load(request, admin), read_list_query(request)
+        text = query.page_request.search.lower()
+        managed = await self._managed_groups(admin, model.project.project_id)
         groups = [
             group for group in managed or () if text in f"{group.title} {group.description} {group.group_id}".lower()
         ]
         if query.is_file:
             return csv_file(f"{model.project.project_id}-groups", GROUP_COLUMNS, groups)
-        found = page_of_list(groups, query.wanted)
+        found = page_of_list(groups, query.page_request)
         tests = [one.condition.test for group in found.rows for one in group.conditions]
         context = GroupsContext(
-            head=project_head(guest, model.project, "groups"),
+            head=project_head(admin, model.project, "groups"),
             found=found,
-            names=await self._conditions.names_in(*tests),
+            names=await self._condition_builders.load_names(*tests),
             search=query.q,
-            may_create=may_in_project(guest, Operation.GROUP_SAVE, model),
+            may_create=may_in_project(admin, Operation.GROUP_SAVE, model),
             call=None if managed is None else groups_call(model.project.project_id, managed),
             title=title,
             problem=problem,
         )
-        return self._desk.show(request, guest, GROUP_LIST_ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(
+            request, admin, GROUP_LIST_ENTRY, context, status=problem.status if problem else None
+        )
 
-    async def _managed(self, guest: AdminRequest, project_id: str) -> Sequence[Group] | None:
+    async def _managed_groups(self, admin: AdminRequest, project_id: str) -> Sequence[Group] | None:
         """Who may view a project and manages none of its groups sees that there is none for him: None."""
         try:
-            return await self._groups.of_project(guest.actor, project_id)
+            return await self._groups.list_in_project(admin.actor, project_id)
         except NoRight:
             return None
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._desk, "/projects/{project_id}/groups"
-        return [desk.shown(path, self.list), desk.posted(path, NewGroupForm, self.create, again=self.create_again)]
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, path = self._view, "/projects/{project_id}/groups"
+        return [desk.page(path, self.list), desk.form(path, NewGroupForm, self.create, rerender=self.rerender_list)]
 
 
 def groups_call(project_id: str, managed: Sequence[Group]) -> ApiCall:

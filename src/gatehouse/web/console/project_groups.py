@@ -88,137 +88,139 @@ class GroupScreens:
     def __init__(
         self,
         *,
-        door: GroupLoader,
+        loader: GroupLoader,
         groups: GroupCommands,
-        conditions: ConditionBuilders,
+        condition_builders: ConditionBuilders,
         matches: ConditionMatchStore,
         names: NameStore,
-        foresight: ImpactForecaster,
-        desk: ConsoleView,
+        forecaster: ImpactForecaster,
+        view: ConsoleView,
     ) -> None:
-        self._door = door
+        self._loader = loader
         self._groups = groups
-        self._conditions = conditions
+        self._condition_builders = condition_builders
         self._matches = matches
         self._names = names
         self._finder = PersonFinder(names)
-        self._foresight = foresight
-        self._desk = desk
+        self._forecaster = forecaster
+        self._view = view
 
-    async def show(self, request: Request, guest: AdminRequest) -> Response:
-        seen = await self._door.enter(request, guest)
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        seen = await self._loader.load(request, admin)
         if read_list_query(request).is_file:
-            return await self._file(seen.group)
-        return await self._page(request, guest, seen, form_of(seen.group))
+            return await self._export_listed_people(seen.group)
+        return await self._render_group(request, admin, seen, form_of(seen.group))
 
-    async def _file(self, group: Group) -> Response:
-        names = await self._names.people(group.users)
+    async def _export_listed_people(self, group: Group) -> Response:
+        names = await self._names.people_by_id(group.users)
         listed = [(one, names[one].nick if one in names else "") for one in group.users]
         return csv_file(f"{group.title_key}-listed", LISTED_PEOPLE_COLUMNS, listed)
 
-    async def save(self, request: Request, guest: AdminRequest, form: GroupForm) -> Response:
-        seen = await self._door.enter(request, guest)
+    async def save(self, request: Request, admin: AdminRequest, form: GroupForm) -> Response:
+        seen = await self._loader.load(request, admin)
         draft = GroupDraft(
             title=form.title.strip(),
             description=form.description.strip().replace("\r\n", "\n"),
             version=form.version,
         )
-        saved = await self._groups.save(guest.actor, seen.group.group_id, draft)
+        saved = await self._groups.save(admin.actor, seen.group.group_id, draft)
         tags = split_lines(form.tags)
         if tags != list(saved.tags):
-            await self._groups.save_tags(guest.actor, saved.group_id, TagsDraft(tags=list(tags)))
-        return self._desk.done(seen.path, "saved")
+            await self._groups.save_tags(admin.actor, saved.group_id, TagsDraft(tags=list(tags)))
+        return self._view.redirect_with_flash(seen.path, "saved")
 
-    async def show_again(
-        self, request: Request, guest: AdminRequest, form: GroupForm, problem: FormProblem
+    async def rerender_form(
+        self, request: Request, admin: AdminRequest, form: GroupForm, problem: FormProblem
     ) -> Response:
-        seen = await self._door.enter(request, guest)
+        seen = await self._loader.load(request, admin)
         stored = form_of(seen.group)
         theirs = field_conflicts(form, stored) if problem.is_conflict and form.version != stored.version else ()
-        return await self._page(request, guest, seen, form, problem=problem, theirs=theirs)
+        return await self._render_group(request, admin, seen, form, problem=problem, conflicts=theirs)
 
-    async def who(self, request: Request, guest: AdminRequest) -> Response:
-        seen, query = await self._door.enter(request, guest), read_list_query(request)
-        if not sees_members(guest, seen):
+    async def list_members(self, request: Request, admin: AdminRequest) -> Response:
+        seen, query = await self._loader.load(request, admin), read_list_query(request)
+        if not sees_members(admin, seen):
             raise NoRight("who meets the group's conditions")
-        found = await self._matches.members(seen.group, query.wanted)
+        found = await self._matches.members_of_group(seen.group, query.page_request)
         if query.is_file:
             return csv_file(f"{seen.group.title_key}-members", MEMBER_COLUMNS, found.rows)
-        context = GroupMembersContext(head=group_head(guest, seen, "who"), found=found, search=query.q)
-        return self._desk.show(request, guest, GROUP_ENTRY, context)
+        context = GroupMembersContext(head=group_head(admin, seen, "who"), found=found, search=query.q)
+        return self._view.render(request, admin, GROUP_ENTRY, context)
 
-    async def ask_removal(self, request: Request, guest: AdminRequest) -> Response:
-        return await self._removal(request, guest)
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
+        return await self._render_removal(request, admin)
 
-    async def remove(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        seen = await self._door.enter(request, guest)
-        await self._groups.delete(guest.actor, seen.group.group_id)
-        return self._desk.done(f"{GROUP_ENTRY.path}/{seen.group.project_id}/groups", "group_removed")
+    async def remove(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        seen = await self._loader.load(request, admin)
+        await self._groups.delete(admin.actor, seen.group.group_id)
+        return self._view.redirect_with_flash(f"{GROUP_ENTRY.path}/{seen.group.project_id}/groups", "group_removed")
 
-    async def remove_again(
+    async def rerender_removal(
         self,
         request: Request,
-        guest: AdminRequest,
+        admin: AdminRequest,
         form: CsrfForm,  # noqa: ARG002 - as the other screens take it
         problem: FormProblem,
     ) -> Response:
-        return await self._removal(request, guest, problem)
+        return await self._render_removal(request, admin, problem)
 
-    async def _removal(self, request: Request, guest: AdminRequest, problem: FormProblem | None = None) -> Response:
-        seen = await self._door.enter(request, guest)
+    async def _render_removal(
+        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
+    ) -> Response:
+        seen = await self._loader.load(request, admin)
         about = GuardTarget(project_id=seen.group.project_id, group_id=seen.group.group_id)
-        require_operation(guest.rights, Operation.GROUP_DELETE, about)
+        require_operation(admin.rights, Operation.GROUP_DELETE, about)
         listed = access_list_of(seen)
         proposal = GroupProposal(action="delete", group_id=seen.group.group_id)
         context = RemoveGroupContext(
-            head=group_head(guest, seen, "group"),
+            head=group_head(admin, seen, "group"),
             listed=listed,
             services=0 if listed else len(seen.applications),
-            foreseen=() if listed else await self._foresight.in_each(guest, seen.applications, proposal),
+            foreseen=() if listed else await self._forecaster.impact_in_each(admin, seen.applications, proposal),
             problem=problem,
         )
-        return self._desk.show(request, guest, GROUP_ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, GROUP_ENTRY, context, status=problem.status if problem else None)
 
-    async def _page(
+    async def _render_group(
         self,
         request: Request,
-        guest: AdminRequest,
-        seen: LoadedGroup,
+        admin: AdminRequest,
+        loaded: LoadedGroup,
         form: GroupForm,
         *,
         problem: FormProblem | None = None,
-        theirs: tuple[FieldConflict, ...] = (),
+        conflicts: tuple[FieldConflict, ...] = (),
     ) -> Response:
-        group, search = seen.group, read_list_query(request).q if request.method == "GET" else ""
-        about = await self._conditions.names_in(*(one.condition.test for one in group.conditions))
+        group, search = loaded.group, read_list_query(request).q if request.method == "GET" else ""
+        about = await self._condition_builders.load_names(*(one.condition.test for one in group.conditions))
         context = GroupContext(
-            head=group_head(guest, seen, "group"),
+            head=group_head(admin, loaded, "group"),
             group=group,
             form=form,
-            names={**about, **await self._names.people(group.users)},
+            names={**about, **await self._names.people_by_id(group.users)},
             search=search,
-            found=await self._found(guest, seen, search),
+            found=await self._find_people(admin, loaded, search),
             call=group_call(group),
             problem=problem,
-            clashes=theirs,
+            clashes=conflicts,
         )
-        return self._desk.show(request, guest, GROUP_ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, GROUP_ENTRY, context, status=problem.status if problem else None)
 
-    async def _found(self, guest: AdminRequest, seen: LoadedGroup, search: str) -> Sequence[NamedPerson]:
+    async def _find_people(self, admin: AdminRequest, loaded: LoadedGroup, search: str) -> Sequence[NamedPerson]:
         """People to add; those of the project's other groups are found by a part of their names."""
-        groups = () if seen.project is None else seen.project.groups.values()
+        groups = () if loaded.project is None else loaded.project.groups.values()
         known = {user_id for group in groups for user_id in group.users}
-        found = await self._finder.find(guest, search, known=known, by_address=sees_members(guest, seen))
-        return [one for one in found if one.user_id not in seen.group.users]
+        found = await self._finder.find(admin, search, known_ids=known, by_email=sees_members(admin, loaded))
+        return [one for one in found if one.user_id not in loaded.group.users]
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk, one = self._desk, "/projects/{project_id}/groups/{group_id}"
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, one = self._view, "/projects/{project_id}/groups/{group_id}"
         return [
-            desk.shown(one, self.show),
-            desk.posted(one, GroupForm, self.save, again=self.show_again),
-            desk.shown(f"{one}/who", self.who),
-            desk.shown(f"{one}/remove", self.ask_removal, fresh=True),
-            desk.posted(f"{one}/remove", CsrfForm, self.remove, again=self.remove_again, fresh=True),
+            desk.page(one, self.show),
+            desk.form(one, GroupForm, self.save, rerender=self.rerender_form),
+            desk.page(f"{one}/who", self.list_members),
+            desk.page(f"{one}/remove", self.confirm_removal, fresh=True),
+            desk.form(f"{one}/remove", CsrfForm, self.remove, rerender=self.rerender_removal, fresh=True),
         ]
 
 
@@ -228,8 +230,8 @@ def form_of(group: Group) -> GroupForm:
     )
 
 
-def access_list_of(seen: LoadedGroup) -> str:
-    if seen.project is None:
+def access_list_of(loaded: LoadedGroup) -> str:
+    if loaded.project is None:
         return ""
-    project, group_id = seen.project.project, seen.group.group_id
+    project, group_id = loaded.project.project, loaded.group.group_id
     return "allow" if group_id in project.allow else "disallow" if group_id in project.disallow else ""

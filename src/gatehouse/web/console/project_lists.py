@@ -56,47 +56,52 @@ class AllowListsForm(CsrfForm, frozen=True, kw_only=True):
 
 class AllowListScreens:
     def __init__(
-        self, *, door: ProjectLoader, memberships: MembershipCommands, foresight: ImpactForecaster, desk: ConsoleView
+        self,
+        *,
+        loader: ProjectLoader,
+        memberships: MembershipCommands,
+        forecaster: ImpactForecaster,
+        view: ConsoleView,
     ) -> None:
-        self._door = door
+        self._loader = loader
         self._memberships = memberships
-        self._foresight = foresight
-        self._desk = desk
+        self._forecaster = forecaster
+        self._view = view
 
-    async def show(self, request: Request, guest: AdminRequest) -> Response:
-        model = await self._door.enter(request, guest)
-        require_operation(guest.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=model.project.project_id))
-        return self._page(request, guest, model, listed_groups(model), version=model.project.version)
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        model = await self._loader.load(request, admin)
+        require_operation(admin.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=model.project.project_id))
+        return self._render_form(request, admin, model, listed_groups(model), version=model.project.version)
 
-    async def save(self, request: Request, guest: AdminRequest, form: AllowListsForm) -> Response:
-        model = await self._door.enter(request, guest)
-        require_operation(guest.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=model.project.project_id))
+    async def save(self, request: Request, admin: AdminRequest, form: AllowListsForm) -> Response:
+        model = await self._loader.load(request, admin)
+        require_operation(admin.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=model.project.project_id))
         draft = draft_of(model, form)
         if form.do == "edit":
-            return self._page(request, guest, model, groups_from_form(model, form), version=form.version)
+            return self._render_form(request, admin, model, groups_from_form(model, form), version=form.version)
         path = f"{ENTRY.path}/{model.project.project_id}/members"
         if form.do != "apply":
-            foreseen = await self._foresight.in_each(
-                guest, model.project.settings.services, MembershipProposal(data=draft)
+            foreseen = await self._forecaster.impact_in_each(
+                admin, model.project.settings.services, MembershipProposal(data=draft)
             )
             if not has_no_impact(foreseen):
                 context = review_context(form, foreseen, name=model.project.title, back=path, action=f"{path}/lists")
-                return self._desk.show(request, guest, ENTRY, context)
-        await self._memberships.save(guest.actor, guest.standing.central, draft)
-        return self._desk.done(path, "saved")
+                return self._view.render(request, admin, ENTRY, context)
+        await self._memberships.save(admin.actor, admin.authenticated.central, draft)
+        return self._view.redirect_with_flash(path, "saved")
 
-    async def show_again(
-        self, request: Request, guest: AdminRequest, form: AllowListsForm, problem: FormProblem
+    async def rerender_form(
+        self, request: Request, admin: AdminRequest, form: AllowListsForm, problem: FormProblem
     ) -> Response:
-        model = await self._door.enter(request, guest)
-        return self._page(
-            request, guest, model, groups_from_form(model, form), version=model.project.version, problem=problem
+        model = await self._loader.load(request, admin)
+        return self._render_form(
+            request, admin, model, groups_from_form(model, form), version=model.project.version, problem=problem
         )
 
-    def _page(
+    def _render_form(
         self,
         request: Request,
-        guest: AdminRequest,
+        admin: AdminRequest,
         model: ProjectModel,
         groups: Sequence[ListedGroup],
         *,
@@ -104,13 +109,13 @@ class AllowListScreens:
         problem: FormProblem | None = None,
     ) -> Response:
         context = AllowListsContext(
-            head=project_head(guest, model.project, "members"), groups=groups, version=version, problem=problem
+            head=project_head(admin, model.project, "members"), groups=groups, version=version, problem=problem
         )
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._desk, "/projects/{project_id}/members/lists"
-        return [desk.shown(path, self.show), desk.posted(path, AllowListsForm, self.save, again=self.show_again)]
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, path = self._view, "/projects/{project_id}/members/lists"
+        return [desk.page(path, self.show), desk.form(path, AllowListsForm, self.save, rerender=self.rerender_form)]
 
 
 def listed_groups(model: ProjectModel) -> Sequence[ListedGroup]:

@@ -136,32 +136,32 @@ class MemberScreens:
     def __init__(
         self,
         *,
-        door: ProjectLoader,
+        loader: ProjectLoader,
         memberships: MembershipCommands,
         lists: ProjectListStore,
         names: NameStore,
-        foresight: ImpactForecaster,
-        desk: ConsoleView,
+        forecaster: ImpactForecaster,
+        view: ConsoleView,
     ) -> None:
-        self._door = door
+        self._loader = loader
         self._memberships = memberships
         self._lists = lists
         self._names = names
         self._finder = PersonFinder(names)
-        self._foresight = foresight
-        self._desk = desk
+        self._forecaster = forecaster
+        self._view = view
 
-    async def list(self, request: Request, guest: AdminRequest) -> Response:
-        model, query = await self._door.enter(request, guest), read_list_query(request)
-        document = await self._memberships.get(guest.actor, guest.standing.central, model.project.project_id)
-        lines = filter_lines(await self._lines(guest, model, users_in(document)), query)
+    async def list(self, request: Request, admin: AdminRequest) -> Response:
+        model, query = await self._loader.load(request, admin), read_list_query(request)
+        document = await self._memberships.get(admin.actor, admin.authenticated.central, model.project.project_id)
+        lines = filter_lines(await self._load_lines(admin, model, users_in(document)), query)
         if query.is_file:
             return csv_file(f"{model.project.project_id}-members", COLUMNS, csv_rows(lines))
         context = ProjectMembersContext(
-            head=project_head(guest, model.project, "members"),
-            found=page_of_list(lines, query.wanted),
+            head=project_head(admin, model.project, "members"),
+            found=page_of_list(lines, query.page_request),
             search=query.q,
-            may_save=may_in_project(guest, Operation.MEMBERSHIP_SAVE, model),
+            may_save=may_in_project(admin, Operation.MEMBERSHIP_SAVE, model),
             groups=listed_groups(model),
             call=ApiCall(
                 path="project/membership",
@@ -170,35 +170,35 @@ class MemberScreens:
                 record=document if len(users_in(document)) <= PAGE_SIZE else None,
             ),
         )
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def find(self, request: Request, guest: AdminRequest) -> Response:
-        model, query = await self._door.enter(request, guest), read_list_query(request)
-        require_operation(guest.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=model.project.project_id))
+    async def find_person(self, request: Request, admin: AdminRequest) -> Response:
+        model, query = await self._loader.load(request, admin), read_list_query(request)
+        require_operation(admin.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=model.project.project_id))
         known = {user_id for group in model.groups.values() for user_id in group.users}
-        known |= (await self._users(guest, model)).keys()
+        known |= (await self._load_users(admin, model)).keys()
         context = FindMemberContext(
-            head=project_head(guest, model.project, "members"),
+            head=project_head(admin, model.project, "members"),
             search=query.q,
-            found=await self._finder.find(guest, query.q, known=known, by_address=True),
-            everybody=guest.sight.everything,
+            found=await self._finder.find(admin, query.q, known_ids=known, by_email=True),
+            everybody=admin.visibility.everything,
         )
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def show(self, request: Request, guest: AdminRequest) -> Response:
-        model = await self._door.enter(request, guest)
-        member = await self._member(request, guest, model)
-        return self._editor(
-            request, guest, model, member, rows_of_holdings(member.scopes), version=model.project.version
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        model = await self._loader.load(request, admin)
+        member = await self._load_member(request, admin, model)
+        return self._render_editor(
+            request, admin, model, member, rows_of_holdings(member.scopes), version=model.project.version
         )
 
-    async def save(self, request: Request, guest: AdminRequest, form: MemberForm) -> Response:
-        model = await self._door.enter(request, guest)
-        member, rows = await self._member(request, guest, model), rows_from_form(form)
+    async def save(self, request: Request, admin: AdminRequest, form: MemberForm) -> Response:
+        model = await self._loader.load(request, admin)
+        member, rows = await self._load_member(request, admin, model), rows_from_form(form)
         if is_row_action(form.do) or form.do == "edit":
             rows = apply_row_action(rows, form.do, role=DEFAULT_ROLE) if form.do != "edit" else rows
-            return self._editor(request, guest, model, member, rows, version=form.version)
-        project_id, central = model.project.project_id, guest.standing.central
+            return self._render_editor(request, admin, model, member, rows, version=form.version)
+        project_id, central = model.project.project_id, admin.authenticated.central
         scopes = scopes_from_rows(rows, member.scopes, member.places)
         draft = MembershipDraft(
             id=project_id,
@@ -206,65 +206,69 @@ class MemberScreens:
             version=form.version,
         )
         home = f"{ENTRY.path}/{project_id}/members"
-        foreseen = () if form.do == "apply" else await self._foreseen(guest, draft)
+        foreseen = () if form.do == "apply" else await self._impacts(admin, draft)
         if not has_no_impact(foreseen):
             back = f"{home}/{member.person.user_id}"
             context = review_context(
                 form, foreseen, name=member.person.nick, back=back, trail=[(model.project.title, home)]
             )
-            return self._desk.show(request, guest, ENTRY, context)
-        await self._memberships.save(guest.actor, central, draft)
-        return self._desk.done(home, "saved")
+            return self._view.render(request, admin, ENTRY, context)
+        await self._memberships.save(admin.actor, central, draft)
+        return self._view.redirect_with_flash(home, "saved")
 
-    async def _foreseen(self, guest: AdminRequest, draft: MembershipDraft) -> Sequence[Impact]:
+    async def _impacts(self, admin: AdminRequest, draft: MembershipDraft) -> Sequence[Impact]:
         """What he gains and loses, for whoever may see it."""
-        found = await self._foresight.of_members(guest, draft.id, MembershipProposal(data=draft))
+        found = await self._forecaster.impact_of_membership(admin, draft.id, MembershipProposal(data=draft))
         return () if found.hidden else (found,)
 
-    async def show_again(
-        self, request: Request, guest: AdminRequest, form: MemberForm, problem: FormProblem
+    async def rerender_form(
+        self, request: Request, admin: AdminRequest, form: MemberForm, problem: FormProblem
     ) -> Response:
-        model = await self._door.enter(request, guest)
-        member = await self._member(request, guest, model)
+        model = await self._loader.load(request, admin)
+        member = await self._load_member(request, admin, model)
         version = model.project.version if problem.is_conflict else form.version
-        return self._editor(request, guest, model, member, rows_from_form(form), version=version, problem=problem)
+        return self._render_editor(
+            request, admin, model, member, rows_from_form(form), version=version, problem=problem
+        )
 
-    async def ask_removal(self, request: Request, guest: AdminRequest) -> Response:
-        return await self._removal(request, guest)
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
+        return await self._render_removal(request, admin)
 
-    async def remove(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        model = await self._door.enter(request, guest)
+    async def remove(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        model = await self._loader.load(request, admin)
         user_id = grammar.check_user_id(request.path_params["user_id"], "user_id")
         draft = MembershipDraft(id=model.project.project_id, users={user_id: None})
-        await self._memberships.save(guest.actor, guest.standing.central, draft)
-        return self._desk.done(f"{ENTRY.path}/{model.project.project_id}/members", "member_removed")
+        await self._memberships.save(admin.actor, admin.authenticated.central, draft)
+        return self._view.redirect_with_flash(f"{ENTRY.path}/{model.project.project_id}/members", "member_removed")
 
-    async def remove_again(
+    async def rerender_removal(
         self,
         request: Request,
-        guest: AdminRequest,
+        admin: AdminRequest,
         form: CsrfForm,  # noqa: ARG002 - as the other screens take it
         problem: FormProblem,
     ) -> Response:
-        return await self._removal(request, guest, problem)
+        return await self._render_removal(request, admin, problem)
 
-    async def _removal(self, request: Request, guest: AdminRequest, problem: FormProblem | None = None) -> Response:
-        model = await self._door.enter(request, guest)
-        require_operation(guest.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=model.project.project_id))
-        member = await self._member(request, guest, model)
+    async def _render_removal(
+        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
+    ) -> Response:
+        model = await self._loader.load(request, admin)
+        require_operation(admin.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=model.project.project_id))
+        member = await self._load_member(request, admin, model)
         context = RemoveMemberContext(
-            head=project_head(guest, model.project, "members"),
+            head=project_head(admin, model.project, "members"),
             person=member.person,
-            held=placed_roles(member.scopes, member.places, guest.standing.central),
+            held=placed_roles(member.scopes, member.places, admin.authenticated.central),
             entries=count_entries(member.scopes),
             problem=problem,
         )
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    def _editor(
+    def _render_editor(
         self,
         request: Request,
-        guest: AdminRequest,
+        admin: AdminRequest,
         model: ProjectModel,
         member: ProjectMember,
         rows: Sequence[HoldingRow],
@@ -273,17 +277,17 @@ class MemberScreens:
         problem: FormProblem | None = None,
     ) -> Response:
         context = MemberContext(
-            head=project_head(guest, model.project, "members"),
+            head=project_head(admin, model.project, "members"),
             person=member.person,
             rows=rows,
             places=list(
-                {one.value: one for one in (*member.places.all, *map(member.places.of, member.scopes))}.values()
+                {one.value: one for one in (*member.places.all, *map(member.places.place_at, member.scopes))}.values()
             ),
-            roles=assignable_roles(guest.standing.central),
+            roles=assignable_roles(admin.authenticated.central),
             entries=count_entries(member.scopes),
             version=version,
             is_member=bool(member.scopes),
-            may_save=may_in_project(guest, Operation.MEMBERSHIP_SAVE, model),
+            may_save=may_in_project(admin, Operation.MEMBERSHIP_SAVE, model),
             call=ApiCall(
                 path="project/membership",
                 body={
@@ -294,34 +298,36 @@ class MemberScreens:
             ),
             problem=problem,
         )
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    async def _member(self, request: Request, guest: AdminRequest, model: ProjectModel) -> ProjectMember:
+    async def _load_member(self, request: Request, admin: AdminRequest, model: ProjectModel) -> ProjectMember:
         """Somebody of the project, or anybody to whom the guest may give something in it."""
         user_id = grammar.check_user_id(request.path_params["user_id"], "user_id")
         document = await self._memberships.get(
-            guest.actor, guest.standing.central, model.project.project_id, user_id=user_id
+            admin.actor, admin.authenticated.central, model.project.project_id, user_id=user_id
         )
         held = users_in(document).get(user_id)
         if held is None:
             require_operation(
-                guest.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=model.project.project_id)
+                admin.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=model.project.project_id)
             )
-        person = (await self._names.people([user_id])).get(user_id)
+        person = (await self._names.people_by_id([user_id])).get(user_id)
         if person is None:
             raise PersonNotFound
         scopes = {} if held is None else parse_scopes(held, model.project.project_id)
         places = await load_places(self._lists, model)
         return ProjectMember(person=person, scopes=scopes, places=places, document=document)
 
-    async def _users(self, guest: AdminRequest, model: ProjectModel) -> Mapping[str, object]:
-        return users_in(await self._memberships.get(guest.actor, guest.standing.central, model.project.project_id))
+    async def _load_users(self, admin: AdminRequest, model: ProjectModel) -> Mapping[str, object]:
+        return users_in(
+            await self._memberships.get(admin.actor, admin.authenticated.central, model.project.project_id)
+        )
 
-    async def _lines(
-        self, guest: AdminRequest, model: ProjectModel, users: Mapping[str, object]
+    async def _load_lines(
+        self, admin: AdminRequest, model: ProjectModel, users: Mapping[str, object]
     ) -> Sequence[MemberLine]:
         places = await load_places(self._lists, model)
-        names = await self._names.people(users.keys())
+        names = await self._names.people_by_id(users.keys())
         lines = []
         for user_id, document in users.items():
             scopes = parse_scopes(document, model.project.project_id)
@@ -329,22 +335,24 @@ class MemberScreens:
                 MemberLine(
                     user_id=user_id,
                     nick=names[user_id].nick if user_id in names else user_id,
-                    held=placed_roles(scopes, places, guest.standing.central),
+                    held=placed_roles(scopes, places, admin.authenticated.central),
                     entries=count_entries(scopes),
                     standing=leading_role(scopes.get(Scope(model.project.project_id), NO_HOLDINGS)),
                 )
             )
         return sorted(lines, key=lambda line: (RANK[line.standing], line.nick.lower(), line.user_id))
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._desk, "/projects/{project_id}/members"
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, path = self._view, "/projects/{project_id}/members"
         return [
-            desk.shown(path, self.list),
-            desk.shown(f"{path}/new", self.find),
-            desk.shown(f"{path}/{{user_id}}", self.show),
-            desk.posted(f"{path}/{{user_id}}", MemberForm, self.save, again=self.show_again),
-            desk.shown(f"{path}/{{user_id}}/remove", self.ask_removal, fresh=True),
-            desk.posted(f"{path}/{{user_id}}/remove", CsrfForm, self.remove, again=self.remove_again, fresh=True),
+            desk.page(path, self.list),
+            desk.page(f"{path}/new", self.find_person),
+            desk.page(f"{path}/{{user_id}}", self.show),
+            desk.form(f"{path}/{{user_id}}", MemberForm, self.save, rerender=self.rerender_form),
+            desk.page(f"{path}/{{user_id}}/remove", self.confirm_removal, fresh=True),
+            desk.form(
+                f"{path}/{{user_id}}/remove", CsrfForm, self.remove, rerender=self.rerender_removal, fresh=True
+            ),
         ]
 
 
@@ -366,7 +374,7 @@ def count_entries(scopes: Mapping[Scope, ScopeHoldings]) -> int:
 
 
 def filter_lines(lines: Sequence[MemberLine], query: ListQuery) -> Sequence[MemberLine]:
-    text = query.wanted.search.lower()
+    text = query.page_request.search.lower()
     return [
         line
         for line in lines

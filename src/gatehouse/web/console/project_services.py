@@ -126,11 +126,11 @@ class LoadedService:
         return self.service.application_id
 
     @property
-    def stored(self) -> Sequence[GroupGrant] | None:
+    def stored_grants(self) -> Sequence[GroupGrant] | None:
         return self.model.project.settings.services.get(self.application_id)
 
     @property
-    def home(self) -> str:
+    def services_path(self) -> str:
         return f"{ENTRY.path}/{self.model.project.project_id}/services"
 
 
@@ -138,125 +138,125 @@ class ProjectServiceScreens:
     def __init__(
         self,
         *,
-        door: ProjectLoader,
+        loader: ProjectLoader,
         projects: ProjectCommands,
         lists: ProjectListStore,
-        foresight: ImpactForecaster,
-        desk: ConsoleView,
+        forecaster: ImpactForecaster,
+        view: ConsoleView,
     ) -> None:
-        self._door = door
+        self._loader = loader
         self._projects = projects
         self._lists = lists
-        self._foresight = foresight
-        self._desk = desk
+        self._forecaster = forecaster
+        self._view = view
 
-    async def list(self, request: Request, guest: AdminRequest) -> Response:
-        model, query = await self._door.enter(request, guest), read_query(request, ServiceQuery)
+    async def list(self, request: Request, admin: AdminRequest) -> Response:
+        model, query = await self._loader.load(request, admin), read_query(request, ServiceQuery)
         if query.application:
             return see_other(f"{ENTRY.path}/{model.project.project_id}/services/{query.application}")
-        lines = await self._lines(model)
+        lines = await self._load_lines(model)
         if query.format == "csv":
             return csv_file(f"{model.project.project_id}-services", COLUMNS, csv_rows(lines))
-        may_save = may_in_project(guest, Operation.PROJECT_SAVE, model)
+        may_save = may_in_project(admin, Operation.PROJECT_SAVE, model)
         context = ServicesContext(
-            head=project_head(guest, model.project, "services"),
+            head=project_head(admin, model.project, "services"),
             lines=lines,
-            connectable=await self._connectable(model) if may_save else (),
+            connectable=await self._connectable_applications(model) if may_save else (),
             may_save=may_save,
             call=project_call(model.project),
         )
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def show(self, request: Request, guest: AdminRequest) -> Response:
-        seen = await self._seen(request, guest)
-        require_operation(guest.rights, Operation.PROJECT_SAVE, GuardTarget(project_id=seen.model.project.project_id))
-        rows = grant_rows(seen.stored or ())
-        return self._editor(request, guest, seen, rows, version=seen.model.project.version)
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        seen = await self._load_service(request, admin)
+        require_operation(admin.rights, Operation.PROJECT_SAVE, GuardTarget(project_id=seen.model.project.project_id))
+        rows = grant_rows(seen.stored_grants or ())
+        return self._render_editor(request, admin, seen, rows, version=seen.model.project.version)
 
-    async def save(self, request: Request, guest: AdminRequest, form: ServiceGrantsForm) -> Response:
-        seen, rows = await self._seen(request, guest), rows_from_form(form)
-        require_operation(guest.rights, Operation.PROJECT_SAVE, GuardTarget(project_id=seen.model.project.project_id))
+    async def save(self, request: Request, admin: AdminRequest, form: ServiceGrantsForm) -> Response:
+        seen, rows = await self._load_service(request, admin), rows_from_form(form)
+        require_operation(admin.rights, Operation.PROJECT_SAVE, GuardTarget(project_id=seen.model.project.project_id))
         if form.do.partition(":")[0] in ("add", "remove", "edit"):
             changed = apply_row_action(seen, rows, form.do)
-            return self._editor(request, guest, seen, changed, version=form.version)
+            return self._render_editor(request, admin, seen, changed, version=form.version)
         draft = draft_of(seen, {"groups": grants_of(rows)}, form.version)
         if form.do != "apply":
-            foreseen = [await self._foresight.of(guest, seen.application_id, ProjectProposal(data=draft))]
+            foreseen = [await self._forecaster.impact_in(admin, seen.application_id, ProjectProposal(data=draft))]
             if not has_no_impact(foreseen):
-                back = f"{seen.home}/{seen.application_id}"
+                back = f"{seen.services_path}/{seen.application_id}"
                 context = review_context(form, foreseen, name=seen.service.name, back=back, trail=self._trail(seen))
-                return self._desk.show(request, guest, ENTRY, context)
-        await self._projects.save(guest.actor, draft)
-        return self._desk.done(seen.home, "saved")
+                return self._view.render(request, admin, ENTRY, context)
+        await self._projects.save(admin.actor, draft)
+        return self._view.redirect_with_flash(seen.services_path, "saved")
 
-    async def show_again(
-        self, request: Request, guest: AdminRequest, form: ServiceGrantsForm, problem: FormProblem
+    async def rerender_form(
+        self, request: Request, admin: AdminRequest, form: ServiceGrantsForm, problem: FormProblem
     ) -> Response:
-        seen = await self._seen(request, guest)
+        seen = await self._load_service(request, admin)
         version = seen.model.project.version
-        return self._editor(request, guest, seen, rows_from_form(form), version=version, problem=problem)
+        return self._render_editor(request, admin, seen, rows_from_form(form), version=version, problem=problem)
 
-    async def ask_disconnect(self, request: Request, guest: AdminRequest) -> Response:
-        return await self._disconnecting(request, guest)
+    async def confirm_disconnect(self, request: Request, admin: AdminRequest) -> Response:
+        return await self._render_disconnect(request, admin)
 
-    async def disconnect(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        seen = await self._seen(request, guest)
-        await self._projects.save(guest.actor, draft_of(seen, None, seen.model.project.version))
-        return self._desk.done(seen.home, "service_disconnected")
+    async def disconnect(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        seen = await self._load_service(request, admin)
+        await self._projects.save(admin.actor, draft_of(seen, None, seen.model.project.version))
+        return self._view.redirect_with_flash(seen.services_path, "service_disconnected")
 
-    async def disconnect_again(
+    async def rerender_disconnect(
         self,
         request: Request,
-        guest: AdminRequest,
+        admin: AdminRequest,
         form: CsrfForm,  # noqa: ARG002
         problem: FormProblem,
     ) -> Response:
-        return await self._disconnecting(request, guest, problem)
+        return await self._render_disconnect(request, admin, problem)
 
-    async def _disconnecting(
-        self, request: Request, guest: AdminRequest, problem: FormProblem | None = None
+    async def _render_disconnect(
+        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
     ) -> Response:
-        seen = await self._seen(request, guest)
-        require_operation(guest.rights, Operation.PROJECT_SAVE, GuardTarget(project_id=seen.model.project.project_id))
+        seen = await self._load_service(request, admin)
+        require_operation(admin.rights, Operation.PROJECT_SAVE, GuardTarget(project_id=seen.model.project.project_id))
         proposal = ProjectProposal(data=draft_of(seen, None, seen.model.project.version))
         context = DisconnectContext(
-            head=project_head(guest, seen.model.project, "services"),
+            head=project_head(admin, seen.model.project, "services"),
             service=seen.service,
-            foreseen=await self._foresight.of(guest, seen.application_id, proposal),
+            foreseen=await self._forecaster.impact_in(admin, seen.application_id, proposal),
             problem=problem,
         )
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    def _editor(
+    def _render_editor(
         self,
         request: Request,
-        guest: AdminRequest,
-        seen: LoadedService,
+        admin: AdminRequest,
+        loaded: LoadedService,
         rows: Sequence[GrantRow],
         *,
         version: int,
         problem: FormProblem | None = None,
     ) -> Response:
         context = ServiceContext(
-            head=project_head(guest, seen.model.project, "services"),
-            service=seen.service,
-            is_connected=seen.stored is not None,
-            may_save=may_in_project(guest, Operation.PROJECT_SAVE, seen.model),
+            head=project_head(admin, loaded.model.project, "services"),
+            service=loaded.service,
+            is_connected=loaded.stored_grants is not None,
+            may_save=may_in_project(admin, Operation.PROJECT_SAVE, loaded.model),
             rows=rows,
-            groups=sorted(seen.model.groups.values(), key=lambda group: group.title_key),
-            roles=grantable_roles(guest),
+            groups=sorted(loaded.model.groups.values(), key=lambda group: group.title_key),
+            roles=grantable_roles(admin),
             version=version,
-            call=project_call(seen.model.project),
+            call=project_call(loaded.model.project),
             problem=problem,
         )
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    def _trail(self, seen: LoadedService) -> Sequence[tuple[str, str]]:
-        return [(seen.model.project.title, seen.home)]
+    def _trail(self, loaded: LoadedService) -> Sequence[tuple[str, str]]:
+        return [(loaded.model.project.title, loaded.services_path)]
 
-    async def _seen(self, request: Request, guest: AdminRequest) -> LoadedService:
+    async def _load_service(self, request: Request, admin: AdminRequest) -> LoadedService:
         """A service that is connected or can be; of other applications nothing is told."""
-        model = await self._door.enter(request, guest)
+        model = await self._loader.load(request, admin)
         number = request.path_params["application_id"]
         service = (await self._lists.applications_by_id([number])).get(number)
         known = service is not None and (
@@ -268,7 +268,7 @@ class ProjectServiceScreens:
             raise NoRight(f"application {number} is neither connected nor published")
         return LoadedService(model=model, service=service)
 
-    async def _lines(self, model: ProjectModel) -> Sequence[ServiceLine]:
+    async def _load_lines(self, model: ProjectModel) -> Sequence[ServiceLine]:
         services = model.project.settings.services
         names = await self._lists.applications_by_id(services.keys())
         return [
@@ -281,28 +281,28 @@ class ProjectServiceScreens:
             if number in names
         ]
 
-    async def _connectable(self, model: ProjectModel) -> Sequence[ApplicationSummary]:
+    async def _connectable_applications(self, model: ProjectModel) -> Sequence[ApplicationSummary]:
         own = await self._lists.applications(model.project.project_id)
-        found = {one.application_id: one for one in (*own, *await self._lists.published())}
+        found = {one.application_id: one for one in (*own, *await self._lists.published_applications())}
         connected = model.project.settings.services.keys()
         return [one for number, one in found.items() if number not in connected]
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._desk, "/projects/{project_id}/services"
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, path = self._view, "/projects/{project_id}/services"
         one = f"{path}/{{application_id:int}}"
         return [
-            desk.shown(path, self.list),
-            desk.shown(one, self.show),
-            desk.posted(one, ServiceGrantsForm, self.save, again=self.show_again),
-            desk.shown(f"{one}/disconnect", self.ask_disconnect, fresh=True),
-            desk.posted(f"{one}/disconnect", CsrfForm, self.disconnect, again=self.disconnect_again, fresh=True),
+            desk.page(path, self.list),
+            desk.page(one, self.show),
+            desk.form(one, ServiceGrantsForm, self.save, rerender=self.rerender_form),
+            desk.page(f"{one}/disconnect", self.confirm_disconnect, fresh=True),
+            desk.form(f"{one}/disconnect", CsrfForm, self.disconnect, rerender=self.rerender_disconnect, fresh=True),
         ]
 
 
-def grantable_roles(guest: AdminRequest) -> Sequence[Role] | None:
-    standing = guest.standing
+def grantable_roles(admin: AdminRequest) -> Sequence[Role] | None:
+    standing = admin.authenticated
     model: ApplicationModel | None = standing.model
-    if model is None or not is_open(standing.rights, Operation.ROLE_NAMES, standing.about):
+    if model is None or not is_open(standing.rights, Operation.ROLE_NAMES, standing.target):
         return None
     return [role for _, role in sorted(model.roles.items()) if not role.protected]
 
@@ -331,10 +331,10 @@ def rows_from_form(form: ServiceGrantsForm) -> list[GrantRow]:
     ]
 
 
-def apply_row_action(seen: LoadedService, rows: Sequence[GrantRow], do: str) -> list[GrantRow]:
+def apply_row_action(loaded: LoadedService, rows: Sequence[GrantRow], do: str) -> list[GrantRow]:
     act, _, number = do.partition(":")
     if act == "add":
-        first = next(iter(sorted(seen.model.groups.values(), key=lambda group: group.title_key)), None)
+        first = next(iter(sorted(loaded.model.groups.values(), key=lambda group: group.title_key)), None)
         return [*rows, GrantRow(group="" if first is None else first.group_id, fresh=True)]
     at = int(number) if number.isascii() and number.isdecimal() and len(number) < len("1000") else -1
     return [row for index, row in enumerate(rows) if act != "remove" or index != at]
@@ -348,14 +348,14 @@ def grants_of(rows: Sequence[GrantRow]) -> Sequence[Mapping[str, object]]:
     return [{"group_id": group, "action": action, "roles": names} for (group, action), names in roles.items()]
 
 
-def draft_of(seen: LoadedService, service: Mapping[str, object] | None, version: int) -> ProjectDraft:
+def draft_of(loaded: LoadedService, service: Mapping[str, object] | None, version: int) -> ProjectDraft:
     """The project with this service as it is to be; None disconnects it."""
-    project = seen.model.project
+    project = loaded.model.project
     settings = settings_document(project.settings)
     services = settings["services"]
     kept = dict(services) if isinstance(services, dict) else {}
-    kept.pop(str(seen.application_id), None)
-    changed = {} if service is None else {str(seen.application_id): service}
+    kept.pop(str(loaded.application_id), None)
+    changed = {} if service is None else {str(loaded.application_id): service}
     return ProjectDraft(
         id=project.project_id, settings={**settings, "services": {**kept, **changed}}, version=version
     )

@@ -129,54 +129,54 @@ class ProjectScreens:
         publishing: ProjectPublisher,
         lists: ProjectListStore,
         names: NameStore,
-        desk: ConsoleView,
+        view: ConsoleView,
         clock: Clock,
     ) -> None:
         self._projects = projects
         self._publishing = publishing
         self._lists = lists
         self._names = names
-        self._desk = desk
+        self._view = view
         self._clock = clock
 
-    async def list(self, request: Request, guest: AdminRequest) -> Response:
+    async def list(self, request: Request, admin: AdminRequest) -> Response:
         query = read_list_query(request)
-        found = await self._lists.projects(guest.sight, query.wanted)
+        found = await self._lists.projects(admin.visibility, query.page_request)
         if query.is_file:
             return csv_file("projects", COLUMNS, found.rows)
-        groups = await self._lists.groups(guest.sight.groups)
+        groups = await self._lists.groups(admin.visibility.groups)
         context = ProjectsContext(
             found=found,
             search=query.q,
-            may_publish=guest.sight.may_publish,
-            groups=[group for group in groups if group.project_id not in guest.sight.projects],
+            may_publish=admin.visibility.may_publish,
+            groups=[group for group in groups if group.project_id not in admin.visibility.projects],
         )
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def new(self, request: Request, guest: AdminRequest) -> Response:
-        require_operation(guest.rights, Operation.PUBLISH)
-        return self._desk.show(request, guest, ENTRY, NewProjectContext(lacks_factor=lacks_factor(guest)))
+    async def new(self, request: Request, admin: AdminRequest) -> Response:
+        require_operation(admin.rights, Operation.PUBLISH)
+        return self._view.render(request, admin, ENTRY, NewProjectContext(lacks_factor=lacks_factor(admin)))
 
-    async def publish(self, request: Request, guest: AdminRequest, form: NewProjectForm) -> Response:  # noqa: ARG002
+    async def publish(self, request: Request, admin: AdminRequest, form: NewProjectForm) -> Response:  # noqa: ARG002
         project = await self._publishing.publish(
-            guest.actor, guest.standing.case.facts, form.title.strip(), form.user_id.strip() or None
+            admin.actor, admin.authenticated.evaluation_input.facts, form.title.strip(), form.user_id.strip() or None
         )
-        return self._desk.done(f"{ENTRY.path}/{project.project_id}", "project_published")
+        return self._view.redirect_with_flash(f"{ENTRY.path}/{project.project_id}", "project_published")
 
-    async def new_again(
-        self, request: Request, guest: AdminRequest, form: NewProjectForm, problem: FormProblem
+    async def rerender_new(
+        self, request: Request, admin: AdminRequest, form: NewProjectForm, problem: FormProblem
     ) -> Response:
         context = NewProjectContext(
-            lacks_factor=lacks_factor(guest), title=form.title, user_id=form.user_id, problem=problem
+            lacks_factor=lacks_factor(admin), title=form.title, user_id=form.user_id, problem=problem
         )
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status)
 
-    async def show(self, request: Request, guest: AdminRequest) -> Response:
-        project = await self._project(request, guest)
-        return await self._overview(request, guest, project, form_of(project))
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        project = await self._load_project(request, admin)
+        return await self._render_overview(request, admin, project, form_of(project))
 
-    async def save(self, request: Request, guest: AdminRequest, form: ProjectForm) -> Response:
-        project = await self._project(request, guest)
+    async def save(self, request: Request, admin: AdminRequest, form: ProjectForm) -> Response:
+        project = await self._load_project(request, admin)
         aliases, tags = split_lines(form.aliases), split_lines(form.tags)
         settings = settings_document(project.settings) | {"allowed_domains": split_lines(form.allowed_domains)}
         draft = ProjectDraft(
@@ -187,93 +187,95 @@ class ProjectScreens:
             settings=settings,
             version=form.version,
         )
-        saved = await self._projects.save(guest.actor, draft)
+        saved = await self._projects.save(admin.actor, draft)
         if tags != list(saved.tags):
-            await self._projects.save_tags(guest.actor, TagsDraft(id=saved.project_id, tags=list(tags)))
-        return self._desk.done(f"{ENTRY.path}/{project.project_id}", "saved")
+            await self._projects.save_tags(admin.actor, TagsDraft(id=saved.project_id, tags=list(tags)))
+        return self._view.redirect_with_flash(f"{ENTRY.path}/{project.project_id}", "saved")
 
-    async def show_again(
-        self, request: Request, guest: AdminRequest, form: ProjectForm, problem: FormProblem
+    async def rerender_form(
+        self, request: Request, admin: AdminRequest, form: ProjectForm, problem: FormProblem
     ) -> Response:
         """What was typed stays; where somebody else saved meanwhile, his words stand beside it."""
-        project = await self._project(request, guest)
+        project = await self._load_project(request, admin)
         stored = form_of(project)
         theirs = field_conflicts(form, stored) if problem.is_conflict and form.version != stored.version else ()
-        return await self._overview(request, guest, project, form, problem=problem, theirs=theirs)
+        return await self._render_overview(request, admin, project, form, problem=problem, conflicts=theirs)
 
-    async def ask_removal(self, request: Request, guest: AdminRequest) -> Response:
-        return await self._removal(request, guest)
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
+        return await self._render_removal(request, admin)
 
-    async def remove(self, request: Request, guest: AdminRequest, form: RemoveProjectForm) -> Response:
-        project = await self._project(request, guest)
+    async def remove(self, request: Request, admin: AdminRequest, form: RemoveProjectForm) -> Response:
+        project = await self._load_project(request, admin)
         if form.title.strip() != project.title:
-            return await self._removal(request, guest, FormProblem(text="", status=400))
-        await self._projects.delete(guest.actor, project.project_id)
-        return self._desk.done(ENTRY.path, "project_removed")
+            return await self._render_removal(request, admin, FormProblem(text="", status=400))
+        await self._projects.delete(admin.actor, project.project_id)
+        return self._view.redirect_with_flash(ENTRY.path, "project_removed")
 
-    async def _removal(self, request: Request, guest: AdminRequest, problem: FormProblem | None = None) -> Response:
-        project = await self._project(request, guest)
-        require_operation(guest.rights, Operation.PROJECT_DELETE, GuardTarget(project_id=project.project_id))
+    async def _render_removal(
+        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
+    ) -> Response:
+        project = await self._load_project(request, admin)
+        require_operation(admin.rights, Operation.PROJECT_DELETE, GuardTarget(project_id=project.project_id))
         context = RemoveProjectContext(
-            head=project_head(guest, project, "overview"),
-            breaks=await self._lists.breaks(project.project_id, self._clock.now()),
+            head=project_head(admin, project, "overview"),
+            breaks=await self._lists.removal_impact(project.project_id, self._clock.now()),
             problem=problem,
         )
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    async def _project(self, request: Request, guest: AdminRequest) -> Project:
-        return await self._projects.get(guest.actor, request.path_params["project_id"])
+    async def _load_project(self, request: Request, admin: AdminRequest) -> Project:
+        return await self._projects.get(admin.actor, request.path_params["project_id"])
 
-    async def _overview(
+    async def _render_overview(
         self,
         request: Request,
-        guest: AdminRequest,
+        admin: AdminRequest,
         project: Project,
         form: ProjectForm,
         *,
         problem: FormProblem | None = None,
-        theirs: tuple[FieldConflict, ...] = (),
+        conflicts: tuple[FieldConflict, ...] = (),
     ) -> Response:
-        named = await self._names.people([project.author])
+        named = await self._names.people_by_id([project.author])
         context = ProjectContext(
-            head=project_head(guest, project, "overview"),
+            head=project_head(admin, project, "overview"),
             project=project,
             author=named[project.author].nick if project.author in named else project.author,
             form=form,
             call=project_call(project),
             problem=problem,
-            clashes=theirs,
+            clashes=conflicts,
         )
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk = self._desk
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk = self._view
         return [
-            desk.shown("/projects", self.list),
-            desk.shown("/projects/new", self.new),
-            desk.posted("/projects/new", NewProjectForm, self.publish, again=self.new_again),
-            desk.shown("/projects/{project_id}", self.show),
-            desk.posted("/projects/{project_id}", ProjectForm, self.save, again=self.show_again),
-            desk.shown("/projects/{project_id}/remove", self.ask_removal, fresh=True),
-            desk.posted("/projects/{project_id}/remove", RemoveProjectForm, self.remove, fresh=True),
+            desk.page("/projects", self.list),
+            desk.page("/projects/new", self.new),
+            desk.form("/projects/new", NewProjectForm, self.publish, rerender=self.rerender_new),
+            desk.page("/projects/{project_id}", self.show),
+            desk.form("/projects/{project_id}", ProjectForm, self.save, rerender=self.rerender_form),
+            desk.page("/projects/{project_id}/remove", self.confirm_removal, fresh=True),
+            desk.form("/projects/{project_id}/remove", RemoveProjectForm, self.remove, fresh=True),
         ]
 
 
-def project_head(guest: AdminRequest, project: Project, tab: str) -> ProjectHead:
+def project_head(admin: AdminRequest, project: Project, tab: str) -> ProjectHead:
     about = GuardTarget(project_id=project.project_id)
     return ProjectHead(
         project_id=project.project_id,
         title=project.title,
         removed=project.removed,
         tab=tab,
-        may_save=is_open(guest.rights, Operation.PROJECT_SAVE, about) and not project.removed,
-        may_remove=is_open(guest.rights, Operation.PROJECT_DELETE, about) and not project.removed,
-        may_erase=is_open(guest.rights, Operation.ADMINISTER) and project.removed,
+        may_save=is_open(admin.rights, Operation.PROJECT_SAVE, about) and not project.removed,
+        may_remove=is_open(admin.rights, Operation.PROJECT_DELETE, about) and not project.removed,
+        may_erase=is_open(admin.rights, Operation.ADMINISTER) and project.removed,
     )
 
 
-def lacks_factor(guest: AdminRequest) -> bool:
-    return not guest.standing.case.facts.has_strong_factor
+def lacks_factor(admin: AdminRequest) -> bool:
+    return not admin.authenticated.evaluation_input.facts.has_strong_factor
 
 
 def form_of(project: Project) -> ProjectForm:

@@ -51,25 +51,25 @@ class RefusalsContext(PageContext):
 
 
 class RefusalScreens:
-    def __init__(self, *, store: ActivityStore, desk: ConsoleView) -> None:
+    def __init__(self, *, store: ActivityStore, view: ConsoleView) -> None:
         self._store = store
-        self._desk = desk
+        self._view = view
 
-    async def list(self, request: Request, guest: AdminRequest) -> Response:
+    async def list(self, request: Request, admin: AdminRequest) -> Response:
         """For administrators: it tells of attempts, not of what happened to a project."""
-        require_operation(guest.rights, Operation.ADMINISTER)
+        require_operation(admin.rights, Operation.ADMINISTER)
         query = read_query(request, RefusalsQuery)
         if query.format == "csv":
             whole = await self._store.refusals(0, EXPORT_MOST)
-            return csv_file("refusals", REFUSAL_COLUMNS, [redact_record(one, guest.rights) for one in whole.rows])
+            return csv_file("refusals", REFUSAL_COLUMNS, [redact_record(one, admin.rights) for one in whole.rows])
         found = await self._store.refusals(query.after, PAGE)
-        cut = [redact_record(one, guest.rights) for one in found.rows]
+        cut = [redact_record(one, admin.rights) for one in found.rows]
         context = RefusalsContext(
             lines=[RefusalLine(refusal=one, meaning=event_meaning(one.event)) for one in cut],
             is_first=not query.after,
             after=found.after,
         )
-        return self._desk.show(request, guest, REFUSALS_ENTRY, context)
+        return self._view.render(request, admin, REFUSALS_ENTRY, context)
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        return [self._desk.shown("/activity/refusals", self.list)]
+    def routes(self) -> Sequence[ConsoleRoute]:
+        return [self._view.page("/activity/refusals", self.list)]

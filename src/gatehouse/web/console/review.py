@@ -24,7 +24,7 @@ class ImpactReviewContext(PageContext):
 
 def review_context(
     form: msgspec.Struct,
-    foreseen: Sequence[Impact],
+    impacts: Sequence[Impact],
     *,
     name: str,
     back: str,
@@ -33,9 +33,9 @@ def review_context(
 ) -> ImpactReviewContext:
     """The form goes to `action`, or where it came to, once more; then with `do` as `apply` or `edit`."""
     return ImpactReviewContext(
-        name=name, back=back, trail=trail, action=action or back, fields=hidden_fields(form), foreseen=foreseen
+        name=name, back=back, trail=trail, action=action or back, fields=hidden_fields(form), foreseen=impacts
     )
 
 
-def has_no_impact(foreseen: Sequence[Impact]) -> bool:
-    return all(one.is_nothing for one in foreseen)
+def has_no_impact(impacts: Sequence[Impact]) -> bool:
+    return all(one.is_nothing for one in impacts)

@@ -73,135 +73,144 @@ class RoleEditorScreens:
         *,
         schemas: SchemaCommands,
         applications: ApplicationStore,
-        conditions: ConditionBuilders,
-        foresight: ImpactForecaster,
-        desk: ConsoleView,
+        condition_builders: ConditionBuilders,
+        forecaster: ImpactForecaster,
+        view: ConsoleView,
         clock: Clock,
     ) -> None:
         self._schemas = schemas
         self._applications = applications
-        self._conditions = conditions
-        self._foresight = foresight
-        self._desk = desk
+        self._condition_builders = condition_builders
+        self._forecaster = forecaster
+        self._view = view
         self._clock = clock
 
-    async def show(self, request: Request, guest: AdminRequest) -> Response:
-        seen = load_role(request, guest)
-        return await self._editor(request, guest, seen, form_of(seen.role), rows_of_condition(seen.role.condition))
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        seen = load_role(request, admin)
+        return await self._render_editor(
+            request, admin, seen, form_of(seen.role), rows_of_condition(seen.role.condition)
+        )
 
-    async def save(self, request: Request, guest: AdminRequest, form: RoleForm) -> Response:
+    async def save(self, request: Request, admin: AdminRequest, form: RoleForm) -> Response:
         """Whatever changes what people hold is shown before it is done."""
-        seen, rows = load_role(request, guest), rows_from_form(form)
+        seen, rows = load_role(request, admin), rows_from_form(form)
         if is_row_action(form.do) or form.do == "edit":
-            return await self._editor(request, guest, seen, form, apply_row_action(rows, form.do))
-        draft = draft_of(seen, form, rows, whole=role_head(guest, seen.model, seen.role, "").may_save_schema)
+            return await self._render_editor(request, admin, seen, form, apply_row_action(rows, form.do))
+        draft = draft_of(
+            seen, form, rows, may_save_schema=role_head(admin, seen.model, seen.role, "").may_save_schema
+        )
         after = await run_off_loop(OFF_LOOP_WEIGHT, apply_role_draft, seen.model, seen.role, draft)
         if form.do != "apply" and without_descriptive_fields(after) != without_descriptive_fields(seen.role):
-            foreseen = await self._foresight.of(guest, seen.application_id, RoleProposal(data=draft))
+            foreseen = await self._forecaster.impact_in(admin, seen.application_id, RoleProposal(data=draft))
             if not foreseen.is_nothing:
                 context = review_context(form, [foreseen], name=seen.role.name, back=seen.path)
-                return self._desk.show(request, guest, ENTRY, context)
-        await self._schemas.save_role(guest.actor, seen.model, draft)
-        return self._desk.done(seen.path, "saved")
+                return self._view.render(request, admin, ENTRY, context)
+        await self._schemas.save_role(admin.actor, seen.model, draft)
+        return self._view.redirect_with_flash(seen.path, "saved")
 
-    async def show_again(
-        self, request: Request, guest: AdminRequest, form: RoleForm, problem: FormProblem
+    async def rerender_form(
+        self, request: Request, admin: AdminRequest, form: RoleForm, problem: FormProblem
     ) -> Response:
-        seen, rows = load_role(request, guest), rows_from_form(form)
+        seen, rows = load_role(request, admin), rows_from_form(form)
         stored = form_of(seen.role)
         theirs: tuple[FieldConflict, ...] = ()
         if problem.is_conflict and form.version != stored.version:
-            theirs = (*field_conflicts(form, stored), *self._condition_clash(request, seen, rows))
-        return await self._editor(request, guest, seen, form, rows, problem=problem, theirs=theirs)
+            theirs = (*field_conflicts(form, stored), *self._condition_conflict(request, seen, rows))
+        return await self._render_editor(request, admin, seen, form, rows, problem=problem, conflicts=theirs)
 
-    async def ask_removal(self, request: Request, guest: AdminRequest) -> Response:
-        return await self._removal(request, guest)
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
+        return await self._render_removal(request, admin)
 
-    async def remove(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        seen = load_role(request, guest)
-        await self._schemas.delete_role(guest.actor, seen.model, seen.role.name)
-        return self._desk.done(ENTRY.path, "role_removed")
+    async def remove(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        seen = load_role(request, admin)
+        await self._schemas.delete_role(admin.actor, seen.model, seen.role.name)
+        return self._view.redirect_with_flash(ENTRY.path, "role_removed")
 
-    async def remove_again(
+    async def rerender_removal(
         self,
         request: Request,
-        guest: AdminRequest,
+        admin: AdminRequest,
         form: CsrfForm,  # noqa: ARG002 - as the other screens take it
         problem: FormProblem,
     ) -> Response:
-        return await self._removal(request, guest, problem)
+        return await self._render_removal(request, admin, problem)
 
-    async def _removal(self, request: Request, guest: AdminRequest, problem: FormProblem | None = None) -> Response:
-        seen = load_role(request, guest)
-        guest.standing.opened(Operation.ROLES_SAVE)
+    async def _render_removal(
+        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
+    ) -> Response:
+        seen = load_role(request, admin)
+        admin.authenticated.require_application(Operation.ROLES_SAVE)
         proposal = RoleProposal(action="delete", data=RoleDraft(name=seen.role.name))
         context = RemoveRoleContext(
-            head=role_head(guest, seen.model, seen.role, "editor"),
+            head=role_head(admin, seen.model, seen.role, "editor"),
             role=seen.role,
-            holders=await self._holders(seen),
-            projects=count_granting_projects(guest.standing.case.structure, seen),
-            foreseen=await self._foresight.of(guest, seen.application_id, proposal),
+            holders=await self._count_holders(seen),
+            projects=count_granting_projects(admin.authenticated.evaluation_input.structure, seen),
+            foreseen=await self._forecaster.impact_in(admin, seen.application_id, proposal),
             problem=problem,
         )
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    async def _editor(
+    async def _render_editor(
         self,
         request: Request,
-        guest: AdminRequest,
-        seen: LoadedRole,
+        admin: AdminRequest,
+        loaded: LoadedRole,
         form: RoleForm,
         rows: Sequence[ConditionRow],
         *,
         problem: FormProblem | None = None,
-        theirs: tuple[FieldConflict, ...] = (),
+        conflicts: tuple[FieldConflict, ...] = (),
     ) -> Response:
-        groups = await run_off_loop(OFF_LOOP_WEIGHT, rule_groups, seen.model, seen.role)
-        holders = await self._holders(seen)
+        groups = await run_off_loop(OFF_LOOP_WEIGHT, rule_groups, loaded.model, loaded.role)
+        holders = await self._count_holders(loaded)
         context = RoleContext(
-            head=role_head(guest, seen.model, seen.role, "editor"),
-            role=seen.role,
+            head=role_head(admin, loaded.model, loaded.role, "editor"),
+            role=loaded.role,
             form=form,
-            builder=await self._conditions.builder(
-                rows, counts=sees_everybody(guest.standing), with_address=True, later=request.method == "GET"
+            builder=await self._condition_builders.build(
+                rows,
+                may_count=sees_everybody(admin.authenticated),
+                with_address=True,
+                count_later=request.method == "GET",
             ),
             groups=groups,
-            unsaid=await run_off_loop(OFF_LOOP_WEIGHT, count_unset_rules, seen.model, groups),
+            unsaid=await run_off_loop(OFF_LOOP_WEIGHT, count_unset_rules, loaded.model, groups),
             holders=holders,
-            call=role_call(seen, holders),
+            call=role_call(loaded, holders),
             problem=problem,
-            clashes=theirs,
+            clashes=conflicts,
         )
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    async def _holders(self, seen: LoadedRole) -> int:
-        holders = await self._applications.role_holders(seen.application_id, self._clock.now())
-        return holders.get(seen.role.key, 0)
+    async def _count_holders(self, loaded: LoadedRole) -> int:
+        holders = await self._applications.count_role_holders(loaded.application_id, self._clock.now())
+        return holders.get(loaded.role.key, 0)
 
-    def _condition_clash(
-        self, request: Request, seen: LoadedRole, rows: Sequence[ConditionRow]
+    def _condition_conflict(
+        self, request: Request, loaded: LoadedRole, rows: Sequence[ConditionRow]
     ) -> Sequence[FieldConflict]:
-        t = self._desk.words(request)
+        t = self._view.words(request)
         typed = condition_from_rows(rows, with_address=True)
-        stored = seen.role.condition
+        stored = loaded.role.condition
         if test_of(typed) == test_of(stored):
             return ()
         words = ["" if one is None else condition_words(t, one.test).unescape() for one in (typed, stored)]
         return (FieldConflict(field="condition", typed=words[0], stored=words[1]),)
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._desk, "/roles/{application_id:int}/{role}"
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, path = self._view, "/roles/{application_id:int}/{role}"
         return [
-            desk.shown(path, self.show),
-            desk.posted(path, RoleForm, self.save, again=self.show_again),
-            desk.shown(f"{path}/remove", self.ask_removal, fresh=True),
-            desk.posted(f"{path}/remove", CsrfForm, self.remove, again=self.remove_again, fresh=True),
+            desk.page(path, self.show),
+            desk.form(path, RoleForm, self.save, rerender=self.rerender_form),
+            desk.page(f"{path}/remove", self.confirm_removal, fresh=True),
+            desk.form(f"{path}/remove", CsrfForm, self.remove, rerender=self.rerender_removal, fresh=True),
         ]
 
 
-def load_role(request: Request, guest: AdminRequest) -> LoadedRole:
+def load_role(request: Request, admin: AdminRequest) -> LoadedRole:
     """Whoever may read the schema sees a role whole; no right comes before no such thing (R6)."""
-    model = guest.standing.opened(Operation.ROLES_GET)
+    model = admin.authenticated.require_application(Operation.ROLES_GET)
     role = model.roles.get(request.path_params["role"].lower())
     if role is None:
         raise RoleNotFound
@@ -220,15 +229,15 @@ def form_of(role: Role) -> RoleForm:
     )
 
 
-def draft_of(seen: LoadedRole, form: RoleForm, rows: Sequence[ConditionRow], *, whole: bool) -> RoleDraft:
+def draft_of(loaded: LoadedRole, form: RoleForm, rows: Sequence[ConditionRow], *, may_save_schema: bool) -> RoleDraft:
     """`whole`: also what only those see who may save the schema."""
     condition = condition_from_rows(rows, with_address=True)
-    same = test_of(condition) == test_of(seen.role.condition)  # then it stays as it was written
+    same = test_of(condition) == test_of(loaded.role.condition)  # then it stays as it was written
     return RoleDraft(
-        name=seen.role.name,
+        name=loaded.role.name,
         description=form.description.strip().replace("\r\n", "\n"),
-        protected=bool(form.protected) if whole else UNSET,
-        default=bool(form.default) if whole else UNSET,
+        protected=bool(form.protected) if may_save_schema else UNSET,
+        default=bool(form.default) if may_save_schema else UNSET,
         condition=UNSET if same else None if condition is None else dict(condition.document),
         condition_mode=parse_mode(form.condition_mode),
         user_limit=parse_limit(form.user_limit.strip()),
@@ -253,19 +262,19 @@ def test_of(condition: Condition | None) -> object:
     return None if condition is None else condition.test
 
 
-def count_granting_projects(structure: Structure, seen: LoadedRole) -> int:
+def count_granting_projects(structure: Structure, loaded: LoadedRole) -> int:
     """How many projects give the role to one of their groups."""
     grants = (
-        structure.projects[project_id].project.settings.services.get(seen.application_id, ())
-        for project_id in structure.connecting.get(seen.application_id, ())
+        structure.projects[project_id].project.settings.services.get(loaded.application_id, ())
+        for project_id in structure.connecting.get(loaded.application_id, ())
         if project_id in structure.projects
     )
-    return sum(any(seen.role.key in one.roles for one in each) for each in grants)
+    return sum(any(loaded.role.key in one.roles for one in each) for each in grants)
 
 
-def role_call(seen: LoadedRole, holders: int) -> ApiCall:
+def role_call(loaded: LoadedRole, holders: int) -> ApiCall:
     return ApiCall(
         path="roles",
-        body={"action": "get", "application_id": seen.application_id, "data": {"name": seen.role.name}},
-        record=role_record(VisibleRole(seen.role, holders)),
+        body={"action": "get", "application_id": loaded.application_id, "data": {"name": loaded.role.name}},
+        record=role_record(VisibleRole(loaded.role, holders)),
     )

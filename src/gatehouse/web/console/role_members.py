@@ -52,72 +52,74 @@ class RoleMembersContext(PageContext):
 
 
 class RoleMemberScreens:
-    def __init__(self, *, search: MemberSearch, names: NameStore, desk: ConsoleView) -> None:
+    def __init__(self, *, search: MemberSearch, names: NameStore, view: ConsoleView) -> None:
         self._search = search
         self._names = names
-        self._desk = desk
+        self._view = view
 
-    async def show(self, request: Request, guest: AdminRequest) -> Response:
-        seen, query = load_role(request, guest), read_query(request, RoleMembersQuery)
-        refuse_about_everyone(guest.standing)
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        seen, query = load_role(request, admin), read_query(request, RoleMembersQuery)
+        refuse_about_everyone(admin.authenticated)
         if query.format == "csv":
-            return csv_file(f"{seen.role.key}-members", COLUMNS, await self._all(guest, seen, query))
-        found, after = await self._page(guest, seen, query, query.after)
+            return csv_file(f"{seen.role.key}-members", COLUMNS, await self._load_all(admin, seen, query))
+        found, after = await self._load_page(admin, seen, query, query.after)
         page = MembersPage(members=tuple(member_record(one.member) for one in found), after=after)
         context = RoleMembersContext(
-            head=role_head(guest, seen.model, seen.role, "members"),
+            head=role_head(admin, seen.model, seen.role, "members"),
             holders=found,
             query=query,
             after=after or "",
-            places=visible_projects(guest, seen),
+            places=visible_projects(admin, seen),
             call=ApiCall(
                 path="members",
                 body={"application_id": seen.application_id, "data": members_request(seen, query)},
                 record=page,
             ),
         )
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def _page(
-        self, guest: AdminRequest, seen: LoadedRole, query: RoleMembersQuery, after: str, *, limit: int = PAGE_SIZE
+    async def _load_page(
+        self, admin: AdminRequest, loaded: LoadedRole, query: RoleMembersQuery, after: str, *, limit: int = PAGE_SIZE
     ) -> tuple[Sequence[RoleHolder], str | None]:
-        draft = MembersDraft(role=seen.role.name, project_id=query.project or None, after=after, limit=limit)
-        wanted = await self._search.wanted(draft, tells=guest.rights.administers)
-        members = await self._search.find(seen.application_id, wanted, known=seen.model)
-        names = await self._names.people([one.user_id for one in members.found])
+        draft = MembersDraft(role=loaded.role.name, project_id=query.project or None, after=after, limit=limit)
+        wanted = await self._search.read_query(draft, may_see_missing=admin.rights.administers)
+        members = await self._search.find_page(loaded.application_id, wanted, known=loaded.model)
+        names = await self._names.people_by_id([one.user_id for one in members.members])
         found = [
             RoleHolder(nick=names[one.user_id].nick if one.user_id in names else one.user_id, member=one)
-            for one in members.found
+            for one in members.members
         ]
         return found, members.after
 
-    async def _all(self, guest: AdminRequest, seen: LoadedRole, query: RoleMembersQuery) -> Sequence[RoleHolder]:
+    async def _load_all(
+        self, admin: AdminRequest, loaded: LoadedRole, query: RoleMembersQuery
+    ) -> Sequence[RoleHolder]:
         found: list[RoleHolder] = []
         after: str | None = ""
         while after is not None and len(found) < EXPORT_MOST:
-            page, after = await self._page(guest, seen, query, after, limit=MAX_LIMIT)
+            page, after = await self._load_page(admin, loaded, query, after, limit=MAX_LIMIT)
             found += page
         return found
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        return [self._desk.shown("/roles/{application_id:int}/{role}/members", self.show)]
+    def routes(self) -> Sequence[ConsoleRoute]:
+        return [self._view.page("/roles/{application_id:int}/{role}/members", self.show)]
 
 
-def members_request(seen: LoadedRole, query: RoleMembersQuery) -> Mapping[str, object]:
+def members_request(loaded: LoadedRole, query: RoleMembersQuery) -> Mapping[str, object]:
     place = {"project_id": query.project} if query.project else {}
     after = {"after": query.after} if query.after else {}
-    return {"role": seen.role.name, **place, **after, "limit": PAGE_SIZE}
+    return {"role": loaded.role.name, **place, **after, "limit": PAGE_SIZE}
 
 
-def visible_projects(guest: AdminRequest, seen: LoadedRole) -> Sequence[tuple[str, str]]:
+def visible_projects(admin: AdminRequest, loaded: LoadedRole) -> Sequence[tuple[str, str]]:
     """The application's own project and those that connect it, of these the ones that he sees."""
-    structure = guest.standing.case.structure
-    home = seen.model.application.project_id
-    among = {*structure.connecting.get(seen.application_id, ()), *([home] if home else [])}
+    structure = admin.authenticated.evaluation_input.structure
+    home = loaded.model.application.project_id
+    among = {*structure.connecting.get(loaded.application_id, ()), *([home] if home else [])}
     return [
         (one, structure.projects[one].project.title)
         for one in sorted(among)
-        if one in structure.projects and (guest.sight.everything or one in guest.sight.projects)
+        if one in structure.projects and (admin.visibility.everything or one in admin.visibility.projects)
     ]
 
 

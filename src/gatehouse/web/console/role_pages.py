@@ -104,10 +104,10 @@ class RemoveRoleContext(PageContext):
     problem: FormProblem | None = None
 
 
-def role_head(guest: AdminRequest, model: ApplicationModel, role: Role, tab: str) -> RoleHead:
-    standing = guest.standing
-    may_schema = is_open(standing.rights, Operation.SCHEMA_SAVE, standing.about)
-    may_save = is_open(standing.rights, Operation.ROLES_SAVE, standing.about)
+def role_head(admin: AdminRequest, model: ApplicationModel, role: Role, tab: str) -> RoleHead:
+    standing = admin.authenticated
+    may_schema = is_open(standing.rights, Operation.SCHEMA_SAVE, standing.target)
+    may_save = is_open(standing.rights, Operation.ROLES_SAVE, standing.target)
     return RoleHead(
         application_id=model.application.application_id,
         application=model.application.name,
@@ -132,8 +132,8 @@ def rule_groups(model: ApplicationModel, role: Role) -> Sequence[RuleGroup]:
     return [RuleGroup(name=name, rules=list(rules)) for name, rules in groupby(said, key=first_segment)]
 
 
-def first_segment(said: RoleRule) -> str:
-    return said.rule.path.partition(".")[0]
+def first_segment(rule: RoleRule) -> str:
+    return rule.rule.path.partition(".")[0]
 
 
 def count_unset_rules(model: ApplicationModel, groups: Iterable[RuleGroup]) -> int:

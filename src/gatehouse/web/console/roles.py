@@ -72,25 +72,25 @@ class RoleScreens:
         *,
         schemas: SchemaCommands,
         lists: RoleListStore,
-        conditions: ConditionBuilders,
-        desk: ConsoleView,
+        condition_builders: ConditionBuilders,
+        view: ConsoleView,
         clock: Clock,
     ) -> None:
         self._schemas = schemas
         self._lists = lists
-        self._conditions = conditions
-        self._desk = desk
+        self._condition_builders = condition_builders
+        self._view = view
         self._clock = clock
 
-    async def list(self, request: Request, guest: AdminRequest) -> Response:
-        query, sight = read_query(request, RoleQuery), await self._sight(guest)
+    async def list(self, request: Request, admin: AdminRequest) -> Response:
+        query, sight = read_query(request, RoleQuery), await self._role_visibility(admin)
         found = await self._lists.roles(
-            sight, query.wanted, application_id=max(0, query.application), now=self._clock.now()
+            sight, query.page_request, application_id=max(0, query.application), now=self._clock.now()
         )
         tests = [line.condition.test for line in found.rows if line.condition and line.readable]
-        names = await self._conditions.names_in(*tests)
+        names = await self._condition_builders.load_names(*tests)
         if query.is_file:
-            return csv_file("roles", csv_columns(self._desk.words(request), names), found.rows)
+            return csv_file("roles", csv_columns(self._view.words(request), names), found.rows)
         context = RolesContext(
             found=found,
             query=query,
@@ -98,42 +98,42 @@ class RoleScreens:
             names=names,
             may_save=sight.may_save,
         )
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def new(self, request: Request, guest: AdminRequest) -> Response:
+    async def new(self, request: Request, admin: AdminRequest) -> Response:
         asked = read_query(request, RoleQuery).application
-        return await self._new(request, guest, NewRoleForm(application=str(asked) if asked else ""))
+        return await self._render_new(request, admin, NewRoleForm(application=str(asked) if asked else ""))
 
-    async def create(self, request: Request, guest: AdminRequest, form: NewRoleForm) -> Response:  # noqa: ARG002
+    async def create(self, request: Request, admin: AdminRequest, form: NewRoleForm) -> Response:  # noqa: ARG002
         """A role that says nothing and is for nobody yet; all the rest is said on its own page."""
         if not form.application:
             raise Malformed("an application: which one is the role for?")
         application_id = grammar.parse_application_id(form.application, "application")
-        there = await self._desk.about(guest, application_id)
+        there = await self._view.for_application(admin, application_id)
         name = form.name.strip()
         draft = RoleDraft(name=name, description=form.description.strip(), version=0)
-        await self._schemas.save_role(there.actor, there.standing.application(), draft)
-        return self._desk.done(role_path(application_id, name), "role_created")
+        await self._schemas.save_role(there.actor, there.authenticated.named_application(), draft)
+        return self._view.redirect_with_flash(role_path(application_id, name), "role_created")
 
-    async def new_again(
-        self, request: Request, guest: AdminRequest, form: NewRoleForm, problem: FormProblem
+    async def rerender_new(
+        self, request: Request, admin: AdminRequest, form: NewRoleForm, problem: FormProblem
     ) -> Response:
-        return await self._new(request, guest, form, problem)
+        return await self._render_new(request, admin, form, problem)
 
-    async def _new(
-        self, request: Request, guest: AdminRequest, form: NewRoleForm, problem: FormProblem | None = None
+    async def _render_new(
+        self, request: Request, admin: AdminRequest, form: NewRoleForm, problem: FormProblem | None = None
     ) -> Response:
-        sight = await self._sight(guest)
+        sight = await self._role_visibility(admin)
         applications = await self._lists.applications(sight, editable=True)
         context = NewRoleContext(applications=applications, form=form, problem=problem)
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    async def _sight(self, guest: AdminRequest) -> RoleVisibility:
-        if guest.sight.everything:
+    async def _role_visibility(self, admin: AdminRequest) -> RoleVisibility:
+        if admin.visibility.everything:
             return RoleVisibility(everything=True)
-        projects = sorted(guest.sight.projects | guest.sight.managed)
-        among = guest.sight.applications | frozenset(await self._lists.applications_of(projects))
-        standings = await self._desk.standings(guest, among)
+        projects = sorted(admin.visibility.projects | admin.visibility.managed)
+        among = admin.visibility.applications | frozenset(await self._lists.applications_in_projects(projects))
+        standings = await self._view.authenticate_for_each(admin, among)
         return RoleVisibility(
             named=applications_open_for(standings, Operation.ROLE_NAMES),
             readable=applications_open_for(standings, Operation.ROLES_GET),
@@ -141,17 +141,17 @@ class RoleScreens:
             & applications_open_for(standings, Operation.ROLES_GET),
         )
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk = self._desk
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk = self._view
         return [
-            desk.shown("/roles", self.list),
-            desk.shown("/roles/new", self.new),
-            desk.posted("/roles/new", NewRoleForm, self.create, again=self.new_again),
+            desk.page("/roles", self.list),
+            desk.page("/roles/new", self.new),
+            desk.form("/roles/new", NewRoleForm, self.create, rerender=self.rerender_new),
         ]
 
 
-def applications_open_for(standings: Mapping[int, AuthenticatedRequest], operation: Operation) -> frozenset[int]:
-    return frozenset(one for one, visit in standings.items() if is_open(visit.rights, operation, visit.about))
+def applications_open_for(authenticated: Mapping[int, AuthenticatedRequest], operation: Operation) -> frozenset[int]:
+    return frozenset(one for one, visit in authenticated.items() if is_open(visit.rights, operation, visit.target))
 
 
 def role_path(application_id: int, name: str) -> str:

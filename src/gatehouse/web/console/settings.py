@@ -113,88 +113,92 @@ class RisksContext(PageContext):
 
 class SettingScreens:
     def __init__(
-        self, *, installation: InstallationReader, composer: Composer, postman: OutboxWorker, desk: ConsoleView
+        self, *, installation: InstallationReader, composer: Composer, outbox_worker: OutboxWorker, view: ConsoleView
     ) -> None:
         self._installation = installation
         self._composer = composer
-        self._postman = postman
-        self._desk = desk
+        self._outbox_worker = outbox_worker
+        self._view = view
 
-    async def email(self, request: Request, guest: AdminRequest) -> Response:
+    async def email(self, request: Request, admin: AdminRequest) -> Response:
         query = read_list_query(request)
         if query.is_file:
             return csv_file(
-                "outbox", OUTBOX_COLUMNS, (await self._installation.post(guest.actor, query.wanted)).found.rows
+                "outbox",
+                OUTBOX_COLUMNS,
+                (await self._installation.mail_status(admin.actor, query.page_request)).found.rows,
             )
-        return await self._email(request, guest)
+        return await self._render_email(request, admin)
 
-    async def send_test(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+    async def send_test(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         """To oneself only, past the outbox, so that what the server says is seen at once."""
-        require_operation(guest.rights, Operation.ADMINISTER)
-        letter = self._composer.compose(MailTemplate.TEST, to=guest.user.login or "", lang=guest.user.lang)
+        require_operation(admin.rights, Operation.ADMINISTER)
+        letter = self._composer.compose(MailTemplate.TEST, to=admin.user.login or "", lang=admin.user.lang)
         try:
-            await self._postman.deliver_now(letter)
+            await self._outbox_worker.deliver_now(letter)
         except Undelivered as error:
-            return await self._email(
-                request, guest, FormProblem(text=error.detail or error.public, status=BAD_GATEWAY)
+            return await self._render_email(
+                request, admin, FormProblem(text=error.detail or error.public, status=BAD_GATEWAY)
             )
-        return self._desk.done(f"{ENTRY.path}/email", "test_sent")
+        return self._view.redirect_with_flash(f"{ENTRY.path}/email", "test_sent")
 
-    async def _email(self, request: Request, guest: AdminRequest, problem: FormProblem | None = None) -> Response:
+    async def _render_email(
+        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
+    ) -> Response:
         query = read_list_query(request)
-        post = await self._installation.post(guest.actor, query.wanted)
+        post = await self._installation.mail_status(admin.actor, query.page_request)
         context = EmailSettingsContext(
             server=post.server,
             waiting=post.waiting,
             found=post.found,
-            login=guest.user.login or "",
-            call=settings_call(setting_parts.email_part(post), page=query.wanted.page),
+            login=admin.user.login or "",
+            call=settings_call(setting_parts.email_part(post), page=query.page_request.page),
             problem=problem,
         )
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    async def branding(self, request: Request, guest: AdminRequest) -> Response:
-        told = self._installation.settled(guest.actor)
+    async def branding(self, request: Request, admin: AdminRequest) -> Response:
+        told = self._installation.installation(admin.actor)
         context = BrandingContext(
             accent=told.accent,
             swatches=told.swatches,
             lines=told.branding,
             call=settings_call(setting_parts.branding_part(told)),
         )
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def policies(self, request: Request, guest: AdminRequest) -> Response:
-        told = self._installation.settled(guest.actor)
+    async def policies(self, request: Request, admin: AdminRequest) -> Response:
+        told = self._installation.installation(admin.actor)
         context = PoliciesContext(policies=told.policies, call=settings_call(setting_parts.policies_part(told)))
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def health(self, request: Request, guest: AdminRequest) -> Response:
-        condition = await self._installation.condition(guest.actor)
+    async def health(self, request: Request, admin: AdminRequest) -> Response:
+        condition = await self._installation.status(admin.actor)
         context = HealthContext(condition=condition, call=settings_call(setting_parts.health_part(condition)))
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def configuration(self, request: Request, guest: AdminRequest) -> Response:
-        query, told = read_list_query(request), self._installation.settled(guest.actor)
-        lines = told.holding(query.q)
+    async def configuration(self, request: Request, admin: AdminRequest) -> Response:
+        query, told = read_list_query(request), self._installation.installation(admin.actor)
+        lines = told.search_settings(query.q)
         if query.is_file:
             return csv_file("configuration", SETTING_COLUMNS, lines)
         call = settings_call(setting_parts.configuration_part(told))
         context = ConfigurationContext(lines=lines, search=query.q, total=len(told.lines), call=call)
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def risks(self, request: Request, guest: AdminRequest) -> Response:
-        told = self._installation.settled(guest.actor)
+    async def risks(self, request: Request, admin: AdminRequest) -> Response:
+        told = self._installation.installation(admin.actor)
         context = RisksContext(installation=told, call=settings_call(setting_parts.risks_part(told)))
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk = self._desk
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk = self._view
         return [
-            desk.shown("/settings/email", self.email),
-            desk.posted("/settings/email", CsrfForm, self.send_test),
-            desk.shown("/settings/branding", self.branding),
-            desk.shown("/settings/policies", self.policies),
-            desk.shown("/settings/health", self.health),
-            desk.shown("/settings/configuration", self.configuration),
-            desk.shown("/settings/risks", self.risks),
+            desk.page("/settings/email", self.email),
+            desk.form("/settings/email", CsrfForm, self.send_test),
+            desk.page("/settings/branding", self.branding),
+            desk.page("/settings/policies", self.policies),
+            desk.page("/settings/health", self.health),
+            desk.page("/settings/configuration", self.configuration),
+            desk.page("/settings/risks", self.risks),
         ]

@@ -76,51 +76,53 @@ class RotateForm(CsrfForm, frozen=True, kw_only=True):
 
 
 class SigningKeyScreens:
-    def __init__(self, *, office: KeyAdmin, desk: ConsoleView) -> None:
-        self._office = office
-        self._desk = desk
+    def __init__(self, *, key_admin: KeyAdmin, view: ConsoleView) -> None:
+        self._key_admin = key_admin
+        self._view = view
 
     @property
     def _policy(self) -> RotationPolicy:
-        return self._office.policy
+        return self._key_admin.policy
 
-    async def show(self, request: Request, guest: AdminRequest) -> Response:
-        picture = await self._office.picture(guest.actor)
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        picture = await self._key_admin.timeline(admin.actor)
         if read_list_query(request).is_file:
             return csv_file(
                 "keys", SIGNING_KEY_COLUMNS, [(strip.line, bar) for strip in picture.strips for bar in strip.bars]
             )
         context = KeysContext(
             picture=picture,
-            rotate_days=self._policy.every // DAY,
-            call=settings_call(keys_part(picture, every=self._policy.every)),
+            rotate_days=self._policy.interval // DAY,
+            call=settings_call(keys_part(picture, every=self._policy.interval)),
         )
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def ask(self, request: Request, guest: AdminRequest) -> Response:
+    async def confirm_rotation(self, request: Request, admin: AdminRequest) -> Response:
         query = read_query(request, RotateQuery)
-        return await self._asked(request, guest, parse_key_line(query.purpose, query.alg))
+        return await self._render_rotation(request, admin, parse_key_line(query.purpose, query.alg))
 
-    async def ask_again(
-        self, request: Request, guest: AdminRequest, form: RotateForm, problem: FormProblem
+    async def rerender_rotation(
+        self, request: Request, admin: AdminRequest, form: RotateForm, problem: FormProblem
     ) -> Response:
-        return await self._asked(request, guest, parse_key_line(form.purpose, form.alg), form.manner, problem)
+        return await self._render_rotation(
+            request, admin, parse_key_line(form.purpose, form.alg), form.manner, problem
+        )
 
-    async def rotate(self, request: Request, guest: AdminRequest, form: RotateForm) -> Response:  # noqa: ARG002
+    async def rotate(self, request: Request, admin: AdminRequest, form: RotateForm) -> Response:  # noqa: ARG002
         if form.manner not in ROTATION_MODES:
             raise NotFound("no such manner")
-        await self._office.rotate(guest.actor, parse_key_line(form.purpose, form.alg), ROTATION_MODES[form.manner])
-        return self._desk.done(ENTRY.path, f"key_{form.manner}")
+        await self._key_admin.rotate(admin.actor, parse_key_line(form.purpose, form.alg), ROTATION_MODES[form.manner])
+        return self._view.redirect_with_flash(ENTRY.path, f"key_{form.manner}")
 
-    async def _asked(
+    async def _render_rotation(
         self,
         request: Request,
-        guest: AdminRequest,
+        admin: AdminRequest,
         line: KeyLine,
         chosen: str = "",
         problem: FormProblem | None = None,
     ) -> Response:
-        strips = (await self._office.picture(guest.actor)).strips
+        strips = (await self._key_admin.timeline(admin.actor)).strips
         strip = next((one for one in strips if one.line == line), None)
         if strip is None:
             raise NotFound("no such keys")
@@ -133,22 +135,22 @@ class SigningKeyScreens:
             lead_minutes=self._policy.publish_lead // 60,
             problem=problem,
         )
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._desk, "/settings/keys/rotate"
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, path = self._view, "/settings/keys/rotate"
         return [
-            desk.shown("/settings", self.show),
-            desk.shown(path, self.ask, fresh=True),
-            desk.posted(path, RotateForm, self.rotate, again=self.ask_again, fresh=True),
+            desk.page("/settings", self.show),
+            desk.page(path, self.confirm_rotation, fresh=True),
+            desk.form(path, RotateForm, self.rotate, rerender=self.rerender_rotation, fresh=True),
         ]
 
 
-def is_mode_offered(manner: str, strip: KeyLineTimeline) -> bool:
+def is_mode_offered(mode: str, strip: KeyLineTimeline) -> bool:
     """No second key is planned while one waits, and what sealed the audit log is never distrusted."""
-    if manner == "planned":
+    if mode == "planned":
         return not strip.waits
-    return manner != "distrust" or strip.line.purpose is not KeyPurpose.AUDIT
+    return mode != "distrust" or strip.line.purpose is not KeyPurpose.AUDIT
 
 
 def parse_key_line(purpose: str, alg: str) -> KeyLine:

@@ -130,15 +130,15 @@ def _unquote(cell: str) -> str:
 
 
 def describe_edit_impact(
-    effects: Sequence[Effect], nicks: Mapping[str, str], *, more: bool, names_told: bool
+    effects: Sequence[Effect], nicks: Mapping[str, str], *, more: bool, may_see_names: bool
 ) -> EditImpact:
     return EditImpact(
         gainers=sum(bool(one.gains or one.gains_roles) for one in effects),
         losers=sum(bool(one.loses or one.loses_roles) for one in effects),
         more=more,
         touched=len(effects),
-        names_told=names_told,
+        names_told=may_see_names,
         people=[person_effect(one, nicks.get(one.user_id, "")) for one in effects[:MAX_PEOPLE_SHOWN]]
-        if names_told
+        if may_see_names
         else (),
     )

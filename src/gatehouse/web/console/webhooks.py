@@ -124,132 +124,132 @@ class RemoveWebhookContext(PageContext):
 
 
 class WebhookScreens:
-    def __init__(self, *, webhooks: Webhooks, lists: DeliveryListStore, desk: ConsoleView) -> None:
+    def __init__(self, *, webhooks: Webhooks, lists: DeliveryListStore, view: ConsoleView) -> None:
         self._webhooks = webhooks
         self._lists = lists
-        self._desk = desk
+        self._view = view
 
-    async def list(self, request: Request, guest: AdminRequest) -> Response:
-        found = await self._webhooks.list(guest.actor)
+    async def list(self, request: Request, admin: AdminRequest) -> Response:
+        found = await self._webhooks.list(admin.actor)
         if read_list_query(request).is_file:
             return csv_file("webhooks", WEBHOOK_COLUMNS, found)
         context = WebhooksContext(webhooks=found, call=webhooks_call(found))
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def new(self, request: Request, guest: AdminRequest) -> Response:
-        await self._webhooks.list(guest.actor)  # whoever may not see them may not make one
+    async def new(self, request: Request, admin: AdminRequest) -> Response:
+        await self._webhooks.list(admin.actor)  # whoever may not see them may not make one
         form = WebhookForm(events=[topic.value for topic in Topic], enabled="1")
-        return self._desk.show(request, guest, ENTRY, WebhookContext(form=form))
+        return self._view.render(request, admin, ENTRY, WebhookContext(form=form))
 
-    async def create(self, request: Request, guest: AdminRequest, form: WebhookForm) -> Response:
-        made = await self._webhooks.create(guest.actor, draft_from_form(form))
+    async def create(self, request: Request, admin: AdminRequest, form: WebhookForm) -> Response:
+        made = await self._webhooks.create(admin.actor, draft_from_form(form))
         context = WebhookSecretContext(webhook=made.webhook, secret=made.secret, is_new=True)
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def new_again(
-        self, request: Request, guest: AdminRequest, form: WebhookForm, problem: FormProblem
+    async def rerender_new(
+        self, request: Request, admin: AdminRequest, form: WebhookForm, problem: FormProblem
     ) -> Response:
         context = WebhookContext(form=form, problem=problem)
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status)
 
-    async def show(self, request: Request, guest: AdminRequest) -> Response:
-        webhook, query = await self._webhook(request, guest), read_query(request, DeliveryQuery)
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        webhook, query = await self._load_webhook(request, admin), read_query(request, DeliveryQuery)
         if query.is_file:
-            return csv_file("deliveries", DELIVERY_COLUMNS, (await self._sent(webhook, query)).rows)
-        return await self._one(request, guest, webhook, form_of(webhook))
+            return csv_file("deliveries", DELIVERY_COLUMNS, (await self._load_deliveries(webhook, query)).rows)
+        return await self._render_webhook(request, admin, webhook, form_of(webhook))
 
-    async def save(self, request: Request, guest: AdminRequest, form: WebhookForm) -> Response:
-        webhook = await self._webhook(request, guest)
-        await self._webhooks.change(guest.actor, draft_from_form(form, webhook))
-        return self._desk.done(f"{PATH}/{webhook.webhook_id}", "saved")
+    async def save(self, request: Request, admin: AdminRequest, form: WebhookForm) -> Response:
+        webhook = await self._load_webhook(request, admin)
+        await self._webhooks.change(admin.actor, draft_from_form(form, webhook))
+        return self._view.redirect_with_flash(f"{PATH}/{webhook.webhook_id}", "saved")
 
-    async def show_again(
-        self, request: Request, guest: AdminRequest, form: WebhookForm, problem: FormProblem
+    async def rerender_form(
+        self, request: Request, admin: AdminRequest, form: WebhookForm, problem: FormProblem
     ) -> Response:
-        webhook = await self._webhook(request, guest)
+        webhook = await self._load_webhook(request, admin)
         stored = form_of(webhook)
         theirs = field_conflicts(form, stored) if problem.is_conflict and form.version != stored.version else ()
-        return await self._one(request, guest, webhook, form, problem=problem, theirs=theirs)
+        return await self._render_webhook(request, admin, webhook, form, problem=problem, conflicts=theirs)
 
-    async def rotate(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        made = await self._webhooks.rotate(guest.actor, request.path_params["webhook_id"])
+    async def rotate(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        made = await self._webhooks.rotate_secret(admin.actor, request.path_params["webhook_id"])
         context = WebhookSecretContext(webhook=made.webhook, secret=made.secret, is_new=False)
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def test(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+    async def send_test(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         webhook_id = request.path_params["webhook_id"]
-        await self._webhooks.test(guest.actor, webhook_id)
-        return self._desk.done(f"{PATH}/{webhook_id}", "webhook_tested")
+        await self._webhooks.send_ping(admin.actor, webhook_id)
+        return self._view.redirect_with_flash(f"{PATH}/{webhook_id}", "webhook_tested")
 
-    async def redeliver(self, request: Request, guest: AdminRequest, form: DeliveryForm) -> Response:
+    async def redeliver(self, request: Request, admin: AdminRequest, form: DeliveryForm) -> Response:
         webhook_id = request.path_params["webhook_id"]
-        await self._webhooks.redeliver(guest.actor, webhook_id, form.delivery_id)
-        return self._desk.done(f"{PATH}/{webhook_id}", "webhook_redelivered")
+        await self._webhooks.redeliver(admin.actor, webhook_id, form.delivery_id)
+        return self._view.redirect_with_flash(f"{PATH}/{webhook_id}", "webhook_redelivered")
 
-    async def ask_removal(self, request: Request, guest: AdminRequest) -> Response:
-        webhook = await self._webhook(request, guest)
-        waiting = await self._webhooks.deliveries(guest.actor, webhook.webhook_id, state=DeliveryState.WAITING)
-        return self._desk.show(request, guest, ENTRY, RemoveWebhookContext(webhook=webhook, waiting=len(waiting)))
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
+        webhook = await self._load_webhook(request, admin)
+        waiting = await self._webhooks.list_deliveries(admin.actor, webhook.webhook_id, state=DeliveryState.WAITING)
+        return self._view.render(request, admin, ENTRY, RemoveWebhookContext(webhook=webhook, waiting=len(waiting)))
 
-    async def remove(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        await self._webhooks.remove(guest.actor, request.path_params["webhook_id"])
-        return self._desk.done(PATH, "webhook_removed")
+    async def remove(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        await self._webhooks.remove(admin.actor, request.path_params["webhook_id"])
+        return self._view.redirect_with_flash(PATH, "webhook_removed")
 
-    async def _webhook(self, request: Request, guest: AdminRequest) -> Webhook:
-        return await self._webhooks.get(guest.actor, request.path_params["webhook_id"])
+    async def _load_webhook(self, request: Request, admin: AdminRequest) -> Webhook:
+        return await self._webhooks.get(admin.actor, request.path_params["webhook_id"])
 
-    async def _sent(self, webhook: Webhook, query: DeliveryQuery) -> Page[DeliveryListItem]:
-        return await self._lists.deliveries(webhook.webhook_id, query.wanted, query.chosen)
+    async def _load_deliveries(self, webhook: Webhook, query: DeliveryQuery) -> Page[DeliveryListItem]:
+        return await self._lists.deliveries(webhook.webhook_id, query.page_request, query.chosen)
 
-    async def _one(
+    async def _render_webhook(
         self,
         request: Request,
-        guest: AdminRequest,
+        admin: AdminRequest,
         webhook: Webhook,
         form: WebhookForm,
         *,
         problem: FormProblem | None = None,
-        theirs: tuple[FieldConflict, ...] = (),
+        conflicts: tuple[FieldConflict, ...] = (),
     ) -> Response:
         query = read_query(request, DeliveryQuery)
         context = WebhookContext(
             webhook=webhook,
             form=form,
-            found=await self._sent(webhook, query),
+            found=await self._load_deliveries(webhook, query),
             query=query,
             call=ApiCall(
                 path="webhook",
                 body={"action": "get", "data": {"webhook_id": webhook.webhook_id}},
                 record=[webhook_entry(webhook)],
             ),
-            log_call=await self._log_call(guest, webhook.webhook_id),
+            log_call=await self._log_call(admin, webhook.webhook_id),
             problem=problem,
-            clashes=theirs,
+            clashes=conflicts,
         )
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    async def _log_call(self, guest: AdminRequest, webhook_id: str) -> ApiCall:
+    async def _log_call(self, admin: AdminRequest, webhook_id: str) -> ApiCall:
         """The newest: over the API the log has no pages."""
-        found = await self._webhooks.deliveries(guest.actor, webhook_id, limit=PAGE_SIZE)
+        found = await self._webhooks.list_deliveries(admin.actor, webhook_id, limit=PAGE_SIZE)
         return ApiCall(
             path="webhook",
             body={"action": "deliveries", "data": {"webhook_id": webhook_id, "limit": PAGE_SIZE}},
             record=[delivery_entry(one) for one in found],
         )
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk, one = self._desk, "/settings/webhooks/{webhook_id}"
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, one = self._view, "/settings/webhooks/{webhook_id}"
         return [
-            desk.shown("/settings/webhooks", self.list),
-            desk.shown("/settings/webhooks/new", self.new),
-            desk.posted("/settings/webhooks/new", WebhookForm, self.create, again=self.new_again, fresh=True),
-            desk.shown(one, self.show),
-            desk.posted(one, WebhookForm, self.save, again=self.show_again, fresh=True),
-            desk.posted(f"{one}/rotate", CsrfForm, self.rotate, fresh=True, below="/rotate"),
-            desk.posted(f"{one}/test", CsrfForm, self.test),
-            desk.posted(f"{one}/redeliver", DeliveryForm, self.redeliver),
-            desk.shown(f"{one}/remove", self.ask_removal, fresh=True),
-            desk.posted(f"{one}/remove", CsrfForm, self.remove, fresh=True),
+            desk.page("/settings/webhooks", self.list),
+            desk.page("/settings/webhooks/new", self.new),
+            desk.form("/settings/webhooks/new", WebhookForm, self.create, rerender=self.rerender_new, fresh=True),
+            desk.page(one, self.show),
+            desk.form(one, WebhookForm, self.save, rerender=self.rerender_form, fresh=True),
+            desk.form(f"{one}/rotate", CsrfForm, self.rotate, fresh=True, form_suffix="/rotate"),
+            desk.form(f"{one}/test", CsrfForm, self.send_test),
+            desk.form(f"{one}/redeliver", DeliveryForm, self.redeliver),
+            desk.page(f"{one}/remove", self.confirm_removal, fresh=True),
+            desk.form(f"{one}/remove", CsrfForm, self.remove, fresh=True),
         ]
 
 
@@ -272,5 +272,5 @@ def form_of(webhook: Webhook) -> WebhookForm:
     )
 
 
-def webhooks_call(found: Sequence[Webhook]) -> ApiCall:
-    return ApiCall(path="webhook", body={"action": "get"}, record=[webhook_entry(one) for one in found])
+def webhooks_call(webhooks: Sequence[Webhook]) -> ApiCall:
+    return ApiCall(path="webhook", body={"action": "get"}, record=[webhook_entry(one) for one in webhooks])

@@ -30,10 +30,10 @@ class AccessLogMiddleware:
             await self._app(scope, receive, send)
             return
         bind_contextvars(request_id=request_id_of(scope))  # never unbound: every request is a task of its own
-        await (self._watch if scope["type"] == "http" else self._app)(scope, receive, send)
+        await (self._log_request if scope["type"] == "http" else self._app)(scope, receive, send)
 
-    async def _watch(self, scope: Scope, receive: Receive, send: Send) -> None:
-        begun = self.begin()
+    async def _log_request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = self.start_timer()
         status = 0
 
         async def noting(message: Message) -> None:
@@ -45,7 +45,7 @@ class AccessLogMiddleware:
             await self._app(scope, receive, noting)
         finally:
             state = scope["state"]
-            self.tell(
+            self.record_request(
                 endpoint=str(state.get("endpoint", OTHER)),
                 method=scope["method"],
                 status=status,
@@ -54,13 +54,15 @@ class AccessLogMiddleware:
                 request_id=state["request_id"],
             )
 
-    def begin(self) -> float:
+    def start_timer(self) -> float:
         return self._clock.monotonic()
 
-    def tell(self, *, endpoint: str, method: str, status: int, begun: float, source: str, request_id: str) -> None:
+    def record_request(
+        self, *, endpoint: str, method: str, status: int, begun: float, source: str, request_id: str
+    ) -> None:
         seconds = self._clock.monotonic() - begun
         self._metrics.observe(endpoint=endpoint, method=method, status=status, seconds=seconds)
-        access_log.tell(
+        access_log.write(
             AccessLogLine(
                 endpoint=endpoint,
                 method=method if method in METHODS else OTHER,

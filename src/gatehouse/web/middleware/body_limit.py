@@ -27,19 +27,19 @@ class BodyLimitMiddleware:
         app: ASGIApp,
         *,
         default: int = DEFAULT_BODY_LIMIT,
-        larger: Mapping[str, int] = MappingProxyType({}),  # bytes by exact path
+        limits_by_path: Mapping[str, int] = MappingProxyType({}),  # bytes by exact path
         refuse: RefuseRequest = refuse_in_plain_text,
     ) -> None:
         self._app = app
         self._default = default
-        self._larger = dict(larger)
+        self._limits_by_path = dict(limits_by_path)
         self._refuse = refuse
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        limit = self._larger.get(scope["path"], self._default)
+        limit = self._limits_by_path.get(scope["path"], self._default)
         headers = [header for header in scope["headers"] if header[0] in BODY_HEADERS]
         if has_encoded_body(headers):
             await self._refuse_and_close(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, scope, receive, send)

@@ -41,14 +41,14 @@ class ClientAddressMiddleware:
             await self._app(scope, receive, send)
             return
         try:
-            caller = self.caller(scope)
+            caller = self.resolve(scope)
         except UnreadableChain:
             await self._refuse(HTTPStatus.BAD_REQUEST, scope, receive, send)
             return
         scope.setdefault("state", {})[CALLER_ADDRESS_KEY] = caller
         await self._app(scope, receive, send)
 
-    def caller(self, scope: Scope) -> CallerAddress:
+    def resolve(self, scope: Scope) -> CallerAddress:
         """Who it is, by the connection's other end and the headers. Raises UnreadableChain."""
         peer = peer_of(scope)
         headers = Headers(scope=scope)

@@ -31,13 +31,13 @@ class ClientCorsMiddleware:
         if methods is None:
             await self._app(scope, receive, send)
             return
-        origin = await self._origin(scope)
+        origin = await self._registered_origin(scope)
         if origin and scope["method"] == "OPTIONS":
             await preflight_response(origin, methods)(scope, receive, send)
         else:
             await self._app(scope, receive, send_with_cors(origin, send) if origin else send)
 
-    async def _origin(self, scope: Scope) -> str:
+    async def _registered_origin(self, scope: Scope) -> str:
         """The caller's, if a client registered it; whether the database is there is for the endpoint to say."""
         given = Headers(scope=scope).getlist("origin")
         if len(given) != 1:

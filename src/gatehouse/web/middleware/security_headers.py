@@ -67,17 +67,17 @@ class SecurityHeadersMiddleware:
         self._app = app
         self._headers = (*SECURITY_HEADERS, HSTS) if https else SECURITY_HEADERS
         self._names = frozenset(name for name, _ in self._headers)
-        self._without: dict[tuple[bytes, ...], tuple[Header, ...]] = {}  # a handful: answers say few of them
+        self._missing_cache: dict[tuple[bytes, ...], tuple[Header, ...]] = {}  # a handful: answers say few of them
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._app(scope, receive, with_headers(send, self.missing))
+        await self._app(scope, receive, with_headers(send, self.missing_headers))
 
-    def missing(self, present: Iterable[Header]) -> Iterable[Header]:
+    def missing_headers(self, present: Iterable[Header]) -> Iterable[Header]:
         """What an answer with these headers does not say yet."""
         said = tuple(lower for name, _ in present if (lower := name.lower()) in self._names)
-        missing = self._without.get(said)
+        missing = self._missing_cache.get(said)
         if missing is None:
             missing = tuple(header for header in self._headers if header[0] not in said)
             if len(set(said)) == len(said):  # else an endpoint that repeats itself could make this grow
-                self._without[said] = missing
+                self._missing_cache[said] = missing
         return missing

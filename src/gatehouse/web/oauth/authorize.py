@@ -64,33 +64,33 @@ class AuthorizeEndpoint:
         self,
         *,
         authorize: AuthorizeService,
-        interactions: SignInFlows,
+        sign_in_flows: SignInFlows,
         browsers: BrowserSessions,
         error_page: ClientErrorPage,
         denied_page: AccessDeniedPage,
-        volume: RateLimiter,
+        rate_limiter: RateLimiter,
     ) -> None:
         self._authorize = authorize
-        self._interactions = interactions
+        self._sign_in_flows = sign_in_flows
         self._browsers = browsers
         self._error_page = error_page
         self._denied_page = denied_page
-        self._volume = volume
+        self._rate_limiter = rate_limiter
 
-    async def ask(self, request: Request) -> Response:
+    async def handle_get(self, request: Request) -> Response:
         asked = AuthorizeParameters(query_pairs(request))
         try:
-            client = await self._authorize.client_of(asked)
+            client = await self._authorize.find_client(asked)
         except NotRedirected as refused:
             return await self._error_page.show(request, await self._browsers.read(request), refused)
         try:
-            return await self._answer(request, asked, client)
+            return await self._respond(request, asked, client)
         except AuthorizeRefused as refused:
-            back = self._authorize.refusal(asked["redirect_uri"], asked.state, refused)
-            page = await self._denied(request, asked, client, back) if isinstance(refused, NotLetIn) else None
+            back = self._authorize.refusal_url(asked["redirect_uri"], asked.state, refused)
+            page = await self._access_denied(request, asked, client, back) if isinstance(refused, NotLetIn) else None
             return page or see_other(back)
 
-    async def _denied(
+    async def _access_denied(
         self, request: Request, asked: AuthorizeParameters, client: Client, back: str
     ) -> Response | None:
         """A page for an administrator, unless the client wants no page, or nobody looks at one."""
@@ -99,11 +99,11 @@ class AuthorizeEndpoint:
         browser = await self._browsers.read(request)
         return await self._denied_page.show(request, browser.signed_in, client, back)
 
-    async def look(self, request: Request) -> Response:  # noqa: ARG002 - every HEAD gets the same
+    async def handle_head(self, request: Request) -> Response:  # noqa: ARG002 - every HEAD gets the same
         """HEAD answers nothing, so it does nothing: no code is made for someone who does not come along (AZ-30)."""
         return Response(None, 200, NO_STORE)
 
-    async def post(self, request: Request) -> Response:
+    async def handle_post(self, request: Request) -> Response:
         """The same by a form: sent on to the address with the same meaning.
 
         The cookies of a person who is signed in do not come along with another site's POST (SameSite=Lax), but
@@ -116,36 +116,38 @@ class AuthorizeEndpoint:
             raise HTTPException(URI_TOO_LONG)
         return see_other(f"{Path.AUTHORIZE}?{query}")
 
-    async def _answer(self, request: Request, asked: AuthorizeParameters, client: Client) -> Response:
-        wanted = await self._authorize.read(asked, client)
+    async def _respond(self, request: Request, asked: AuthorizeParameters, client: Client) -> Response:
+        wanted = await self._authorize.read_request(asked, client)
         browser = await self._browsers.read(request)
-        way = await self._authorize.way(wanted, client, browser.signed_in)
+        way = await self._authorize.next_step(wanted, client, browser.signed_in)
         if is_prefetch(request):
             return Response(None, SERVICE_UNAVAILABLE, NO_STORE)
-        if way is NextStep.ON and browser.signed_in is not None:
+        if way is NextStep.RETURN_TO_CLIENT and browser.signed_in is not None:
             session = browser.signed_in.session
             origin = origin_of(request, session.user_id)
-            return see_other(await self._authorize.grant(wanted, client, proof_of_session(session), origin))
-        address = await self._to_the_person(request, browser, wanted, way)
-        return self._browsers.remember(see_other(address), browser)
+            return see_other(await self._authorize.create_grant(wanted, client, proof_of_session(session), origin))
+        address = await self._begin_sign_in(request, browser, wanted, way)
+        return self._browsers.set_browser_cookie(see_other(address), browser)
 
-    async def _to_the_person(
-        self, request: Request, browser: Browser, wanted: AuthorizationRequest, way: NextStep
+    async def _begin_sign_in(
+        self, request: Request, browser: Browser, wanted: AuthorizationRequest, next_step: NextStep
     ) -> str:
         """Begin a way through the pages; how many one source may begin is bounded (AZ-33)."""
-        wait = self._volume.admit(AUTHORIZE_LIMIT_KEY, caller_address_of(request.scope).source)
+        wait = self._rate_limiter.admit(AUTHORIZE_LIMIT_KEY, caller_address_of(request.scope).source)
         if wait:
             raise TooMany(wait, "sign-ins begun from one source")
         query = pack_request(request.scope["query_string"])
         signed_in = browser.signed_in
-        if way is NextStep.CONSENT and signed_in is not None:
+        if next_step is NextStep.CONSENT and signed_in is not None:
             proof = proof_of_session(signed_in.session)
-            handle, interaction = await self._interactions.begin_proved(
-                KIND, encode_request(wanted), proof, browser=browser.name, request=query
+            handle, interaction = await self._sign_in_flows.start_with_proof(
+                KIND, encode_request(wanted), proof, browser=browser.browser_id, request=query
             )
             return step_address(interaction.step, handle)
-        handle = await self._interactions.begin(KIND, encode_request(wanted), browser=browser.name, request=query)
-        if way is NextStep.CHOOSE:
+        handle = await self._sign_in_flows.start(
+            KIND, encode_request(wanted), browser=browser.browser_id, request=query
+        )
+        if next_step is NextStep.CHOOSE_ACCOUNT:
             return f"{Path.SIGN_IN_AS}?{urlencode({'interaction': handle})}"
         return step_address(FlowStep.LOGIN, handle)
 
@@ -154,7 +156,7 @@ class AuthorizeEndpoint:
             name="oauth.authorize",
             path=Path.AUTHORIZE,
             methods=("GET",),
-            handler=self.ask,
+            handler=self.handle_get,
             dialect=Dialect.PAGE,
             rate_class=RateClass.PUBLIC,
             section="interface §4.2",
@@ -166,6 +168,6 @@ class AuthorizeEndpoint:
         )
         return [
             asked,
-            replace(asked, name="oauth.authorize_look", methods=("HEAD",), handler=self.look, hidden=True),
-            replace(asked, name="oauth.authorize_post", methods=("POST",), handler=self.post),
+            replace(asked, name="oauth.authorize_look", methods=("HEAD",), handler=self.handle_head, hidden=True),
+            replace(asked, name="oauth.authorize_post", methods=("POST",), handler=self.handle_post),
         ]

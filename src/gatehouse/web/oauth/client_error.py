@@ -23,11 +23,11 @@ class ClientErrorPage:
             request_id=request_id_of(request.scope),
             application=refused.client.name if refused.client else "",
         )
-        if await self._may_know(browser, refused):
+        if await self._may_see_details(browser, refused):
             context = with_details(context, refused)
-        return self._pages.show(request, context)
+        return self._pages.render(request, context)
 
-    async def _may_know(self, browser: Browser, refused: NotRedirected) -> bool:
+    async def _may_see_details(self, browser: Browser, refused: NotRedirected) -> bool:
         if refused.client is not None and refused.client.explain_errors:
             return True
         signed_in = browser.signed_in

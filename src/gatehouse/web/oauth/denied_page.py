@@ -29,23 +29,25 @@ class AccessDeniedPage:
         """None for whoever is not to see it. `return_to`: the address that tells the client no."""
         if signed_in is None or client.application_id is None:
             return None
-        why = await self._reasons.why(signed_in, (client.application_id,))
+        why = await self._reasons.explain(signed_in, (client.application_id,))
         if why is None:
             return None
         context = await self._context(signed_in.user, client, client.application_id)
         shown = replace(context, return_to=return_to, why=why)
-        return self._pages.show(request, shown)
+        return self._pages.render(request, shown)
 
-    async def on_device(self, request: Request, signed_in: UserSession | None, client: Client) -> Response | None:
+    async def show_on_device(
+        self, request: Request, signed_in: UserSession | None, client: Client
+    ) -> Response | None:
         """For everybody, since a device has no page of its own; None when nothing refuses him."""
         if not is_full_session(signed_in) or client.application_id is None:
             return None
         user, application_id = signed_in.user, client.application_id
         if not await self._reasons.is_refused(user, application_id):
             return None
-        why = await self._reasons.why(signed_in, (application_id,))
+        why = await self._reasons.explain(signed_in, (application_id,))
         shown = replace(await self._context(user, client, application_id), on_device=True, why=why)
-        return self._pages.show(request, shown)
+        return self._pages.render(request, shown)
 
     async def _context(self, user: User, client: Client, application_id: int) -> AccessDeniedContext:
         owner = await self._owners.owner(application_id)

@@ -62,22 +62,29 @@ class UserCodeForm(CsrfForm, frozen=True, kw_only=True):
 
 class DeviceAuthorizationEndpoint:
     def __init__(
-        self, *, authentication: ClientAuthenticator, desk: DeviceAuthorization, volume: RateLimiter, base_url: str
+        self,
+        *,
+        authentication: ClientAuthenticator,
+        device_authorization: DeviceAuthorization,
+        rate_limiter: RateLimiter,
+        base_url: str,
     ) -> None:
         self._authentication = authentication
-        self._desk = desk
-        self._volume = volume
+        self._device_authorization = device_authorization
+        self._rate_limiter = rate_limiter
         self._page = f"{base_url}{Path.DEVICE}"
 
-    async def ask(self, request: Request) -> Response:
+    async def authorize_device(self, request: Request) -> Response:
         refuse_query(request, DeviceFields)
         asked = await read_body(request, DeviceFields, kinds=JSON_OR_FORM)
-        client = await self._authentication.by_secret(credentials_of(request, asked))
+        client = await self._authentication.authenticate_by_secret(credentials_of(request, asked))
         # The name of a public client is all it takes: what one source leaves behind is bounded, as at authorize.
-        wait = self._volume.admit(DEVICE_LIMIT_KEY, caller_address_of(request.scope).source)
+        wait = self._rate_limiter.admit(DEVICE_LIMIT_KEY, caller_address_of(request.scope).source)
         if wait:
             raise TooMany(wait, "devices begun from one source")
-        given = await self._desk.ask(client, asked.scope, address=str(caller_address_of(request.scope).address))
+        given = await self._device_authorization.start(
+            client, asked.scope, address=str(caller_address_of(request.scope).address)
+        )
         return json_response(
             DeviceCodesResponse(
                 device_code=given.device_code,
@@ -94,7 +101,7 @@ class DeviceAuthorizationEndpoint:
             name="oauth.device_authorization",
             path="/proxy/oauth/device_authorization",
             methods=("POST",),
-            handler=self.ask,
+            handler=self.authorize_device,
             dialect=Dialect.OAUTH,
             rate_class=RateClass.TOKEN,
             section="interface R3",
@@ -110,16 +117,16 @@ class DevicePages:
     def __init__(
         self,
         *,
-        desk: DeviceAuthorization,
+        device_authorization: DeviceAuthorization,
         clients: ClientStore,
-        interactions: SignInFlows,
+        sign_in_flows: SignInFlows,
         browsers: BrowserSessions,
         denied_page: AccessDeniedPage,
         pages: PageRenderer,
     ) -> None:
-        self._desk = desk
+        self._device_authorization = device_authorization
         self._clients = clients
-        self._interactions = interactions
+        self._sign_in_flows = sign_in_flows
         self._browsers = browsers
         self._denied_page = denied_page
         self._pages = pages
@@ -127,60 +134,62 @@ class DevicePages:
     async def show(self, request: Request) -> Response:
         """A code that came with the address is filled in and nothing more: the person looks at his device first."""
         browser = await self._browsers.read(request)
-        return self._form(request, browser, read_query(request, UserCodeQuery).user_code)
+        return self._form_page(request, browser, read_query(request, UserCodeQuery).user_code)
 
     async def submit(self, request: Request) -> Response:
         browser = await self._browsers.read(request)
         form = await read_form(request, UserCodeForm)
         self._browsers.check_form(request, browser, form.csrf)
         try:
-            found = await self._desk.waiting(form.user_code, source=caller_address_of(request.scope).source)
+            found = await self._device_authorization.find_pending(
+                form.user_code, source=caller_address_of(request.scope).source
+            )
         except UnknownUserCode:
             problem = PageProblem(what=ProblemKind.UNKNOWN_CODE)
-            return self._form(request, browser, form.user_code, problem, status=NOT_FOUND)
+            return self._form_page(request, browser, form.user_code, problem, status=NOT_FOUND)
         except TooMany as closed:
             problem = PageProblem(what=ProblemKind.THROTTLED, seconds=closed.retry_after)
-            answer = self._form(request, browser, form.user_code, problem, status=TOO_MANY_REQUESTS)
+            answer = self._form_page(request, browser, form.user_code, problem, status=TOO_MANY_REQUESTS)
             answer.headers["Retry-After"] = str(closed.retry_after)
             return answer
-        return see_other(await self._onward(browser, found))
+        return see_other(await self._next_address(browser, found))
 
-    async def _onward(self, browser: Browser, found: DeviceRequest) -> str:
+    async def _next_address(self, browser: Browser, found: DeviceRequest) -> str:
         """To the confirmation, by way of the sign-in for whoever has no full session (R1)."""
         signed_in = browser.signed_in
         if not is_full_session(signed_in):
             return step_address(
                 FlowStep.LOGIN,
-                await self._interactions.begin(KIND, encode_device_request(found), browser=browser.name),
+                await self._sign_in_flows.start(KIND, encode_device_request(found), browser=browser.browser_id),
             )
         proof = proof_of_session(signed_in.session)
-        handle, interaction = await self._interactions.begin_proved(
-            KIND, encode_device_request(found), proof, browser=browser.name
+        handle, interaction = await self._sign_in_flows.start_with_proof(
+            KIND, encode_device_request(found), proof, browser=browser.browser_id
         )
         return step_address(interaction.step, handle)
 
-    async def done(self, request: Request) -> Response:
+    async def show_done(self, request: Request) -> Response:
         await self._browsers.read(request)  # the page is in the language of who did it
-        return self._pages.show(request, DeviceDoneContext(is_signed_in=True))
+        return self._pages.render(request, DeviceDoneContext(is_signed_in=True))
 
-    async def cancelled(self, request: Request) -> Response:
+    async def show_cancelled(self, request: Request) -> Response:
         await self._browsers.read(request)
-        return self._cancelled(request)
+        return self._cancelled_page(request)
 
-    async def denied(self, request: Request) -> Response:
+    async def show_denied(self, request: Request) -> Response:
         """The application does not let this account in: which one, and whom to ask."""
         browser = await self._browsers.read(request)
         try:
             client = await self._clients.client(read_query(request, DeviceDeniedQuery).client_id)
         except NotFound:
-            return self._cancelled(request)
-        denied = await self._denied_page.on_device(request, browser.signed_in, client)
-        return denied or self._cancelled(request)
+            return self._cancelled_page(request)
+        denied = await self._denied_page.show_on_device(request, browser.signed_in, client)
+        return denied or self._cancelled_page(request)
 
-    def _cancelled(self, request: Request) -> Response:
-        return self._pages.show(request, DeviceDoneContext(is_signed_in=False))
+    def _cancelled_page(self, request: Request) -> Response:
+        return self._pages.render(request, DeviceDoneContext(is_signed_in=False))
 
-    def _form(
+    def _form_page(
         self,
         request: Request,
         browser: Browser,
@@ -189,16 +198,24 @@ class DevicePages:
         *,
         status: int | None = None,
     ) -> Response:
-        context = DeviceContext(csrf=self._browsers.csrf(browser), user_code=user_code, problem=problem)
-        return self._browsers.remember(self._pages.show(request, context, status=status), browser)
+        context = DeviceContext(csrf=self._browsers.csrf_token(browser), user_code=user_code, problem=problem)
+        return self._browsers.set_browser_cookie(self._pages.render(request, context, status=status), browser)
 
     def endpoints(self) -> list[Endpoint]:
         return [
             page_endpoint("GET", Path.DEVICE, self.show, name="device.show", summary="Type what a device shows"),
             page_endpoint("POST", Path.DEVICE, self.submit, name="device.submit", summary="Find the device"),
-            page_endpoint("GET", Path.DEVICE_DONE, self.done, name="device.done", summary="Signed in on the device"),
             page_endpoint(
-                "GET", Path.DEVICE_CANCELLED, self.cancelled, name="device.cancelled", summary="Not signed in there"
+                "GET", Path.DEVICE_DONE, self.show_done, name="device.done", summary="Signed in on the device"
             ),
-            page_endpoint("GET", Path.DEVICE_DENIED, self.denied, name="device.denied", summary="Not let in there"),
+            page_endpoint(
+                "GET",
+                Path.DEVICE_CANCELLED,
+                self.show_cancelled,
+                name="device.cancelled",
+                summary="Not signed in there",
+            ),
+            page_endpoint(
+                "GET", Path.DEVICE_DENIED, self.show_denied, name="device.denied", summary="Not let in there"
+            ),
         ]

@@ -32,17 +32,17 @@ class IntrospectionEndpoint:
     def __init__(self, introspection: Introspection) -> None:
         self._introspection = introspection
 
-    async def tell(self, request: Request) -> Response:
+    async def introspect(self, request: Request) -> Response:
         refuse_query(request, IntrospectionFields)
         asked = await read_body(request, IntrospectionFields, kinds=JSON_OR_FORM)
-        return json_response(await self._introspection.ask(credentials_of(request, asked), asked.token))
+        return json_response(await self._introspection.introspect(credentials_of(request, asked), asked.token))
 
     def endpoint(self) -> Endpoint:
         return Endpoint(
             name="oauth.introspect",
             path="/proxy/oauth/introspect",
             methods=("POST",),
-            handler=self.tell,
+            handler=self.introspect,
             dialect=Dialect.OAUTH,
             rate_class=RateClass.TOKEN,
             section="interface R3",

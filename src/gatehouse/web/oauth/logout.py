@@ -45,7 +45,7 @@ class LogoutForm(CsrfForm, frozen=True, kw_only=True):
     post_logout_redirect_uri: str = ""
     state: str = ""
 
-    def asked(self) -> LogoutRequest:
+    def logout_request(self) -> LogoutRequest:
         return LogoutRequest(
             client_id=self.client_id, post_logout_redirect_uri=self.post_logout_redirect_uri, state=self.state
         )
@@ -60,24 +60,24 @@ class LogoutEndpoints:
         self._browsers = browsers
         self._pages = pages
 
-    async def ask(self, request: Request) -> Response:
+    async def handle_get(self, request: Request) -> Response:
         if is_prefetch(request):
             return Response(None, SERVICE_UNAVAILABLE, NO_STORE)
         asked = read_query(request, LogoutRequest)
         logout = await self._logouts.check(asked)
         browser = await self._browsers.read(request)
         if browser.signed_in is None:
-            return self._over(request, logout, leads_back=logout.hint is not None)
-        if logout.is_asked_by(browser.signed_in):
-            await self._end(request, browser.signed_in)
-            return self._over(request, logout, leads_back=True)
-        return self._question(request, browser, browser.signed_in, asked, logout)
+            return self._signed_out_response(request, logout, returns_to_client=logout.hint is not None)
+        if logout.matches_session(browser.signed_in):
+            await self._end_session(request, browser.signed_in)
+            return self._signed_out_response(request, logout, returns_to_client=True)
+        return self._confirmation_page(request, browser, browser.signed_in, asked, logout)
 
-    async def look(self, request: Request) -> Response:  # noqa: ARG002 - every HEAD gets the same
+    async def handle_head(self, request: Request) -> Response:  # noqa: ARG002 - every HEAD gets the same
         """HEAD answers nothing, so it ends nothing."""
         return Response(None, 200, NO_STORE)
 
-    async def post(self, request: Request) -> Response:
+    async def handle_post(self, request: Request) -> Response:
         """The same by a form: sent on to the address with the same meaning.
 
         The session's cookie does not come along with another site's POST (SameSite=Lax), but with the GET that
@@ -95,46 +95,46 @@ class LogoutEndpoints:
         self._browsers.check_form(request, browser, form.csrf)
         if form.decision is LogoutDecision.CANCEL:
             return see_other(Path.HOME)
-        logout = await self._logouts.check(form.asked())
+        logout = await self._logouts.check(form.logout_request())
         if browser.signed_in is not None:
-            await self._end(request, browser.signed_in)
-        return self._over(request, logout, leads_back=True)
+            await self._end_session(request, browser.signed_in)
+        return self._signed_out_response(request, logout, returns_to_client=True)
 
-    async def _end(self, request: Request, signed_in: UserSession) -> None:
+    async def _end_session(self, request: Request, signed_in: UserSession) -> None:
         origin = origin_of(request, signed_in.user.user_id)
         await self._sessions.end(signed_in, signed_in.session.session_id, origin)
 
-    def _over(self, request: Request, logout: CheckedLogout, *, leads_back: bool) -> Response:
+    def _signed_out_response(self, request: Request, logout: CheckedLogout, *, returns_to_client: bool) -> Response:
         """Back to the client, if somebody vouches for the address; else a page of ours, with a link to it."""
-        if logout.returns_to and leads_back:
-            return self._browsers.signed_out(see_other(logout.returns_to))
+        if logout.redirect_url and returns_to_client:
+            return self._browsers.clear_session_cookie(see_other(logout.redirect_url))
         name = logout.client.name if logout.client else ""
-        context = SignedOutContext(application=name, return_to=logout.returns_to)
-        return self._browsers.signed_out(self._pages.show(request, context))
+        context = SignedOutContext(application=name, return_to=logout.redirect_url)
+        return self._browsers.clear_session_cookie(self._pages.render(request, context))
 
-    def _question(
+    def _confirmation_page(
         self, request: Request, browser: Browser, signed_in: UserSession, asked: LogoutRequest, logout: CheckedLogout
     ) -> Response:
         context = SignOutContext(
-            csrf=self._browsers.csrf(browser),
+            csrf=self._browsers.csrf_token(browser),
             nick=signed_in.user.nick,
             login=signed_in.user.login or "",
             application=logout.client.name if logout.client else "",
             client_id=logout.client.client_id if logout.client else "",
-            post_logout_redirect_uri=asked.post_logout_redirect_uri if logout.returns_to else "",
+            post_logout_redirect_uri=asked.post_logout_redirect_uri if logout.redirect_url else "",
             state=asked.state,
         )
         # Browsers hold the redirects that follow a form to form-action too.
-        leads_to = [csp_source(asked.post_logout_redirect_uri)] if logout.returns_to else []
+        leads_to = [csp_source(asked.post_logout_redirect_uri)] if logout.redirect_url else []
         policy = {"Content-Security-Policy": content_security_policy(form_action=leads_to)}
-        return self._browsers.remember(self._pages.show(request, context, headers=policy), browser)
+        return self._browsers.set_browser_cookie(self._pages.render(request, context, headers=policy), browser)
 
     def endpoints(self) -> list[Endpoint]:
         asked = Endpoint(
             name="oauth.logout",
             path=Path.LOGOUT,
             methods=("GET",),
-            handler=self.ask,
+            handler=self.handle_get,
             dialect=Dialect.PAGE,
             rate_class=RateClass.PUBLIC,
             section="interface R3",
@@ -146,8 +146,8 @@ class LogoutEndpoints:
         )
         return [
             asked,
-            replace(asked, name="oauth.logout_look", methods=("HEAD",), handler=self.look, hidden=True),
-            replace(asked, name="oauth.logout_post", methods=("POST",), handler=self.post),
+            replace(asked, name="oauth.logout_look", methods=("HEAD",), handler=self.handle_head, hidden=True),
+            replace(asked, name="oauth.logout_post", methods=("POST",), handler=self.handle_post),
             page_endpoint(
                 "POST", Path.LOGOUT_CONFIRM, self.decide, name="oauth.logout_confirm", summary="Sign out, or stay"
             ),

@@ -41,11 +41,11 @@ class TokenHttpEndpoint:
     def __init__(self, tokens: TokenEndpoint) -> None:
         self._tokens = tokens
 
-    async def give(self, request: Request) -> Response:
+    async def issue_tokens(self, request: Request) -> Response:
         refuse_query(request, TokenFields)
         asked = await read_body(request, TokenFields, kinds=JSON_OR_FORM)
         credentials = credentials_of(request, asked)
-        given = await self._tokens.answer(
+        given = await self._tokens.issue_tokens(
             TokenRequest(
                 grant_type=asked.grant_type,
                 code=asked.code,
@@ -65,7 +65,7 @@ class TokenHttpEndpoint:
             name="oauth.token",
             path=TOKEN_PATH,
             methods=("POST",),
-            handler=self.give,
+            handler=self.issue_tokens,
             dialect=Dialect.OAUTH,
             rate_class=RateClass.TOKEN,
             section="interface §4.2",

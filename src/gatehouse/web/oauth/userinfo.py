@@ -28,15 +28,15 @@ class UserInfoEndpoint:
     def __init__(self, userinfo: UserInfo) -> None:
         self._userinfo = userinfo
 
-    async def tell(self, request: Request) -> Response:
-        return json_response(await self._userinfo.about(await access_token_of(request)))
+    async def show(self, request: Request) -> Response:
+        return json_response(await self._userinfo.claims_for(await access_token_of(request)))
 
     def endpoint(self) -> Endpoint:
         return Endpoint(
             name="oauth.userinfo",
             path="/proxy/oauth/userinfo",
             methods=("GET", "POST"),
-            handler=self.tell,
+            handler=self.show,
             dialect=Dialect.OAUTH,
             rate_class=RateClass.TOKEN,
             section="interface §4.2",

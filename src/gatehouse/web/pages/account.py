@@ -40,7 +40,7 @@ class AccountPage:
         data: DataRequests,
         consents: Consents,
         permissions: OwnPermissionsLoader,
-        desk: AccountView,
+        view: AccountView,
         pages: PageRenderer,
         notices: NoticeCookie,
         places: GeoIpLookup,
@@ -53,22 +53,22 @@ class AccountPage:
         self._data = data
         self._consents = consents
         self._permissions = permissions
-        self._desk = desk
+        self._view = view
         self._pages = pages
         self._notices = notices
         self._places = places
         self._clock = clock
         self._mail_is_logged = mail_is_logged
 
-    async def show(self, request: Request, visit: AccountRequest) -> Response:
+    async def show(self, request: Request, account: AccountRequest) -> Response:
         notice = self._notices.read(request)
-        page = self._desk.show(request, await self._context(request, visit, notice=notice))
-        return page if notice is None else self._notices.forget(page)
+        page = self._view.show(request, await self._context(request, account, notice=notice))
+        return page if notice is None else self._notices.clear(page)
 
-    async def with_problem(
+    async def show_problem(
         self,
         request: Request,
-        visit: AccountRequest,
+        account: AccountRequest,
         section: AccountSection,
         problem: PageProblem,
         *,
@@ -76,8 +76,8 @@ class AccountPage:
         typed: str = "",
     ) -> Response:
         """The page again, with what was wrong where it was wrong."""
-        context = await self._context(request, visit, problem=problem, at=section, typed=typed)
-        answer = self._desk.show(request, context, status=status)
+        context = await self._context(request, account, problem=problem, at=section, typed=typed)
+        answer = self._view.show(request, context, status=status)
         if problem.seconds:
             answer.headers["Retry-After"] = str(problem.seconds)
         return answer
@@ -85,22 +85,22 @@ class AccountPage:
     async def _context(
         self,
         request: Request,
-        visit: AccountRequest,
+        account: AccountRequest,
         *,
         problem: PageProblem | None = None,
         at: AccountSection | None = None,
         typed: str = "",
         notice: Notice | None = None,
     ) -> AccountContext:
-        user = visit.user
-        held = await self._profile.holdings(user)
-        data = await self._data.standing(user.user_id)
+        user = account.user
+        held = await self._profile.load_details(user)
+        data = await self._data.export_status(user.user_id)
         lang = self._pages.language_of(request)
         caller = caller_address_of(request.scope)
         address = caller.address if caller.proven else None  # an address that nobody proved is none
         return AccountContext(
             may_administer=await self._may_administer(user.user_id, address),
-            csrf=self._desk.csrf(visit),
+            csrf=self._view.csrf_token(account),
             now=self._clock.now(),
             user_id=user.user_id,
             nick=user.nick,
@@ -117,14 +117,14 @@ class AccountPage:
             totp_since=held.overview.totp_since,
             email_code=user.email_code,
             recovery_left=held.overview.recovery_left,
-            sessions=self._sessions(held, visit.session, lang),
+            sessions=self._sessions(held, account.session, lang),
             applications=connected_applications(await self._consents.of_user(user.user_id)),
-            permissions=await self._permissions.of(user.user_id, address),
+            permissions=await self._permissions.load(user.user_id, address),
             activity=tuple(activity_row(act) for act in activity.activity_of(held.records, user.user_id)),
             lang=lang,
             theme=self._pages.theme_of(request),
             data_in=tuple(shown.DataRequestStatus(name=name, state=state.value) for name, state in data.applications),
-            may_ask_for_data=data.may_ask,
+            may_ask_for_data=data.may_request,
             mail_is_logged=self._mail_is_logged,
         )
 
@@ -133,7 +133,7 @@ class AccountPage:
             shown.AccountSessionRow(
                 session_id=session.session_id,
                 device=device_name(session.agent),
-                place=self._places.name(session.address, lang),
+                place=self._places.place_name(session.address, lang),
                 address=session.address,
                 created_at=session.created_at,
                 seen_at=session.seen_at,
@@ -143,7 +143,7 @@ class AccountPage:
         )
 
     def endpoints(self) -> list[Endpoint]:
-        return [self._desk.shown(Path.ACCOUNT, self.show, name="account.show", summary="The account page")]
+        return [self._view.page(Path.ACCOUNT, self.show, name="account.show", summary="The account page")]
 
 
 def passkey_rows(held: Sequence[Passkey]) -> tuple[shown.AccountPasskeyRow, ...]:

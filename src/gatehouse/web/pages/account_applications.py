@@ -20,18 +20,18 @@ class RevokeApplicationForm(CsrfForm, frozen=True, kw_only=True):
 
 
 class ConnectedApplicationForms:
-    def __init__(self, *, consents: Consents, desk: AccountView) -> None:
+    def __init__(self, *, consents: Consents, view: AccountView) -> None:
         self._consents = consents
-        self._desk = desk
+        self._view = view
 
-    async def revoke(self, request: Request, visit: AccountRequest, form: RevokeApplicationForm) -> Response:  # noqa: ARG002
+    async def revoke(self, request: Request, account: AccountRequest, form: RevokeApplicationForm) -> Response:  # noqa: ARG002
         """One that is not there any more is withdrawn as well: no difference is told."""
-        await self._consents.withdraw(visit.user.user_id, form.client_id, visit.origin)
-        return self._desk.done(Notice.APPLICATION_REVOKED)
+        await self._consents.withdraw(account.user.user_id, form.client_id, account.origin)
+        return self._view.redirect_with_notice(Notice.APPLICATION_REVOKED)
 
     def endpoints(self) -> list[Endpoint]:
         return [
-            self._desk.posted(
+            self._view.form(
                 Path.APPLICATION_REVOKE,
                 RevokeApplicationForm,
                 self.revoke,

@@ -37,78 +37,78 @@ class PersonalDataForms:
         data: DataRequests,
         erasure: Erasure,
         browsers: BrowserSessions,
-        desk: AccountView,
+        view: AccountView,
     ) -> None:
         self._export = export
         self._data = data
         self._erasure = erasure
         self._browsers = browsers
-        self._desk = desk
+        self._view = view
 
-    async def take_copy(self, request: Request, visit: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        data = await self._export.of(visit.user, visit.origin)
-        name = f"gatehouse-{visit.user.user_id}.json"
+    async def download(self, request: Request, account: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        data = await self._export.export_user(account.user, account.origin)
+        name = f"gatehouse-{account.user.user_id}.json"
         return Response(
             msgspec.json.format(msgspec.json.encode(data)),
             headers={**NO_STORE, "Content-Disposition": f'attachment; filename="{name}"'},
             media_type="application/json",
         )
 
-    async def ask_applications(self, request: Request, visit: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        await self._data.ask(visit.user.user_id, visit.origin)
-        return self._desk.done(Notice.DATA_ASKED)
+    async def request_application_data(self, request: Request, account: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        await self._data.request_export(account.user.user_id, account.origin)
+        return self._view.redirect_with_notice(Notice.DATA_ASKED)
 
-    async def ask(self, request: Request, visit: AccountRequest) -> Response:
-        return self._form(request, visit)
+    async def show_delete(self, request: Request, account: AccountRequest) -> Response:
+        return self._delete_page(request, account)
 
-    async def delete(self, request: Request, visit: AccountRequest, form: DeleteAccountForm) -> Response:
-        if login_key(form.login) != visit.user.login_key:
-            return self._form(request, visit, problem=ProblemKind.LOGIN_DIFFERS, status=BAD_REQUEST)
+    async def delete(self, request: Request, account: AccountRequest, form: DeleteAccountForm) -> Response:
+        if login_key(form.login) != account.user.login_key:
+            return self._delete_page(request, account, problem=ProblemKind.LOGIN_DIFFERS, status=BAD_REQUEST)
         try:
-            await self._erasure.erase(visit.user, visit.origin)
+            await self._erasure.erase(account.user, account.origin)
         except LastAdministrator:
-            return self._form(request, visit, problem=ProblemKind.LAST_ADMINISTRATOR, status=CONFLICT)
-        return self._gone(request, visit)
+            return self._delete_page(request, account, problem=ProblemKind.LAST_ADMINISTRATOR, status=CONFLICT)
+        return self._deleted_page(request, account)
 
-    def _form(
+    def _delete_page(
         self,
         request: Request,
-        visit: AccountRequest,
+        account: AccountRequest,
         *,
         problem: ProblemKind | None = None,
         status: int | None = None,
     ) -> Response:
         context = DeleteAccountContext(
-            csrf=self._desk.csrf(visit),
-            login=visit.user.login or "",
+            csrf=self._view.csrf_token(account),
+            login=account.user.login or "",
             problem=None if problem is None else PageProblem(what=problem),
         )
-        return self._desk.show(request, context, status=status)
+        return self._view.show(request, context, status=status)
 
-    def _gone(self, request: Request, visit: AccountRequest) -> Response:
+    def _deleted_page(self, request: Request, account: AccountRequest) -> Response:
         """The sign-in page, for nobody in particular."""
-        nobody = replace(visit.browser, session=None, signed_in=None)
+        nobody = replace(account.browser, session=None, signed_in=None)
         context = SignInContext(
-            csrf=self._browsers.csrf(nobody), notice=Notice.ACCOUNT_DELETED, passkeys_enabled=False
+            csrf=self._browsers.csrf_token(nobody), notice=Notice.ACCOUNT_DELETED, passkeys_enabled=False
         )
-        return self._browsers.signed_out(self._desk.show(request, context))
+        return self._browsers.clear_session_cookie(self._view.show(request, context))
 
     def endpoints(self) -> list[Endpoint]:
         return [
-            self._desk.posted(
-                Path.EXPORT, CsrfForm, self.take_copy, name="account.export", summary="Everything kept about oneself"
+            self._view.form(
+                Path.EXPORT, CsrfForm, self.download, name="account.export", summary="Everything kept about oneself"
             ),
-            self._desk.posted(
+            self._view.form(
                 Path.EXPORT_ASK,
                 CsrfForm,
-                self.ask_applications,
+                self.request_application_data,
                 name="account.export_ask",
                 summary="Ask applications what they keep about oneself",
             ),
-            self._desk.shown(
-                Path.DELETE, self.ask, name="account.delete_ask", summary="What deleting means", fresh=True
+            self._view.page(
+                Path.DELETE, self.show_delete, name="account.delete_ask", summary="What deleting means", fresh=True
             ),
-            self._desk.posted(
+            self._view.form(
                 Path.DELETE,
                 DeleteAccountForm,
                 self.delete,

@@ -70,156 +70,167 @@ class FactorForms:
         email_codes: EmailCodes,
         recovery: RecoveryCodes,
         account: AccountPage,
-        desk: AccountView,
+        view: AccountView,
     ) -> None:
         self._totp = totp
         self._passkeys = passkeys
         self._email_codes = email_codes
         self._recovery = recovery
         self._account = account
-        self._desk = desk
+        self._view = view
 
     # -- authenticator app ----------------------------------------------------------------------------
 
-    async def show_totp(self, request: Request, visit: AccountRequest) -> Response:
+    async def show_totp(self, request: Request, account: AccountRequest) -> Response:
         """The secret that waits for its first code; the same one as long as it waits."""
-        if visit.user.sealed_totp is not None:
+        if account.user.sealed_totp is not None:
             return see_other(section_address(AccountSection.FACTORS))
         try:
-            return await self._totp_form(request, visit)
+            return await self._totp_form(request, account)
         except EmailNotVerified:
-            return await self._problem(request, visit, ProblemKind.EMAIL_UNVERIFIED, status=CONFLICT)
+            return await self._problem_page(request, account, ProblemKind.EMAIL_UNVERIFIED, status=CONFLICT)
 
-    async def confirm_totp(self, request: Request, visit: AccountRequest, form: TotpCodeForm) -> Response:
-        if visit.user.sealed_totp is not None:
+    async def confirm_totp(self, request: Request, account: AccountRequest, form: TotpCodeForm) -> Response:
+        if account.user.sealed_totp is not None:
             return see_other(section_address(AccountSection.FACTORS))
         try:
-            codes = await self._totp.confirm(visit.user, form.otp.strip(), origin=visit.origin, device=visit.device)
+            codes = await self._totp.confirm_enrollment(
+                account.user, form.otp.strip(), origin=account.origin, device=account.device
+            )
         except SecondFactorWrong:
-            return await self._totp_form(request, visit, ProblemKind.WRONG_CODE, status=FORBIDDEN)
+            return await self._totp_form(request, account, ProblemKind.WRONG_CODE, status=FORBIDDEN)
         except EnrollmentGone:
             return see_other(Path.TOTP)
-        return self._added(request, visit, codes, Notice.TOTP_ADDED)
+        return self._factor_added(request, account, codes, Notice.TOTP_ADDED)
 
-    async def remove_totp(self, request: Request, visit: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+    async def remove_totp(self, request: Request, account: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         try:
-            await self._totp.remove(visit.user, origin=visit.origin, device=visit.device)
+            await self._totp.remove(account.user, origin=account.origin, device=account.device)
         except FactorMissing:
-            return await self._meanwhile(request, visit)
-        return self._desk.done(Notice.TOTP_REMOVED)
+            return await self._conflict(request, account)
+        return self._view.redirect_with_notice(Notice.TOTP_REMOVED)
 
     async def _totp_form(
-        self, request: Request, visit: AccountRequest, trouble: ProblemKind | None = None, *, status: int = 200
+        self, request: Request, account: AccountRequest, trouble: ProblemKind | None = None, *, status: int = 200
     ) -> Response:
-        enrolment = await self._totp.pending(visit.user) or await self._totp.begin(visit.user)
-        context = TotpSetupContext(
-            csrf=self._desk.csrf(visit), uri=enrolment.uri, secret=enrolment.secret, problem=problem_from(trouble)
+        enrolment = await self._totp.pending_enrollment(account.user) or await self._totp.begin_enrollment(
+            account.user
         )
-        return self._desk.show(request, context, status=status)
+        context = TotpSetupContext(
+            csrf=self._view.csrf_token(account),
+            uri=enrolment.uri,
+            secret=enrolment.secret,
+            problem=problem_from(trouble),
+        )
+        return self._view.show(request, context, status=status)
 
     # -- passkeys -------------------------------------------------------------------------------------
 
-    async def show_passkey(self, request: Request, visit: AccountRequest) -> Response:
-        if not self._passkeys.are_possible:
+    async def show_passkey(self, request: Request, account: AccountRequest) -> Response:
+        if not self._passkeys.are_supported:
             raise PasskeysImpossible
         try:
-            return await self._passkey_form(request, visit)
+            return await self._passkey_form(request, account)
         except EmailNotVerified:
-            return await self._problem(request, visit, ProblemKind.EMAIL_UNVERIFIED, status=CONFLICT)
+            return await self._problem_page(request, account, ProblemKind.EMAIL_UNVERIFIED, status=CONFLICT)
 
-    async def add_passkey(self, request: Request, visit: AccountRequest, form: PasskeySetupForm) -> Response:
+    async def add_passkey(self, request: Request, account: AccountRequest, form: PasskeySetupForm) -> Response:
         try:
             codes = await self._passkeys.register(
-                visit.user,
+                account.user,
                 form.credential,
                 name=form.name,
-                browser=visit.browser_digest,
-                origin=visit.origin,
-                device=visit.device,
+                browser=account.browser_digest,
+                origin=account.origin,
+                device=account.device,
             )
         except (PasskeyRefused, PasskeyTaken):
-            return await self._passkey_form(request, visit, form.name, ProblemKind.PASSKEY_FAILED, status=FORBIDDEN)
+            return await self._passkey_form(request, account, form.name, ProblemKind.PASSKEY_FAILED, status=FORBIDDEN)
         except BadPasskeyName:
-            return await self._passkey_form(request, visit, form.name, ProblemKind.PASSKEY_NAME, status=BAD_REQUEST)
+            return await self._passkey_form(request, account, form.name, ProblemKind.PASSKEY_NAME, status=BAD_REQUEST)
         except TooManyPasskeys:
-            return await self._passkey_form(request, visit, form.name, ProblemKind.PASSKEYS_FULL, status=CONFLICT)
-        return self._added(request, visit, codes, Notice.PASSKEY_ADDED)
+            return await self._passkey_form(request, account, form.name, ProblemKind.PASSKEYS_FULL, status=CONFLICT)
+        return self._factor_added(request, account, codes, Notice.PASSKEY_ADDED)
 
-    async def rename_passkey(self, request: Request, visit: AccountRequest, form: RenamePasskeyForm) -> Response:
+    async def rename_passkey(self, request: Request, account: AccountRequest, form: RenamePasskeyForm) -> Response:
         try:
-            await self._passkeys.rename(visit.user, form.passkey_id, form.name, origin=visit.origin)
+            await self._passkeys.rename(account.user, form.passkey_id, form.name, origin=account.origin)
         except BadPasskeyName:
-            return await self._problem(request, visit, ProblemKind.PASSKEY_NAME, status=BAD_REQUEST)
+            return await self._problem_page(request, account, ProblemKind.PASSKEY_NAME, status=BAD_REQUEST)
         except FactorMissing:
-            return await self._meanwhile(request, visit)
-        return self._desk.done(Notice.PASSKEY_RENAMED)
+            return await self._conflict(request, account)
+        return self._view.redirect_with_notice(Notice.PASSKEY_RENAMED)
 
-    async def remove_passkey(self, request: Request, visit: AccountRequest, form: RemovePasskeyForm) -> Response:
-        if visit.user.password_hash is None and visit.user.passkeys == 1:
-            return await self._problem(request, visit, ProblemKind.ONLY_WAY_IN, status=CONFLICT)
+    async def remove_passkey(self, request: Request, account: AccountRequest, form: RemovePasskeyForm) -> Response:
+        if account.user.password_hash is None and account.user.passkeys == 1:
+            return await self._problem_page(request, account, ProblemKind.ONLY_WAY_IN, status=CONFLICT)
         try:
-            await self._passkeys.remove(visit.user, form.passkey_id, origin=visit.origin, device=visit.device)
+            await self._passkeys.remove(account.user, form.passkey_id, origin=account.origin, device=account.device)
         except FactorMissing:
-            return await self._meanwhile(request, visit)
-        return self._desk.done(Notice.PASSKEY_REMOVED)
+            return await self._conflict(request, account)
+        return self._view.redirect_with_notice(Notice.PASSKEY_REMOVED)
 
     async def _passkey_form(
         self,
         request: Request,
-        visit: AccountRequest,
+        account: AccountRequest,
         name: str = "",
         trouble: ProblemKind | None = None,
         *,
         status: int = 200,
     ) -> Response:
-        options = await self._passkeys.registration_options(visit.user, browser=visit.browser_digest)
+        options = await self._passkeys.registration_options(account.user, browser=account.browser_digest)
         context = PasskeySetupContext(
-            csrf=self._desk.csrf(visit), passkey_options=options, name=name, problem=problem_from(trouble)
+            csrf=self._view.csrf_token(account), passkey_options=options, name=name, problem=problem_from(trouble)
         )
-        return self._desk.show(request, context, status=status)
+        return self._view.show(request, context, status=status)
 
     # -- codes ----------------------------------------------------------------------------------------
 
-    async def switch_email_code(self, request: Request, visit: AccountRequest, form: EmailCodeSwitchForm) -> Response:
+    async def switch_email_code(
+        self, request: Request, account: AccountRequest, form: EmailCodeSwitchForm
+    ) -> Response:
         try:
             if form.on == "0":
-                await self._email_codes.disable(visit.user, origin=visit.origin, device=visit.device)
-                return self._desk.done(Notice.EMAIL_CODE_OFF)
-            codes = await self._email_codes.enable(visit.user, origin=visit.origin, device=visit.device)
+                await self._email_codes.disable(account.user, origin=account.origin, device=account.device)
+                return self._view.redirect_with_notice(Notice.EMAIL_CODE_OFF)
+            codes = await self._email_codes.enable(account.user, origin=account.origin, device=account.device)
         except EmailNotVerified:
-            return await self._problem(request, visit, ProblemKind.EMAIL_UNVERIFIED, status=CONFLICT)
+            return await self._problem_page(request, account, ProblemKind.EMAIL_UNVERIFIED, status=CONFLICT)
         except (FactorExists, FactorMissing):
-            return await self._meanwhile(request, visit)
-        return self._added(request, visit, codes, Notice.EMAIL_CODE_ON)
+            return await self._conflict(request, account)
+        return self._factor_added(request, account, codes, Notice.EMAIL_CODE_ON)
 
-    async def renew_codes(self, request: Request, visit: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+    async def renew_codes(self, request: Request, account: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         try:
-            codes = await self._recovery.renew(visit.user, origin=visit.origin, device=visit.device)
+            codes = await self._recovery.renew(account.user, origin=account.origin, device=account.device)
         except FactorMissing:
-            return await self._problem(request, visit, ProblemKind.NO_FACTOR, status=CONFLICT)
-        return self._show_codes(request, visit, codes)
+            return await self._problem_page(request, account, ProblemKind.NO_FACTOR, status=CONFLICT)
+        return self._show_codes(request, account, codes)
 
-    def _added(self, request: Request, visit: AccountRequest, codes: Sequence[str], notice: Notice) -> Response:
+    def _factor_added(
+        self, request: Request, account: AccountRequest, codes: Sequence[str], notice: Notice
+    ) -> Response:
         """The first factor brings recovery codes, which are shown now or never."""
-        return self._show_codes(request, visit, codes) if codes else self._desk.done(notice)
+        return self._show_codes(request, account, codes) if codes else self._view.redirect_with_notice(notice)
 
-    def _show_codes(self, request: Request, visit: AccountRequest, codes: Sequence[str]) -> Response:
-        context = RecoveryCodesContext(codes=tuple(codes), login=visit.user.login or visit.user.nick)
-        return self._desk.show(request, context)
+    def _show_codes(self, request: Request, account: AccountRequest, codes: Sequence[str]) -> Response:
+        context = RecoveryCodesContext(codes=tuple(codes), login=account.user.login or account.user.nick)
+        return self._view.show(request, context)
 
     # -- what goes wrong ------------------------------------------------------------------------------
 
-    async def _meanwhile(self, request: Request, visit: AccountRequest) -> Response:
-        return await self._problem(request, visit, ProblemKind.CHANGED_MEANWHILE, status=CONFLICT)
+    async def _conflict(self, request: Request, account: AccountRequest) -> Response:
+        return await self._problem_page(request, account, ProblemKind.CHANGED_MEANWHILE, status=CONFLICT)
 
-    async def _problem(
-        self, request: Request, visit: AccountRequest, trouble: ProblemKind, *, status: int
+    async def _problem_page(
+        self, request: Request, account: AccountRequest, trouble: ProblemKind, *, status: int
     ) -> Response:
         problem = PageProblem(what=trouble)
-        return await self._account.with_problem(request, visit, AccountSection.FACTORS, problem, status=status)
+        return await self._account.show_problem(request, account, AccountSection.FACTORS, problem, status=status)
 
     def endpoints(self) -> list[Endpoint]:
-        shown, posted = self._desk.shown, self._desk.posted
+        shown, posted = self._view.page, self._view.form
         return [
             shown(Path.TOTP, self.show_totp, name="totp.show", summary="Set up an authenticator app", fresh=True),
             posted(

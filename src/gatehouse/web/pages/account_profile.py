@@ -55,80 +55,99 @@ class ProfileForms:
         new_address: EmailChanges,
         new_password: PasswordChange,
         account: AccountPage,
-        desk: AccountView,
+        view: AccountView,
         pages: PageRenderer,
     ) -> None:
         self._profile = profile
         self._new_address = new_address
         self._new_password = new_password
         self._account = account
-        self._desk = desk
+        self._view = view
         self._pages = pages
 
-    async def rename(self, request: Request, visit: AccountRequest, form: NickForm) -> Response:
+    async def rename(self, request: Request, account: AccountRequest, form: NickForm) -> Response:
         try:
-            await self._profile.rename(visit.user, form.nick, visit.origin)
+            await self._profile.rename(account.user, form.nick, account.origin)
         except BadAccount as error:
-            return await self._wrong(request, visit, AccountSection.PROFILE, error, typed=form.nick)
-        return self._desk.done(Notice.NICK_CHANGED)
+            return await self._input_problem(request, account, AccountSection.PROFILE, error, typed=form.nick)
+        return self._view.redirect_with_notice(Notice.NICK_CHANGED)
 
-    async def change_look(self, request: Request, visit: AccountRequest, form: DisplayForm) -> Response:  # noqa: ARG002
+    async def change_display(self, request: Request, account: AccountRequest, form: DisplayForm) -> Response:  # noqa: ARG002
         if form.lang not in LANGUAGES:
             raise BadInput("lang: there is no such language here")
-        await self._profile.speak(visit.user, form.lang, visit.origin)
-        answer = self._desk.done(Notice.LOOK_CHANGED)
-        self._pages.remember(answer, lang=form.lang, theme=form.theme)
+        await self._profile.set_language(account.user, form.lang, account.origin)
+        answer = self._view.redirect_with_notice(Notice.LOOK_CHANGED)
+        self._pages.set_preference_cookies(answer, lang=form.lang, theme=form.theme)
         return answer
 
-    async def change_email(self, request: Request, visit: AccountRequest, form: EmailChangeForm) -> Response:
+    async def change_email(self, request: Request, account: AccountRequest, form: EmailChangeForm) -> Response:
         """One answer whether the address has an account or not (LG-05)."""
         try:
-            await self._new_address.ask(visit.user, form.login, source=visit.source, origin=visit.origin)
+            await self._new_address.request_change(
+                account.user, form.login, source=account.source, origin=account.origin
+            )
         except BadAccount as error:
-            return await self._wrong(request, visit, AccountSection.EMAIL, error, typed=form.login)
-        return self._desk.done(Notice.EMAIL_CHANGE_SENT)
+            return await self._input_problem(request, account, AccountSection.EMAIL, error, typed=form.login)
+        return self._view.redirect_with_notice(Notice.EMAIL_CHANGE_SENT)
 
-    async def change_password(self, request: Request, visit: AccountRequest, form: PasswordChangeForm) -> Response:
+    async def change_password(self, request: Request, account: AccountRequest, form: PasswordChangeForm) -> Response:
         """The present password is the proof; without one a fresh proof of another kind is needed."""
-        if visit.user.password_hash is None and not self._desk.is_fresh(visit):
-            return self._desk.ask_again(Path.PASSWORD)
+        if account.user.password_hash is None and not self._view.is_fresh(account):
+            return self._view.reauthenticate(Path.PASSWORD)
         try:
             refuse_different_passwords(form.password, form.repeated)
-            await self._choose(visit, form)
+            await self._save_password(account, form)
         except BadAccount as error:
-            return await self._wrong(request, visit, AccountSection.PASSWORD, error)
+            return await self._input_problem(request, account, AccountSection.PASSWORD, error)
         except SignInRefused:
-            return await self._refused(request, visit, PageProblem(what=ProblemKind.WRONG_PASSWORD), FORBIDDEN)
+            return await self._password_problem(
+                request, account, PageProblem(what=ProblemKind.WRONG_PASSWORD), FORBIDDEN
+            )
         except TooMany as closed:
             problem = PageProblem(what=ProblemKind.THROTTLED, seconds=closed.retry_after)
-            return await self._refused(request, visit, problem, TOO_MANY_REQUESTS)
+            return await self._password_problem(request, account, problem, TOO_MANY_REQUESTS)
         except UserChanged:
-            return await self._refused(request, visit, PageProblem(what=ProblemKind.CHANGED_MEANWHILE), CONFLICT)
-        return self._desk.done(Notice.PASSWORD_CHANGED)
+            return await self._password_problem(
+                request, account, PageProblem(what=ProblemKind.CHANGED_MEANWHILE), CONFLICT
+            )
+        return self._view.redirect_with_notice(Notice.PASSWORD_CHANGED)
 
-    async def _choose(self, visit: AccountRequest, form: PasswordChangeForm) -> None:
+    async def _save_password(self, account: AccountRequest, form: PasswordChangeForm) -> None:
         present = PasswordAttempt(
-            login=visit.user.login or "", password=form.current, source=visit.source, device=visit.browser.device
+            login=account.user.login or "",
+            password=form.current,
+            source=account.source,
+            device_cookie=account.browser.device,
         )
-        await self._new_password.choose(
-            visit.signed_in, form.password, present=present, origin=visit.origin, device=visit.device
+        await self._new_password.change_password(
+            account.signed_in, form.password, current_attempt=present, origin=account.origin, device=account.device
         )
 
-    async def _wrong(
-        self, request: Request, visit: AccountRequest, section: AccountSection, error: BadAccount, *, typed: str = ""
+    async def _input_problem(
+        self,
+        request: Request,
+        account: AccountRequest,
+        section: AccountSection,
+        error: BadAccount,
+        *,
+        typed: str = "",
     ) -> Response:
-        return await self._account.with_problem(
-            request, visit, section, problem_with(error), status=BAD_REQUEST, typed=typed
+        return await self._account.show_problem(
+            request, account, section, problem_with(error), status=BAD_REQUEST, typed=typed
         )
 
-    async def _refused(self, request: Request, visit: AccountRequest, problem: PageProblem, status: int) -> Response:
-        return await self._account.with_problem(request, visit, AccountSection.PASSWORD, problem, status=status)
+    async def _password_problem(
+        self, request: Request, account: AccountRequest, problem: PageProblem, status: int
+    ) -> Response:
+        return await self._account.show_problem(request, account, AccountSection.PASSWORD, problem, status=status)
 
     def endpoints(self) -> list[Endpoint]:
-        posted = self._desk.posted
+        posted = self._view.form
         return [
             posted(Path.PROFILE, NickForm, self.rename, name="account.nick", summary="Change the name shown"),
-            posted(Path.LOOK, DisplayForm, self.change_look, name="account.look", summary="Choose language and look"),
+            posted(
+                Path.LOOK, DisplayForm, self.change_display, name="account.look", summary="Choose language and look"
+            ),
             posted(
                 Path.EMAIL,
                 EmailChangeForm,

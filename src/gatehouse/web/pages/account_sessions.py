@@ -16,31 +16,31 @@ class EndOwnSessionForm(CsrfForm, frozen=True, kw_only=True):
 
 
 class SessionForms:
-    def __init__(self, *, sessions: Sessions, desk: AccountView) -> None:
+    def __init__(self, *, sessions: Sessions, view: AccountView) -> None:
         self._sessions = sessions
-        self._desk = desk
+        self._view = view
 
-    async def end_one(self, request: Request, visit: AccountRequest, form: EndOwnSessionForm) -> Response:  # noqa: ARG002
+    async def end_session(self, request: Request, account: AccountRequest, form: EndOwnSessionForm) -> Response:  # noqa: ARG002
         """One that is not there any more has ended as well: no difference is told."""
-        await self._sessions.end(visit.signed_in, form.session_id, visit.origin)
-        return self._desk.done(Notice.SESSION_ENDED)
+        await self._sessions.end(account.signed_in, form.session_id, account.origin)
+        return self._view.redirect_with_notice(Notice.SESSION_ENDED)
 
-    async def end_others(self, request: Request, visit: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+    async def end_others(self, request: Request, account: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         """Every other session, and every token whoever holds it (LG-20)."""
-        await self._sessions.sign_out_everywhere(visit.user.user_id, visit.origin, keep=visit.session)
-        return self._desk.done(Notice.OTHERS_ENDED)
+        await self._sessions.sign_out_everywhere(account.user.user_id, account.origin, keep=account.session)
+        return self._view.redirect_with_notice(Notice.OTHERS_ENDED)
 
     def endpoints(self) -> list[Endpoint]:
         return [
-            self._desk.posted(
+            self._view.form(
                 Path.SESSION_END,
                 EndOwnSessionForm,
-                self.end_one,
+                self.end_session,
                 name="account.session_end",
                 summary="Sign one device out",
                 fresh=True,
             ),
-            self._desk.posted(
+            self._view.form(
                 Path.SESSIONS_END_OTHERS,
                 CsrfForm,
                 self.end_others,

@@ -34,30 +34,32 @@ class ChooseAccountForm(CsrfForm, frozen=True, kw_only=True):
 
 
 class ChooseAccountPage:
-    def __init__(self, *, entrance: SignInCompletion, browsers: BrowserSessions, way: SignInFlowPages) -> None:
-        self._entrance = entrance
+    def __init__(
+        self, *, completion: SignInCompletion, browsers: BrowserSessions, flow_pages: SignInFlowPages
+    ) -> None:
+        self._completion = completion
         self._browsers = browsers
-        self._way = way
+        self._flow_pages = flow_pages
 
     async def show(self, request: Request) -> Response:
         browser = await self._browsers.read(request)
         handle = read_query(request, ChooseAccountQuery).interaction
         try:
-            destination = await self._way.destination(browser, handle)
+            destination = await self._flow_pages.destination(browser, handle)
         except SignInFlowGone:
-            return self._way.expired(request, handle)
+            return self._flow_pages.show_expired(request, handle)
         if browser.signed_in is None:
             return see_other(step_address(FlowStep.LOGIN, handle))
         user = browser.signed_in.user
         context = AlreadySignedInContext(
-            csrf=self._browsers.csrf(browser),
+            csrf=self._browsers.csrf_token(browser),
             interaction=handle,
             nick=user.nick,
             login=user.login or "",
             application=destination.application,
             returns_to=destination.returns_to,
         )
-        return self._way.show(request, browser, destination, context)
+        return self._flow_pages.show(request, browser, destination, context)
 
     async def choose(self, request: Request) -> Response:
         browser = await self._browsers.read(request)
@@ -65,14 +67,14 @@ class ChooseAccountPage:
         try:
             self._browsers.check_form(request, browser, form.csrf)
         except FormExpired:
-            return self._way.stale(request, form.interaction)
+            return self._flow_pages.show_stale(request, form.interaction)
         if form.decision is AccountChoice.ANOTHER or browser.signed_in is None:
             return see_other(step_address(FlowStep.LOGIN, form.interaction))
         try:
             proof = proof_of_session(browser.signed_in.session)
-            return see_other(await self._entrance.onward(request, browser, proof, form.interaction))
+            return see_other(await self._completion.next_address(request, browser, proof, form.interaction))
         except SignInFlowGone:
-            return self._way.expired(request, form.interaction)
+            return self._flow_pages.show_expired(request, form.interaction)
 
     def endpoints(self) -> list[Endpoint]:
         return [

@@ -59,7 +59,7 @@ class ReauthenticationPage:
         passkeys: Passkeys,
         devices: DeviceCookies,
         browsers: BrowserSessions,
-        desk: AccountView,
+        view: AccountView,
         notices: NoticeCookie,
     ) -> None:
         self._confirmation = confirmation
@@ -67,79 +67,79 @@ class ReauthenticationPage:
         self._passkeys = passkeys
         self._devices = devices
         self._browsers = browsers
-        self._desk = desk
+        self._view = view
         self._notices = notices
 
-    async def show(self, request: Request, visit: AccountRequest) -> Response:
+    async def show(self, request: Request, account: AccountRequest) -> Response:
         goal = read_query(request, ReauthenticationQuery).next
-        if self._desk.is_fresh(visit):
+        if self._view.is_fresh(account):
             return see_other(return_address(goal))
-        return await self._form(request, visit, goal)
+        return await self._form_page(request, account, goal)
 
-    async def submit(self, request: Request, visit: AccountRequest, form: ReauthenticationForm) -> Response:
+    async def submit(self, request: Request, account: AccountRequest, form: ReauthenticationForm) -> Response:
         try:
             if form.method is FactorMethod.EMAIL:
-                return await self._send_code(visit, form.interaction)
-            return await self._prove(visit, form)
+                return await self._send_code(account, form.interaction)
+            return await self._prove(account, form)
         except (SignInRefused, SecondFactorWrong, PasskeyRefused) as error:
             problem = PageProblem(what=PROOF_PROBLEMS[type(error)])
-            return await self._form(request, visit, form.interaction, problem, status=FORBIDDEN)
+            return await self._form_page(request, account, form.interaction, problem, status=FORBIDDEN)
         except TooMany as closed:
             problem = PageProblem(what=ProblemKind.THROTTLED, seconds=closed.retry_after)
-            answer = await self._form(request, visit, form.interaction, problem, status=TOO_MANY_REQUESTS)
+            answer = await self._form_page(request, account, form.interaction, problem, status=TOO_MANY_REQUESTS)
             answer.headers["Retry-After"] = str(closed.retry_after)
             return answer
         except SessionEnded:
             return see_other(Path.SIGN_IN)
 
-    async def _prove(self, visit: AccountRequest, form: ReauthenticationForm) -> Response:
-        secret = await self._confirmation.prove(
-            visit.signed_in,
+    async def _prove(self, account: AccountRequest, form: ReauthenticationForm) -> Response:
+        secret = await self._confirmation.reauthenticate(
+            account.signed_in,
             ReauthenticationInput(password=form.password, otp=form.otp, credential=form.credential),
-            reauthentication_client(visit),
+            reauthentication_client(account),
         )
-        device = self._devices.issue(visit.user.login_key or "")
-        return self._browsers.signed_in(see_other(return_address(form.interaction)), secret, device)
+        device = self._devices.issue(account.user.login_key or "")
+        return self._browsers.set_session_cookie(see_other(return_address(form.interaction)), secret, device)
 
-    async def _send_code(self, visit: AccountRequest, goal: str) -> Response:
-        await self._email_codes.send(visit.user, origin=visit.origin, device=visit.device)
-        again = self._desk.ask_again(goal if is_return_target(goal) else Path.ACCOUNT)
-        return self._notices.leave(again, Notice.CODE_SENT)
+    async def _send_code(self, account: AccountRequest, goal: str) -> Response:
+        await self._email_codes.send(account.user, origin=account.origin, device=account.device)
+        again = self._view.reauthenticate(goal if is_return_target(goal) else Path.ACCOUNT)
+        return self._notices.set(again, Notice.CODE_SENT)
 
-    async def _form(
+    async def _form_page(
         self,
         request: Request,
-        visit: AccountRequest,
+        account: AccountRequest,
         goal: str,
         problem: PageProblem | None = None,
         *,
         status: int = 200,
     ) -> Response:
-        user, notice = visit.user, self._notices.read(request)
-        ways = await self._confirmation.ways(user)
-        if ways.are_none:
+        user, notice = account.user, self._notices.read(request)
+        ways = await self._confirmation.methods_for(user)
+        if ways.is_empty:
             return see_other(Path.FORGOT)  # a link by mail is the one proof that is left
         by_passkey = Factor.PASSKEY in ways.factors
         context = ReauthenticationContext(
-            csrf=self._desk.csrf(visit),
+            csrf=self._view.csrf_token(account),
             interaction=goal if is_return_target(goal) else "",
             login=user.login or "",
             has_password=ways.password and ways.can_be_typed,
             methods=tuple(FactorMethod(factor) for factor in ways.factors),
-            passkey_options=await self._options(visit) if by_passkey else "",
+            passkey_options=await self._passkey_options(account) if by_passkey else "",
             problem=problem,
             notice=notice,
         )
-        page = self._desk.show(request, context, status=status)
-        return page if notice is None else self._notices.forget(page)
+        page = self._view.show(request, context, status=status)
+        return page if notice is None else self._notices.clear(page)
 
-    async def _options(self, visit: AccountRequest) -> str:
-        return await self._passkeys.sign_in_options(browser=visit.browser_digest, user=visit.user)
+    async def _passkey_options(self, account: AccountRequest) -> str:
+        return await self._passkeys.sign_in_options(browser=account.browser_digest, user=account.user)
 
     def endpoints(self) -> list[Endpoint]:
         return [
-            self._desk.shown(Path.CONFIRM, self.show, name="confirm.show", summary="Asks for a fresh proof"),
-            self._desk.posted(
+            self._view.page(Path.CONFIRM, self.show, name="confirm.show", summary="Asks for a fresh proof"),
+            self._view.form(
                 Path.CONFIRM,
                 ReauthenticationForm,
                 self.submit,
@@ -158,11 +158,11 @@ def return_address(goal: str) -> str:
     return goal if is_console_page(goal) else RETURN_ADDRESSES.get(goal, Path.ACCOUNT)
 
 
-def reauthentication_client(visit: AccountRequest) -> ReauthenticationClient:
+def reauthentication_client(account: AccountRequest) -> ReauthenticationClient:
     return ReauthenticationClient(
-        source=visit.source,
-        cookie=visit.browser.device,
-        browser=visit.browser_digest,
-        device=visit.device,
-        origin=visit.origin,
+        source=account.source,
+        device_cookie=account.browser.device,
+        browser=account.browser_digest,
+        device=account.device,
+        origin=account.origin,
     )

@@ -56,16 +56,16 @@ class ConfirmSignInPage:
     def __init__(
         self,
         *,
-        occasions: Mapping[str, ConfirmablePurpose],
-        interactions: SignInFlows,
+        purposes: Mapping[str, ConfirmablePurpose],
+        sign_in_flows: SignInFlows,
         browsers: BrowserSessions,
         pages: PageRenderer,
         places: GeoIpLookup,
         clock: Clock,
         base_url: str,
     ) -> None:
-        self._occasions = occasions
-        self._interactions = interactions
+        self._purposes = purposes
+        self._sign_in_flows = sign_in_flows
         self._browsers = browsers
         self._pages = pages
         self._places = places
@@ -76,21 +76,21 @@ class ConfirmSignInPage:
         browser = await self._browsers.read(request)
         handle = read_query(request, ConfirmSignInQuery).interaction
         try:
-            interaction, signed_in = await self._standing(browser, handle)
-            question = await self._occasions[interaction.kind].question(
+            interaction, signed_in = await self._find_pending(browser, handle)
+            question = await self._purposes[interaction.kind].question(
                 interaction, origin_of(request, signed_in.user.user_id)
             )
         except SignInFlowGone as gone:
-            return self._expired(request, handle, gone)
-        csrf = self._browsers.csrf(browser)
+            return self._expired_page(request, handle, gone)
+        csrf = self._browsers.csrf_token(browser)
         if question.kind == GAME:
-            place = self._place(question, self._pages.language_of(request))
-            context = self._about_game(question, signed_in, csrf=csrf, handle=handle, place=place)
+            place = self._place_name(question, self._pages.language_of(request))
+            context = self._game_context(question, signed_in, csrf=csrf, handle=handle, place=place)
         else:
-            context = self._about_device(question, signed_in, csrf=csrf, handle=handle)
-        return self._pages.show(request, context)
+            context = self._device_context(question, signed_in, csrf=csrf, handle=handle)
+        return self._pages.render(request, context)
 
-    def _about_device(
+    def _device_context(
         self, question: ConfirmationQuestion, signed_in: UserSession, *, csrf: str, handle: str
     ) -> PageContext:
         return ConfirmSignInContext(
@@ -107,7 +107,7 @@ class ConfirmSignInPage:
             login=signed_in.user.login or "",
         )
 
-    def _about_game(
+    def _game_context(
         self, question: ConfirmationQuestion, signed_in: UserSession, *, csrf: str, handle: str, place: str
     ) -> PageContext:
         return ConfirmGameContext(
@@ -126,54 +126,54 @@ class ConfirmSignInPage:
             login=signed_in.user.login or "",
         )
 
-    def _place(self, question: ConfirmationQuestion, lang: str) -> str:
-        return self._places.name(question.address, lang) or question.address
+    def _place_name(self, question: ConfirmationQuestion, lang: str) -> str:
+        return self._places.place_name(question.address, lang) or question.address
 
     async def decide(self, request: Request) -> Response:
         browser = await self._browsers.read(request)
         form = await read_form(request, ConfirmSignInForm)
         try:
             self._browsers.check_form(request, browser, form.csrf)
-            interaction, signed_in = await self._standing(browser, form.interaction)
+            interaction, signed_in = await self._find_pending(browser, form.interaction)
             origin = origin_of(request, signed_in.user.user_id)
             if form.decision is ConfirmSignInDecision.CONFIRM:
-                return see_other(await self._confirmed(interaction, form, origin))
-            await self._interactions.drop(interaction)
-            return see_other(await self._occasions[interaction.kind].refuse(interaction, origin))
+                return see_other(await self._confirm(interaction, form, origin))
+            await self._sign_in_flows.discard(interaction)
+            return see_other(await self._purposes[interaction.kind].refuse(interaction, origin))
         except FormExpired:
-            return stale_form_page(self._pages, request, form.interaction, otherwise=Path.DEVICE)
+            return stale_form_page(self._pages, request, form.interaction, fallback=Path.DEVICE)
         except SignInFlowGone as gone:
-            return self._expired(request, form.interaction, gone)
+            return self._expired_page(request, form.interaction, gone)
 
-    async def _confirmed(self, interaction: SignInFlow, form: ConfirmSignInForm, origin: AuditOrigin) -> str:
+    async def _confirm(self, interaction: SignInFlow, form: ConfirmSignInForm, origin: AuditOrigin) -> str:
         """Nothing picked is no wrong pick: a phone may have changed its network since the page was shown."""
-        occasion = self._occasions[interaction.kind]
+        occasion = self._purposes[interaction.kind]
         if not form.code and (await occasion.question(interaction, origin)).choices:
             return step_address(FlowStep.CONFIRM, form.interaction)
-        over = await occasion.check(interaction, form.code, origin)
+        over = await occasion.check_choice(interaction, form.code, origin)
         if over:
-            await self._interactions.drop(interaction)
+            await self._sign_in_flows.discard(interaction)
             return over
-        return await self._interactions.finish(await self._interactions.agreed(interaction), origin)
+        return await self._sign_in_flows.finish(await self._sign_in_flows.approve(interaction), origin)
 
-    async def _standing(self, browser: Browser, handle: str) -> tuple[SignInFlow, UserSession]:
+    async def _find_pending(self, browser: Browser, handle: str) -> tuple[SignInFlow, UserSession]:
         """The way at this step, of the very session that this browser still has. Raises InteractionGone."""
-        interaction = await self._interactions.find(handle, browser=browser.name)
+        interaction = await self._sign_in_flows.find(handle, browser=browser.browser_id)
         signed_in = browser.signed_in
-        if interaction.kind not in self._occasions or interaction.step is not FlowStep.CONFIRM or signed_in is None:
+        if interaction.kind not in self._purposes or interaction.step is not FlowStep.CONFIRM or signed_in is None:
             raise SignInFlowGone
         if (
-            proof_of_flow(interaction).sign_in != sign_in_id_of(signed_in.session)
+            proof_of_flow(interaction).sign_in_id != sign_in_id_of(signed_in.session)
             or proof_of_flow(interaction).limited
         ):
             raise SignInFlowGone
         return interaction, signed_in
 
-    def _expired(self, request: Request, handle: str, gone: SignInFlowGone) -> Response:
+    def _expired_page(self, request: Request, handle: str, gone: SignInFlowGone) -> Response:
         """A game's link begins anew; whoever came from a device types its code again."""
         if isinstance(gone, SignInPurposeEnded):
-            return self._pages.show(request, GameEndContext(end=GameEnd.OVER), status=NOT_FOUND)
-        return self._pages.show(request, ExpiredContext(start_again=restart_address(handle, otherwise=Path.DEVICE)))
+            return self._pages.render(request, GameEndContext(end=GameEnd.OVER), status=NOT_FOUND)
+        return self._pages.render(request, ExpiredContext(start_again=restart_address(handle, fallback=Path.DEVICE)))
 
     def endpoints(self) -> list[Endpoint]:
         return [

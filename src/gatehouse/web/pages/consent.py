@@ -53,79 +53,79 @@ class ConsentPage:
         *,
         consents: Consents,
         owners: ApplicationOwnerLookup,
-        occasion: AuthorizeSignInPurpose,
+        purpose: AuthorizeSignInPurpose,
         clients: ClientStore,
-        interactions: SignInFlows,
+        sign_in_flows: SignInFlows,
         browsers: BrowserSessions,
-        way: SignInFlowPages,
+        flow_pages: SignInFlowPages,
     ) -> None:
         self._consents = consents
         self._owners = owners
-        self._occasion = occasion
+        self._purpose = purpose
         self._clients = clients
-        self._interactions = interactions
+        self._sign_in_flows = sign_in_flows
         self._browsers = browsers
-        self._way = way
+        self._flow_pages = flow_pages
 
     async def show(self, request: Request) -> Response:
         browser = await self._browsers.read(request)
         handle = read_query(request, ConsentQuery).interaction
         try:
-            interaction, signed_in = await self._standing(browser, handle)
+            interaction, signed_in = await self._find_pending(browser, handle)
         except SignInFlowGone:
-            return self._way.expired(request, handle)
-        destination = await self._interactions.destination(interaction)
+            return self._flow_pages.show_expired(request, handle)
+        destination = await self._sign_in_flows.destination(interaction)
         wanted = decode_request(interaction)
         context = ConsentContext(
-            csrf=self._browsers.csrf(browser),
+            csrf=self._browsers.csrf_token(browser),
             interaction=handle,
             application=destination.application,
-            owner=await self._owner(wanted.client_id),
+            owner=await self._owner_name(wanted.client_id),
             returns_to=destination.returns_to,
             nick=signed_in.user.nick,
             login=signed_in.user.login or "",
             scopes=wanted.scopes,
         )
-        return self._way.show(request, browser, destination, context)
+        return self._flow_pages.show(request, browser, destination, context)
 
     async def decide(self, request: Request) -> Response:
         browser = await self._browsers.read(request)
         form = await read_form(request, ConsentForm)
         try:
             self._browsers.check_form(request, browser, form.csrf)
-            interaction, _ = await self._standing(browser, form.interaction)
+            interaction, _ = await self._find_pending(browser, form.interaction)
             if form.decision is ConsentDecision.ALLOW:
-                return see_other(await self._allowed(request, interaction))
-            await self._interactions.drop(interaction, self._denial(request, interaction))
-            return see_other(self._occasion.denied(interaction))
+                return see_other(await self._allow(request, interaction))
+            await self._sign_in_flows.discard(interaction, self._denial_record(request, interaction))
+            return see_other(self._purpose.denied_url(interaction))
         except FormExpired:
-            return self._way.stale(request, form.interaction)
+            return self._flow_pages.show_stale(request, form.interaction)
         except SignInFlowGone:
-            return self._way.expired(request, form.interaction)
+            return self._flow_pages.show_expired(request, form.interaction)
 
-    async def _owner(self, client_id: str) -> str:
+    async def _owner_name(self, client_id: str) -> str:
         client = await self._clients.client(client_id)
         return "" if client.application_id is None else await self._owners.owner(client.application_id)
 
-    async def _allowed(self, request: Request, interaction: SignInFlow) -> str:
+    async def _allow(self, request: Request, interaction: SignInFlow) -> str:
         wanted = decode_request(interaction)
         user_id = proof_of_flow(interaction).user_id
         origin = origin_of(request, user_id)
         client = await self._clients.client(wanted.client_id)
         await self._consents.give(user_id, client, wanted.scopes, origin)
-        return await self._interactions.finish(await self._interactions.agreed(interaction), origin)
+        return await self._sign_in_flows.finish(await self._sign_in_flows.approve(interaction), origin)
 
-    def _denial(self, request: Request, interaction: SignInFlow) -> AuditRecord:
+    def _denial_record(self, request: Request, interaction: SignInFlow) -> AuditRecord:
         wanted, user_id = decode_request(interaction), proof_of_flow(interaction).user_id
-        return self._consents.denial(user_id, wanted.client_id, wanted.scopes, origin_of(request, user_id))
+        return self._consents.denial_record(user_id, wanted.client_id, wanted.scopes, origin_of(request, user_id))
 
-    async def _standing(self, browser: Browser, handle: str) -> tuple[SignInFlow, UserSession]:
+    async def _find_pending(self, browser: Browser, handle: str) -> tuple[SignInFlow, UserSession]:
         """The way at this step, of the very session that this browser still has. Raises InteractionGone."""
-        interaction = await self._interactions.find(handle, browser=browser.name)
+        interaction = await self._sign_in_flows.find(handle, browser=browser.browser_id)
         signed_in = browser.signed_in
         if interaction.kind != KIND or interaction.step is not FlowStep.CONSENT or signed_in is None:
             raise SignInFlowGone
-        if proof_of_flow(interaction).sign_in != sign_in_id_of(signed_in.session):
+        if proof_of_flow(interaction).sign_in_id != sign_in_id_of(signed_in.session):
             raise SignInFlowGone
         return interaction, signed_in
 

@@ -23,7 +23,7 @@ class AdministratorLookup(Protocol):
 
 
 class LoginRefusals(Protocol):
-    async def refused(self, user_id: str, application_ids: Sequence[int]) -> LoginRefusal | None:
+    async def find_refusal(self, user_id: str, application_ids: Sequence[int]) -> LoginRefusal | None:
         """What keeps him out of the first of them that does."""
 
 
@@ -33,24 +33,24 @@ class DenialReasons:
         self._refusals = refusals
 
     async def is_refused(self, user: User, application_id: int) -> bool:
-        return await self.refusing(user, (application_id,)) is not None
+        return await self.find_refusing_application(user, (application_id,)) is not None
 
-    async def refusing(self, user: User, application_ids: Sequence[int]) -> int | None:
+    async def find_refusing_application(self, user: User, application_ids: Sequence[int]) -> int | None:
         """The first of them that does not let him in; None when they all do by now."""
-        refused = await self._refusals.refused(user.user_id, application_ids)
+        refused = await self._refusals.find_refusal(user.user_id, application_ids)
         return None if refused is None else refused.application_id
 
-    async def why(self, signed_in: UserSession | None, application_ids: Sequence[int]) -> DenialReason | None:
+    async def explain(self, signed_in: UserSession | None, application_ids: Sequence[int]) -> DenialReason | None:
         """None for everybody who does not administer, and when nothing keeps him out any more."""
         if not is_full_session(signed_in) or not await self._administrators.is_administrator(signed_in.user):
             return None
         user_id = signed_in.user.user_id
-        refused = await self._refusals.refused(user_id, application_ids)
+        refused = await self._refusals.find_refusal(user_id, application_ids)
         if refused is None:
             return None
         asked = urlencode({"user_id": user_id, "application_id": refused.application_id})
         return DenialReason(
-            by=refused.by.value,
-            missing=MISSING_RIGHTS.get(refused.by, ""),
+            by=refused.reason.value,
+            missing=MISSING_RIGHTS.get(refused.reason, ""),
             check=f"{ConsoleEntry.ACCESS.path}/check?{asked}",
         )

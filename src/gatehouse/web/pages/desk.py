@@ -54,26 +54,26 @@ class PublicForms:
         self._browsers = browsers
         self._pages = pages
 
-    async def visitor(self, request: Request) -> Browser:
+    async def read_browser(self, request: Request) -> Browser:
         return await self._browsers.read(request)
 
-    def csrf(self, browser: Browser) -> str:
-        return self._browsers.csrf(browser)
+    def csrf_token(self, browser: Browser) -> str:
+        return self._browsers.csrf_token(browser)
 
-    def hand_out(
+    def show(
         self, request: Request, browser: Browser, context: PageContext, *, status: int | None = None
     ) -> Response:
         """The page, and a name for a browser that came without one: its form is worth nothing elsewhere."""
-        return self._browsers.remember(self._pages.show(request, context, status=status), browser)
+        return self._browsers.set_browser_cookie(self._pages.render(request, context, status=status), browser)
 
-    async def take_back(self, request: Request, into: type[Form]) -> tuple[Browser, Form]:
+    async def read(self, request: Request, into: type[Form]) -> tuple[Browser, Form]:
         """The form, once it is known to come from our own page in this browser (LG-03)."""
         browser = await self._browsers.read(request)
         form = await read_form(request, into)
         self._browsers.check_form(request, browser, form.csrf)
         return browser, form
 
-    def for_links(self, handler: Handler, *, start_again: str = "") -> Handler:
+    def with_dead_link_page(self, handler: Handler, *, start_again: str = "") -> Handler:
         """The handler of a mailed link's page, where a dead link is no dead end."""
 
         async def answer(request: Request) -> Response:
@@ -81,11 +81,11 @@ class PublicForms:
                 return await handler(request)
             except LinkDead:
                 await self._browsers.read(request)  # who is signed in reads this page too in his language
-                return self._pages.show(request, DeadLinkContext(start_again=start_again))
+                return self._pages.render(request, DeadLinkContext(start_again=start_again))
 
         return answer
 
-    def asker(self, request: Request) -> LinkRequester:
+    def link_requester(self, request: Request) -> LinkRequester:
         return LinkRequester(
             source=caller_address_of(request.scope).source,
             lang=self._pages.language_of(request),

@@ -38,29 +38,31 @@ class SignInCompletion:
         *,
         sessions: Sessions,
         devices: DeviceCookies,
-        interactions: SignInFlows,
+        sign_in_flows: SignInFlows,
         browsers: BrowserSessions,
         composer: Composer,
         clock: Clock,
     ) -> None:
         self._sessions = sessions
         self._devices = devices
-        self._interactions = interactions
+        self._sign_in_flows = sign_in_flows
         self._browsers = browsers
         self._composer = composer
         self._clock = clock
 
-    async def first_proof(self, request: Request, browser: Browser, user: User, handle: str) -> Response:
+    async def accept_password(self, request: Request, browser: Browser, user: User, handle: str) -> Response:
         """The password was right: on to the second factor if the account has one, else in."""
         if not enabled_factors(user):
-            return await self.admit(request, browser, user, SignInMethod.LOGIN, handle)
+            return await self.open_session(request, browser, user, SignInMethod.LOGIN, handle)
         if handle:
-            await self._interactions.proved_first(await self._interactions.find(handle, browser=browser.name), user)
+            await self._sign_in_flows.accept_first_factor(
+                await self._sign_in_flows.find(handle, browser=browser.browser_id), user
+            )
         else:
-            handle = await self._interactions.begin(ACCOUNT, {}, browser=browser.name, user=user)
+            handle = await self._sign_in_flows.start(ACCOUNT, {}, browser=browser.browser_id, user=user)
         return see_other(step_address(FlowStep.FACTOR, handle))
 
-    async def admit(
+    async def open_session(
         self, request: Request, browser: Browser, user: User, auth: SignInMethod, handle: str
     ) -> Response:
         """Everything was proved: a new session, never one the browser brought along (LG-01), and onward."""
@@ -70,27 +72,27 @@ class SignInCompletion:
             origin=origin_of(request, user.user_id),
             agent=browser.agent,
             replaces=browser.session,
-            mails=self._news(request, browser, user),
+            mails=self._new_device_mails(request, browser, user),
         )
         proof = proof_of_session(opened.session, is_new=True)
-        response = see_other(await self.onward(request, browser, proof, handle))
-        return self._browsers.signed_in(response, opened.secret, self._devices.issue(user.login_key or ""))
+        response = see_other(await self.next_address(request, browser, proof, handle))
+        return self._browsers.set_session_cookie(response, opened.secret, self._devices.issue(user.login_key or ""))
 
-    async def onward(self, request: Request, browser: Browser, proof: SignInProof, handle: str) -> str:
+    async def next_address(self, request: Request, browser: Browser, proof: SignInProof, handle: str) -> str:
         """Where somebody goes who has proved that: on along his way, or to his account."""
         if not handle:
             return Path.ACCOUNT
-        interaction = await self._interactions.find(handle, browser=browser.name)
-        moved = await self._interactions.proved(interaction, proof)
+        interaction = await self._sign_in_flows.find(handle, browser=browser.browser_id)
+        moved = await self._sign_in_flows.accept_proof(interaction, proof)
         if moved.step is FlowStep.DONE:
-            return await self._interactions.finish(moved, origin_of(request, proof.user_id))
+            return await self._sign_in_flows.finish(moved, origin_of(request, proof.user_id))
         return step_address(moved.step, handle)
 
-    def _news(self, request: Request, browser: Browser, user: User) -> Sequence[OutboxMail]:
+    def _new_device_mails(self, request: Request, browser: Browser, user: User) -> Sequence[OutboxMail]:
         """Tell the owner when his account was entered from a browser never seen there before (S-16)."""
         if user.login is None or self._clock.now() < user.reg_time + NEW_ACCOUNT_SECONDS:
             return ()
-        if self._devices.recognise(browser.device, user.login_key or ""):
+        if self._devices.recognize(browser.device, user.login_key or ""):
             return ()
         address = origin_of(request, user.user_id).address
         return [

@@ -17,28 +17,28 @@ class ForgotForm(CsrfForm, frozen=True, kw_only=True):
 
 
 class ForgotPage:
-    def __init__(self, *, recovery: PasswordRecovery, desk: PublicForms, mail_is_logged: bool) -> None:
+    def __init__(self, *, recovery: PasswordRecovery, forms: PublicForms, mail_is_logged: bool) -> None:
         self._recovery = recovery
-        self._desk = desk
+        self._forms = forms
         self._mail_is_logged = mail_is_logged
 
     async def show(self, request: Request) -> Response:
-        browser = await self._desk.visitor(request)
-        return self._desk.hand_out(request, browser, ForgotContext(csrf=self._desk.csrf(browser)))
+        browser = await self._forms.read_browser(request)
+        return self._forms.show(request, browser, ForgotContext(csrf=self._forms.csrf_token(browser)))
 
     async def submit(self, request: Request) -> Response:
         """One answer for every address, also when no more letters are sent to it (LG-05, LG-16)."""
-        browser, form = await self._desk.take_back(request, ForgotForm)
-        csrf = self._desk.csrf(browser)
+        browser, form = await self._forms.read(request, ForgotForm)
+        csrf = self._forms.csrf_token(browser)
         try:
-            await self._recovery.ask(form.login, self._desk.asker(request))
+            await self._recovery.request_link(form.login, self._forms.link_requester(request))
         except BadAccount as error:
             context = ForgotContext(csrf=csrf, login=form.login, problem=problem_with(error))
-            return self._desk.hand_out(request, browser, context, status=BAD_REQUEST)
+            return self._forms.show(request, browser, context, status=BAD_REQUEST)
         promised = CheckMailContext(
             csrf=csrf, purpose=MailPurpose.RESET, login=form.login, mail_is_logged=self._mail_is_logged
         )
-        return self._desk.hand_out(request, browser, promised)
+        return self._forms.show(request, browser, promised)
 
     def endpoints(self) -> list[Endpoint]:
         return [

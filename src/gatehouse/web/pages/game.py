@@ -64,73 +64,75 @@ class GamePages:
     def __init__(
         self,
         *,
-        occasion: GameSignInPurpose,
+        purpose: GameSignInPurpose,
         owners: ApplicationOwnerLookup,
         reasons: DenialReasons,
-        interactions: SignInFlows,
+        sign_in_flows: SignInFlows,
         browsers: BrowserSessions,
         pages: PageRenderer,
-        volume: RateLimiter,
+        rate_limiter: RateLimiter,
         clock: Clock,
     ) -> None:
-        self._occasion = occasion
+        self._purpose = purpose
         self._owners = owners
         self._reasons = reasons
-        self._interactions = interactions
+        self._sign_in_flows = sign_in_flows
         self._browsers = browsers
         self._pages = pages
-        self._volume = volume
+        self._rate_limiter = rate_limiter
         self._clock = clock
 
-    async def open(self, request: Request, browser: Browser, gsid: str) -> Response:
+    async def open_link(self, request: Request, browser: Browser, gsid: str) -> Response:
         """`/?gsid=…`. Nothing else in the query counts: what the game asked for stands (checklist GS-20)."""
         if is_prefetch(request):
             return Response(None, SERVICE_UNAVAILABLE, NO_STORE)
         if request.method == "HEAD":
             return Response(None, 200, NO_STORE)  # it answers nothing, so it begins nothing, as at authorize (AZ-30)
         try:
-            return self._browsers.remember(see_other(await self._begin(request, browser, gsid)), browser)
+            return self._browsers.set_browser_cookie(
+                see_other(await self._begin_sign_in(request, browser, gsid)), browser
+            )
         except SignInFlowGone:
-            return self._ended(request, GameEnd.OVER)
+            return self._end_page(request, GameEnd.OVER)
 
-    async def _begin(self, request: Request, browser: Browser, gsid: str) -> str:
+    async def _begin_sign_in(self, request: Request, browser: Browser, gsid: str) -> str:
         """Begin a way through the pages; how many one source may begin is bounded, as at authorize (AZ-33)."""
-        wait = self._volume.admit(GAME_SIGN_IN_LIMIT_KEY, caller_address_of(request.scope).source)
+        wait = self._rate_limiter.admit(GAME_SIGN_IN_LIMIT_KEY, caller_address_of(request.scope).source)
         if wait:
             raise TooMany(wait, "sign-ins for games begun from one source")
-        ask = await self._occasion.open(gsid)
+        ask = await self._purpose.open_page(gsid)
         again, signed_in = pack_request(page_url(LINK_PATH, gsid).encode()), browser.signed_in
         if not is_full_session(signed_in):
-            handle = await self._interactions.begin(KIND, ask, browser=browser.name, request=again)
+            handle = await self._sign_in_flows.start(KIND, ask, browser=browser.browser_id, request=again)
             return step_address(FlowStep.LOGIN, handle)
         proof = proof_of_session(signed_in.session)
-        handle, interaction = await self._interactions.begin_proved(
-            KIND, ask, proof, browser=browser.name, request=again
+        handle, interaction = await self._sign_in_flows.start_with_proof(
+            KIND, ask, proof, browser=browser.browser_id, request=again
         )
         return step_address(interaction.step, handle)
 
-    async def done(self, request: Request) -> Response:
+    async def show_done(self, request: Request) -> Response:
         """Somebody said yes; from here on the page tells what the game says."""
         await self._browsers.read(request)  # the page is in the language of who did it
         gsid = read_query(request, GsidQuery).gsid
-        session = await self._occasion.standing(gsid)
+        session = await self._purpose.find_session(gsid)
         if session is not None and session.state is GameSessionState.PENDING:
             return see_other(page_url(LINK_PATH, gsid))
         end = game_end_of(session)
-        return self._ended(request, end, gsid=gsid, until=FOLLOWED_STATES.get(end, ""))
+        return self._end_page(request, end, gsid=gsid, until=FOLLOWED_STATES.get(end, ""))
 
-    async def cancelled(self, request: Request) -> Response:
+    async def show_cancelled(self, request: Request) -> Response:
         await self._browsers.read(request)
-        return self._ended(request, GameEnd.CANCELLED)
+        return self._end_page(request, GameEnd.CANCELLED)
 
-    async def wrong_code(self, request: Request) -> Response:
+    async def show_wrong_code(self, request: Request) -> Response:
         await self._browsers.read(request)
-        return self._ended(request, GameEnd.WRONG_CODE)
+        return self._end_page(request, GameEnd.WRONG_CODE)
 
-    async def denied(self, request: Request) -> Response:
+    async def show_denied(self, request: Request) -> Response:
         """The application does not let this account in: which one, and whom to ask."""
         browser = await self._browsers.read(request)
-        session = await self._occasion.standing(read_query(request, GsidQuery).gsid)
+        session = await self._purpose.find_session(read_query(request, GsidQuery).gsid)
         user = browser.signed_in.user if browser.signed_in else None
         if (
             session is None
@@ -138,35 +140,37 @@ class GamePages:
             or user is None
             or session.user_id != user.user_id
         ):
-            return self._ended(request, GameEnd.OVER)
-        named = self._occasion.applications(session)
-        refusing = await self._reasons.refusing(user, named) or self._occasion.application(session)
+            return self._end_page(request, GameEnd.OVER)
+        named = self._purpose.application_ids(session)
+        refusing = await self._reasons.find_refusing_application(user, named) or self._purpose.first_application_id(
+            session
+        )
         context = GameDeniedContext(
-            application=await self._occasion.name_of(refusing),
+            application=await self._purpose.application_name_by_id(refusing),
             login=user.login or "",
             ask=await self._owners.owner(refusing),
-            why=await self._reasons.why(browser.signed_in, named),
+            why=await self._reasons.explain(browser.signed_in, named),
         )
-        return self._pages.show(request, context)
+        return self._pages.render(request, context)
 
-    async def state(self, request: Request) -> Response:
-        session = await self._occasion.standing(read_query(request, GsidQuery).gsid)
+    async def show_state(self, request: Request) -> Response:
+        session = await self._purpose.find_session(read_query(request, GsidQuery).gsid)
         if session is None:
             return json_response(GameOverResponse())
         waiting = session.is_waited_for(self._clock.now())
         return json_response(GameStateResponse(state=session.stage.value, closed=session.closed, waiting=waiting))
 
-    def _ended(self, request: Request, end: GameEnd, *, gsid: str = "", until: str = "") -> Response:
+    def _end_page(self, request: Request, end: GameEnd, *, gsid: str = "", until: str = "") -> Response:
         status = NOT_FOUND if end is GameEnd.OVER else None
         followed = gsid if until else ""
-        return self._pages.show(request, GameEndContext(end=end, gsid=followed, until=until), status=status)
+        return self._pages.render(request, GameEndContext(end=end, gsid=followed, until=until), status=status)
 
     def endpoints(self) -> list[Endpoint]:
         done = Endpoint(
             name="game.done",
             path=Path.GAME_DONE,
             methods=("GET",),
-            handler=self.done,
+            handler=self.show_done,
             dialect=Dialect.PAGE,
             rate_class=RateClass.PUBLIC,
             section="pages",
@@ -175,10 +179,10 @@ class GamePages:
         )
         return [
             done,
-            replace(done, name="game.cancelled", path=Path.GAME_CANCELLED, handler=self.cancelled),
-            replace(done, name="game.wrong_code", path=Path.GAME_WRONG_CODE, handler=self.wrong_code),
-            replace(done, name="game.denied", path=Path.GAME_DENIED, handler=self.denied),
-            replace(done, name="game.state", path=Path.GAME_STATE, handler=self.state, dialect=Dialect.PLAIN),
+            replace(done, name="game.cancelled", path=Path.GAME_CANCELLED, handler=self.show_cancelled),
+            replace(done, name="game.wrong_code", path=Path.GAME_WRONG_CODE, handler=self.show_wrong_code),
+            replace(done, name="game.denied", path=Path.GAME_DENIED, handler=self.show_denied),
+            replace(done, name="game.state", path=Path.GAME_STATE, handler=self.show_state, dialect=Dialect.PLAIN),
         ]
 
 

@@ -33,12 +33,12 @@ class HomePage:
         query = read_query(request, HomeQuery)
         browser = await self._browsers.read(request)
         if query.gsid:
-            return await self._game.open(request, browser, query.gsid)
+            return await self._game.open_link(request, browser, query.gsid)
         if query.stoken:
             return await self._short_token.show(request, browser, query.stoken)
         if browser.signed_in is not None:
             return see_other(Path.ACCOUNT)
-        return await self._sign_in.form(request, browser)
+        return await self._sign_in.show_form(request, browser)
 
     def endpoint(self) -> Endpoint:
         return Endpoint(

@@ -23,7 +23,7 @@ THEMES_BY_VALUE: Final = {theme.value: theme for theme in Theme}
 class DisplayPreferences:
     lang: str
     theme: Theme = Theme.AUTO
-    asked_for: str = ""  # the language this very address names
+    requested_lang: str = ""  # the language this very address names
     query: str | None = None  # the rest of the address's query, or None where a link back here makes no sense
 
 
@@ -35,14 +35,14 @@ class DisplayPreferenceCookies:
         self._https = https
         self._prefix = "__Host-" if https else ""  # R8: plain names on loopback
 
-    def of(self, scope: Scope, *, account_lang: str = "", ui_locales: str = "") -> DisplayPreferences:
+    def read(self, scope: Scope, *, account_lang: str = "", ui_locales: str = "") -> DisplayPreferences:
         """One rule for every page, error pages too: `words.choose_language` says who comes before whom.
 
         `account_lang`: of somebody who is known but not signed in yet; `ui_locales`: of a way begun by an earlier
         request. What this request itself tells of either is found without them.
         """
         request = Request(scope)
-        asked_for, rest = self._split(scope)
+        asked_for, rest = self._split_query(scope)
         lang = choose_language(
             available=self._languages,
             chosen=asked_for or request.cookies.get(self._prefix + LANG_COOKIE, ""),
@@ -53,11 +53,11 @@ class DisplayPreferenceCookies:
         return DisplayPreferences(
             lang=lang,
             theme=THEMES_BY_VALUE.get(request.cookies.get(self._prefix + THEME_COOKIE, ""), Theme.AUTO),
-            asked_for=asked_for,
+            requested_lang=asked_for,
             query=rest if scope["method"] in ("GET", "HEAD") else None,
         )
 
-    def remember(self, response: Response, *, lang: str | None = None, theme: Theme | None = None) -> None:
+    def set_cookies(self, response: Response, *, lang: str | None = None, theme: Theme | None = None) -> None:
         for name, value in ((LANG_COOKIE, lang), (THEME_COOKIE, theme)):
             if value is not None:
                 response.set_cookie(
@@ -69,7 +69,7 @@ class DisplayPreferenceCookies:
                     samesite="lax",
                 )
 
-    def _split(self, scope: Scope) -> tuple[str, str | None]:
+    def _split_query(self, scope: Scope) -> tuple[str, str | None]:
         """The language the query names, if we speak it, and the query without it, as it was written."""
         query: bytes = scope.get("query_string", b"")
         if not query.isascii():

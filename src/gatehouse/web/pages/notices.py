@@ -20,18 +20,18 @@ class NoticeCookie:
         self._https = https
         self._name = f"__Host-{NOTICE_COOKIE}" if https else NOTICE_COOKIE  # R8: plain names on loopback
 
-    def leave(self, response: Response, notice: Notice) -> Response:
-        self._set(response, notice.value, NOTICE_SECONDS)
+    def set(self, response: Response, notice: Notice) -> Response:
+        self._set_cookie(response, notice.value, NOTICE_SECONDS)
         return response
 
     def read(self, request: Request) -> Notice | None:
         return NOTICES_BY_VALUE.get(request.cookies.get(self._name, ""))
 
-    def forget(self, response: Response) -> Response:
-        self._set(response, "", 0)
+    def clear(self, response: Response) -> Response:
+        self._set_cookie(response, "", 0)
         return response
 
-    def _set(self, response: Response, value: str, max_age: int) -> None:
+    def _set_cookie(self, response: Response, value: str, max_age: int) -> None:
         response.set_cookie(
             self._name, value, max_age=max_age, path="/", secure=self._https, httponly=True, samesite="lax"
         )

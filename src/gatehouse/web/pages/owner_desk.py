@@ -57,7 +57,7 @@ class AccountRequest:
 
     @property
     def browser_digest(self) -> bytes:
-        return sha256(self.browser.name)
+        return sha256(self.browser.browser_id)
 
 
 PageHandler = Callable[[Request, AccountRequest], Awaitable[Response]]
@@ -95,20 +95,20 @@ class AccountView:
         self._pages = pages
         self._notices = notices
 
-    def shown(self, path: Path, show: PageHandler, *, name: str, summary: str, fresh: bool = False) -> Endpoint:
+    def page(self, path: Path, show: PageHandler, *, name: str, summary: str, fresh: bool = False) -> Endpoint:
         """An endpoint that shows its owner something."""
 
         async def handler(request: Request) -> Response:
-            visit = await self._visit(request)
+            visit = await self._account_request(request)
             if visit is None:
                 return see_other(Path.SIGN_IN)
             if fresh and not self.is_fresh(visit):
-                return self.ask_again(path)
+                return self.reauthenticate(path)
             return await show(request, visit)
 
         return account_endpoint("GET", path, handler, name=name, summary=summary)
 
-    def posted(
+    def form(
         self,
         path: Path,
         into: type[Form],
@@ -122,34 +122,34 @@ class AccountView:
         """An endpoint that does something for its owner."""
 
         async def handler(request: Request) -> Response:
-            visit = await self._visit(request)
+            visit = await self._account_request(request)
             if visit is None:
                 return see_other(Path.SIGN_IN)
             form = await read_form(request, into)
             self._browsers.check_form(request, visit.browser, form.csrf)
             if fresh and not self.is_fresh(visit):
-                return self.ask_again(path)
+                return self.reauthenticate(path)
             return await act(request, visit, form)
 
         return account_endpoint("POST", path, handler, name=name, summary=summary, rate_class=rate_class)
 
-    def is_fresh(self, visit: AccountRequest) -> bool:
-        return self._sessions.is_fresh(visit.session)
+    def is_fresh(self, account: AccountRequest) -> bool:
+        return self._sessions.is_fresh(account.session)
 
-    def ask_again(self, path: str) -> Response:
+    def reauthenticate(self, path: str) -> Response:
         return see_other(f"{Path.CONFIRM}?{urlencode({'next': path})}")
 
-    def csrf(self, visit: AccountRequest) -> str:
-        return self._browsers.csrf(visit.browser)
+    def csrf_token(self, account: AccountRequest) -> str:
+        return self._browsers.csrf_token(account.browser)
 
     def show(self, request: Request, context: PageContext, *, status: int | None = None) -> Response:
-        return self._pages.show_off_loop(request, lambda: context, status=status or context.status)
+        return self._pages.render_off_loop(request, lambda: context, status=status or context.status)
 
-    def done(self, notice: Notice) -> Response:
+    def redirect_with_notice(self, notice: Notice) -> Response:
         """Back to the part of the account page that says once what was done."""
-        return self._notices.leave(see_other(section_address(NOTICE_SECTIONS[notice])), notice)
+        return self._notices.set(see_other(section_address(NOTICE_SECTIONS[notice])), notice)
 
-    async def _visit(self, request: Request) -> AccountRequest | None:
+    async def _account_request(self, request: Request) -> AccountRequest | None:
         """None for a stranger, and for a session that signs in to applications only (R1)."""
         browser = await self._browsers.read(request)
         signed_in = browser.signed_in

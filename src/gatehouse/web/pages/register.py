@@ -29,47 +29,47 @@ class RegisterForm(CsrfForm, frozen=True, kw_only=True):
 
 
 class RegisterPage:
-    def __init__(self, *, registration: SelfRegistration, desk: PublicForms, mail_is_logged: bool) -> None:
+    def __init__(self, *, registration: SelfRegistration, forms: PublicForms, mail_is_logged: bool) -> None:
         self._registration = registration
-        self._desk = desk
+        self._forms = forms
         self._mail_is_logged = mail_is_logged
 
     async def show(self, request: Request) -> Response:
         self._registration.refuse_when_closed()
-        browser = await self._desk.visitor(request)
-        context = RegisterContext(csrf=self._desk.csrf(browser), domains=self._registration.domains)
-        return self._desk.hand_out(request, browser, context)
+        browser = await self._forms.read_browser(request)
+        context = RegisterContext(csrf=self._forms.csrf_token(browser), domains=self._registration.domains)
+        return self._forms.show(request, browser, context)
 
     async def submit(self, request: Request) -> Response:
         """One answer for new and known addresses (LG-05); only what is wrong with the form itself is told."""
-        browser, form = await self._desk.take_back(request, RegisterForm)
+        browser, form = await self._forms.read(request, RegisterForm)
         try:
             await self._register(request, form)
         except BadAccount as error:
-            return self._again(request, browser, form, error)
+            return self._show_again(request, browser, form, error)
         context = CheckMailContext(
-            csrf=self._desk.csrf(browser),
+            csrf=self._forms.csrf_token(browser),
             purpose=MailPurpose.VERIFY,
             login=form.login,
             mail_is_logged=self._mail_is_logged,
         )
-        return self._desk.hand_out(request, browser, context)
+        return self._forms.show(request, browser, context)
 
     async def _register(self, request: Request, form: RegisterForm) -> None:
         refuse_different_passwords(form.password, form.repeated)
         newcomer = NewAccount(login=form.login, nick=form.nick, password=form.password)
-        await self._registration.register(newcomer, self._desk.asker(request))
+        await self._registration.register(newcomer, self._forms.link_requester(request))
 
-    def _again(self, request: Request, browser: Browser, form: RegisterForm, error: BadAccount) -> Response:
+    def _show_again(self, request: Request, browser: Browser, form: RegisterForm, error: BadAccount) -> Response:
         context = RegisterContext(
-            csrf=self._desk.csrf(browser),
+            csrf=self._forms.csrf_token(browser),
             interaction=form.interaction,
             login=form.login,
             nick=form.nick,
             domains=self._registration.domains,
             problem=problem_with(error),
         )
-        return self._desk.hand_out(request, browser, context, status=BAD_REQUEST)
+        return self._forms.show(request, browser, context, status=BAD_REQUEST)
 
     def endpoints(self) -> list[Endpoint]:
         return [

@@ -63,11 +63,11 @@ class PageRenderer:
         self._demo = demo
         self._brand = brand
         self._languages = languages or load_languages()
-        self._looks = DisplayPreferenceCookies(self._languages, https=https)
+        self._preferences = DisplayPreferenceCookies(self._languages, https=https)
         self._choices = choices
         self._templates = template_environment(assets)
 
-    def extended(self, part: str, choices: Mapping[str, object]) -> "PageRenderer":
+    def with_part(self, part: str, choices: Mapping[str, object]) -> "PageRenderer":
         """The same pages with the words of one more part, and its choices."""
         return PageRenderer(
             self._assets,
@@ -78,7 +78,7 @@ class PageRenderer:
             brand=self._brand,
         )
 
-    def show(
+    def render(
         self,
         request: Request,
         context: PageContext,
@@ -92,66 +92,70 @@ class PageRenderer:
 
         `account_lang` and `ui_locales`: see `Looks.of`, which knows who is signed in by itself.
         """
-        look = self._looks.of(request.scope, account_lang=account_lang, ui_locales=ui_locales)
-        response = html_response(self.text(context, look), status=status or context.status, headers=headers)
-        return self._looking(response, look)
+        look = self._preferences.read(request.scope, account_lang=account_lang, ui_locales=ui_locales)
+        response = html_response(self.render_html(context, look), status=status or context.status, headers=headers)
+        return self._with_preferences(response, look)
 
-    def show_off_loop(
+    def render_off_loop(
         self,
         request: Request,
         make: Callable[[], PageContext],
         *,
         status: int = 200,
-        around: Mapping[str, object] = MappingProxyType({}),
+        frame: Mapping[str, object] = MappingProxyType({}),
     ) -> Response:
         """A page that may be long: its context is made and rendered off the event loop.
 
         `around`: what a frame that many pages stand in has to be told.
         """
-        look = self._looks.of(request.scope)
-        return self._looking(OffLoopHtmlResponse(lambda: self.text(make(), look, around), status=status), look)
+        look = self._preferences.read(request.scope)
+        return self._with_preferences(
+            OffLoopHtmlResponse(lambda: self.render_html(make(), look, frame), status=status), look
+        )
 
-    def _looking(self, response: Response, look: DisplayPreferences) -> Response:
+    def _with_preferences(self, response: Response, look: DisplayPreferences) -> Response:
         response.headers["Content-Language"] = look.lang
-        if look.asked_for:
-            self._looks.remember(response, lang=look.asked_for)
+        if look.requested_lang:
+            self._preferences.set_cookies(response, lang=look.requested_lang)
         return response
 
-    def text(
-        self, context: PageContext, look: DisplayPreferences, around: Mapping[str, object] = MappingProxyType({})
+    def render_html(
+        self, context: PageContext, look: DisplayPreferences, frame: Mapping[str, object] = MappingProxyType({})
     ) -> str:
         told = {field.name: getattr(context, field.name) for field in fields(context)}
-        return self._templates.get_template(context.template).render(self._surroundings(look), **around, **told)
+        return self._templates.get_template(context.template).render(self._shared_context(look), **frame, **told)
 
     def language_of(self, request: Request) -> str:
         """The language a page would be shown in, for the mail or the account that comes of it."""
-        return self._looks.of(request.scope).lang
+        return self._preferences.read(request.scope).lang
 
-    def words_for(self, request: Request) -> Translator:
+    def translator_for(self, request: Request) -> Translator:
         """What a page would speak in, for a file that stands for one."""
         return self._languages[self.language_of(request)]
 
     def theme_of(self, request: Request) -> Theme:
-        return self._looks.of(request.scope).theme
+        return self._preferences.read(request.scope).theme
 
-    def remember(self, response: Response, *, lang: str | None = None, theme: Theme | None = None) -> None:
+    def set_preference_cookies(
+        self, response: Response, *, lang: str | None = None, theme: Theme | None = None
+    ) -> None:
         """Keep the choice in cookies of this browser."""
-        self._looks.remember(response, lang=lang, theme=theme)
+        self._preferences.set_cookies(response, lang=lang, theme=theme)
 
-    def error(self, status: int, title: str, message: str, request_id: str, scope: Scope | None = None) -> str:
+    def render_error(self, status: int, title: str, message: str, request_id: str, scope: Scope | None = None) -> str:
         """English words come from the error itself; other languages have their own for it, or for its status."""
-        look = DisplayPreferences(lang=FALLBACK_LANG) if scope is None else self._looks.of(scope)
+        look = DisplayPreferences(lang=FALLBACK_LANG) if scope is None else self._preferences.read(scope)
         t = self._languages[look.lang]
-        said = self._languages.said(look.lang, message)
+        said = self._languages.translate_message(look.lang, message)
         shown = ErrorContext(
             code=status,
             title=title if look.lang == FALLBACK_LANG else t(_error_key(t, "title", status)),
             message=t(_error_key(t, "text", status)) if said is None else said,
             request_id=request_id,
         )
-        return self.text(shown, look)
+        return self.render_html(shown, look)
 
-    def _surroundings(self, look: DisplayPreferences) -> dict[str, object]:
+    def _shared_context(self, look: DisplayPreferences) -> dict[str, object]:
         t = self._languages[look.lang]
         return {
             **self._choices,
@@ -163,14 +167,14 @@ class PageRenderer:
             "moment": partial(formats.exact_time, t),
             "ago": partial(formats.relative_time, t),
             "wait": partial(formats.duration, t),
-            "trouble": partial(self._trouble, t),
+            "trouble": partial(self._problem_text, t),
             "happened": partial(_event_text, t),
             "granted": partial(_scope_text, t),
         }
 
-    def _trouble(self, t: Translator, problem: PageProblem) -> str:
+    def _problem_text(self, t: Translator, problem: PageProblem) -> str:
         if problem.what is ProblemKind.INPUT:
-            return t("trouble.input", text=self._languages.said(t.lang, problem.text) or problem.text)
+            return t("trouble.input", text=self._languages.translate_message(t.lang, problem.text) or problem.text)
         return t(f"trouble.{problem.what}", wait=formats.duration(t, problem.seconds))
 
 

@@ -34,47 +34,47 @@ class ResetForm(CsrfForm, frozen=True, kw_only=True):
 
 
 class ResetPage:
-    def __init__(self, *, recovery: PasswordRecovery, desk: PublicForms) -> None:
+    def __init__(self, *, recovery: PasswordRecovery, forms: PublicForms) -> None:
         self._recovery = recovery
-        self._desk = desk
+        self._forms = forms
 
     async def show(self, request: Request) -> Response:
         token = read_query(request, MailedLinkQuery).token
-        owner = await self._recovery.owner(token)
-        browser = await self._desk.visitor(request)
-        context = ResetContext(csrf=self._desk.csrf(browser), token=token, login=owner.login or "")
-        return self._desk.hand_out(request, browser, context)
+        owner = await self._recovery.find_owner(token)
+        browser = await self._forms.read_browser(request)
+        context = ResetContext(csrf=self._forms.csrf_token(browser), token=token, login=owner.login or "")
+        return self._forms.show(request, browser, context)
 
     async def submit(self, request: Request) -> Response:
         """Signs nobody in: whoever reads the mail may still lack the second factor (LG-15)."""
-        browser, form = await self._desk.take_back(request, ResetForm)
-        owner = await self._recovery.owner(form.token)
+        browser, form = await self._forms.read(request, ResetForm)
+        owner = await self._recovery.find_owner(form.token)
         try:
             await self._reset(request, browser, form)
         except BadAccount as error:
             context = ResetContext(
-                csrf=self._desk.csrf(browser),
+                csrf=self._forms.csrf_token(browser),
                 token=form.token,
                 login=owner.login or "",
                 problem=problem_with(error),
             )
-            return self._desk.hand_out(request, browser, context, status=BAD_REQUEST)
+            return self._forms.show(request, browser, context, status=BAD_REQUEST)
         return see_other(f"{Path.SIGN_IN}?notice={Notice.PASSWORD_RESET}")
 
     async def _reset(self, request: Request, browser: Browser, form: ResetForm) -> None:
         refuse_different_passwords(form.password, form.repeated)
-        await self._recovery.reset(
+        await self._recovery.reset_password(
             form.token,
             form.password,
             origin=origin_of(request, ANONYMOUS_ACTOR),
             device=device_name(browser.agent),
             source=caller_address_of(request.scope).source,
-            cookie=browser.device,
+            device_cookie=browser.device,
         )
 
     def endpoints(self) -> list[Endpoint]:
-        show = self._desk.for_links(self.show, start_again=Path.FORGOT)
-        submit = self._desk.for_links(self.submit, start_again=Path.FORGOT)
+        show = self._forms.with_dead_link_page(self.show, start_again=Path.FORGOT)
+        submit = self._forms.with_dead_link_page(self.submit, start_again=Path.FORGOT)
         return [
             page_endpoint("GET", Path.RESET, show, name="reset.show", summary="Asks for a new password"),
             page_endpoint("POST", Path.RESET, submit, name="reset.submit", summary="Replace a password"),

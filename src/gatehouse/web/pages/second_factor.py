@@ -76,54 +76,54 @@ class SecondFactorPages:
         factors: SecondFactors,
         email_codes: EmailCodes,
         passkeys: Passkeys,
-        interactions: SignInFlows,
-        entrance: SignInCompletion,
+        sign_in_flows: SignInFlows,
+        completion: SignInCompletion,
         browsers: BrowserSessions,
-        way: SignInFlowPages,
+        flow_pages: SignInFlowPages,
         mail_is_logged: bool,
     ) -> None:
         self._accounts = accounts
         self._factors = factors
         self._email_codes = email_codes
         self._passkeys = passkeys
-        self._interactions = interactions
-        self._entrance = entrance
+        self._sign_in_flows = sign_in_flows
+        self._completion = completion
         self._browsers = browsers
-        self._way = way
+        self._flow_pages = flow_pages
         self._mail_is_logged = mail_is_logged
 
     async def show(self, request: Request) -> Response:
         query = read_query(request, FactorQuery)
         try:
-            stage = await self._stage(await self._browsers.read(request), query.interaction)
+            stage = await self._find_step(await self._browsers.read(request), query.interaction)
         except SignInFlowGone:
-            return self._way.expired(request, query.interaction)
+            return self._flow_pages.show_expired(request, query.interaction)
         notice = Notice.CODE_SENT if query.sent else None
-        return await self._form(request, stage, query.method, notice=notice)
+        return await self._form_page(request, stage, query.method, notice=notice)
 
     async def submit(self, request: Request) -> Response:
         browser = await self._browsers.read(request)
         form = await read_form(request, FactorForm)
         try:
             self._browsers.check_form(request, browser, form.csrf)
-            stage = await self._stage(browser, form.interaction)
-            return await self._try(request, stage, form)
+            stage = await self._find_step(browser, form.interaction)
+            return await self._sign_in(request, stage, form)
         except FormExpired:
-            return self._way.stale(request, form.interaction)
+            return self._flow_pages.show_stale(request, form.interaction)
         except SignInFlowGone:
-            return self._way.expired(request, form.interaction)
+            return self._flow_pages.show_expired(request, form.interaction)
 
-    async def choose(self, request: Request) -> Response:
+    async def choose_method(self, request: Request) -> Response:
         """Another method was asked for; choosing e-mail sends a code."""
         browser = await self._browsers.read(request)
         form = await read_form(request, MethodForm)
         try:
             self._browsers.check_form(request, browser, form.csrf)
-            stage = await self._stage(browser, form.interaction)
+            stage = await self._find_step(browser, form.interaction)
         except FormExpired:
-            return self._way.stale(request, form.interaction)
+            return self._flow_pages.show_stale(request, form.interaction)
         except SignInFlowGone:
-            return self._way.expired(request, form.interaction)
+            return self._flow_pages.show_expired(request, form.interaction)
         address = f"{step_address(FlowStep.FACTOR, stage.handle)}&method={form.method}"
         if form.method is not FactorMethod.EMAIL:
             return see_other(address)
@@ -131,26 +131,28 @@ class SecondFactorPages:
             await self._send_code(request, stage)
         except TooMany as closed:
             problem = PageProblem(what=ProblemKind.THROTTLED, seconds=closed.retry_after)
-            return await self._form(request, stage, form.method, problem=problem, status=TOO_MANY_REQUESTS)
+            return await self._form_page(request, stage, form.method, problem=problem, status=TOO_MANY_REQUESTS)
         return see_other(address + SENT_MARK)
 
-    async def _try(self, request: Request, stage: SecondFactorStep, form: FactorForm) -> Response:
+    async def _sign_in(self, request: Request, stage: SecondFactorStep, form: FactorForm) -> Response:
         try:
             await self._prove(request, stage, form)
         except (SecondFactorWrong, PasskeyRefused):
-            stage = replace(stage, interaction=await self._interactions.failed(stage.interaction))
+            stage = replace(stage, interaction=await self._sign_in_flows.count_failure(stage.interaction))
             problem = PageProblem(what=ProblemKind.PASSKEY_FAILED if form.credential else ProblemKind.WRONG_CODE)
-            return await self._form(request, stage, form.method, problem=problem, status=FORBIDDEN)
+            return await self._form_page(request, stage, form.method, problem=problem, status=FORBIDDEN)
         except TooMany as closed:
             problem = PageProblem(what=ProblemKind.THROTTLED, seconds=closed.retry_after)
-            return await self._form(request, stage, form.method, problem=problem, status=TOO_MANY_REQUESTS)
-        return await self._entrance.admit(request, stage.browser, stage.user, SignInMethod.TWO_STEP, stage.handle)
+            return await self._form_page(request, stage, form.method, problem=problem, status=TOO_MANY_REQUESTS)
+        return await self._completion.open_session(
+            request, stage.browser, stage.user, SignInMethod.TWO_STEP, stage.handle
+        )
 
     async def _prove(self, request: Request, stage: SecondFactorStep, form: FactorForm) -> None:
         origin = origin_of(request, stage.user.user_id)
         if form.credential:
-            browser = sha256(stage.browser.name)
-            await self._passkeys.sign_in(form.credential, browser=browser, origin=origin, user=stage.user)
+            browser = sha256(stage.browser.browser_id)
+            await self._passkeys.authenticate(form.credential, browser=browser, origin=origin, user=stage.user)
             return
         method = None if form.method in (None, FactorMethod.PASSKEY) else Factor(form.method)
         await self._factors.verify(
@@ -161,17 +163,17 @@ class SecondFactorPages:
         origin = origin_of(request, stage.user.user_id)
         await self._email_codes.send(stage.user, origin=origin, device=device_name(stage.browser.agent))
 
-    async def _stage(self, browser: Browser, handle: str) -> SecondFactorStep:
-        interaction = await self._interactions.find(handle, browser=browser.name)
+    async def _find_step(self, browser: Browser, handle: str) -> SecondFactorStep:
+        interaction = await self._sign_in_flows.find(handle, browser=browser.browser_id)
         if interaction.user_id is None or interaction.step is not FlowStep.FACTOR:
             raise SignInFlowGone
         user = await self._accounts.user(interaction.user_id)
-        factors = await self._factors.of(user)
-        if user.blocked or not first_factor_is_valid(interaction, user) or not factors.offered:
+        factors = await self._factors.load_factors(user)
+        if user.blocked or not first_factor_is_valid(interaction, user) or not factors.accepted_factors:
             raise SignInFlowGone
         return SecondFactorStep(browser=browser, handle=handle, interaction=interaction, user=user, factors=factors)
 
-    async def _form(
+    async def _form_page(
         self,
         request: Request,
         stage: SecondFactorStep,
@@ -181,27 +183,27 @@ class SecondFactorPages:
         notice: Notice | None = None,
         status: int = 200,
     ) -> Response:
-        destination = await self._interactions.destination(stage.interaction)
-        offered = tuple(FactorMethod(factor) for factor in stage.factors.offered)
+        destination = await self._sign_in_flows.destination(stage.interaction)
+        offered = tuple(FactorMethod(factor) for factor in stage.factors.accepted_factors)
         method = chosen if chosen in offered else offered[0]
         context = SecondFactorContext(
-            csrf=self._browsers.csrf(stage.browser),
+            csrf=self._browsers.csrf_token(stage.browser),
             interaction=stage.handle,
             method=method,
             others=tuple(other for other in offered if other is not method),
             application=destination.application,
             sent_to=masked_email(stage.user.login or "") if method is FactorMethod.EMAIL else "",
-            passkey_options=await self._options(stage) if method is FactorMethod.PASSKEY else "",
+            passkey_options=await self._passkey_options(stage) if method is FactorMethod.PASSKEY else "",
             problem=problem,
             notice=notice,
             mail_is_logged=self._mail_is_logged,
         )
-        return self._way.show(
+        return self._flow_pages.show(
             request, stage.browser, destination, context, status=status, account_lang=stage.user.lang
         )
 
-    async def _options(self, stage: SecondFactorStep) -> str:
-        return await self._passkeys.sign_in_options(browser=sha256(stage.browser.name), user=stage.user)
+    async def _passkey_options(self, stage: SecondFactorStep) -> str:
+        return await self._passkeys.sign_in_options(browser=sha256(stage.browser.browser_id), user=stage.user)
 
     def endpoints(self) -> list[Endpoint]:
         shown = Endpoint(
@@ -223,7 +225,7 @@ class SecondFactorPages:
                 posted,
                 name="second_factor.choose",
                 path=Path.SECOND_FACTOR_METHOD,
-                handler=self.choose,
+                handler=self.choose_method,
                 summary="Ask for another method",
             ),
         ]

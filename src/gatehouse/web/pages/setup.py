@@ -50,32 +50,32 @@ class SetupPage:
         self,
         *,
         setup: Setup,
-        guesses: AttemptLimiter,
+        attempts: AttemptLimiter,
         pages: PageRenderer,
         base_url: str,
         samples: SampleCommands = NO_SAMPLES,
     ) -> None:
         self._setup = setup
-        self._guesses = guesses
+        self._attempts = attempts
         self._pages = pages
         self._base_url = base_url
         self._samples = samples
 
     async def show(self, request: Request) -> Response:
         link = read_query(request, SetupQuery)
-        await self._check(request, link.token)
-        return self._pages.show(request, SetupContext(token=link.token))
+        await self._check_link(request, link.token)
+        return self._pages.render(request, SetupContext(token=link.token))
 
     async def submit(self, request: Request) -> Response:
         refuse_foreign_page(request, self._base_url)
         form = await read_form(request, SetupForm)
-        await self._check(request, form.token)
+        await self._check_link(request, form.token)
         if form.password != form.repeated:
-            return self._again(request, form, PageProblem(what=ProblemKind.PASSWORDS_DIFFER))
+            return self._show_again(request, form, PageProblem(what=ProblemKind.PASSWORDS_DIFFER))
         try:
             user = await self._complete(form, origin_of(request, "setup"))
         except BadAccount as error:
-            return self._again(request, form, PageProblem(what=ProblemKind.INPUT, text=error.detail))
+            return self._show_again(request, form, PageProblem(what=ProblemKind.INPUT, text=error.detail))
         done = SetupDoneContext(
             nick=user.nick,
             login=user.login or "",
@@ -83,25 +83,25 @@ class SetupPage:
             sample_app=self._samples.app,
             sample_game=self._samples.game,
         )
-        return self._pages.show(request, done)
+        return self._pages.render(request, done)
 
     async def _complete(self, form: SetupForm, origin: AuditOrigin) -> User:
         return await self._setup.complete(
             form.token, login=form.login, nick=form.nick, password=form.password, origin=origin
         )
 
-    def _again(self, request: Request, form: SetupForm, problem: PageProblem) -> Response:
+    def _show_again(self, request: Request, form: SetupForm, problem: PageProblem) -> Response:
         typed = SetupContext(token=form.token, login=form.login, nick=form.nick, problem=problem)
-        return self._pages.show(request, typed, status=400)
+        return self._pages.render(request, typed, status=400)
 
-    async def _check(self, request: Request, token: str) -> None:
+    async def _check_link(self, request: Request, token: str) -> None:
         """Count guesses at the link by their source; the link itself is 256 bit."""
         source = caller_address_of(request.scope).source
-        await self._guesses.check("setup", source)
+        await self._attempts.refuse_blocked("setup", source)
         try:
-            await self._setup.check_link(token)
+            await self._setup.refuse_dead_link(token)
         except Exception:
-            await self._guesses.failed("setup", source)
+            await self._attempts.record_failure("setup", source)
             raise
 
     def endpoints(self) -> list[Endpoint]:

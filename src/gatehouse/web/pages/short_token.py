@@ -34,11 +34,11 @@ class ShortTokenPage:
         self._pages = pages
 
     async def show(self, request: Request, browser: Browser, stoken: str) -> Response:
-        user = await self._tokens.owner(stoken, proven_address(request))
+        user = await self._tokens.find_owner(stoken, proven_address(request))
         context = ShortTokenContext(
-            csrf=self._browsers.csrf(browser), stoken=stoken, nick=user.nick, login=user.login or ""
+            csrf=self._browsers.csrf_token(browser), stoken=stoken, nick=user.nick, login=user.login or ""
         )
-        return self._browsers.remember(self._pages.show(request, context), browser)
+        return self._browsers.set_browser_cookie(self._pages.render(request, context), browser)
 
     async def submit(self, request: Request) -> Response:
         """Open a limited session: it signs in to first-party clients and nowhere else."""
@@ -54,7 +54,7 @@ class ShortTokenPage:
             replaces=browser.session,
             strength=SessionStrength.LIMITED,
         )
-        return self._browsers.signed_in(see_other(Path.HOME), opened.secret)
+        return self._browsers.set_session_cookie(see_other(Path.HOME), opened.secret)
 
     def endpoint(self) -> Endpoint:
         return Endpoint(

@@ -66,10 +66,10 @@ class SignInPages:
         accounts: AccountStore,
         passkeys: Passkeys,
         sessions: Sessions,
-        entrance: SignInCompletion,
+        completion: SignInCompletion,
         browsers: BrowserSessions,
         pages: PageRenderer,
-        way: SignInFlowPages,
+        flow_pages: SignInFlowPages,
         register_enabled: bool,
         base_url: str,
     ) -> None:
@@ -77,10 +77,10 @@ class SignInPages:
         self._accounts = accounts
         self._passkeys = passkeys
         self._sessions = sessions
-        self._entrance = entrance
+        self._completion = completion
         self._browsers = browsers
         self._pages = pages
-        self._way = way
+        self._flow_pages = flow_pages
         self._register_enabled = register_enabled
         self._base_url = base_url
 
@@ -88,9 +88,9 @@ class SignInPages:
         browser = await self._browsers.read(request)
         query = read_query(request, SignInQuery)
         try:
-            return await self.form(request, browser, query.interaction, notice=ARRIVAL_NOTICES.get(query.notice))
+            return await self.show_form(request, browser, query.interaction, notice=ARRIVAL_NOTICES.get(query.notice))
         except SignInFlowGone:
-            return self._way.expired(request, query.interaction)
+            return self._flow_pages.show_expired(request, query.interaction)
 
     async def submit(self, request: Request) -> Response:
         browser = await self._browsers.read(request)
@@ -99,31 +99,31 @@ class SignInPages:
             self._browsers.check_form(request, browser, form.csrf)
             return await self._try_password(request, browser, form)
         except FormExpired:
-            return self._way.stale(request, form.interaction)
+            return self._flow_pages.show_stale(request, form.interaction)
         except SignInFlowGone:
-            return self._way.expired(request, form.interaction)
+            return self._flow_pages.show_expired(request, form.interaction)
 
     async def _try_password(self, request: Request, browser: Browser, form: SignInForm) -> Response:
-        await self._way.destination(browser, form.interaction)  # whoever comes too late proves nothing in vain
+        await self._flow_pages.destination(browser, form.interaction)  # whoever comes too late proves nothing in vain
         attempt = PasswordAttempt(
             login=form.login,
             password=form.password,
             source=caller_address_of(request.scope).source,
-            device=browser.device,
+            device_cookie=browser.device,
         )
         try:
-            user = await self._sign_in.with_password(attempt)
+            user = await self._sign_in.verify(attempt)
         except SignInRefused:
             problem = PageProblem(what=ProblemKind.WRONG_LOGIN)
-            return await self.form(request, browser, form.interaction, form.login, problem, status=FORBIDDEN)
+            return await self.show_form(request, browser, form.interaction, form.login, problem, status=FORBIDDEN)
         except TooMany as closed:
             problem = PageProblem(what=ProblemKind.THROTTLED, seconds=closed.retry_after)
-            answer = await self.form(
+            answer = await self.show_form(
                 request, browser, form.interaction, form.login, problem, status=TOO_MANY_REQUESTS
             )
             answer.headers["Retry-After"] = str(closed.retry_after)
             return answer
-        return await self._entrance.first_proof(request, browser, user, form.interaction)
+        return await self._completion.accept_password(request, browser, user, form.interaction)
 
     async def submit_passkey(self, request: Request) -> Response:
         """Passwordless: the passkey says whose it is and was unlocked by that person, two factors in one."""
@@ -133,23 +133,23 @@ class SignInPages:
             self._browsers.check_form(request, browser, form.csrf)
             return await self._try_passkey(request, browser, form)
         except FormExpired:
-            return self._way.stale(request, form.interaction)
+            return self._flow_pages.show_stale(request, form.interaction)
         except SignInFlowGone:
-            return self._way.expired(request, form.interaction)
+            return self._flow_pages.show_expired(request, form.interaction)
 
     async def _try_passkey(self, request: Request, browser: Browser, form: PasskeySignInForm) -> Response:
-        await self._way.destination(browser, form.interaction)
+        await self._flow_pages.destination(browser, form.interaction)
         try:
-            passkey = await self._passkeys.sign_in(
-                form.credential, browser=sha256(browser.name), origin=origin_of(request, "passkey")
+            passkey = await self._passkeys.authenticate(
+                form.credential, browser=sha256(browser.browser_id), origin=origin_of(request, "passkey")
             )
             user = await self._accounts.user(passkey.user_id)
         except PasskeyRefused:
             user = None
         if user is None or user.blocked:
             problem = PageProblem(what=ProblemKind.PASSKEY_FAILED)
-            return await self.form(request, browser, form.interaction, problem=problem, status=FORBIDDEN)
-        return await self._entrance.admit(request, browser, user, SignInMethod.PASSKEY, form.interaction)
+            return await self.show_form(request, browser, form.interaction, problem=problem, status=FORBIDDEN)
+        return await self._completion.open_session(request, browser, user, SignInMethod.PASSKEY, form.interaction)
 
     async def sign_out(self, request: Request) -> Response:
         browser = await self._browsers.read(request)
@@ -158,9 +158,9 @@ class SignInPages:
         if browser.signed_in is not None:
             origin = origin_of(request, browser.signed_in.user.user_id)
             await self._sessions.end(browser.signed_in, browser.signed_in.session.session_id, origin)
-        return self._browsers.signed_out(self._pages.show(request, SignedOutContext()))
+        return self._browsers.clear_session_cookie(self._pages.render(request, SignedOutContext()))
 
-    async def form(
+    async def show_form(
         self,
         request: Request,
         browser: Browser,
@@ -171,10 +171,10 @@ class SignInPages:
         notice: Notice | None = None,
         status: int = 200,
     ) -> Response:
-        destination = await self._way.destination(browser, interaction)
-        possible = self._passkeys.are_possible
+        destination = await self._flow_pages.destination(browser, interaction)
+        possible = self._passkeys.are_supported
         context = SignInContext(
-            csrf=self._browsers.csrf(browser),
+            csrf=self._browsers.csrf_token(browser),
             interaction=interaction,
             login=login or destination.login_hint,
             problem=problem,
@@ -184,9 +184,11 @@ class SignInPages:
             phone_link=f"{self._base_url}{destination.hand_over}" if destination.hand_over else "",
             register_enabled=self._register_enabled,
             passkeys_enabled=possible,
-            passkey_options=await self._passkeys.sign_in_options(browser=sha256(browser.name)) if possible else "",
+            passkey_options=await self._passkeys.sign_in_options(browser=sha256(browser.browser_id))
+            if possible
+            else "",
         )
-        return self._way.show(request, browser, destination, context, status=status)
+        return self._flow_pages.show(request, browser, destination, context, status=status)
 
     def endpoints(self) -> list[Endpoint]:
         shown = Endpoint(

@@ -24,41 +24,41 @@ class ResendForm(CsrfForm, frozen=True, kw_only=True):
 
 class VerifyEmailPage:
     def __init__(
-        self, *, registration: SelfRegistration, proofs: EmailVerification, desk: PublicForms, mail_is_logged: bool
+        self, *, registration: SelfRegistration, proofs: EmailVerification, forms: PublicForms, mail_is_logged: bool
     ) -> None:
         self._registration = registration
         self._proofs = proofs
-        self._desk = desk
+        self._forms = forms
         self._mail_is_logged = mail_is_logged
 
     async def show(self, request: Request) -> Response:
         """Spends nothing: programs that look through mail open every link in it."""
         token = read_query(request, MailedLinkQuery).token
-        owner = await self._proofs.unproved(token)
-        browser = await self._desk.visitor(request)
-        context = VerifyEmailContext(csrf=self._desk.csrf(browser), token=token, login=owner.login or "")
-        return self._desk.hand_out(request, browser, context)
+        owner = await self._proofs.find_unverified(token)
+        browser = await self._forms.read_browser(request)
+        context = VerifyEmailContext(csrf=self._forms.csrf_token(browser), token=token, login=owner.login or "")
+        return self._forms.show(request, browser, context)
 
     async def submit(self, request: Request) -> Response:
-        browser, form = await self._desk.take_back(request, VerifyEmailForm)
-        owner = await self._proofs.verify(form.token, origin_of(request, ANONYMOUS_ACTOR))
-        return self._desk.hand_out(request, browser, EmailVerifiedContext(login=owner.login or ""))
+        browser, form = await self._forms.read(request, VerifyEmailForm)
+        owner = await self._proofs.verify_email(form.token, origin_of(request, ANONYMOUS_ACTOR))
+        return self._forms.show(request, browser, EmailVerifiedContext(login=owner.login or ""))
 
     async def send_again(self, request: Request) -> Response:
         """One answer for every address (LG-05)."""
-        browser, form = await self._desk.take_back(request, ResendForm)
-        await self._registration.send_again(form.login, self._desk.asker(request))
+        browser, form = await self._forms.read(request, ResendForm)
+        await self._registration.resend_verification(form.login, self._forms.link_requester(request))
         context = CheckMailContext(
-            csrf=self._desk.csrf(browser),
+            csrf=self._forms.csrf_token(browser),
             purpose=MailPurpose.VERIFY,
             login=form.login,
             mail_is_logged=self._mail_is_logged,
         )
-        return self._desk.hand_out(request, browser, context)
+        return self._forms.show(request, browser, context)
 
     def endpoints(self) -> list[Endpoint]:
-        show = self._desk.for_links(self.show, start_again=Path.SIGN_IN)
-        submit = self._desk.for_links(self.submit, start_again=Path.SIGN_IN)
+        show = self._forms.with_dead_link_page(self.show, start_again=Path.SIGN_IN)
+        submit = self._forms.with_dead_link_page(self.submit, start_again=Path.SIGN_IN)
         return [
             page_endpoint(
                 "GET", Path.VERIFY_EMAIL, show, name="verify_email.show", summary="Asks to confirm an address"

@@ -26,8 +26,8 @@ NO_DESTINATION: Final = Destination()
 
 
 class SignInFlowPages:
-    def __init__(self, *, interactions: SignInFlows, browsers: BrowserSessions, pages: PageRenderer) -> None:
-        self._interactions = interactions
+    def __init__(self, *, sign_in_flows: SignInFlows, browsers: BrowserSessions, pages: PageRenderer) -> None:
+        self._sign_in_flows = sign_in_flows
         self._browsers = browsers
         self._pages = pages
 
@@ -35,8 +35,8 @@ class SignInFlowPages:
         """Where the way leads that this browser is on; nowhere without one. Raises InteractionGone."""
         if not handle:
             return NO_DESTINATION
-        interaction = await self._interactions.find(handle, browser=browser.name)
-        return await self._interactions.destination(interaction)
+        interaction = await self._sign_in_flows.find(handle, browser=browser.browser_id)
+        return await self._sign_in_flows.destination(interaction)
 
     def show(
         self,
@@ -51,7 +51,7 @@ class SignInFlowPages:
         """The page, whose form may lead to the application in the end: browsers hold redirects to form-action too."""
         leads_to = destination.form_action
         policy = {"Content-Security-Policy": content_security_policy(form_action=[leads_to])} if leads_to else {}
-        page = self._pages.show(
+        page = self._pages.render(
             request,
             context,
             status=status,
@@ -59,22 +59,22 @@ class SignInFlowPages:
             ui_locales=destination.ui_locales,
             headers=policy,
         )
-        return self._browsers.remember(page, browser)
+        return self._browsers.set_browser_cookie(page, browser)
 
-    def expired(self, request: Request, handle: str) -> Response:
+    def show_expired(self, request: Request, handle: str) -> Response:
         """No dead end: the link begins the same request anew."""
         again = restart_address(handle)
-        return self._pages.show(request, ExpiredContext(start_again=again), ui_locales=ui_locales_in(again))
+        return self._pages.render(request, ExpiredContext(start_again=again), ui_locales=ui_locales_in(again))
 
-    def stale(self, request: Request, handle: str) -> Response:
+    def show_stale(self, request: Request, handle: str) -> Response:
         return stale_form_page(self._pages, request, handle)
 
 
-def stale_form_page(pages: PageRenderer, request: Request, handle: str, *, otherwise: str = Path.SIGN_IN) -> Response:
+def stale_form_page(pages: PageRenderer, request: Request, handle: str, *, fallback: str = Path.SIGN_IN) -> Response:
     """The form is from before a sign-in or sign-out, and does nothing; its request begins anew by the link."""
-    again = restart_address(handle, otherwise=otherwise)
+    again = restart_address(handle, fallback=fallback)
     context = ExpiredContext(start_again=again, is_stale=True)
-    return pages.show(request, context, status=STALE_FORM_STATUS, ui_locales=ui_locales_in(again))
+    return pages.render(request, context, status=STALE_FORM_STATUS, ui_locales=ui_locales_in(again))
 
 
 def pack_request(query: bytes) -> str:
@@ -86,12 +86,12 @@ def pack_request(query: bytes) -> str:
     return packed if len(packed) <= MAX_PACKED_LENGTH else ""
 
 
-def restart_address(handle: str, *, otherwise: str = Path.SIGN_IN) -> str:
+def restart_address(handle: str, *, fallback: str = Path.SIGN_IN) -> str:
     """An address of ours, whatever the handle holds: anybody may have written it."""
     query = _unpack_request(request_of_handle(handle))
     if query.startswith(f"{Path.HOME}?") or is_console_page(query):
         return query
-    return f"{Path.AUTHORIZE}?{query}" if query else otherwise
+    return f"{Path.AUTHORIZE}?{query}" if query else fallback
 
 
 def ui_locales_in(address: str) -> str:

@@ -38,12 +38,12 @@ class Translator:
 
     def __call__(self, key: str, /, **values: object) -> Markup:
         """`t("time.minutes", count=2)` in templates. An unknown key or a missing value raises KeyError."""
-        return Markup(self.texts[self._form_of(key, values)]).format(**values)  # noqa: S704 - the text is ours
+        return Markup(self.texts[self._plural_key(key, values)]).format(**values)  # noqa: S704 - the text is ours
 
     def knows(self, key: str) -> bool:
         return key in self.texts
 
-    def _form_of(self, key: str, values: Mapping[str, object]) -> str:
+    def _plural_key(self, key: str, values: Mapping[str, object]) -> str:
         # One for 1 and other for the rest is right for English and German; a third language may need more forms.
         if "count" not in values or f"{key}_one" not in self.texts:
             return key
@@ -56,7 +56,7 @@ class Languages:
     def __init__(self, by_lang: Mapping[str, Translator]) -> None:
         self._by_lang = dict(by_lang)
         known = by_lang[FALLBACK_LANG].texts
-        self._said = {text: key for key, text in known.items() if key.startswith("said.")}
+        self._message_keys = {text: key for key, text in known.items() if key.startswith("said.")}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_lang)
@@ -64,9 +64,9 @@ class Languages:
     def __getitem__(self, lang: str) -> Translator:
         return self._by_lang[lang]
 
-    def said(self, lang: str, english: str) -> str | None:
+    def translate_message(self, lang: str, english: str) -> str | None:
         """The fixed text of an error in that language; None where only the English one exists."""
-        key = self._said.get(english)
+        key = self._message_keys.get(english)
         if lang == FALLBACK_LANG:
             return english
         return None if key is None else self._by_lang[lang].texts[key]

@@ -53,13 +53,13 @@ class AccessKeyResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
 
 
 class AccessKeyEndpoint:
-    def __init__(self, *, keys: AccessKeyCommands, desk: RequestAuthenticator) -> None:
+    def __init__(self, *, keys: AccessKeyCommands, authenticator: RequestAuthenticator) -> None:
         self._keys = keys
-        self._desk = desk
+        self._authenticator = authenticator
 
-    async def act(self, request: Request) -> Response:
+    async def handle(self, request: Request) -> Response:
         ask = await read_json(request, AccessKeyRequest)
-        visit = await self._desk.visit(
+        visit = await self._authenticator.authenticate(
             request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
         )
         actor, application_id = actor_of(request, visit), require_field(visit.application_id, "application_id")
@@ -80,7 +80,7 @@ class AccessKeyEndpoint:
     def endpoint(self) -> Endpoint:
         return permission_endpoint(
             "accessKey",
-            self.act,
+            self.handle,
             name="access_key",
             request=AccessKeyRequest,
             section="interface §4.8",

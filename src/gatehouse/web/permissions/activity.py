@@ -49,20 +49,20 @@ class ActivityResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ActivityEndpoint:
-    def __init__(self, *, find: FindRecord, desk: RequestAuthenticator) -> None:
+    def __init__(self, *, find: FindRecord, authenticator: RequestAuthenticator) -> None:
         """`find`: what the log has of this id for this caller, cut to what he may see (admin/seen_log.py)."""
         self._find = find
-        self._desk = desk
+        self._authenticator = authenticator
 
-    async def act(self, request: Request) -> Response:
+    async def handle(self, request: Request) -> Response:
         ask = await read_json(request, ActivityRequest)
-        visit = await self._desk.visit(request, ask, DEFAULT_POLICY)
+        visit = await self._authenticator.authenticate(request, ask, DEFAULT_POLICY)
         return data_response(activity_entry(await self._find(visit, ask.data.record_id)))
 
     def endpoint(self) -> Endpoint:
         return permission_endpoint(
             "activity",
-            self.act,
+            self.handle,
             name="activity",
             request=ActivityRequest,
             section="interface §4.14",

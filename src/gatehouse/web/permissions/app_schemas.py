@@ -80,23 +80,28 @@ class SchemaDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 class SchemaEndpoints:
     def __init__(
-        self, *, schemas: SchemaCommands, past: LoadPastModel, roles: RoleList, desk: RequestAuthenticator
+        self,
+        *,
+        schemas: SchemaCommands,
+        load_past_model: LoadPastModel,
+        roles: RoleList,
+        authenticator: RequestAuthenticator,
     ) -> None:
         self._schemas = schemas
-        self._past = past
+        self._load_past_model = load_past_model
         self._roles = roles
-        self._desk = desk
+        self._authenticator = authenticator
 
     async def schema(self, request: Request) -> Response:
         ask = await read_json(request, SchemaRequest)
-        visit = await self._desk.visit(
+        visit = await self._authenticator.authenticate(
             request, ask, ABOUT_APPLICATION, application_id=parse_optional_application_id(ask.application_id)
         )
         match ask.action:
             case "get":
-                model, version = visit.opened(Operation.SCHEMA_GET), ask.options.version
+                model, version = visit.require_application(Operation.SCHEMA_GET), ask.options.version
                 if version is not None:
-                    model = await self._past(model, version)
+                    model = await self._load_past_model(model, version)
                 shown = (
                     whole_schema(model) if ask.options.section is None else schema_section(model, ask.options.section)
                 )
@@ -105,37 +110,39 @@ class SchemaEndpoints:
                     request, await model_work(model), value, narrower=ONE_SECTION_HINT
                 )
             case "save":
-                model = visit.opened(Operation.SCHEMA_SAVE)
+                model = visit.require_application(Operation.SCHEMA_SAVE)
                 saved = await self._schemas.save(actor_of(request, visit), model, require_field(ask.data, "data"))
-                return await self._saved(saved)
+                return await self._saved_response(saved)
 
     async def roles(self, request: Request) -> Response:
         ask = await read_json(request, RolesRequest)
-        visit = await self._desk.visit(
+        visit = await self._authenticator.authenticate(
             request, ask, ABOUT_APPLICATION, application_id=parse_optional_application_id(ask.application_id)
         )
         actor = actor_of(request, visit)
         match ask.action:
             case "get":
                 if ask.data.name is UNSET:
-                    return await self._all_roles(visit)
-                return data_response(role_record(await self._roles.one(visit, ask.data.name)))
+                    return await self._all_roles_response(visit)
+                return data_response(role_record(await self._roles.get_role(visit, ask.data.name)))
             case "save":
-                model = await self._schemas.save_role(actor, visit.opened(Operation.ROLES_SAVE), ask.data)
-                return data_response(role_record(await self._roles.saved(model, str(ask.data.name))))
+                model = await self._schemas.save_role(
+                    actor, visit.require_application(Operation.ROLES_SAVE), ask.data
+                )
+                return data_response(role_record(await self._roles.get_saved_role(model, str(ask.data.name))))
             case "delete":
                 if ask.data.name is UNSET:
                     raise Malformed("data.name: which role?")
-                model = visit.opened(Operation.ROLES_SAVE)
+                model = visit.require_application(Operation.ROLES_SAVE)
                 await self._schemas.delete_role(actor, model, ask.data.name, ask.data.version)
                 return ok_response()
 
-    async def _all_roles(self, visit: AuthenticatedRequest) -> Response:
-        seen = await self._roles.all(visit)
-        weight = await model_work(visit.opened(Operation.ROLE_NAMES))
+    async def _all_roles_response(self, authenticated: AuthenticatedRequest) -> Response:
+        seen = await self._roles.list_roles(authenticated)
+        weight = await model_work(authenticated.require_application(Operation.ROLE_NAMES))
         return await data_response_off_loop(weight, [role_record(one) for one in seen], narrower=ONE_ROLE_HINT)
 
-    async def _saved(self, saved: SavedSchema) -> Response:
+    async def _saved_response(self, saved: SavedSchema) -> Response:
         """It is saved, so it is never refused: without the roles, where they are too large, which is said."""
         weight = await model_work(saved.model)
         try:

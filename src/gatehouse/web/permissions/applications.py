@@ -53,17 +53,17 @@ class ApplicationResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
 
 
 class ApplicationEndpoints:
-    def __init__(self, *, applications: ApplicationCommands, desk: RequestAuthenticator) -> None:
+    def __init__(self, *, applications: ApplicationCommands, authenticator: RequestAuthenticator) -> None:
         self._applications = applications
-        self._desk = desk
+        self._authenticator = authenticator
 
-    async def act(self, request: Request) -> Response:
+    async def handle(self, request: Request) -> Response:
         ask = await read_json(request, ApplicationRequest)
         named = draft_application_id(ask.data)
         if named is None and ask.action != "save":
             raise Malformed("data.application_id: which application?")
         need = ABOUT_APPLICATION if ask.action == "get" else DEFAULT_POLICY
-        actor = await self._desk.actor(request, ask, need, application_id=named)
+        actor = await self._authenticator.authenticate_actor(request, ask, need, application_id=named)
         match ask.action:
             case "get":
                 found = await self._applications.get(actor, named or 0)
@@ -79,7 +79,7 @@ class ApplicationEndpoints:
     async def save_tags(self, request: Request) -> Response:
         ask = await read_json(request, ApplicationTagsRequest)
         named = None if ask.application_id is None else grammar.parse_application_id(ask.application_id)
-        visit = await self._desk.visit(request, ask, DEFAULT_POLICY, application_id=named)
+        visit = await self._authenticator.authenticate(request, ask, DEFAULT_POLICY, application_id=named)
         application_id = require_field(visit.application_id, "application_id")
         saved = await self._applications.save_tags(actor_of(request, visit), application_id, ask.data)
         return data_response(
@@ -90,7 +90,7 @@ class ApplicationEndpoints:
         return [
             permission_endpoint(
                 "application",
-                self.act,
+                self.handle,
                 name="application",
                 request=ApplicationRequest,
                 section="interface §4.4",

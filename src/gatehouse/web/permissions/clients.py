@@ -72,20 +72,22 @@ class ClientResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 class ClientEndpoint:
-    def __init__(self, *, clients: ApplicationClients, drafted: DraftedClients, desk: RequestAuthenticator) -> None:
+    def __init__(
+        self, *, clients: ApplicationClients, drafted: DraftedClients, authenticator: RequestAuthenticator
+    ) -> None:
         self._clients = clients
         self._drafted = drafted
-        self._desk = desk
+        self._authenticator = authenticator
 
-    async def act(self, request: Request) -> Response:
+    async def handle(self, request: Request) -> Response:
         ask = await read_json(request, ClientRequest)
-        visit = await self._desk.visit(
+        visit = await self._authenticator.authenticate(
             request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
         )
         actor, of, draft = actor_of(request, visit), visit.application_id, ask.data
         match ask.action:
             case "get":
-                return data_response(await self._found(actor, of, draft.client_id))
+                return data_response(await self._find_entries(actor, of, draft.client_id))
             case "create":
                 return data_response(client_entry_with_secret(await self._drafted.create(actor, of, draft)))
             case "save":
@@ -99,7 +101,7 @@ class ClientEndpoint:
                 revoked = await self._clients.revoke_tokens(actor, of, draft.client_id)
                 return json_response(ClientResponse(status="OK", revoked=revoked))
 
-    async def _found(
+    async def _find_entries(
         self, actor: Actor, application_id: int | None, client_id: str
     ) -> ClientEntry | tuple[ClientEntry, ...]:
         if client_id:
@@ -109,7 +111,7 @@ class ClientEndpoint:
     def endpoint(self) -> Endpoint:
         return permission_endpoint(
             "client",
-            self.act,
+            self.handle,
             name="client",
             request=ClientRequest,
             section="interface §4.14",

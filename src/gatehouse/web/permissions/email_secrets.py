@@ -37,13 +37,13 @@ class EmailSecretResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EmailSecretEndpoint:
-    def __init__(self, *, secrets: EmailSecretCommands, desk: RequestAuthenticator) -> None:
+    def __init__(self, *, secrets: EmailSecretCommands, authenticator: RequestAuthenticator) -> None:
         self._secrets = secrets
-        self._desk = desk
+        self._authenticator = authenticator
 
-    async def act(self, request: Request) -> Response:
+    async def handle(self, request: Request) -> Response:
         ask = await read_json(request, EmailSecretRequest)
-        visit = await self._desk.visit(
+        visit = await self._authenticator.authenticate(
             request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
         )
         listed = await self._secrets.list(
@@ -54,7 +54,7 @@ class EmailSecretEndpoint:
     def endpoint(self) -> Endpoint:
         return permission_endpoint(
             "emailSecret",
-            self.act,
+            self.handle,
             name="email_secret",
             request=EmailSecretRequest,
             section="interface §4.14",

@@ -27,7 +27,7 @@ class ExchangeJwtEndpoint:
     def __init__(self, exchange: JwtExchange) -> None:
         self._exchange = exchange
 
-    async def act(self, request: Request) -> Response:
+    async def handle(self, request: Request) -> Response:
         ask = await read_json(request, ExchangeJwtRequest)
         jwt = await self._exchange.exchange(await credentials_of(request, ask))
         return json_response(ExchangeJwtResponse(jwt=jwt))
@@ -37,7 +37,7 @@ class ExchangeJwtEndpoint:
             name="permissions.exchange_jwt",
             path="/api/permissions/exchangeJwt",
             methods=("POST",),
-            handler=self.act,
+            handler=self.handle,
             dialect=Dialect.PERMISSIONS,
             rate_class=RateClass.TOKEN,
             section="interface §4.8",

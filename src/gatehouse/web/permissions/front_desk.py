@@ -12,10 +12,10 @@ from gatehouse.web.permissions.credentials import CredentialFields, credentials_
 
 
 class RequestAuthenticator:
-    def __init__(self, desk: Authenticator) -> None:
-        self._desk = desk
+    def __init__(self, authenticator: Authenticator) -> None:
+        self._authenticator = authenticator
 
-    async def visit(
+    async def authenticate(
         self,
         request: Request,
         asked: CredentialFields,
@@ -25,14 +25,14 @@ class RequestAuthenticator:
         also: Collection[int] = (),
     ) -> AuthenticatedRequest:
         credentials = await credentials_of(request, asked)
-        return await self._desk.receive(credentials, need, application_id=application_id, also=also)
+        return await self._authenticator.authenticate(credentials, need, application_id=application_id, also=also)
 
-    async def actor(
+    async def authenticate_actor(
         self, request: Request, asked: CredentialFields, need: CredentialPolicy, *, application_id: int | None = None
     ) -> Actor:
-        visit = await self.visit(request, asked, need, application_id=application_id)
+        visit = await self.authenticate(request, asked, need, application_id=application_id)
         return actor_of(request, visit)
 
 
-def actor_of(request: Request, visit: AuthenticatedRequest) -> Actor:
-    return visit.actor(origin_of(request, visit.caller.name))
+def actor_of(request: Request, authenticated: AuthenticatedRequest) -> Actor:
+    return authenticated.actor(origin_of(request, authenticated.caller.name))

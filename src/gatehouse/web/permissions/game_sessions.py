@@ -62,13 +62,13 @@ class GameSessionResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GameSessionEndpoint:
-    def __init__(self, *, games: VisibleGameSessions, desk: RequestAuthenticator) -> None:
+    def __init__(self, *, games: VisibleGameSessions, authenticator: RequestAuthenticator) -> None:
         self._games = games
-        self._desk = desk
+        self._authenticator = authenticator
 
-    async def act(self, request: Request) -> Response:
+    async def handle(self, request: Request) -> Response:
         ask = await read_json(request, GameSessionRequest)
-        visit = await self._desk.visit(
+        visit = await self._authenticator.authenticate(
             request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
         )
         session = await self._games.get(visit, ask.data.ref)
@@ -77,7 +77,7 @@ class GameSessionEndpoint:
     def endpoint(self) -> Endpoint:
         return permission_endpoint(
             "gameSession",
-            self.act,
+            self.handle,
             name="game_session",
             request=GameSessionRequest,
             section="interface §4.14",

@@ -55,18 +55,18 @@ class GroupRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupEndpoints:
-    def __init__(self, *, groups: GroupCommands, desk: RequestAuthenticator) -> None:
+    def __init__(self, *, groups: GroupCommands, authenticator: RequestAuthenticator) -> None:
         self._groups = groups
-        self._desk = desk
+        self._authenticator = authenticator
 
-    async def act(self, request: Request) -> Response:
+    async def handle(self, request: Request) -> Response:
         ask = await read_json(request, GroupRequest)
-        actor = await self._desk.actor(request, ask, DEFAULT_POLICY)
+        actor = await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
         match ask.action:
             case "get":
                 if not isinstance(ask.data.project_id, str):
                     raise Malformed("data.project_id: of which project?")
-                groups = await self._groups.of_project(actor, ask.data.project_id)
+                groups = await self._groups.list_in_project(actor, ask.data.project_id)
                 return data_response(
                     group_list(groups if ask.group_id is None else select_group(groups, ask.group_id))
                 )
@@ -80,13 +80,13 @@ class GroupEndpoints:
 
     async def save_access(self, request: Request) -> Response:
         ask = await read_json(request, GroupAccessRequest)
-        actor = await self._desk.actor(request, ask, DEFAULT_POLICY)
+        actor = await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
         saved = await self._groups.save_access(actor, ask.group_id, ask.data)
         return data_response(group_record(saved))
 
     async def save_tags(self, request: Request) -> Response:
         ask = await read_json(request, GroupTagsRequest)
-        actor = await self._desk.actor(request, ask, DEFAULT_POLICY)
+        actor = await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
         saved = await self._groups.save_tags(actor, ask.group_id, ask.data)
         return data_response(group_record(saved))
 
@@ -94,7 +94,7 @@ class GroupEndpoints:
         return [
             permission_endpoint(
                 "group",
-                self.act,
+                self.handle,
                 name="group",
                 request=GroupRequest,
                 section="interface §4.7",

@@ -64,22 +64,24 @@ class ProjectEndpoints:
         publishing: ProjectPublisher,
         projects: ProjectCommands,
         memberships: MembershipCommands,
-        desk: RequestAuthenticator,
+        authenticator: RequestAuthenticator,
     ) -> None:
         self._publishing = publishing
         self._projects = projects
         self._memberships = memberships
-        self._desk = desk
+        self._authenticator = authenticator
 
     async def publish(self, request: Request) -> Response:
         ask = await read_json(request, PublishRequest)
-        visit = await self._desk.visit(request, ask, DEFAULT_POLICY)
-        project = await self._publishing.publish(actor_of(request, visit), visit.case.facts, ask.project, ask.user)
+        visit = await self._authenticator.authenticate(request, ask, DEFAULT_POLICY)
+        project = await self._publishing.publish(
+            actor_of(request, visit), visit.evaluation_input.facts, ask.project, ask.user
+        )
         return data_response(project_record(project))
 
-    async def act(self, request: Request) -> Response:
+    async def handle(self, request: Request) -> Response:
         ask = await read_json(request, ProjectRequest)
-        actor = await self._desk.actor(request, ask, DEFAULT_POLICY)
+        actor = await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
         match ask.action:
             case "get":
                 return data_response(project_record(await self._projects.get(actor, ask.data.id)))
@@ -91,13 +93,13 @@ class ProjectEndpoints:
 
     async def save_tags(self, request: Request) -> Response:
         ask = await read_json(request, ProjectTagsRequest)
-        actor = await self._desk.actor(request, ask, DEFAULT_POLICY)
+        actor = await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
         saved = await self._projects.save_tags(actor, ask.data)
         return data_response(project_record(saved))
 
     async def membership(self, request: Request) -> Response:
         ask = await read_json(request, MembershipRequest)
-        visit = await self._desk.visit(request, ask, DEFAULT_POLICY)
+        visit = await self._authenticator.authenticate(request, ask, DEFAULT_POLICY)
         actor = actor_of(request, visit)
         match ask.action:
             case "get":
@@ -119,7 +121,7 @@ class ProjectEndpoints:
             ),
             permission_endpoint(
                 "project",
-                self.act,
+                self.handle,
                 name="project",
                 request=ProjectRequest,
                 section="interface §4.6",

@@ -65,16 +65,16 @@ class PublicKeyEndpoints:
     def __init__(self, keys: ApplicationKeyDirectory) -> None:
         self._keys = keys
 
-    async def of_application(self, request: Request) -> Response:
+    async def list_application_keys(self, request: Request) -> Response:
         try:
             application_id = grammar.parse_application_id(request.path_params["appID"])
         except Malformed:
             raise KeyNotFound("no application has such an id") from None
-        published = await self._keys.published(application_id)
+        published = await self._keys.list_published(application_id)
         return public_response(request, PublicKeysResponse(keys=tuple(public_key_entry(key) for key in published)))
 
-    async def one(self, request: Request) -> Response:
-        key = await self._keys.published_key(request.path_params["keyID"])
+    async def get_key(self, request: Request) -> Response:
+        key = await self._keys.get_published_key(request.path_params["keyID"])
         return public_response(request, PublicKeyResponse(key=public_key_entry(key)))
 
     def endpoints(self) -> list[Endpoint]:
@@ -83,7 +83,7 @@ class PublicKeyEndpoints:
                 name="permissions.application.public_keys",
                 path="/api/permissions/application/publicKeys/{appID}",
                 methods=("GET",),
-                handler=self.of_application,
+                handler=self.list_application_keys,
                 dialect=Dialect.PERMISSIONS,
                 rate_class=RateClass.KEYS,
                 section=SECTION,
@@ -95,7 +95,7 @@ class PublicKeyEndpoints:
                 name="permissions.application.public_key",
                 path="/api/permissions/application/publicKey/{keyID}",
                 methods=("GET",),
-                handler=self.one,
+                handler=self.get_key,
                 dialect=Dialect.PERMISSIONS,
                 rate_class=RateClass.KEYS,
                 section=SECTION,
@@ -107,13 +107,13 @@ class PublicKeyEndpoints:
 
 
 class CustomKeyEndpoint:
-    def __init__(self, *, keys: CustomKeyCommands, desk: RequestAuthenticator) -> None:
+    def __init__(self, *, keys: CustomKeyCommands, authenticator: RequestAuthenticator) -> None:
         self._keys = keys
-        self._desk = desk
+        self._authenticator = authenticator
 
-    async def act(self, request: Request) -> Response:
+    async def handle(self, request: Request) -> Response:
         ask = await read_json(request, CustomKeysRequest)
-        visit = await self._desk.visit(
+        visit = await self._authenticator.authenticate(
             request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
         )
         actor, application_id = actor_of(request, visit), require_field(visit.application_id, "application_id")
@@ -131,7 +131,7 @@ class CustomKeyEndpoint:
     def endpoint(self) -> Endpoint:
         return permission_endpoint(
             "application/keys",
-            self.act,
+            self.handle,
             name="application_keys",
             request=CustomKeysRequest,
             section=SECTION,

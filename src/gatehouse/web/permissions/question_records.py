@@ -104,7 +104,7 @@ def explanation_record(one: Explanation) -> ExplanationRecord:
         rule=str(one.rule),
         scope=scope_name(one.scope),
         in_schema=one.in_schema,
-        left=one.left,
+        left=one.seconds_left,
         sentences=tuple(explanation_sentences(one)),
         path=tuple(contribution_step(each) for each in one.contributions if each.decides),
         overridden=tuple(contribution_step(each) for each in one.contributions if not each.decides),

@@ -73,18 +73,18 @@ class QuestionEndpoints:
         checks: Checks,
         explanations: GuardedExplainer,
         members: MemberSearch,
-        desk: Authenticator,
+        authenticator: Authenticator,
         max_age: int,
     ) -> None:
         self._checks = checks
         self._explanations = explanations
         self._members = members
-        self._desk = desk
+        self._authenticator = authenticator
         self._max_age = max_age
 
     async def check(self, request: Request) -> Response:
         ask = await read_json(request, CheckRequest)
-        caller = await self._desk.caller(
+        caller = await self._authenticator.identify_caller(
             await credentials_of(request, ask),
             ABOUT_ONE_PERSON,
             application_id=parse_optional_application_id(ask.application_id),
@@ -104,7 +104,7 @@ class QuestionEndpoints:
 
     async def explain(self, request: Request) -> Response:
         ask = await read_json(request, ExplainRequest)
-        caller = await self._desk.caller(
+        caller = await self._authenticator.identify_caller(
             await credentials_of(request, ask),
             ABOUT_ONE_PERSON,
             application_id=parse_optional_application_id(ask.application_id),
@@ -121,7 +121,7 @@ class QuestionEndpoints:
 
     async def members(self, request: Request) -> Response:
         ask = await read_json(request, MembersRequest)
-        visit = await self._desk.receive(
+        visit = await self._authenticator.authenticate(
             await credentials_of(request, ask),
             ABOUT_APPLICATION,
             application_id=parse_optional_application_id(ask.application_id),
@@ -131,8 +131,8 @@ class QuestionEndpoints:
         refuse_about_everyone(visit)
         if visit.model is None:
             raise ApplicationNotFound
-        wanted = await self._members.wanted(ask.data, tells=visit.rights.administers)
-        found = await self._members.find(visit.application_id, wanted, known=visit.model)
+        wanted = await self._members.read_query(ask.data, may_see_missing=visit.rights.administers)
+        found = await self._members.find_page(visit.application_id, wanted, known=visit.model)
         if ask.options.format == "csv" or accepts_only_csv(request):
             return await run_off_loop(members_weight(found), csv_response, found)
         weight = members_weight(found)
@@ -175,11 +175,11 @@ class QuestionEndpoints:
 
 
 def members_page(found: MemberResults) -> MembersPage:
-    return MembersPage(members=tuple(map(member_record, found.found)), after=found.after)
+    return MembersPage(members=tuple(map(member_record, found.members)), after=found.after)
 
 
 def members_weight(found: MemberResults) -> int:
-    return PATH_WEIGHT * sum(len(one.path) for one in found.found)
+    return PATH_WEIGHT * sum(len(one.path) for one in found.members)
 
 
 def accepts_only_csv(request: Request) -> bool:
@@ -193,4 +193,4 @@ def csv_response(page: MemberResults) -> Response:
     headers = {**NO_STORE, "Content-Disposition": 'attachment; filename="members.csv"'}
     if page.after is not None:
         headers[NEXT_AFTER_HEADER] = page.after
-    return Response(members_csv(page.found), 200, headers, media_type=CSV)
+    return Response(members_csv(page.members), 200, headers, media_type=CSV)

@@ -60,16 +60,16 @@ class SchemaVersionsResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SchemaVersionsEndpoint:
-    def __init__(self, *, versions: SchemaVersionStore, desk: RequestAuthenticator) -> None:
+    def __init__(self, *, versions: SchemaVersionStore, authenticator: RequestAuthenticator) -> None:
         self._versions = versions
-        self._desk = desk
+        self._authenticator = authenticator
 
     async def get(self, request: Request) -> Response:
         ask = await read_json(request, SchemaVersionsRequest)
-        visit = await self._desk.visit(
+        visit = await self._authenticator.authenticate(
             request, ask, ABOUT_APPLICATION, application_id=parse_optional_application_id(ask.application_id)
         )
-        application = visit.opened(Operation.SCHEMA_GET).application
+        application = visit.require_application(Operation.SCHEMA_GET).application
         return data_response(
             schema_versions_page(
                 await self._versions.versions(application.application_id, page_request("", ask.data.page))

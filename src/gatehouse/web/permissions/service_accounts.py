@@ -51,13 +51,13 @@ class ServiceAccountResponse(msgspec.Struct, frozen=True, kw_only=True, omit_def
 
 
 class ServiceAccountEndpoint:
-    def __init__(self, *, accounts: ServiceAccountCommands, desk: RequestAuthenticator) -> None:
+    def __init__(self, *, accounts: ServiceAccountCommands, authenticator: RequestAuthenticator) -> None:
         self._accounts = accounts
-        self._desk = desk
+        self._authenticator = authenticator
 
-    async def act(self, request: Request) -> Response:
+    async def handle(self, request: Request) -> Response:
         ask = await read_json(request, ServiceAccountRequest)
-        visit = await self._desk.visit(request, ask, DEFAULT_POLICY)
+        visit = await self._authenticator.authenticate(request, ask, DEFAULT_POLICY)
         actor = actor_of(request, visit)
         match ask.action:
             case "get":
@@ -73,7 +73,7 @@ class ServiceAccountEndpoint:
     def endpoint(self) -> Endpoint:
         return permission_endpoint(
             "serviceAccount",
-            self.act,
+            self.handle,
             name="service_account",
             request=ServiceAccountRequest,
             section="interface §4.14",

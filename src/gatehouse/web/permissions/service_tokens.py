@@ -39,13 +39,13 @@ class ServiceTokenResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServiceTokenEndpoint:
-    def __init__(self, *, tokens: ServiceTokenCommands, desk: RequestAuthenticator) -> None:
+    def __init__(self, *, tokens: ServiceTokenCommands, authenticator: RequestAuthenticator) -> None:
         self._tokens = tokens
-        self._desk = desk
+        self._authenticator = authenticator
 
-    async def act(self, request: Request) -> Response:
+    async def handle(self, request: Request) -> Response:
         ask = await read_json(request, ServiceTokenRequest)
-        visit = await self._desk.visit(
+        visit = await self._authenticator.authenticate(
             request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
         )
         listed = await self._tokens.list(
@@ -56,7 +56,7 @@ class ServiceTokenEndpoint:
     def endpoint(self) -> Endpoint:
         return permission_endpoint(
             "serviceToken",
-            self.act,
+            self.handle,
             name="service_token",
             request=ServiceTokenRequest,
             section="interface §4.14",

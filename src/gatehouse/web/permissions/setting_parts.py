@@ -33,19 +33,23 @@ from gatehouse.web.permissions.settings import (
 
 
 class SettingParts:
-    def __init__(self, desk: InstallationReader) -> None:
-        self._desk = desk
+    def __init__(self, installation: InstallationReader) -> None:
+        self._installation = installation
 
     async def part(self, actor: Actor, asked: SettingsPartData) -> AnySettingsPart:
         match asked.part:
             case "configuration" | "branding" | "policies" | "risks":
-                return STATIC_PARTS[asked.part](self._desk.settled(actor))
+                return STATIC_PARTS[asked.part](self._installation.installation(actor))
             case "health":
-                return health_part(await self._desk.condition(actor))
+                return health_part(await self._installation.status(actor))
             case "keys":
-                return keys_part(await self._desk.keys.picture(actor), every=self._desk.keys.policy.every)
+                return keys_part(
+                    await self._installation.keys.timeline(actor), every=self._installation.keys.policy.interval
+                )
             case "email":
-                return email_part(await self._desk.post(actor, page_request("", asked.page, size=asked.limit)))
+                return email_part(
+                    await self._installation.mail_status(actor, page_request("", asked.page, size=asked.limit))
+                )
 
 
 def configuration_part(installation: Installation) -> ConfigurationPart:
@@ -118,7 +122,7 @@ def color_entry(swatch: Swatch) -> ColorEntry:
     return ColorEntry(
         theme=swatch.theme,
         use=swatch.use,
-        colour=str(swatch.shown),
+        colour=str(swatch.accent_shade),
         contrast=round(swatch.contrast, 1),
         adapted=swatch.is_adapted,
     )

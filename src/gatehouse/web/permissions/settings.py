@@ -159,20 +159,20 @@ class SettingsPartReader(Protocol):
 
 
 class SettingsEndpoint:
-    def __init__(self, *, parts: Callable[[], SettingsPartReader], desk: RequestAuthenticator) -> None:
+    def __init__(self, *, parts: Callable[[], SettingsPartReader], authenticator: RequestAuthenticator) -> None:
         """`parts`: loaded when somebody asks."""
         self._parts = parts
-        self._desk = desk
+        self._authenticator = authenticator
 
-    async def act(self, request: Request) -> Response:
+    async def handle(self, request: Request) -> Response:
         ask = await read_json(request, SettingsRequest)
-        actor = await self._desk.actor(request, ask, DEFAULT_POLICY)
+        actor = await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
         return data_response(await self._parts().part(actor, ask.data))
 
     def endpoint(self) -> Endpoint:
         return permission_endpoint(
             "settings",
-            self.act,
+            self.handle,
             name="settings",
             request=SettingsRequest,
             section="interface §4.14",

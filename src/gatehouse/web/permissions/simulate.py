@@ -60,14 +60,14 @@ class SimulateResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SimulationEndpoint:
-    def __init__(self, *, simulation: Simulation, desk: Authenticator) -> None:
+    def __init__(self, *, simulation: Simulation, authenticator: Authenticator) -> None:
         self._simulation = simulation
-        self._desk = desk
+        self._authenticator = authenticator
 
-    async def act(self, request: Request) -> Response:
+    async def handle(self, request: Request) -> Response:
         ask = await read_json(request, SimulateRequest)
         need = ABOUT_APPLICATION if isinstance(ask.data.change, ApplicationProposal) else DEFAULT_POLICY
-        visit = await self._desk.receive(
+        visit = await self._authenticator.authenticate(
             await credentials_of(request, ask), need, application_id=parse_optional_application_id(ask.application_id)
         )
         if visit.application_id is None:
@@ -85,7 +85,7 @@ class SimulationEndpoint:
     def endpoint(self) -> Endpoint:
         return permission_endpoint(
             "simulate",
-            self.act,
+            self.handle,
             name="simulate",
             request=SimulateRequest,
             section="interface §4.14",

@@ -59,16 +59,22 @@ class UserRolesResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 class UserRolesEndpoint:
     def __init__(
-        self, *, people: UserLabelCommands, written: FindDirectPermissions, desk: RequestAuthenticator
+        self,
+        *,
+        people: UserLabelCommands,
+        find_direct_permissions: FindDirectPermissions,
+        authenticator: RequestAuthenticator,
     ) -> None:
         self._people = people
-        self._written = written
-        self._desk = desk
+        self._find_direct_permissions = find_direct_permissions
+        self._authenticator = authenticator
 
     async def get(self, request: Request) -> Response:
         ask = await read_json(request, UserRolesRequest)
-        user = await self._people.get(await self._desk.actor(request, ask, DEFAULT_POLICY), ask.data.user_id)
-        return data_response(user_roles_entry(await self._written(user.user_id)))
+        user = await self._people.get(
+            await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY), ask.data.user_id
+        )
+        return data_response(user_roles_entry(await self._find_direct_permissions(user.user_id)))
 
     def endpoint(self) -> Endpoint:
         return permission_endpoint(

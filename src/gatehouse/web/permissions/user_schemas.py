@@ -62,41 +62,47 @@ class UserRecordResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 class UserRecordEndpoint:
     def __init__(
-        self, *, views: UserRecordViews, schemas: UserRecordCommands, desk: Authenticator, clock: Clock, max_age: int
+        self,
+        *,
+        views: UserRecordViews,
+        schemas: UserRecordCommands,
+        authenticator: Authenticator,
+        clock: Clock,
+        max_age: int,
     ) -> None:
         self._views = views
         self._schemas = schemas
-        self._desk = desk
+        self._authenticator = authenticator
         self._clock = clock
         self._max_age = max_age
 
-    async def act(self, request: Request) -> Response:
+    async def handle(self, request: Request) -> Response:
         ask = await read_json(request, UserRecordRequest)
         return await (self._get(request, ask) if ask.action == "get" else self._save(request, ask))
 
     async def _get(self, request: Request, ask: UserRecordRequest) -> Response:
         kind = view_type_of(ask.data)
         need = ROLES_OF_RECORD_GET if kind is ViewType.ROLES else RECORD_GET
-        caller = await self._desk.caller(
+        caller = await self._authenticator.identify_caller(
             await credentials_of(request, ask), need, application_id=parse_optional_application_id(ask.application_id)
         )
         user_id = record_user_id(ask.data, caller.user_id)
         view = await self._views.view(caller, user_id, kind, view_options_of(ask.options))
-        return await etag_response_off_loop(request, view.work, self._answer(view), narrower=NARROWER_QUESTION)
+        return await etag_response_off_loop(request, view.work, self._response(view), narrower=NARROWER_QUESTION)
 
     async def _save(self, request: Request, ask: UserRecordRequest) -> Response:
-        visit = await self._desk.receive(
+        visit = await self._authenticator.authenticate(
             await credentials_of(request, ask),
             RECORD_SAVE,
             application_id=parse_optional_application_id(ask.application_id),
         )
-        model = visit.application()
+        model = visit.named_application()
         expired = parse_expired(ask.expired, "expired")
         user_id = record_user_id(ask.data, visit.caller.user_id)
         saved = await self._schemas.save(actor_of(request, visit), model, user_id, ask.data, expired)
-        return json_response(self._answer(saved_view(visit, saved, model, self._clock.now())))
+        return json_response(self._response(saved_view(visit, saved, model, self._clock.now())))
 
-    def _answer(self, view: UserRecordView) -> UserRecordResponse:
+    def _response(self, view: UserRecordView) -> UserRecordResponse:
         return UserRecordResponse(
             status="OK",
             data=view.data,
@@ -110,7 +116,7 @@ class UserRecordEndpoint:
         return [
             permission_endpoint(
                 "meta/data",
-                self.act,
+                self.handle,
                 name="record",
                 request=UserRecordRequest,
                 section="interface §4.5",

@@ -102,14 +102,14 @@ class UserSessionEndpoints:
         consents: Consents,
         profile: AccountProfile,
         places: GeoIpLookup,
-        desk: RequestAuthenticator,
+        authenticator: RequestAuthenticator,
     ) -> None:
         self._people = people
         self._sessions = sessions
         self._consents = consents
         self._profile = profile
         self._places = places
-        self._desk = desk
+        self._authenticator = authenticator
 
     async def sessions(self, request: Request) -> Response:
         user_id = (await self._user(request)).user_id
@@ -118,11 +118,13 @@ class UserSessionEndpoints:
 
     async def methods(self, request: Request) -> Response:
         user = await self._user(request)
-        return data_response(methods_entry(user, await self._profile.holdings(user)))
+        return data_response(methods_entry(user, await self._profile.load_details(user)))
 
     async def _user(self, request: Request) -> User:
         ask = await read_json(request, UserSignInRequest)
-        return await self._people.get(await self._desk.actor(request, ask, DEFAULT_POLICY), ask.data.user_id)
+        return await self._people.get(
+            await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY), ask.data.user_id
+        )
 
     def endpoints(self) -> list[Endpoint]:
         return [
@@ -168,7 +170,7 @@ def session_entry(session: Session, places: GeoIpLookup) -> SessionEntry:
     return SessionEntry(
         session_id=session.session_id,
         device=device_name(session.agent),
-        place=places.name(session.address, PLACE_LANG),
+        place=places.place_name(session.address, PLACE_LANG),
         address=session.address,
         created=iso8601(session.created_at),
         seen=iso8601(session.seen_at),

@@ -77,33 +77,33 @@ class PurchasesRequest(CredentialFields, frozen=True, kw_only=True):
 
 
 class UserEndpoints:
-    def __init__(self, *, people: UserLabelCommands, desk: RequestAuthenticator) -> None:
+    def __init__(self, *, people: UserLabelCommands, authenticator: RequestAuthenticator) -> None:
         self._people = people
-        self._desk = desk
+        self._authenticator = authenticator
 
     async def info(self, request: Request) -> Response:
         ask = await read_json(
             request, CallerInfoRequest, may_be_empty=True
         )  # credentials only, and those may be headers
-        visit = await self._desk.visit(request, ask, USER_INFO)
+        visit = await self._authenticator.authenticate(request, ask, USER_INFO)
         return json_response(
-            CallerInfoResponse(status="OK", projects=await self._people.projects(visit.caller.user_id))
+            CallerInfoResponse(status="OK", projects=await self._people.count_projects(visit.caller.user_id))
         )
 
     async def get(self, request: Request) -> Response:
         ask = await read_json(request, UserRequest)
-        actor = await self._desk.actor(request, ask, DEFAULT_POLICY)
+        actor = await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
         return data_response(user_entry(await self._people.get(actor, ask.data.user_id)))
 
     async def save_tags(self, request: Request) -> Response:
         ask = await read_json(request, UserTagsRequest)
-        actor = await self._desk.actor(request, ask, DEFAULT_POLICY)
+        actor = await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
         saved = await self._people.save_tags(actor, ask.data.user_id, ask.data.tags or ())
         return data_response({"user_id": saved.user_id, "tags": sorted(saved.tags)})
 
     async def save_purchases(self, request: Request) -> Response:
         ask = await read_json(request, PurchasesRequest)
-        actor = await self._desk.actor(request, ask, DEFAULT_POLICY)
+        actor = await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
         saved = await self._people.save_purchases(actor, ask.data.user_id, ask.data.purchases or ())
         return data_response({"user_id": saved.user_id, "purchases": sorted(saved.purchases)})
 

@@ -59,48 +59,50 @@ class WebhookResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 class WebhookEndpoint:
-    def __init__(self, *, webhooks: Webhooks, desk: RequestAuthenticator) -> None:
+    def __init__(self, *, webhooks: Webhooks, authenticator: RequestAuthenticator) -> None:
         self._webhooks = webhooks
-        self._desk = desk
+        self._authenticator = authenticator
 
-    async def act(self, request: Request) -> Response:
+    async def handle(self, request: Request) -> Response:
         ask = await read_json(request, WebhookRequest)
-        actor, data = await self._desk.actor(request, ask, DEFAULT_POLICY), ask.data
+        actor, data = await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY), ask.data
         match ask.action:
             case "get":
                 listed = (await self._webhooks.get(actor, data.webhook_id),) if data.webhook_id else None
                 return data_response(tuple(map(webhook_entry, listed or await self._webhooks.list(actor))))
             case "save":
-                return data_response(await self._saved(actor, data))
+                return data_response(await self._save(actor, data))
             case "delete":
                 await self._webhooks.remove(actor, data.webhook_id, data.version)
                 return ok_response()
             case "rotate":
-                return data_response(webhook_entry_with_secret(await self._webhooks.rotate(actor, data.webhook_id)))
+                return data_response(
+                    webhook_entry_with_secret(await self._webhooks.rotate_secret(actor, data.webhook_id))
+                )
             case _:
-                return data_response(await self._sent(actor, ask.action, data))
+                return data_response(await self._handle_deliveries(actor, ask.action, data))
 
-    async def _saved(self, actor: Actor, draft: WebhookDraft) -> WebhookEntry:
+    async def _save(self, actor: Actor, draft: WebhookDraft) -> WebhookEntry:
         if draft.webhook_id:
             return webhook_entry(await self._webhooks.change(actor, draft))
         return webhook_entry_with_secret(await self._webhooks.create(actor, draft))
 
-    async def _sent(
+    async def _handle_deliveries(
         self, actor: Actor, action: Literal["deliveries", "redeliver", "test"], data: WebhookDraft
     ) -> DeliveryEntry | tuple[DeliveryEntry, ...]:
         match action:
             case "deliveries":
-                log = await self._webhooks.deliveries(actor, data.webhook_id, state=data.state, limit=data.limit)
+                log = await self._webhooks.list_deliveries(actor, data.webhook_id, state=data.state, limit=data.limit)
                 return tuple(map(delivery_entry, log))
             case "redeliver":
                 return delivery_entry(await self._webhooks.redeliver(actor, data.webhook_id, data.delivery_id))
             case "test":
-                return delivery_entry(await self._webhooks.test(actor, data.webhook_id))
+                return delivery_entry(await self._webhooks.send_ping(actor, data.webhook_id))
 
     def endpoint(self) -> Endpoint:
         return permission_endpoint(
             "webhook",
-            self.act,
+            self.handle,
             name="webhook",
             request=WebhookRequest,
             section="interface §4.14",
@@ -140,6 +142,6 @@ def delivery_entry(delivery: Delivery) -> DeliveryEntry:
         duration_ms=delivery.duration_ms,
         trouble=delivery.trouble,
         created=iso8601(delivery.created_at),
-        next_try=iso8601(delivery.next_try_at) if delivery.waits else "",
+        next_try=iso8601(delivery.next_try_at) if delivery.is_waiting else "",
         done=iso8601(delivery.done_at),
     )

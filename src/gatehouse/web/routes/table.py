@@ -164,7 +164,7 @@ class PathDispatcher:
         try:
             await (found or self._router)(scope, receive, send)
         except Exception as error:  # noqa: BLE001 - ErrorAnswers tells the foreseen from the others
-            answer = await self._errors.answer(scope, error)
+            answer = await self._errors.response_for(scope, error)
             await answer(scope, receive, send)
 
 
@@ -175,20 +175,20 @@ class PathApplication:
         self._limiter = limiter
         self._first = endpoints[0]
         self._by_method = endpoints_by_method(endpoints)
-        self._open = any(endpoint.cors is Cors.ANYONE for endpoint in endpoints)
+        self._allows_any_origin = any(endpoint.cors is Cors.ANYONE for endpoint in endpoints)
         self._allow = ", ".join(sorted(self._by_method))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         endpoint = self._by_method.get(scope["method"], self._first)
         state = scope["state"]
         state["endpoint"], state["dialect"] = endpoint.name, endpoint.dialect
-        response = await self._answer(Request(scope, receive, send), endpoint)
-        if self._open:
+        response = await self._respond(Request(scope, receive, send), endpoint)
+        if self._allows_any_origin:
             response.headers["Access-Control-Allow-Origin"] = "*"
         refuse_split_headers(response)
         await response(scope, receive, send)
 
-    async def _answer(self, request: Request, endpoint: Endpoint) -> Response:
+    async def _respond(self, request: Request, endpoint: Endpoint) -> Response:
         if not request.scope["path"].isprintable():
             raise HTTPException(404)  # a pattern's `$` lets a trailing newline pass
         if request.method not in self._by_method:
@@ -199,7 +199,7 @@ class PathApplication:
         return await endpoint.handler(request)
 
     def _preflight_or_refuse(self, request: Request) -> Response:
-        if not (self._open and request.method == "OPTIONS"):
+        if not (self._allows_any_origin and request.method == "OPTIONS"):
             raise HTTPException(405, headers={"Allow": self._allow})
         return Response(
             None,

@@ -23,7 +23,7 @@ PASSKEY = a_passkey(credential_id=b"\x01\xff", transports=("usb",))
     [("id.studio.example", True), ("localhost", True), ("127.0.0.1", False), ("[::1]", False)],
 )
 def test_passkeys_are_for_named_hosts(host: str, possible: bool) -> None:  # noqa: FBT001
-    assert RelyingParty(name="Gatehouse", origin=f"https://{host}:8443", host=host).is_possible is possible
+    assert RelyingParty(name="Gatehouse", origin=f"https://{host}:8443", host=host).supports_passkeys is possible
 
 
 def test_a_registration_asks_for_a_verified_person_and_leaves_out_what_he_has() -> None:
@@ -60,7 +60,7 @@ def test_a_sign_in_asks_for_the_given_passkeys_or_any() -> None:
     ],
 )
 def test_whatever_a_browser_sends_is_refused_in_words(text: str) -> None:
-    for read in (CEREMONY.read_registration, CEREMONY.read_sign_in):
+    for read in (CEREMONY.parse_registration, CEREMONY.parse_sign_in):
         with pytest.raises(PasskeyRefused):
             read(text)
 

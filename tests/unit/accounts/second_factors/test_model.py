@@ -21,7 +21,7 @@ ALL = a_user(sealed_totp=b"sealed", passkeys=2, email_code=True)
 def test_the_tags_follow_the_factors(fields: dict[str, object], factors: tuple[Factor, ...], tags: set[str]) -> None:
     user = a_user(**fields)
     assert enabled_factors(user) == factors
-    assert user.kept_tags == tags
+    assert user.system_tags == tags
 
 
 def test_the_method_last_used_comes_first() -> None:
@@ -31,8 +31,8 @@ def test_the_method_last_used_comes_first() -> None:
 
 
 def test_recovery_is_offered_while_codes_are_left_and_is_never_a_factor() -> None:
-    assert factors_by_last_use(ALL, FactorOverview(recovery_left=1)).offered[-1] is Factor.RECOVERY
-    assert Factor.RECOVERY not in factors_by_last_use(ALL, FactorOverview()).offered
+    assert factors_by_last_use(ALL, FactorOverview(recovery_left=1)).accepted_factors[-1] is Factor.RECOVERY
+    assert Factor.RECOVERY not in factors_by_last_use(ALL, FactorOverview()).accepted_factors
     assert Factor.RECOVERY not in factors_by_last_use(ALL, FactorOverview(recovery_left=1)).methods
 
 

@@ -55,18 +55,18 @@ class RemoveAccessKeyContext(PageContext):
 
 
 class AccessKeyScreens:
-    def __init__(self, *, keys: AccessKeyCommands, desk: ConsoleView, base_url: str) -> None:
+    def __init__(self, *, keys: AccessKeyCommands, view: ConsoleView, base_url: str) -> None:
         self._keys = keys
-        self._desk = desk
+        self._view = view
         self._base_url = base_url
 
-    async def list(self, request: Request, guest: AdminRequest) -> Response:
-        return await self._show(request, guest)
+    async def list(self, request: Request, admin: AdminRequest) -> Response:
+        return await self._render_list(request, admin)
 
-    async def create(self, request: Request, guest: AdminRequest, form: NewAccessKeyForm) -> Response:
-        model = guest.standing.opened(Operation.ACCESS_KEYS)
+    async def create(self, request: Request, admin: AdminRequest, form: NewAccessKeyForm) -> Response:
+        model = admin.authenticated.require_application(Operation.ACCESS_KEYS)
         application_id = model.application.application_id
-        new = await self._keys.create(guest.actor, application_id, form.comment.strip())
+        new = await self._keys.create(admin.actor, application_id, form.comment.strip())
         secret = CreatedSecret(
             name="access_key",
             tab=ACCESS_KEYS_TAB,
@@ -74,42 +74,42 @@ class AccessKeyScreens:
             value=new.value,
             command=key_command(self._base_url, application_id, new.value),
         )
-        return render_secret(self._desk, request, guest, model, secret)
+        return render_secret(self._view, request, admin, model, secret)
 
-    async def create_again(
-        self, request: Request, guest: AdminRequest, form: NewAccessKeyForm, problem: FormProblem
+    async def rerender_list(
+        self, request: Request, admin: AdminRequest, form: NewAccessKeyForm, problem: FormProblem
     ) -> Response:
-        return await self._show(request, guest, comment=form.comment, problem=problem)
+        return await self._render_list(request, admin, comment=form.comment, problem=problem)
 
-    async def ask_removal(self, request: Request, guest: AdminRequest) -> Response:
-        model = guest.standing.opened(Operation.ACCESS_KEYS)
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
+        model = admin.authenticated.require_application(Operation.ACCESS_KEYS)
         context = RemoveAccessKeyContext(
-            head=application_head(guest, model, ACCESS_KEYS_TAB), key=await self._key(request, guest)
+            head=application_head(admin, model, ACCESS_KEYS_TAB), key=await self._load_key(request, admin)
         )
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def remove(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+    async def remove(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         application_id = request.path_params["application_id"]
-        await self._keys.delete(guest.actor, application_id, request.path_params["key_id"])
-        return self._desk.done(application_path(application_id, ACCESS_KEYS_TAB), "key_removed")
+        await self._keys.delete(admin.actor, application_id, request.path_params["key_id"])
+        return self._view.redirect_with_flash(application_path(application_id, ACCESS_KEYS_TAB), "key_removed")
 
-    async def _key(self, request: Request, guest: AdminRequest) -> AccessKey:
-        keys = await self._keys.list(guest.actor, request.path_params["application_id"])
+    async def _load_key(self, request: Request, admin: AdminRequest) -> AccessKey:
+        keys = await self._keys.list(admin.actor, request.path_params["application_id"])
         found = next((key for key in keys if key.key_id == request.path_params["key_id"]), None)
         if found is None:
             raise AccessKeyNotFound
         return found
 
-    async def _show(
-        self, request: Request, guest: AdminRequest, *, comment: str = "", problem: FormProblem | None = None
+    async def _render_list(
+        self, request: Request, admin: AdminRequest, *, comment: str = "", problem: FormProblem | None = None
     ) -> Response:
-        model = guest.standing.opened(Operation.ACCESS_KEYS)
+        model = admin.authenticated.require_application(Operation.ACCESS_KEYS)
         application_id = model.application.application_id
-        keys = () if model.application.removed else await self._keys.list(guest.actor, application_id)
+        keys = () if model.application.removed else await self._keys.list(admin.actor, application_id)
         if problem is None and read_list_query(request).is_file:
             return csv_file(f"access-keys-{application_id}", ACCESS_KEY_COLUMNS, keys)
         context = AccessKeysContext(
-            head=application_head(guest, model, ACCESS_KEYS_TAB),
+            head=application_head(admin, model, ACCESS_KEYS_TAB),
             keys=keys,
             most=MAX_ACCESS_KEYS,
             comment=comment,
@@ -120,15 +120,15 @@ class AccessKeyScreens:
             ),
             problem=problem,
         )
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._desk, "/applications/{application_id:int}/access_keys"
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, path = self._view, "/applications/{application_id:int}/access_keys"
         return [
-            desk.shown(path, self.list),
-            desk.posted(path, NewAccessKeyForm, self.create, again=self.create_again, fresh=True),
-            desk.shown(f"{path}/{{key_id}}/remove", self.ask_removal, fresh=True),
-            desk.posted(f"{path}/{{key_id}}/remove", CsrfForm, self.remove, fresh=True),
+            desk.page(path, self.list),
+            desk.form(path, NewAccessKeyForm, self.create, rerender=self.rerender_list, fresh=True),
+            desk.page(f"{path}/{{key_id}}/remove", self.confirm_removal, fresh=True),
+            desk.form(f"{path}/{{key_id}}/remove", CsrfForm, self.remove, fresh=True),
         ]
 
 

@@ -97,132 +97,134 @@ class ClientScreens:
         *,
         clients: ApplicationClients,
         lists: ClientListStore,
-        desk: ConsoleView,
+        view: ConsoleView,
         clock: Clock,
         base_url: str,
     ) -> None:
         self._clients = clients
         self._lists = lists
-        self._desk = desk
+        self._view = view
         self._clock = clock
         self._base_url = base_url
 
-    async def list(self, request: Request, guest: AdminRequest) -> Response:
-        model = guest.standing.opened(Operation.APPLICATION_SAVE)
+    async def list(self, request: Request, admin: AdminRequest) -> Response:
+        model = admin.authenticated.require_application(Operation.APPLICATION_SAVE)
         query = read_list_query(request)
         application_id = model.application.application_id
-        found = await self._lists.clients(application_id, query.wanted, self._clock.now())
+        found = await self._lists.clients(application_id, query.page_request, self._clock.now())
         if query.is_file:
             return csv_file(f"clients-{application_id}", COLUMNS, found.rows)
         context = ClientsContext(
-            head=application_head(guest, model, TAB),
+            head=application_head(admin, model, TAB),
             found=found,
             search=query.q,
-            call=clients_call(application_id, await self._clients.list(guest.actor, application_id)),
+            call=clients_call(application_id, await self._clients.list(admin.actor, application_id)),
         )
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def new(self, request: Request, guest: AdminRequest) -> Response:
-        model = guest.standing.opened(Operation.APPLICATION_SAVE)
-        return self._form(request, guest, model, None, new_form())
+    async def new(self, request: Request, admin: AdminRequest) -> Response:
+        model = admin.authenticated.require_application(Operation.APPLICATION_SAVE)
+        return self._render_form(request, admin, model, None, new_form())
 
-    async def create(self, request: Request, guest: AdminRequest, form: ClientForm) -> Response:
-        model = guest.standing.opened(Operation.APPLICATION_SAVE)
+    async def create(self, request: Request, admin: AdminRequest, form: ClientForm) -> Response:
+        model = admin.authenticated.require_application(Operation.APPLICATION_SAVE)
         client = new_client(form, model.application.application_id, now=self._clock.now())
-        value = await self._clients.create(guest.actor, client)
+        value = await self._clients.create(admin.actor, client)
         if value is None:
-            return self._desk.done(f"{client_path(client)}/recipe", "client_created")
-        return self._show_secret(request, guest, model, client, value)
+            return self._view.redirect_with_flash(f"{client_path(client)}/recipe", "client_created")
+        return self._render_secret(request, admin, model, client, value)
 
-    async def create_again(
-        self, request: Request, guest: AdminRequest, form: ClientForm, problem: FormProblem
+    async def rerender_new(
+        self, request: Request, admin: AdminRequest, form: ClientForm, problem: FormProblem
     ) -> Response:
-        model = guest.standing.opened(Operation.APPLICATION_SAVE)
-        return self._form(request, guest, model, None, form, problem=problem)
+        model = admin.authenticated.require_application(Operation.APPLICATION_SAVE)
+        return self._render_form(request, admin, model, None, form, problem=problem)
 
-    async def show(self, request: Request, guest: AdminRequest) -> Response:
-        client = await self._client(request, guest)
-        model = guest.standing.opened(Operation.APPLICATION_SAVE)
-        return self._form(request, guest, model, client, form_of(client))
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        client = await self._load_client(request, admin)
+        model = admin.authenticated.require_application(Operation.APPLICATION_SAVE)
+        return self._render_form(request, admin, model, client, form_of(client))
 
-    async def save(self, request: Request, guest: AdminRequest, form: ClientForm) -> Response:
-        client = await self._clients.changeable(guest.actor, *requested_client(request))
-        await self._clients.change(guest.actor, apply_form(client, form))
-        return self._desk.done(client_path(client), "saved")
+    async def save(self, request: Request, admin: AdminRequest, form: ClientForm) -> Response:
+        client = await self._clients.get_changeable(admin.actor, *requested_client(request))
+        await self._clients.change(admin.actor, apply_form(client, form))
+        return self._view.redirect_with_flash(client_path(client), "saved")
 
-    async def save_again(
-        self, request: Request, guest: AdminRequest, form: ClientForm, problem: FormProblem
+    async def rerender_form(
+        self, request: Request, admin: AdminRequest, form: ClientForm, problem: FormProblem
     ) -> Response:
-        client = await self._client(request, guest)
-        model = guest.standing.opened(Operation.APPLICATION_SAVE)
-        return self._form(request, guest, model, client, form, problem=problem)
+        client = await self._load_client(request, admin)
+        model = admin.authenticated.require_application(Operation.APPLICATION_SAVE)
+        return self._render_form(request, admin, model, client, form, problem=problem)
 
-    async def recipe(self, request: Request, guest: AdminRequest) -> Response:
-        client = await self._client(request, guest)
-        model = guest.standing.opened(Operation.APPLICATION_SAVE)
+    async def recipe(self, request: Request, admin: AdminRequest) -> Response:
+        client = await self._load_client(request, admin)
+        model = admin.authenticated.require_application(Operation.APPLICATION_SAVE)
         context = RecipeContext(
-            head=application_head(guest, model, TAB),
+            head=application_head(admin, model, TAB),
             client=client,
             snippets=client_recipe(client, model.application, base_url=self._base_url),
             call=client_call(client),
         )
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def ask_removal(self, request: Request, guest: AdminRequest) -> Response:
-        return await self._ask(
-            request, guest, "remove", await self._clients.changeable(guest.actor, *requested_client(request))
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
+        return await self._render_confirmation(
+            request, admin, "remove", await self._clients.get_changeable(admin.actor, *requested_client(request))
         )
 
-    async def ask_rotation(self, request: Request, guest: AdminRequest) -> Response:
-        return await self._ask(
-            request, guest, "rotate", await self._clients.changeable(guest.actor, *requested_client(request))
+    async def confirm_rotation(self, request: Request, admin: AdminRequest) -> Response:
+        return await self._render_confirmation(
+            request, admin, "rotate", await self._clients.get_changeable(admin.actor, *requested_client(request))
         )
 
-    async def ask_ending(self, request: Request, guest: AdminRequest) -> Response:
-        return await self._ask(request, guest, "revoke", await self._client(request, guest))
+    async def confirm_revocation(self, request: Request, admin: AdminRequest) -> Response:
+        return await self._render_confirmation(request, admin, "revoke", await self._load_client(request, admin))
 
-    async def remove(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+    async def remove(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         application_id, client_id = requested_client(request)
-        await self._clients.remove(guest.actor, application_id, client_id)
-        return self._desk.done(application_path(application_id, TAB), "client_removed")
+        await self._clients.remove(admin.actor, application_id, client_id)
+        return self._view.redirect_with_flash(application_path(application_id, TAB), "client_removed")
 
-    async def rotate(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        client = await self._clients.changeable(guest.actor, *requested_client(request))
-        value = await self._clients.rotate_secret(guest.actor, *requested_client(request))
-        model = guest.standing.opened(Operation.APPLICATION_SAVE)
-        return self._show_secret(request, guest, model, client, value)
+    async def rotate(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        client = await self._clients.get_changeable(admin.actor, *requested_client(request))
+        value = await self._clients.rotate_secret(admin.actor, *requested_client(request))
+        model = admin.authenticated.require_application(Operation.APPLICATION_SAVE)
+        return self._render_secret(request, admin, model, client, value)
 
-    async def revoke(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        client = await self._client(request, guest)
-        await self._clients.revoke_tokens(guest.actor, *requested_client(request))
-        return self._desk.done(client_path(client), "client_signed_out")
+    async def revoke(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        client = await self._load_client(request, admin)
+        await self._clients.revoke_tokens(admin.actor, *requested_client(request))
+        return self._view.redirect_with_flash(client_path(client), "client_signed_out")
 
-    async def _ask(self, request: Request, guest: AdminRequest, act: str, client: Client) -> Response:
-        model = guest.standing.opened(Operation.APPLICATION_SAVE)
+    async def _render_confirmation(
+        self, request: Request, admin: AdminRequest, action: str, client: Client
+    ) -> Response:
+        model = admin.authenticated.require_application(Operation.APPLICATION_SAVE)
         context = ClientActionContext(
-            head=application_head(guest, model, TAB),
+            head=application_head(admin, model, TAB),
             client=client,
-            act=act,
-            breaks=await self._lists.breaks(client.client_id, self._clock.now()),
+            act=action,
+            breaks=await self._lists.removal_impact(client.client_id, self._clock.now()),
             days=OLD_SECRET_LIFETIME // DAY,
         )
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def _client(self, request: Request, guest: AdminRequest) -> Client:
-        return await self._clients.get(guest.actor, *requested_client(request))
+    async def _load_client(self, request: Request, admin: AdminRequest) -> Client:
+        return await self._clients.get(admin.actor, *requested_client(request))
 
-    def _show_secret(
-        self, request: Request, guest: AdminRequest, model: ApplicationModel, client: Client, value: str
+    def _render_secret(
+        self, request: Request, admin: AdminRequest, model: ApplicationModel, client: Client, value: str
     ) -> Response:
         secret = CreatedSecret(
             name="client_secret", tab=TAB, back=f"{client_path(client)}/recipe", value=value, about=client.client_id
         )
-        return render_secret(self._desk, request, guest, model, secret)
+        return render_secret(self._view, request, admin, model, secret)
 
-    def _form(
+    def _render_form(
         self,
         request: Request,
-        guest: AdminRequest,
+        admin: AdminRequest,
         model: ApplicationModel,
         client: Client | None,
         form: ClientForm,
@@ -232,36 +234,36 @@ class ClientScreens:
         stored = None if client is None else form_of(client)
         stale = stored is not None and problem is not None and problem.is_conflict and form.version != stored.version
         context = ClientContext(
-            head=application_head(guest, model, TAB),
+            head=application_head(admin, model, TAB),
             client=client,
             form=form,
-            administers=administers(guest.actor),
-            locked="" if client is None or administers(guest.actor) else ", ".join(privileges(client)),
+            administers=administers(admin.actor),
+            locked="" if client is None or administers(admin.actor) else ", ".join(privileges(client)),
             scopes=SCOPES,
             algorithms=[alg.value for alg in Algorithm],
             call=client_call(client) if client else None,
             problem=problem,
             clashes=field_conflicts(form, stored) if stale and stored is not None else (),
         )
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk, application = self._desk, "/applications/{application_id:int}"
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, application = self._view, "/applications/{application_id:int}"
         path, new = f"{application}/clients", f"{application}/new_client"  # a client may be called `new`
         one = f"{path}/{{client_id}}"
         return [
-            desk.shown(path, self.list),
-            desk.shown(new, self.new),
-            desk.posted(new, ClientForm, self.create, again=self.create_again, fresh=True),
-            desk.shown(one, self.show),
-            desk.posted(one, ClientForm, self.save, again=self.save_again, fresh=True),
-            desk.shown(f"{one}/recipe", self.recipe),
-            desk.shown(f"{one}/remove", self.ask_removal, fresh=True),
-            desk.posted(f"{one}/remove", CsrfForm, self.remove, fresh=True),
-            desk.shown(f"{one}/rotate", self.ask_rotation, fresh=True),
-            desk.posted(f"{one}/rotate", CsrfForm, self.rotate, fresh=True),
-            desk.shown(f"{one}/revoke", self.ask_ending, fresh=True),
-            desk.posted(f"{one}/revoke", CsrfForm, self.revoke, fresh=True),
+            desk.page(path, self.list),
+            desk.page(new, self.new),
+            desk.form(new, ClientForm, self.create, rerender=self.rerender_new, fresh=True),
+            desk.page(one, self.show),
+            desk.form(one, ClientForm, self.save, rerender=self.rerender_form, fresh=True),
+            desk.page(f"{one}/recipe", self.recipe),
+            desk.page(f"{one}/remove", self.confirm_removal, fresh=True),
+            desk.form(f"{one}/remove", CsrfForm, self.remove, fresh=True),
+            desk.page(f"{one}/rotate", self.confirm_rotation, fresh=True),
+            desk.form(f"{one}/rotate", CsrfForm, self.rotate, fresh=True),
+            desk.page(f"{one}/revoke", self.confirm_revocation, fresh=True),
+            desk.form(f"{one}/revoke", CsrfForm, self.revoke, fresh=True),
         ]
 
 

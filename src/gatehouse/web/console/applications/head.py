@@ -46,7 +46,7 @@ def application_path(application_id: int, tab: str = "overview") -> str:
     return base if tab == "overview" else f"{base}/{tab}"
 
 
-def application_head(guest: AdminRequest, model: ApplicationModel, tab: str) -> ApplicationHead:
+def application_head(admin: AdminRequest, model: ApplicationModel, tab: str) -> ApplicationHead:
     """`guest` is one whose standing is about this application."""
     application = model.application
     about = GuardTarget(application_id=application.application_id, project_id=application.project_id)
@@ -59,16 +59,16 @@ def application_head(guest: AdminRequest, model: ApplicationModel, tab: str) -> 
         tabs=[
             (name, application_path(application.application_id, name))
             for name, operation in TABS.items()
-            if is_tab_open(guest, operation, about)
+            if is_tab_open(admin, operation, about)
         ],
-        may_save=is_open(guest.rights, Operation.APPLICATION_SAVE, about) and not application.removed,
-        may_remove=is_open(guest.rights, Operation.APPLICATION_DELETE, about)
+        may_save=is_open(admin.rights, Operation.APPLICATION_SAVE, about) and not application.removed,
+        may_remove=is_open(admin.rights, Operation.APPLICATION_DELETE, about)
         and not application.removed
         and not application.is_central,
     )
 
 
-def is_tab_open(guest: AdminRequest, operation: Operation | None, about: GuardTarget) -> bool:
+def is_tab_open(admin: AdminRequest, operation: Operation | None, about: GuardTarget) -> bool:
     if operation is None:
-        return guest.rights.administers or guest.rights.secret.reads[RecordPart.ROLES] is Extent.ALL
-    return is_open(guest.rights, operation, about)
+        return admin.rights.administers or admin.rights.secret.reads[RecordPart.ROLES] is Extent.ALL
+    return is_open(admin.rights, operation, about)

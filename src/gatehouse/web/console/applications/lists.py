@@ -57,58 +57,58 @@ class NewApplicationForm(CsrfForm, frozen=True, kw_only=True):
 
 
 class ApplicationListScreens:
-    def __init__(self, *, applications: ApplicationCommands, lists: ApplicationListStore, desk: ConsoleView) -> None:
+    def __init__(self, *, applications: ApplicationCommands, lists: ApplicationListStore, view: ConsoleView) -> None:
         self._applications = applications
         self._lists = lists
-        self._desk = desk
+        self._view = view
 
-    async def list(self, request: Request, guest: AdminRequest) -> Response:
+    async def list(self, request: Request, admin: AdminRequest) -> Response:
         query = read_list_query(request)
-        found = await self._lists.applications(guest.sight, query.wanted)
+        found = await self._lists.applications(admin.visibility, query.page_request)
         if query.is_file:
             return csv_file("applications", COLUMNS, found.rows)
-        context = ApplicationsContext(found=found, search=query.q, may_create=may_create(guest))
-        return self._desk.show(request, guest, ENTRY, context)
+        context = ApplicationsContext(found=found, search=query.q, may_create=may_create(admin))
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def new(self, request: Request, guest: AdminRequest) -> Response:
+    async def new(self, request: Request, admin: AdminRequest) -> Response:
         """`?project_id=` fills the field in: how other screens lead here."""
-        if not may_create(guest):
+        if not may_create(admin):
             raise NoRight("he may put applications nowhere")
-        return await self._new(request, guest, read_query(request, NewApplicationForm))
+        return await self._render_new(request, admin, read_query(request, NewApplicationForm))
 
-    async def create(self, request: Request, guest: AdminRequest, form: NewApplicationForm) -> Response:  # noqa: ARG002
+    async def create(self, request: Request, admin: AdminRequest, form: NewApplicationForm) -> Response:  # noqa: ARG002
         draft = ApplicationDraft(
             name=form.name.strip(),
             description=form.description.strip(),
             project_id=form.project_id.strip() or UNSET,
         )
-        made = await self._applications.save(guest.actor, draft)
-        return self._desk.done(application_path(made.application_id), "application_created")
+        made = await self._applications.save(admin.actor, draft)
+        return self._view.redirect_with_flash(application_path(made.application_id), "application_created")
 
-    async def new_again(
-        self, request: Request, guest: AdminRequest, form: NewApplicationForm, problem: FormProblem
+    async def rerender_new(
+        self, request: Request, admin: AdminRequest, form: NewApplicationForm, problem: FormProblem
     ) -> Response:
-        return await self._new(request, guest, form, problem)
+        return await self._render_new(request, admin, form, problem)
 
-    async def _new(
-        self, request: Request, guest: AdminRequest, form: NewApplicationForm, problem: FormProblem | None = None
+    async def _render_new(
+        self, request: Request, admin: AdminRequest, form: NewApplicationForm, problem: FormProblem | None = None
     ) -> Response:
         context = NewApplicationContext(
-            homes=await self._lists.homes(guest.sight),
+            homes=await self._lists.target_projects(admin.visibility),
             form=form,
-            may_stand_alone=guest.sight.may_create,
+            may_stand_alone=admin.visibility.may_create,
             problem=problem,
         )
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk = self._desk
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk = self._view
         return [
-            desk.shown("/applications", self.list),
-            desk.shown("/applications/new", self.new),
-            desk.posted("/applications/new", NewApplicationForm, self.create, again=self.new_again),
+            desk.page("/applications", self.list),
+            desk.page("/applications/new", self.new),
+            desk.form("/applications/new", NewApplicationForm, self.create, rerender=self.rerender_new),
         ]
 
 
-def may_create(guest: AdminRequest) -> bool:
-    return guest.sight.may_create or bool(guest.sight.managed)
+def may_create(admin: AdminRequest) -> bool:
+    return admin.visibility.may_create or bool(admin.visibility.managed)

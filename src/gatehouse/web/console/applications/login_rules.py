@@ -39,51 +39,51 @@ class LoginRulesContext(PageContext):
 
 
 class LoginRuleScreens:
-    def __init__(self, *, schemas: SchemaCommands, desk: ConsoleView) -> None:
+    def __init__(self, *, schemas: SchemaCommands, view: ConsoleView) -> None:
         self._schemas = schemas
-        self._desk = desk
+        self._view = view
 
-    async def show(self, request: Request, guest: AdminRequest) -> Response:
-        model = guest.standing.opened(Operation.SCHEMA_SAVE)
-        return self._login(request, guest, model, login_rules_form(model))
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
+        return self._render_form(request, admin, model, login_rules_form(model))
 
-    async def save(self, request: Request, guest: AdminRequest, form: LoginRulesForm) -> Response:  # noqa: ARG002
-        model = guest.standing.opened(Operation.SCHEMA_SAVE)
+    async def save(self, request: Request, admin: AdminRequest, form: LoginRulesForm) -> Response:  # noqa: ARG002
+        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
         login = {
             name: leaf_document(login_leaf(model, name)) | {"value": value == YES}
             for name, value in (("can", form.can), ("cannot", form.cannot))
         }
-        await self._schemas.save(guest.actor, model, {"login": login, "version": form.version})
-        return self._desk.done(application_path(model.application.application_id, RULES_TAB), "saved")
+        await self._schemas.save(admin.actor, model, {"login": login, "version": form.version})
+        return self._view.redirect_with_flash(application_path(model.application.application_id, RULES_TAB), "saved")
 
-    async def again(
-        self, request: Request, guest: AdminRequest, form: LoginRulesForm, problem: FormProblem
+    async def rerender_form(
+        self, request: Request, admin: AdminRequest, form: LoginRulesForm, problem: FormProblem
     ) -> Response:
-        model = guest.standing.opened(Operation.SCHEMA_SAVE)
-        return self._login(request, guest, model, form, problem)
+        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
+        return self._render_form(request, admin, model, form, problem)
 
-    def _login(
+    def _render_form(
         self,
         request: Request,
-        guest: AdminRequest,
+        admin: AdminRequest,
         model: ApplicationModel,
         form: LoginRulesForm,
         problem: FormProblem | None = None,
     ) -> Response:
         stale = problem is not None and problem.is_conflict and form.version != model.schema.version
         context = LoginRulesContext(
-            head=application_head(guest, model, RULES_TAB),
+            head=application_head(admin, model, RULES_TAB),
             form=form,
             version=model.schema.version if stale else form.version,
-            call=readable_schema_call(guest.standing, model),
+            call=readable_schema_call(admin.authenticated, model),
             problem=problem,
             clashes=field_conflicts(form, login_rules_form(model)) if stale else (),
         )
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._desk, "/applications/{application_id:int}/rules/login"
-        return [desk.shown(path, self.show), desk.posted(path, LoginRulesForm, self.save, again=self.again)]
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, path = self._view, "/applications/{application_id:int}/rules/login"
+        return [desk.page(path, self.show), desk.form(path, LoginRulesForm, self.save, rerender=self.rerender_form)]
 
 
 def login_rules_form(model: ApplicationModel) -> LoginRulesForm:

@@ -75,16 +75,16 @@ class ApplicationContext(PageContext):
 
 
 class ApplicationScreens:
-    def __init__(self, *, applications: ApplicationCommands, lists: ApplicationListStore, desk: ConsoleView) -> None:
+    def __init__(self, *, applications: ApplicationCommands, lists: ApplicationListStore, view: ConsoleView) -> None:
         self._applications = applications
         self._lists = lists
-        self._desk = desk
+        self._view = view
 
-    async def show(self, request: Request, guest: AdminRequest) -> Response:
-        return await self._show(request, guest)
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        return await self._render_overview(request, admin)
 
-    async def save(self, request: Request, guest: AdminRequest, form: ApplicationForm) -> Response:  # noqa: ARG002
-        before = guest.standing.opened(Operation.APPLICATION_SAVE).application
+    async def save(self, request: Request, admin: AdminRequest, form: ApplicationForm) -> Response:  # noqa: ARG002
+        before = admin.authenticated.require_application(Operation.APPLICATION_SAVE).application
         draft = ApplicationDraft(
             application_id=before.application_id,
             name=form.name.strip(),
@@ -93,48 +93,48 @@ class ApplicationScreens:
             settings=settings_of(form),
             version=form.version,
         )
-        await self._applications.save(guest.actor, draft)
-        return self._desk.done(application_path(before.application_id), "saved")
+        await self._applications.save(admin.actor, draft)
+        return self._view.redirect_with_flash(application_path(before.application_id), "saved")
 
-    async def save_again(
-        self, request: Request, guest: AdminRequest, form: ApplicationForm, problem: FormProblem
+    async def rerender_form(
+        self, request: Request, admin: AdminRequest, form: ApplicationForm, problem: FormProblem
     ) -> Response:
-        return await self._show(request, guest, form=form, problem=problem)
+        return await self._render_overview(request, admin, form=form, problem=problem)
 
-    async def save_service(self, request: Request, guest: AdminRequest, form: ServiceMetaForm) -> Response:  # noqa: ARG002
-        before = guest.standing.opened(Operation.SERVICE_META).application
+    async def save_service(self, request: Request, admin: AdminRequest, form: ServiceMetaForm) -> Response:  # noqa: ARG002
+        before = admin.authenticated.require_application(Operation.SERVICE_META).application
         draft = ApplicationDraft(
             application_id=before.application_id, service_meta=service_meta(before, form), version=form.version
         )
-        await self._applications.save(guest.actor, draft)
-        return self._desk.done(application_path(before.application_id), "saved")
+        await self._applications.save(admin.actor, draft)
+        return self._view.redirect_with_flash(application_path(before.application_id), "saved")
 
-    async def service_again(
-        self, request: Request, guest: AdminRequest, form: ServiceMetaForm, problem: FormProblem
+    async def rerender_service(
+        self, request: Request, admin: AdminRequest, form: ServiceMetaForm, problem: FormProblem
     ) -> Response:
-        return await self._show(request, guest, service=form, problem=problem)
+        return await self._render_overview(request, admin, service=form, problem=problem)
 
-    async def _show(
+    async def _render_overview(
         self,
         request: Request,
-        guest: AdminRequest,
+        admin: AdminRequest,
         *,
         form: ApplicationForm | None = None,
         service: ServiceMetaForm | None = None,
         problem: FormProblem | None = None,
     ) -> Response:
-        model = guest.standing.opened(Operation.APPLICATION_GET)
-        application, about = model.application, guest.standing.about
-        may_move = may_move_out(guest, application)
+        model = admin.authenticated.require_application(Operation.APPLICATION_GET)
+        application, about = model.application, admin.authenticated.target
+        may_move = may_move_out(admin, application)
         context = ApplicationContext(
-            head=application_head(guest, model, "overview"),
+            head=application_head(admin, model, "overview"),
             application=application,
             form=form or form_of(application),
             service=service or service_form_of(application),
-            homes=await self._lists.homes(guest.sight) if may_move else (),
+            homes=await self._lists.target_projects(admin.visibility) if may_move else (),
             may_move=may_move,
-            may_publish=is_open(guest.rights, Operation.SERVICE_META, about) and not application.removed,
-            may_keys=is_open(guest.rights, Operation.APPLICATION_KEYS, about),
+            may_publish=is_open(admin.rights, Operation.SERVICE_META, about) and not application.removed,
+            may_keys=is_open(admin.rights, Operation.APPLICATION_KEYS, about),
             call=ApiCall(
                 path="application",
                 body={
@@ -147,21 +147,21 @@ class ApplicationScreens:
             problem=problem,
             clashes=overview_conflicts(model, form, service, problem),
         )
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk, here = self._desk, "/applications/{application_id:int}"
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, here = self._view, "/applications/{application_id:int}"
         return [
-            desk.shown(here, self.show),
-            desk.posted(here, ApplicationForm, self.save, again=self.save_again),
-            desk.shown(f"{here}/service", self.show),
-            desk.posted(
+            desk.page(here, self.show),
+            desk.form(here, ApplicationForm, self.save, rerender=self.rerender_form),
+            desk.page(f"{here}/service", self.show),
+            desk.form(
                 f"{here}/service",
                 ServiceMetaForm,
                 self.save_service,
-                again=self.service_again,
+                rerender=self.rerender_service,
                 fresh=True,
-                below="/service",
+                form_suffix="/service",
             ),
         ]
 
@@ -185,12 +185,12 @@ def overview_conflicts(
     )
 
 
-def may_move_out(guest: AdminRequest, application: Application) -> bool:
+def may_move_out(admin: AdminRequest, application: Application) -> bool:
     if application.is_central:
         return False
     if application.project_id is None:
-        return guest.sight.everything or bool(guest.sight.managed)
-    return is_open(guest.rights, Operation.APPLICATION_MOVE_OUT, GuardTarget(project_id=application.project_id))
+        return admin.visibility.everything or bool(admin.visibility.managed)
+    return is_open(admin.rights, Operation.APPLICATION_MOVE_OUT, GuardTarget(project_id=application.project_id))
 
 
 def project_change(before: Application, typed: str) -> str | UnsetType | None:

@@ -59,52 +59,52 @@ class RemovePublicKeyContext(PageContext):
 
 
 class PublicKeyScreens:
-    def __init__(self, *, keys: CustomKeyCommands, desk: ConsoleView, base_url: str) -> None:
+    def __init__(self, *, keys: CustomKeyCommands, view: ConsoleView, base_url: str) -> None:
         self._keys = keys
-        self._desk = desk
+        self._view = view
         self._base_url = base_url
 
-    async def list(self, request: Request, guest: AdminRequest) -> Response:
-        return await self._show(request, guest)
+    async def list(self, request: Request, admin: AdminRequest) -> Response:
+        return await self._render_list(request, admin)
 
-    async def add(self, request: Request, guest: AdminRequest, form: NewPublicKeyForm) -> Response:
+    async def add(self, request: Request, admin: AdminRequest, form: NewPublicKeyForm) -> Response:
         application_id = request.path_params["application_id"]
-        await self._keys.add(guest.actor, application_id, normalize_newlines(form.public_key).strip())
-        return self._desk.done(application_path(application_id, PUBLIC_KEYS_TAB), "key_added")
+        await self._keys.add(admin.actor, application_id, normalize_newlines(form.public_key).strip())
+        return self._view.redirect_with_flash(application_path(application_id, PUBLIC_KEYS_TAB), "key_added")
 
-    async def add_again(
-        self, request: Request, guest: AdminRequest, form: NewPublicKeyForm, problem: FormProblem
+    async def rerender_list(
+        self, request: Request, admin: AdminRequest, form: NewPublicKeyForm, problem: FormProblem
     ) -> Response:
-        return await self._show(request, guest, typed=form.public_key, problem=problem)
+        return await self._render_list(request, admin, typed=form.public_key, problem=problem)
 
-    async def ask_removal(self, request: Request, guest: AdminRequest) -> Response:
-        model = guest.standing.opened(Operation.APPLICATION_KEYS)
-        keys = await self._keys.list(guest.actor, model.application.application_id)
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
+        model = admin.authenticated.require_application(Operation.APPLICATION_KEYS)
+        keys = await self._keys.list(admin.actor, model.application.application_id)
         found = next((key for key in keys if key.kid == request.path_params["kid"]), None)
         if found is None:
             raise KeyNotFound
-        context = RemovePublicKeyContext(head=application_head(guest, model, PUBLIC_KEYS_TAB), key=found)
-        return self._desk.show(request, guest, ENTRY, context)
+        context = RemovePublicKeyContext(head=application_head(admin, model, PUBLIC_KEYS_TAB), key=found)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def remove(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+    async def remove(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         application_id = request.path_params["application_id"]
-        await self._keys.remove(guest.actor, application_id, request.path_params["kid"])
-        return self._desk.done(application_path(application_id, PUBLIC_KEYS_TAB), "key_removed")
+        await self._keys.remove(admin.actor, application_id, request.path_params["kid"])
+        return self._view.redirect_with_flash(application_path(application_id, PUBLIC_KEYS_TAB), "key_removed")
 
-    async def _show(
-        self, request: Request, guest: AdminRequest, *, typed: str = "", problem: FormProblem | None = None
+    async def _render_list(
+        self, request: Request, admin: AdminRequest, *, typed: str = "", problem: FormProblem | None = None
     ) -> Response:
-        model = guest.standing.opened(Operation.APPLICATION_KEYS)
+        model = admin.authenticated.require_application(Operation.APPLICATION_KEYS)
         application = model.application
-        keys = () if application.removed else await self._keys.list(guest.actor, application.application_id)
+        keys = () if application.removed else await self._keys.list(admin.actor, application.application_id)
         if problem is None and read_list_query(request).is_file:
             every = [*keys, *([application.service_key] if application.service_key else [])]
             return csv_file(f"public-keys-{application.application_id}", PUBLIC_KEY_COLUMNS, every)
         context = PublicKeysContext(
-            head=application_head(guest, model, PUBLIC_KEYS_TAB),
+            head=application_head(admin, model, PUBLIC_KEYS_TAB),
             keys=keys,
             service_key=application.service_key,
-            may_service=is_open(guest.rights, Operation.SERVICE_META, guest.standing.about),
+            may_service=is_open(admin.rights, Operation.SERVICE_META, admin.authenticated.target),
             published_at=f"{self._base_url}/api/permissions/application/publicKeys/{application.application_id}",
             house_keys_at=f"{self._base_url}/proxy/oauth/keys",
             most=MAX_CUSTOM_KEYS,
@@ -116,13 +116,13 @@ class PublicKeyScreens:
             ),
             problem=problem,
         )
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._desk, "/applications/{application_id:int}/public_keys"
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, path = self._view, "/applications/{application_id:int}/public_keys"
         return [
-            desk.shown(path, self.list),
-            desk.posted(path, NewPublicKeyForm, self.add, again=self.add_again, fresh=True),
-            desk.shown(f"{path}/{{kid}}/remove", self.ask_removal, fresh=True),
-            desk.posted(f"{path}/{{kid}}/remove", CsrfForm, self.remove, fresh=True),
+            desk.page(path, self.list),
+            desk.form(path, NewPublicKeyForm, self.add, rerender=self.rerender_list, fresh=True),
+            desk.page(f"{path}/{{kid}}/remove", self.confirm_removal, fresh=True),
+            desk.form(f"{path}/{{kid}}/remove", CsrfForm, self.remove, fresh=True),
         ]

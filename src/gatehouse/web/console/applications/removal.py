@@ -33,36 +33,40 @@ class RemoveApplicationContext(PageContext):
 
 class ApplicationRemovalScreens:
     def __init__(
-        self, *, applications: ApplicationCommands, lists: ApplicationListStore, desk: ConsoleView, clock: Clock
+        self, *, applications: ApplicationCommands, lists: ApplicationListStore, view: ConsoleView, clock: Clock
     ) -> None:
         self._applications = applications
         self._lists = lists
-        self._desk = desk
+        self._view = view
         self._clock = clock
 
-    async def ask(self, request: Request, guest: AdminRequest) -> Response:
-        return await self._show(request, guest)
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
+        return await self._render_confirmation(request, admin)
 
-    async def remove(self, request: Request, guest: AdminRequest, form: RemoveApplicationForm) -> Response:
-        application = guest.standing.opened(Operation.APPLICATION_DELETE).application
+    async def remove(self, request: Request, admin: AdminRequest, form: RemoveApplicationForm) -> Response:
+        application = admin.authenticated.require_application(Operation.APPLICATION_DELETE).application
         if form.name.strip() != application.name:
-            return await self._show(request, guest, FormProblem(text="", status=400))
-        await self._applications.delete(guest.actor, application.application_id)
-        return self._desk.done(ENTRY.path, "application_removed")
+            return await self._render_confirmation(request, admin, FormProblem(text="", status=400))
+        await self._applications.delete(admin.actor, application.application_id)
+        return self._view.redirect_with_flash(ENTRY.path, "application_removed")
 
-    async def _show(self, request: Request, guest: AdminRequest, problem: FormProblem | None = None) -> Response:
-        model = guest.standing.opened(Operation.APPLICATION_DELETE)
+    async def _render_confirmation(
+        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
+    ) -> Response:
+        model = admin.authenticated.require_application(Operation.APPLICATION_DELETE)
         context = RemoveApplicationContext(
-            head=application_head(guest, model, "overview"),
-            breaks=await self._lists.breaks(model.application.application_id, guest.sight, self._clock.now()),
+            head=application_head(admin, model, "overview"),
+            breaks=await self._lists.removal_impact(
+                model.application.application_id, admin.visibility, self._clock.now()
+            ),
             is_service=model.application.is_published,
             problem=problem,
         )
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._desk, "/applications/{application_id:int}/remove"
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, path = self._view, "/applications/{application_id:int}/remove"
         return [
-            desk.shown(path, self.ask, fresh=True),
-            desk.posted(path, RemoveApplicationForm, self.remove, fresh=True),
+            desk.page(path, self.confirm_removal, fresh=True),
+            desk.form(path, RemoveApplicationForm, self.remove, fresh=True),
         ]

@@ -54,40 +54,40 @@ class SchemaReviewContext(PageContext):
 
 
 class SchemaReview:
-    def __init__(self, *, rehearsals: DryRuns, simulation: Simulation, nicks: NickStore, desk: ConsoleView) -> None:
-        self._rehearsals = rehearsals
+    def __init__(self, *, dry_runs: DryRuns, simulation: Simulation, nicks: NickStore, view: ConsoleView) -> None:
+        self._dry_runs = dry_runs
         self._simulation = simulation
         self._nicks = nicks
-        self._desk = desk
+        self._view = view
 
-    async def show(
+    async def render(
         self,
         request: Request,
-        guest: AdminRequest,
+        admin: AdminRequest,
         model: ApplicationModel,
-        given: Mapping[str, object],
-        question: ConfirmationPrompt,
+        document: Mapping[str, object],
+        prompt: ConfirmationPrompt,
     ) -> Response:
         """Raises whatever the save would raise."""
-        proposal = SchemaProposal(data=dict(given))
-        by = Proposer(actor=guest.actor, model=model, central=guest.standing.central)
-        rehearsed = await self._rehearsals.rehearse(proposal, by, ProposalReach())
+        proposal = SchemaProposal(data=dict(document))
+        by = Proposer(actor=admin.actor, model=model, central=admin.authenticated.central)
+        rehearsed = await self._dry_runs.run(proposal, by, ProposalReach())
         context = SchemaReviewContext(
-            head=application_head(guest, model, question.tab),
-            question=question,
-            changes=await run_off_loop(OFF_LOOP_WEIGHT, differences, model, rehearsed.outline.model),
-            outlook=await self._outlook(guest, proposal, by),
+            head=application_head(admin, model, prompt.tab),
+            question=prompt,
+            changes=await run_off_loop(OFF_LOOP_WEIGHT, differences, model, rehearsed.snapshot.model),
+            outlook=await self._impact(admin, proposal, by),
         )
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def _outlook(self, guest: AdminRequest, proposal: SchemaProposal, by: Proposer) -> SchemaImpact | None:
+    async def _impact(self, admin: AdminRequest, proposal: SchemaProposal, by: Proposer) -> SchemaImpact | None:
         try:
-            refuse_about_everyone(guest.standing)  # as at simulate (R6)
+            refuse_about_everyone(admin.authenticated)  # as at simulate (R6)
         except NoRight:
             return None
-        return await self._told(await self._simulation.run(proposal, by, after="", limit=MAX_PEOPLE_SHOWN))
+        return await self._describe(await self._simulation.run(proposal, by, after="", limit=MAX_PEOPLE_SHOWN))
 
-    async def _told(self, forecast: Forecast) -> SchemaImpact:
+    async def _describe(self, forecast: Forecast) -> SchemaImpact:
         nicks = await self._nicks.nicks([one.user_id for one in forecast.effects])
         return SchemaImpact(
             people=[person_effect(one, nicks.get(one.user_id, "")) for one in forecast.effects],

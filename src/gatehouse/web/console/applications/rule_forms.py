@@ -67,9 +67,9 @@ class ConfirmedForm(CsrfForm, frozen=True, kw_only=True):
     confirmed: str = ""
 
 
-def may_change_rules(guest: AdminRequest, model: ApplicationModel) -> bool:
+def may_change_rules(admin: AdminRequest, model: ApplicationModel) -> bool:
     """Application 1's rules are the program's own."""
-    open_to_him = is_open(guest.rights, Operation.SCHEMA_SAVE, guest.standing.about)
+    open_to_him = is_open(admin.rights, Operation.SCHEMA_SAVE, admin.authenticated.target)
     return open_to_him and not model.application.removed and not model.application.is_central
 
 

@@ -92,78 +92,78 @@ class RuleContext(PageContext):
 
 
 class RuleScreens:
-    def __init__(self, *, schemas: SchemaCommands, reviews: SchemaReview, desk: ConsoleView) -> None:
+    def __init__(self, *, schemas: SchemaCommands, schema_review: SchemaReview, view: ConsoleView) -> None:
         self._schemas = schemas
-        self._reviews = reviews
-        self._desk = desk
+        self._schema_review = schema_review
+        self._view = view
 
-    async def list(self, request: Request, guest: AdminRequest) -> Response:
-        model = guest.standing.opened(Operation.SCHEMA_GET)
+    async def list(self, request: Request, admin: AdminRequest) -> Response:
+        model = admin.authenticated.require_application(Operation.SCHEMA_GET)
         query = read_list_query(request)
         every = await run_off_loop(
             OFF_LOOP_WEIGHT, lambda: [line for line in rule_lines(model) if line_matches(line, query.q)]
         )
         if query.is_file:
             return csv_file(f"rules-{model.application.application_id}", RULE_COLUMNS, every)
-        number = min(query.wanted.page, max(1, -(-len(every) // RULES_PER_PAGE)))
+        number = min(query.page_request.page, max(1, -(-len(every) // RULES_PER_PAGE)))
         rows = every[(number - 1) * RULES_PER_PAGE : number * RULES_PER_PAGE]
         context = RulesContext(
-            head=application_head(guest, model, RULES_TAB),
+            head=application_head(admin, model, RULES_TAB),
             found=Page(rows=rows, total=len(every), number=number, size=RULES_PER_PAGE),
             groups=[
                 (name, section, [*lines])
                 for (section, name), lines in groupby(rows, key=lambda line: (line.rule.section, line.group))
             ],
             search=query.q,
-            may_change=may_change_rules(guest, model),
+            may_change=may_change_rules(admin, model),
             login_can=login_leaf(model, "can"),
             login_cannot=login_leaf(model, "cannot"),
             updated_at=model.schema.updated_at,
             version=model.schema.version,
             call=schema_call(model),
         )
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def new(self, request: Request, guest: AdminRequest) -> Response:
-        model = guest.standing.opened(Operation.SCHEMA_SAVE)
-        return self._form(request, guest, model, "", RuleForm(version=model.schema.version))
+    async def new(self, request: Request, admin: AdminRequest) -> Response:
+        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
+        return self._render_form(request, admin, model, "", RuleForm(version=model.schema.version))
 
-    async def add(self, request: Request, guest: AdminRequest, form: RuleForm) -> Response:
-        model = guest.standing.opened(Operation.SCHEMA_SAVE)
+    async def add(self, request: Request, admin: AdminRequest, form: RuleForm) -> Response:
+        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
         rule = rule_from_form(form)
         if rule in rules_of(model):
             raise Malformed(f"{rule.path}: there is such a rule already")
         action = f"{application_path(model.application.application_id, RULES_TAB)}/new"
-        return await self._save(request, guest, model, rule, form, action=action, reviewed=form.leaf.value)
+        return await self._save(request, admin, model, rule, form, action=action, needs_review=form.leaf.value)
 
-    async def add_again(
-        self, request: Request, guest: AdminRequest, form: RuleForm, problem: FormProblem
+    async def rerender_new(
+        self, request: Request, admin: AdminRequest, form: RuleForm, problem: FormProblem
     ) -> Response:
-        model = guest.standing.opened(Operation.SCHEMA_SAVE)
-        return self._form(request, guest, model, "", form, problem=problem)
+        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
+        return self._render_form(request, admin, model, "", form, problem=problem)
 
-    async def show(self, request: Request, guest: AdminRequest) -> Response:
-        model = guest.standing.opened(Operation.SCHEMA_SAVE)
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
         rule = requested_rule(request, model)
-        return self._form(request, guest, model, str(rule), rule_form_of(model, rule))
+        return self._render_form(request, admin, model, str(rule), rule_form_of(model, rule))
 
-    async def change(self, request: Request, guest: AdminRequest, form: RuleForm) -> Response:
-        model = guest.standing.opened(Operation.SCHEMA_SAVE)
+    async def change(self, request: Request, admin: AdminRequest, form: RuleForm) -> Response:
+        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
         rule = requested_rule(request, model)
         was, now = rules_of(model)[rule], form.leaf
         reviewed = was.value != now.value or (now.protected and not was.protected)
         action = f"{application_path(model.application.application_id, RULES_TAB)}/{rule}"
-        return await self._save(request, guest, model, rule, form, action=action, reviewed=reviewed)
+        return await self._save(request, admin, model, rule, form, action=action, needs_review=reviewed)
 
-    async def change_again(
-        self, request: Request, guest: AdminRequest, form: RuleForm, problem: FormProblem
+    async def rerender_form(
+        self, request: Request, admin: AdminRequest, form: RuleForm, problem: FormProblem
     ) -> Response:
-        model = guest.standing.opened(Operation.SCHEMA_SAVE)
+        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
         rule = requested_rule(request, model)
-        return self._form(request, guest, model, str(rule), form, problem=problem)
+        return self._render_form(request, admin, model, str(rule), form, problem=problem)
 
-    async def ask_removal(self, request: Request, guest: AdminRequest) -> Response:
-        model = guest.standing.opened(Operation.SCHEMA_SAVE)
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
+        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
         rule, path = requested_rule(request, model), application_path(model.application.application_id, RULES_TAB)
         question = ConfirmationPrompt(
             name="remove_rule",
@@ -173,32 +173,34 @@ class RuleScreens:
             fields=[("version", str(model.schema.version))],
             about=str(rule),
         )
-        return await self._reviews.show(request, guest, model, rule_removal(model, rule), question)
+        return await self._schema_review.render(request, admin, model, rule_removal(model, rule), question)
 
-    async def remove(self, request: Request, guest: AdminRequest, form: ConfirmedForm) -> Response:
-        model = guest.standing.opened(Operation.SCHEMA_SAVE)
+    async def remove(self, request: Request, admin: AdminRequest, form: ConfirmedForm) -> Response:
+        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
         given = rule_removal(model, requested_rule(request, model)) | {"version": form.version}
-        await self._schemas.save(guest.actor, model, given)
-        return self._desk.done(application_path(model.application.application_id, RULES_TAB), "rule_removed")
+        await self._schemas.save(admin.actor, model, given)
+        return self._view.redirect_with_flash(
+            application_path(model.application.application_id, RULES_TAB), "rule_removed"
+        )
 
     async def _save(
         self,
         request: Request,
-        guest: AdminRequest,
+        admin: AdminRequest,
         model: ApplicationModel,
         rule: Rule,
         form: RuleForm,
         *,
         action: str,
-        reviewed: bool,
+        needs_review: bool,
     ) -> Response:
         """A save that changes what people hold is shown to be confirmed first."""
         tree = with_leaf(section_of(model, rule.section), rule.path, leaf_document(form.leaf))
         given = {rule.section.value: tree, "version": form.version}
         path = application_path(model.application.application_id, RULES_TAB)
-        if not reviewed or form.confirmed:
-            await self._schemas.save(guest.actor, model, given)
-            return self._desk.done(path, "saved")
+        if not needs_review or form.confirmed:
+            await self._schemas.save(admin.actor, model, given)
+            return self._view.redirect_with_flash(path, "saved")
         names = (name for name in form.__struct_fields__ if name not in {"csrf", "confirmed"})
         fields = [(name, str(getattr(form, name))) for name in names]
         question = ConfirmationPrompt(
@@ -209,12 +211,12 @@ class RuleScreens:
             fields=[*fields, ("confirmed", YES)],
             about=str(rule),
         )
-        return await self._reviews.show(request, guest, model, given, question)
+        return await self._schema_review.render(request, admin, model, given, question)
 
-    def _form(
+    def _render_form(
         self,
         request: Request,
-        guest: AdminRequest,
+        admin: AdminRequest,
         model: ApplicationModel,
         rule: str,
         form: RuleForm,
@@ -226,27 +228,27 @@ class RuleScreens:
 
         def make() -> RuleContext:
             return RuleContext(
-                head=application_head(guest, model, RULES_TAB),
+                head=application_head(admin, model, RULES_TAB),
                 rule=rule,
                 form=form,
                 action=f"{application_path(model.application.application_id, RULES_TAB)}/{rule or 'new'}",
                 roles=[role.name for role in model.roles.values() if rule in map(str, meta_entries(role.meta))],
                 version=version if stale else form.version,
-                call=readable_schema_call(guest.standing, model),
+                call=readable_schema_call(admin.authenticated, model),
                 problem=problem,
                 clashes=rule_conflicts(form, rule_form_of(model, parse_rule_name(rule))) if stale and rule else (),
             )
 
-        return self._desk.show_made(request, guest, ENTRY, make, status=problem.status if problem else None)
+        return self._view.render_off_loop(request, admin, ENTRY, make, status=problem.status if problem else None)
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._desk, "/applications/{application_id:int}/rules"
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, path = self._view, "/applications/{application_id:int}/rules"
         return [
-            desk.shown(path, self.list),
-            desk.shown(f"{path}/new", self.new),
-            desk.posted(f"{path}/new", RuleForm, self.add, again=self.add_again),
-            desk.shown(f"{path}/{{rule}}", self.show),
-            desk.posted(f"{path}/{{rule}}", RuleForm, self.change, again=self.change_again),
-            desk.shown(f"{path}/{{rule}}/remove", self.ask_removal, fresh=True),
-            desk.posted(f"{path}/{{rule}}/remove", ConfirmedForm, self.remove, fresh=True),
+            desk.page(path, self.list),
+            desk.page(f"{path}/new", self.new),
+            desk.form(f"{path}/new", RuleForm, self.add, rerender=self.rerender_new),
+            desk.page(f"{path}/{{rule}}", self.show),
+            desk.form(f"{path}/{{rule}}", RuleForm, self.change, rerender=self.rerender_form),
+            desk.page(f"{path}/{{rule}}/remove", self.confirm_removal, fresh=True),
+            desk.form(f"{path}/{{rule}}/remove", ConfirmedForm, self.remove, fresh=True),
         ]

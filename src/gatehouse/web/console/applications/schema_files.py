@@ -52,13 +52,13 @@ class ImportSchemaContext(PageContext):
 
 
 class SchemaFileScreens:
-    def __init__(self, *, schemas: SchemaCommands, reviews: SchemaReview, desk: ConsoleView) -> None:
+    def __init__(self, *, schemas: SchemaCommands, schema_review: SchemaReview, view: ConsoleView) -> None:
         self._schemas = schemas
-        self._reviews = reviews
-        self._desk = desk
+        self._schema_review = schema_review
+        self._view = view
 
-    async def take_out(self, request: Request, guest: AdminRequest) -> Response:  # noqa: ARG002
-        model = guest.standing.opened(Operation.SCHEMA_GET)
+    async def export(self, request: Request, admin: AdminRequest) -> Response:  # noqa: ARG002
+        model = admin.authenticated.require_application(Operation.SCHEMA_GET)
         name = f"schema-{model.application.application_id}-{model.schema.version}.json"
         headers = {**NO_STORE, "Content-Disposition": f'attachment; filename="{name}"'}
         if await model_work(model) > MAX_INLINE_WEIGHT:
@@ -66,19 +66,19 @@ class SchemaFileScreens:
             return StreamingResponse(body, 200, headers, media_type="application/json")
         return Response(format_document(full_schema_document(model)), 200, headers, media_type="application/json")
 
-    async def ask(self, request: Request, guest: AdminRequest) -> Response:
-        model = guest.standing.opened(Operation.SCHEMA_SAVE)
-        return self._form(request, guest, model, ImportSchemaForm(version=model.schema.version))
+    async def show_import(self, request: Request, admin: AdminRequest) -> Response:
+        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
+        return self._render_import(request, admin, model, ImportSchemaForm(version=model.schema.version))
 
-    async def put_back(self, request: Request, guest: AdminRequest, form: ImportSchemaForm) -> Response:
-        model = guest.standing.opened(Operation.SCHEMA_SAVE)
-        given = importable_part(await run_off_loop(OFF_LOOP_WEIGHT, parse_document, form.text), guest.actor) | {
+    async def import_document(self, request: Request, admin: AdminRequest, form: ImportSchemaForm) -> Response:
+        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
+        given = importable_part(await run_off_loop(OFF_LOOP_WEIGHT, parse_document, form.text), admin.actor) | {
             "version": form.version
         }
         path = application_path(model.application.application_id, RULES_TAB)
         if form.confirmed:
-            await self._schemas.save(guest.actor, model, given)
-            return self._desk.done(path, "imported")
+            await self._schemas.save(admin.actor, model, given)
+            return self._view.redirect_with_flash(path, "imported")
         question = ConfirmationPrompt(
             name="import",
             tab=RULES_TAB,
@@ -90,37 +90,37 @@ class SchemaFileScreens:
                 ("confirmed", "yes"),
             ],
         )
-        return await self._reviews.show(request, guest, model, given, question)
+        return await self._schema_review.render(request, admin, model, given, question)
 
-    async def again(
-        self, request: Request, guest: AdminRequest, form: ImportSchemaForm, problem: FormProblem
+    async def rerender_import(
+        self, request: Request, admin: AdminRequest, form: ImportSchemaForm, problem: FormProblem
     ) -> Response:
-        model = guest.standing.opened(Operation.SCHEMA_SAVE)
-        return self._form(request, guest, model, form, problem)
+        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
+        return self._render_import(request, admin, model, form, problem)
 
-    def _form(
+    def _render_import(
         self,
         request: Request,
-        guest: AdminRequest,
+        admin: AdminRequest,
         model: ApplicationModel,
         form: ImportSchemaForm,
         problem: FormProblem | None = None,
     ) -> Response:
         """After a conflict the next try is about what is stored now: its differences are shown before it is saved."""
         context = ImportSchemaContext(
-            head=application_head(guest, model, RULES_TAB),
+            head=application_head(admin, model, RULES_TAB),
             text=form.text,
             version=model.schema.version,
             problem=problem,
         )
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._desk, "/applications/{application_id:int}/rules"
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, path = self._view, "/applications/{application_id:int}/rules"
         return [
-            desk.shown(f"{path}/export", self.take_out),
-            desk.shown(f"{path}/import", self.ask),
-            desk.posted(f"{path}/import", ImportSchemaForm, self.put_back, again=self.again),
+            desk.page(f"{path}/export", self.export),
+            desk.page(f"{path}/import", self.show_import),
+            desk.form(f"{path}/import", ImportSchemaForm, self.import_document, rerender=self.rerender_import),
         ]
 
 

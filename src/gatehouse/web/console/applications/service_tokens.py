@@ -73,24 +73,24 @@ class ServiceTokenScreens:
         *,
         tokens: ServiceTokenCommands,
         email_secrets: EmailSecretCommands,
-        desk: ConsoleView,
+        view: ConsoleView,
         base_url: str,
         usual_days: int,
     ) -> None:
         self._tokens = tokens
         self._email_secrets = email_secrets
-        self._desk = desk
+        self._view = view
         self._base_url = base_url
         self._usual_days = usual_days
 
-    async def list(self, request: Request, guest: AdminRequest) -> Response:
-        return await self._show(request, guest, NewServiceTokenForm(days=self._usual_days))
+    async def list(self, request: Request, admin: AdminRequest) -> Response:
+        return await self._render_list(request, admin, NewServiceTokenForm(days=self._usual_days))
 
-    async def issue(self, request: Request, guest: AdminRequest, form: NewServiceTokenForm) -> Response:
-        model = guest.standing.opened(Operation.ADMINISTER)
+    async def issue(self, request: Request, admin: AdminRequest, form: NewServiceTokenForm) -> Response:
+        model = admin.authenticated.require_application(Operation.ADMINISTER)
         application_id = model.application.application_id
         issued = await self._tokens.issue(
-            guest.actor, application_id, days=form.days or None, comment=form.comment.strip()
+            admin.actor, application_id, days=form.days or None, comment=form.comment.strip()
         )
         secret = CreatedSecret(
             name="service_token",
@@ -99,63 +99,63 @@ class ServiceTokenScreens:
             value=issued.jwt,
             command=token_command(self._base_url, issued.jwt),
         )
-        return render_secret(self._desk, request, guest, model, secret)
+        return render_secret(self._view, request, admin, model, secret)
 
-    async def issue_again(
-        self, request: Request, guest: AdminRequest, form: NewServiceTokenForm, problem: FormProblem
+    async def rerender_list(
+        self, request: Request, admin: AdminRequest, form: NewServiceTokenForm, problem: FormProblem
     ) -> Response:
-        return await self._show(request, guest, form, problem)
+        return await self._render_list(request, admin, form, problem)
 
-    async def ask_revoking(self, request: Request, guest: AdminRequest) -> Response:
-        model = guest.standing.opened(Operation.ADMINISTER)
-        tokens = await self._tokens.list(guest.actor, model.application.application_id)
+    async def confirm_revocation(self, request: Request, admin: AdminRequest) -> Response:
+        model = admin.authenticated.require_application(Operation.ADMINISTER)
+        tokens = await self._tokens.list(admin.actor, model.application.application_id)
         found = next((token for token in tokens if token.jti == request.path_params["jti"]), None)
         if found is None:
             raise KeyNotFound
-        context = RevokeServiceTokenContext(head=application_head(guest, model, TAB), token=found)
-        return self._desk.show(request, guest, ENTRY, context)
+        context = RevokeServiceTokenContext(head=application_head(admin, model, TAB), token=found)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def revoke(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+    async def revoke(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         application_id = request.path_params["application_id"]
-        await self._tokens.revoke(guest.actor, application_id, request.path_params["jti"])
-        return self._desk.done(application_path(application_id, TAB), "token_revoked")
+        await self._tokens.revoke(admin.actor, application_id, request.path_params["jti"])
+        return self._view.redirect_with_flash(application_path(application_id, TAB), "token_revoked")
 
-    async def make_email_secret(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        model = guest.standing.opened(Operation.ADMINISTER)
+    async def create_email_secret(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        model = admin.authenticated.require_application(Operation.ADMINISTER)
         application_id = model.application.application_id
-        value = await self._email_secrets.create(guest.actor, application_id)
+        value = await self._email_secrets.create(admin.actor, application_id)
         secret = CreatedSecret(name="email_secret", tab=TAB, back=application_path(application_id, TAB), value=value)
-        return render_secret(self._desk, request, guest, model, secret)
+        return render_secret(self._view, request, admin, model, secret)
 
-    async def ask_taking(self, request: Request, guest: AdminRequest) -> Response:
-        model = guest.standing.opened(Operation.ADMINISTER)
-        secrets = await self._email_secrets.list(guest.actor, model.application.application_id)
+    async def confirm_email_secret_revocation(self, request: Request, admin: AdminRequest) -> Response:
+        model = admin.authenticated.require_application(Operation.ADMINISTER)
+        secrets = await self._email_secrets.list(admin.actor, model.application.application_id)
         found = next((one for one in secrets if one.ref == request.path_params["ref"]), None)
         if found is None:
             raise KeyNotFound
-        return self._desk.show(
-            request, guest, ENTRY, RevokeEmailSecretContext(head=application_head(guest, model, TAB), secret=found)
+        return self._view.render(
+            request, admin, ENTRY, RevokeEmailSecretContext(head=application_head(admin, model, TAB), secret=found)
         )
 
-    async def take_secret(self, request: Request, guest: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+    async def revoke_email_secret(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         application_id = request.path_params["application_id"]
-        await self._email_secrets.revoke(guest.actor, application_id, request.path_params["ref"])
-        return self._desk.done(application_path(application_id, TAB), "email_secret_revoked")
+        await self._email_secrets.revoke(admin.actor, application_id, request.path_params["ref"])
+        return self._view.redirect_with_flash(application_path(application_id, TAB), "email_secret_revoked")
 
-    async def _show(
-        self, request: Request, guest: AdminRequest, form: NewServiceTokenForm, problem: FormProblem | None = None
+    async def _render_list(
+        self, request: Request, admin: AdminRequest, form: NewServiceTokenForm, problem: FormProblem | None = None
     ) -> Response:
-        model = guest.standing.opened(Operation.ADMINISTER)
+        model = admin.authenticated.require_application(Operation.ADMINISTER)
         application = model.application
-        tokens = () if application.removed else await self._tokens.list(guest.actor, application.application_id)
+        tokens = () if application.removed else await self._tokens.list(admin.actor, application.application_id)
         newest = sorted(tokens, key=lambda token: token.created_at, reverse=True)
         if problem is None and read_list_query(request).is_file:
             return csv_file(f"service-tokens-{application.application_id}", COLUMNS, newest)
         secrets = (
-            () if application.removed else await self._email_secrets.list(guest.actor, application.application_id)
+            () if application.removed else await self._email_secrets.list(admin.actor, application.application_id)
         )
         context = ServiceTokensContext(
-            head=application_head(guest, model, TAB),
+            head=application_head(admin, model, TAB),
             tokens=newest,
             form=form,
             usual_days=self._usual_days,
@@ -172,19 +172,19 @@ class ServiceTokenScreens:
             ),
             problem=problem,
         )
-        return self._desk.show(request, guest, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._desk, "/applications/{application_id:int}/service_tokens"
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, path = self._view, "/applications/{application_id:int}/service_tokens"
         return [
-            desk.shown(path, self.list),
-            desk.posted(path, NewServiceTokenForm, self.issue, again=self.issue_again, fresh=True),
-            desk.shown(f"{path}/email_secret", self.list),
-            desk.posted(f"{path}/email_secret", CsrfForm, self.make_email_secret, fresh=True),
-            desk.shown(f"{path}/email_secret/{{ref}}/revoke", self.ask_taking, fresh=True),
-            desk.posted(f"{path}/email_secret/{{ref}}/revoke", CsrfForm, self.take_secret, fresh=True),
-            desk.shown(f"{path}/{{jti}}/revoke", self.ask_revoking, fresh=True),
-            desk.posted(f"{path}/{{jti}}/revoke", CsrfForm, self.revoke, fresh=True),
+            desk.page(path, self.list),
+            desk.form(path, NewServiceTokenForm, self.issue, rerender=self.rerender_list, fresh=True),
+            desk.page(f"{path}/email_secret", self.list),
+            desk.form(f"{path}/email_secret", CsrfForm, self.create_email_secret, fresh=True),
+            desk.page(f"{path}/email_secret/{{ref}}/revoke", self.confirm_email_secret_revocation, fresh=True),
+            desk.form(f"{path}/email_secret/{{ref}}/revoke", CsrfForm, self.revoke_email_secret, fresh=True),
+            desk.page(f"{path}/{{jti}}/revoke", self.confirm_revocation, fresh=True),
+            desk.form(f"{path}/{{jti}}/revoke", CsrfForm, self.revoke, fresh=True),
         ]
 
 

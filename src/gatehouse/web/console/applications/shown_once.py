@@ -32,11 +32,11 @@ class ApplicationSecretContext(PageContext):
 
 
 def render_secret(
-    desk: ConsoleView, request: Request, guest: AdminRequest, model: ApplicationModel, secret: CreatedSecret
+    view: ConsoleView, request: Request, admin: AdminRequest, model: ApplicationModel, secret: CreatedSecret
 ) -> Response:
-    return desk.show(
+    return view.render(
         request,
-        guest,
+        admin,
         ENTRY,
-        ApplicationSecretContext(head=application_head(guest, model, secret.tab), secret=secret),
+        ApplicationSecretContext(head=application_head(admin, model, secret.tab), secret=secret),
     )

@@ -72,41 +72,41 @@ class CompareContext(PageContext):
 
 class VersionScreens:
     def __init__(
-        self, *, schemas: SchemaCommands, versions: SchemaVersionStore, reviews: SchemaReview, desk: ConsoleView
+        self, *, schemas: SchemaCommands, versions: SchemaVersionStore, schema_review: SchemaReview, view: ConsoleView
     ) -> None:
         self._schemas = schemas
         self._versions = versions
-        self._reviews = reviews
-        self._desk = desk
+        self._schema_review = schema_review
+        self._view = view
 
-    async def list(self, request: Request, guest: AdminRequest) -> Response:
-        model = guest.standing.opened(Operation.SCHEMA_GET)
+    async def list(self, request: Request, admin: AdminRequest) -> Response:
+        model = admin.authenticated.require_application(Operation.SCHEMA_GET)
         query = read_list_query(request)
-        found = await self._versions.versions(model.application.application_id, query.wanted)
+        found = await self._versions.versions(model.application.application_id, query.page_request)
         if query.is_file:
             return csv_file(f"versions-{model.application.application_id}", VERSION_COLUMNS, found.rows)
         context = VersionsContext(
-            head=application_head(guest, model, VERSIONS_TAB),
+            head=application_head(admin, model, VERSIONS_TAB),
             found=found,
             current=model.schema.version,
-            may_restore=may_change_rules(guest, model),
+            may_restore=may_change_rules(admin, model),
             call=versions_call(model, found),
         )
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def compare(self, request: Request, guest: AdminRequest) -> Response:
+    async def compare(self, request: Request, admin: AdminRequest) -> Response:
         """The older one first, however they were asked for."""
-        model = guest.standing.opened(Operation.SCHEMA_GET)
+        model = admin.authenticated.require_application(Operation.SCHEMA_GET)
         query = read_query(request, CompareQuery)
-        old = await self._past(guest, min(query.old, query.new))
-        new = await self._past(guest, max(query.old, query.new))
+        old = await self._load_version(admin, min(query.old, query.new))
+        new = await self._load_version(admin, max(query.old, query.new))
         context = CompareContext(
-            head=application_head(guest, model, VERSIONS_TAB),
+            head=application_head(admin, model, VERSIONS_TAB),
             old=old.saved,
             new=new.saved,
             current=model.schema.version,
             changes=await run_off_loop(OFF_LOOP_WEIGHT, differences, old.model, new.model),
-            may_restore=may_change_rules(guest, model),
+            may_restore=may_change_rules(admin, model),
             call=ApiCall(
                 path="meta/schema",
                 body={
@@ -117,11 +117,11 @@ class VersionScreens:
                 record=whole_schema(new.model),
             ),
         )
-        return self._desk.show(request, guest, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def ask_restore(self, request: Request, guest: AdminRequest) -> Response:
-        model = guest.standing.opened(Operation.SCHEMA_SAVE)
-        past = await self._past(guest, request.path_params["version"])
+    async def confirm_restore(self, request: Request, admin: AdminRequest) -> Response:
+        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
+        past = await self._load_version(admin, request.path_params["version"])
         path = application_path(model.application.application_id, VERSIONS_TAB)
         question = ConfirmationPrompt(
             name="restore",
@@ -131,26 +131,30 @@ class VersionScreens:
             fields=[("version", str(model.schema.version)), ("confirmed", "yes")],
             about=str(past.saved.version),
         )
-        given = restored_document(past, guest.actor) | {"version": model.schema.version}
-        return await self._reviews.show(request, guest, model, given, question)
+        given = restored_document(past, admin.actor) | {"version": model.schema.version}
+        return await self._schema_review.render(request, admin, model, given, question)
 
-    async def restore(self, request: Request, guest: AdminRequest, form: ConfirmedForm) -> Response:
-        model = guest.standing.opened(Operation.SCHEMA_SAVE)
-        past = await self._past(guest, request.path_params["version"])
-        await self._schemas.save(guest.actor, model, restored_document(past, guest.actor) | {"version": form.version})
-        return self._desk.done(application_path(model.application.application_id, VERSIONS_TAB), "version_restored")
+    async def restore(self, request: Request, admin: AdminRequest, form: ConfirmedForm) -> Response:
+        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
+        past = await self._load_version(admin, request.path_params["version"])
+        await self._schemas.save(admin.actor, model, restored_document(past, admin.actor) | {"version": form.version})
+        return self._view.redirect_with_flash(
+            application_path(model.application.application_id, VERSIONS_TAB), "version_restored"
+        )
 
-    async def _past(self, guest: AdminRequest, version: int) -> PastSchema:
+    async def _load_version(self, admin: AdminRequest, version: int) -> PastSchema:
         """For whoever may read the schema: going back to it shows what it was as well."""
-        return await schema_at_version(self._versions, guest.standing.opened(Operation.SCHEMA_GET), version)
+        return await schema_at_version(
+            self._versions, admin.authenticated.require_application(Operation.SCHEMA_GET), version
+        )
 
-    def screens(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._desk, "/applications/{application_id:int}/versions"
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, path = self._view, "/applications/{application_id:int}/versions"
         return [
-            desk.shown(path, self.list),
-            desk.shown(f"{path}/compare", self.compare),
-            desk.shown(f"{path}/{{version:int}}/restore", self.ask_restore, fresh=True),
-            desk.posted(f"{path}/{{version:int}}/restore", ConfirmedForm, self.restore, fresh=True),
+            desk.page(path, self.list),
+            desk.page(f"{path}/compare", self.compare),
+            desk.page(f"{path}/{{version:int}}/restore", self.confirm_restore, fresh=True),
+            desk.form(f"{path}/{{version:int}}/restore", ConfirmedForm, self.restore, fresh=True),
         ]
 
 

@@ -34,7 +34,9 @@ WHOLE_HEIGHT: Final = "() => Math.ceil(document.body.getBoundingClientRect().bot
 END_OF: Final = (
     "(one) => Math.round(one.getBoundingClientRect().bottom + parseFloat(getComputedStyle(one).marginBottom))"
 )
-WIDER_THAN_IT: Final = "() => document.documentElement.scrollWidth > innerWidth"
+# Two frames later: a viewport that was just made smaller has its new width before the page is laid out in it.
+WIDER_THAN_IT: Final = """() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(
+    () => done(document.documentElement.scrollWidth > innerWidth))))"""
 
 
 class Camera:

@@ -10,7 +10,7 @@ from playwright.async_api import Browser, Page, ViewportSize
 
 from tests.support.axe import violations
 from tests.support.demo import SCREENS, Demo, come_in, running_demo
-from tests.support.guide_pictures import Camera
+from tests.support.guide_pictures import WIDER_THAN_IT, Camera
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -36,7 +36,6 @@ ENDS: Final = {  # of pictures of long pages
     "matrix": ".grid tbody:nth-of-type(4)",
     "activity": ".log > :nth-child(4)",
 }
-WIDER_THAN_IT: Final = "() => document.documentElement.scrollWidth > innerWidth"
 
 
 @pytest_asyncio.fixture(params=["sqlite", "postgres"], loop_scope="session")

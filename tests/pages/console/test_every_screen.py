@@ -10,7 +10,7 @@ from playwright.async_api import Browser, Page, ViewportSize
 
 from tests.support.axe import violations
 from tests.support.demo import SCREENS, Demo, come_in, running_demo
-from tests.support.guide_pictures import WIDER_THAN_IT, Camera
+from tests.support.guide_pictures import Camera, wider_than_window
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -79,7 +79,7 @@ async def walked(page: Page, demo: Demo, picture: Camera | None) -> dict[str, in
                 await photographed(page, picture, name)
             troubles += [f"{name}: {one}" for one in await violations(page)]
             await page.set_viewport_size(NARROW)
-            troubles += [f"{name}: wider than a phone"] if await page.evaluate(WIDER_THAN_IT) else []
+            troubles += [f"{name}: wider than a phone"] if await wider_than_window(page) else []
             await page.set_viewport_size(WIDE)
     assert troubles == []
     return found

@@ -36,7 +36,7 @@ async def test_the_first_administrator_is_made_by_mouse_and_keyboard(service: Se
     dead = await page.goto(link)
     assert dead is not None
     assert dead.status == 403
-    await expect(page.get_by_text("This setup link is not valid")).to_be_visible()
+    await expect(page.get_by_text("This setup link is invalid")).to_be_visible()
 
 
 async def test_it_works_without_javascript_on_a_phone(service: Service, browser: Browser) -> None:

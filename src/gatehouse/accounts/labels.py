@@ -28,18 +28,18 @@ def check_country(text: str) -> str:
 def check_tags(tags: frozenset[str]) -> frozenset[str]:
     own = tags & KEPT_TAGS
     if own:
-        raise BadAccount(f"{', '.join(sorted(own))}: the service itself keeps this in step with the account")
+        raise BadAccount(f"{', '.join(sorted(own))}: managed automatically, cannot be set")
     if any("," in tag for tag in tags):
-        raise BadAccount("a tag holds no comma")  # they travel joined by commas (R2, claim tgs)
+        raise BadAccount("a tag cannot contain a comma")  # they travel joined by commas (R2, claim tgs)
     if json_length(",".join(check_words(tags))) > OWN_TAG_BYTES_MOST:
-        raise BadAccount(f"all tags together take at most {OWN_TAG_BYTES_MOST} bytes")
+        raise BadAccount(f"all tags together are limited to {OWN_TAG_BYTES_MOST} bytes")
     return tags
 
 
 def check_words(words: frozenset[str]) -> frozenset[str]:
     if len(words) > TAGS_MOST:
-        raise BadAccount(f"has more than {TAGS_MOST} entries")
+        raise BadAccount(f"at most {TAGS_MOST} entries")
     for word in words:
         if not 0 < len(word) <= TAG_LONGEST or word != word.strip() or not is_plain_line(word):
-            raise BadAccount(f"each entry is 1 to {TAG_LONGEST} visible characters on one line")
+            raise BadAccount(f"each entry must be 1 to {TAG_LONGEST} visible characters on one line")
     return words

@@ -47,7 +47,7 @@ class PasswordRules:
         refuse_too_long(password)
         text = nfc(password)
         if len(text) < SHORTEST:
-            raise BadAccount(f"the password needs at least {SHORTEST} characters")
+            raise BadAccount(f"the password must have at least {SHORTEST} characters")
         words = [*words_of(own_words), *self._service_words]
         await asyncio.get_running_loop().run_in_executor(self._pool, self._judge, text, words)
 
@@ -56,7 +56,7 @@ class PasswordRules:
         if estimate(judged(without(text, words)), words).guesses_log10 < ENOUGH_GUESSES:
             raise PasswordWeak("the password is too easy to guess")
         if self._breached is not None and self._breached.hold(sha1(text)):
-            raise PasswordBreached("the password is in a list of stolen passwords")
+            raise PasswordBreached("the password appears in a list of breached passwords")
 
 
 def refuse_too_long(password: str) -> None:

@@ -100,7 +100,7 @@ class Registration:
 
     def _check_domain(self, login: str) -> None:
         if self.domains and login_key(login).rpartition("@")[2] not in self.domains:
-            raise DomainRefused(f"only addresses at {', '.join(self.domains)} can register here")
+            raise DomainRefused(f"only email addresses at {', '.join(self.domains)} can register")
 
     async def _admit(self, newcomer: Newcomer, asker: Asker) -> None:
         while (known := await self._store.user_by_login(login_key(newcomer.login))) is None:

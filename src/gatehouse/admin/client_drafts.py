@@ -11,7 +11,7 @@ from gatehouse.permissions.errors import Malformed
 
 
 class ClientDraft(ClientFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`data` of client. What else a record shows is accepted and ignored (R6)."""
+    """`data` of client; other fields of a client record are ignored (R6)."""
 
     client_id: str = ""
     application_id: int | UnsetType | None = UNSET  # a client stays where it is made

@@ -16,7 +16,7 @@ CLOCKS_MAY_DIFFER: Final = 30  # seconds between this node and the database (fau
 def checks(storage: Storage, keyring: Keyring, clock: Clock) -> Mapping[str, Check]:
     async def database() -> CheckResult:
         held = await storage.runner.revision()
-        return CheckResult(ok=held == HEAD, detail=f"schema revision {held}, {HEAD} is needed")
+        return CheckResult(ok=held == HEAD, detail=f"schema revision {held}, {HEAD} is required")
 
     async def keys() -> CheckResult:
         await keyring.confirm()  # a node that cannot open the present keys decides about no token
@@ -26,6 +26,6 @@ def checks(storage: Storage, keyring: Keyring, clock: Clock) -> Mapping[str, Che
     async def clocks() -> CheckResult:
         theirs = await storage.runner.time()
         apart = 0 if theirs is None else abs(theirs - clock.now())
-        return CheckResult(ok=apart <= CLOCKS_MAY_DIFFER, detail=f"{apart} seconds from the database's clock")
+        return CheckResult(ok=apart <= CLOCKS_MAY_DIFFER, detail=f"{apart} seconds difference to the database clock")
 
     return {"database": database, "keys": keys, "clock": clocks}

@@ -141,7 +141,7 @@ def rewrapped(place: SealedColumn, row: Row, masters: MasterKeys) -> Moved | Non
     try:
         return Moved(row, masters.rewrap(place.sealed(row), purpose=place.purpose(row)))
     except (Tampered, WrongMasterKey) as error:
-        log.error("cannot be re-wrapped", reason=error.detail)  # noqa: TRY400 - the others are moved all the same
+        log.error("cannot be re-encrypted", reason=error.detail)  # noqa: TRY400 - the others are moved all the same
         return None
 
 

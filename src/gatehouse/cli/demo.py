@@ -26,7 +26,7 @@ from gatehouse.web.server import serving
 
 DEFAULT_DATA: Final = Path("demo-data")
 LOOPBACK: Final = "127.0.0.1"
-WHY: Final = "--demo is for this machine: its studio is invented, and whoever reaches it may look at everything."
+WHY: Final = "--demo is only for this machine: its data is fictional and anyone who can reach it can see everything."
 
 
 def load_settings(invocation: Invocation, flags: Mapping[str, str]) -> Loaded:
@@ -57,9 +57,9 @@ async def prepare(loaded: Loaded, clock: Clock) -> None:
     secrets = await asyncio.create_task(seed(loaded, clock))  # what it binds to log lines ends with it
     logs.configure(dev=log.format == "console", level=log.level)
     if secrets is None:
-        click.echo(f"Demo        who can sign in is in {loaded.data / FILE}")
+        click.echo(f"Demo        accounts and passwords: {loaded.data / FILE}")
         return
-    click.echo("A studio to look at. These passwords are shown once; they are kept in")
+    click.echo("Demo accounts. These passwords are shown once and saved in")
     click.echo(f"{loaded.data / FILE}\n\n{table(secrets)}\n")
 
 
@@ -70,7 +70,7 @@ async def sample_app(house: House, loaded: Loaded) -> AsyncIterator[None]:
     command = command_for(loaded, "sample-app")
     click.echo(f"Game        {command_for(loaded, 'sample-game')}")
     if not is_free(port):
-        click.echo(f"Sample app  port {port} is taken; `{command} --port PORT` starts it elsewhere")
+        click.echo(f"Sample app  port {port} is in use; start it with `{command} --port PORT`")
         yield
         return
     settings = await connecting.sample_app(house, loaded.data, port=port)

@@ -16,7 +16,7 @@ from gatehouse.cli.people import find_user
 from gatehouse.personal_data.model import DataCall, DataRequest
 
 LOOK_EVERY: Final = 1.0  # seconds
-HEADINGS: Final = ("REQUEST", "KIND", "ASKED", "APPLICATION", "ADDRESS", "STATE", "TRIES", "NEXT", "TROUBLE")
+HEADINGS: Final = ("REQUEST", "KIND", "REQUESTED", "APPLICATION", "URL", "STATE", "ATTEMPTS", "NEXT", "ERROR")
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,4 +115,4 @@ def print_requests(requests: Sequence[Request]) -> None:
     if rows:
         print_table(HEADINGS, rows)
     else:
-        print_table((), [("No application was asked.",)])
+        print_table((), [("No applications were contacted.",)])

@@ -50,7 +50,7 @@ class PublishedKeys:
             await self._look()
         key = self._keys.get(kid)
         if key is None and self._read_at != self._tried_at:
-            raise Unavailable("the service's keys could not be read when they were last asked for")
+            raise Unavailable("the last request for the service's keys failed")
         return key
 
     def _age(self, moment: float | None) -> float:

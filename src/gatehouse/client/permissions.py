@@ -46,7 +46,7 @@ def places(rule: str, project: str | None, resource: Resource | None) -> list[He
     if resource is None:
         return [Held(project, None, rule)]
     if project is None:
-        raise ValueError("a resource is one of a project: which?")
+        raise ValueError("a resource needs a project")
     return [Held(project, resource, rule), Held(project, None, rule)]
 
 

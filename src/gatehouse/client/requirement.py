@@ -87,14 +87,14 @@ def found(given: Given[V] | None, connection: Connection) -> V | None:
         return given
     value: V | None = given(connection)
     if value is None:
-        raise Denied("the request does not say about what")
+        raise Denied("the request does not contain the resource")
     return value
 
 
 def who_asks(connection: Connection) -> tuple[User, Gatehouse]:
     scope = connection.scope
     if PLACE not in scope:
-        raise RuntimeError("GatehouseMiddleware is not around this application")
+        raise RuntimeError("GatehouseMiddleware is missing")
     if scope["user"] is None:
         raise Unauthenticated("no user JWT")
     return scope["user"], scope[PLACE]

@@ -38,12 +38,12 @@ class GameDesk:
     async def info(self, gsid: str, presented: Presented, origin: Origin) -> Info:
         """For addresses of the operator's choice. Raises Violation."""
         if not (presented.proven and contains(self._info_allow, presented.address)):
-            raise await self._records.violation(gsid, origin, "info is not for this address")
+            raise await self._records.violation(gsid, origin, "info is not allowed from this IP address")
         session = await self._found(gsid, presented, origin)
         try:
             factor = self._results.options(session).factor or ""
         except OptionsDamaged:
-            raise await self._records.violation(gsid, origin, "what the game asked for is damaged") from None
+            raise await self._records.violation(gsid, origin, "the stored request is damaged") from None
         return Info(session=session, factor=factor)
 
     async def close(self, gsid: str, presented: Presented, closing: Closing, origin: Origin) -> None:
@@ -52,7 +52,7 @@ class GameDesk:
         wrong = fault(session, presented)
         if wrong:
             raise await self._records.violation(gsid, origin, wrong)
-        refusal = self._records.ended(gsid, origin, f"closed by the game before the delivery: {closing.value}")
+        refusal = self._records.ended(gsid, origin, f"closed by the game before delivery: {closing.value}")
         if not await self._store.close(gsid, self._clock.now(), closing, refusal, self._records.kept):
             raise await self._records.unknown(gsid, origin, presented.source)
 

@@ -43,7 +43,7 @@ class MissedNotices:
                 self._once_more = False
                 await self._look_at_all()
         except GatehouseError as error:
-            log.warning("game sessions were not looked at: %s", error)  # it is said again
+            log.warning("could not check game sessions: %s", error)  # it is said again
         finally:
             self._looking = None
             self._once_more = False

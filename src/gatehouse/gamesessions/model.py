@@ -46,7 +46,7 @@ class Stage(StrEnum):
 
 
 class Closing(StrEnum):
-    """What the game says at the end (interface §4.3, closeGsid)."""
+    """Result reported by the game (interface §4.3, closeGsid)."""
 
     SUCCESS = "Success"
     ERROR = "Error"

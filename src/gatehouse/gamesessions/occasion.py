@@ -96,7 +96,7 @@ class GameOccasion:
         session = await self._waiting(interaction.ask[GSID])
         if not asked_to_pick(session, origin) or same_secret(picked, session.code):
             return ""
-        await self._fail(session, origin, "another code was picked than the game shows")
+        await self._fail(session, origin, "wrong code picked")
         return page(WRONG_CODE, session.gsid)
 
     async def finish(self, interaction: Interaction, origin: Origin) -> str:
@@ -104,7 +104,9 @@ class GameOccasion:
         if proof.limited:
             raise InteractionGone
         if not await self._lets_in(await self._accounts.user(proof.user_id), session):
-            await self._fail(session, origin, "the application does not let this account in", user_id=proof.user_id)
+            await self._fail(
+                session, origin, "the account is not allowed to use the application", user_id=proof.user_id
+            )
             return page(DENIED, session.gsid)
         details: Details = {
             "gsid": session.gsid,
@@ -121,7 +123,7 @@ class GameOccasion:
 
     async def refuse(self, interaction: Interaction, origin: Origin) -> str:
         session = await self._waiting(interaction.ask[GSID])
-        await self._fail(session, origin, "cancelled in the browser")
+        await self._fail(session, origin, "canceled in the browser")
         return page(CANCELLED, session.gsid)
 
     async def _waiting(self, gsid: str) -> GameSession:

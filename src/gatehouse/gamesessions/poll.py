@@ -233,7 +233,7 @@ class Polls:
         except LoginDenied:
             return await self._failed(poll, "the login was refused")
         except OptionsDamaged:
-            return await self._failed(poll, "what the game asked for is damaged")
+            return await self._failed(poll, "the stored request is damaged")
         if not poll.line.is_open():
             raise ClientGone
         if poll.waiter.number < max(self._waiters.newest(session.gsid), self._pulse.newest(session.gsid)):
@@ -266,7 +266,7 @@ class Polls:
             return await self._over(poll)
         poll.session = found
         if found.state is State.CONFIRMED and self._turn(poll).is_newest(found):
-            return await self._failed(poll, "the account was changed after the confirmation")
+            return await self._failed(poll, "the account changed after the confirmation")
         return self._ended_or_retry(found)  # a newer poll has it, or will
 
     def _turn(self, poll: Poll) -> Turn:
@@ -282,7 +282,7 @@ class Polls:
 
     async def _over(self, poll: Poll) -> PollAnswer:
         """The ceiling was reached while it was held."""
-        violation = await self._records.violation(poll.session.gsid, poll.origin, "the session's time is over")
+        violation = await self._records.violation(poll.session.gsid, poll.origin, "the session has expired")
         return PollAnswer(status=ERROR, session=poll.session, error=violation.record_id)
 
     def _ended_or_retry(self, session: GameSession) -> PollAnswer:

@@ -90,7 +90,7 @@ class Presence:
         if wrong and not session.public_key:
             raise await self._records.violation(gsid, origin, wrong)
         if session.state is State.FAILED:
-            raise SessionFailed(session.failure, "the session came to nothing")
+            raise SessionFailed(session.failure, "the session failed")
         return Admission(session=session, is_owner=not wrong)
 
     def _attendance(self, session: GameSession) -> Attendance:
@@ -135,7 +135,7 @@ class Presence:
             try:
                 await self._store.unwatch(attendance.gsid, self._node, self._clock.now())
             except GatehouseError as error:
-                log.warning("the end of a game's sockets was not stored: %s", error)
+                log.warning("could not store the closing of a game's sockets: %s", error)
                 if not (attendance.owners or self._stopping):
                     self._give_time(attendance)
                 return
@@ -189,7 +189,7 @@ class Presence:
             else:
                 self._tell(attendance, session)
         except GatehouseError as error:
-            log.warning("a game session was not looked at: %s", error)
+            log.warning("could not check a game session: %s", error)
             attendance.ends_at = 0  # its next turn does
 
     def _tell(self, attendance: Attendance, session: GameSession) -> None:
@@ -204,7 +204,7 @@ class Presence:
     async def _time_is_over(self, attendance: Attendance) -> None:
         seats = attendance.seats()
         if seats:
-            over = await self._records.violation(attendance.gsid, seats[0].origin, "the session's time is over")
+            over = await self._records.violation(attendance.gsid, seats[0].origin, "the session has expired")
             end_all(attendance, over.record_id)
 
     def _start(self, work: Coroutine[None, None, None]) -> None:

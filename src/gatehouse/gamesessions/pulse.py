@@ -53,7 +53,7 @@ class Pulse:
             if seen:
                 await self._store.seen(seen, self._node, self._clock.now())
         except GatehouseError as error:
-            log.warning("game session times were not written: %s", error)
+            log.warning("could not write game session times: %s", error)
             self._seen |= seen
             self._soon()
             return

@@ -75,7 +75,7 @@ class GameRecords:
 
     async def delivered(self, gsid: str, origin: Origin) -> Violation:
         """The answer was given before: one record an hour for each session."""
-        reason = "the answer was delivered before"
+        reason = "the answer was already delivered"
         keep = partial(self._keep, gsid, origin, reason)
         return Violation(await self._repeated.record_id(f"delivered {gsid}", keep), reason)
 
@@ -84,7 +84,7 @@ class GameRecords:
         return await self._refusals.keep(Event.GAME_VIOLATION, origin, reason=reason, subject=shown)
 
     async def blocked(self, gsid: str, origin: Origin, seconds: int) -> TooEarly:
-        reason = f"polls before the delay is over; blocked for {seconds} s"
+        reason = f"polled before the delay was over; blocked for {seconds} s"
         record_id = await self._refusals.keep(Event.GAME_BLOCKED, origin, reason=reason, subject=gsid)
         return TooEarly(seconds, record_id)
 

@@ -76,7 +76,7 @@ class Registration:
         options = await self._with_application(wish.options, origin)
         terms = [await self._applications.terms(number) for number in options.applications]
         if not all(one.enabled for one in terms):
-            raise await self._records.violation("", origin, "an application has game login switched off")
+            raise await self._records.violation("", origin, "game login is turned off for the application")
         await self._crowd.admit()
         location = secrets.token_urlsafe(LOCATION_BYTES)
         with_code = wish.wants_code or self._code_match or any(one.code_match for one in terms)

@@ -56,7 +56,7 @@ class UnsentAnswers:
                 entry = self._records.returned(unsent.prepared.entry)
                 await self._store.give_back(unsent.gsid, unsent.turn, unsent.prepared.kept, entry)
         except GatehouseError as error:
-            log.warning("an unsent game answer was not given back yet: %s", error)
+            log.warning("could not return an unsent game session answer yet: %s", error)
             self._soon()
             return
         self._waiting.pop((unsent.gsid, unsent.turn), None)

@@ -31,7 +31,7 @@ class Worker:
 
     async def run(self, function: Callable[[], T]) -> T:
         if self._queued >= QUEUE_MOST:
-            raise Unavailable(f"{QUEUE_MOST} heavy jobs are waiting")
+            raise Unavailable(f"{QUEUE_MOST} background jobs are waiting")
         self._queued += 1
         try:
             return await asyncio.wrap_future(self._thread.submit(function))

@@ -23,7 +23,7 @@ def parse_rsa_public_key(text: str) -> RSAPublicKey:
     if len(text) > MOST_CHARACTERS:
         raise BadPublicKey(f"the key is longer than {MOST_CHARACTERS} characters")
     if "PRIVATE KEY" in text:
-        raise BadPublicKey("this is a private key; keep it to yourself and send the public half")
+        raise BadPublicKey("this is a private key; keep it secret and send the public key")
     return rsa_public_key_from_der(decoded(armoured_part(text.strip())))
 
 
@@ -32,7 +32,7 @@ def rsa_public_key_from_der(der: bytes) -> RSAPublicKey:
     try:
         key = load_der_public_key(der)
     except (ValueError, UnsupportedAlgorithm):
-        raise BadPublicKey("not a public key in PEM or DER") from None
+        raise BadPublicKey("not a public key in PEM or DER format") from None
     if not isinstance(key, RSAPublicKey):
         raise BadPublicKey("not an RSA key")
     refuse_weak(key)
@@ -41,7 +41,7 @@ def rsa_public_key_from_der(der: bytes) -> RSAPublicKey:
 
 def refuse_weak(key: RSAPublicKey) -> None:
     if not LEAST_BITS <= key.key_size <= MOST_BITS:
-        raise BadPublicKey(f"an RSA key has {LEAST_BITS} to {MOST_BITS} bits, this one {key.key_size}")
+        raise BadPublicKey(f"an RSA key must have {LEAST_BITS} to {MOST_BITS} bits, not {key.key_size}")
     numbers = key.public_numbers()
     if numbers.n % 2 == 0:
         raise BadPublicKey("the modulus is even")
@@ -63,7 +63,7 @@ def decoded(text: str) -> bytes:
     try:
         der = b64decode(compact + "=" * (-len(compact) % 4), validate=True)
     except ValueError:
-        raise BadPublicKey("not a public key in PEM or DER") from None
+        raise BadPublicKey("not a public key in PEM or DER format") from None
     if b64encode(der).decode().rstrip("=") != compact:
         raise BadPublicKey("the key is not canonical base64")
     return der

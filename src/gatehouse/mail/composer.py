@@ -88,7 +88,7 @@ class Composer:
 
     def _link(self, path: str) -> str:
         if not PATH.fullmatch(path):
-            raise BadLetter("the path is not one of this service")
+            raise BadLetter("the path does not belong to this service")
         return f"{self._base_url}{path}"
 
 
@@ -112,7 +112,7 @@ def language_of(tag: str) -> str:
 def subject_of(words: Words, context: Mapping[str, object]) -> str:
     subject = "".join(words.blocks["subject"](words.new_context(dict(context))))
     if not is_plain_line(subject):
-        raise BadLetter("a subject is one line")
+        raise BadLetter("the subject must be one line")
     return subject
 
 

@@ -152,7 +152,7 @@ class PrintingCarrier:
 
     async def deliver(self, mail: Mail, letter: Letter) -> None:
         line = "-" * 72
-        self._show(f"{line}\nMail ({mail.template}) to {letter.to}: {letter.subject}\n\n{letter.text}\n{line}")
+        self._show(f"{line}\nEmail ({mail.template}) to {letter.to}: {letter.subject}\n\n{letter.text}\n{line}")
 
 
 async def within(seconds: float, work: Coroutine[Any, Any, object]) -> None:
@@ -190,5 +190,5 @@ def as_message(mail: Mail, letter: Letter, sender: Sender) -> EmailMessage:
 def told(error: Exception, *, hiding: str = "") -> str:
     """What went wrong in a line for the operator; servers like to repeat the recipient, whom it does not name."""
     words = f"{error.code} {error.message}" if isinstance(error, aiosmtplib.SMTPResponseException) else str(error)
-    line = " ".join(words.split()) or "no answer in time"  # asyncio's TimeoutError has no words
+    line = " ".join(words.split()) or "timeout"  # asyncio's TimeoutError has no words
     return (line.replace(hiding, "(recipient)") if hiding else line)[:TROUBLE_LONGEST]

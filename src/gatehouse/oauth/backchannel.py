@@ -96,7 +96,7 @@ class BackchannelLogout:
             await self._store.put_off(call, trouble[:TROUBLE_LONGEST], next_try_at)
 
     async def _give_up(self, call: LogoutCall, trouble: str) -> None:
-        log.warning("back-channel logout: client given up", client_id=call.client_id, reason=trouble)
+        log.warning("back-channel logout failed", client_id=call.client_id, reason=trouble)
         await self._store.give_up(call, trouble[:TROUBLE_LONGEST], self._entry(Event.LOGOUT_GIVEN_UP, call))
 
     def _entry(self, event: Event, call: LogoutCall) -> Record:

@@ -46,7 +46,7 @@ class MappedClaims:
             claim: entries(held.get(source.application_id), source.told) for claim, source in client.claims.items()
         }
         for claim in (claim for claim, listed in told.items() if len(listed) > ENTRIES_MOST):
-            log.warning("mapped claim left out: too long", client_id=client.client_id, claim=claim)
+            log.warning("mapped claim omitted: too long", client_id=client.client_id, claim=claim)
         return {claim: listed for claim, listed in told.items() if len(listed) <= ENTRIES_MOST}
 
 

@@ -90,7 +90,7 @@ def take_apart(assertion: str) -> Jws:
         raise InvalidClient(error.detail) from None
     typ = header.get("typ", "JWT")
     if not header.keys() <= HEADER_MEMBERS or not isinstance(typ, str) or typ not in TYPES:
-        raise InvalidClient("a header member that is never accepted")
+        raise InvalidClient("a header field that is not accepted")
     return Jws(
         alg=str(header.get("alg")),
         kid=str(header.get("kid", "")),

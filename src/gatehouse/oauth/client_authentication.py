@@ -93,7 +93,7 @@ class ClientAuthentication:
             return await self._store.serving_client(checked_id(name))
         except ClientNotFound:
             await self._count_guess("", shown)
-            raise InvalidClient("no such client, or one of a removed application") from None
+            raise InvalidClient("unknown client, or its application was removed") from None
 
     def _name_in(self, shown: Credentials) -> str:
         """The one name the request gives its client; empty for a native one, whose proof needs none."""
@@ -101,9 +101,9 @@ class ClientAuthentication:
         asserted = self._assertions.client_id_in(shown.assertion) if shown.assertion else ""
         names = {name for name in (shown.basic_id, shown.client_id, asserted) if name}
         if len(names) > 1:
-            raise InvalidRequest("two clients are named")
+            raise InvalidRequest("the request names two clients")
         if not names and not shown.proof:
-            raise InvalidClient("nothing says which client this is")
+            raise InvalidClient("no client credentials")
         return next(iter(names), "")
 
     async def _proves_oidc(self, shown: Credentials, client: Client) -> bool:
@@ -126,9 +126,9 @@ class ClientAuthentication:
             await self._count_guess(client.client_id, shown)
             # After the count: whom that keeps out writes nothing more.
             record_id = await self._refusals.keep(
-                Event.CLIENT_REFUSED, shown.origin, reason="a wrong proof", subject=client.client_id
+                Event.CLIENT_REFUSED, shown.origin, reason="wrong credentials", subject=client.client_id
             )
-            raise InvalidClient(f"a wrong proof for {client.client_id}, record {record_id}")
+            raise InvalidClient(f"wrong credentials for {client.client_id}, record {record_id}")
         return client
 
     async def _count_guess(self, client_id: str, shown: Credentials) -> None:
@@ -140,4 +140,4 @@ def refuse_several_proofs(shown: Credentials) -> None:
     twice = shown.basic_id and shown.client_secret and shown.client_secret not in shown.basic_secrets
     ways = (shown.proof, shown.basic_id or shown.client_secret, shown.assertion)
     if twice or sum(map(bool, ways)) > 1:
-        raise InvalidRequest("more than one way of authentication")
+        raise InvalidRequest("more than one authentication method")

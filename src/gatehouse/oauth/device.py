@@ -28,7 +28,7 @@ TRIES: Final = 5  # for a user code that nobody has: one is enough but for a mir
 class UnknownUserCode(NotFound):
     """Mistyped, too old, or answered already: all alike."""
 
-    public = "No device is waiting with this code."
+    public = "No device is waiting for this code."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +50,14 @@ class DeviceDesk:
     async def ask(self, client: Client, scope: str, *, address: str) -> DeviceAnswer:
         """Keep a request of a client that has proved itself. Raises NoDeviceGrant, InvalidScope."""
         if not client.device_grant:
-            raise NoDeviceGrant(f"{client.client_id} is no client of the device grant")
+            raise NoDeviceGrant(f"{client.client_id} cannot use the device grant")
         scopes = scopes_for(client, scope)
         code = new_secret()
         for _ in range(TRIES):
             request = self._request(client, code, scopes, address)
             if await self._store.ask(request):
                 return DeviceAnswer(device_code=code, user_code=shown(request.user_code))
-        raise RuntimeError("no user code is free")
+        raise RuntimeError("no free user code")
 
     def _request(self, client: Client, code: str, scopes: tuple[str, ...], address: str) -> DeviceRequest:
         now = self._clock.now()

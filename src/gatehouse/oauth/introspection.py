@@ -57,7 +57,7 @@ class Introspection:
     async def ask(self, shown: Credentials, token: str) -> Mapping[str, object]:
         """Raises InvalidClient, for public clients too, and InvalidRequest."""
         if not token:
-            raise InvalidRequest("no token")
+            raise InvalidRequest("token is missing")
         asker = await self._asker(shown)
         for look in (self._access_token, self._refresh_token, self._login_token):
             told = await look(token, asker)
@@ -70,7 +70,7 @@ class Introspection:
             return Asker(application_id=await self._application(shown))
         client = await self._authentication.by_secret(shown)
         if client.public:
-            raise InvalidClient("a public client proves nothing")
+            raise InvalidClient("a public client cannot authenticate")
         return Asker(application_id=client.application_id, client_id=client.client_id)
 
     async def _application(self, shown: Credentials) -> int:

@@ -33,11 +33,11 @@ class AnswerReader:
             # Before the parser keeps a line that never ends.
             self._head += len(data)
             if self._head > self._limits.head_bytes + CHUNK:
-                raise AnswerTooLarge("the head of the answer")
+                raise AnswerTooLarge("the response headers")
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            raise BadAnswer("another protocol") from None
+            raise BadAnswer("protocol switch") from None
         except httptools.HttpParserError as error:
             raise cause_of(error) from None
 
@@ -46,7 +46,7 @@ class AnswerReader:
         if self.answer is None and self._is_in_body and not self._has_length:
             self._finish()
         if self.answer is None:
-            raise BadAnswer("closed before the answer was whole")
+            raise BadAnswer("the connection closed before the response was complete")
         return self.answer
 
     # -- called by the parser
@@ -56,16 +56,16 @@ class AnswerReader:
             case b"content-length" | b"transfer-encoding":
                 self._has_length = True
             case b"content-encoding" if value.strip().lower() not in (b"", b"identity"):
-                raise BadAnswer("a compressed answer, which was not asked for")
+                raise BadAnswer("unexpected compressed response")
 
     def on_headers_complete(self) -> None:
         if self._parser.get_status_code() == SWITCHING:
-            raise BadAnswer("another protocol")
+            raise BadAnswer("protocol switch")
         self._is_in_body = self._parser.get_status_code() >= FINAL
 
     def on_body(self, body: bytes) -> None:
         if len(self._body) + len(body) > self._limits.body_bytes:
-            raise AnswerTooLarge("the body of the answer")
+            raise AnswerTooLarge("the response body")
         self._body += body
 
     def on_message_complete(self) -> None:
@@ -74,7 +74,7 @@ class AnswerReader:
             return
         self._interim += 1
         if self._interim > INTERIM_MOST:
-            raise BadAnswer("interim answers without end")
+            raise BadAnswer("too many interim responses")
 
     def _finish(self) -> None:
         if self.answer is None:

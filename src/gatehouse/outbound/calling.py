@@ -62,7 +62,7 @@ class Outbound:
             async with asyncio.timeout(self._limits.connect_seconds):
                 return await self._first_of(await self._addresses(url), url)
         except TimeoutError:
-            raise TooSlow(f"{url.host}: no connection") from None
+            raise TooSlow(f"{url.host}: connection failed") from None
 
     async def _addresses(self, url: WebUrl) -> list[Address]:
         """Asked for once: whatever the name leads to a moment later, this is where we go (rebinding)."""
@@ -93,7 +93,7 @@ def request_of(url: WebUrl, posting: Posting) -> bytes:
         **posting.headers,
     }
     if any(LINE_ENDS & set(name + value) for name, value in headers.items()):
-        raise ValueError("a header of ours has more than one line")
+        raise ValueError("a request header contains a line break")
     target = url.target if url.target.startswith("/") else f"/{url.target}"
     lines = [f"POST {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
     return "\r\n".join(lines).encode("ascii") + posting.body

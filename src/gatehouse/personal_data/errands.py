@@ -84,7 +84,7 @@ class DataErrands:
         else:
             entry = self._entry(DONE[call.errand], call)
             if not await self._store.answered(call, sealed, entry, self._clock.now()):
-                await self._give_up(call, "the answers to this request are larger than is kept")
+                await self._give_up(call, "the answers to this request are too large")
 
     async def _posting(self, call: HeldCall) -> Posting:
         now = self._clock.now()
@@ -107,7 +107,7 @@ class DataErrands:
         try:
             msgspec.json.decode(document)
         except (msgspec.DecodeError, RecursionError):
-            raise NotDone("answered something that is not JSON") from None
+            raise NotDone("the answer is not JSON") from None
         return self._sealing.seal(document, purpose=answer_purpose(call.request_id, call.position))
 
     async def _not_done(self, call: HeldCall, trouble: str) -> None:
@@ -118,7 +118,7 @@ class DataErrands:
             await self._store.put_off(call, trouble[:TROUBLE_LONGEST], next_try_at)
 
     async def _give_up(self, call: HeldCall, trouble: str) -> None:
-        log.warning("personal data: application given up", application_id=call.application_id, reason=trouble)
+        log.warning("personal data request to application failed", application_id=call.application_id, reason=trouble)
         entry = self._entry(Event.DATA_GIVEN_UP, call)
         await self._store.give_up(call, trouble[:TROUBLE_LONGEST], entry, self._clock.now())
 

@@ -32,7 +32,7 @@ def read_entries(document: Document, sections: Iterable[Section[Any]]) -> tuple[
     problems = Problems()
     for name in document:
         if name not in table:
-            problems.add(name, f"no such section{suggestion(name, table)}")
+            problems.add(name, f"unknown section{suggestion(name, table)}")
     asked = tuple(
         Asked(section, tuple(records(section, document[name], problems)))
         for name, section in table.items()
@@ -72,7 +72,7 @@ def fields_are_sound(entry: type[Struct], record: Document, place: str, problems
         if name in known:
             converted(value, known[name], f"{place}.{name}", problems)
         else:
-            problems.add(f"{place}.{name}", f"no such field{suggestion(name, known)}")
+            problems.add(f"{place}.{name}", f"unknown field{suggestion(name, known)}")
     return len(problems.lines) == before
 
 

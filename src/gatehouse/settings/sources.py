@@ -53,7 +53,7 @@ def visible(character: str) -> str:
 
 def unknown(where: str, suggestion: str, *, thing: str = "setting") -> Problem:
     hint = f", did you mean {suggestion}?" if suggestion else ""
-    return Problem(where=where, what=f"no such {thing}{hint}")
+    return Problem(where=where, what=f"unknown {thing}{hint}")
 
 
 def from_environment(environment: Mapping[str, str], privacy: Privacy) -> Iterator[Found]:
@@ -82,7 +82,7 @@ def from_variable(variable: str, environment: Mapping[str, str], privacy: Privac
 def from_file_variable(variable: str, environment: Mapping[str, str], privacy: Privacy) -> Found:
     entry = BY_FILE_VARIABLE[variable]
     if entry.variable in environment:
-        return Problem(where=variable, what=f"{entry.variable} is set too, keep one of them", name=entry.name)
+        return Problem(where=variable, what=f"{entry.variable} is also set; keep only one", name=entry.name)
     try:
         value = from_secret_file(entry, Path(environment[variable]), privacy)
     except ValueError as error:
@@ -130,7 +130,7 @@ class TomlFile:
             yield Problem(where=str(self.path), what=f"cannot be read: {error.strerror}")
         except (ValueError, RecursionError) as error:
             # Doubled names end here too: TOML itself forbids them.
-            yield Problem(where=str(self.path), what=f"is not sound TOML: {error}")
+            yield Problem(where=str(self.path), what=f"is not valid TOML: {error}")
         else:
             for section, sheet in document.items():
                 yield from self._section(section, sheet, exposed)
@@ -140,7 +140,7 @@ class TomlFile:
             near = nearest_section(section)
             yield unknown(f"{self.path}: [{section}]", near and f"[{near}]", thing="section")
         elif not isinstance(sheet, dict):
-            yield Problem(where=f"{self.path}: {section}", what="is a section and needs keys of its own")
+            yield Problem(where=f"{self.path}: {section}", what="is a section and needs keys")
         else:
             for key, given in sheet.items():
                 yield self._setting(f"{section}.{key}", given, exposed)
@@ -162,7 +162,7 @@ class TomlFile:
             return self._from_secret_file(entry, given)
         value = entry.convert(given)
         if exposed and hides_something(value):
-            raise ValueError(f"is a secret in the clear, and {self.path} {exposed}")
+            raise ValueError(f"is an unencrypted secret, and {self.path} {exposed}")
         return value
 
     def _from_secret_file(self, entry: Entry, table: Mapping[str, object]) -> Value:

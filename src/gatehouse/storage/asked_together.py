@@ -106,7 +106,7 @@ class AskedTogether:
 
     def _shed(self) -> None:
         self._shedding = None
-        self.fail(Unavailable("no connection became free"), since=self._loop.time() - self._patience)
+        self.fail(Unavailable("no database connection available"), since=self._loop.time() - self._patience)
         self._start_soon()
 
 
@@ -155,7 +155,7 @@ async def answer(connection: Any, statement: Numbered, questions: list[Question]
     try:
         await answer_each(connection, statement, questions)
     except BaseException as error:  # what became of it, nobody knows
-        fail_all(questions, error if isinstance(error, Exception) else Unavailable("cut short"))
+        fail_all(questions, error if isinstance(error, Exception) else Unavailable("interrupted"))
         raise
 
 

@@ -105,7 +105,7 @@ def _bytes(value: Value) -> bytes | None:
     try:
         return base64.b64decode(str(value), validate=True)
     except binascii.Error as error:
-        raise BackupDamaged("a binary value of the backup is not base64") from error
+        raise BackupDamaged("a binary value in the backup is not base64") from error
 
 
 TABLES: Final = {str(table.name): TableStatements(table) for table in metadata.sorted_tables}
@@ -194,7 +194,7 @@ class Fence:
 
 def _number(value: object) -> int:
     if not isinstance(value, int):
-        raise BackupDamaged("a number of the backup is none")
+        raise BackupDamaged("a number in the backup is invalid")
     return value
 
 
@@ -222,7 +222,7 @@ def _refuse_contents() -> Verb[None]:
     for name, table in TABLES.items():
         if (yield table.any()):
             raise DatabaseNotEmpty(
-                f"the database is not empty (there are rows in {name}); --replace throws away what it holds"
+                f"the database is not empty (there are rows in {name}); use --replace to delete its contents"
             )
 
 

@@ -77,7 +77,7 @@ class Listening:
                 await connection.execute("SELECT pg_notify($1, $2)", PLACE, spoken(Notice(HEARTBEAT, self._name)))
                 await happens(lost, HEARTBEAT_SECONDS)
                 if self._loop.time() - (self._heard_at or since) > GIVE_UP_SECONDS:
-                    raise TimeoutError("the connection carries no notices")
+                    raise TimeoutError("the connection receives no notifications")
         finally:
             with suppress(*LOST):  # else a server that answers no more would hide that we were told to end
                 await connection.close(timeout=CLOSE_SECONDS)

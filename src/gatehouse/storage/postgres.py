@@ -100,7 +100,7 @@ class PostgresRunner:
         except UNREACHABLE as error:
             raise Unavailable(f"cannot reach PostgreSQL: {error}") from error
         except asyncpg.PostgresError as error:
-            raise Unavailable(f"PostgreSQL refuses us: {error}") from error
+            raise Unavailable(f"PostgreSQL refused the connection: {error}") from error
         await refuse_old_server(pool)
         return cls(pool, limits, listen_url or url, histories)
 
@@ -130,7 +130,7 @@ class PostgresRunner:
         except StopIteration as end:
             answer: T = end.value
             return answer
-        raise RuntimeError("a verb went on after the statement that did everything")
+        raise RuntimeError("a single-statement operation continued after its statement")
 
     async def _transact(self, verb: Verb[T], *, heavy: bool = False, answer: list[Row] | None = None) -> T:
         async with self._connection() as connection:
@@ -208,8 +208,8 @@ class PostgresRunner:
                 return str(await connection.fetchval("SELECT version_num FROM alembic_version") or "")
             except asyncpg.InsufficientPrivilegeError as error:
                 raise Misconfigured(
-                    f"this database role may not read the tables ({error}): "
-                    "run deploy/postgresql-grants.sql as the role that owns them"
+                    f"this database role cannot read the tables ({error}): run deploy/postgresql-grants.sql as "
+                    "the role that owns them"
                 ) from error
 
     async def time(self) -> int | None:
@@ -255,7 +255,7 @@ class Histories:
             return
         if self._noting is None:
             self._noting = asyncio.create_task(self._carry_out(self._note), name="postgres-promoted")
-        raise Unavailable(f"PostgreSQL was promoted to timeline {timeline}, and that is being noted")
+        raise Unavailable(f"PostgreSQL was promoted to timeline {timeline}; this is being recorded")
 
     async def _carry_out(self, note: Callable[[str], Verb[object]]) -> None:
         try:
@@ -455,7 +455,7 @@ async def refuse_old_server(pool: asyncpg.Pool) -> None:
         major = connection.get_server_version().major
     if major < OLDEST_SERVER:
         await pool.close()
-        raise Misconfigured(f"PostgreSQL {OLDEST_SERVER} or newer is needed, this is {major}")
+        raise Misconfigured(f"PostgreSQL {OLDEST_SERVER} or newer is required, this is {major}")
 
 
 async def connect_to_listen(url: str) -> Any:  # noqa: ANN401 - asyncpg has no types

@@ -66,7 +66,7 @@ def write_ahead(connection: apsw.Connection) -> None:
 
 def execute(connection: apsw.Connection, step: Step) -> list[Row]:
     if isinstance(step, Notice):
-        raise TypeError("a read wakes nobody")
+        raise TypeError("a read must not send notifications")
     compiled = step.statement.for_sqlite
     if isinstance(step, Many):
         connection.executemany(compiled.sql, [compiled.values(row) for row in step.rows])

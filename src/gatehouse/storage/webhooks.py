@@ -184,7 +184,7 @@ def create(webhook: Webhook, entry: Record) -> Verb[Webhook]:
         raise WebhooksFull
     place = (yield NEWEST())[0].place
     if not (yield INSERT(**{**columns_of(webhook), "place": place, "slot": free})):
-        raise Conflict("another webhook was made at the same moment: try again")
+        raise Conflict("another webhook was created at the same time: try again")
     yield from record(entry)
     return (yield from one(webhook.webhook_id))
 

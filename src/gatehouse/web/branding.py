@@ -201,6 +201,6 @@ class Branding:
             dialect=Dialect.PLAIN,
             rate_class=RateClass.PUBLIC,
             section="pages",
-            summary="The logo and the colour of this installation",
+            summary="Logo and color of this installation",
             hidden=True,
         )

@@ -45,7 +45,7 @@ def endpoints(
         dialect=Dialect.PAGE,
         rate_class=RateClass.PUBLIC,
         section="operations",
-        summary="The API documentation as a page",
+        summary="API documentation page",
         hidden=True,
     )
     return [openapi.endpoint_for(document), shown]

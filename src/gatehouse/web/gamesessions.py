@@ -61,7 +61,7 @@ class GetGsidResult(Asked, frozen=True, kw_only=True):
 
 
 class GsidResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """OK with the login data, RETRY, CANCELLED, or ERROR with a record id."""
+    """OK with the login data, RETRY, CANCELLED, or ERROR with a record ID."""
 
     status: str
     gsid: str = ""
@@ -249,7 +249,7 @@ class GameSessionEndpoints:
             dialect=Dialect.GAME,
             rate_class=RateClass.POLL,
             section="interface §4.3",
-            summary="Register a game session; a person confirms it at the address in the answer",
+            summary="Register a game session; the person confirms it at the returned URL",
             request=GetGsid,
             accepts=ANY_BODY,
             answers={200: GsidAnswer, 401: Failure, 403: Failure},
@@ -263,7 +263,7 @@ class GameSessionEndpoints:
                 name="game.get_gsid_result",
                 path=RESULT_PATH,
                 handler=self.poll,
-                summary="Wait up to 30 seconds for the person; the answer is given once",
+                summary="Wait up to 30 seconds for the sign-in; the result is returned once",
                 request=GetGsidResult,
                 answers={200: GsidResult, 403: Failure, 429: Failure},
             ),
@@ -272,7 +272,7 @@ class GameSessionEndpoints:
                 name="game.info",
                 path="/proxy/api/gameSession/info",
                 handler=self.info,
-                summary="What is known of a game session, for the operator's own addresses",
+                summary="Game session data, only from allowed networks",
                 request=GsidRequest,
                 answers={200: InfoAnswer, 403: Failure},
             ),
@@ -281,7 +281,7 @@ class GameSessionEndpoints:
                 name="game.close_gsid",
                 path="/proxy/api/gameSession/closeGsid",
                 handler=self.close,
-                summary="Say how it ended; the page in the browser moves on",
+                summary="Report the result; the browser page is updated",
                 request=CloseGsid,
                 answers={200: Closed, 403: Failure},
             ),

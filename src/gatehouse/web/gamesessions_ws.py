@@ -33,7 +33,7 @@ PREFIX: Final = "/ws/gameSession/refresh/"
 
 CLOSINGS: Final[Mapping[Ending, tuple[int, str]]] = {
     Ending.UNKNOWN: (4404, "no such session"),
-    Ending.OVER: (4410, "the session is over"),
+    Ending.OVER: (4410, "the session has ended"),
     Ending.FAULT: (1011, "server error"),
 }
 EVENTS: Final = {stage: msgspec.json.encode({"event": stage.value}) for stage in Stage}
@@ -42,7 +42,7 @@ log = logging.getLogger("gatehouse.gamesessions")
 
 
 class ForeignOrigin(Refused):
-    public = "This socket was opened from another site."
+    public = "This WebSocket was opened from another site."
 
 
 class LastWord(msgspec.Struct, frozen=True, kw_only=True):
@@ -193,7 +193,7 @@ class GameSockets:
         except TooMany:
             raise
         except GatehouseError as error:
-            log.warning("a game's socket could not take part: %s", error)
+            log.warning("a game WebSocket failed: %s", error)
             return Ending.FAULT, visit.origin.request_id
         visit.joined = True
         return None

@@ -53,7 +53,7 @@ Check = Callable[[], Awaitable[CheckResult]]
 Gate = Callable[[Request], bool]
 
 
-LEAVING: Final = Report(status="unavailable", checks={"leaving": CheckResult(ok=False, detail="it was told to stop")})
+LEAVING: Final = Report(status="unavailable", checks={"leaving": CheckResult(ok=False, detail="shutting down")})
 
 
 class Readiness:
@@ -90,7 +90,7 @@ class Readiness:
         alarm = asyncio.ensure_future(self._clock.sleep(CHECK_SECONDS))
         try:
             await asyncio.wait({work, alarm}, return_when=asyncio.FIRST_COMPLETED)
-            return work.result() if work.done() else CheckResult(ok=False, detail="no answer in time")
+            return work.result() if work.done() else CheckResult(ok=False, detail="timeout")
         except Exception as error:
             log.exception("check failed", check=name)
             return CheckResult(ok=False, detail=type(error).__name__)
@@ -143,7 +143,7 @@ class Health:
                 dialect=Dialect.PLAIN,
                 rate_class=RateClass.PUBLIC,
                 section="operations",
-                summary="Whether the process is alive",
+                summary="Liveness: the process is running",
                 answers={200: Status},
             ),
             Endpoint(
@@ -154,7 +154,7 @@ class Health:
                 dialect=Dialect.PLAIN,
                 rate_class=RateClass.PUBLIC,
                 section="operations",
-                summary="Whether it can serve; with the operations token also why not",
+                summary="Readiness; with the operations token including details",
                 answers={200: Status, UNAVAILABLE: Status},
             ),
             Endpoint(
@@ -165,7 +165,7 @@ class Health:
                 dialect=Dialect.PLAIN,
                 rate_class=RateClass.PUBLIC,
                 section="operations",
-                summary="Figures for Prometheus",
+                summary="Prometheus metrics",
                 auth=Auth.OPERATIONS,
                 hidden=True,
             ),

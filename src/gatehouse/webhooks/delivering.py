@@ -89,7 +89,7 @@ class Deliveries:
                 await self._rounds(webhook_id).run_once()
                 await self._read_on(webhook_id)
         except Exception:
-            log.exception("webhook: lane failed", webhook_id=webhook_id)  # tried again with the next round
+            log.exception("webhook: worker failed", webhook_id=webhook_id)  # tried again with the next round
         finally:
             del self._lanes[webhook_id]
 
@@ -125,7 +125,7 @@ class Deliveries:
             answer = await self._poster.post(self._posting(held))
         except CallFailed as failed:
             # Only the public half is kept: whoever reads the log need not learn where names lead inside.
-            log.info("webhook: not delivered", webhook_id=held.webhook.webhook_id, reason=failed.detail)
+            log.info("webhook: delivery attempt failed", webhook_id=held.webhook.webhook_id, reason=failed.detail)
             trouble = failed.public
         except NoSecret as error:
             trouble = error.public
@@ -153,7 +153,7 @@ class Deliveries:
 
     async def _give_up(self, held: Held, attempt: Attempt, *, most: int) -> None:
         webhook_id = held.webhook.webhook_id
-        log.warning("webhook: delivery given up", webhook_id=webhook_id, event_id=held.delivery.event_id)
+        log.warning("webhook: delivery failed", webhook_id=webhook_id, event_id=held.delivery.event_id)
         entry = self._recorder.record(
             Event.WEBHOOK_STOPPED, THE_SERVICE, subject=f"webhook {webhook_id}", details={"status": attempt.status}
         )

@@ -131,7 +131,7 @@ async def test_the_refusals_that_are_translated_are_those_the_rooms_make() -> No
 
 
 def test_a_refusal_is_said_in_the_readers_language_when_there_are_words_for_it() -> None:
-    english = "An account with this e-mail address exists already."
+    english = "An account with this email already exists."
     assert LANGUAGES.said("en", english) == english
     assert LANGUAGES.said("de", english) == "Ein Konto mit dieser E-Mail-Adresse besteht bereits."
     assert LANGUAGES.said("en", "Something new.") == "Something new."

@@ -133,7 +133,7 @@ def test_a_handler_may_add_headers(pages: Pages) -> None:
     [
         (Problem(what=Trouble.THROTTLED, seconds=61), "Bitte warten Sie 2 Minuten"),
         (
-            Problem(what=Trouble.INPUT, text="the password needs at least 10 characters"),
+            Problem(what=Trouble.INPUT, text="the password must have at least 10 characters"),
             "Noch nicht: das Passwort braucht mindestens 10 Zeichen.",
         ),
         (Problem(what=Trouble.INPUT, text="something <new>"), "Noch nicht: something &lt;new&gt;."),
@@ -145,17 +145,17 @@ def test_a_problem_is_told_in_words(pages: Pages, problem: Problem, words: str) 
 
 
 def test_an_english_error_page_says_what_the_error_says(pages: Pages) -> None:
-    page = pages.error(404, "Page not found", "There is no such thing.", "r1")
+    page = pages.error(404, "Page not found", "Not found.", "r1")
     assert "<h1>Page not found</h1>" in page
-    assert "There is no such thing." in page
+    assert "Not found." in page
     assert "404 · reference <code>r1</code>" in page
 
 
 @pytest.mark.parametrize(
     ("status", "message", "title", "text"),
     [
-        (409, "An account with this e-mail address exists already.", "Etwas ist schiefgegangen", "Ein Konto mit"),
-        (404, "There is no such thing.", "Seite nicht gefunden", "Unter dieser Adresse gibt es nichts."),
+        (409, "An account with this email already exists.", "Etwas ist schiefgegangen", "Ein Konto mit"),
+        (404, "Not found.", "Seite nicht gefunden", "Unter dieser Adresse gibt es nichts."),
         (418, "I am a teapot", "Etwas ist schiefgegangen", "Auf unserer Seite ist etwas schiefgegangen."),
     ],
 )

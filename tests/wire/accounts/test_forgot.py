@@ -53,7 +53,7 @@ async def test_a_link_of_someone_blocked_meanwhile_is_dead(service: Service, vis
 async def test_what_is_no_address_is_said(visitor: Visitor) -> None:
     answer = await ask(visitor, "anna")
     assert answer.status_code == 400
-    assert "must be an e-mail address" in answer.text
+    assert "must be an email address" in answer.text
 
 
 async def test_letters_are_counted_per_source_too_without_telling(service: Service, visitor: Visitor) -> None:

@@ -138,8 +138,8 @@ async def test_answers_move_to_another_master_key_like_every_secret(town: Town, 
     [
         (BUSY, "answered 503"),
         (answer(b"", "302 Found", Location="http://127.0.0.1/"), "answered 302"),
-        (answer(b"<html>"), "answered something that is not JSON"),
-        (answer(b"{}" * 600_000), "the body of the answer"),
+        (answer(b"<html>"), "the answer is not JSON"),
+        (answer(b"{}" * 600_000), "the response body"),
         (b"nonsense\r\n\r\n", "Expected HTTP/"),
     ],
 )

@@ -49,7 +49,7 @@ async def test_what_is_wrong_with_the_form_is_said_and_nothing_is_made(service: 
         ({"password": "1234567890", "repeated": "1234567890"}, "too easy to guess"),
         ({"password": weak, "repeated": weak}, "too easy to guess"),
         ({"repeated": "something else"}, "the two passwords differ"),
-        ({"login": "not an address"}, "must be an e-mail address"),
+        ({"login": "not an address"}, "must be an email address"),
         ({"nick": "\u202eanna"}, "the nick must be"),
     ):
         answer = await register(visitor, **fields)

@@ -32,7 +32,7 @@ async def test_an_email_secret_is_printed_once_and_shows_the_login_at_login(
 
 
 def test_an_unknown_application_gets_no_email_secret(gatehouse: CommandLine) -> None:
-    assert "There is no such application." in gatehouse.refused("application", "email-secret", "50001")
+    assert "Application not found." in gatehouse.refused("application", "email-secret", "50001")
     assert "not in the range" in gatehouse.refused("application", "email-secret", "0", code=2)
     assert gatehouse.json("audit", "show", "--event", "application.email_secret_made") == []
 

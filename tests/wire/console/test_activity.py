@@ -65,7 +65,7 @@ async def test_each_row_names_what_was_changed(inside: Visitors) -> None:
     await ada.get("/console/roles/new")
     await send(ada, "/console/roles/new", application=str(SHOP), name="referee")
     page = (await ada.get(f"{LOG}?group=role")).text
-    assert "A role was made or changed: <bdi>referee</bdi>" in page
+    assert "A role was created or changed: <bdi>referee</bdi>" in page
     assert '<option value="webhook">Webhooks</option>' in page
 
 
@@ -84,15 +84,15 @@ async def test_what_happened_is_found_by_each_filter_and_paged_to_its_end(studio
     found = {
         f"q={SHOP}": "An application was created",
         f"subject=application+{SHOP}": "An application was created",
-        f"application_id={SHOP}": "What a user may do in an application was changed",
-        "group=key": "A signing key was generated",
+        f"application_id={SHOP}": "Permissions of a user in an application were changed",
+        "group=key": "A signing key was created",
         "q=mind_games": "A project was created",
         "since=2001-01-01&until=2999-01-01&group=project": "A project was created",
     }
     for query, words in found.items():
         page = await ada.get(f"{LOG}?{query}")
         assert words in page.text, query
-        assert "A role was made or changed" not in page.text
+        assert "A role was created or changed" not in page.text
     assert "Nothing found" in (await ada.get(f"{LOG}?until=1999-12-31")).text
     seen, address = [], f"{LOG}?group=role"
     while address:

@@ -329,10 +329,10 @@ async def test_clients_are_managed_by_who_may_save_and_reach_no_further(studio: 
         "claims": f"roles={SHOP}:roles",
     }
     wrong = await olga.post(f"{PAGE}/new_client", **fields | {"redirect_uris": "shop.example"}, profile="oidc")
-    assert (wrong.status_code, "a redirect URI is https" in wrong.text) == (400, True)
+    assert (wrong.status_code, "a redirect URI must be https" in wrong.text) == (400, True)
     reserved = fields | {"redirect_uris": "https://shop.example/callback?code=x"}
     wrong = await olga.post(f"{PAGE}/new_client", **reserved, profile="oidc")
-    assert (wrong.status_code, "code in the query is reserved" in wrong.text) == (400, True)
+    assert (wrong.status_code, "the query parameter code is reserved" in wrong.text) == (400, True)
     await olga.get(f"{PAGE}/new_client")
     secret = secret_on(await olga.post(f"{PAGE}/new_client", **fields, profile="oidc"))
     made = await clients.show("shop-web")

@@ -106,7 +106,7 @@ async def test_a_limited_role_says_who_will_find_no_seat_and_no_more_get_one(
     assert "there are no seats for 2 people" in review  # the one on the wiki is one of the three
     result = await applied(manager, review, status=409)
     assert "For 2 people nothing was changed" in result
-    assert "The role has as many users as it may have." in result
+    assert "The role has reached its user limit." in result
     swap = await reviewed(manager, f"{ADA},cashier,,remove\n{MAX},cashier,,")
     await applied(manager, swap)
     assert (await record_of(service, SHOP, MAX)).root.roles == (Assignment(role="cashier", end=ENDLESS),)

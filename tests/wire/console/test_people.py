@@ -306,7 +306,7 @@ async def test_what_changed_of_a_person_is_told_in_words_about_that_person(studi
     await furnish(studio, STUDIO.replace("roles: [moderator]", "roles: [{name: moderator, expired: 1996620779}]"))
     said = (await (await inside(ADA)).get(f"{HERE}/{PIA}/activity")).text
     assert '<span class="piece">moderator until 2033-' in said
-    assert "What a user may do in an application was changed" in said
+    assert "Permissions of a user in an application were changed" in said
     assert "{&#39;" not in said
     assert "What you may do" not in said
 

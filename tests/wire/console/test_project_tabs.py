@@ -95,7 +95,7 @@ async def test_a_person_is_found_given_roles_with_an_end_and_removed(inside: Vis
     page = await olga.get(f"{PAGE}/members/{OLGA}/remove")
     page = await olga.post(f"{PAGE}/members/{OLGA}/remove")
     assert page.status_code == 409
-    assert "A project needs an owner." in page.text
+    assert "A project needs at least one owner." in page.text
 
 
 async def test_a_service_gives_groups_roles_after_showing_who_gains(studio: Service, inside: Visitors) -> None:

@@ -106,7 +106,7 @@ async def test_mail_and_health_say_how_it_is(studio: Service, inside: Visitors) 
     page = (await ada.get(f"{HERE}/health")).text
     kind = "SQLite" if studio.house.settings.database.url.is_sqlite else "PostgreSQL"
     assert f"{kind} " in page
-    assert f"schema revision {HEAD}, {HEAD} is needed" in page
+    assert f"schema revision {HEAD}, {HEAD} is required" in page
     assert " records, <time" in page
 
 

@@ -97,7 +97,7 @@ def test_a_demo_that_others_could_reach_is_refused_and_told_why(
     refused = CliRunner().invoke(main, ["serve", "--demo", "--data", str(tmp_path), *flags], env=environment)
     assert refused.exit_code == 78
     assert said in refused.output
-    assert "--demo is for this machine" in refused.output
+    assert "--demo is only for this machine" in refused.output
     assert not (tmp_path / "gatehouse.db").exists()
 
 

@@ -249,7 +249,7 @@ async def test_gs_18_a_wrong_number_ends_it(service: Service, at_home: Visitor) 
     told = (await poll_after_the_end(game)).json()
     assert told["status"] == "ERROR"
     found = await service.house.storage.audit.find(told["error"])
-    assert "another code was picked" in getattr(found, "reason", "")
+    assert "wrong code picked" in getattr(found, "reason", "")
     await at_home.get(f"/?gsid={game.gsid}")
     assert OVER in (at_home.page.text if at_home.page else "")
 
@@ -416,7 +416,7 @@ async def test_no_ends_it_and_is_recorded(service: Service, at_home: Visitor) ->
     told = (await polling).json()
     assert told["status"] == "ERROR"
     found = await service.house.storage.audit.find(told["error"])
-    assert getattr(found, "reason", "") == "cancelled in the browser"
+    assert getattr(found, "reason", "") == "canceled in the browser"
     assert await state_of(service, game.gsid) == {"state": "cancelled", "closed": "", "waiting": True}
 
 

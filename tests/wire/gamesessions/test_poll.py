@@ -139,7 +139,7 @@ async def test_gs_12_after_ok_nothing_is_delivered_again(service: Service, anna:
     game = await register(service, factor="f")
     await approve(game, anna)
     assert (await game.poll()).json()["status"] == "OK"
-    assert await refusal(service, await poll_after_the_end(game)) == "the answer was delivered before"
+    assert await refusal(service, await poll_after_the_end(game)) == "the answer was already delivered"
 
 
 async def test_of_many_polls_at_once_exactly_one_gets_the_answer(service: Service, anna: User) -> None:
@@ -327,7 +327,7 @@ async def test_a_session_closed_before_the_delivery_answers_its_polls_with_an_er
     await held(service)
     assert (await game.close("Error")).json() == {"status": "OK"}
     answer = await polling
-    assert await refusal(service, answer, status=200) == "closed by the game before the delivery: Error"
+    assert await refusal(service, answer, status=200) == "closed by the game before delivery: Error"
     assert (await poll_after_the_end(game)).json() == answer.json()
 
 
@@ -476,7 +476,7 @@ async def test_gs_90_an_answer_whose_client_left_while_it_was_stored_goes_to_the
     while (await row_of(game)).state is State.DELIVERED:  # noqa: ASYNC110
         await asyncio.sleep(0.001)
     assert (await game.poll()).json()["status"] == "OK"
-    assert await refusal(service, await poll_after_the_end(game)) == "the answer was delivered before"
+    assert await refusal(service, await poll_after_the_end(game)) == "the answer was already delivered"
 
 
 async def row_of(game: Game) -> GameSession:

@@ -76,7 +76,7 @@ async def test_gs_03_a_poll_from_another_address_without_proof_is_a_violation(se
     await approve(game, anna)
     async with elsewhere(service) as other:
         stranger = replace(game, service=other)
-        assert await refusal(service, await stranger.poll(by_address=True)) == "another address"
+        assert await refusal(service, await stranger.poll(by_address=True)) == "different IP address"
         assert (await stranger.poll()).json()["status"] == "OK"  # the Location value proves it from anywhere
 
 
@@ -127,8 +127,8 @@ async def test_gs_04_all_violations_look_alike(service: Service, anna: User) -> 
     answers.append(await game.poll())
     reasons = [await refusal(service, answer) for answer in answers]
     assert reasons == [
-        *("no such session", "wrong location", "wrong signature", "the answer was delivered before"),
-        *("another address", "no such session"),
+        *("no such session", "wrong location", "wrong signature", "the answer was already delivered"),
+        *("different IP address", "no such session"),
     ]
     assert answers[0].json() == answers[-1].json()  # the same refusal of the same address within the hour
     assert len({answer.json()["error"] for answer in answers}) == len(answers) - 1
@@ -175,7 +175,7 @@ async def test_with_a_key_only_a_signature_counts_wherever_it_comes_from(
             if answer.status_code == 200:
                 assert answer.json()["status"] == "OK"
             else:
-                assert await refusal(service, answer) == "the answer was delivered before"
+                assert await refusal(service, answer) == "the answer was already delivered"
 
 
 async def test_gs_09_only_a_pkcs1_sha256_signature_over_the_exact_body_counts(service: Service) -> None:
@@ -205,7 +205,7 @@ async def test_a_key_sent_while_polling_never_replaces_the_registered_one(servic
     game = await register(service, public_key=PUBLIC)
     body = polled(game)
     headers = {"Request-Sign": signed(body, OTHER), "Public-Key": spki(OTHER.public_key())}
-    assert await refusal(service, await ask(service, RESULT, body, headers)) == "another public key"
+    assert await refusal(service, await ask(service, RESULT, body, headers)) == "different public key"
 
 
 async def test_gs_10_a_doubled_gsid_is_refused_and_a_polls_signature_does_not_close(service: Service) -> None:
@@ -264,8 +264,8 @@ async def test_gs_06_behind_a_trusted_proxy_the_right_most_untrusted_hop_is_the_
         for chain, expected in (
             (("203.0.113.9",), "held"),
             (("198.51.100.7", "203.0.113.9"), "held"),
-            (("203.0.113.9", "198.51.100.7"), "another address"),
-            ((), "the address proves nothing"),
+            (("203.0.113.9", "198.51.100.7"), "different IP address"),
+            ((), "the IP address is not accepted as proof"),
         ):
             poller = replace(game, headers=forwarded(*chain))
             if expected == "held":
@@ -302,10 +302,10 @@ async def test_what_a_client_says_of_its_address_through_a_proxy_that_names_it_s
     async with running_service(installed_url, tmp_path, environment=environment) as service:
         game = await register(service, forwarded("198.51.100.7"), factor="f")
         thief = replace(game, headers={**forwarded("203.0.113.66"), **claim})
-        assert await refusal(service, await thief.poll(by_address=True)) == "another address"
+        assert await refusal(service, await thief.poll(by_address=True)) == "different IP address"
         for headers in (thief.headers, claim):
             answer = await service.client.post(INFO, json={"gsid": game.gsid}, headers=headers)
-            assert await refusal(service, answer) == "info is not for this address"
+            assert await refusal(service, answer) == "info is not allowed from this IP address"
 
 
 async def test_a_proof_in_two_forms_has_to_say_the_same(service: Service) -> None:
@@ -348,7 +348,7 @@ async def test_ip_from_anybody_else_says_nothing(service: Service) -> None:
 async def test_a_request_that_claims_to_be_forwarded_proves_nothing_by_its_address(service: Service) -> None:
     game = await register(service)
     answer = await ask(service, RESULT, polled(game), {"X-Forwarded-For": "127.0.0.1"})
-    assert await refusal(service, answer) == "the address proves nothing"
+    assert await refusal(service, answer) == "the IP address is not accepted as proof"
 
 
 async def test_gs_24_an_ipv4_address_and_its_mapped_form_are_the_same_client(
@@ -404,11 +404,14 @@ async def test_an_application_vouches_for_sessions_of_its_own_only_and_never_for
         game = await register(far, app_id=studio.other.application_id, factor="f")
     await approve(game, anna)
     stolen = vouching(studio, key, RESULT, {"gsid": game.gsid}, "127.0.0.9")
-    assert await refusal(service, await service.client.post(RESULT, **stolen)) == "another address"
+    assert await refusal(service, await service.client.post(RESULT, **stolen)) == "different IP address"
     async with elsewhere(service, "127.0.0.3") as other:
         proxied = vouching(studio, key, INFO, {"gsid": game.gsid}, "127.0.0.1")
         proxied["headers"]["X-Forwarded-For"] = "203.0.113.9"
-        assert await refusal(service, await other.client.post(INFO, **proxied)) == "info is not for this address"
+        assert (
+            await refusal(service, await other.client.post(INFO, **proxied))
+            == "info is not allowed from this IP address"
+        )
 
 
 async def test_gs_27_info_answers_listed_addresses_with_the_sessions_own_fields(service: Service, anna: User) -> None:
@@ -429,14 +432,14 @@ async def test_gs_27_info_answers_listed_addresses_with_the_sessions_own_fields(
         },
     }
     spoofed = await service.client.post(INFO, json={"gsid": game.gsid}, headers={"X-Forwarded-For": "127.0.0.1"})
-    assert await refusal(service, spoofed) == "info is not for this address"
+    assert await refusal(service, spoofed) == "info is not allowed from this IP address"
 
 
 async def test_gs_27_nobody_is_listed_unless_the_operator_says_so(installed_url: str, tmp_path: Path) -> None:
     async with behind_a_proxy(installed_url, tmp_path) as service:
         game = await register(service, forwarded("203.0.113.9"))
         answer = await service.client.post(INFO, json={"gsid": game.gsid}, headers=game.headers)
-        assert await refusal(service, answer) == "info is not for this address"
+        assert await refusal(service, answer) == "info is not allowed from this IP address"
 
 
 async def test_gs_26_closing_needs_proof_and_a_known_status_and_may_be_repeated(service: Service, anna: User) -> None:
@@ -445,7 +448,7 @@ async def test_gs_26_closing_needs_proof_and_a_known_status_and_may_be_repeated(
     await game.poll()
     async with elsewhere(service) as other:
         body = {"gsid": game.gsid, "status": "Success"}
-        assert await refusal(service, await other.client.post(CLOSE, json=body)) == "another address"
+        assert await refusal(service, await other.client.post(CLOSE, json=body)) == "different IP address"
     for status in ("success", "Deleted", "", "S" * 5_000):
         assert (await game.close(status)).status_code == 400
     for status in ("Error", "Success", "Success"):

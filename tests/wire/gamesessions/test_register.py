@@ -192,7 +192,7 @@ async def test_an_application_can_switch_game_login_off(service: Service) -> Non
     closed = await create_application(service.house.storage, settings={"game": {"enabled": False}})
     for named in ({"app_id": closed.application_id}, {"gapp_id": closed.application_id}):
         answer = await service.client.post(GET_GSID, json=named)
-        assert await refusal(service, answer) == "an application has game login switched off"
+        assert await refusal(service, answer) == "game login is turned off for the application"
 
 
 async def test_an_application_can_demand_a_code_of_every_game(service: Service) -> None:

@@ -19,7 +19,7 @@ from tests.support.studio_people import administrator
 from tests.support.visitor import PASSWORD, Visitor
 from tests.wire.webhooks.conftest import ALLOWED, Town
 
-DAMAGED: Final = "what the game asked for is damaged"
+DAMAGED: Final = "the stored request is damaged"
 LOGIN: Final = "/proxy/api/login"
 AT: Final = 90  # the first byte of the secret itself, after its key
 
@@ -117,4 +117,4 @@ async def nothing_leaves_unsigned(town: Town, url: str) -> None:
     await town.run()
     assert town.receiver.received == []
     [delivery] = await town.log(hook)
-    assert "cannot be opened" in str(delivery)
+    assert "cannot be decrypted" in str(delivery)

@@ -156,7 +156,7 @@ async def test_tk_31_tags_are_bounded_where_they_are_saved(studio: Studio, anna:
         tags = [f"{number:02d}{tag}" for number in range(25)]
         answer = await studio.post("user/tags", {"data": {"user_id": anna.user_id, "tags": tags}}, admin)
         assert answer.status_code == status, answer.text
-    assert f"at most {OWN_TAG_BYTES_MOST} bytes" in await studio.refused(
+    assert f"limited to {OWN_TAG_BYTES_MOST} bytes" in await studio.refused(
         400, "user/tags", {"data": {"user_id": anna.user_id, "tags": ["b" * 60 + str(n) for n in range(99)]}}, admin
     )
 

@@ -142,9 +142,12 @@ WRONG: tuple[tuple[dict[str, object], str], ...] = (
     ({"redirect_uris": [REDIRECT, "http://shop.example/"]}, "data.redirect_uris[1]: "),
     (
         {"redirect_uris": [REDIRECT, f"{REDIRECT}?C%6Fde=evil"]},
-        "data.redirect_uris[1]: C%6Fde in the query is reserved",
+        "data.redirect_uris[1]: the query parameter C%6Fde is reserved",
     ),
-    ({"post_logout_uris": [f"{REDIRECT}?state=evil"]}, "data.post_logout_uris[0]: state in the query is reserved"),
+    (
+        {"post_logout_uris": [f"{REDIRECT}?state=evil"]},
+        "data.post_logout_uris[0]: the query parameter state is reserved",
+    ),
     ({"redirect_uris": []}, "data.redirect_uris: "),
     ({"redirect_uris": REDIRECT}, "data.redirect_uris"),
     ({"redirect_hosts": ["Shop.example"]}, "data.redirect_hosts[0]: "),
@@ -200,12 +203,12 @@ async def test_a_client_lives_through_the_api_and_its_secrets_work_and_end_as_th
     assert len(first) >= 43
     assert (await studio.ok("client", asking("get", shop), headers))["data"] == [record]
     assert (await studio.ok("client", asking("get", shop, client_id="web"), headers))["data"] == record
-    assert "exists, or once existed" in await studio.refused(409, "client", asking("create", shop, **WEB), headers)
+    assert "in use or was used before" in await studio.refused(409, "client", asking("create", shop, **WEB), headers)
 
     saved = await studio.ok("client", asking("save", shop, **record | {"origins": ["https://a.example"]}), headers)
     assert saved["data"] == record | {"origins": ["https://a.example"], "version": 2}
     stale = asking("save", shop, client_id="web", name="Late", version=1)
-    assert "changed meanwhile" in await studio.refused(409, "client", stale, headers)
+    assert "changed in the meantime" in await studio.refused(409, "client", stale, headers)
     cleared = await studio.ok("client", asking("save", shop, client_id="web", origins=None), headers)
     assert cleared["data"] == record | {"version": 3}
 
@@ -234,7 +237,7 @@ async def test_a_client_lives_through_the_api_and_its_secrets_work_and_end_as_th
     assert (await newest.userinfo(tokens["access_token"])).status_code == 401
     assert (await newest.refresh(tokens["refresh_token"])).json()["error"] == "invalid_client"
     await studio.refused(404, "client", asking("get", shop, client_id="web"), headers)
-    assert "once existed" in await studio.refused(409, "client", asking("create", shop, **WEB), headers)
+    assert "was used before" in await studio.refused(409, "client", asking("create", shop, **WEB), headers)
 
     told = await of_client(studio)
     assert [entry.event for entry in told] == [

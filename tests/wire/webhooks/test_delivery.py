@@ -139,7 +139,7 @@ async def test_one_that_fails_is_tried_later_and_later_with_the_same_id_and_a_ne
     town.receiver.say = lambda _: answer(b"x" * 70_000)  # more than is read of an answer
     await town.run()
     [entry] = await town.log(hook)
-    assert (entry["status"], entry["trouble"]) == (0, "The answer is larger than is read.")
+    assert (entry["status"], entry["trouble"]) == (0, "The response is too large.")
     await town.service.clock.advance(120)
     town.receiver.say = lambda _: NOTHING
     await town.run()
@@ -282,7 +282,7 @@ async def test_a_name_that_leads_inside_is_not_called_and_the_log_does_not_tell_
         await another_node(town, poster=poster).run_once()
         [entry] = await town.log(hook)
         assert (entry["state"], entry["tries"]) == ("waiting", tries)
-        assert entry["trouble"] == "The address is not one that may be called."
+        assert entry["trouble"] == "This URL is not allowed."
         await town.service.clock.advance(3_600)
     assert wire.connected == []
 

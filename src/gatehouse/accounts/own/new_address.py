@@ -57,7 +57,7 @@ class NewAddress:
         """What this link would change. Raises LinkDead."""
         change = await self._store.change(sha256(secret), self._clock.now())
         if change is None:
-            raise LinkDead("no open link to change an address")
+            raise LinkDead("no open link to change the email address")
         return change
 
     async def take_over(self, secret: str, *, origin: Origin, device: str = "") -> EmailChange:
@@ -75,9 +75,9 @@ class NewAddress:
 
     def _check(self, user: User, login: str) -> None:
         if login_key(login) == user.login_key:
-            raise SameAddress("this is the address of the account already")
+            raise SameAddress("this is already the account's email address")
         if self._domains and login_key(login).rpartition("@")[2] not in self._domains:
-            raise DomainRefused(f"only addresses at {', '.join(self._domains)} can be used here")
+            raise DomainRefused(f"only email addresses at {', '.join(self._domains)} are allowed")
 
     async def _letters(self, login: str, prepared: Prepared, origin: Origin) -> Sequence[Mail]:
         """The link, or for an address that has an account the news that somebody else wanted it."""

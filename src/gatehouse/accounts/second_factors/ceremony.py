@@ -89,7 +89,7 @@ class WebAuthn:
             len(verified.credential_id) > CREDENTIAL_ID_LONGEST
             or len(verified.credential_public_key) > PUBLIC_KEY_LONGEST
         ):
-            raise PasskeyRefused("the credential is larger than any authenticator makes it")
+            raise PasskeyRefused("the credential is too large")
         return NewCredential(
             credential_id=verified.credential_id,
             public_key=verified.credential_public_key,
@@ -128,7 +128,7 @@ def claimed(answer: RegistrationCredential | AuthenticationCredential, *, handle
 def challenge_in(client_data_json: bytes) -> bytes:
     collected = parse_client_data_json(client_data_json)
     if collected.cross_origin:
-        raise PasskeyRefused("asked for by a page inside another one's")
+        raise PasskeyRefused("requested from a cross-origin frame")
     return collected.challenge
 
 

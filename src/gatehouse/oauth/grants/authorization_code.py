@@ -25,7 +25,7 @@ class AuthorizationCode:
 
     async def find(self, ask: TokenRequest) -> Found | None:
         if not ask.code or not ask.redirect_uri:
-            raise InvalidRequest("no code, or no redirect_uri")
+            raise InvalidRequest("code or redirect_uri is missing")
         holder = await self._store.by_code(sha256(ask.code))
         return None if holder is None else Found(holder=holder)
 
@@ -35,11 +35,11 @@ class AuthorizationCode:
     async def take(self, ask: TokenRequest, client: Client, found: Found | None) -> Taken:
         """One attempt of someone else does not burn the code (R3): it is taken only when all the rest is right."""
         if found is None:
-            raise InvalidGrant("no such code")
+            raise InvalidGrant("unknown code")
         holder = found.holder
         if not is_bound_to(ask, client, holder.grant):
             await self.failed(ask)
-            raise InvalidGrant("not the redirect_uri or verifier of this code")
+            raise InvalidGrant("wrong redirect_uri or verifier for this code")
         now = self._clock.now()
         generation = 1 if OFFLINE_ACCESS in holder.scopes else 0
         taking = await self._store.take_code(

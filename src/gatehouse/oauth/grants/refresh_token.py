@@ -35,13 +35,13 @@ class RefreshToken:
 
     async def find(self, ask: TokenRequest) -> Found | None:
         if not ask.refresh_token:
-            raise InvalidRequest("no refresh_token")
+            raise InvalidRequest("refresh_token is missing")
         found = await self._tokens.find(ask.refresh_token)
         if found is None:
             return None
         holder = found.holder
         if holder.client.profile is Profile.NATIVE and ask.credentials.is_nameless and not ask.redirect_uri:
-            raise InvalidRequest("no redirect_uri")  # before the proof, which cannot be right without it
+            raise InvalidRequest("redirect_uri is missing")  # before the proof, which cannot be right without it
         return Found(holder=holder, generation=found.generation)
 
     async def failed(self, ask: TokenRequest) -> None:
@@ -49,9 +49,9 @@ class RefreshToken:
 
     async def take(self, ask: TokenRequest, client: Client, found: Found | None) -> Taken:
         if found is None:
-            raise InvalidGrant("no such refresh token, or its grant is over")
+            raise InvalidGrant("unknown refresh token, or its grant has ended")
         if OFFLINE_ACCESS not in found.holder.scopes:
-            raise InvalidGrant("offline access was taken from the client")
+            raise InvalidGrant("the client no longer has offline_access")
         grant = found.holder.grant
         refuse_other_redirect(ask, client, grant)
         scopes = narrowed(ask.scope, grant)
@@ -82,10 +82,10 @@ def refuse_other_redirect(ask: TokenRequest, client: Client, grant: Grant) -> No
     """Native clients repeat the grant's; others may, and then it has to be the same (R3, checklist TK-16)."""
     if not ask.redirect_uri:
         if client.profile is Profile.NATIVE:
-            raise InvalidRequest("no redirect_uri")
+            raise InvalidRequest("redirect_uri is missing")
         return
     if not same_secret(ask.redirect_uri, grant.redirect_uri):
-        raise InvalidGrant("not the redirect_uri of this grant")
+        raise InvalidGrant("wrong redirect_uri for this grant")
 
 
 def narrowed(scope: str, grant: Grant) -> tuple[str, ...]:
@@ -94,5 +94,5 @@ def narrowed(scope: str, grant: Grant) -> tuple[str, ...]:
         return grant.scopes
     wanted = set(scope.split()) if SCOPE_TEXT.fullmatch(scope) else {scope}
     if not wanted <= set(grant.scopes):
-        raise InvalidScope("wider than the grant")
+        raise InvalidScope("scope exceeds the grant")
     return tuple(one for one in grant.scopes if one in wanted or one == OPENID)

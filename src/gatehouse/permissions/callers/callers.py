@@ -101,7 +101,7 @@ class Callers:
         if credentials.user_jwt:
             caller = await self._person(caller, credentials, need, standing, also)
         elif standing is None or not need.no_jwt:
-            raise InvalidToken("no user JWT")
+            raise InvalidToken("user JWT is missing")
         else:
             self._admit(caller.name)
         await self._note_use(standing)
@@ -113,12 +113,12 @@ class Callers:
         if credentials.access_key:
             key = await self._keys.by_value(credentials.access_key, source=credentials.source)
             if not need.key:
-                raise WrongCredentials("an access key is not taken here")
+                raise WrongCredentials("access keys are not accepted here")
             found.append(Standing(application_id=key.application_id, key=key))
         if credentials.signed is not None:
             signed = await self._keys.by_signature(credentials.signed, source=credentials.source)
             if not (need.key or need.audience):  # else the key of one application would tell addresses to all
-                raise WrongCredentials("a Signature is taken only for requests about its application")
+                raise WrongCredentials("a Signature is accepted only for requests about its application")
             found.append(Standing(application_id=signed.key.application_id, signed=signed))
         if credentials.service_jwt:
             application_id = await self._service_jwts.application_of(credentials.service_jwt)
@@ -135,7 +135,9 @@ class Callers:
         unlimited = everywhere and standing.kind is CallerKind.SERVICE_JWT and standing.signed is None
         about = standing.application_id if application_id is None else application_id
         if about != standing.application_id and not unlimited:
-            raise WrongCredentials(f"application {standing.application_id} vouches, asked about {about}")
+            raise WrongCredentials(
+                f"application {standing.application_id} authenticates, but the request is about {about}"
+            )
         service = None if unlimited else standing.application_id
         return Caller(by=standing.kind, application_id=about, service=service, address=address)
 
@@ -155,7 +157,7 @@ class Callers:
         kind = vouched_for(claims, credentials, need, standing)
         audience = audience_of(claims)
         if audience is not None and not (need.audience and audience == caller.application_id):
-            raise WrongCredentials(f"a JWT for application {audience}")
+            raise WrongCredentials(f"the JWT is for application {audience}")
         self._admit(claims.uid)
         facts = await self._facts(claims, {CENTRAL_ID, caller.application_id or CENTRAL_ID, *also})
         await self._refuse_service_account(claims, facts, credentials)
@@ -178,10 +180,10 @@ class Callers:
 
     async def _refuse_exchanged(self, claims: ExchangedClaims, need: Need, *, beside_service: bool) -> None:
         if not await self._grants.is_live(claims.gid):
-            raise InvalidToken(f"grant {claims.gid} is over")
+            raise InvalidToken(f"grant {claims.gid} has ended")
         enough = need.exchanged is Exchanged.ALONE or (need.exchanged is Exchanged.BESIDE_SERVICE and beside_service)
         if not enough:
-            raise WrongCredentials("an exchanged JWT is not taken here")
+            raise WrongCredentials("exchanged JWTs are not accepted here")
 
     def _admit(self, principal: str) -> None:
         wait = self._volume.admit(PRINCIPAL, principal)
@@ -191,7 +193,7 @@ class Callers:
     async def _facts(self, claims: Token, application_ids: Collection[int]) -> Facts:
         facts = await self._store.facts(claims.uid, application_ids)
         if facts is None or facts.blocked or facts.rev != claims.rev:
-            raise InvalidToken(f"user {claims.uid} is gone or blocked, or the JWT revoked")
+            raise InvalidToken(f"user {claims.uid} does not exist or is blocked, or the JWT was revoked")
         await self._user_jwts.confirm(claims, keys_version=facts.keys_version)
         return facts
 
@@ -202,9 +204,9 @@ class Callers:
                 raise InvalidToken("a user JWT of a service account")
             return
         if account is None or account.revoked or account.jti != claims.jti:
-            raise InvalidToken(f"service account {claims.uid} is revoked, or has a newer JWT")
+            raise InvalidToken(f"service account {claims.uid} is revoked or has a newer JWT")
         if not await self._projects.is_live(account.project_id, facts.structure):
-            raise InvalidToken(f"project {account.project_id} of a service account is removed")
+            raise InvalidToken(f"project {account.project_id} of the service account is removed")
         key = account.public_key or claims.pub_key
         if key and not is_signed_request(credentials.request_sign, credentials.body, key):
             raise InvalidToken("Request-Sign is missing or wrong")
@@ -223,7 +225,7 @@ def vouched_for(claims: Token, credentials: Credentials, need: Need, standing: S
     match claims:
         case ServiceAccountClaims():
             if not need.service_accounts:
-                raise InvalidToken("a service account's JWT is no user JWT")
+                raise InvalidToken("a service account's JWT is not a user JWT")
             return CallerKind.SERVICE_ACCOUNT
         case ExchangedClaims():
             return CallerKind.EXCHANGED
@@ -240,18 +242,18 @@ def kind_of_user(credentials: Credentials, need: Need, standing: Standing | None
     if credentials.factor:
         return CallerKind.FACTOR
     if standing is None:
-        raise InvalidToken("a user JWT without factor or service JWT")
+        raise InvalidToken("user JWT without factor or service JWT")
     if not need.key:
-        raise WrongCredentials("a Signature does not stand in for the factor here")
+        raise WrongCredentials("a Signature cannot replace the factor here")
     return CallerKind.SIGNATURE
 
 
 def refuse_other_factor(claims: Token, factor: str) -> None:
     """Raise InvalidToken unless `fac` was made from it; without `fac` nothing passes (R2)."""
     if not isinstance(claims, UserClaims) or claims.fac is None:
-        raise InvalidToken("a factor beside a JWT that has none")
+        raise InvalidToken("a factor was sent, but the JWT has none")
     if len(factor) > FACTOR_LONGEST or not same_secret(factor_digest(factor, claims.slt), claims.fac):
-        raise InvalidToken("not the factor of this JWT")
+        raise InvalidToken("wrong factor")
 
 
 def audience_of(claims: Token) -> int | None:
@@ -271,4 +273,4 @@ def refuse_other_places(lists: Collection[tuple[str, ...]], address: Address | N
     for ranges in lists:
         networks = tuple(parse_network(text) for text in ranges)
         if networks and (address is None or not contains(networks, address)):
-            raise WrongCredentials("not from an address of its fip")
+            raise WrongCredentials("the client IP address is not in fip")

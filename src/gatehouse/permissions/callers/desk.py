@@ -52,7 +52,7 @@ class Visit:
         """The application the request has to name; to whoever administers nothing an unknown one is forbidden."""
         self._refuse_unnamed()
         if self.model is None:
-            raise ApplicationNotFound if self.rights.administers else NoRight("there is no such application")
+            raise ApplicationNotFound if self.rights.administers else NoRight("unknown application")
         return self.model
 
     def opened(self, operation: Operation) -> ApplicationModel:
@@ -66,7 +66,7 @@ class Visit:
     def _refuse_unnamed(self) -> None:
         """Neither the request nor a service that vouches says which one (interface §4.9, §4.10)."""
         if self.application_id is None:
-            raise Malformed("application_id: which application?")
+            raise Malformed("application_id: required")
 
 
 class Desk:
@@ -94,7 +94,7 @@ class Desk:
 
     async def visit(self, caller: Caller) -> Visit:
         if caller.facts is None:
-            raise NoRight("a service asks for itself")
+            raise NoRight("a service can only ask about itself")
         case = await self._reading.case(caller.facts)
         return Visit(
             caller=caller,
@@ -107,7 +107,7 @@ class Desk:
         """The same caller, about each of these applications, of one moment."""
         facts = await self._reading.facts(caller.user_id, {CENTRAL_ID, *application_ids})
         if facts is None:
-            raise NoRight("the account is gone")
+            raise NoRight("the account does not exist")
         return {one: await self.visit(replace(caller, facts=facts, application_id=one)) for one in application_ids}
 
     async def _rights(self, caller: Caller, case: Case) -> Rights:

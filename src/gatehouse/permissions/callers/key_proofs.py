@@ -46,18 +46,18 @@ class KeyProofs:
         key = await self._store.access_key_by_digest(sha256(value))
         if key is None:
             await self._count_guess(source)
-            raise InvalidToken("no such access key")
+            raise InvalidToken("unknown access key")
         return key
 
     async def by_signature(self, signed: Signed, *, source: str) -> SignedBy:
         """Raise InvalidToken unless either live key of the application made it, just now."""
         address = parse_address(signed.ip)
         if address is None or abs(self._clock.now() - signed.ts) > WINDOW:
-            raise InvalidToken("a Signature without address, or of another time")
+            raise InvalidToken("the Signature has no address or its time is outside the window")
         key = await self._signing_key(signed)
         if key is None:
             await self._count_guess(source)
-            raise InvalidToken("no live access key made this Signature")
+            raise InvalidToken("no valid access key matches this Signature")
         return SignedBy(key=key, address=address)
 
     async def note_use(self, key: AccessKey) -> None:

@@ -40,7 +40,7 @@ class Standing:
 
 def together(found: Collection[Standing]) -> Standing | None:
     if len({standing.application_id for standing in found}) > 1:
-        raise WrongCredentials("two applications vouch for one request")
+        raise WrongCredentials("credentials of two applications in one request")
     whole: Standing | None = None
     for one in found:
         whole = one if whole is None else merged(whole, one)

@@ -56,5 +56,5 @@ def class_of(jwt: str) -> type[Token]:
     typ = take_apart(jwt).payload.get("typ")
     kind = CLASSES.get(typ) if typ is None or isinstance(typ, str) else None
     if kind is None:
-        raise InvalidToken("no class of token that a caller shows")
+        raise InvalidToken("not an accepted token type")
     return kind

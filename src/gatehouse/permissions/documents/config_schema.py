@@ -25,7 +25,7 @@ def check_config_schema(document: object, place: str) -> Mapping[str, object]:
     characters = 0
     for value, depth in values:  # grows while it is walked: no recursion, however deep the document is
         if depth > DEEPEST:
-            raise Malformed(f"{place}: nests at most {DEEPEST} levels")
+            raise Malformed(f"{place}: nested more than {DEEPEST} levels deep")
         characters += _characters(value, place)
         if characters > CHARACTERS_MOST:
             raise Malformed(f"{place}: at most {CHARACTERS_MOST} characters")
@@ -47,7 +47,7 @@ def _refuse_foreign_references(members: Mapping[str, object], place: str) -> Non
     for name in REFERENCES:
         target = members.get(name)
         if isinstance(target, str) and not target.startswith("#"):
-            raise Malformed(f"{place}: {name} leads out of the schema, to {shown(target)}")
+            raise Malformed(f"{place}: {name} refers outside the schema, to {shown(target)}")
 
 
 def _characters(value: object, place: str) -> int:
@@ -64,10 +64,10 @@ def _characters(value: object, place: str) -> int:
         case float() if isfinite(value):
             return 0
         case _:
-            raise Malformed(f"{place}: {shown(value)} cannot stand in it")
+            raise Malformed(f"{place}: {shown(value)} is not allowed")
 
 
 def _kept(text: str, place: str) -> int:
     if UNKEPT in text or any("\ud800" <= character <= "\udfff" for character in text):
-        raise Malformed(f"{place}: NUL and surrogates cannot stand in it")
+        raise Malformed(f"{place}: NUL and surrogates are not allowed")
     return len(text)

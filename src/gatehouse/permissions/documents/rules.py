@@ -49,7 +49,7 @@ def refuse_doubled(private: Tree, public: Tree, *, place: str = "data") -> None:
     for paths, others in ((inside, outside), (outside, inside)):
         doubled = paths & (others | prefixes_of(others))
         if doubled:
-            raise Malformed(f"{place}: {min(doubled)} stands in private_data and in public_data")
+            raise Malformed(f"{place}: {min(doubled)} is in both private_data and public_data")
 
 
 def leaves(private: Tree, public: Tree) -> dict[Rule, Leaf]:
@@ -77,7 +77,7 @@ def parse_meta(document: object, *, place: str) -> Tree:
     given = read_members(document, place, ("permissions", *Section))
     if "permissions" in given:
         if len(given) > 1:
-            raise Malformed(f"{place}: permissions, or sections")
+            raise Malformed(f"{place}: use either permissions or sections")
         given = _unflattened(given["permissions"], f"{place}.permissions")
     sections = {
         section: parse_role_section(given_or(given, section, {}), place=f"{place}.{section}") for section in Section
@@ -121,7 +121,7 @@ def parse_params(text: object, place: str) -> tuple[str, ...]:
         raise Malformed(f"{place}: at most {PARAMS_MOST} parameters")
     for param in params:
         if not 0 < len(param) <= PARAM_LONGEST or "|" in param or ":" in param:
-            raise Malformed(f"{place}: parameters of 1 to {PARAM_LONGEST} characters, without | and :")
+            raise Malformed(f"{place}: parameters must be 1 to {PARAM_LONGEST} characters, without | and :")
     return params
 
 
@@ -152,10 +152,10 @@ def refuse_collisions(
         if rule in known.leaves:
             continue
         if central:
-            raise Malformed(f"{place}.{rule}: there is no such rule")
+            raise Malformed(f"{place}.{rule}: unknown rule")
         above = prefixes_of((rule.path,))
         if rule.path in known.paths or rule.path in known.prefixes or not known.paths.isdisjoint(above):
-            raise Malformed(f"{place}.{rule}: collides with a rule of the application's schema")
+            raise Malformed(f"{place}.{rule}: conflicts with a rule of the application's schema")
 
 
 def protected_among(schema: ApplicationSchema | SchemaRules, rules: Iterable[Rule]) -> list[Rule]:
@@ -219,13 +219,13 @@ def _ending_leaf(document: object, place: str, read_value: ReadValue, expired: i
 def _leaf_members(document: object, place: str, known: tuple[str, ...] = SCHEMA_MEMBERS) -> Mapping[str, object]:
     given = read_members(document, place, known)
     if "value" not in given:
-        raise Malformed(f"{place}.value: is missing")
+        raise Malformed(f"{place}.value: required")
     return given
 
 
 def _reach(value: object, place: str) -> str:
     if not isinstance(value, str) or value not in REACHES:
-        raise Malformed(f"{place}: one of {', '.join(REACHES)}")
+        raise Malformed(f"{place}: must be one of {', '.join(REACHES)}")
     return value
 
 
@@ -268,7 +268,7 @@ def _unflattened(document: object, place: str) -> Mapping[str, object]:
         members = dict(read_members(item, where, ("name", *ROLE_MEMBERS)))
         name = members.pop("name", None)
         if not isinstance(name, str) or "value" not in members:
-            raise Malformed(f"{where}: an object with name and value")
+            raise Malformed(f"{where}: must be an object with name and value")
         _plant(sections, name, members, f"{where}.name")
     return sections
 
@@ -281,8 +281,8 @@ def _plant(sections: dict[str, dict[str, object]], name: str, leaf: Mapping[str,
     for segment in way:
         child = node.setdefault(segment, {})
         if not isinstance(child, dict) or "value" in child:
-            raise Malformed(f"{place}: {shown(name)} stands there twice, or below a rule")
+            raise Malformed(f"{place}: {shown(name)} is listed twice or is below another rule")
         node = child
     if last in node:
-        raise Malformed(f"{place}: {shown(name)} stands there twice, or above a rule")
+        raise Malformed(f"{place}: {shown(name)} is listed twice or is above another rule")
     node[last] = leaf

@@ -107,7 +107,7 @@ class Reading:
             if again is None:
                 break
             facts = again
-        raise Unavailable("the permission model changes faster than it can be read")
+        raise Unavailable("the permission model changes too fast to be read")
 
     async def effective(self, case: Case, application_id: int, address: Address | None) -> Effective:
         """What the person holds in one of the applications of the case; a large one is evaluated off the loop."""

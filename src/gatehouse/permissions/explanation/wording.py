@@ -46,7 +46,7 @@ def _verdict(explanation: Explanation) -> Iterator[str]:
 def _contribution(one: Contribution) -> str:
     said = "yes" if one.value else "no"
     params = f" with {', '.join(one.params)}" if one.params else ""
-    decides = ", which decides" if one.decides else ", which something else overrides"
+    decides = ", which decides" if one.decides else ", which is overridden"
     return f"{_sources(one)} says {said}{params}{decides}{_until(one)}."
 
 
@@ -56,7 +56,7 @@ def _sources(one: Contribution) -> str:
         SourceKind.SCHEMA: lambda: "The default in the schema",
         SourceKind.DEFAULT_ROLE: lambda: f"The role {one.role}, which everyone has,",
         SourceKind.ASSIGNED_ROLE: lambda: f"The role {one.role}, assigned {place},",
-        SourceKind.GROUP_GRANT: lambda: f"The role {one.role}, held {place} {_through(one.membership)},",
+        SourceKind.GROUP_GRANT: lambda: f"The role {one.role}, assigned {place} {_through(one.membership)},",
         SourceKind.CONDITION: lambda: f"The role {one.role}, whose condition is met,",
         SourceKind.DIRECT: lambda: f"The user's own entry {place}",
     }
@@ -72,7 +72,7 @@ def _through(membership: Membership | None) -> str:
 
 def _until(one: Contribution) -> str:
     if one.end.ttl:
-        return f", good for {one.end.ttl} seconds from each answer"
+        return f", for {one.end.ttl} seconds from each answer"
     return f", until {moment(one.end.expired)}" if one.end.expired else ""
 
 
@@ -82,57 +82,58 @@ def _missing(one: Missing) -> str:
 
 def _said_no(one: Missing) -> str:
     if one.groups:
-        return f"The role {one.role}, held {where(one.scope)} through {_groups(one.groups)}, says no."
+        return f"The role {one.role}, assigned {where(one.scope)} through {_groups(one.groups)}, says no."
     source = f"The role {one.role}" if one.role else "The user's own entry"
     return f"{source} {where(one.scope)} says no."
 
 
 def _not_a_member(one: Missing) -> str:
-    given = f"The role {one.role} is given {where(one.scope)} to members of {_groups(one.groups)}"
-    return f"{given}, but the user is not one{_because(one.failed)}."
+    given = f"The role {one.role} is assigned {where(one.scope)} to members of {_groups(one.groups)}"
+    return f"{given}, but the user is not a member{_because(one.failed)}."
 
 
 SENTENCES: Final[Mapping[Lack, Callable[[Missing], str]]] = {
-    Lack.APPLICATION_REMOVED: lambda _: "The application was removed: nothing is held in it.",
-    Lack.ACCOUNT_ENDED: lambda _: "The service account has ended: it holds nothing.",
+    Lack.APPLICATION_REMOVED: lambda _: "The application was removed, so it grants nothing.",
+    Lack.ACCOUNT_ENDED: lambda _: "The service account was revoked, so it has no permissions.",
     Lack.PROJECT_UNKNOWN: lambda one: f"There is no project {one.scope.project_id}.",
-    Lack.PROJECT_REMOVED: lambda one: f"The project {one.scope.project_id} was removed: nothing is held in it.",
-    Lack.RESOURCE_UNKNOWN: lambda one: f"Nothing counts {where(one.scope)}: the project has none with this id.",
+    Lack.PROJECT_REMOVED: lambda one: f"The project {one.scope.project_id} was removed, so it grants nothing.",
+    Lack.RESOURCE_UNKNOWN: lambda one: f"Nothing is granted {where(one.scope)}: the project has no such resource.",
     Lack.IN_DISALLOWED_GROUP: lambda one: (
-        f"The project {one.scope.project_id} disallows members of {_groups(one.groups)}, and the user is one."
+        f"The project {one.scope.project_id} disallows members of {_groups(one.groups)}, and the user is a member."
     ),
     Lack.IN_NO_ALLOWED_GROUP: lambda one: (
-        f"The project {one.scope.project_id} allows only members of {_groups(one.groups)}, and the user is none."
+        f"The project {one.scope.project_id} allows only members of {_groups(one.groups)}, and the user is not "
+        "a member."
     ),
     Lack.DOMAIN_NOT_ALLOWED: lambda one: (
         f"The project {one.scope.project_id} allows only certain login domains{_because(one.failed)}."
     ),
-    Lack.PROJECT_CLOSED: lambda one: f"The project {one.scope.project_id} does not let the user in.",
+    Lack.PROJECT_CLOSED: lambda one: f"The project {one.scope.project_id} does not allow the user.",
     Lack.SAID_NO: _said_no,
-    Lack.ENTRY_EXPIRED: lambda one: f"The user's own entry {where(one.scope)} ended at {moment(one.since)}.",
+    Lack.ENTRY_EXPIRED: lambda one: f"The user's own entry {where(one.scope)} expired at {moment(one.since)}.",
     Lack.ROLE_EXPIRED: lambda one: (
-        f"The role {one.role} would give it, but its assignment {where(one.scope)} ended at {moment(one.since)}."
+        f"The role {one.role} would grant it, but its assignment {where(one.scope)} expired at {moment(one.since)}."
     ),
     Lack.CONDITION_FAILED: lambda one: (
-        f"The role {one.role} would give it, but its condition is not met{_because(one.failed)}."
+        f"The role {one.role} would grant it, but its condition is not met{_because(one.failed)}."
     ),
     Lack.REVOKED_BY_GROUP: lambda one: (
-        f"The role {one.role} is taken away {where(one.scope)} from members of {_groups(one.groups)}."
+        f"The role {one.role} is revoked {where(one.scope)} from members of {_groups(one.groups)}."
     ),
     Lack.ROLE_PROTECTED: lambda one: (
-        f"The role {one.role} is given {where(one.scope)}, but it is protected and counts at the root only."
+        f"The role {one.role} is assigned {where(one.scope)}, but protected roles apply only at the root."
     ),
     Lack.NOT_A_MEMBER: _not_a_member,
     Lack.ROLE_NOT_ASSIGNED: lambda one: (
-        f"The role {one.role} would give it, but it is not assigned {where(one.scope)}"
-        f"{', and its condition is not met' + _because(one.failed) if one.failed else ''}."
+        f"The role {one.role} would grant it, but it is not assigned "
+        f"{where(one.scope)}{', and its condition is not met' + _because(one.failed) if one.failed else ''}."
     ),
     Lack.ROLE_FULL: lambda one: (
-        f"The role {one.role} would give it, but it is not assigned {where(one.scope)}, and it already has "
-        f"all {one.limit} of its users."
+        f"The role {one.role} would grant it, but it is not assigned {where(one.scope)}, and it has reached "
+        f"its limit of {one.limit} users."
     ),
-    Lack.NOT_GIVEN: lambda one: f"Nothing that would give it is held {where(one.scope)}.",
-    Lack.HELD_ELSEWHERE: lambda one: f"It is held {where(one.scope)}, which does not count here.",
+    Lack.NOT_GIVEN: lambda one: f"No role or entry grants it {where(one.scope)}.",
+    Lack.HELD_ELSEWHERE: lambda one: f"It is granted {where(one.scope)}, which does not apply here.",
 }
 
 
@@ -144,7 +145,7 @@ def _because(failed: Iterable[FailedTest]) -> str:
 
 def _failure(one: FailedTest) -> str:
     if one.member == "everyone":
-        return "it is for nobody"
+        return "it applies to no one"
     what = WHAT_IT_IS[one.member]
     if not one.actual:
         nothing = "no address is verified" if one.member == "domain" else "there is none"  # R1

@@ -65,13 +65,13 @@ def about_whom(named: str | UnsetType, own: str) -> str:
 def read_rule(text: object, place: str) -> AskedRule:
     """`user.kick`, or with its section in front; a first segment that names a section is always that."""
     if not isinstance(text, str) or len(text) > RULE_LONGEST:
-        raise Malformed(f"{place}: the name of a rule")
+        raise Malformed(f"{place}: must be the name of a rule")
     head, dot, rest = text.partition(".")
     sections = [section for section in Section if dot and section.value == head]
     path = rest if sections else text
     segments = path.split(".")
     if len(segments) > DEEPEST or segments[0] == PROJECT_ACCESS or not all(map(SEGMENT.fullmatch, segments)):
-        raise Malformed(f"{place}: {shown(text)} is no name of a rule")
+        raise Malformed(f"{place}: {shown(text)} is not a valid rule name")
     return AskedRule(text, tuple(Rule(section, path) for section in sections or Section))
 
 
@@ -81,7 +81,7 @@ def read_prefix(text: str, place: str) -> Prefix:
     section = next((one for one in Section if one.value == head), None)
     path = text if section is None else rest
     if len(text) > RULE_LONGEST or not PREFIX.fullmatch(path):
-        raise Malformed(f"{place}: {shown(text)} is no beginning of a rule")
+        raise Malformed(f"{place}: {shown(text)} is not a valid rule prefix")
     return Prefix(section, path)
 
 
@@ -93,12 +93,12 @@ def project_named(text: str) -> str:
 def read_scope(project: str | None, resource: ResourceDraft | None, place: str) -> AskedScope:
     if project is None:
         if resource is not None:
-            raise Malformed(f"{place}.project_id: a resource is one of a project")
+            raise Malformed(f"{place}.project_id: required for a resource")
         return AskedScope(scope=ROOT)
     project_id = project_named(project)
     if resource is None:
         return AskedScope(scope=Scope(project_id))
     if resource.kind not in set(ResourceKind):
-        raise Malformed(f"{place}.resource.kind: one of {', '.join(ResourceKind)}")
+        raise Malformed(f"{place}.resource.kind: must be one of {', '.join(ResourceKind)}")
     kind = ResourceKind(resource.kind)
     return AskedScope(scope=Scope(project_id, kind, RESOURCE_IDS[kind](resource.id, f"{place}.resource.id")))

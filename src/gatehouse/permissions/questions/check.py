@@ -86,7 +86,7 @@ def earliest(held: Effective, structure: Structure, pairs: Sequence[tuple[Questi
 
 def read_questions(drafts: Sequence[CheckDraft]) -> tuple[Question, ...]:
     if not 1 <= len(drafts) <= CHECKS_MOST:
-        raise Malformed(f"data.checks: 1 to {CHECKS_MOST}")
+        raise Malformed(f"data.checks: must have 1 to {CHECKS_MOST} entries")
     return tuple(read_question(one, f"data.checks[{index}]") for index, one in enumerate(drafts))
 
 

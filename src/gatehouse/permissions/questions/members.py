@@ -127,9 +127,9 @@ class MemberSearch:
         """Raises Malformed. `tells`: whether the caller may hear that there is no such project (ProjectNotFound)."""
         scope = read_scope(draft.project_id, draft.resource, "data").scope
         if (draft.rule is None) == (draft.role is None):
-            raise Malformed("data: either rule or role")
+            raise Malformed("data: give either rule or role")
         if not 1 <= draft.limit <= LIMIT_MOST:
-            raise Malformed(f"data.limit: 1 to {LIMIT_MOST}")
+            raise Malformed(f"data.limit: must be 1 to {LIMIT_MOST}")
         after = grammar.check_user_id(draft.after, "data.after") if draft.after else ""
         if scope.project_id:
             scope = Scope(await self._project_id(scope.project_id, tells=tells), scope.kind, scope.resource_id)
@@ -167,7 +167,7 @@ class MemberSearch:
             )
             if crowd.outline.versions == outline.versions:
                 return crowd
-        raise Unavailable("the permission model changes faster than it can be read")
+        raise Unavailable("the permission model changes too fast to be read")
 
     async def _project_id(self, name: str, *, tells: bool) -> str:
         """In one that is not there nobody has anything, and that is all that others hear (checklist PA-13)."""

@@ -102,7 +102,7 @@ class WhoCan:
             crowd = await self._crowds.crowd(among, projects, after=after, limit=limit, known=outline.model)
             if crowd.outline.versions == outline.versions:
                 return crowd
-        raise Unavailable("the permission model changes faster than it can be read")
+        raise Unavailable("the permission model changes too fast to be read")
 
 
 def candidates(outline: Outline, ask: MatrixAsk) -> Candidates:

@@ -156,7 +156,7 @@ def require(rights: Rights, operation: Operation, about: About = NOTHING_IN_PART
 def require_in_person(rights: Rights) -> None:
     """Raise NoRight where no service vouches for anybody: what is made would reach further than the service."""
     if rights.within is not None:
-        raise NoRight(f"application {rights.within.application_id} vouches")
+        raise NoRight(f"not allowed through application {rights.within.application_id}")
 
 
 def is_open(rights: Rights, operation: Operation, about: About = NOTHING_IN_PARTICULAR) -> bool:

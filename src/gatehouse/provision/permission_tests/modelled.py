@@ -42,7 +42,7 @@ from gatehouse.provision.sections.table import SECTIONS
 
 SECRETS: Final[Mapping[str, tuple[str, ...]]] = {"users": ("password",), "applications": ("access_keys",)}
 ANY_TOTP: Final = "JBSWY3DPEHPK3PXP"  # whether somebody has one is a fact; which one is not
-UNHEARD_OF: Final = "The rule is not in the schema of the application, and no role or entry names it."
+UNHEARD_OF: Final = "The rule is not in the schema of the application, and no role or entry contains it."
 OWNER: Final = "project_owner"
 
 
@@ -153,7 +153,7 @@ class Model:
         names = sorted(one.role.name for one in held.assigned(self._scope(case)).values())
         if sorted(name.lower() for name in wanted) == sorted(name.lower() for name in names):
             return []
-        told = f"The roles held there are {', '.join(names)}." if names else "No role is held there."
+        told = f"The roles there are {', '.join(names)}." if names else "There are no roles there."
         return [Failure(expected=f"{shown(user)} has the roles {', '.join(sorted(wanted))}", sentences=(told,))]
 
     def _model(self, case: Case) -> ApplicationModel:

@@ -146,7 +146,7 @@ def access_key_value(entry: AccessKeyEntry, number: int, tools: Tools, terms: Te
         return None
     value = revealed(entry.hash, tools, terms, key_purpose(number), f"{place}.hash")
     if not VALUE.fullmatch(value):
-        raise Malformed(f"{place}.hash: an access key is 64 hexadecimal digits in lower case")
+        raise Malformed(f"{place}.hash: an access key must be 64 lower-case hexadecimal digits")
     return value
 
 
@@ -154,7 +154,7 @@ def refuse_known(value: str, number: int, world: World, place: str) -> None:
     digest = sha256(value)
     for other, keys in world.access_keys.items():
         if other != number and any(same_secret(digest, key.digest) for key in keys):
-            raise Malformed(f"{place}: is the access key of application {other}")
+            raise Malformed(f"{place}: is already the access key of application {other}")
 
 
 def public_keys(found: FoundApplication, given: Sequence[str], world: World, tools: Tools) -> list[AddPublicKey]:
@@ -177,7 +177,7 @@ def those_not_listed_stay(place: str) -> Iterator[None]:
     try:
         yield
     except LimitReached as full:
-        raise Malformed(f"{place}: {full} Those not listed are kept.") from None
+        raise Malformed(f"{place}: {full} Keys that are not listed are kept.") from None
 
 
 def service_meta_document(application: Application, tools: Tools, *, secrets: bool) -> Document:

@@ -71,7 +71,7 @@ def kept_or_generated(found: FoundClient, tools: Tools) -> WantedClient:
         kept = kept_secret(after, secret, masters=tools.masters, now=tools.now)
         return WantedClient(found=found, secrets=(kept,), generated_secret=secret)
     if before.secrets and before.profile is not after.profile:
-        raise BadClient(f"must be given again: profile {after.profile} keeps it in another form")
+        raise BadClient(f"must be set again: profile {after.profile} stores it in another form")
     return WantedClient(found=found, secrets=before.secrets)
 
 
@@ -104,7 +104,7 @@ def check_secret(secret: str, *, allow_weak: bool) -> None:
     if len(secret) > LONGEST:
         raise BadClient(f"is longer than {LONGEST} characters")
     if len(secret) < STRONG and not allow_weak:
-        raise BadClient(f"is shorter than {STRONG} characters; --allow-weak takes it all the same")
+        raise BadClient(f"is shorter than {STRONG} characters; use --allow-weak to accept it")
 
 
 def living(secrets: Sequence[ClientSecret], now: int) -> tuple[ClientSecret, ...]:
@@ -135,7 +135,7 @@ def unpacked(found: FoundClient, text: str, tools: Tools) -> tuple[ClientSecret,
     """The secrets an export took along; those that are kept, when they are the same."""
     arriving = [one for one in msgspec.json.decode(text, type=list[Carried]) if not 0 < one.expires_at <= tools.now]
     if len(arriving) > SECRETS_MOST or any(one.kind not in KINDS[found.after.profile] for one in arriving):
-        raise BadClient(f"was exported from a client of another profile than {found.after.profile}")
+        raise BadClient(f"was exported from a client with another profile than {found.after.profile}")
     before = found.before
     if before is not None and has_these(before, arriving, tools):
         return before.secrets

@@ -138,7 +138,7 @@ class Planning:
         allow = self._groups(placed.entry.allow, project.allow, model, f"{placed.place}.allow")
         disallow = self._groups(placed.entry.disallow, project.disallow, model, f"{placed.place}.disallow")
         if set(allow) & set(disallow):
-            raise Malformed(f"{placed.place}: a group is either allowed or disallowed")
+            raise Malformed(f"{placed.place}: a group cannot be both allowed and disallowed")
         return replace(project, allow=allow, disallow=disallow)
 
     def _groups(self, given: Items, kept: tuple[str, ...], model: ProjectModel, place: str) -> tuple[str, ...]:
@@ -148,7 +148,7 @@ class Planning:
         for index, name in enumerate(read_list(given or (), place, GROUPS_MOST)):
             group = self.references.group(model, name, f"{place}[{index}]")
             if PROJECT_TAG not in group.tags:
-                raise Malformed(f"{place}[{index}]: {group.title} does not carry the tag {PROJECT_TAG}")
+                raise Malformed(f"{place}[{index}]: {group.title} does not have the tag {PROJECT_TAG}")
             found[group.group_id] = None
         return tuple(found)
 
@@ -209,7 +209,7 @@ class Planning:
             **{(CENTRAL_ID, user_id): record for user_id, record in wanted.items()},
         }
         if before and not holders(replace(self._world, records=records), project_id, owner, self._tools.now):
-            raise Malformed(f"{place}: a project keeps an owner")
+            raise Malformed(f"{place}: a project needs at least one owner")
 
 
 def people_of(project: Project, state: State, tools: Tools) -> People:

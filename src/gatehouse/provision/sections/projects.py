@@ -123,7 +123,7 @@ class Planning:
         place, entry = placed.place, placed.entry
         before = stored_project(entry, self._world)
         if before is not None and before.removed:
-            raise Malformed(f"{place}: the project {before.project_id} is removed; its id is never given again")
+            raise Malformed(f"{place}: the project {before.project_id} was removed; IDs are never reused")
         base = before or self._blank(entry, place)
         return FoundProject(place=place, entry=entry, before=before, after=merged(entry, base, place))
 
@@ -154,11 +154,11 @@ class Planning:
                 continue
             taken = {other.project_id, *other.aliases} & {own.project_id, *own.aliases}
             if taken:
-                raise Malformed(f"{found.place}: {min(taken)} is a name of the project {other.project_id}")
+                raise Malformed(f"{found.place}: {min(taken)} is already a name of the project {other.project_id}")
             if other.title_key == own.title_key:
-                raise Malformed(f"{found.place}.title: the project {other.project_id} has that title")
+                raise Malformed(f"{found.place}.title: the project {other.project_id} already has this title")
         if own.project_id in own.aliases:
-            raise Malformed(f"{found.place}.aliases: {own.project_id} is the id of the project itself")
+            raise Malformed(f"{found.place}.aliases: {own.project_id} is the ID of the project itself")
 
     def _people(self, found: FoundProject) -> Mapping[str, ChangeRecords]:
         """What becomes of the records of owners and administrators, by the field that says so."""
@@ -173,7 +173,7 @@ class Planning:
             wanted = [references.person(one, f"{place}[{index}]") for index, one in enumerate(given or ())]
             had = holders(state.world, project_id, role, self._tools.now)
             if name == "owners" and had and not wanted:
-                raise Malformed(f"{place}: a project keeps an owner")
+                raise Malformed(f"{place}: a project needs at least one owner")
             touched = sorted({*had, *wanted})
             before = {one: state.world.record(CENTRAL_ID, one) for one in touched}
             step = records_changed(before, with_people(before, Held(project_id), role, wanted, self._tools.now))

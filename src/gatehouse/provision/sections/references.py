@@ -57,7 +57,7 @@ class References:
     def user(self, user_id: object, place: str) -> str:
         checked = grammar.check_user_id(user_id, place)
         if checked not in self._users:
-            raise Malformed(f"{place}: there is no user {checked}")
+            raise Malformed(f"{place}: no user {checked}")
         return checked
 
     def users(self, given: Sequence[object], place: str, *, most: int = grammar.USERS_MOST) -> tuple[str, ...]:
@@ -76,9 +76,9 @@ class References:
         """By id or alias, if it is not removed."""
         found = self._world.project(grammar.check_project_id(name, place))
         if found is None:
-            raise self.absent(name, f"{place}: there is no project {shown(name)}")
+            raise self.absent(name, f"{place}: no project {shown(name)}")
         if found.project.removed:
-            raise Malformed(f"{place}: the project {shown(name)} is removed")
+            raise Malformed(f"{place}: the project {shown(name)} was removed")
         return found
 
     def group(self, project: ProjectModel, name: object, place: str) -> Group:
@@ -88,7 +88,7 @@ class References:
             found = project.groups.get(name) or by_title.get(name.lower().replace(" ", "_"))
             if found is not None:
                 return found
-        raise self.absent(name, f"{place}: {shown(name)} is no group of project {project.project.project_id}")
+        raise self.absent(name, f"{place}: {shown(name)} is not a group of project {project.project.project_id}")
 
     def application(self, application_id: int) -> ApplicationModel | None:
         """If it is live."""
@@ -98,7 +98,7 @@ class References:
     def refuse_unknown_resources(self, scopes: Iterable[Scope], place: str) -> None:
         for scope in scopes:
             if not self._world.has(scope):
-                words = f"project {scope.project_id} has nothing in {scope.kind} with the id {scope.resource_id}"
+                words = f"project {scope.project_id} has no {scope.kind} with the ID {scope.resource_id}"
                 raise self.absent(scope.resource_id, f"{place}: {words}")
 
     def with_group_ids(self, document: object, project_name: object, place: str) -> object:
@@ -136,7 +136,7 @@ def refuse_holdings(
             if role is None:
                 raise Malformed(f"{place}: application {number_of(model)} has no role {one.role}")
             if role.protected and not scope.is_root and one.role not in known:
-                raise Malformed(f"{place}: the role {role.name} is protected and given at the root only")
+                raise Malformed(f"{place}: the role {role.name} is protected and can be assigned only at the root")
         fresh = [rule for rule, entry in changed_entries(had, held) if entry is not None]
         refuse_collisions(model.schema, fresh, place=place, central=model.application.is_central)
 
@@ -148,7 +148,7 @@ def is_related(application: Application, project_id: str) -> bool:
 
 def refuse_unrelated(application: Application, project_id: str, place: str) -> None:
     if not is_related(application, project_id):
-        raise Malformed(f"{place}: the application neither belongs to {project_id} nor is published")
+        raise Malformed(f"{place}: the application does not belong to {project_id} and is not published")
 
 
 def number_of(model: ApplicationModel) -> int:

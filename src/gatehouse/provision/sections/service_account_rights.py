@@ -95,6 +95,6 @@ def wanted_scopes(
     resolved = references.with_group_ids(members, account.project_id, place)
     scopes = parse_project(resolved, account.project_id, place=place)
     if any(one.role == PEOPLE["owners"] for held in scopes.values() for one in held.roles):
-        raise Malformed(f"{place}.roles: a service account never owns a project")
+        raise Malformed(f"{place}.roles: a service account cannot own a project")
     gone = {scope: Holdings() for scope in in_project(record, account.project_id) if state.world.has(scope)}
     return {**gone, **scopes}

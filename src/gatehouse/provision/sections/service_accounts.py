@@ -119,7 +119,7 @@ class Planning:
         if first != place:
             raise Malformed(f"{place}: is the same service account as {first}")
         if before is not None and entry.user_id not in (UNSET, before.user_id):
-            raise Malformed(f"{place}.user_id: the account has the id {before.user_id}")
+            raise Malformed(f"{place}.user_id: the account has the ID {before.user_id}")
         base = before or self._blank(entry, project, place)
         return FoundAccount(before=before, after=merged(entry, base, place))
 
@@ -153,7 +153,7 @@ class Planning:
         given = grammar.check_user_id(entry.user_id, f"{place}.user_id")
         taken = given in {user.user_id for user in self._state.users} or given in self._state.world.service_accounts
         if taken or given in self._state.retired_user_ids:
-            raise Malformed(f"{place}.user_id: {given} was given to another account")
+            raise Malformed(f"{place}.user_id: {given} belongs or belonged to another account")
         return given
 
 
@@ -175,7 +175,7 @@ def merged(entry: ServiceAccountEntry, base: ServiceAccount, place: str) -> Serv
         after = replace(after, public_key=key)
     if entry.revoked is not UNSET:
         if base.revoked and not entry.revoked:
-            raise Malformed(f"{place}.revoked: an account that was revoked does not come back; take another name")
+            raise Malformed(f"{place}.revoked: a revoked account cannot be restored; choose another name")
         after = replace(after, revoked=entry.revoked)
     return after
 

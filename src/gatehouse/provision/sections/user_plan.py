@@ -57,7 +57,7 @@ def plan_users(wanted: Sequence[WantedUser], state: State, *, now: int, prune: b
     return Draft(
         changes=(*map(removal, removed), *(change_of(one) for one in merged if one.before is None or one.fields)),
         problems=tuple(problems.lines),
-        spared=() if spared is None else (f"user {name_of(spared)} stays, as the last administrator",),
+        spared=() if spared is None else (f"user {name_of(spared)} is kept as the last administrator",),
     )
 
 
@@ -114,7 +114,7 @@ def check_administrators(merged: Sequence[Merged], removed: Sequence[User], stat
         return
     for one in merged:
         if one.after.user_id in before:
-            problems.add(one.place, "is the last administrator and has to stay one, not blocked")
+            problems.add(one.place, "is the last administrator and must stay one, unblocked")
 
 
 def check_logins(merged: Sequence[Merged], removed: Sequence[User], state: State, problems: Problems) -> None:

@@ -155,7 +155,7 @@ def delete_unlisted(group_id: str, records: Sequence[Record], *, seen: int | Non
     yield from change_structure()
     gone = yield from group(group_id)
     if seen not in (None, gone.version):
-        raise VersionConflict(f"deleted from version {seen}, stored is {gone.version}")
+        raise VersionConflict(f"deleted from version {seen}, but version {gone.version} is stored")
     refuse_listed((yield from hold_project(gone.project_id)).project, group_id)
     yield from _delete(group_id, records)
 

@@ -37,7 +37,7 @@ class UndoneStores:
     @property
     def seen(self) -> Rehearsed:
         if self._runner.seen is None:
-            raise LookupError("nothing was rehearsed yet")
+            raise LookupError("no dry run yet")
         return self._runner.seen
 
 

@@ -107,7 +107,7 @@ class SchemaEndpoints:
                 return answer(role_record(await self._roles.saved(model, str(ask.data.name))))
             case "delete":
                 if ask.data.name is UNSET:
-                    raise Malformed("data.name: which role?")
+                    raise Malformed("data.name: required")
                 model = visit.opened(Operation.ROLES_SAVE)
                 await self._schemas.delete_role(actor, model, ask.data.name, ask.data.version)
                 return done()
@@ -135,7 +135,7 @@ class SchemaEndpoints:
                 name="roles",
                 request=RolesRequest,
                 section="interface §4.9",
-                summary="Roles of an application: get (without name: all), save, delete",
+                summary="Roles of an application: get (all without name), save, delete",
                 body_limit=SCHEMA_BODY,
             ),
             post(
@@ -144,7 +144,7 @@ class SchemaEndpoints:
                 name="schema",
                 request=SchemaRequest,
                 section="interface §4.10",
-                summary="The schema of an application: get, save",
+                summary="Schema of an application: get, save",
                 has_tag=True,
                 body_limit=SCHEMA_BODY,
             ),

@@ -59,7 +59,7 @@ def shown_in(headers: Iterable[tuple[bytes, bytes]]) -> Mapping[bytes, str]:
     for name, value in headers:
         if name in SHOWN:
             if name in found:
-                raise InvalidToken(f"two {name.decode()} headers")
+                raise InvalidToken(f"duplicate header {name.decode()}")
             found[name] = as_text(value)
     return found
 
@@ -69,7 +69,7 @@ def bearer_of(given: str | None) -> str:
         return ""
     found = BEARER.fullmatch(given)
     if found is None:
-        raise InvalidToken("an Authorization header that is no Bearer")
+        raise InvalidToken("the Authorization header is not a Bearer token")
     return found[1]
 
 
@@ -98,12 +98,12 @@ def signed_of(request: Request, given: Mapping[bytes, str], asked: Asked, body: 
 def the_one(given: list[str]) -> str:
     """The query or the body says it, not both in two ways."""
     if len(set(given)) != 1:
-        raise InvalidToken("a Signature needs one ip and one ts")
+        raise InvalidToken("a Signature needs exactly one ip and one ts")
     return given[0]
 
 
 def seconds(given: list[str]) -> int:
     text = the_one(given)
     if TIMESTAMP.fullmatch(text) is None:
-        raise InvalidToken("ts is no Unix time")
+        raise InvalidToken("ts must be a Unix time")
     return int(text)

@@ -25,7 +25,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`data` is what the endpoint's section says; `warnings` names what was ignored."""
+    """`data` depends on the endpoint; `warnings` lists ignored fields."""
 
     status: str
     data: object = None
@@ -78,7 +78,7 @@ def unless_known(request: Request, answer: Response) -> Response:
 
 def needed(value: T | None, place: str) -> T:
     if value is None:
-        raise Malformed(f"{place}: needed here")
+        raise Malformed(f"{place}: required")
     return value
 
 

@@ -109,7 +109,7 @@ class ProjectEndpoints:
                 name="publish",
                 request=PublishRequest,
                 section="interface §4.6",
-                summary="Create a project with an application of its name",
+                summary="Create a project with an application of the same name",
                 answers=ProjectAnswer,
             ),
             post(
@@ -118,7 +118,7 @@ class ProjectEndpoints:
                 name="project",
                 request=ProjectRequest,
                 section="interface §4.6",
-                summary="A project: get, save, delete",
+                summary="Project: get, save, delete",
                 answers=ProjectAnswer,
             ),
             post(
@@ -136,7 +136,7 @@ class ProjectEndpoints:
                 name="membership",
                 request=MembershipRequest,
                 section="interface §4.6",
-                summary="Who belongs to a project, and which groups may or may not: get, save",
+                summary="Members and allowed or disallowed groups of a project: get, save",
             ),
         ]
 

@@ -119,7 +119,7 @@ class QuestionEndpoints:
             await credentials_of(request, ask), ABOUT_APPLICATION, application_id=id_of(ask.application_id)
         )
         if visit.application_id is None:
-            raise Malformed("application_id: which application?")
+            raise Malformed("application_id: required")
         refuse_about_everybody(visit)
         if visit.model is None:
             raise ApplicationNotFound
@@ -139,7 +139,7 @@ class QuestionEndpoints:
                 name="check",
                 request=CheckRequest,
                 section=SECTION,
-                summary="Whether a user holds rules: up to 100 questions at once",
+                summary="Check up to 100 permissions of users",
                 answers=CheckAnswer,
                 has_tag=True,
             ),
@@ -149,7 +149,7 @@ class QuestionEndpoints:
                 name="explain",
                 request=ExplainRequest,
                 section=SECTION,
-                summary="Why a user holds a rule or not",
+                summary="Explain why a user has a permission or not",
                 answers=ExplainAnswer,
                 has_tag=True,
             ),
@@ -159,7 +159,7 @@ class QuestionEndpoints:
                 name="members",
                 request=MembersRequest,
                 section=SECTION,
-                summary="Who has a rule or a role, by what path, until when; JSON or CSV",
+                summary="List everyone with a permission or role, with source and expiry; JSON or CSV",
                 answers=MembersAnswer,
                 also_as=CSV,
             ),

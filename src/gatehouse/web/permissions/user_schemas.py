@@ -103,7 +103,7 @@ class RecordEndpoint:
                 name="record",
                 request=RecordRequest,
                 section="interface §4.5",
-                summary="What a user holds in an application: get (tree, list, list_short, roles), save",
+                summary="Permissions of a user in an application: get (tree, list, list_short, roles), save",
                 answers=RecordAnswer,
                 has_tag=True,
                 body_limit=SCHEMA_BODY,
@@ -118,7 +118,7 @@ def type_of(data: RecordDraft) -> ViewType:
     try:
         return ViewType(data.type)
     except ValueError:
-        raise Malformed(f"data.type: one of {', '.join(ViewType)}") from None
+        raise Malformed(f"data.type: must be one of {', '.join(ViewType)}") from None
 
 
 def options_of(given: RecordOptions) -> ViewOptions:

@@ -50,7 +50,7 @@ class SessionEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConnectedEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A client that knows something of him."""
+    """A client connected to the account."""
 
     client_id: str
     name: str
@@ -132,7 +132,7 @@ class UserSignEndpoints:
                 name="user_sessions",
                 request=SignsRequest,
                 section="interface §4.14",
-                summary="Where somebody is signed in, and which clients know something of him: get",
+                summary="Sessions and connected clients of an account: get",
                 answers=SignedInAnswer,
             ),
             post(
@@ -141,7 +141,7 @@ class UserSignEndpoints:
                 name="user_methods",
                 request=SignsRequest,
                 section="interface §4.14",
-                summary="With what somebody signs in, and nothing that would do: get",
+                summary="Sign-in methods of an account, without secrets: get",
                 answers=MethodsAnswer,
             ),
         ]

@@ -161,7 +161,7 @@ async def asks_why(hand: Hand, *answer: str) -> None:
     await hand.open("Access")
     await hand.fill("Person", "noor")
     await hand.fill("Application", "50001")
-    await hand.fill("Permission", "user.kick")
+    await hand.page.get_by_role("combobox", name="Permission").fill("user.kick")
     await hand.page.get_by_role("button", name="Check", exact=True).click()
     for words in answer:
         await hand.sees(words)

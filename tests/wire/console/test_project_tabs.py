@@ -159,7 +159,7 @@ async def test_a_group_is_made_filled_by_list_and_condition_and_removed(studio: 
     refused = await send(olga, f"{path}/conditions/new", title="", **rows)
     assert refused.status_code == 400
     await send(olga, f"{path}/conditions/new", title="Near us", **rows)
-    assert "e-mail at studio.example, or tagged beta" in (await olga.follow()).text
+    assert "email at studio.example, or tagged beta" in (await olga.follow()).text
     lines = (await olga.get(f"{path}/who?format=csv")).text.splitlines()
     assert lines[0] == "user_id,nick,listed,conditions"
     assert lines[1] == f"{ADA},Ada,no,Near us"

@@ -63,7 +63,7 @@ async def test_a_role_is_made_and_its_condition_built_without_script(studio: Ser
     assert "email at studio.example, and (tagged beta, or in network 10.0.0.0/8)" in page.text
     assert "At most <strong>4</strong> people match, depending on the IP address" in page.text
     page = await send(olga, path, do="remove:2", **nested)
-    assert "e-mail at studio.example</p>" in page.text
+    assert "email at studio.example</p>" in page.text
     assert "<strong>4</strong> people match" in page.text
     await send(olga, path, description="At home only", user_limit="5", condition_mode="require", **nested)
     page = await olga.follow()  # nobody holds anything by it yet, so there is nothing to confirm

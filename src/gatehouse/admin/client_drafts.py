@@ -23,7 +23,7 @@ class ClientDraft(ClientFields, frozen=True, kw_only=True, forbid_unknown_fields
 def new_client(draft: ClientDraft, application_id: int | None, *, administers: bool, now: int) -> Client:
     """What reaches beyond its application is there for who administers, and for others only when they ask (R3)."""
     if draft.name is UNSET:
-        raise Malformed("data.name: a new client needs one")
+        raise Malformed("data.name: required for a new client")
     blank = Client(client_id=draft.client_id, name="", application_id=application_id, created_at=now)
     refuse_other_home(draft, blank)
     return merged(draft, blank, is_new=True, exchanges=administers)
@@ -38,7 +38,7 @@ def changed_client(draft: ClientDraft, before: Client, *, administers: bool) -> 
 def refuse_other_home(draft: ClientDraft, client: Client) -> None:
     """Ignored, a wrong one would be believed: the client would not be where it is thought to be."""
     if draft.application_id is not UNSET and draft.application_id != client.application_id:
-        raise Malformed("data.application_id: a client stays with the application it is made for")
+        raise Malformed("data.application_id: a client cannot be moved to another application")
 
 
 def in_dialect(field: str, detail: str) -> Malformed:

@@ -33,6 +33,6 @@ class KeyOffice:
         """
         require(actor.rights, Operation.ADMINISTER)
         if line.purpose is Purpose.AUDIT and manner is Manner.DISTRUST:
-            raise BadInput("the keys of the audit log stay believed, or its old seals could not be verified")
+            raise BadInput("audit log keys cannot be distrusted: its old seals could no longer be verified")
         await self._rotation.rotate(line, origin=actor.origin, manner=manner)
         await self._keyring.reload()

@@ -56,4 +56,6 @@ def test_what_rules_were_is_listed_and_printed(gatehouse: CommandLine, tmp_path:
     assert newest["changes"] == [{"what": "rule", "how": "changed", "count": 1, "names": ["private_data.user.kick"]}]
     assert "1 rule changed" in gatehouse("application", "versions", "50001")
     assert "Throw somebody out" in gatehouse("application", "versions", "50001", "--show", "1")
-    assert "That version is not kept." in gatehouse.refused("application", "versions", "50001", "--show", "3")
+    assert "Version not found or no longer stored." in gatehouse.refused(
+        "application", "versions", "50001", "--show", "3"
+    )

@@ -25,7 +25,7 @@ async def test_a_session_is_listed_found_and_shown_without_its_secrets(studio: S
         assert ref in found, search
         assert (wiki.gsid[:13] in found) is (search == "127.0.0.1")
     one = (await ada.get(f"{GAMES}/{ref}")).text
-    assert re.findall(r'<text x="178"[^>]*>([^<]*)</text>', one) == ["Started by the game", "Page opened", "Ends"]
+    assert re.findall(r'<text x="178"[^>]*>([^<]*)</text>', one) == ["Started by the game", "Page opened", "Expires"]
     assert "+7 s" in one
     file = (await ada.get(f"{GAMES}?format=csv&state=pending")).text
     for text in (page, one, file):
@@ -58,9 +58,9 @@ async def test_a_session_is_closed_with_words_that_the_game_s_error_leads_to(
 ) -> None:
     game = await register(studio, app_id=SHOP)
     ada, page = await inside(ADA), f"{GAMES}/{game.gsid[:13]}"
-    assert "the game is told that it failed" in (await ada.get(f"{page}/close")).text
+    assert "The game gets a failure" in (await ada.get(f"{page}/close")).text
     await ada.post(f"{page}/close", reason="A test of the tournament")
-    assert "The session is closed." in (await ada.follow()).text
+    assert "Session closed" in (await ada.follow()).text
     told = (await poll_after_the_end(game)).json()
     assert told["status"] == "ERROR"
     record = (await ada.get(f"{GAMES}/record?id={told['error']}")).text

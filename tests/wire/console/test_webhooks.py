@@ -41,7 +41,7 @@ async def test_a_webhook_is_made_changed_tried_and_removed_by_mouse(studio: Serv
     (changed,) = await studio.house.storage.webhooks.webhooks()
     assert (changed.url, changed.enabled) == ("https://receiver.example/other", False)
     page = await ada.get(f"{one}/remove")
-    assert "<strong>1</strong> message that waits is dropped" in page.text
+    assert "<strong>1</strong> pending event is dropped" in page.text
     await ada.post(f"{one}/remove")
     assert list(await studio.house.storage.webhooks.webhooks()) == []
 
@@ -53,7 +53,7 @@ async def test_deliveries_are_searched_paged_and_downloaded(studio: Service, ins
     (webhook,) = await store.webhooks()
     one = f"{PATH}/{webhook.webhook_id}"
     page = await ada.get(one)
-    assert "Nothing was sent yet." in page.text
+    assert "Nothing sent yet." in page.text
     assert await store.follow(webhook, webhook.place + 60, [a_delivery(webhook, number) for number in range(60)])
     page = await ada.get(one)
     assert "1 to 25 of 60" in page.text
@@ -71,7 +71,7 @@ async def test_deliveries_are_searched_paged_and_downloaded(studio: Service, ins
         f"user.e{number}" for number in (48, 46, 44, 42, 40)
     ]
     assert len((await ada.get(f"{one}?format=csv")).text.splitlines()) == 61
-    assert "Nothing found." in (await ada.get(f"{one}?q=project")).text
+    assert "No results." in (await ada.get(f"{one}?q=project")).text
 
 
 def a_delivery(webhook: Webhook, number: int) -> Delivery:

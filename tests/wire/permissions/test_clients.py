@@ -125,7 +125,7 @@ async def test_clients_of_no_application_are_an_administrators(studio: Studio) -
     for action in ("get", "save", "rotate", "revoke", "delete"):
         await studio.refused(404, "client", asking(action, shop, client_id="lone"), admin.headers)
         await studio.ok("client", asking(action, None, client_id="lone"), admin.headers)
-    assert "stays with the application" in await studio.refused(
+    assert "cannot be moved to another application" in await studio.refused(
         400, "client", asking("save", None, client_id="web", application_id=None), admin.headers
     )
     await studio.ok("client", asking("save", None, client_id="web", application_id=shop, name="Ours"), admin.headers)

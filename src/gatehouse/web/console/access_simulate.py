@@ -124,7 +124,7 @@ class SimulateScreens:
     async def show(self, request: Request, guest: Guest) -> Response:
         query = read_query(request, SimulateQuery)
         if query.change not in CHANGES:
-            raise Malformed("change: which?")
+            raise Malformed("change: choose a change from the list")
         context = await self._blank(guest, query)
         try:
             context = await self._answered(guest, context)
@@ -223,7 +223,7 @@ class SimulateScreens:
         trees = {Section.PRIVATE: model.schema.private_data, Section.PUBLIC: model.schema.public_data}
         left = with_leaf(trees[rule.section], rule.path.split("."), None)
         if left == trees[rule.section]:
-            raise Malformed("rule: the schema has no such rule")
+            raise Malformed("rule: not in the schema; choose a permission from the list")
         place = f"{Entry.APPLICATIONS.path}/{model.application.application_id}/rules"
         return Proposed(proposal=SchemaProposal(data={rule.section.value: left}), place=place)
 

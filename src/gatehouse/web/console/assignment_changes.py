@@ -156,7 +156,7 @@ class UserChanges:
     async def _review(self, request: Request, guest: Guest, known: Known, edits: Sequence[Edit]) -> Response:
         people, troubles = await self._judged(known, edits)
         if len(people) > PEOPLE_MOST:
-            raise BadInput(f"at most {PEOPLE_MOST} people at once: apply these in parts")
+            raise BadInput(f"Too many people: apply changes for at most {PEOPLE_MOST} at a time")
         names_told = readable(guest.standing, "") >= WHAT_IS_HELD
         by = Proposer(actor=guest.actor, model=known.model, central=guest.standing.central)
         seats = seats_of(known, people)

@@ -74,7 +74,7 @@ def read_cell(known: Known, edit: Edit, records: Mapping[str, UserRecord]) -> Ro
     user_id, slash, rest = edit.cell.partition("/")
     role_key, _, project_id = rest.partition("/")
     if not slash or not role_key:
-        raise Malformed("edits: a cell is a user, a role and perhaps a project")
+        raise Malformed("edits: a cell needs a user, a role and optionally a project")
     role = known.model.roles.get(role_key)
     values = {"user": edit.row or user_id, "role": role_key if role is None else role.name, "scope": project_id}
     if user_id not in records:
@@ -102,7 +102,7 @@ def line_edit(
 ) -> Edit:
     name, role_name = line.get("user", ""), line.get("role", "")
     if not name or not role_name:
-        raise BadInput(f"{place}: user and role must be named; a line is user,role,scope,until")
+        raise BadInput(f"{place}: enter user and role; the format is user,role,scope,until")
     until = line.get("until", "").strip()
     end = assignments.read_end("" if until == REMOVE else until or "0", known.now, place)
     scope_name = line.get("scope", "").strip()

@@ -180,7 +180,7 @@ def leaf_of(test: Test) -> tuple[str, str]:
 def typed_rows(form: ConditionForm) -> list[Row]:
     """Raises Malformed for what no page of ours sends."""
     if not len(form.kind) == len(form.value) == len(form.depth) <= NODES_MOST:
-        raise Malformed("the rows of the condition are not whole")
+        raise Malformed("The condition is incomplete. Reload the page and try again.")
     rows = [
         Row(depth=int(depth), kind=kind, value=value.strip())
         for depth, kind, value in zip(form.depth, form.kind, form.value, strict=True)
@@ -193,7 +193,7 @@ def typed_rows(form: ConditionForm) -> list[Row]:
         fits = fits and 1 <= row.depth <= above.depth + above.is_group and row.depth < DEEPEST
         fits = fits and row.kind in (*GROUPS, *TESTS_WITH_ADDRESS)
     if not fits:
-        raise Malformed("the rows of the condition do not fit together")
+        raise Malformed("The condition is invalid. Reload the page and try again.")
     return rows
 
 
@@ -255,7 +255,7 @@ def document_of(rows: Sequence[Row], at: int) -> Mapping[str, object]:
         return leaf_document(row)
     parts = [document_of(rows, index) for index in below(rows, at)]
     if not parts:
-        raise Malformed("a group of conditions is empty: add a condition to it, or remove it")
+        raise Malformed("a condition group is empty; add a condition or remove the group")
     return parts[0] if len(parts) == 1 else {"and" if row.kind == ALL else "or": parts}
 
 
@@ -263,7 +263,7 @@ def leaf_document(row: Row) -> Mapping[str, object]:
     if row.kind in NO_VALUE:
         return {"everyone": row.kind == "everyone"}
     if not row.value:
-        raise Malformed("a condition still has an empty field")
+        raise Malformed("a condition has no value")
     return {row.kind: typed_lines(row.value) if row.kind == "uid" else row.value}
 
 

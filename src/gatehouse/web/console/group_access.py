@@ -188,7 +188,7 @@ def documents(group: Group) -> list[object]:
 def with_condition(group: Group, at: int | None, form: GroupConditionForm, rows: Sequence[Row]) -> AccessDraft:
     condition = condition_in(rows, with_address=False)
     if condition is None:
-        raise Malformed("a condition: add at least one row")
+        raise Malformed("condition: add at least one row")
     new: Mapping[str, object] = {"title": form.title.strip(), "condition": dict(condition.document)}
     given = documents(group)
     if at is None:

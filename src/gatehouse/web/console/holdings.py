@@ -143,7 +143,7 @@ def rows_of(scopes: Mapping[Scope, Holdings]) -> Sequence[HeldRow]:
 
 def typed_rows(form: HoldingsForm) -> list[HeldRow]:
     if not len(form.place) == len(form.role) == len(form.until) <= ROWS_MOST:
-        raise Malformed("the rows of the form are not whole")
+        raise Malformed("The form is incomplete. Reload the page and try again.")
     return [
         HeldRow(place=place, role=role, until=until.strip())
         for place, role, until in zip(form.place, form.role, form.until, strict=True)
@@ -174,7 +174,7 @@ def scopes_of(rows: Sequence[HeldRow], stored: Mapping[Scope, Holdings], places:
     for row in rows:
         scope = known.get(row.place)
         if scope is None:
-            raise Malformed("a place that is not in this project")
+            raise Malformed("place: choose one in this project")
         roles.setdefault(scope, []).append(assignment(row, stored.get(scope, NOTHING)))
     return {
         scope: replace(stored.get(scope, NOTHING), roles=tuple(roles.get(scope, ())))
@@ -213,4 +213,4 @@ def read_end(text: str) -> End:
         when = datetime.strptime(text[:MINUTE_LONG], "%Y-%m-%dT%H:%M").replace(tzinfo=UTC)
         return End(expired=past_the_epoch(int(when.timestamp())))
     except ValueError:
-        raise Malformed("an end: a date and a time, such as 2027-01-31T12:00") from None
+        raise Malformed("Until: enter a date and time such as 2027-01-31T12:00") from None

@@ -67,7 +67,7 @@ def line_edit(known: Matrix, version: int, line: Mapping[str, str], place: str) 
     """A line of a file as an edit of what is stored now."""
     missing = [name for name in ("rule", "role") if not line.get(name)]
     if missing:
-        raise BadInput(f"{place}: {' and '.join(missing)} must be named; a line is rule,role,value")
+        raise BadInput(f"{place}: enter {' and '.join(missing)}; the format is rule,role,value")
     rule = read_rule(line["rule"], place).of(known.rows)
     said = matrix.read_said(line.get("value") or matrix.DEFAULT, place)
     column = known.columns.get(line["role"].lower())
@@ -97,7 +97,7 @@ def judged(model: ApplicationModel, edits: Sequence[Edit]) -> Staged:
 def place_of(edit: Edit) -> tuple[Rule, str]:
     name, slash, role_key = edit.cell.rpartition("/")
     if not slash:
-        raise Malformed("edits: a cell is a rule and a role")
+        raise Malformed("edits: a cell needs a permission and a role")
     return read_rule(name, "edits").rules[0], role_key
 
 

@@ -251,5 +251,5 @@ class AccountScreens:
 
 def days_of(text: str) -> int | None:
     if text and not (text.isascii() and text.isdecimal() and len(text) <= DAYS_LONGEST):
-        raise Malformed("days: a number, or nothing for the usual ones")
+        raise Malformed("days: enter a number, or leave empty for the default")
     return int(text) if text else None

@@ -143,7 +143,7 @@ def typed(model: ProjectModel, form: ListsForm) -> Sequence[ListedGroup]:
 
 def draft_of(model: ProjectModel, form: ListsForm) -> MembershipDraft:
     if len(form.group) != len(form.listed) or not set(form.listed) <= set(CHOICES):
-        raise Malformed("the rows of the form are not whole")
+        raise Malformed("The form is incomplete. Reload the page and try again.")
     chosen = list(zip(form.group, form.listed, strict=True))
     return MembershipDraft(
         id=model.project.project_id,

@@ -320,7 +320,7 @@ def rows_of(grants: Sequence[GroupGrant]) -> Sequence[GrantRow]:
 
 def typed_rows(form: ServiceForm) -> list[GrantRow]:
     if not len(form.group) == len(form.action) == len(form.role) <= ROWS_MOST:
-        raise Malformed("the rows of the form are not whole")
+        raise Malformed("The form is incomplete. Reload the page and try again.")
     return [
         GrantRow(group=group, action=action, role=role.strip())
         for group, action, role in zip(form.group, form.action, form.role, strict=True)

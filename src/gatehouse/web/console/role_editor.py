@@ -229,13 +229,13 @@ def draft_of(seen: Seen, form: RoleForm, rows: Sequence[Row], *, whole: bool) ->
 
 def mode_of(text: str) -> ConditionMode:
     if text not in set(ConditionMode):
-        raise Malformed("the condition grants the role, or is required for it")
+        raise Malformed("condition_mode: choose one of the two modes")
     return ConditionMode(text)
 
 
 def limit_of(text: str) -> int:
     if text and not (text.isascii() and text.isdecimal() and len(text) <= COUNT_LONGEST):
-        raise Malformed("the number of seats: a number, or nothing for no limit")
+        raise Malformed("user_limit: enter a number, or leave empty for no limit")
     return int(text) if text else 0
 
 

@@ -100,7 +100,7 @@ class KeyScreens:
 
     async def rotate(self, request: Request, guest: Guest, form: RotateForm) -> Response:  # noqa: ARG002
         if form.manner not in MANNERS:
-            raise NotFound("no such manner")
+            raise NotFound("no such rotation method")
         await self._office.rotate(guest.actor, line_of(form.purpose, form.alg), MANNERS[form.manner])
         return self._desk.done(HERE.path, f"key_{form.manner}")
 

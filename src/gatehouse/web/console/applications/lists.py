@@ -73,7 +73,7 @@ class ApplicationLists:
     async def new(self, request: Request, guest: Guest) -> Response:
         """`?project_id=` fills the field in: how other screens lead here."""
         if not may_create(guest):
-            raise NoRight("he may put applications nowhere")
+            raise NoRight("cannot create applications anywhere")
         return await self._new(request, guest, read_query(request, NewApplicationForm))
 
     async def create(self, request: Request, guest: Guest, form: NewApplicationForm) -> Response:  # noqa: ARG002

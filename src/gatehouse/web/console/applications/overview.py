@@ -223,7 +223,7 @@ def settings_of(form: OverviewForm) -> dict[str, object]:
 def source(line: str) -> dict[str, str]:
     parts = line.split()
     if len(parts) != 2:  # noqa: PLR2004 - where from, and where to remove
-        raise Malformed("Data sources: two addresses a line, one to fetch from and one to remove at")
+        raise Malformed("data_sources: enter two URLs per line, one for export and one for deletion")
     return {"fetch": parts[0], "remove": parts[1]}
 
 
@@ -272,7 +272,7 @@ def read_schema(text: str) -> object:
     try:
         return msgspec.json.decode(text) if text.strip() else None
     except msgspec.DecodeError:
-        raise Malformed("Configuration: this is not JSON") from None
+        raise Malformed("config_schema: enter valid JSON") from None
 
 
 def one_ending(text: str) -> str:

@@ -130,7 +130,7 @@ class RuleScreens:
         model = guest.standing.opened(Operation.SCHEMA_SAVE)
         rule = typed_rule(form)
         if rule in rules_of(model):
-            raise Malformed(f"{rule.path}: there is such a rule already")
+            raise Malformed(f"path: {rule.path} already exists")
         action = f"{path_of(model.application.application_id, TAB)}/new"
         return await self._save(request, guest, model, rule, form, action=action, reviewed=form.leaf.value)
 

@@ -116,11 +116,11 @@ applications:
 """,
     )
     section = await own(await inside(MAX))
-    assert "Given to you alone" in section
+    assert "Assigned to you directly" in section
     assert section.count(">many.r") == RULES_MOST
     assert "and 12 more" in section
     assert (
-        "in the project Mind Games for the application 50001" in section
+        "in project Mind Games for application 50001" in section
     )  # of application 1: he manages people there
 
 
@@ -133,5 +133,5 @@ async def test_who_was_given_nothing_reads_that_and_no_application_is_named(serv
     await eve.sign_in("eve@studio.example")
     section = await own(eve)
     await eve.client.aclose()
-    assert "No permissions have been given to you." in section
+    assert "No permissions yet." in section
     assert "<strong>" not in section

@@ -33,7 +33,7 @@ async def test_the_new_password_is_good_the_old_one_is_not_and_nobody_is_signed_
     answer = await choose(visitor, await reset_link(service, visitor))
     assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in?notice=password_reset")
     assert "gh_session" not in visitor.cookies
-    assert "Please sign in with the new one" in (await visitor.follow()).text
+    assert "Sign in with the new one" in (await visitor.follow()).text
     assert (await visitor.sign_in(LOGIN, PASSWORD)).status_code == 403
     assert (await visitor.sign_in(LOGIN, NEW)).status_code == 303
     assert (await service.house.storage.accounts.user(anna.user_id)).email_verified

@@ -31,9 +31,9 @@ from tests.wire.oauth.asking import count, enter_limited, wants_sign_in
 BOB = "bob@studio.example"
 LINK = re.compile(r'<a href="([^"]+)" role="button"')
 CHOICE = re.compile(r'type="radio" name="code" value="(\d+)" required')
-WARNING = "This was not started in the network you are in"
-NEARBY = "from the network you are in"
-OVER = "This sign-in is over"
+WARNING = "This sign-in started on another network"
+NEARBY = "from your network"
+OVER = "This sign-in has ended"
 PLACES = {"country": {"iso_code": "SE", "names": {"en": "Sweden", "de": "Schweden"}}}
 
 
@@ -93,7 +93,7 @@ async def test_the_link_leads_by_the_sign_in_to_the_question_and_back_to_the_gam
     assert wants_sign_in(await visitor.get(f"/?gsid={game.gsid}"))
     page = await visitor.follow()
     assert "Sky Raiders" in page.text
-    assert "Use your phone instead" in page.text
+    assert "Use your phone" in page.text
     await visitor.post("/sign-in", login=ANNA, password=PASSWORD)
     question = await visitor.follow()
     for shown in ("Sign in to Sky Raiders on your PC?", "just now", NEARBY, "The game is waiting.", "Anna", ANNA):
@@ -101,7 +101,7 @@ async def test_the_link_leads_by_the_sign_in_to_the_question_and_back_to_the_gam
     assert WARNING not in question.text
     assert choices_in(question) == []
     done = await decide(visitor)
-    assert "You can go back to the game" in done.text
+    assert "You're signed in" in done.text
     told = (await polling).json()
     assert (told["status"], told["user_id"]) == ("OK", anna.user_id)
 
@@ -210,7 +210,7 @@ async def test_gs_32_no_page_tells_where_it_was_and_none_is_kept(service: Servic
     assert {page.headers["cache-control"] for page in pages} == {"no-store"}
 
 
-# -- another place --
+# -- another location --
 
 
 async def test_gs_18_from_another_address_the_page_warns_and_the_audit_log_says_so(
@@ -219,7 +219,7 @@ async def test_gs_18_from_another_address_the_page_warns_and_the_audit_log_says_
     game = await register_elsewhere(service)
     page = await asked(at_home, game)
     assert WARNING in page.text
-    assert f"from another place: <bdi>{ELSEWHERE}</bdi>" in page.text
+    assert f"from another location: <bdi>{ELSEWHERE}</bdi>" in page.text
     assert NEARBY not in page.text
     await decide(at_home)
     [record] = await service.house.storage.audit.newest(5, anna.user_id, "game.confirmed")
@@ -245,7 +245,7 @@ async def test_gs_18_a_wrong_number_ends_it(service: Service, at_home: Visitor) 
     wrong = next(code for code in choices_in(await asked(at_home, game)) if code != game.told["code"])
     page = await decide(at_home, code=wrong)
     assert page.url.path == "/game/wrong-code"
-    assert "That is not the number" in page.text
+    assert "Wrong number" in page.text
     told = (await poll_after_the_end(game)).json()
     assert told["status"] == "ERROR"
     found = await service.house.storage.audit.find(told["error"])
@@ -273,7 +273,7 @@ async def test_gs_18_addresses_that_prove_nothing_are_no_sign_of_closeness(
     game = await register(service, {"X-Forwarded-For": "203.0.113.66"}, code="1")
     at_home.client.headers["X-Forwarded-For"] = "198.51.100.7"
     page = await asked(at_home, game)
-    assert "from the network you are in" not in page.text
+    assert "from your network" not in page.text
     assert len(choices_in(page)) == 3
 
 
@@ -292,8 +292,8 @@ async def test_ipv4_beside_ipv6_is_neither_warned_of_nor_called_near(migrated_ur
         visitor = Visitor(service)
         await visitor.sign_in(ANNA)
         page = await asked(visitor, await register_elsewhere(service, forwarded_for="2001:db8::7"))
-        assert "just now</time>, from <bdi>2001:db8::7</bdi>." in page.text
-        for absent in (WARNING, NEARBY, "another place"):
+        assert "just now</time> from <bdi>2001:db8::7</bdi>." in page.text
+        for absent in (WARNING, NEARBY, "another location"):
             assert absent not in page.text
         await visitor.client.aclose()
 
@@ -308,7 +308,7 @@ async def test_a_place_is_named_when_it_is_known_in_the_readers_language(migrate
         visitor = Visitor(service)
         await visitor.sign_in(ANNA)
         page = await asked(visitor, await register_elsewhere(service))
-        assert "from another place: <bdi>Sweden</bdi>" in page.text
+        assert "from another location: <bdi>Sweden</bdi>" in page.text
         german = await visitor.get(f"{page.url.path}?{page.url.query.decode()}&lang=de")
         assert "an einem anderen Ort: <bdi>Schweden</bdi>" in german.text
         await visitor.client.aclose()
@@ -412,7 +412,7 @@ async def test_no_ends_it_and_is_recorded(service: Service, at_home: Visitor) ->
     await held(service)
     await asked(at_home, game)
     page = await decide(at_home, "cancel")
-    assert "Nobody was signed in" in page.text
+    assert "Sign-in canceled" in page.text
     told = (await polling).json()
     assert told["status"] == "ERROR"
     found = await service.house.storage.audit.find(told["error"])
@@ -470,7 +470,7 @@ async def test_whoever_administers_is_told_the_missing_right_and_nobody_else(ser
         await asked(someone, await register(service, app_id=closed.application_id))
         page = await decide(someone)
         assert page.url.path == "/game/denied"
-        assert ("<dt>Missing right</dt><dd><code>login.can</code></dd>" in page.text) is is_told
+        assert ("<dt>Missing permission</dt><dd><code>login.can</code></dd>" in page.text) is is_told
         assert ("/console/access/check?user_id=" in page.text) is is_told
     await administrator.client.aclose()
 
@@ -510,7 +510,7 @@ async def test_the_state_tells_whether_the_game_waits_and_nothing_about_people(
 
 @pytest.mark.parametrize(
     ("closing", "says", "other"),
-    [("Success", "You can close this tab.", "Error"), ("Error", "The game says it did not work", "Success")],
+    [("Success", "You can close this tab.", "Error"), ("Error", "Game sign-in failed", "Success")],
 )
 async def test_the_last_page_tells_what_the_game_says_and_waits_for_another_word(
     service: Service, at_home: Visitor, closing: str, says: str, other: str

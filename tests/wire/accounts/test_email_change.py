@@ -42,8 +42,8 @@ async def test_the_new_address_is_taken_over_by_its_link_and_old_and_new_are_tol
     assert (moved.login, moved.email_verified) == (NEW, True)
     told = {letter.to: letter.subject for letter in await new_letters(service)}
     assert told == {
-        LOGIN: "Your account has another e-mail address now",
-        NEW: "This is your account's e-mail address now",
+        LOGIN: "Your account has a new email",
+        NEW: "Your account's email was changed",
     }
     assert "gh_session" not in visitor.cookies
     assert (await visitor.sign_in(LOGIN)).status_code == 403

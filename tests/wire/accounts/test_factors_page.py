@@ -59,7 +59,7 @@ async def test_an_authenticator_app_is_set_up_and_asked_for_at_the_next_sign_in(
     assert "on since" in page
     assert "10 codes left" in page
     (letter,) = await new_letters(service)
-    assert (letter.to, letter.subject) == (LOGIN, "A way to prove that it is you was added")
+    assert (letter.to, letter.subject) == (LOGIN, "A second factor was added")
     await service.clock.advance(30)
     assert "/sign-in/factor" in (await visitor.sign_in(LOGIN)).headers["location"]
     await visitor.follow()

@@ -69,9 +69,7 @@ async def test_a_code_leads_by_the_sign_in_to_the_question_and_the_device_goes_o
     await sign_in(either)
     await expect(either.get_by_role("heading", name="Sign in to Sofa TV?")).to_be_visible()
     await expect(either.get_by_text(given["user_code"])).to_be_visible()
-    boxes = [
-        await either.get_by_role("button", name=name).bounding_box() for name in ("Cancel", "Sign in")
-    ]
+    boxes = [await either.get_by_role("button", name=name).bounding_box() for name in ("Cancel", "Sign in")]
     assert boxes[0] is not None
     assert boxes[1] is not None
     assert (boxes[0]["width"], boxes[0]["height"]) == (boxes[1]["width"], boxes[1]["height"])

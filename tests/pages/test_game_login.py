@@ -149,7 +149,9 @@ async def test_the_question_goes_away_by_itself_when_nobody_waits_for_the_answer
     await expect(page.get_by_role("heading", name=OVER)).to_be_visible()
 
 
-@pytest.mark.parametrize(("closing", "says"), [("Success", "Signed in to the game"), ("Error", "Game sign-in failed")])
+@pytest.mark.parametrize(
+    ("closing", "says"), [("Success", "Signed in to the game"), ("Error", "Game sign-in failed")]
+)
 async def test_the_last_page_follows_what_the_game_says(
     service: Service, page: Page, closing: str, says: str
 ) -> None:

@@ -230,7 +230,7 @@ async def test_a_passkey_that_fails_is_told_and_can_be_tried_again(gallery: str,
     )
     await page.goto(f"{gallery}/factor-passkey")
     await page.get_by_role("button", name="Use passkey").click()
-    await expect(page.get_by_text("That did not work")).to_be_visible()
+    await expect(page.get_by_text("The passkey was canceled or timed out")).to_be_visible()
     await expect(page.get_by_role("button", name="Use passkey")).to_be_enabled()
 
 

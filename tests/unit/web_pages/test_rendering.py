@@ -134,7 +134,7 @@ def test_a_handler_may_add_headers(pages: Pages) -> None:
         (Problem(what=Trouble.THROTTLED, seconds=61), "Versuchen Sie es in 2 Minuten noch einmal"),
         (
             Problem(what=Trouble.INPUT, text="the password needs at least 10 characters"),
-            "Prüfen Sie Ihre Eingabe: das Passwort braucht mindestens 10 Zeichen.",
+            "Prüfen Sie Ihre Eingabe: das Passwort muss mindestens 10 Zeichen haben.",
         ),
         (Problem(what=Trouble.INPUT, text="something <new>"), "Prüfen Sie Ihre Eingabe: something &lt;new&gt;."),
     ],

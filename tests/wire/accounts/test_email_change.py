@@ -58,7 +58,7 @@ async def test_its_sessions_stay_and_both_acts_are_on_record(
     await visitor.post("/verify-email")
     page = await resident.get("/account")
     assert page.status_code == 200
-    assert "Waiting for the confirmation" not in page.text
+    assert "Waiting for confirmation" not in page.text
     assert "Email changed" in page.text
     (asked,) = await service.house.storage.audit.newest(1, anna.user_id, "user.email_change_asked")
     (changed,) = await service.house.storage.audit.newest(1, anna.user_id, "user.email_changed")

@@ -103,7 +103,7 @@ async def test_it_is_removed_with_the_recovery_codes_that_stood_in_for_it(
     assert letter.to == LOGIN
     again = await resident.send("/account/totp/remove")
     assert again.status_code == 409
-    assert "changed meanwhile" in resident.problem_in(again)
+    assert "changed in the meantime" in resident.problem_in(again)
 
 
 async def test_a_second_app_does_not_replace_the_first_by_a_form_kept_open(
@@ -224,7 +224,7 @@ async def test_the_only_way_in_is_not_removed(service: Service, resident: Reside
     await resident.get("/account")
     answer = await resident.submit("/account/passkey/remove")
     assert answer.status_code == 409
-    assert "Please set a password first" in resident.problem_in(answer)
+    assert "Set a password first" in resident.problem_in(answer)
     assert (await now(service, anna)).passkeys == 1
 
 
@@ -256,7 +256,7 @@ async def test_new_recovery_codes_end_the_old_ones_and_are_shown_once(
     _, old = await resident.set_up_totp(service)
     page = (await resident.get("/account")).text
     asked = page.partition("Create new codes</summary>")[2].partition("</details>")[0]
-    assert "The 10 codes that you have left stop working at once" in asked  # said before it is done, without script
+    assert "The 10 remaining codes stop working" in asked  # said before it is done, without script
     assert 'action="/account/recovery-codes"' in asked
     new = RECOVERY_CODE.findall((await resident.submit("/account/recovery-codes")).text)
     assert len(new) == 10

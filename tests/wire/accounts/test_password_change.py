@@ -84,7 +84,7 @@ async def test_a_wrong_present_password_is_refused_and_counted_with_those_at_the
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"repeated": "another phrase altogether"}, "the two passwords differ"),
+        ({"repeated": "another phrase altogether"}, "The passwords do not match"),
         ({"password": "short", "repeated": "short"}, "at least 10 characters"),
         ({"password": "gatehouse-anna", "repeated": "gatehouse-anna"}, "too easy to guess"),
     ],

@@ -159,7 +159,7 @@ async def test_a_session_from_a_short_token_has_to_sign_in_first(
     game = await register(service)
     assert wants_sign_in(await visitor.get(f"/?gsid={game.gsid}"))
     visitor.client.cookies.clear()
-    assert "go back to the game" in (await confirm(visitor, game)).text
+    assert "Return to the game" in (await confirm(visitor, game)).text
 
 
 async def test_unknown_ended_and_answered_sessions_look_alike(service: Service, at_home: Visitor) -> None:
@@ -236,7 +236,7 @@ async def test_gs_18_the_number_that_the_game_shows_is_picked_out_of_three(
     assert game.told["code"] in offered
     assert choices_in(await asked(at_home, game)) == offered
     assert "checked" not in page.text
-    assert "go back to the game" in (await decide(at_home, code=game.told["code"])).text
+    assert "Return to the game" in (await decide(at_home, code=game.told["code"])).text
     assert (await game.poll()).json()["user_id"] == anna.user_id
 
 
@@ -280,7 +280,7 @@ async def test_gs_18_addresses_that_prove_nothing_are_no_sign_of_closeness(
 async def test_in_the_same_network_no_number_is_asked_for(service: Service, at_home: Visitor) -> None:
     game = await register(service, code="1")
     assert choices_in(await asked(at_home, game)) == []
-    assert "go back to the game" in (await decide(at_home)).text
+    assert "Return to the game" in (await decide(at_home)).text
 
 
 async def test_ipv4_beside_ipv6_is_neither_warned_of_nor_called_near(migrated_url: str, tmp_path: Path) -> None:
@@ -323,7 +323,7 @@ async def test_gs_19_of_two_who_open_the_same_link_the_first_answer_counts(
     game = await register(service)
     await asked(at_home, game)
     await asked(bob, game)
-    assert "go back to the game" in (await decide(at_home)).text
+    assert "Return to the game" in (await decide(at_home)).text
     late = await decide(bob)
     assert (late.status_code, OVER in late.text) == (404, True)
     assert (await game.poll()).json()["user_id"] == anna.user_id
@@ -374,7 +374,7 @@ async def test_a_way_that_took_too_long_starts_again_at_the_games_link(service: 
     late = await visitor.post("/sign-in", login=ANNA, password=PASSWORD)
     assert late.status_code == 400
     assert LINK.findall(late.text) == [f"/?gsid={game.gsid}"]
-    assert "go back to the game" in (await confirm(visitor, game)).text
+    assert "Return to the game" in (await confirm(visitor, game)).text
 
 
 async def test_a_yes_after_the_sign_in_ended_elsewhere_does_nothing_and_leads_back_to_the_link(
@@ -386,7 +386,7 @@ async def test_a_yes_after_the_sign_in_ended_elsewhere_does_nothing_and_leads_ba
     late = await decide(at_home)
     assert (late.status_code, LINK.findall(late.text)) == (403, [f"/?gsid={game.gsid}"])
     assert await state_of(service, game.gsid) == {"state": "signing_in", "closed": "", "waiting": True}
-    assert "go back to the game" in (await confirm(at_home, game)).text
+    assert "Return to the game" in (await confirm(at_home, game)).text
 
 
 @pytest.mark.usefixtures("anna")
@@ -402,7 +402,7 @@ async def test_the_form_of_a_second_tab_leads_on_after_the_sign_in_in_the_first(
     visitor.page = tabs[0]
     late = await visitor.post("/sign-in", login=ANNA, password=PASSWORD)
     assert (late.status_code, LINK.findall(late.text)) == (403, [f"/?gsid={second.gsid}"])
-    assert "Nothing was done, and nothing is lost." in late.text
+    assert "Nothing was changed." in late.text
     await asked(visitor, second)
 
 
@@ -493,7 +493,7 @@ async def test_the_state_tells_whether_the_game_waits_and_nothing_about_people(
     assert await state_of(service, game.gsid) == {"state": "waiting", "closed": "", "waiting": True}
     await service.clock.advance(40)
     assert await state_of(service, game.gsid) == {"state": "waiting", "closed": "", "waiting": False}
-    assert "does not seem to be waiting" in (await asked(at_home, game)).text
+    assert "seems to have stopped waiting" in (await asked(at_home, game)).text
     polling = game.polling()
     await held(service)
     await service.clock.advance(1)

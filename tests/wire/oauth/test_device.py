@@ -103,7 +103,7 @@ async def test_a_person_types_the_code_signs_in_and_confirms(
     for shown in ("Sofa TV", given["user_code"], "Anna", ANNA, "from your network"):
         assert shown in page.text
     await visitor.post("/sign-in/confirm", decision="confirm")
-    assert "go back to your device" in (await visitor.follow()).text
+    assert "Return to your device" in (await visitor.follow()).text
     await service.clock.advance(5)
     tokens = told(await poll(tv, given["device_code"]))
     claims = claims_of(tokens["id_token"])
@@ -256,7 +256,7 @@ async def test_what_the_application_does_not_let_in_is_not_signed_in(
     page = await answered(visitor, given["user_code"], "confirm")
     assert page.status_code == 403
     assert "this account may not use <strong><bdi>Shop TV</bdi></strong>" in page.text
-    assert "nobody was signed in there" in page.text
+    assert "You were not signed in on the device." in page.text
     assert "Why access was denied" not in page.text
     assert refused(await poll(shop, given["device_code"])) == (400, "access_denied")
     for client_id in (open_to_all.client.client_id, "nobody"):  # says nothing of what refuses nobody

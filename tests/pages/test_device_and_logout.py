@@ -90,7 +90,7 @@ async def test_signing_out_for_an_application_asks_first_and_leads_there(
     await expect(either.get_by_role("heading", name="Anna")).to_be_visible()
     asked = urlencode({"client_id": "shop", "post_logout_redirect_uri": elsewhere, "state": "s"})
     await either.goto(f"{service.base_url}/proxy/oauth/logout?{asked}")
-    await expect(either.get_by_text("Web shop asks to sign you out")).to_be_visible()
+    await expect(either.get_by_text("Web shop wants to sign you out")).to_be_visible()
     await either.get_by_role("button", name="Sign out", exact=True).click()
     await expect(either.get_by_role("heading", name="Bye")).to_be_visible()
     assert either.url == f"{elsewhere}?state=s"

@@ -255,7 +255,7 @@ async def test_what_the_application_does_not_let_in_is_not_signed_in(
     given = await ask(shop)
     page = await answered(visitor, given["user_code"], "confirm")
     assert page.status_code == 403
-    assert "this account may not use <strong><bdi>Shop TV</bdi></strong>" in page.text
+    assert "this account has no access to <strong><bdi>Shop TV</bdi></strong>" in page.text
     assert "You were not signed in on the device." in page.text
     assert "Why access was denied" not in page.text
     assert refused(await poll(shop, given["device_code"])) == (400, "access_denied")

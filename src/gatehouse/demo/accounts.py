@@ -7,7 +7,7 @@ from typing import Final
 from gatehouse.demo.cast import CAST, Secrets
 
 FILE: Final = "demo-accounts.txt"
-HEADING: Final = ("who", "sign in as", "password")
+HEADING: Final = ("role", "email", "password")
 
 
 def table(secrets: Secrets) -> str:

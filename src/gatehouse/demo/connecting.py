@@ -30,13 +30,13 @@ THE_DEMO: Final = Origin(actor="demo")
 RULES: Final = {
     "note.read": "Read notes",
     "note.write": "Write notes",
-    "note.delete": "Delete what others wrote",
+    "note.delete": "Delete other people's notes",
     "report.open": "Open the monthly report",
 }
 
 
 class NotOnThisMachine(Misconfigured):
-    public = "Samples are for trying Gatehouse on this machine."
+    public = "The samples only work with a local installation."
 
 
 def port_beside(port: int) -> int:
@@ -51,7 +51,7 @@ async def applied(house: House, document: Document, variables: Mapping[str, str]
 
 
 def refuse_file(path: str) -> str:
-    raise BadInput(f"{path}: samples read no files")
+    raise BadInput(f"{path}: the samples cannot read files")
 
 
 async def sample_app(house: House, data: Path, *, port: int) -> SampleSettings:
@@ -68,13 +68,13 @@ async def sample_app(house: House, data: Path, *, port: int) -> SampleSettings:
 async def sample_game(house: House) -> int:
     """The application that stands for the game. Raises NotOnThisMachine."""
     refuse_elsewhere(house)
-    return await application(house, SAMPLE_GAME, {"name": "Sky Raiders", "description": "The sample game"})
+    return await application(house, SAMPLE_GAME, {"name": "Sky Raiders", "description": "Sample game"})
 
 
 def refuse_elsewhere(house: House) -> None:
     base_url = house.settings.server.base_url
     if not is_here(base_url):
-        raise NotOnThisMachine(f"{NotOnThisMachine.public} This installation is {base_url or 'not started yet'}.")
+        raise NotOnThisMachine(f"{NotOnThisMachine.public} This installation: {base_url or 'not started yet'}.")
 
 
 def is_here(base_url: str) -> bool:
@@ -120,16 +120,16 @@ def sample_application() -> dict[str, Any]:
         tree.setdefault(group, {})[name] = {"value": name == "read", "description": meaning}
     return {
         "name": "Sample application",
-        "description": "Made by `gatehouse sample-app`",
+        "description": "Created by `gatehouse sample-app`",
         "schema": {"private_data": tree},
         "roles": {
             "author": {
-                "description": "Whoever confirmed an address may write",
+                "description": "Everyone with a verified email",
                 "condition": {"tag": "email_verified"},
                 "meta": {"private_data": {"note": {"write": {"value": True}}}},
             },
             "editor": {
-                "description": "May everything; assign it and load the page again",
+                "description": "All permissions; assign it and reload the page",
                 "meta": {
                     "private_data": {
                         "note": {"write": {"value": True}, "delete": {"value": True}},
@@ -138,7 +138,7 @@ def sample_application() -> dict[str, Any]:
                 },
             },
         },
-        "access_keys": [{"comment": "the sample application", "hash": {"env": "ACCESS_KEY"}}],
+        "access_keys": [{"comment": "Sample application", "hash": {"env": "ACCESS_KEY"}}],
     }
 
 

@@ -104,7 +104,7 @@ class Day:
         jonas, chloe = BY_NAME["jonas"].user_id, BY_NAME["chloe"].user_id
         referee = {"name": "referee", "expired": in_two_weeks}
         drafts = {"private_data": {"news": {"draft": {"value": True}}}}
-        crew = {"title": "Tournament crew", "description": "Helps at the autumn cup"}
+        crew = {"title": "Tournament crew", "description": "Runs the autumn cup"}
         return [
             self._saves(1260, "priya", "roles", HUB, name="editor", description="Writes and publishes news"),
             self._saves(1258, "priya", "accessKey", HUB, comment="staging"),
@@ -115,7 +115,7 @@ class Day:
             self._saves(
                 318, "priya", "roles", HUB, name="translator", description="Translates the news", meta=drafts
             ),
-            self._saves(273, "mara", "project", None, id="studio_tools", description="What our games are made with"),
+            self._saves(273, "mara", "project", None, id="studio_tools", description="Tools for building our games"),
         ]
 
     # -- in the browser --
@@ -186,7 +186,7 @@ class Day:
         self._expect("/game/done" in answer.location, f"{person.name} could not confirm: {answer.status}")
         shown = {"gsid": session["gsid"], "location": session["location"]}
         told = await game.post(f"{GAME_API}getGsidResult", shown)
-        self._expect(told.json()["status"] == "OK", f"{person.name} was not told to be in: {told.body!r}")
+        self._expect(told.json()["status"] == "OK", f"{person.name} got no login result: {told.body!r}")
         await game.post(f"{GAME_API}closeGsid", {**shown, "status": "Success"})
 
     async def cancels_a_game(self, person: Person) -> None:
@@ -202,7 +202,7 @@ class Day:
     async def is_not_let_in(self, person: Person) -> None:
         _, session = await self._starts_a_game(person)
         answer = await self._decides(person, session["gsid"], "confirm")
-        self._expect("/game/denied" in answer.location, f"{person.name} was let in")
+        self._expect("/game/denied" in answer.location, f"{person.name} was not denied")
 
     async def leaves_a_game_waiting(self, person: Person) -> None:
         await self._starts_a_game(person)

@@ -107,7 +107,7 @@ class Visitor:
         }
         answer = await answered(self._app, scope, body)
         if answer.status > WORST_THAT_IS_FINE:
-            raise WentWrong(f"{method} {path} was answered with {answer.status}")
+            raise WentWrong(f"{method} {path} returned {answer.status}")
         self._keep_cookies(answer)
         return answer
 

@@ -127,9 +127,9 @@ WORDS: Final[Mapping[int, str]] = {
 }
 
 TITLES: Final[Mapping[int, str]] = {
-    400: "This request cannot be read",
-    401: "Please sign in",
-    403: "This is not allowed",
+    400: "Invalid request",
+    401: "Sign-in required",
+    403: "Not allowed",
     404: "Page not found",
     429: "Too many requests",
     500: "Something went wrong",

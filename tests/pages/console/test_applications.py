@@ -106,7 +106,7 @@ NEVER_KEPT: Final = '{"keys": [{"kty": "OKP", "d": "nobody-keeps-this"}]}'
 
 
 async def prove(page: Page) -> None:
-    await expect(page.get_by_role("heading", name="Is it still you?")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Confirm it's you")).to_be_visible()
     await page.get_by_label("Password").fill(PASSWORD)
     await page.get_by_role("button", name="Confirm", exact=True).click()
 
@@ -125,7 +125,7 @@ async def test_what_was_typed_stands_in_the_form_again_when_a_proof_came_between
     await page.locator("[name=access_seconds]").fill("120")
     await service.clock.advance(601)
     await page.get_by_role("button", name="Create client").click()
-    await expect(page.get_by_role("heading", name="Is it still you?")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Confirm it's you")).to_be_visible()
     assert "nobody-keeps-this" not in await page.evaluate("JSON.stringify(sessionStorage)")
     await prove(page)
     await expect(page.get_by_text("Your changes are still here")).to_be_visible()

@@ -198,7 +198,7 @@ async def test_in_development_the_mail_is_shown_and_gone(clock: MovableClock) ->
     store = OutboxInMemory(written(clock, Template.RESET))
     await postman(store, PrintingCarrier(shown.append), clock).run_once()
     assert store.kept == {}
-    assert f"to {TO}: Choose a new password" in shown[0]
+    assert f"to {TO}: Reset your password" in shown[0]
     assert "https://login.studio.example/reset?token=" in shown[0]
 
 

@@ -28,7 +28,7 @@ ALIKE = {
     "demo.mark",
     "field.code",
     "account.codes",
-    "factor.use_passkey",
+    "theme.auto",
     "method.passkey",
     "time.month_4",
 } | {f"time.month_{month}" for month in (8, 9, 11)}

@@ -12,7 +12,7 @@ from gatehouse.web.static import Assets
 from tests.support.gallery import STATES
 from tests.support.shell import a_scope
 
-GERMAN, ENGLISH = "Passwort vergessen?", "Forgot your password?"
+GERMAN, ENGLISH = "Passwort zurücksetzen", "Reset your password"
 
 
 @pytest.fixture(scope="module")
@@ -131,12 +131,12 @@ def test_a_handler_may_add_headers(pages: Pages) -> None:
 @pytest.mark.parametrize(
     ("problem", "words"),
     [
-        (Problem(what=Trouble.THROTTLED, seconds=61), "Bitte warten Sie 2 Minuten"),
+        (Problem(what=Trouble.THROTTLED, seconds=61), "Versuchen Sie es in 2 Minuten noch einmal"),
         (
             Problem(what=Trouble.INPUT, text="the password must have at least 10 characters"),
-            "Noch nicht: das Passwort braucht mindestens 10 Zeichen.",
+            "Prüfen Sie Ihre Eingabe: das Passwort muss mindestens 10 Zeichen haben.",
         ),
-        (Problem(what=Trouble.INPUT, text="something <new>"), "Noch nicht: something &lt;new&gt;."),
+        (Problem(what=Trouble.INPUT, text="something <new>"), "Prüfen Sie Ihre Eingabe: something &lt;new&gt;."),
     ],
 )
 def test_a_problem_is_told_in_words(pages: Pages, problem: Problem, words: str) -> None:
@@ -148,14 +148,14 @@ def test_an_english_error_page_says_what_the_error_says(pages: Pages) -> None:
     page = pages.error(404, "Page not found", "Not found.", "r1")
     assert "<h1>Page not found</h1>" in page
     assert "Not found." in page
-    assert "404 · reference <code>r1</code>" in page
+    assert "404 · Reference for support: <code>r1</code>" in page
 
 
 @pytest.mark.parametrize(
     ("status", "message", "title", "text"),
     [
         (409, "An account with this email already exists.", "Etwas ist schiefgegangen", "Ein Konto mit"),
-        (404, "Not found.", "Seite nicht gefunden", "Unter dieser Adresse gibt es nichts."),
+        (404, "Not found.", "Seite nicht gefunden", "Diese Seite gibt es nicht."),
         (418, "I am a teapot", "Etwas ist schiefgegangen", "Auf unserer Seite ist etwas schiefgegangen."),
     ],
 )

@@ -16,7 +16,7 @@ from tests.support.visitor import PASSWORD, Visitor
 from tests.support.whole_database import tables_that_mention, whole_database
 
 TRACES = ("anna", "Anna", "studio.example", "127.0.0.1", "Firefox", "Blue key")
-GONE = "Your account is deleted."
+GONE = "Account deleted"
 
 
 async def copy_of(resident: Resident) -> Any:
@@ -159,7 +159,7 @@ async def test_the_id_is_never_given_out_again_but_the_address_is_free(
 async def test_whoever_does_not_type_the_address_keeps_the_account(
     service: Service, resident: Resident, anna: User, typed: str
 ) -> None:
-    assert "This is not the address of the account." in await delete(resident, typed)
+    assert "This is not the email of this account." in await delete(resident, typed)
     assert (await service.house.storage.accounts.user(anna.user_id)).login == LOGIN
     assert await resident.is_signed_in()
 

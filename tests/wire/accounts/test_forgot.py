@@ -22,7 +22,7 @@ async def test_a_link_is_mailed_to_the_address_of_the_account_as_its_owner_write
     answer = await ask(visitor, "ANNA@Studio.Example")
     assert answer.status_code == 200
     (letter,) = await new_letters(service)
-    assert (letter.to, letter.subject) == (anna.login, "Choose a new password")
+    assert (letter.to, letter.subject) == (anna.login, "Reset your password")
     assert "127.0.0.1" in letter.text
 
 

@@ -236,15 +236,15 @@ async def test_no_address_has_two_calls_at_once(town: Town, anna: User) -> None:
 async def test_the_account_page_asks_shows_how_far_it_is_and_hands_out(town: Town, resident: Resident) -> None:
     town.forum.say = lambda _: BUSY
     page = (await resident.get("/account")).text
-    assert "My data in applications" in page
-    assert await resident.do("/account/export/applications") == "The applications are being asked."
+    assert "Data in applications" in page
+    assert await resident.do("/account/export/applications") == "Data requested"
     page = (await resident.get("/account")).text
-    assert page.count("not answered yet") == 2
+    assert page.count("waiting for an answer") == 2
     assert 'action="/account/export/applications"' not in page
     await town.run()
     page = (await resident.get("/account")).text
     assert "Shop: answered" in page
-    assert "Forum: not answered yet" in page
+    assert "Forum: waiting for an answer" in page
     assert "answered 503" not in page
     copy = json.loads((await resident.submit("/account/export")).text)
     assert [(one["application"], one["data"]) for one in copy["applications"]] == [("Shop", {"orders": [7]})] * 2
@@ -255,7 +255,7 @@ async def test_the_account_page_asks_shows_how_far_it_is_and_hands_out(town: Tow
 async def test_without_such_applications_the_page_says_nothing_of_them(town: Town, resident: Resident) -> None:
     for application_id in (50_001, 50_002):
         await town.service.house.storage.applications.edit_application(application_id, becoming(removed=True))
-    assert "My data in applications" not in (await resident.get("/account")).text
+    assert "Data in applications" not in (await resident.get("/account")).text
 
 
 # -- an erasure ---------------------------------------------------------------------------------------

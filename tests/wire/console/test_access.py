@@ -240,8 +240,8 @@ async def test_an_administrator_whom_an_application_keeps_out_is_told_the_rule(
     ada, pia = await inside(ADA), await inside(PIA)
     page = await ada.get(shop.authorize_path(state="kept"))
     assert page.status_code == 403
-    assert "<strong>login.can</strong> is not set for this account" in page.text
-    assert "<dt>Missing right</dt><dd><code>login.can</code></dd>" in page.text
+    assert "<strong>login.can</strong> is set neither for this account" in page.text
+    assert "<dt>Missing permission</dt><dd><code>login.can</code></dd>" in page.text
     assert "error=access_denied&amp;" in page.text
     assert "state=kept" in page.text
     check = re.search(r'href="(/console/access/check[^"]*)"', page.text)

@@ -44,7 +44,7 @@ async def test_a_test_mail_is_sent_at_once(gatehouse: CommandLine, mailbox: Mail
     assert json == {"to": TO, "taken_by": f"127.0.0.1:{port}"}
     assert [message["To"] for message in mailbox.taken] == [TO, TO]
     assert mailbox.taken[0]["From"] == "Studio login <gatehouse@studio.example>"
-    assert mailbox.taken[0]["Subject"] == "E-Mails von Studio login kommen an"
+    assert mailbox.taken[0]["Subject"] == "Test-E-Mail von Studio login"
 
 
 async def test_what_the_server_says_is_told(gatehouse: CommandLine, mailbox: Mailbox) -> None:
@@ -57,7 +57,7 @@ async def test_what_the_server_says_is_told(gatehouse: CommandLine, mailbox: Mai
 
 def test_without_a_server_the_mail_is_shown_in_development(gatehouse: CommandLine) -> None:
     told = gatehouse("mail", "test", TO)
-    assert f"to {TO}: Mail from Gatehouse works" in told
+    assert f"to {TO}: Test email from Gatehouse" in told
     assert f"Test email for {TO} sent to this terminal" in told
 
 

@@ -72,7 +72,7 @@ async def test_an_expired_hint_is_one_still(service: Service, visitor: Visitor, 
 
 async def test_without_an_address_the_person_is_told_here(visitor: Visitor, id_token: str) -> None:
     page = await visitor.get(path(id_token_hint=id_token))
-    assert (page.status_code, "You are signed out" in page.text) == (200, True)
+    assert (page.status_code, "You're signed out" in page.text) == (200, True)
     assert not await is_signed_in(visitor)
 
 
@@ -159,7 +159,7 @@ async def test_an_address_without_a_client_is_nobodys(visitor: Visitor) -> None:
     page = await visitor.get(path(post_logout_redirect_uri=BYE, state="s"))
     assert BYE not in page.text
     answer = await visitor.post(f"{LOGOUT}/confirm", decision="confirm")
-    assert (answer.status_code, "You are signed out" in answer.text, BYE in answer.text) == (200, True, False)
+    assert (answer.status_code, "You're signed out" in answer.text, BYE in answer.text) == (200, True, False)
     assert not await is_signed_in(visitor)
 
 

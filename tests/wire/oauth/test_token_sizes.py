@@ -203,7 +203,7 @@ async def test_tk_31_an_id_token_at_its_limits_fits_into_an_address_and_says_wha
     assert claims_of(again["id_token"])["nonce"] == NONCE
     hint = urlencode({"id_token_hint": again["id_token"], "state": "s" * 1_000})
     left = await visitor.get(f"/proxy/oauth/logout?{hint}")
-    assert (left.status_code, "You are signed out" in left.text) == (200, True)
+    assert (left.status_code, "You're signed out" in left.text) == (200, True)
 
 
 async def test_tk_31_an_id_token_with_room_for_everything_says_nothing_of_it(service: Service, anna: User) -> None:

@@ -136,7 +136,7 @@ class AccountPage:
         )
 
     def endpoints(self) -> list[Endpoint]:
-        return [self._desk.shown(Path.ACCOUNT, self.show, name="account.show", summary="The account page")]
+        return [self._desk.shown(Path.ACCOUNT, self.show, name="account.show", summary="Show the account page")]
 
 
 def passkeys(held: Sequence[Passkey]) -> tuple[shown.Passkey, ...]:

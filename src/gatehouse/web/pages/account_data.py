@@ -85,17 +85,17 @@ class DataForms:
     def endpoints(self) -> list[Endpoint]:
         return [
             self._desk.posted(
-                Path.EXPORT, Guarded, self.take_copy, name="account.export", summary="Everything kept about oneself"
+                Path.EXPORT, Guarded, self.take_copy, name="account.export", summary="Export personal data"
             ),
             self._desk.posted(
                 Path.EXPORT_ASK,
                 Guarded,
                 self.ask_applications,
                 name="account.export_ask",
-                summary="Ask applications what they keep about oneself",
+                summary="Request personal data from applications",
             ),
             self._desk.shown(
-                Path.DELETE, self.ask, name="account.delete_ask", summary="What deleting means", fresh=True
+                Path.DELETE, self.ask, name="account.delete_ask", summary="Show the account deletion page", fresh=True
             ),
             self._desk.posted(
                 Path.DELETE,

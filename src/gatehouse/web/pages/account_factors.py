@@ -36,7 +36,7 @@ MEANWHILE: Final = 409
 
 
 class PasskeysImpossible(Refused):
-    public = "Passkeys need a host name, and this service is reached by a network address."
+    public = "Passkeys need a host name, but this installation uses an IP address."
 
 
 class CodeForm(Guarded, frozen=True, kw_only=True):
@@ -220,19 +220,45 @@ class FactorForms:
         shown, posted = self._desk.shown, self._desk.posted
         return [
             shown(Path.TOTP, self.show_totp, name="totp.show", summary="Set up an authenticator app", fresh=True),
-            posted(Path.TOTP, CodeForm, self.confirm_totp, name="totp.confirm", summary="Switch it on", fresh=True),
-            posted(Path.TOTP_REMOVE, Guarded, self.remove_totp, name="totp.remove", summary="Remove it", fresh=True),
-            shown(Path.PASSKEY, self.show_passkey, name="passkey.show", summary="Add a passkey", fresh=True),
             posted(
-                Path.PASSKEY, PasskeyForm, self.add_passkey, name="passkey.add", summary="Keep a passkey", fresh=True
+                Path.TOTP,
+                CodeForm,
+                self.confirm_totp,
+                name="totp.confirm",
+                summary="Turn on the authenticator app",
+                fresh=True,
             ),
-            posted(Path.PASSKEY_RENAME, RenameForm, self.rename_passkey, name="passkey.rename", summary="Rename one"),
+            posted(
+                Path.TOTP_REMOVE,
+                Guarded,
+                self.remove_totp,
+                name="totp.remove",
+                summary="Remove the authenticator app",
+                fresh=True,
+            ),
+            shown(
+                Path.PASSKEY,
+                self.show_passkey,
+                name="passkey.show",
+                summary="Show the passkey setup page",
+                fresh=True,
+            ),
+            posted(
+                Path.PASSKEY, PasskeyForm, self.add_passkey, name="passkey.add", summary="Add a passkey", fresh=True
+            ),
+            posted(
+                Path.PASSKEY_RENAME,
+                RenameForm,
+                self.rename_passkey,
+                name="passkey.rename",
+                summary="Rename a passkey",
+            ),
             posted(
                 Path.PASSKEY_REMOVE,
                 RemoveForm,
                 self.remove_passkey,
                 name="passkey.remove",
-                summary="Remove one",
+                summary="Remove a passkey",
                 fresh=True,
             ),
             posted(
@@ -240,7 +266,7 @@ class FactorForms:
                 SwitchForm,
                 self.switch_email_code,
                 name="email_code.switch",
-                summary="Codes by e-mail on or off",
+                summary="Turn email codes on or off",
                 fresh=True,
             ),
             posted(
@@ -248,7 +274,7 @@ class FactorForms:
                 Guarded,
                 self.renew_codes,
                 name="recovery_codes.renew",
-                summary="New recovery codes",
+                summary="Create recovery codes",
                 fresh=True,
             ),
         ]

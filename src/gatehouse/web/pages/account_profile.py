@@ -74,7 +74,7 @@ class ProfileForms:
 
     async def change_look(self, request: Request, visit: Visit, form: LookForm) -> Response:  # noqa: ARG002
         if form.lang not in LANGUAGES:
-            raise BadInput("lang: there is no such language here")
+            raise BadInput("lang: this language is not available")
         await self._profile.speak(visit.user, form.lang, visit.origin)
         answer = self._desk.done(Notice.LOOK_CHANGED)
         self._pages.remember(answer, lang=form.lang, theme=form.theme)
@@ -127,14 +127,16 @@ class ProfileForms:
     def endpoints(self) -> list[Endpoint]:
         posted = self._desk.posted
         return [
-            posted(Path.PROFILE, NickForm, self.rename, name="account.nick", summary="Change the name shown"),
-            posted(Path.LOOK, LookForm, self.change_look, name="account.look", summary="Choose language and look"),
+            posted(Path.PROFILE, NickForm, self.rename, name="account.nick", summary="Change the display name"),
+            posted(
+                Path.LOOK, LookForm, self.change_look, name="account.look", summary="Change language and appearance"
+            ),
             posted(
                 Path.EMAIL,
                 EmailForm,
                 self.change_email,
                 name="account.email",
-                summary="Ask for another address",
+                summary="Request an email change",
                 fresh=True,
             ),
             posted(
@@ -142,7 +144,7 @@ class ProfileForms:
                 PasswordForm,
                 self.change_password,
                 name="account.password",
-                summary="Choose another password",
+                summary="Change the password",
                 rate_class=RateClass.LOGIN,
             ),
             Endpoint(
@@ -153,7 +155,7 @@ class ProfileForms:
                 dialect=Dialect.PAGE,
                 rate_class=RateClass.PUBLIC,
                 section="pages",
-                summary="Where password managers find the form",
+                summary="Redirect password managers to the password form",
                 hidden=True,
             ),
         ]

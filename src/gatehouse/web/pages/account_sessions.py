@@ -37,7 +37,7 @@ class SessionForms:
                 EndForm,
                 self.end_one,
                 name="account.session_end",
-                summary="Sign one device out",
+                summary="Sign out a device",
                 fresh=True,
             ),
             self._desk.posted(

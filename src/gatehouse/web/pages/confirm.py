@@ -132,13 +132,13 @@ class ConfirmPage:
 
     def endpoints(self) -> list[Endpoint]:
         return [
-            self._desk.shown(Path.CONFIRM, self.show, name="confirm.show", summary="Asks for a fresh proof"),
+            self._desk.shown(Path.CONFIRM, self.show, name="confirm.show", summary="Show the re-authentication page"),
             self._desk.posted(
                 Path.CONFIRM,
                 ConfirmForm,
                 self.submit,
                 name="confirm.submit",
-                summary="Prove that it is still you",
+                summary="Re-authenticate",
                 rate_class=RateClass.LOGIN,
             ),
         ]

@@ -97,7 +97,7 @@ class GamePages:
         """Begin a way through the pages; how many one source may begin is bounded, as at authorize (AZ-33)."""
         wait = self._volume.admit(BEGINNING, caller_of(request.scope).source)
         if wait:
-            raise TooMany(wait, "sign-ins for games begun from one source")
+            raise TooMany(wait, "game sign-ins started from one source")
         ask = await self._occasion.open(gsid)
         again, signed_in = carried(page(LINK, gsid).encode()), browser.signed_in
         if not is_full(signed_in):
@@ -165,7 +165,7 @@ class GamePages:
             dialect=Dialect.PAGE,
             rate_class=RateClass.PUBLIC,
             section="pages",
-            summary="Back to the game",
+            summary="Show the result of a game sign-in",
             hidden=True,
         )
         return [

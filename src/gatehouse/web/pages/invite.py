@@ -68,6 +68,6 @@ class InvitePage:
     def endpoints(self) -> list[Endpoint]:
         show, submit = self._desk.for_links(self.show), self._desk.for_links(self.submit)
         return [
-            page_endpoint("GET", Path.INVITE, show, name="invite.show", summary="The page of an invitation"),
+            page_endpoint("GET", Path.INVITE, show, name="invite.show", summary="Show the invitation page"),
             page_endpoint("POST", Path.INVITE, submit, name="invite.submit", summary="Accept an invitation"),
         ]
